@@ -1,0 +1,75 @@
+# The functions that every CMakeLists.txt of Heddle uses, so that warnings,
+# include paths and precompiled headers are decided in one place.
+
+function(heddle_compile_options target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-unused-parameter>)
+endfunction()
+
+# heddle_add_library(Name file.cpp ... [LINK lib ...]): plain C++ without LLVM.
+function(heddle_add_library name)
+  cmake_parse_arguments(ARG "SHARED" "" "LINK" ${ARGN})
+  if(ARG_SHARED)
+    add_library(${name} SHARED ${ARG_UNPARSED_ARGUMENTS})
+  else()
+    add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  endif()
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/include
+                                            ${CMAKE_SOURCE_DIR}/runtime/include)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  heddle_compile_options(${name})
+endfunction()
+
+# heddle_use_mlir(target): headers and libMLIR.so for a target.
+function(heddle_use_mlir target)
+  target_include_directories(${target} PUBLIC
+    ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/include
+    ${CMAKE_SOURCE_DIR}/runtime/include)
+  target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS}
+                                                     ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(${target} PUBLIC MLIR LLVM)
+  target_precompile_headers(${target} REUSE_FROM HeddlePrecompiledMLIR)
+  add_dependencies(${target} heddle-tablegen)
+  heddle_compile_options(${target})
+endfunction()
+
+# heddle_add_mlir_library(Name file.cpp ... [LINK lib ...])
+function(heddle_add_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  heddle_use_mlir(${name})
+endfunction()
+
+# heddle_tablegen(File.td -gen-op-decls Out.h.inc ...): pairs of generator and
+# output, made in the build folder of the caller and before any compilation.
+function(heddle_tablegen file)
+  set(LLVM_TARGET_DEFINITIONS ${file})
+  set(outputs)
+  set(arguments ${ARGN})
+  while(arguments)
+    list(POP_FRONT arguments generator output)
+    string(REPLACE "," ";" flags "${generator}")
+    mlir_tablegen(${output} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR})
+    list(APPEND outputs ${CMAKE_CURRENT_BINARY_DIR}/${output})
+  endwhile()
+  string(MAKE_C_IDENTIFIER "tablegen-${CMAKE_CURRENT_SOURCE_DIR}-${file}" target)
+  add_custom_target(${target} DEPENDS ${outputs})
+  add_dependencies(heddle-tablegen ${target})
+endfunction()
+if(HEDDLE_BUILD_COMPILER)
+  add_custom_target(heddle-tablegen)
+endif()
+
+# heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR])
+function(heddle_add_unittest name)
+  cmake_parse_arguments(ARG "MLIR" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  if(ARG_MLIR)
+    heddle_use_mlir(${name})
+  else()
+    heddle_compile_options(${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()

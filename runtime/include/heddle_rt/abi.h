@@ -1,0 +1,275 @@
+//===- abi.h - What compiled programs call, and what calls them -*- C -*-===//
+//
+// The border between generated code and the runtime. A compiled artifact holds
+// program functions (`heddle_rt_program_fn`) and kernel functions
+// (`heddle_rt_kernel_fn`); every other symbol that it uses is declared here and
+// found in libheddle_rt when the artifact is loaded. Each op of the `rt`
+// dialect lowers to exactly one of these calls.
+//
+// Conventions
+//  - A *device* is one rank: one element of the mesh. All ranks run the same
+//    program function, each with its own frame.
+//  - Shapes are local to the device and static; sizes count elements unless the
+//    name says bytes. Buffers are dense row-major and 64-byte aligned.
+//  - Every call names the stream that it is ordered on. Calls on one stream run
+//    in the order of issue; streams are ordered against each other only by
+//    events. A backend may run a stream synchronously with the caller: then an
+//    event is already complete when it is recorded.
+//  - Descriptors (`*_desc`) are constants of the artifact with static lifetime:
+//    the runtime may cache what it prepared for one under the descriptor's
+//    address.
+//  - A call that fails (a peer died, no memory) records an error on the device
+//    and returns a status other than 0; the program function returns it at once.
+//
+// The header is plain C and stable within a value of HEDDLE_RT_ABI_VERSION.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_ABI_H
+#define HEDDLE_RT_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_RT_ABI_VERSION 1
+
+/// One rank, opaque to generated code.
+typedef struct heddle_rt_device heddle_rt_device;
+
+/// 0 on success; the message belongs to the device.
+typedef int32_t heddle_rt_status;
+
+typedef enum heddle_rt_dtype {
+  HEDDLE_RT_F32 = 0,
+  HEDDLE_RT_BF16 = 1,
+  HEDDLE_RT_F16 = 2,
+  HEDDLE_RT_F64 = 3,
+  HEDDLE_RT_I1 = 4, ///< one byte an element, 0 or 1
+  HEDDLE_RT_I8 = 5,
+  HEDDLE_RT_I32 = 6,
+  HEDDLE_RT_I64 = 7
+} heddle_rt_dtype;
+
+typedef enum heddle_rt_reduction {
+  HEDDLE_RT_SUM = 0,
+  HEDDLE_RT_MAX = 1
+} heddle_rt_reduction;
+
+/// What a program function works on. All pointers outlive the call.
+typedef struct heddle_rt_frame {
+  uint8_t *arena;             ///< `arena_bytes` of the manifest, 64-byte aligned
+  uint8_t *const *variables;  ///< local shards, in the manifest's order
+  uint8_t *const *arguments;  ///< local shards of the program's arguments
+  uint8_t *const *results;    ///< local shards of the program's results
+  const int64_t *coordinates; ///< this device's index along each mesh axis
+} heddle_rt_frame;
+
+typedef heddle_rt_status (*heddle_rt_program_fn)(heddle_rt_device *device,
+                                                 const heddle_rt_frame *frame);
+
+/// A fused loop nest over blocks [begin, end) of its outermost loop. Different
+/// blocks write different elements, so any split into ranges, in any order or
+/// at once, gives the same bits. `buffers[0]` is the frame's coordinates.
+typedef void (*heddle_rt_kernel_fn)(void *const *buffers, int64_t begin,
+                                    int64_t end);
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+/// Runs blocks [0, blocks) of `kernel` on all cores of the device, in ranges of
+/// at least `grain` blocks. `buffers` is copied before the call returns.
+heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
+                                  heddle_rt_kernel_fn kernel,
+                                  void *const *buffers, int32_t num_buffers,
+                                  int64_t blocks, int64_t grain);
+
+enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
+
+/// A loop around a matrix product: `extent` iterations which step the operands
+/// by so many elements. A loop whose `c_stride` is 0 and `extent` > 1 is a sum:
+/// its iterations accumulate into the same C.
+typedef struct heddle_rt_matmul_loop {
+  int64_t extent, a_stride, b_stride, c_stride;
+} heddle_rt_matmul_loop;
+
+/// C[m,n] = A[m,k] B[k,n] (+ C) (+ bias[n]), summed in f32. Element (i,j) of a
+/// matrix X lies at i * x_row_stride + j * x_column_stride; one of the two
+/// strides is 1 for A and B; C's column stride is 1.
+typedef struct heddle_rt_matmul_desc {
+  int64_t m, n, k;
+  int64_t a_row_stride, a_column_stride;
+  int64_t b_row_stride, b_column_stride;
+  int64_t c_row_stride;
+  int32_t a_type, b_type, c_type; ///< heddle_rt_dtype
+  int32_t bias_type;              ///< heddle_rt_dtype, or -1 for no bias
+  int32_t accumulate;             ///< not 0: adds to what C holds
+  int32_t num_loops;
+  heddle_rt_matmul_loop loops[HEDDLE_RT_MATMUL_MAX_LOOPS]; ///< outermost first
+  /// Elements to add to the bias pointer per iteration of each loop.
+  int64_t bias_strides[HEDDLE_RT_MATMUL_MAX_LOOPS];
+} heddle_rt_matmul_desc;
+
+heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
+                                  const heddle_rt_matmul_desc *desc,
+                                  const void *a, const void *b, void *c,
+                                  const void *bias);
+
+/// Attention of queries [batch, queries, groups, group_size, head] over keys and
+/// values [batch, keys, groups, head]; memory linear in queries and keys.
+/// Strides are in elements; the head dimension is contiguous. The output and
+/// its gradient have the queries' dense layout
+/// [batch, queries, groups, group_size, head]; `lse`, the log of the sum of
+/// exponentials of each row of scaled scores, is f32
+/// [batch, queries, groups, group_size]. The gradients of q, k and v use the
+/// `d?_` strides.
+typedef struct heddle_rt_attention_desc {
+  int64_t batch, queries, keys, groups, group_size, head;
+  int64_t q_batch_stride, q_row_stride, q_group_stride, q_head_stride;
+  int64_t k_batch_stride, k_row_stride, k_group_stride;
+  int64_t v_batch_stride, v_row_stride, v_group_stride;
+  int64_t dq_batch_stride, dq_row_stride, dq_group_stride, dq_head_stride;
+  int64_t dk_batch_stride, dk_row_stride, dk_group_stride;
+  int64_t dv_batch_stride, dv_row_stride, dv_group_stride;
+  int32_t type;   ///< heddle_rt_dtype of q, k, v, o and their gradients
+  int32_t causal; ///< query i sees keys j <= i (global positions)
+  float scale;
+  /// Dropout of the probabilities: 0 for none. Element (b, i, g, r, j), in
+  /// global coordinates, is dropped by Philox4x32-10 of (its linear index in
+  /// the global [batch, groups, group_size, queries, keys], step, op_id), so no
+  /// sharding changes what is dropped.
+  float dropout;
+  uint64_t seed;
+  uint32_t op_id;
+  int64_t global_queries, global_keys, global_groups, global_group_size;
+} heddle_rt_attention_desc;
+
+/// Global coordinates of the device's first element.
+typedef struct heddle_rt_attention_offsets {
+  int64_t batch, query, key, group, group_member;
+} heddle_rt_attention_offsets;
+
+/// `step` points to the i64 step number and may be null without dropout.
+heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
+                                     const heddle_rt_attention_desc *desc,
+                                     const heddle_rt_attention_offsets *offsets,
+                                     const int64_t *step, const void *q,
+                                     const void *k, const void *v, void *o,
+                                     float *lse);
+
+heddle_rt_status
+heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
+                         const heddle_rt_attention_desc *desc,
+                         const heddle_rt_attention_offsets *offsets,
+                         const int64_t *step, const void *q, const void *k,
+                         const void *v, const void *o, const float *lse,
+                         const void *d_o, void *dq, void *dk, void *dv);
+
+/// table_grad[id - first_row, :] (+)= rows[i, :] for every i whose id lies in
+/// [first_row, first_row + table_rows); the sum over equal ids is in the order
+/// of i. `accumulate` 0 zeroes the table first. `ids` are i32; rows of `type`;
+/// the table is f32.
+heddle_rt_status heddle_rt_embedding_grad(heddle_rt_device *device,
+                                          int32_t stream, const int32_t *ids,
+                                          int64_t num_ids, const void *rows,
+                                          int32_t type, int64_t width,
+                                          int64_t first_row, int64_t table_rows,
+                                          int32_t accumulate, float *table_grad);
+
+/// cos and sin of position * frequency[j] for positions first .. first + rows,
+/// each f32 [rows, half]. Angles are computed in double precision.
+heddle_rt_status heddle_rt_rotary_table(heddle_rt_device *device, int32_t stream,
+                                        const double *frequencies, int64_t half,
+                                        int64_t first, int64_t rows, float *cos,
+                                        float *sin);
+
+/// A two-level strided copy: `blocks` runs of `bytes` from `from` to `to`.
+heddle_rt_status heddle_rt_copy(heddle_rt_device *device, int32_t stream,
+                                const void *from, int64_t from_stride_bytes,
+                                void *to, int64_t to_stride_bytes,
+                                int64_t blocks, int64_t bytes);
+
+heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
+                                     void *to, int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// Collectives: `group` indexes the manifest's groups (sets of mesh axes). The
+// members are ordered by their coordinates along the group's axes, the first
+// axis slowest. Every reduction sums in the order of the members, in f32 for
+// bf16 and f16, so every rank gets the same bits in every run. Input and output
+// may be the same buffer where their sizes are equal.
+//===----------------------------------------------------------------------===//
+
+heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
+                                      int32_t group, int32_t reduction,
+                                      int32_t type, const void *in, void *out,
+                                      int64_t count);
+
+/// Tensors are seen as [outer, extent, inner] around the gathered dimension: in
+/// holds `extent` = `local`, out holds `total` <= members * local (what lies
+/// beyond is padding and dropped).
+heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
+                                      int32_t group, int32_t type,
+                                      const void *in, void *out, int64_t outer,
+                                      int64_t local, int64_t total,
+                                      int64_t inner);
+
+/// The reverse: in [outer, total, inner] on each member is summed, member i
+/// keeps rows [i * local, (i + 1) * local); rows beyond `total` are zero.
+heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
+                                          int32_t stream, int32_t group,
+                                          int32_t reduction, int32_t type,
+                                          const void *in, void *out,
+                                          int64_t outer, int64_t local,
+                                          int64_t total, int64_t inner);
+
+/// Member i sends in[outer, i*split_local .. (i+1)*split_local of split_total,
+/// middle, concat_local, inner] and receives every member's block concatenated
+/// along the concat dimension: out [outer, split_local, middle, concat_total,
+/// inner] if `split_first` (the split dimension stands before the concatenated
+/// one), else the two dimensions in the other order. Missing rows are zero,
+/// surplus rows dropped.
+heddle_rt_status
+heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream, int32_t group,
+                     int32_t type, const void *in, void *out,
+                     int32_t split_first, int64_t outer, int64_t split_total,
+                     int64_t split_local, int64_t middle, int64_t concat_local,
+                     int64_t concat_total, int64_t inner);
+
+/// `root` is a member's index in the group.
+heddle_rt_status heddle_rt_broadcast(heddle_rt_device *device, int32_t stream,
+                                     int32_t group, int32_t root, int32_t type,
+                                     const void *in, void *out, int64_t count);
+
+/// Member i receives what member sources[i] sent; -1 leaves zeros.
+heddle_rt_status heddle_rt_permute(heddle_rt_device *device, int32_t stream,
+                                   int32_t group, const int32_t *sources,
+                                   int32_t type, const void *in, void *out,
+                                   int64_t count);
+
+heddle_rt_status heddle_rt_send(heddle_rt_device *device, int32_t stream,
+                                int32_t group, int32_t peer, int32_t type,
+                                const void *from, int64_t count);
+heddle_rt_status heddle_rt_recv(heddle_rt_device *device, int32_t stream,
+                                int32_t group, int32_t peer, int32_t type,
+                                void *to, int64_t count);
+
+//===----------------------------------------------------------------------===//
+// Order between streams. Events are numbered from 0 within a program.
+//===----------------------------------------------------------------------===//
+
+heddle_rt_status heddle_rt_event_record(heddle_rt_device *device, int32_t stream,
+                                        int32_t event);
+heddle_rt_status heddle_rt_event_wait(heddle_rt_device *device, int32_t stream,
+                                      int32_t event);
+/// Waits until all streams are idle: the last op of every program.
+heddle_rt_status heddle_rt_synchronize(heddle_rt_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // HEDDLE_RT_ABI_H
