@@ -28,6 +28,13 @@ function(heddle_use_mlir target)
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS}
                                                      ${LLVM_INCLUDE_DIRS})
   target_link_libraries(${target} PUBLIC MLIR LLVM)
+  # Libraries are compiled with -fPIC and executables with -fPIE, and a
+  # precompiled header serves only one of the two.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
   target_precompile_headers(${target} REUSE_FROM HeddlePrecompiledMLIR)
   add_dependencies(${target} heddle-tablegen)
   heddle_compile_options(${target})
