@@ -1,0 +1,40 @@
+"""Configuration of the lit tests: `.mlir` and `.test` files below test/."""
+
+import os
+
+import lit.formats
+
+source_root = os.path.dirname(os.path.abspath(__file__))
+
+if not hasattr(config, "heddle_binary_root"):
+    # lit was started on the source tree: continue with the build folder's
+    # configuration, which comes back here with what CMake found.
+    build = os.environ.get(
+        "HEDDLE_BINARY_ROOT", os.path.join(os.path.dirname(source_root), "build")
+    )
+    site = os.path.join(build, "test", "lit.site.cfg.py")
+    if not os.path.exists(site):
+        lit_config.fatal("%s does not exist: run tools/build first" % site)
+    lit_config.load_config(config, site)
+else:
+    config.name = "Heddle"
+    config.test_format = lit.formats.ShTest(execute_external=False)
+    config.suffixes = [".mlir", ".test"]
+    config.excludes = ["unit", "numerics", "reference", "Inputs"]
+    config.test_source_root = source_root
+    config.test_exec_root = os.path.join(config.heddle_binary_root, "test")
+
+    # heddle, heddle-opt, heddle-run, then FileCheck, not, split-file.
+    config.environment["PATH"] = os.path.pathsep.join(
+        [
+            os.path.join(config.heddle_binary_root, "bin"),
+            config.llvm_tools_dir,
+            os.environ.get("PATH", ""),
+        ]
+    )
+    config.environment["FILECHECK_OPTS"] = "--enable-var-scope"
+    if os.environ.get("HEDDLE_LONG_TESTS"):
+        config.available_features.add("long")
+
+    config.substitutions.append(("%python", '"%s"' % config.python))
+    config.substitutions.append(("%{inputs}", os.path.join(source_root, "Inputs")))
