@@ -19,7 +19,8 @@
 //    the runtime may cache what it prepared for one under the descriptor's
 //    address.
 //  - A call that fails (a peer died, no memory) records an error on the device
-//    and returns a status other than 0; the program function returns it at once.
+//    and returns a status other than 0; the program function returns it at
+//    once.
 //
 // The header is plain C and stable within a value of HEDDLE_RT_ABI_VERSION.
 //
@@ -60,10 +61,10 @@ typedef enum heddle_rt_reduction {
 
 /// What a program function works on. All pointers outlive the call.
 typedef struct heddle_rt_frame {
-  uint8_t *arena;             ///< `arena_bytes` of the manifest, 64-byte aligned
-  uint8_t *const *variables;  ///< local shards, in the manifest's order
-  uint8_t *const *arguments;  ///< local shards of the program's arguments
-  uint8_t *const *results;    ///< local shards of the program's results
+  uint8_t *arena;            ///< `arena_bytes` of the manifest, 64-byte aligned
+  uint8_t *const *variables; ///< local shards, in the manifest's order
+  uint8_t *const *arguments; ///< local shards of the program's arguments
+  uint8_t *const *results;   ///< local shards of the program's results
   const int64_t *coordinates; ///< this device's index along each mesh axis
 } heddle_rt_frame;
 
@@ -118,8 +119,8 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
                                   const void *a, const void *b, void *c,
                                   const void *bias);
 
-/// Attention of queries [batch, queries, groups, group_size, head] over keys and
-/// values [batch, keys, groups, head]; memory linear in queries and keys.
+/// Attention of queries [batch, queries, groups, group_size, head] over keys
+/// and values [batch, keys, groups, head]; memory linear in queries and keys.
 /// Strides are in elements; the head dimension is contiguous. The output and
 /// its gradient have the queries' dense layout
 /// [batch, queries, groups, group_size, head]; `lse`, the log of the sum of
@@ -177,11 +178,13 @@ heddle_rt_status heddle_rt_embedding_grad(heddle_rt_device *device,
                                           int64_t num_ids, const void *rows,
                                           int32_t type, int64_t width,
                                           int64_t first_row, int64_t table_rows,
-                                          int32_t accumulate, float *table_grad);
+                                          int32_t accumulate,
+                                          float *table_grad);
 
 /// cos and sin of position * frequency[j] for positions first .. first + rows,
 /// each f32 [rows, half]. Angles are computed in double precision.
-heddle_rt_status heddle_rt_rotary_table(heddle_rt_device *device, int32_t stream,
+heddle_rt_status heddle_rt_rotary_table(heddle_rt_device *device,
+                                        int32_t stream,
                                         const double *frequencies, int64_t half,
                                         int64_t first, int64_t rows, float *cos,
                                         float *sin);
@@ -232,12 +235,13 @@ heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
 /// inner] if `split_first` (the split dimension stands before the concatenated
 /// one), else the two dimensions in the other order. Missing rows are zero,
 /// surplus rows dropped.
-heddle_rt_status
-heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream, int32_t group,
-                     int32_t type, const void *in, void *out,
-                     int32_t split_first, int64_t outer, int64_t split_total,
-                     int64_t split_local, int64_t middle, int64_t concat_local,
-                     int64_t concat_total, int64_t inner);
+heddle_rt_status heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream,
+                                      int32_t group, int32_t type,
+                                      const void *in, void *out,
+                                      int32_t split_first, int64_t outer,
+                                      int64_t split_total, int64_t split_local,
+                                      int64_t middle, int64_t concat_local,
+                                      int64_t concat_total, int64_t inner);
 
 /// `root` is a member's index in the group.
 heddle_rt_status heddle_rt_broadcast(heddle_rt_device *device, int32_t stream,
@@ -261,8 +265,8 @@ heddle_rt_status heddle_rt_recv(heddle_rt_device *device, int32_t stream,
 // Order between streams. Events are numbered from 0 within a program.
 //===----------------------------------------------------------------------===//
 
-heddle_rt_status heddle_rt_event_record(heddle_rt_device *device, int32_t stream,
-                                        int32_t event);
+heddle_rt_status heddle_rt_event_record(heddle_rt_device *device,
+                                        int32_t stream, int32_t event);
 heddle_rt_status heddle_rt_event_wait(heddle_rt_device *device, int32_t stream,
                                       int32_t event);
 /// Waits until all streams are idle: the last op of every program.

@@ -1,0 +1,112 @@
+//===- manifest.h - What an artifact directory says of itself -----*- C++
+//-*-===//
+//
+// `manifest.json` as data. An artifact is a directory with this file and the
+// shared object that it names; see docs of `heddle compile` for who writes it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_MANIFEST_H
+#define HEDDLE_RT_MANIFEST_H
+
+#include "heddle_rt/abi.h"
+#include "heddle_rt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::rt {
+
+using DType = heddle_rt_dtype;
+
+/// Bytes of one element.
+size_t byteSize(DType type);
+/// The manifest's spelling: "f32", "bf16", "f16", "f64", "i1", "i8", "i32",
+/// "i64".
+std::string_view name(DType type);
+std::optional<DType> parseDType(std::string_view name);
+
+struct MeshAxis {
+  std::string name;
+  int64_t size;
+};
+
+/// Indices of the mesh axes that split each dimension, major to minor. A
+/// dimension of size s over n devices is cut into parts of ceil(s / n); what
+/// lies beyond its end is padding.
+using Sharding = std::vector<std::vector<int32_t>>;
+
+/// A tensor as the whole program sees it, and how devices hold it.
+struct TensorInfo {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape; ///< global
+  Sharding sharding;          ///< one entry a dimension
+
+  int64_t elements() const;
+  size_t bytes() const { return size_t(elements()) * byteSize(type); }
+};
+
+enum class VariableRole { Parameter, OptimizerState, Gradient, Counter };
+std::string_view name(VariableRole role);
+
+struct Initializer {
+  enum class Kind { Zeros, Ones, Constant, Normal } kind = Kind::Zeros;
+  double value = 0;         ///< Constant
+  double mean = 0, std = 1; ///< Normal
+};
+
+/// The tensor of the model's own checkpoint format that a variable is a pure
+/// reshape of.
+struct CheckpointTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+struct VariableInfo : TensorInfo {
+  VariableRole role = VariableRole::Parameter;
+  Initializer init;
+  std::optional<CheckpointTensor> checkpoint;
+};
+
+struct ProgramInfo {
+  std::string name;
+  std::string symbol;
+  int64_t arenaBytes = 0;
+  std::vector<TensorInfo> arguments, results;
+};
+
+struct Manifest {
+  int64_t version = 0, abi = 0;
+  std::string triple;
+  std::vector<std::string>
+      features;        ///< CPU features, LLVM's names, without "+"
+  std::string library; ///< file name inside the directory
+  std::vector<MeshAxis> mesh;
+  std::vector<std::vector<int32_t>> groups; ///< mesh axes of each group
+  std::vector<VariableInfo> variables;
+  std::vector<ProgramInfo> programs;
+  uint64_t seed = 0;
+  std::string model = "{}"; ///< JSON text, free form
+  std::string plan = "{}";  ///< JSON text, free form
+
+  int64_t numDevices() const;
+  std::optional<size_t> findVariable(std::string_view name) const;
+  std::optional<size_t> findProgram(std::string_view name) const;
+};
+
+/// Reads and checks `manifest.json`; an error names the field, e.g.
+/// `variables[3].shape[1]: expected a positive integer, got string`.
+Expected<Manifest> readManifest(const std::filesystem::path &file);
+/// The same from text; `origin` stands in messages.
+Expected<Manifest> parseManifest(std::string_view text,
+                                 std::string_view origin);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_MANIFEST_H

@@ -1,0 +1,173 @@
+//===- session.h - Loads an artifact and runs its programs --------*- C++
+//-*-===//
+//
+// A session is one loaded artifact: its devices (threads of this process),
+// their memory and the compiled programs. Hosts see global tensors only; the
+// session scatters them to the devices and assembles them again.
+//
+//   auto session = Session::load("gpt2.heddle");
+//   if (!session)
+//     return report(session.message());
+//   float loss;
+//   Status status = (*session)->run("step", {bytesOf(tokens),
+//   bytesOf(targets)},
+//                                   {writableBytesOf(loss)});
+//
+// A session is used by one thread at a time. After a device has failed, every
+// later call that needs the devices returns that failure: load a new session
+// and resume from a checkpoint.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_SESSION_H
+#define HEDDLE_RT_SESSION_H
+
+#include "heddle_rt/manifest.h"
+#include "heddle_rt/status.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace heddle::rt {
+
+struct SessionOptions {
+  /// 0: the machine's cores divided by the devices, at least 1.
+  int coresPerDevice = 0;
+  /// Replaces the manifest's seed.
+  std::optional<uint64_t> seed;
+  /// A collective that waits longer for a peer fails, naming the peer.
+  std::chrono::milliseconds collectiveTimeout{120'000};
+  /// false: variables start as zeros, because a checkpoint will fill them.
+  bool initializeVariables = true;
+};
+
+/// Dense row-major host memory of a whole global tensor. Type and shape are the
+/// manifest's; the number of bytes is checked.
+using ConstBytes = std::span<const std::byte>;
+using Bytes = std::span<std::byte>;
+
+/// The bytes of a scalar or of a contiguous container.
+template <typename T> ConstBytes bytesOf(const T &object) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return std::as_bytes(std::span<const T>(&object, 1));
+  else
+    return std::as_bytes(std::span(object));
+}
+template <typename T> Bytes writableBytesOf(T &object) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return std::as_writable_bytes(std::span<T>(&object, 1));
+  else
+    return std::as_writable_bytes(std::span(object));
+}
+
+/// What one device holds, in bytes.
+struct DeviceMemory {
+  size_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
+  size_t arena = 0; ///< shared by all programs, the largest counts
+  size_t argumentsAndResults = 0;
+  size_t scratch = 0; ///< of library calls (attention, products)
+  size_t total() const {
+    return parameters + optimizerState + gradients + counters + arena +
+           argumentsAndResults + scratch;
+  }
+};
+
+/// Kinds of work that time is accounted for.
+enum class WorkKind { Matmul, Attention, Kernel, Collective, Copy };
+constexpr size_t numWorkKinds = 5;
+std::string_view name(WorkKind kind);
+
+/// Seconds that a device's programs spent, by kind of work, since the last
+/// reset. `total` is from the call of a program to its return, so the rest
+/// (total - sum of kinds) is the overhead of program code itself.
+struct DeviceTimes {
+  std::array<double, numWorkKinds> seconds{};
+  std::array<int64_t, numWorkKinds> calls{};
+  double total = 0;
+};
+
+class Session {
+public:
+  /// Loads `manifest.json` and the shared object of an artifact directory,
+  /// refuses another version or a CPU that lacks a feature, starts the devices,
+  /// allocates and initializes their memory.
+  static Expected<std::unique_ptr<Session>>
+  load(const std::filesystem::path &directory,
+       const SessionOptions &options = {});
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  const Manifest &manifest() const;
+  int numDevices() const;
+  int coresPerDevice() const;
+  uint64_t seed() const;
+
+  /// Sets every variable to its initializer. Element i (of the global tensor)
+  /// of a variable depends on (seed, name, i) alone.
+  Status initializeVariables();
+
+  /// Variables as global tensors. Elements are in row-major order; a range
+  /// [first, first + count) lets large variables be streamed. Reading takes the
+  /// first of several replicas; writing writes all, and never touches padding
+  /// (which is zero).
+  Status readVariable(size_t variable, Bytes to) const;
+  Status writeVariable(size_t variable, ConstBytes from);
+  Status readElements(size_t variable, int64_t first, int64_t count,
+                      Bytes to) const;
+  Status writeElements(size_t variable, int64_t first, int64_t count,
+                       ConstBytes from);
+  /// Rows of dimension 0.
+  Status readRows(size_t variable, int64_t first, int64_t count,
+                  Bytes to) const;
+  Status writeRows(size_t variable, int64_t first, int64_t count,
+                   ConstBytes from);
+  /// The same by name.
+  Status readVariable(std::string_view name, Bytes to) const;
+  Status writeVariable(std::string_view name, ConstBytes from);
+  /// Compares the replicas of every variable and its padding with zero, byte by
+  /// byte; an error names the variable, the devices and the element.
+  Status checkReplicas() const;
+
+  /// Runs a program on all devices. Arguments are scattered by the manifest's
+  /// sharding, results assembled; both in the manifest's order. A result with
+  /// an empty span is not copied. Allocates nothing.
+  Status run(size_t program, std::span<const ConstBytes> arguments,
+             std::span<const Bytes> results);
+  Status run(std::string_view program,
+             std::initializer_list<ConstBytes> arguments,
+             std::initializer_list<Bytes> results);
+  Status run(std::string_view program, const std::vector<ConstBytes> &arguments,
+             const std::vector<Bytes> &results);
+
+  /// One entry a device.
+  std::vector<DeviceMemory> memory() const;
+  std::vector<DeviceTimes> times() const;
+  void resetTimes();
+
+  /// Records every call of generated code from now on, at most `maxEvents` a
+  /// device (the memory is allocated here), until `writeTrace`.
+  Status startTrace(size_t maxEvents = 100'000);
+  /// Writes what was recorded as Chrome trace JSON (chrome://tracing, Perfetto)
+  /// and stops recording.
+  Status writeTrace(const std::filesystem::path &file);
+
+private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SESSION_H
