@@ -6,7 +6,7 @@
 // session scatters them to the devices and assembles them again.
 //
 //   auto session = Session::load("gpt2.heddle");
-//   if (!session)
+//   if (!session.ok())
 //     return report(session.message());
 //   float loss;
 //   Status status = (*session)->run("step", {bytesOf(tokens),
