@@ -1,0 +1,110 @@
+//===- token_data.h - Token files and the windows drawn from them *- C++
+//-*-===//
+//
+// A training text as a memory-mapped sequence of tokens: raw bytes, or a file
+// of little-endian uint16 or uint32 (nanoGPT's .bin). Its tail is held out for
+// evaluation; training windows are drawn from the rest.
+//
+// Which window a row of a step reads depends on (seed, step, row) alone
+// (counter-based: Philox4x32-10), so neither the number of devices nor the
+// split of a step into micro-batches changes the data.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_TOKEN_DATA_H
+#define HEDDLE_RT_TOKEN_DATA_H
+
+#include "heddle_rt/status.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace heddle::rt {
+
+/// How a file stores tokens; the value is the size of one in bytes.
+enum class TokenFormat { Byte = 1, UInt16 = 2, UInt32 = 4 };
+
+/// The format of this name: "byte", "uint16" or "uint32".
+std::optional<TokenFormat> tokenFormatNamed(std::string_view name);
+
+/// A label that the loss ignores.
+inline constexpr int32_t ignoredLabel = -100;
+
+/// A memory-mapped token file; movable, unmapped when destroyed.
+class TokenData {
+public:
+  /// Maps `path`. Without a format: a `.bin` file is uint16 where `vocabulary`
+  /// fits, else uint32; every other file is bytes. Tokens are checked against
+  /// the vocabulary when they are read, those of the first 256 Mi at once.
+  static Expected<TokenData> open(const std::filesystem::path &path,
+                                  std::optional<TokenFormat> format,
+                                  int64_t vocabulary);
+
+  TokenData(TokenData &&other) noexcept;
+  TokenData &operator=(TokenData &&other) noexcept;
+  TokenData(const TokenData &) = delete;
+  TokenData &operator=(const TokenData &) = delete;
+  ~TokenData();
+
+  /// Number of tokens.
+  int64_t size() const { return numTokens; }
+  TokenFormat format() const { return tokenFormat; }
+  const std::filesystem::path &path() const { return file; }
+
+  /// Copies tokens [first, first + out.size()), which must be inside the file;
+  /// a token beyond the vocabulary is an error that names position and value.
+  Status read(int64_t first, std::span<int32_t> out) const;
+
+private:
+  TokenData() = default;
+
+  std::filesystem::path file;
+  const uint8_t *bytes = nullptr;
+  int64_t numBytes = 0;
+  int64_t numTokens = 0;
+  int64_t vocabulary = 0;
+  TokenFormat tokenFormat = TokenFormat::Byte;
+};
+
+/// Draws batches of windows from token data. Tokens and targets of a batch are
+/// row-major [rows, sequence]; a target is the token after its token.
+class WindowSampler {
+public:
+  /// Holds out the last `heldOutFraction` (0 <= f < 1) of the tokens. An error
+  /// if the rest does not hold one window, which is `sequence` + 1 tokens.
+  /// `data` must outlive the sampler.
+  static Expected<WindowSampler> create(const TokenData &data, int64_t sequence,
+                                        double heldOutFraction, uint64_t seed);
+
+  /// The training windows of rows [firstRow, firstRow + rows) of a step.
+  Status sample(uint64_t step, int64_t firstRow, std::span<int32_t> tokens,
+                std::span<int32_t> targets) const;
+
+  /// First token of the training window of (step, row).
+  int64_t windowStart(uint64_t step, int64_t row) const;
+
+  /// Consecutive windows which cover the held-out tail once.
+  int64_t numHeldOutWindows() const;
+
+  /// Held-out windows [first, ...), as many as there is room for. Targets
+  /// beyond the end of the data are `ignoredLabel`, their tokens 0.
+  Status heldOut(int64_t first, std::span<int32_t> tokens,
+                 std::span<int32_t> targets) const;
+
+  int64_t numTrainingTokens() const { return trainingTokens; }
+
+private:
+  WindowSampler() = default;
+
+  const TokenData *data = nullptr;
+  int64_t sequence = 0;
+  int64_t trainingTokens = 0;
+  uint64_t seed = 0;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_TOKEN_DATA_H
