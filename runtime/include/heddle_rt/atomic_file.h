@@ -1,0 +1,62 @@
+//===- atomic_file.h - Replace a file whole or not at all -------*- C++ -*-===//
+//
+// A file that is written beside its destination under a temporary name and
+// takes the destination's place by rename(2), after fsync(2), when it is
+// complete. Whatever fails before that (a full disk above all) leaves what
+// stood at the destination untouched and no temporary behind.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_ATOMIC_FILE_H
+#define HEDDLE_RT_ATOMIC_FILE_H
+
+#include "heddle_rt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heddle::rt {
+
+/// Movable, not copyable; one thread at a time.
+class AtomicFile {
+public:
+  /// Opens a temporary in the folder of `path`. If `size` > 0, reserves that
+  /// many bytes on the disk where the file system can, so that a full disk
+  /// shows now rather than later.
+  static Expected<AtomicFile> create(const std::string &path,
+                                     uint64_t size = 0);
+
+  AtomicFile(AtomicFile &&other) noexcept;
+  AtomicFile &operator=(AtomicFile &&other) noexcept;
+  ~AtomicFile(); ///< discards what was not committed
+
+  /// Writes all of `data` at `offset` bytes from the start.
+  Status writeAt(uint64_t offset, std::span<const std::byte> data);
+  /// Makes the content durable and closes the temporary; nothing can be written
+  /// after it. For sets of files that are to be replaced together: flush all,
+  /// then commit all.
+  Status flush();
+  /// Flushes if that was not done yet and puts the file in its place.
+  Status commit();
+  /// Removes the temporary.
+  void discard();
+
+  const std::string &path() const { return destination; }
+
+private:
+  AtomicFile() = default;
+  Status failure(std::string_view action) const;
+
+  std::string destination, temporary;
+  int descriptor = -1;
+};
+
+/// Replaces the file at `path` by `text`.
+Status writeFileAtomically(const std::string &path, std::string_view text);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_ATOMIC_FILE_H

@@ -1,0 +1,197 @@
+//===- safetensors.h - Read and write safetensors files ---------*- C++ -*-===//
+//
+// The file format of Hugging Face's model weights: 8 bytes of header length
+// (little endian), a JSON header {name: {dtype, shape, data_offsets}}, then the
+// tensors' bytes, row-major, little endian, without gaps. A model is one file
+// or a folder with either `model.safetensors` or several shards and a
+// `model.safetensors.index.json` that says which tensor is in which shard.
+// Format: https://github.com/huggingface/safetensors (its README).
+//
+// Reading maps files into memory and validates everything before a tensor can
+// be touched. Files must not be truncated while they are mapped; our own writer
+// replaces files and never writes into one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_SAFETENSORS_H
+#define HEDDLE_RT_SAFETENSORS_H
+
+#include "heddle_rt/atomic_file.h"
+#include "heddle_rt/status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace heddle::rt::safetensors {
+
+//===----------------------------------------------------------------------===//
+// Element types
+//===----------------------------------------------------------------------===//
+
+enum class DType {
+  Bool, ///< one byte, 0 or 1
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  U64,
+  I64,
+  F16,
+  BF16,
+  F32,
+  F64
+};
+
+/// Bytes of one element.
+uint64_t byteSize(DType dtype);
+/// As the file spells it: "F32".
+std::string_view name(DType dtype);
+std::optional<DType> parseDType(std::string_view name);
+bool isFloat(DType dtype);
+
+/// Elements of a shape; nothing if the number does not fit in 63 bits or a
+/// dimension is negative.
+std::optional<int64_t> numElements(std::span<const int64_t> shape);
+
+/// "[2, 3]", for messages.
+std::string shapeToString(std::span<const int64_t> shape);
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// A tensor of an open file. `data` points into the mapping, which lives as
+/// long as the Reader, and need not be aligned for its element type.
+struct Tensor {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape; ///< empty for a scalar
+  int64_t elements = 1;
+  std::span<const std::byte> data;
+
+  /// Converts elements [first, first + out.size()), in row-major order, to f32:
+  /// exact for every type but F64 and the integers beyond 2^24, which are
+  /// rounded to nearest. Fails if the range exceeds the tensor.
+  Status readF32(int64_t first, std::span<float> out) const;
+  /// The same for integers; fails on floating-point types, and on values of U64
+  /// that i64 cannot hold.
+  Status readI64(int64_t first, std::span<int64_t> out) const;
+};
+
+/// An open safetensors file or folder. Movable, not copyable; const access is
+/// safe from several threads.
+class Reader {
+public:
+  /// Opens a .safetensors file, a .safetensors.index.json, or a folder that
+  /// holds `model.safetensors` or `model.safetensors.index.json`.
+  static Expected<Reader> open(const std::string &path);
+
+  Reader(Reader &&) noexcept;
+  Reader &operator=(Reader &&) noexcept;
+  ~Reader();
+
+  /// In order of position, shard after shard.
+  std::span<const Tensor> tensors() const { return all; }
+  /// Null if there is none of this name.
+  const Tensor *find(std::string_view name) const;
+  /// The files' `__metadata__`, of the first shard that has a key.
+  const std::map<std::string, std::string> &metadata() const { return notes; }
+
+private:
+  class Mapping;
+  Reader();
+  Status addFile(const std::string &path);
+  Status addShards(const std::string &indexPath);
+  Status addTensors(std::span<const std::byte> file);
+
+  std::vector<std::unique_ptr<Mapping>> mappings;
+  std::vector<Tensor> all;
+  std::unordered_map<std::string, size_t> byName;
+  std::map<std::string, std::string> notes;
+};
+
+/// True if `directory` has weights that Reader::open would try.
+bool hasWeights(const std::string &directory);
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+};
+
+using Metadata = std::map<std::string, std::string>;
+/// What transformers asks of a file.
+inline Metadata pytorchMetadata() { return {{"format", "pt"}}; }
+
+/// Writes one file: the header at once, then each tensor in pieces of any size
+/// and in any order, so that no more than a piece need be in memory. Atomic:
+/// see AtomicFile.
+class FileWriter {
+public:
+  static Expected<FileWriter> create(const std::string &path,
+                                     std::vector<TensorInfo> tensors,
+                                     const Metadata &metadata);
+
+  /// Writes `data`, whole elements in the tensor's own type, from element
+  /// `first` of tensor number `tensor` (its index in create's list). Fails on
+  /// what lies outside of the tensor and on what was written before.
+  Status write(size_t tensor, int64_t first, std::span<const std::byte> data);
+  /// Finishes; fails if bytes of a tensor were never written.
+  Status commit();
+  /// For sets of files: checks and makes durable, but leaves the old file.
+  Status flush();
+
+private:
+  FileWriter(AtomicFile file) : file(std::move(file)) {}
+
+  AtomicFile file;
+  std::vector<TensorInfo> infos;
+  std::vector<uint64_t> begins;       ///< of each tensor, from the file's start
+  std::map<uint64_t, uint64_t> holes; ///< [begin, end) not yet written
+};
+
+/// Writes a model folder: `model.safetensors` if everything fits in one shard,
+/// else `model-00001-of-0000N.safetensors` ... and their index. No file is
+/// replaced before all of them are complete on disk.
+class DirectoryWriter {
+public:
+  /// Makes `directory` if need be. A tensor larger than `maxShardBytes` gets a
+  /// shard of its own.
+  static Expected<DirectoryWriter>
+  create(const std::string &directory, std::vector<TensorInfo> tensors,
+         const Metadata &metadata, uint64_t maxShardBytes = 5'000'000'000);
+
+  /// As FileWriter::write, `tensor` counting over all shards.
+  Status write(size_t tensor, int64_t first, std::span<const std::byte> data);
+  /// Finishes, and removes what an earlier model in the folder leaves stale:
+  /// the entry file of the other layout, and shards that its index names.
+  Status commit();
+
+private:
+  DirectoryWriter() = default;
+
+  std::string directory;
+  std::vector<FileWriter> shards;
+  std::vector<std::string> shardNames;
+  std::vector<std::pair<size_t, size_t>> places; ///< shard, index in it
+  std::string index;                             ///< JSON; empty for one shard
+};
+
+} // namespace heddle::rt::safetensors
+
+#endif // HEDDLE_RT_SAFETENSORS_H
