@@ -1,0 +1,66 @@
+//===- Import.h - Models from Hugging Face's config.json --------*- C++ -*-===//
+//
+// Builds the global forward program of a model:
+//
+//   heddle.variable @h.0.mlp.c_fc.weight : tensor<768x3072xf32> parameter …
+//   func.func @forward(%tokens: tensor<BxSxi32>, %targets: tensor<BxSxi32>)
+//     -> (tensor<f32>, tensor<f32>, tensor<BxSxVxf32>)   // loss sum, count,
+//     logits
+//
+// `loss sum` adds the cross-entropy of every token whose target is not -100,
+// `count` is their number. Every op has the name of its module without the
+// family's prefix (`h.0.attn.c_attn`, `layers.0.self_attn.q_proj`, `lm_head`);
+// every parameter is a reshape of the checkpoint tensor that it names.
+//
+// Families: `gpt2` and `llama`. The computation is that of the transformers
+// library's GPT2LMHeadModel and LlamaForCausalLM. A key of config.json that
+// changes the computation and is not supported is an error; which keys are
+// known stands at the head of lib/Import/Gpt2.cpp and Llama.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_IMPORT_IMPORT_H
+#define HEDDLE_IMPORT_IMPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace heddle {
+
+/// A GPT-2 by its sizes, for benchmarks: feed-forward 4 x hidden, gelu_new,
+/// tied embeddings, no dropout.
+struct GptShape {
+  int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0;
+  int64_t sequence = 0; ///< the largest position, and that of the program
+};
+
+struct ImportOptions {
+  /// A model's folder, or a config.json. Ignored if `gpt` is set.
+  std::string path;
+  std::optional<GptShape> gpt;
+  /// Rows of the micro-batch of all devices together.
+  int64_t batch = 1;
+  /// Tokens in a row; by default what the model was made for, at most 1024.
+  std::optional<int64_t> sequence;
+  /// Replaces every dropout rate of the config.
+  std::optional<double> dropout;
+  /// Selects the random streams of dropout.
+  int64_t seed = 0;
+  /// Compare the names and shapes of a folder's weights with the model's.
+  bool checkWeights = true;
+};
+
+/// Imports a model. Needs no dialect to be loaded. The module's attributes:
+/// `heddle.model` is the family, `heddle.weights` the folder, if it has weights
+/// (which are looked at, but not read). Errors are emitted as diagnostics,
+/// located in the config's lines where they concern a key.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importModel(mlir::MLIRContext &context, const ImportOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_IMPORT_IMPORT_H
