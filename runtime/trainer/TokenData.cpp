@@ -1,4 +1,4 @@
-//===- token_data.cpp - Token files and the windows drawn from them
+//===- TokenData.cpp - Token files and the windows drawn from them
 //--------===//
 
 #include "heddle_rt/token_data.h"

@@ -1,0 +1,72 @@
+//===- checkpoint.h - Training state and weights on disk --------*- C++ -*-===//
+//
+// Two formats, both safetensors of whole (global, unpadded) tensors, so that
+// neither depends on the plan or on the number of devices:
+//  - a checkpoint is everything that a run needs to continue with the same
+//    bits: a folder with every variable but gradients under its own name and
+//    shape, and `state.json`;
+//  - weights are the parameters under the names and shapes of the model's own
+//    checkpoint format (Hugging Face's).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_CHECKPOINT_H
+#define HEDDLE_RT_CHECKPOINT_H
+
+#include "heddle_rt/session.h"
+#include "heddle_rt/status.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace heddle::rt {
+
+/// `state.json`: where a run stands, and what its data depends on.
+struct TrainingState {
+  int64_t step = 0; ///< completed steps
+  uint64_t seed = 0;
+  std::string data;           ///< path, for the reader
+  int64_t dataTokens = 0;     ///< size of the token file
+  int64_t rowsPerStep = 0;    ///< windows drawn each step
+  int64_t sequence = 0;       ///< tokens of a window
+  double heldOutFraction = 0; ///< of the tokens
+};
+
+/// Writes the session's variables and `state` as `directory`, which is replaced
+/// whole or not at all.
+Status saveCheckpoint(const Session &session, const TrainingState &state,
+                      const std::filesystem::path &directory);
+
+/// Reads `state.json` alone.
+Expected<TrainingState> readState(const std::filesystem::path &directory);
+
+/// Fills the session's variables; gradients become zero. Nothing is written to
+/// the session unless names, types and shapes of all variables agree.
+Status loadCheckpoint(Session &session, const std::filesystem::path &directory);
+
+/// The checkpoints in a run's folder (`step-00000042`), oldest first.
+std::vector<std::filesystem::path>
+listCheckpoints(const std::filesystem::path &folder);
+/// The folder of the checkpoint after `step` steps.
+std::filesystem::path checkpointPath(const std::filesystem::path &folder,
+                                     int64_t step);
+/// Removes all but the newest `keep` checkpoints, and what interrupted writers
+/// left behind.
+void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
+
+/// Fills the parameters from a weights file or folder. Names may lack their
+/// first component ("transformer.", "model."), as files of headless models do.
+/// f16, bf16 and f64 are converted.
+Status loadWeights(Session &session, const std::filesystem::path &path);
+
+/// Writes `model.safetensors` (or shards and their index) and, if `config` is
+/// not empty, `config.json` with that text.
+Status exportWeights(const Session &session,
+                     const std::filesystem::path &directory,
+                     const std::string &config);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_CHECKPOINT_H

@@ -1,0 +1,96 @@
+//===- trainer.h - The training loop over a loaded artifact -----*- C++ -*-===//
+//
+// Runs the programs of a training artifact: `step`, or `accumulate` once for
+// each micro-batch and then `update`; `evaluate` on the held-out tail of the
+// data. Writes checkpoints and continues from them with the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_TRAINER_H
+#define HEDDLE_RT_TRAINER_H
+
+#include "heddle_rt/session.h"
+#include "heddle_rt/status.h"
+#include "heddle_rt/token_data.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace heddle::rt {
+
+struct TrainOptions {
+  std::filesystem::path data;
+  std::optional<TokenFormat> format; ///< guessed from name and vocabulary
+  double heldOutFraction = 0.1;
+
+  int64_t steps = 0;           ///< in all, those before a resume included
+  int64_t evaluateEach = 100;  ///< steps; 0: only at the end
+  int64_t evaluateWindows = 0; ///< of the held-out tail; 0: all of them
+
+  std::filesystem::path output; ///< the run's folder; empty: no checkpoints
+  int64_t checkpointEach = 100; ///< steps; 0: only at the end
+  int64_t keepCheckpoints = 3;
+  bool resume = false; ///< continue from the newest checkpoint in `output`
+  std::filesystem::path from;     ///< start from this checkpoint's variables
+  std::filesystem::path weights;  ///< start from these weights
+  std::filesystem::path exportTo; ///< write weights here at the end
+  bool checkReplicas = false;     ///< compare replicas at each checkpoint
+};
+
+struct StepReport {
+  int64_t step = 0; ///< completed steps, this one included
+  int64_t steps = 0;
+  float loss = 0; ///< mean over the labels of the step, in nats
+  float gradientNorm = 0;
+  float learningRate = 0;
+  double tokensPerSecond = 0;
+  double secondsLeft = 0;
+  size_t bytesPerDevice = 0; ///< of the device that holds most
+};
+
+/// Who shows progress. Calls come from the thread that trains.
+class TrainObserver {
+public:
+  virtual ~TrainObserver() = default;
+  virtual void step(const StepReport &report) = 0;
+  /// Mean loss over `labels` held-out labels after `step` steps.
+  virtual void heldOut(int64_t step, double loss, int64_t labels) = 0;
+  virtual void checkpoint(int64_t step, const std::filesystem::path &path) = 0;
+  virtual void note(const std::string &text) = 0;
+};
+
+struct TrainOutcome {
+  int64_t step = 0; ///< completed steps
+  bool interrupted = false;
+};
+
+/// Trains until `options.steps` steps are done or `stopRequested` says so after
+/// a step. Either way the state is saved where `options.output` says. On an
+/// error (a loss that is not finite is one) older checkpoints stay.
+Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
+                             TrainObserver &observer,
+                             const std::function<bool()> &stopRequested);
+
+/// Where a run keeps its checkpoints.
+std::filesystem::path checkpointFolder(const std::filesystem::path &output);
+
+/// How progress looks.
+enum class ProgressStyle {
+  Terminal, ///< one line which is rewritten
+  Lines,    ///< one line every few steps
+  JSON      ///< one object a step
+};
+
+/// Shows progress on standard output.
+std::unique_ptr<TrainObserver> createProgress(ProgressStyle style);
+
+/// Lines or, if standard output is a terminal, the rewritten line.
+ProgressStyle defaultProgressStyle();
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_TRAINER_H

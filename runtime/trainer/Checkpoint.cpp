@@ -1,0 +1,257 @@
+//===- Checkpoint.cpp - Training state on disk
+//-----------------------------===//
+
+#include "heddle_rt/checkpoint.h"
+#include "heddle_rt/atomic_file.h"
+#include "heddle_rt/safetensors.h"
+
+#include "VariableIO.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace heddle::rt;
+
+//===----------------------------------------------------------------------===//
+// state.json
+//===----------------------------------------------------------------------===//
+
+static std::string stateToJSON(const TrainingState &state) {
+  nlohmann::ordered_json json = {{"version", 1},
+                                 {"step", state.step},
+                                 {"seed", state.seed},
+                                 {"data", state.data},
+                                 {"data_tokens", state.dataTokens},
+                                 {"rows_per_step", state.rowsPerStep},
+                                 {"sequence", state.sequence},
+                                 {"held_out_fraction", state.heldOutFraction}};
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+         "\n";
+}
+
+Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
+  fs::path file = directory / "state.json";
+  std::ifstream stream(file);
+  if (!stream)
+    return error("checkpoint '" + directory.string() +
+                 "': cannot read state.json: " + std::strerror(errno));
+  std::stringstream text;
+  text << stream.rdbuf();
+  nlohmann::json json = nlohmann::json::parse(text.str(), nullptr, false);
+  if (!json.is_object())
+    return error("'" + file.string() + "': expected a JSON object");
+
+  TrainingState state;
+  std::string problem;
+  auto integer = [&](const char *key, auto &value) {
+    auto found = json.find(key);
+    if (found == json.end() || !found->is_number_integer())
+      problem = std::string("expected an integer '") + key + "', got " +
+                (found == json.end() ? "nothing" : found->type_name());
+    else
+      found->get_to(value);
+  };
+  int64_t version = 0;
+  integer("version", version);
+  integer("step", state.step);
+  integer("seed", state.seed);
+  integer("data_tokens", state.dataTokens);
+  integer("rows_per_step", state.rowsPerStep);
+  integer("sequence", state.sequence);
+  if (auto found = json.find("data"); found != json.end() && found->is_string())
+    found->get_to(state.data);
+  if (auto found = json.find("held_out_fraction");
+      found != json.end() && found->is_number())
+    found->get_to(state.heldOutFraction);
+  else
+    problem = "expected a number 'held_out_fraction'";
+  if (problem.empty() && version != 1)
+    problem = "expected version 1, got " + std::to_string(version);
+  if (!problem.empty())
+    return error("'" + file.string() + "': " + problem);
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+/// The variables that a checkpoint holds: gradients are zero between steps.
+static std::vector<size_t> checkpointVariables(const Manifest &manifest) {
+  std::vector<size_t> variables;
+  for (size_t i = 0; i < manifest.variables.size(); ++i)
+    if (manifest.variables[i].role != VariableRole::Gradient)
+      variables.push_back(i);
+  return variables;
+}
+
+static Status writeFiles(const Session &session, const TrainingState &state,
+                         const fs::path &directory) {
+  std::vector<size_t> variables = checkpointVariables(session.manifest());
+  std::vector<safetensors::TensorInfo> infos;
+  for (size_t variable : variables) {
+    const VariableInfo &info = session.manifest().variables[variable];
+    std::optional<safetensors::DType> type = safetensorsType(info.type);
+    if (!type)
+      return error("variable '" + info.name + "': type " +
+                   std::string(name(info.type)) +
+                   " has no representation in safetensors");
+    infos.push_back({info.name, *type, info.shape});
+  }
+  auto writer =
+      safetensors::DirectoryWriter::create(directory.string(), infos, {});
+  if (!writer.ok())
+    return writer.status();
+  for (size_t i = 0; i < variables.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(forEachPiece(
+        session, variables[i], [&](int64_t first, ConstBytes bytes) {
+          return writer->write(i, first, bytes);
+        }));
+  HEDDLE_RT_RETURN_IF_ERROR(writer->commit());
+  return writeFileAtomically((directory / "state.json").string(),
+                             stateToJSON(state));
+}
+
+/// Makes a folder's entries durable.
+static void syncFolder(const fs::path &folder) {
+  int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0) {
+    ::fsync(descriptor);
+    ::close(descriptor);
+  }
+}
+
+/// Puts `from` in the place of `to`, which may exist.
+static Status replaceFolder(const fs::path &from, const fs::path &to) {
+  std::error_code failure;
+  if (fs::exists(to, failure)) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+                    RENAME_EXCHANGE) == 0) {
+      fs::remove_all(from, failure);
+      return Status::success();
+    }
+    // The file system cannot exchange: a crash between the two renames leaves
+    // the older checkpoints.
+    fs::remove_all(to, failure);
+  }
+  fs::rename(from, to, failure);
+  if (failure)
+    return error("cannot rename '" + from.string() + "' to '" + to.string() +
+                 "': " + failure.message());
+  return Status::success();
+}
+
+Status heddle::rt::saveCheckpoint(const Session &session,
+                                  const TrainingState &state,
+                                  const fs::path &directory) {
+  std::error_code failure;
+  fs::path folder = directory.parent_path();
+  if (!folder.empty())
+    fs::create_directories(folder, failure);
+  if (failure)
+    return error("checkpoint: cannot make the folder '" + folder.string() +
+                 "': " + failure.message());
+  fs::path partial =
+      folder / ("." + directory.filename().string() + ".partial");
+  fs::remove_all(partial, failure);
+  Status status = writeFiles(session, state, partial);
+  if (status.ok()) {
+    syncFolder(partial);
+    status = replaceFolder(partial, directory);
+  }
+  if (!status.ok())
+    fs::remove_all(partial, failure);
+  syncFolder(folder);
+  return std::move(status).in("checkpoint '" + directory.string() + "'");
+}
+
+Status heddle::rt::loadCheckpoint(Session &session, const fs::path &directory) {
+  std::string context = "checkpoint '" + directory.string() + "'";
+  auto reader = safetensors::Reader::open(directory.string());
+  if (!reader.ok())
+    return std::move(reader).status().in(context);
+
+  const Manifest &manifest = session.manifest();
+  std::vector<size_t> variables = checkpointVariables(manifest);
+  std::vector<const safetensors::Tensor *> tensors;
+  for (size_t variable : variables) {
+    const VariableInfo &info = manifest.variables[variable];
+    const safetensors::Tensor *tensor = reader->find(info.name);
+    auto fail = [&](const std::string &what) {
+      return error(context + ": variable '" + info.name + "': " + what +
+                   "; was it written by another model or optimizer?");
+    };
+    if (!tensor)
+      return fail("is missing");
+    if (tensor->shape != info.shape)
+      return fail("expected shape " + safetensors::shapeToString(info.shape) +
+                  ", got " + safetensors::shapeToString(tensor->shape));
+    if (safetensorsType(info.type) != tensor->dtype)
+      return fail("expected type " + std::string(name(info.type)) + ", got " +
+                  std::string(safetensors::name(tensor->dtype)));
+    tensors.push_back(tensor);
+  }
+
+  HEDDLE_RT_RETURN_IF_ERROR(zeroGradients(session));
+  for (size_t i = 0; i < variables.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        session.writeVariable(variables[i], tensors[i]->data).in(context));
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The folder of a run's checkpoints
+//===----------------------------------------------------------------------===//
+
+fs::path heddle::rt::checkpointPath(const fs::path &folder, int64_t step) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "step-%08lld",
+                static_cast<long long>(step));
+  return folder / buffer;
+}
+
+std::vector<fs::path> heddle::rt::listCheckpoints(const fs::path &folder) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  std::error_code failure;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, failure)) {
+    long long step;
+    int length = 0;
+    std::string fileName = entry.path().filename().string();
+    if (std::sscanf(fileName.c_str(), "step-%lld%n", &step, &length) == 1 &&
+        length == static_cast<int>(fileName.size()) &&
+        fs::exists(entry.path() / "state.json", failure))
+      found.push_back({step, entry.path()});
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> paths;
+  for (auto &[step, path] : found)
+    paths.push_back(std::move(path));
+  return paths;
+}
+
+void heddle::rt::pruneCheckpoints(const fs::path &folder, int64_t keep) {
+  std::error_code ignored;
+  std::vector<fs::path> all = listCheckpoints(folder);
+  for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i)
+    fs::remove_all(all[i], ignored);
+  std::vector<fs::path> partial;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, ignored)) {
+    std::string fileName = entry.path().filename().string();
+    if (fileName.starts_with(".step-") && fileName.ends_with(".partial"))
+      partial.push_back(entry.path());
+  }
+  for (const fs::path &path : partial)
+    fs::remove_all(path, ignored);
+}

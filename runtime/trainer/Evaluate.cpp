@@ -1,0 +1,263 @@
+//===- Evaluate.cpp - Loss, logits and gradients of one batch
+//--------------===//
+
+#include "heddle_rt/evaluate.h"
+
+#include "ProgramView.h"
+#include "VariableIO.h"
+
+#include "heddle_rt/safetensors.h"
+#include "heddle_rt/token_data.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fs = std::filesystem;
+using namespace heddle::rt;
+
+//===----------------------------------------------------------------------===//
+// The batch
+//===----------------------------------------------------------------------===//
+
+static Expected<std::vector<int32_t>>
+readIntegers(const safetensors::Tensor &tensor) {
+  if (tensor.dtype != safetensors::DType::I32 &&
+      tensor.dtype != safetensors::DType::I64)
+    return error("tensor '" + tensor.name + "': expected I32 or I64, got " +
+                 std::string(safetensors::name(tensor.dtype)));
+  if (tensor.shape.size() != 2 || tensor.elements == 0)
+    return error("tensor '" + tensor.name +
+                 "': expected shape [batch, sequence], got " +
+                 safetensors::shapeToString(tensor.shape));
+  std::vector<int64_t> wide(tensor.elements);
+  HEDDLE_RT_RETURN_IF_ERROR(tensor.readI64(0, wide));
+  std::vector<int32_t> values(wide.size());
+  for (size_t i = 0; i < wide.size(); ++i) {
+    if (wide[i] < std::numeric_limits<int32_t>::min() ||
+        wide[i] > std::numeric_limits<int32_t>::max())
+      return error("tensor '" + tensor.name + "': element " +
+                   std::to_string(i) + " is " + std::to_string(wide[i]) +
+                   ", which is no token");
+    values[i] = static_cast<int32_t>(wide[i]);
+  }
+  return values;
+}
+
+/// The next token of each row; nothing follows the last.
+static std::vector<int32_t> shiftedTargets(const Batch &batch) {
+  std::vector<int32_t> targets(batch.tokens.size(), ignoredLabel);
+  for (int64_t row = 0; row < batch.rows; ++row)
+    for (int64_t i = 0; i + 1 < batch.sequence; ++i)
+      targets[row * batch.sequence + i] =
+          batch.tokens[row * batch.sequence + i + 1];
+  return targets;
+}
+
+Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
+  std::string context = "batch '" + path.string() + "'";
+  auto reader = safetensors::Reader::open(path.string());
+  if (!reader.ok())
+    return std::move(reader).status().in(context);
+  const safetensors::Tensor *tokens = reader->find("tokens");
+  const safetensors::Tensor *targets = reader->find("targets");
+  if (!tokens)
+    return error(context + ": expected a tensor 'tokens'");
+
+  Batch batch;
+  auto values = readIntegers(*tokens);
+  if (!values.ok())
+    return std::move(values).status().in(context);
+  batch.tokens = *std::move(values);
+  batch.rows = tokens->shape[0];
+  batch.sequence = tokens->shape[1];
+  if (!targets) {
+    batch.targets = shiftedTargets(batch);
+    return batch;
+  }
+  if (targets->shape != tokens->shape)
+    return error(context + ": expected 'targets' of shape " +
+                 safetensors::shapeToString(tokens->shape) + ", got " +
+                 safetensors::shapeToString(targets->shape));
+  values = readIntegers(*targets);
+  if (!values.ok())
+    return std::move(values).status().in(context);
+  batch.targets = *std::move(values);
+  return batch;
+}
+
+/// Tokens are of the vocabulary, targets of it or ignored.
+static Status checkValues(const Batch &batch, int64_t vocabulary) {
+  auto check = [&](const char *tensor, const std::vector<int32_t> &values,
+                   bool mayIgnore) -> Status {
+    for (size_t i = 0; i < values.size(); ++i)
+      if ((values[i] < 0 || values[i] >= vocabulary) &&
+          !(mayIgnore && values[i] == ignoredLabel))
+        return error(std::string(tensor) + "[" +
+                     std::to_string(i / batch.sequence) + ", " +
+                     std::to_string(i % batch.sequence) + "] is " +
+                     std::to_string(values[i]) + ", beyond the vocabulary of " +
+                     std::to_string(vocabulary));
+    return Status::success();
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(check("tokens", batch.tokens, false));
+  return check("targets", batch.targets, true);
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The results of a program in host memory.
+struct HostResults {
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<Bytes> spans;
+
+  explicit HostResults(const ProgramInfo &program) {
+    for (const TensorInfo &result : program.results)
+      storage.emplace_back(result.bytes());
+    for (std::vector<std::byte> &buffer : storage)
+      spans.push_back(buffer);
+  }
+  float scalar(size_t index) const {
+    float value;
+    std::memcpy(&value, storage[index].data(), sizeof(value));
+    return value;
+  }
+};
+
+} // namespace
+
+/// The parameters whose gradients the program returns after loss and logits.
+static Expected<std::vector<size_t>>
+gradientVariables(const Manifest &manifest, const ProgramInfo &program) {
+  std::vector<size_t> parameters;
+  for (size_t i = 0; i < manifest.variables.size(); ++i)
+    if (manifest.variables[i].role == VariableRole::Parameter)
+      parameters.push_back(i);
+  if (program.results.size() != parameters.size() + 2)
+    return error("program 'gradients': expected loss, logits and a gradient "
+                 "for each of " +
+                 std::to_string(parameters.size()) + " parameters, got " +
+                 std::to_string(program.results.size()) + " results");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const VariableInfo &variable = manifest.variables[parameters[i]];
+    const TensorInfo &result = program.results[i + 2];
+    if (result.shape != variable.shape)
+      return error("program 'gradients', result " + std::to_string(i + 2) +
+                   ": expected the shape of '" + variable.name + "', " +
+                   safetensors::shapeToString(variable.shape) + ", got " +
+                   safetensors::shapeToString(result.shape));
+  }
+  return parameters;
+}
+
+static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
+                           const HostResults &results, size_t logits,
+                           const std::vector<size_t> &gradients, float loss,
+                           const Batch &batch, const fs::path &path) {
+  const TensorInfo &logitsInfo = program.results[logits];
+  int64_t vocabulary = logitsInfo.shape.back();
+  std::vector<safetensors::TensorInfo> infos = {
+      {"loss", safetensors::DType::F32, {}}};
+  auto add = [&](std::string tensor, DType type, std::vector<int64_t> shape) {
+    infos.push_back({std::move(tensor),
+                     safetensorsType(type).value_or(safetensors::DType::F32),
+                     std::move(shape)});
+  };
+  add("logits", logitsInfo.type, {batch.rows, batch.sequence, vocabulary});
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const VariableInfo &variable = manifest.variables[gradients[i]];
+    // What the checkpoint format does not know keeps its own name and shape.
+    bool known = variable.checkpoint.has_value();
+    add("grad." + (known ? variable.checkpoint->name : variable.name),
+        program.results[i + 2].type,
+        known ? variable.checkpoint->shape : variable.shape);
+  }
+
+  auto writer = safetensors::FileWriter::create(path.string(), infos,
+                                                safetensors::pytorchMetadata());
+  if (!writer.ok())
+    return std::move(writer).status();
+  HEDDLE_RT_RETURN_IF_ERROR(writer->write(0, 0, bytesOf(loss)));
+  // Rows that were added to fill the artifact's batch are left out.
+  size_t logitsBytes = size_t(batch.rows * batch.sequence * vocabulary) *
+                       byteSize(logitsInfo.type);
+  HEDDLE_RT_RETURN_IF_ERROR(writer->write(
+      1, 0, ConstBytes(results.storage[logits]).first(logitsBytes)));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(writer->write(i + 2, 0, results.storage[i + 2]));
+  return writer->commit();
+}
+
+Expected<EvaluateResult> heddle::rt::evaluate(Session &session,
+                                              const Batch &batch,
+                                              const EvaluateOptions &options) {
+  const Manifest &manifest = session.manifest();
+  const char *wanted = options.gradients ? "gradients" : "evaluate";
+  std::optional<size_t> index = manifest.findProgram(wanted);
+  if (!index)
+    return error(std::string("the artifact has no program '") + wanted +
+                 (options.gradients
+                      ? "'; compile it with gradients (heddle compile "
+                        "--gradients)"
+                      : "'"));
+  const ProgramInfo &program = manifest.programs[*index];
+  HEDDLE_RT_RETURN_IF_ERROR(checkBatchArguments(program));
+  // evaluate -> (loss sum, count, logits); gradients -> (loss, logits, ...).
+  size_t logits = options.gradients ? 1 : 2;
+  auto vocabulary = vocabularySize(manifest);
+  if (!vocabulary.ok())
+    return std::move(vocabulary).status();
+  for (size_t i = 0; i <= logits; ++i)
+    if (i >= program.results.size() ||
+        (i != logits && (program.results[i].type != HEDDLE_RT_F32 ||
+                         program.results[i].elements() != 1)))
+      return error(std::string("program '") + wanted +
+                   "': expected f32 scalars before the logits");
+  HEDDLE_RT_RETURN_IF_ERROR(checkValues(batch, *vocabulary));
+
+  int64_t rows = program.arguments[0].shape[0];
+  int64_t sequence = program.arguments[0].shape[1];
+  if (batch.sequence != sequence || batch.rows > rows)
+    return error("the batch is " + std::to_string(batch.rows) + " x " +
+                 std::to_string(batch.sequence) +
+                 ", but the artifact was compiled for " + std::to_string(rows) +
+                 " x " + std::to_string(sequence) +
+                 "; compile it with --batch " + std::to_string(batch.rows) +
+                 " --seq " + std::to_string(batch.sequence));
+
+  std::vector<size_t> gradients;
+  if (options.gradients) {
+    auto found = gradientVariables(manifest, program);
+    if (!found.ok())
+      return std::move(found).status();
+    gradients = *std::move(found);
+  }
+
+  std::vector<int32_t> tokens = batch.tokens, targets = batch.targets;
+  tokens.resize(rows * sequence, 0);
+  targets.resize(rows * sequence, ignoredLabel);
+  HostResults results(program);
+  std::array<ConstBytes, 2> arguments = {bytesOf(tokens), bytesOf(targets)};
+  HEDDLE_RT_RETURN_IF_ERROR(session.run(*index, arguments, results.spans));
+
+  EvaluateResult result;
+  result.labels = std::ranges::count_if(
+      targets, [](int32_t target) { return target != ignoredLabel; });
+  float loss = options.gradients ? results.scalar(0)
+                                 : results.scalar(0) / results.scalar(1);
+  result.loss = loss;
+  if (!options.output.empty())
+    HEDDLE_RT_RETURN_IF_ERROR(
+        writeResults(manifest, program, results, logits, gradients, loss, batch,
+                     options.output)
+            .in("output '" + options.output.string() + "'"));
+  return result;
+}

@@ -1,0 +1,316 @@
+//===- Trainer.cpp - The training loop over a loaded artifact
+//--------------===//
+
+#include "heddle_rt/trainer.h"
+
+#include "ProgramView.h"
+
+#include "heddle_rt/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+namespace fs = std::filesystem;
+using namespace heddle::rt;
+using Clock = std::chrono::steady_clock;
+
+fs::path heddle::rt::checkpointFolder(const fs::path &output) {
+  return output / "checkpoints";
+}
+
+namespace {
+
+struct StepResults {
+  float loss = 0, gradientNorm = 0, learningRate = 0;
+};
+
+class Trainer {
+public:
+  Trainer(Session &session, const TrainOptions &options,
+          TrainObserver &observer)
+      : session(session), options(options), observer(observer) {}
+
+  Status prepare();
+  Expected<TrainOutcome> loop(const std::function<bool()> &stopRequested);
+
+private:
+  Status findPrograms();
+  Status openData();
+  Status startState();
+  Status resumeState(const fs::path &directory);
+
+  Expected<StepResults> runStep();
+  Status evaluateHeldOut();
+  Status checkpoint();
+  TrainingState state() const;
+
+  Session &session;
+  const TrainOptions &options;
+  TrainObserver &observer;
+
+  StepPrograms programs;
+  std::optional<TokenData> data;
+  std::optional<WindowSampler> sampler;
+  std::vector<int32_t> tokens, targets;
+
+  int64_t completed = 0;     ///< steps
+  int64_t checkpointed = -1; ///< step of the newest checkpoint of this run
+  int64_t evaluated = -1;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Before the first step
+//===----------------------------------------------------------------------===//
+
+Status Trainer::prepare() {
+  auto found = StepPrograms::find(session.manifest());
+  if (!found.ok())
+    return std::move(found).status();
+  programs = *std::move(found);
+  tokens.resize(programs.batch * programs.sequence);
+  targets.resize(tokens.size());
+  HEDDLE_RT_RETURN_IF_ERROR(openData());
+  return startState();
+}
+
+Status Trainer::openData() {
+  auto opened =
+      TokenData::open(options.data, options.format, programs.vocabulary);
+  if (!opened.ok())
+    return std::move(opened).status();
+  data.emplace(*std::move(opened));
+  auto created = WindowSampler::create(*data, programs.sequence,
+                                       options.heldOutFraction, session.seed());
+  if (!created.ok())
+    return std::move(created).status();
+  sampler.emplace(*std::move(created));
+  return Status::success();
+}
+
+Status Trainer::startState() {
+  std::vector<fs::path> existing;
+  if (!options.output.empty())
+    existing = listCheckpoints(checkpointFolder(options.output));
+  if (options.resume) {
+    if (options.output.empty())
+      return error("cannot resume: no run folder is given");
+    if (existing.empty())
+      return error("cannot resume: no checkpoint in '" +
+                   checkpointFolder(options.output).string() + "'");
+    return resumeState(existing.back());
+  }
+  if (!existing.empty())
+    return error("'" + options.output.string() +
+                 "' already holds a run, with " +
+                 std::to_string(existing.size()) +
+                 " checkpoint(s); resume it, or choose another folder");
+  if (!options.from.empty()) {
+    HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, options.from));
+    auto step = programs.readStep(session);
+    if (!step.ok())
+      return std::move(step).status();
+    completed = *step;
+    observer.note("starting from " + options.from.string() + " after step " +
+                  std::to_string(completed));
+  } else if (!options.weights.empty()) {
+    HEDDLE_RT_RETURN_IF_ERROR(loadWeights(session, options.weights));
+    observer.note("starting from the weights in " + options.weights.string());
+  }
+  return Status::success();
+}
+
+Status Trainer::resumeState(const fs::path &directory) {
+  auto saved = readState(directory);
+  if (!saved.ok())
+    return std::move(saved).status();
+  TrainingState now = state();
+  auto differs = [&](const std::string &what, const auto &was,
+                     const auto &is) -> Status {
+    if (was == is)
+      return Status::success();
+    return error("cannot resume from '" + directory.string() + "': " + what +
+                 " was " + std::to_string(was) + " and is now " +
+                 std::to_string(is) +
+                 ", so the run would not be the same; start a new run from "
+                 "this checkpoint instead");
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(differs("the seed", saved->seed, now.seed));
+  HEDDLE_RT_RETURN_IF_ERROR(differs("the number of tokens of the data",
+                                    saved->dataTokens, now.dataTokens));
+  HEDDLE_RT_RETURN_IF_ERROR(differs("the number of rows a step",
+                                    saved->rowsPerStep, now.rowsPerStep));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      differs("the sequence length", saved->sequence, now.sequence));
+  HEDDLE_RT_RETURN_IF_ERROR(differs(
+      "the held-out fraction", saved->heldOutFraction, now.heldOutFraction));
+
+  HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, directory));
+  auto step = programs.readStep(session);
+  if (!step.ok())
+    return std::move(step).status();
+  if (*step != saved->step)
+    return error("checkpoint '" + directory.string() +
+                 "': state.json says step " + std::to_string(saved->step) +
+                 ", but the step counter is " + std::to_string(*step));
+  completed = checkpointed = *step;
+  observer.note("resuming after step " + std::to_string(completed));
+  return Status::success();
+}
+
+TrainingState Trainer::state() const {
+  TrainingState state;
+  state.step = completed;
+  state.seed = session.seed();
+  state.data = options.data.string();
+  state.dataTokens = data->size();
+  state.rowsPerStep = programs.rowsPerStep();
+  state.sequence = programs.sequence;
+  state.heldOutFraction = options.heldOutFraction;
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Expected<StepResults> Trainer::runStep() {
+  StepResults results;
+  std::array<Bytes, 3> scalars = {writableBytesOf(results.loss),
+                                  writableBytesOf(results.gradientNorm),
+                                  writableBytesOf(results.learningRate)};
+  std::array<ConstBytes, 2> batch = {bytesOf(tokens), bytesOf(targets)};
+  for (int64_t micro = 0; micro < programs.microBatches; ++micro) {
+    HEDDLE_RT_RETURN_IF_ERROR(
+        sampler->sample(completed, micro * programs.batch, tokens, targets));
+    if (programs.step)
+      HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.step, batch, scalars));
+    else
+      HEDDLE_RT_RETURN_IF_ERROR(
+          session.run(*programs.accumulate, batch, programs.ignoredResults));
+  }
+  if (!programs.step)
+    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.update, {}, scalars));
+  return results;
+}
+
+Status Trainer::evaluateHeldOut() {
+  if (!programs.evaluate || evaluated == completed)
+    return Status::success();
+  int64_t windows = sampler->numHeldOutWindows();
+  if (options.evaluateWindows > 0)
+    windows = std::min(windows, options.evaluateWindows);
+  if (windows == 0)
+    return Status::success();
+
+  // Several batches, each a mean over its own labels: sums are added up.
+  double lossSum = 0, count = 0;
+  for (int64_t first = 0; first < windows; first += programs.batch) {
+    HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, tokens, targets));
+    for (int64_t row = windows - first; row < programs.batch; ++row)
+      std::fill_n(targets.begin() + row * programs.sequence, programs.sequence,
+                  ignoredLabel);
+    float batchSum = 0, batchCount = 0;
+    std::array<ConstBytes, 2> batch = {bytesOf(tokens), bytesOf(targets)};
+    std::array<Bytes, 3> results = {writableBytesOf(batchSum),
+                                    writableBytesOf(batchCount), Bytes()};
+    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.evaluate, batch, results));
+    lossSum += batchSum;
+    count += batchCount;
+  }
+  evaluated = completed;
+  observer.heldOut(completed, lossSum / count, static_cast<int64_t>(count));
+  return Status::success();
+}
+
+Status Trainer::checkpoint() {
+  if (options.checkReplicas)
+    HEDDLE_RT_RETURN_IF_ERROR(session.checkReplicas());
+  if (options.output.empty() || checkpointed == completed)
+    return Status::success();
+  fs::path folder = checkpointFolder(options.output);
+  fs::path directory = checkpointPath(folder, completed);
+  HEDDLE_RT_RETURN_IF_ERROR(saveCheckpoint(session, state(), directory));
+  checkpointed = completed;
+  if (options.keepCheckpoints > 0)
+    pruneCheckpoints(folder, options.keepCheckpoints);
+  observer.checkpoint(completed, directory);
+  return Status::success();
+}
+
+Expected<TrainOutcome>
+Trainer::loop(const std::function<bool()> &stopRequested) {
+  size_t bytesPerDevice = 0;
+  for (const DeviceMemory &memory : session.memory())
+    bytesPerDevice = std::max(bytesPerDevice, memory.total());
+  double tokensPerStep =
+      static_cast<double>(programs.rowsPerStep() * programs.sequence);
+  double smoothSeconds = 0; // of a step, recent ones weighing most
+
+  while (completed < options.steps) {
+    if (stopRequested())
+      break;
+    Clock::time_point begin = Clock::now();
+    auto results = runStep();
+    if (!results.ok())
+      return std::move(results).status().in("step " +
+                                            std::to_string(completed + 1));
+    ++completed;
+    double seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    smoothSeconds =
+        smoothSeconds == 0 ? seconds : 0.9 * smoothSeconds + 0.1 * seconds;
+
+    StepReport report;
+    report.step = completed;
+    report.steps = options.steps;
+    report.loss = results->loss;
+    report.gradientNorm = results->gradientNorm;
+    report.learningRate = results->learningRate;
+    report.tokensPerSecond = tokensPerStep / smoothSeconds;
+    report.secondsLeft =
+        static_cast<double>(options.steps - completed) * smoothSeconds;
+    report.bytesPerDevice = bytesPerDevice;
+    observer.step(report);
+    if (!std::isfinite(results->loss))
+      return error("step " + std::to_string(completed) + ": the loss is " +
+                   std::to_string(results->loss) +
+                   ", so the parameters are lost; resume from an earlier "
+                   "checkpoint with a smaller learning rate or clipping");
+
+    bool last = completed == options.steps;
+    if (!last && options.evaluateEach > 0 &&
+        completed % options.evaluateEach == 0)
+      HEDDLE_RT_RETURN_IF_ERROR(evaluateHeldOut());
+    if (!last && options.checkpointEach > 0 &&
+        completed % options.checkpointEach == 0)
+      HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
+  }
+
+  // Also after an interruption, so that no work is lost.
+  HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
+  TrainOutcome outcome{completed, completed < options.steps};
+  if (outcome.interrupted)
+    return outcome;
+  HEDDLE_RT_RETURN_IF_ERROR(evaluateHeldOut());
+  if (!options.exportTo.empty()) {
+    HEDDLE_RT_RETURN_IF_ERROR(exportWeights(session, options.exportTo,
+                                            modelConfig(session.manifest())));
+    observer.note("weights are in " + options.exportTo.string());
+  }
+  return outcome;
+}
+
+Expected<TrainOutcome>
+heddle::rt::train(Session &session, const TrainOptions &options,
+                  TrainObserver &observer,
+                  const std::function<bool()> &stopRequested) {
+  Trainer trainer(session, options, observer);
+  HEDDLE_RT_RETURN_IF_ERROR(trainer.prepare());
+  return trainer.loop(stopRequested);
+}

@@ -1,0 +1,27 @@
+//===- VariableIO.h - Streams variables to and from files -------*- C++ -*-===//
+
+#ifndef HEDDLE_RT_TRAINER_VARIABLEIO_H
+#define HEDDLE_RT_TRAINER_VARIABLEIO_H
+
+#include "heddle_rt/safetensors.h"
+#include "heddle_rt/session.h"
+
+#include <functional>
+#include <optional>
+
+namespace heddle::rt {
+
+/// The file's spelling of a type.
+std::optional<safetensors::DType> safetensorsType(DType type);
+
+/// Hands a variable to `use` in pieces of whole elements, so that at most a few
+/// megabytes of it are held besides the devices' copies.
+Status
+forEachPiece(const Session &session, size_t variable,
+             const std::function<Status(int64_t first, ConstBytes bytes)> &use);
+
+Status zeroGradients(Session &session);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_TRAINER_VARIABLEIO_H

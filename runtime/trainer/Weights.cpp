@@ -1,0 +1,117 @@
+//===- Weights.cpp - Parameters under the model's own names
+//----------------===//
+
+#include "heddle_rt/atomic_file.h"
+#include "heddle_rt/checkpoint.h"
+#include "heddle_rt/safetensors.h"
+
+#include "VariableIO.h"
+
+#include <algorithm>
+
+namespace fs = std::filesystem;
+using namespace heddle::rt;
+
+/// The parameters that the model's checkpoint format has.
+static std::vector<size_t> exportedVariables(const Manifest &manifest) {
+  std::vector<size_t> variables;
+  for (size_t i = 0; i < manifest.variables.size(); ++i)
+    if (manifest.variables[i].role == VariableRole::Parameter &&
+        manifest.variables[i].checkpoint)
+      variables.push_back(i);
+  return variables;
+}
+
+/// Files of the model without its head lack the first component.
+static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
+                                             std::string_view tensorName) {
+  if (const safetensors::Tensor *tensor = reader.find(tensorName))
+    return tensor;
+  size_t dot = tensorName.find('.');
+  return dot == std::string_view::npos
+             ? nullptr
+             : reader.find(tensorName.substr(dot + 1));
+}
+
+Status heddle::rt::loadWeights(Session &session, const fs::path &path) {
+  std::string context = "weights '" + path.string() + "'";
+  auto reader = safetensors::Reader::open(path.string());
+  if (!reader.ok())
+    return std::move(reader).status().in(context);
+
+  const Manifest &manifest = session.manifest();
+  std::vector<size_t> variables = exportedVariables(manifest);
+  std::vector<const safetensors::Tensor *> tensors;
+  for (size_t variable : variables) {
+    const VariableInfo &info = manifest.variables[variable];
+    const safetensors::Tensor *tensor =
+        findTensor(*reader, info.checkpoint->name);
+    auto fail = [&](const std::string &what) {
+      return error(context + ": tensor '" + info.checkpoint->name +
+                   "': " + what);
+    };
+    if (!tensor)
+      return fail("is missing");
+    if (tensor->shape != info.checkpoint->shape)
+      return fail("expected shape " +
+                  safetensors::shapeToString(info.checkpoint->shape) +
+                  ", got " + safetensors::shapeToString(tensor->shape));
+    if (!safetensors::isFloat(tensor->dtype))
+      return fail("expected a floating-point type, got " +
+                  std::string(safetensors::name(tensor->dtype)));
+    if (info.type != HEDDLE_RT_F32)
+      return fail("expected a variable of type f32, got " +
+                  std::string(name(info.type)));
+    tensors.push_back(tensor);
+  }
+
+  constexpr int64_t piece = int64_t(1) << 20;
+  std::vector<float> buffer;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    for (int64_t first = 0; first < tensors[i]->elements; first += piece) {
+      buffer.resize(std::min(piece, tensors[i]->elements - first));
+      HEDDLE_RT_RETURN_IF_ERROR(tensors[i]->readF32(first, buffer).in(context));
+      HEDDLE_RT_RETURN_IF_ERROR(session
+                                    .writeElements(variables[i], first,
+                                                   buffer.size(),
+                                                   bytesOf(buffer))
+                                    .in(context));
+    }
+  }
+  return Status::success();
+}
+
+Status heddle::rt::exportWeights(const Session &session,
+                                 const fs::path &directory,
+                                 const std::string &config) {
+  std::string context = "export to '" + directory.string() + "'";
+  const Manifest &manifest = session.manifest();
+  std::vector<size_t> variables = exportedVariables(manifest);
+  if (variables.empty())
+    return error(context + ": no parameter of this artifact has a name in the "
+                           "model's checkpoint format");
+  std::vector<safetensors::TensorInfo> infos;
+  for (size_t variable : variables) {
+    const VariableInfo &info = manifest.variables[variable];
+    infos.push_back(
+        {info.checkpoint->name,
+         safetensorsType(info.type).value_or(safetensors::DType::F32),
+         info.checkpoint->shape});
+  }
+  auto writer = safetensors::DirectoryWriter::create(
+      directory.string(), infos, safetensors::pytorchMetadata());
+  if (!writer.ok())
+    return std::move(writer).status().in(context);
+  for (size_t i = 0; i < variables.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        forEachPiece(session, variables[i],
+                     [&](int64_t first, ConstBytes bytes) {
+                       return writer->write(i, first, bytes);
+                     })
+            .in(context));
+  HEDDLE_RT_RETURN_IF_ERROR(writer->commit().in(context));
+  if (config.empty())
+    return Status::success();
+  return writeFileAtomically((directory / "config.json").string(), config)
+      .in(context);
+}
