@@ -1,0 +1,16 @@
+//===- Comm.h - Collectives of one device's program -------------*- C++ -*-===//
+
+#ifndef HEDDLE_DIALECTS_COMM_COMM_H
+#define HEDDLE_DIALECTS_COMM_COMM_H
+
+#include "dialects/Heddle/Heddle.h"
+
+#include "dialects/Comm/CommDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Comm/CommTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Comm/CommOps.h.inc"
+
+#endif // HEDDLE_DIALECTS_COMM_COMM_H

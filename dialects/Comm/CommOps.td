@@ -1,0 +1,196 @@
+//===- CommOps.td - Collectives over mesh axes -------------*- tablegen -*-===//
+
+#ifndef COMM_OPS
+#define COMM_OPS
+
+include "dialects/Heddle/HeddleAttrs.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+def CommDialect : Dialect {
+  let name = "comm";
+  let cppNamespace = "::heddle::comm";
+  let summary = "One device's program: collectives over mesh axes on local tensors";
+  let description = [{
+    Every device of the mesh runs the same program. An op over the axes
+    {"a", "b"} is executed together by the devices that differ only in these
+    coordinates; its members are ordered by them, the first axis slowest.
+
+    Collectives have memory effects: they must not be merged, dropped, or
+    reordered against each other, or the devices would wait for each other
+    for ever.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def TokenType : TypeDef<CommDialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "the outcome of a collective in flight";
+  let parameters = (ins "::mlir::RankedTensorType":$value);
+  let assemblyFormat = "`<` $value `>`";
+}
+
+class Comm_Op<string mnemonic, list<Trait> traits = []>
+    : Op<CommDialect, mnemonic, traits>;
+
+/// A collective on one tensor over axes of a mesh. Common constraints: the
+/// symbol is a heddle.mesh; it has all the axes; at least one axis, each once.
+class Comm_Collective<string mnemonic, dag extra = (ins), list<Trait> traits = []>
+    : Comm_Op<mnemonic, !listconcat([MemoryEffects<[MemRead, MemWrite]>,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
+  let arguments = !con((ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
+                            AxisListAttr:$axes), extra);
+  let results = (outs AnyRankedTensor:$result);
+}
+
+def AllReduceOp : Comm_Collective<"all_reduce", (ins ReductionKindAttr:$kind),
+                                  [SameOperandsAndResultType]> {
+  let summary = "the sum or maximum over the members, on every member";
+  let description = [{
+    Example: `%p = comm.all_reduce sum %q over @mesh <{"tp"}> : tensor<4x8xf32>`
+  }];
+  let assemblyFormat = "$kind $input `over` $mesh $axes attr-dict `:` type($input)";
+}
+
+def AllGatherOp : Comm_Collective<"all_gather", (ins I64Attr:$dim)> {
+  let summary = "the members' parts, one after the other, on every member";
+  let description = [{
+    Constraints: `dim` is within the rank; the result's size along it is at most
+    the number of members times the operand's and more than one operand less
+    (the last part's padding is dropped); all other sizes are equal.
+  }];
+  let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def ReduceScatterOp : Comm_Collective<"reduce_scatter",
+    (ins ReductionKindAttr:$kind, I64Attr:$dim)> {
+  let summary = "each member's part of the sum or maximum over the members";
+  let description = [{
+    Constraints: the result's size along `dim` is the operand's divided by the
+    number of members, rounded up (what lies beyond the end is zero); all other
+    sizes are equal.
+  }];
+  let assemblyFormat = "$kind $input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def AllToAllOp : Comm_Collective<"all_to_all",
+    (ins I64Attr:$split_dim, I64Attr:$concat_dim)> {
+  let summary = "moves a split from one dimension to another";
+  let description = [{
+    The operand is whole along `split_dim` and this member's part along
+    `concat_dim`; the result the reverse. Constraints: the dimensions differ;
+    the result's size along `split_dim` is the operand's divided by the number
+    of members, rounded up; along `concat_dim` it relates as for `all_gather`.
+  }];
+  let assemblyFormat = "$input `split` $split_dim `concat` $concat_dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+def BroadcastOp : Comm_Collective<"broadcast", (ins I64Attr:$root),
+                                  [SameOperandsAndResultType]> {
+  let summary = "one member's value on every member";
+  let description = [{Constraints: `root` is a member's index.}];
+  let assemblyFormat = "$input `root` $root `over` $mesh $axes attr-dict `:` type($input)";
+}
+
+def PermuteOp : Comm_Collective<"permute", (ins DenseI64ArrayAttr:$sources),
+                                [SameOperandsAndResultType]> {
+  let summary = "member i receives the value of member sources[i]";
+  let description = [{
+    Constraints: one entry a member, each a member's index or -1 (zeros).
+  }];
+  let assemblyFormat = "$input `sources` $sources `over` $mesh $axes attr-dict `:` type($input)";
+}
+
+def SendOp : Comm_Op<"send", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "sends a tensor to the member at a fixed distance";
+  let description = [{
+    To member (i + shift) modulo the number of members. Every send has its
+    `comm.recv` with the opposite shift.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
+                       AxisListAttr:$axes, I64Attr:$shift);
+  let assemblyFormat = "$input `shift` $shift `over` $mesh $axes attr-dict `:` type($input)";
+}
+
+def RecvOp : Comm_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "receives a tensor from the member at a fixed distance";
+  let arguments = (ins FlatSymbolRefAttr:$mesh, AxisListAttr:$axes, I64Attr:$shift);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "`shift` $shift `over` $mesh $axes attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Local
+//===----------------------------------------------------------------------===//
+
+def AxisIndexOp : Comm_Op<"axis_index", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "this device's index among the members";
+  let description = [{
+    Example: `%i = comm.axis_index @mesh <{"tp"}>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$mesh, AxisListAttr:$axes);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$mesh $axes attr-dict";
+}
+
+def SliceOp : Comm_Op<"slice", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "this member's part of a replicated tensor";
+  let description = [{
+    Constraints: the result's size along `dim` is the operand's divided by the
+    number of members, rounded up; what lies beyond the end is zero.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
+                       AxisListAttr:$axes, I64Attr:$dim);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous pairs
+//===----------------------------------------------------------------------===//
+
+def StartOp : Comm_Op<"start", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "issues a collective without waiting for it";
+  let description = [{
+    The region holds one collective and yields its result. Constraints: the
+    region's ops are one collective and the `comm.yield`; the token's type is
+    that of the yielded value.
+
+    Example:
+    ```mlir
+    %t = comm.start : !comm.token<tensor<8xf32>> {
+      %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<8xf32>
+      comm.yield %s : tensor<8xf32>
+    }
+    %y = comm.wait %t : !comm.token<tensor<8xf32>>
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let results = (outs TokenType:$token);
+  let assemblyFormat = "attr-dict `:` type($token) $body";
+  let hasVerifier = 1;
+}
+
+def YieldOp : Comm_Op<"yield", [Pure, Terminator, HasParent<"StartOp">]> {
+  let summary = "ends the region of comm.start";
+  let arguments = (ins AnyRankedTensor:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def WaitOp : Comm_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>,
+    TypesMatchWith<"the result is the token's value", "token", "result",
+                   "::mlir::cast<::heddle::comm::TokenType>($_self).getValue()">]> {
+  let summary = "the result of a collective in flight";
+  let arguments = (ins TokenType:$token);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$token attr-dict `:` type($token)";
+}
+
+#endif

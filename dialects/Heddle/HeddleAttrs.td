@@ -1,0 +1,197 @@
+//===- HeddleAttrs.td - Meshes, shardings, contractions ----*- tablegen -*-===//
+
+#ifndef HEDDLE_ATTRS
+#define HEDDLE_ATTRS
+
+include "dialects/Heddle/HeddleDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Heddle_Attr<string name, string mnemonic_> : AttrDef<HeddleDialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+class Heddle_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::heddle";
+  let genSpecializedAttr = 0;
+}
+
+def ReductionKind : Heddle_Enum<"ReductionKind", "how values are combined", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
+def ReductionKindAttr : EnumAttr<HeddleDialect, ReductionKind, "reduction">;
+
+def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">,
+  I32EnumAttrCase<"Gradient", 1, "gradient">,
+  I32EnumAttrCase<"OptimizerState", 2, "optimizer_state">,
+  I32EnumAttrCase<"Counter", 3, "counter">]>;
+def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
+
+def InitKind : Heddle_Enum<"InitKind", "initial values", [
+  I32EnumAttrCase<"Zeros", 0, "zeros">, I32EnumAttrCase<"Ones", 1, "ones">,
+  I32EnumAttrCase<"Constant", 2, "constant">,
+  I32EnumAttrCase<"Normal", 3, "normal">]>;
+
+def ContractPass : Heddle_Enum<"ContractPass", "which product of a contraction", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"DGrad", 1, "dgrad">,
+  I32EnumAttrCase<"WGrad", 2, "wgrad">]>;
+def ContractPassAttr : EnumAttr<HeddleDialect, ContractPass, "pass">;
+
+def GeluApproximation : Heddle_Enum<"GeluApproximation", "form of GELU", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
+def GeluApproximationAttr
+    : EnumAttr<HeddleDialect, GeluApproximation, "gelu_approximation">;
+
+def PaddingValue : Heddle_Enum<"PaddingValue", "what padding is set to", [
+  I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">]>;
+def PaddingValueAttr : EnumAttr<HeddleDialect, PaddingValue, "padding_value">;
+
+//===----------------------------------------------------------------------===//
+// Meshes and shardings
+//===----------------------------------------------------------------------===//
+
+def MeshAxisAttr : Heddle_Attr<"MeshAxis", "axis"> {
+  let summary = "a named axis of a mesh";
+  let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$size);
+  let assemblyFormat = "$name `=` $size";
+  let genVerifyDecl = 1;
+}
+
+def MeshAttr : Heddle_Attr<"Mesh", "mesh"> {
+  let summary = "named axes over which devices are laid out";
+  let description = [{
+    Devices are numbered row-major: the last axis is the fastest. Constraints:
+    - axis names are unique and not empty;
+    - sizes are positive.
+
+    Example: `#heddle.mesh<["dp"=2, "tp"=4]>` has 8 devices; device 5 has the
+    coordinates dp=1, tp=1.
+  }];
+  let parameters = (ins ArrayRefParameter<"::heddle::MeshAxisAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumDevices() const;
+    /// The size of an axis, or 0 if there is none of that name.
+    int64_t getAxisSize(::llvm::StringRef name) const;
+    /// The product of the sizes of the axes.
+    int64_t getSize(::llvm::ArrayRef<::mlir::StringAttr> axes) const;
+  }];
+}
+
+def AxisListAttr : Heddle_Attr<"AxisList", "axes"> {
+  let summary = "mesh axes that split one dimension, major to minor";
+  let parameters = (ins OptionalArrayRefParameter<"::mlir::StringAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    bool empty() const { return getAxes().empty(); }
+  }];
+}
+
+def ShardingAttr : Heddle_Attr<"Sharding", "sharding"> {
+  let summary = "how a tensor lies on a mesh";
+  let description = [{
+    For each dimension the axes that split it, major to minor, and the axes over
+    which the devices hold partial sums (or maxima) of the value. The value is
+    replicated over all other axes.
+
+    A dimension of size S split over n devices has the local size ceil(S / n);
+    device k holds rows [k * local, (k+1) * local) of the global tensor. Rows
+    beyond S are padding, with unspecified content unless stated otherwise (the
+    padding of a variable is zero).
+
+    Constraints:
+    - an axis occurs at most once, in the dimensions and the partial together;
+    - every axis is one of the mesh's (checked where the mesh is known).
+
+    Example: `#heddle.sharding<@mesh, [{"dp"}, {}, {"tp"} ]>`,
+    `#heddle.sharding<@mesh, [{}, {} ], partial = sum {"tp"}>`.
+  }];
+  let parameters = (ins
+    "::mlir::FlatSymbolRefAttr":$mesh,
+    OptionalArrayRefParameter<"::heddle::AxisListAttr">:$dims,
+    "::heddle::ReductionKind":$partialKind,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$partialAxes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getDims().size(); }
+    bool isPartial() const { return !getPartialAxes().empty(); }
+    /// No dimension is split and nothing is partial.
+    bool isReplicated() const;
+    /// The same sharding without partial axes.
+    ShardingAttr withoutPartial() const;
+    /// A replicated sharding of that rank.
+    static ShardingAttr getReplicated(::mlir::FlatSymbolRefAttr mesh,
+                                      int64_t rank);
+    /// The type that one device holds: ceil division of every dimension.
+    ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global,
+                                          ::heddle::MeshAttr mesh) const;
+  }];
+}
+
+def FactorAxesAttr : Heddle_Attr<"FactorAxes", "factor_axes"> {
+  let summary = "the axes that split one factor";
+  let parameters = (ins "::mlir::StringAttr":$factor, "::heddle::AxisListAttr":$axes);
+  let assemblyFormat = "$factor `=` custom<BareAxisList>($axes)";
+}
+
+def FactorShardingAttr : Heddle_Attr<"FactorSharding", "factors"> {
+  let summary = "an op's assignment of mesh axes to its factors";
+  let description = [{
+    What a plan says of one op. Unnamed factors are written by their index in
+    the op's rule.
+
+    Example: `#heddle.factors<["b" = {"dp"}, "f" = {"tp"} ]>`.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"::heddle::FactorAxesAttr">:$factors);
+  let assemblyFormat = "`<` `[` (`]`) : ($factors^ `]`)? `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Variables and contractions
+//===----------------------------------------------------------------------===//
+
+def InitAttr : Heddle_Attr<"Init", "init"> {
+  let summary = "the initial values of a variable";
+  let description = [{
+    `zeros`, `ones`, `constant<value>` or `normal<standard deviation>` (mean 0,
+    drawn by counter-based random numbers over the global element index).
+  }];
+  let parameters = (ins "::heddle::InitKind":$kind,
+                        OptionalParameter<"::mlir::FloatAttr">:$value);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def CheckpointAttr : Heddle_Attr<"Checkpoint", "checkpoint"> {
+  let summary = "the tensor of a checkpoint that a variable is a reshape of";
+  let parameters = (ins "::mlir::StringAttr":$name,
+                        ArrayRefParameter<"int64_t">:$shape);
+  let assemblyFormat = "`<` $name `,` `[` $shape `]` `>`";
+}
+
+def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {
+  let summary = "the factors of a contraction, one letter a dimension";
+  let description = [{
+    `[bsh, hf -> bsf]`: the factors of the two operands and the result. A letter
+    in all three is a batch factor; in one operand and the result a parallel
+    factor; in both operands only, a sum.
+    Constraints:
+    - letters are a-z or A-Z and occur once in each list;
+    - every letter of the result occurs in an operand;
+    - a letter of only one operand occurs in the result.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$lhs, "::mlir::StringAttr":$rhs,
+                        "::mlir::StringAttr":$result);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif

@@ -1,0 +1,29 @@
+//===- HeddleOps.cpp - Syntax of the ops of the model dialect -------------===//
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace heddle {
+// Defined with the attributes: the same syntax inside and outside of an op.
+ParseResult parseBareInit(AsmParser &parser, InitAttr &init);
+void printBareInit(AsmPrinter &printer, InitAttr init);
+ParseResult parseBareContraction(AsmParser &parser,
+                                 ContractionAttr &contraction);
+void printBareContraction(AsmPrinter &printer, ContractionAttr contraction);
+
+static void printBareInit(OpAsmPrinter &printer, Operation *, InitAttr init) {
+  heddle::printBareInit(printer, init);
+}
+
+static void printBareContraction(OpAsmPrinter &printer, Operation *,
+                                 ContractionAttr contraction) {
+  heddle::printBareContraction(printer, contraction);
+}
+} // namespace heddle
+
+#define GET_OP_CLASSES
+#include "dialects/Heddle/HeddleOps.cpp.inc"

@@ -1,0 +1,461 @@
+//===- HeddleVerifiers.cpp - Constraints of the ops -----------------------===//
+//
+// Each verifier mirrors the list of constraints in its op's description.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// Prints a shape as 4x256x768, and that of a scalar as "scalar".
+static std::string str(ArrayRef<int64_t> shape) {
+  if (shape.empty())
+    return "scalar";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(shape, stream, "x");
+  return text;
+}
+
+static LogicalResult expectShape(Operation *op, StringRef what, Value value,
+                                 ArrayRef<int64_t> expected) {
+  if (shapeOf(value) == expected)
+    return success();
+  return op->emitOpError() << "expected the shape of " << what << " to be "
+                           << str(expected) << ", got " << str(shapeOf(value));
+}
+
+static SmallVector<int64_t> with(ArrayRef<int64_t> shape, int64_t last) {
+  SmallVector<int64_t> result(shape);
+  result.push_back(last);
+  return result;
+}
+
+static LogicalResult expectRankAtLeast(Operation *op, StringRef what,
+                                       Value value, int64_t rank) {
+  if ((int64_t)shapeOf(value).size() >= rank)
+    return success();
+  return op->emitOpError() << "expected " << what << " to have at least "
+                           << rank << " dimensions, got "
+                           << str(shapeOf(value));
+}
+
+//===----------------------------------------------------------------------===//
+// State
+//===----------------------------------------------------------------------===//
+
+LogicalResult VariableOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return emitOpError() << "expected a static tensor of numbers, got " << type;
+  if (CheckpointAttr checkpoint = getCheckpointAttr()) {
+    int64_t elements = 1;
+    for (int64_t size : checkpoint.getShape())
+      elements *= size;
+    if (elements != type.getNumElements())
+      return emitOpError() << "expected the checkpoint's tensor to have "
+                           << type.getNumElements() << " elements as " << type
+                           << " has, got " << elements << " in "
+                           << str(checkpoint.getShape());
+  }
+  if (ShardingAttr storage = getStorageAttr()) {
+    if (storage.getRank() != type.getRank())
+      return emitOpError() << "expected the storage to have " << type.getRank()
+                           << " dimensions as " << type << " has, got "
+                           << storage.getRank();
+    if (storage.isPartial())
+      return emitOpError() << "expected the storage not to be partial";
+  }
+  return success();
+}
+
+static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr symbol,
+                                  Type type, SymbolTableCollection &tables) {
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, symbol);
+  if (!variable)
+    return op->emitOpError() << "expected " << symbol
+                             << " to be a heddle.variable in this module";
+  if (type == variable.getTensorType())
+    return success();
+  RankedTensorType local;
+  if (ShardingAttr storage = variable.getStorageAttr())
+    if (MeshOp mesh = lookupMesh(op, storage.getMesh()))
+      local = storage.getLocalType(variable.getTensorType(), mesh.getMesh());
+  if (type == local)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "expected the type of " << symbol << ", "
+                            << variable.getTensorType();
+  if (local && local != variable.getTensorType())
+    diag << " (or " << local << " on one device)";
+  diag << ", got " << type;
+  diag.attachNote(variable.getLoc()) << "declared here";
+  return diag;
+}
+
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyAccess(*this, getVariableAttr(), getType(), tables);
+}
+
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyAccess(*this, getVariableAttr(), getValue().getType(), tables);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+LogicalResult ContractOp::verify() {
+  ContractionAttr contraction = getContraction();
+  llvm::SmallDenseMap<char, int64_t> sizes;
+  std::pair<StringAttr, Value> tensors[] = {
+      {contraction.getLhs(), getLhs()},
+      {contraction.getRhs(), getRhs()},
+      {contraction.getResult(), getResult()}};
+  for (auto [letters, tensor] : tensors) {
+    ArrayRef<int64_t> shape = shapeOf(tensor);
+    if (letters.size() != shape.size())
+      return emitOpError() << "expected as many factors as dimensions, got '"
+                           << letters.getValue() << "' for " << str(shape);
+    for (auto [letter, size] : llvm::zip(letters.getValue(), shape)) {
+      auto [known, isNew] = sizes.try_emplace(letter, size);
+      if (!isNew && known->second != size)
+        return emitOpError() << "expected factor '" << Twine(letter)
+                             << "' to have one size, got " << known->second
+                             << " and " << size;
+    }
+  }
+  Type lhs = getLhs().getType().getElementType();
+  Type rhs = getRhs().getType().getElementType();
+  Type result = getType().getElementType();
+  if (lhs != rhs)
+    return emitOpError() << "expected operands of one element type, got " << lhs
+                         << " and " << rhs;
+  if (result != lhs && !result.isF32())
+    return emitOpError() << "expected a result of " << lhs << " or f32, got "
+                         << result;
+  return success();
+}
+
+template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
+  ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
+  if (q.size() != 4 && q.size() != 5)
+    return op.emitOpError()
+           << "expected queries of 4 or 5 dimensions, got " << str(q);
+  if (k.size() != 4)
+    return op.emitOpError() << "expected keys of 4 dimensions, got " << str(k);
+  if (k[0] != q[0] || k[2] != q[2] || k[3] != q.back())
+    return op.emitOpError()
+           << "expected queries and keys to agree in batch, group and head "
+              "size, got "
+           << str(q) << " and " << str(k);
+  if (failed(expectShape(op, "values", op.getValue(), k)) ||
+      failed(expectShape(op, "the output", op.getOutput(), q)) ||
+      failed(expectShape(op, "lse", op.getLse(), q.drop_back())))
+    return failure();
+  double dropout = op.getDropout().convertToDouble();
+  if (!(dropout >= 0 && dropout < 1))
+    return op.emitOpError() << "expected 0 <= dropout < 1, got " << dropout;
+  if (dropout > 0 && !op.getStep())
+    return op.emitOpError() << "expected a step with dropout";
+  if (op.getOffsets().size() != 0 && op.getOffsets().size() != 5)
+    return op.emitOpError()
+           << "expected none or 5 offsets, got " << op.getOffsets().size();
+  if (op.getGlobalShape() && op.getGlobalShape()->size() != 4)
+    return op.emitOpError() << "expected a global shape of 4 sizes, got "
+                            << op.getGlobalShape()->size();
+  return success();
+}
+
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  ArrayRef<int64_t> q = shapeOf(getQuery()), k = shapeOf(getKey());
+  if (failed(expectShape(*this, "output_grad", getOutputGrad(), q)) ||
+      failed(expectShape(*this, "query_grad", getQueryGrad(), q)) ||
+      failed(expectShape(*this, "key_grad", getKeyGrad(), k)) ||
+      failed(expectShape(*this, "value_grad", getValueGrad(), k)))
+    return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Normalization
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
+      failed(expectShape(*this, "bias", getBias(), x.take_back())) ||
+      failed(expectShape(*this, "y", getY(), x)) ||
+      failed(expectShape(*this, "mean", getMean(), x.drop_back())) ||
+      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())))
+    return failure();
+  return success();
+}
+
+LogicalResult LayerNormGradOp::verify() {
+  if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
+      failed(expectShape(*this, "mean", getMean(), x.drop_back())) ||
+      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())) ||
+      failed(expectShape(*this, "y_grad", getYGrad(), x)) ||
+      failed(expectShape(*this, "x_grad", getXGrad(), x)) ||
+      failed(
+          expectShape(*this, "weight_grad", getWeightGrad(), x.take_back())) ||
+      failed(expectShape(*this, "bias_grad", getBiasGrad(), x.take_back())))
+    return failure();
+  return success();
+}
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
+      failed(expectShape(*this, "y", getY(), x)) ||
+      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())))
+    return failure();
+  return success();
+}
+
+LogicalResult RmsNormGradOp::verify() {
+  if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
+      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())) ||
+      failed(expectShape(*this, "y_grad", getYGrad(), x)) ||
+      failed(expectShape(*this, "x_grad", getXGrad(), x)) ||
+      failed(expectShape(*this, "weight_grad", getWeightGrad(), x.take_back())))
+    return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Vocabulary
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::verify() {
+  ArrayRef<int64_t> table = shapeOf(getTable());
+  if (table.size() != 2)
+    return emitOpError() << "expected a table of 2 dimensions, got "
+                         << str(table);
+  return expectShape(*this, "the result", getResult(),
+                     with(shapeOf(getIds()), table[1]));
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  ArrayRef<int64_t> table = shapeOf(getResult());
+  if (table.size() != 2)
+    return emitOpError() << "expected a result of 2 dimensions, got "
+                         << str(table);
+  if (Value accumulate = getAccumulate())
+    if (accumulate.getType() != getType())
+      return emitOpError() << "expected accumulate to have the result's type "
+                           << getType() << ", got " << accumulate.getType();
+  return expectShape(*this, "y_grad", getYGrad(),
+                     with(shapeOf(getIds()), table[1]));
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
+    return failure();
+  ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
+  if (failed(expectShape(*this, "targets", getTargets(), rows)) ||
+      failed(expectShape(*this, "loss", getLoss(), rows)) ||
+      failed(expectShape(*this, "lse", getLse(), rows)))
+    return failure();
+  return success();
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
+    return failure();
+  ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
+  if (failed(expectShape(*this, "targets", getTargets(), rows)) ||
+      failed(expectShape(*this, "lse", getLse(), rows)) ||
+      failed(expectShape(*this, "loss_grad", getLossGrad(), rows)) ||
+      failed(expectShape(*this, "logits_grad", getLogitsGrad(),
+                         shapeOf(getLogits()))))
+    return failure();
+  return success();
+}
+
+LogicalResult LogSumExpOp::verify() {
+  if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
+    return failure();
+  return expectShape(*this, "the result", getResult(),
+                     shapeOf(getLogits()).drop_back());
+}
+
+LogicalResult PickOp::verify() {
+  if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
+    return failure();
+  ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
+  if (failed(expectShape(*this, "ids", getIds(), rows)) ||
+      failed(expectShape(*this, "the result", getResult(), rows)))
+    return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and reductions
+//===----------------------------------------------------------------------===//
+
+static LogicalResult expectIncreasing(Operation *op, StringRef what,
+                                      ArrayRef<int64_t> dims, int64_t rank) {
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim < 0 || dim >= rank || (i > 0 && dim <= dims[i - 1]))
+      return op->emitOpError() << "expected " << what
+                               << " to be strictly increasing dimensions below "
+                               << rank << ", got [" << dims << "]";
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  ArrayRef<int64_t> shape = shapeOf(getX());
+  if (failed(expectIncreasing(*this, "'over'", getOver(), shape.size())))
+    return failure();
+  SmallVector<int64_t> expected;
+  for (auto [i, size] : llvm::enumerate(shape))
+    if (!llvm::is_contained(getOver(), (int64_t)i))
+      expected.push_back(size);
+  Type from = getX().getType().getElementType();
+  Type to = getType().getElementType();
+  if (to != from && !(isa<FloatType>(from) && to.isF32()))
+    return emitOpError() << "expected a result of " << from << " or f32, got "
+                         << to;
+  return expectShape(*this, "the result", getResult(), expected);
+}
+
+LogicalResult BroadcastOp::verify() {
+  ArrayRef<int64_t> from = shapeOf(getX()), to = shapeOf(getResult());
+  if (getAlong().size() != from.size())
+    return emitOpError() << "expected 'along' to have " << from.size()
+                         << " entries, one for each dimension of " << str(from)
+                         << ", got " << getAlong().size();
+  if (failed(expectIncreasing(*this, "'along'", getAlong(), to.size())))
+    return failure();
+  for (auto [i, dim] : llvm::enumerate(getAlong()))
+    if (from[i] != to[dim])
+      return emitOpError() << "expected dimension " << dim
+                           << " of the result to have size " << from[i]
+                           << ", got " << to[dim];
+  if (getX().getType().getElementType() != getType().getElementType())
+    return emitOpError() << "expected a result of "
+                         << getX().getType().getElementType() << ", got "
+                         << getType().getElementType();
+  return success();
+}
+
+static LogicalResult verifyStack(Operation *op, Value whole, TypeRange slices) {
+  auto type = cast<RankedTensorType>(whole.getType());
+  if (type.getRank() < 1 || type.getDimSize(0) != (int64_t)slices.size())
+    return op->emitOpError()
+           << "expected the first dimension of " << type
+           << " to be the number of slices, " << slices.size();
+  auto slice = RankedTensorType::get(type.getShape().drop_front(),
+                                     type.getElementType());
+  for (Type got : slices)
+    if (got != slice)
+      return op->emitOpError()
+             << "expected slices of type " << slice << ", got " << got;
+  return success();
+}
+
+LogicalResult UnstackOp::verify() {
+  return verifyStack(*this, getX(), getSlices().getTypes());
+}
+
+LogicalResult StackOp::verify() {
+  return verifyStack(*this, getResult(), getSlices().getTypes());
+}
+
+//===----------------------------------------------------------------------===//
+// Positional
+//===----------------------------------------------------------------------===//
+
+LogicalResult DropoutOp::verify() {
+  double rate = getRate().convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return emitOpError() << "expected 0 <= rate < 1, got " << rate;
+  size_t rank = shapeOf(getX()).size();
+  if (getOffsets().size() != 0 && getOffsets().size() != rank)
+    return emitOpError() << "expected none or " << rank << " offsets, got "
+                         << getOffsets().size();
+  if (getGlobalShape() && getGlobalShape()->size() != rank)
+    return emitOpError() << "expected a global shape of " << rank
+                         << " sizes, got " << getGlobalShape()->size();
+  if (!getOpName())
+    return emitOpError() << "expected a name: it selects the random stream";
+  if (getX().getType() != getType())
+    return emitOpError() << "expected the result to have x's type "
+                         << getX().getType() << ", got " << getType();
+  return success();
+}
+
+LogicalResult RotaryTableOp::verify() {
+  int64_t half = getFrequencies().size();
+  for (Value table : {getCos(), getSin()})
+    if (shapeOf(table).size() != 2 || shapeOf(table)[1] != half)
+      return emitOpError() << "expected tables of positions x " << half
+                           << ", got " << str(shapeOf(table));
+  return expectShape(*this, "sin", getSin(), shapeOf(getCos()));
+}
+
+LogicalResult RotaryOp::verify() {
+  if (failed(expectRankAtLeast(*this, "x", getX(), 3)))
+    return failure();
+  ArrayRef<int64_t> x = shapeOf(getX());
+  if (x.back() % 2 != 0)
+    return emitOpError() << "expected an even head size, got " << x.back();
+  int64_t table[] = {x[1], x.back() / 2};
+  if (getX().getType() != getType())
+    return emitOpError() << "expected the result to have x's type "
+                         << getX().getType() << ", got " << getType();
+  if (failed(expectShape(*this, "cos", getCos(), table)) ||
+      failed(expectShape(*this, "sin", getSin(), table)))
+    return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshardOp::verify() {
+  int64_t rank = shapeOf(getX()).size();
+  for (ShardingAttr sharding : {getFrom(), getTo()})
+    if (sharding.getRank() != rank)
+      return emitOpError() << "expected shardings of " << rank
+                           << " dimensions, got " << sharding;
+  if (getFrom().getMesh() != getTo().getMesh())
+    return emitOpError() << "expected both shardings on one mesh, got "
+                         << getFrom().getMesh() << " and " << getTo().getMesh();
+  return success();
+}
+
+LogicalResult MaskPaddingOp::verify() {
+  if (getDims().size() != getSizes().size() ||
+      getDims().size() != getOffsets().size())
+    return emitOpError() << "expected as many dims as sizes and offsets, got "
+                         << getDims().size() << ", " << getSizes().size()
+                         << " and " << getOffsets().size();
+  if (getX().getType() != getType())
+    return emitOpError() << "expected the result to have x's type "
+                         << getX().getType() << ", got " << getType();
+  return expectIncreasing(*this, "'dims'", getDims(), shapeOf(getX()).size());
+}

@@ -1,0 +1,7 @@
+#include "dialects/Interfaces/Interfaces.h"
+
+#include "dialects/Interfaces/ShardingRuleOpInterface.cpp.inc"
+
+#include "dialects/Interfaces/DifferentiableOpInterface.cpp.inc"
+
+#include "dialects/Interfaces/WorkOpInterface.cpp.inc"

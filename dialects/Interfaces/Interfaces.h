@@ -1,0 +1,26 @@
+//===- Interfaces.h - The op interfaces of Heddle ---------------*- C++ -*-===//
+
+#ifndef HEDDLE_DIALECTS_INTERFACES_INTERFACES_H
+#define HEDDLE_DIALECTS_INTERFACES_INTERFACES_H
+
+#include "dialects/Interfaces/ShardingRule.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace heddle {
+
+/// What one execution of an op costs, whatever the machine.
+struct Work {
+  int64_t flops = 0;
+  int64_t bytesRead = 0;
+  int64_t bytesWritten = 0;
+};
+
+} // namespace heddle
+
+#include "dialects/Interfaces/ShardingRuleOpInterface.h.inc"
+
+#include "dialects/Interfaces/DifferentiableOpInterface.h.inc"
+
+#include "dialects/Interfaces/WorkOpInterface.h.inc"
+
+#endif // HEDDLE_DIALECTS_INTERFACES_INTERFACES_H

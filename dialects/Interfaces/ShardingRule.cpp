@@ -1,0 +1,63 @@
+#include "dialects/Interfaces/ShardingRule.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+using namespace mlir;
+
+namespace heddle {
+
+std::optional<unsigned> ShardingRule::getFactor(StringRef name) const {
+  for (unsigned i = 0; i < factors.size(); ++i)
+    if (!name.empty() && factors[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+unsigned ShardingRule::addFactor(StringRef name, int64_t size,
+                                 FactorKind kind) {
+  factors.push_back({name.str(), size, kind});
+  return factors.size() - 1;
+}
+
+ShardingRule ShardingRule::elementwise(Operation *op) {
+  ShardingRule rule;
+  RankedTensorType shape;
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op->getResultTypes()),
+                                SmallVector<Type>(op->getOperandTypes())))
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      if (!shape || tensor.getRank() > shape.getRank())
+        shape = tensor;
+  if (shape)
+    for (int64_t size : shape.getShape())
+      rule.addFactor("", size, FactorKind::Parallel);
+  auto factorsOf = [&](Type type) {
+    TensorFactors dims;
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (tensor && shape && tensor.getRank() == shape.getRank())
+      for (unsigned i = 0; i < shape.getRank(); ++i)
+        dims.push_back({i});
+    return dims;
+  };
+  for (Type type : op->getOperandTypes())
+    rule.operands.push_back(factorsOf(type));
+  for (Type type : op->getResultTypes())
+    rule.results.push_back(factorsOf(type));
+  return rule;
+}
+
+SmallVector<Value> localizeByCloning(Operation *op, Localizer &localizer) {
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(localizer.operands);
+  state.addTypes(localizer.resultTypes);
+  state.attributes = op->getDiscardableAttrDictionary();
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  for (Region &region : op->getRegions()) {
+    IRMapping mapping;
+    region.cloneInto(state.addRegion(), mapping);
+  }
+  Operation *local = localizer.builder.create(state);
+  return SmallVector<Value>(local->getResults());
+}
+
+} // namespace heddle

@@ -1,0 +1,102 @@
+//===- ShardingRule.h - How an op's loops run over its tensors --*- C++ -*-===//
+//
+// An op is seen as a perfect loop nest. Each loop is a *factor* with a size and
+// a kind; each dimension of each operand and result is run over by a list of
+// factors, major to minor (more than one for a merged dimension of a reshape).
+//
+// Example: heddle.contract [bsh, hf -> bsf] on 4x256x768 and 768x3072 has
+//   factors   b=4 parallel, s=256 parallel, h=768 sum, f=3072 parallel
+//   operands  [[b],[s],[h]], [[h],[f]]
+//   results   [[b],[s],[f]]
+// Splitting h over a mesh axis leaves every device with a partial sum of the
+// result; splitting any other factor splits the result along it.
+//
+// Propagation, partitioning, planning and sub-batching derive from this alone.
+// The idea is that of Shardy's sharding rules (openxla/shardy,
+// OpShardingRuleAttr).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECTS_INTERFACES_SHARDINGRULE_H
+#define HEDDLE_DIALECTS_INTERFACES_SHARDINGRULE_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+#include <optional>
+#include <string>
+
+namespace heddle {
+
+/// What splitting a factor over devices means for the results.
+enum class FactorKind {
+  Parallel,  ///< each device computes its own part of the results
+  Sum,       ///< each device holds a partial sum of the results
+  Max,       ///< each device holds a partial maximum of the results
+  Combine,   ///< the op's own localization combines the devices' parts
+  Replicate, ///< the factor must not be split
+};
+
+struct Factor {
+  std::string name; ///< a letter that plans speak of; empty if it has none
+  int64_t size = 1;
+  FactorKind kind = FactorKind::Parallel;
+};
+
+/// Indices into ShardingRule::factors, major to minor; empty for a dimension of
+/// size 1 or one that no loop runs over (such a dimension is never split).
+using DimensionFactors = llvm::SmallVector<unsigned, 1>;
+/// One entry a dimension; empty for scalars and values that are not tensors.
+using TensorFactors = llvm::SmallVector<DimensionFactors, 4>;
+
+struct ShardingRule {
+  llvm::SmallVector<Factor> factors;
+  llvm::SmallVector<TensorFactors> operands;
+  llvm::SmallVector<TensorFactors> results;
+  /// If the padding of every operand is zero, so is the padding of every result
+  /// (x + y, x * y, gelu; not exp). Contractions need only one such operand.
+  bool preservesZeroPadding = false;
+
+  /// The factor of that name, if there is one.
+  std::optional<unsigned> getFactor(llvm::StringRef name) const;
+  /// Adds a factor and returns its index.
+  unsigned addFactor(llvm::StringRef name, int64_t size, FactorKind kind);
+  /// The rule of an elementwise op: one unnamed parallel factor a dimension;
+  /// operands of rank 0 are shared by all devices.
+  static ShardingRule elementwise(mlir::Operation *op);
+};
+
+/// What an op gets to rewrite itself for one device. Owned by the localizing
+/// pass, valid during the call.
+class Localizer {
+public:
+  virtual ~Localizer() = default;
+
+  mlir::OpBuilder &builder;
+  /// The op's operands, already local; padding along summed factors is neutral.
+  mlir::ValueRange operands;
+  /// The local types that the results must have.
+  mlir::TypeRange resultTypes;
+
+  /// Whether the factor is split over devices.
+  virtual bool isSplit(unsigned factor) const = 0;
+  /// The global index (of type index) of this device's first element along the
+  /// factor; a constant 0 if it is not split.
+  virtual mlir::Value getOffset(unsigned factor) = 0;
+  /// Combines `value` over the devices among which the factor is split.
+  virtual mlir::Value allReduce(mlir::Value value, FactorKind kind,
+                                unsigned factor) = 0;
+
+protected:
+  Localizer(mlir::OpBuilder &builder, mlir::ValueRange operands,
+            mlir::TypeRange resultTypes)
+      : builder(builder), operands(operands), resultTypes(resultTypes) {}
+};
+
+/// The usual localization: the same op on the local operands and types.
+llvm::SmallVector<mlir::Value> localizeByCloning(mlir::Operation *op,
+                                                 Localizer &localizer);
+
+} // namespace heddle
+
+#endif // HEDDLE_DIALECTS_INTERFACES_SHARDINGRULE_H

@@ -1,0 +1,16 @@
+#include "heddle/InitAll.h"
+#include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+
+using namespace mlir;
+
+void heddle::registerAllDialects(DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<HeddleDialect, comm::CommDialect>();
+}
+
+void heddle::registerAllPasses() { mlir::registerAllPasses(); }
