@@ -1,0 +1,92 @@
+//===- Pipelines.h - A compilation from model to artifact -------*- C++ -*-===//
+//
+// The phases of a compilation in order, and the one function that runs them.
+// Every phase is a pipeline of passes that heddle-opt knows by name too
+// (`heddle-<phase>-pipeline`); a module printed after any phase can be edited
+// and continued from there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PIPELINES_PIPELINES_H
+#define HEDDLE_PIPELINES_PIPELINES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace heddle {
+
+/// The phases after import. Each names the state of the module after it.
+enum class Phase {
+  Autodiff,  ///< training step over global tensors
+  Sharded,   ///< plan applied, shardings propagated, reshards explicit
+  Localized, ///< one device's program with collectives
+  Kernels,   ///< library calls and outlined kernels, still on tensors
+  Executable, ///< rt programs with arenas, kernels as loops
+  LLVM,       ///< LLVM dialect
+};
+
+/// "autodiff", "sharded", ...; nullopt if there is no such phase.
+std::optional<Phase> parsePhase(llvm::StringRef name);
+llvm::StringRef stringifyPhase(Phase phase);
+/// All names, for --help.
+llvm::SmallVector<llvm::StringRef> getPhaseNames();
+
+enum class Optimizer { AdamW, SGD };
+enum class Schedule { Constant, Cosine };
+
+/// What the training step does; see the pass heddle-build-training-step for
+/// the formulas.
+struct TrainingOptions {
+  Optimizer optimizer = Optimizer::AdamW;
+  double learningRate = 3e-4;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weightDecay = 0.01;
+  double momentum = 0.0; ///< SGD
+  double clip = 1.0;     ///< global norm; 0 for none
+  Schedule schedule = Schedule::Constant;
+  int64_t warmupSteps = 0;
+  int64_t totalSteps = 0;  ///< for the cosine
+  double finalRatio = 0.1; ///< of the learning rate at the cosine's end
+  int64_t microBatches = 1;
+  bool dropout = true;
+  uint64_t seed = 0;
+  bool bf16 = false;      ///< bf16 compute, f32 master weights
+  bool train = true;      ///< make @step (or @accumulate and @update)
+  bool evaluate = true;   ///< make @evaluate
+  bool gradients = false; ///< make @gradients
+};
+
+struct CompileOptions {
+  TrainingOptions training;
+  /// A plan as JSON text; empty for the standard plan of the fields below.
+  std::string planText;
+  std::string planPath; ///< where the text came from, for messages
+  int64_t dataParallel = 1, tensorParallel = 1;
+  int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
+  /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
+  std::string targetCpu = "native";
+  /// Devices that the program will run on; 0 if the plan decides.
+  int64_t devices = 0;
+};
+
+/// Runs the phases up to and including `last` on an imported module. Errors
+/// are emitted as diagnostics on the module's context.
+mlir::LogicalResult runPhases(mlir::ModuleOp module,
+                              const CompileOptions &options, Phase last);
+
+/// Compiles an imported module into the artifact directory `path`, which is
+/// replaced atomically if it is an artifact already. The module is consumed:
+/// afterwards it is in the LLVM phase.
+mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
+                                      const CompileOptions &options,
+                                      llvm::StringRef path);
+
+/// Registers heddle-autodiff-pipeline and so on.
+void registerPipelines();
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINES_PIPELINES_H
