@@ -1,0 +1,330 @@
+//===- Run.cpp - Running artifacts from the command line
+//-------------------===//
+
+#include "Run.h"
+
+#include "heddle_rt/checkpoint.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+//===----------------------------------------------------------------------===//
+// The command line
+//===----------------------------------------------------------------------===//
+
+int tools::reportError(std::string_view message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: error: %.*s\n", program_invocation_short_name,
+               static_cast<int>(message.size()), message.data());
+  return exitFailure;
+}
+
+int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &request) { // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError &problem) {
+    reportError(problem.what());
+    std::fprintf(stderr, "see %s --help\n", program_invocation_short_name);
+    return exitUsage;
+  } catch (const std::exception &problem) {
+    return reportError(problem.what());
+  }
+  return result;
+}
+
+void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
+  app.add_option("--cores", flags.cores,
+                 "Cores of each device (default: all cores, shared equally)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--times", flags.times,
+               "Print where the time went, by kind of work");
+  app.add_option("--trace", flags.trace,
+                 "Write every call of the run as Chrome trace JSON");
+  CLI::Option *weights = app.add_option(
+      "--weights", flags.weights,
+      "Load these weights (safetensors file or folder, Hugging Face names) "
+      "instead of the model's own");
+  app.add_flag("--no-weights", flags.noWeights,
+               "Initialize at random although the model has weights")
+      ->excludes(weights);
+}
+
+void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
+  rt::TrainOptions &options = flags.options;
+  app.add_option("--data", options.data,
+                 "Text, trained byte by byte, or a file of uint16 or uint32 "
+                 "tokens (.bin, as nanoGPT writes it)")
+      ->required();
+  app.add_option_function<std::string>(
+         "--token-type",
+         [&options](const std::string &name) {
+           options.format = rt::tokenFormatNamed(name);
+         },
+         "Type of the data's tokens (default: byte; for .bin uint16, or uint32 "
+         "if the vocabulary is beyond 65536)")
+      ->check(CLI::IsMember({"byte", "uint16", "uint32"}));
+  app.add_option("--held-out", options.heldOutFraction,
+                 "Fraction of the data, at its end, that is never trained on")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--steps", options.steps,
+                 "Optimizer steps in all, those before a resume included")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--eval-every", options.evaluateEach,
+                 "Steps between evaluations on the held-out data (0: at the "
+                 "end only)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--eval-windows", options.evaluateWindows,
+                 "Windows of the held-out data to evaluate (0: all)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-o,--output", options.output,
+                 "Folder of the run and its checkpoints (default: MODEL.run)");
+  app.add_option("--checkpoint-every", options.checkpointEach,
+                 "Steps between checkpoints (0: at the end only)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--keep", options.keepCheckpoints,
+                 "Checkpoints to keep, the newest (0: all)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--no-checkpoints", flags.noCheckpoints,
+               "Write none, not even when interrupted");
+  CLI::Option *resume =
+      app.add_flag("--resume", options.resume,
+                   "Continue the run in the output folder from its newest "
+                   "checkpoint; ends with the same bits as one that was never "
+                   "interrupted");
+  app.add_option("--from", options.from,
+                 "Start a new run from this checkpoint, which another plan or "
+                 "number of devices may have written")
+      ->check(CLI::ExistingDirectory)
+      ->excludes(resume);
+  app.add_option("--export", options.exportTo,
+                 "Write the trained weights here as model.safetensors and "
+                 "config.json, as Hugging Face names them");
+  app.add_flag("--check-replicas", options.checkReplicas,
+               "At every checkpoint, compare the copies of each variable that "
+               "several devices hold");
+  app.add_flag("--json", flags.json, "Print one JSON object a step");
+  addSessionFlags(app, flags.session);
+}
+
+void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
+  app.add_option("--data", flags.data,
+                 "Batch (safetensors): `tokens` and optionally `targets`, i32 "
+                 "or i64 of shape B x S, a target of -100 is ignored. Without "
+                 "targets each token's target is the next token and the last "
+                 "of a row is ignored, which is what Hugging Face's models "
+                 "compute for labels = input_ids")
+      ->required();
+  app.add_flag("--gradients", flags.options.gradients,
+               "Also the gradient of the mean loss by every parameter");
+  app.add_option("-o,--output", flags.options.output,
+                 "Write `loss`, `logits` and `grad.NAME` here (safetensors; "
+                 "NAME as in the model's checkpoint)");
+  app.add_option("--checkpoint", flags.checkpoint,
+                 "Take the parameters from this checkpoint of a run")
+      ->check(CLI::ExistingDirectory);
+  app.add_flag("--json", flags.json, "Print the result as a JSON object");
+  addSessionFlags(app, flags.session);
+}
+
+fs::path tools::defaultRunFolder(const fs::path &model) {
+  fs::path path = model;
+  if (!path.has_filename()) // "gpt2/"
+    path = path.parent_path();
+  fs::path stem = path.filename() == "config.json"
+                      ? fs::absolute(path).parent_path().filename()
+                      : path.stem();
+  return stem.empty() || stem == "." ? "heddle.run" : stem.string() + ".run";
+}
+
+std::string tools::checkTrainFlags(const TrainFlags &flags) {
+  std::error_code failure;
+  if (!fs::exists(flags.options.data, failure))
+    return "token file '" + flags.options.data.string() +
+           "': no such file or directory";
+  if (flags.noCheckpoints)
+    return flags.options.resume
+               ? "--resume needs the checkpoints that --no-checkpoints refuses"
+               : "";
+  fs::path folder = rt::checkpointFolder(flags.options.output);
+  bool found = !rt::listCheckpoints(folder).empty();
+  if (flags.options.resume && !found)
+    return "cannot resume: no checkpoint in '" + folder.string() + "'";
+  if (!flags.options.resume && found)
+    return "'" + flags.options.output.string() +
+           "' already holds a run with checkpoints; continue it with --resume, "
+           "or choose another folder with --output";
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Sessions
+//===----------------------------------------------------------------------===//
+
+/// Where the artifact says that its model's weights are; empty if nowhere.
+static std::string recordedWeights(const rt::Manifest &manifest) {
+  nlohmann::json notes = nlohmann::json::parse(manifest.model, nullptr, false);
+  if (!notes.is_object())
+    return "";
+  auto found = notes.find("weights");
+  return found != notes.end() && found->is_string() ? found->get<std::string>()
+                                                    : "";
+}
+
+static rt::Expected<std::unique_ptr<rt::Session>>
+openSession(const fs::path &artifact, const SessionFlags &flags,
+            bool initialize) {
+  rt::SessionOptions options;
+  options.coresPerDevice = flags.cores;
+  options.initializeVariables = initialize;
+  auto session = rt::Session::load(artifact, options);
+  if (session.ok() && !flags.trace.empty())
+    HEDDLE_RT_RETURN_IF_ERROR((*session)->startTrace());
+  return session;
+}
+
+static fs::path weightsFor(const rt::Session &session,
+                           const SessionFlags &flags) {
+  if (flags.noWeights || !flags.weights.empty())
+    return flags.weights;
+  return recordedWeights(session.manifest());
+}
+
+/// What was asked for after the run: the table of times, the trace.
+static rt::Status finishSession(rt::Session &session,
+                                const SessionFlags &flags) {
+  if (flags.times) {
+    std::vector<rt::DeviceTimes> times = session.times();
+    std::fprintf(stderr, "%-12s", "seconds");
+    for (size_t device = 0; device < times.size(); ++device)
+      std::fprintf(stderr, "  device %-3zu", device);
+    std::fprintf(stderr, "\n");
+    for (size_t kind = 0; kind < rt::numWorkKinds; ++kind) {
+      std::string_view kindName = rt::name(static_cast<rt::WorkKind>(kind));
+      std::fprintf(stderr, "%-12.*s", static_cast<int>(kindName.size()),
+                   kindName.data());
+      for (const rt::DeviceTimes &device : times)
+        std::fprintf(stderr, "  %10.3f", device.seconds[kind]);
+      std::fprintf(stderr, "\n");
+    }
+    std::fprintf(stderr, "%-12s", "total");
+    for (const rt::DeviceTimes &device : times)
+      std::fprintf(stderr, "  %10.3f", device.total);
+    std::fprintf(stderr, "\n");
+  }
+  return flags.trace.empty() ? rt::Status::success()
+                             : session.writeTrace(flags.trace);
+}
+
+//===----------------------------------------------------------------------===//
+// Train
+//===----------------------------------------------------------------------===//
+
+/// A signal handler can only write to a variable with static lifetime.
+static volatile std::sig_atomic_t interruptedBySignal = 0;
+
+/// The first signal asks the run to stop after its step; the second, with the
+/// handler gone, ends the process.
+static void stopOnSignals() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { interruptedBySignal = 1; };
+  action.sa_flags = SA_RESETHAND;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  // A file that grows beyond the limit is an error of the write, not the end.
+  action.sa_handler = SIG_IGN;
+  action.sa_flags = 0;
+  ::sigaction(SIGXFSZ, &action, nullptr);
+}
+
+int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
+  rt::TrainOptions options = flags.options;
+  if (flags.noCheckpoints)
+    options.output.clear();
+  if (std::string problem = checkTrainFlags(flags); !problem.empty())
+    return reportError(problem);
+  stopOnSignals();
+
+  bool initialize = !options.resume && options.from.empty();
+  auto session = openSession(artifact, flags.session, initialize);
+  if (!session.ok())
+    return reportError(session.message());
+  if (initialize)
+    options.weights = weightsFor(**session, flags.session);
+
+  rt::Expected<rt::TrainOutcome> outcome = rt::TrainOutcome();
+  {
+    std::unique_ptr<rt::TrainObserver> progress = rt::createProgress(
+        flags.json ? rt::ProgressStyle::JSON : rt::defaultProgressStyle());
+    outcome = rt::train(**session, options, *progress,
+                        [] { return interruptedBySignal != 0; });
+  } // the progress line ends here
+  if (!outcome.ok())
+    return reportError(outcome.message());
+  if (rt::Status status = finishSession(**session, flags.session); !status.ok())
+    return reportError(status.message());
+  if (!outcome->interrupted)
+    return exitSuccess;
+  std::fprintf(stderr, "%s: interrupted after step %lld%s\n",
+               program_invocation_short_name,
+               static_cast<long long>(outcome->step),
+               options.output.empty() ? "" : "; --resume continues from here");
+  return exitInterrupted;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluate
+//===----------------------------------------------------------------------===//
+
+int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
+  auto batch = rt::readBatch(flags.data);
+  if (!batch.ok())
+    return reportError(batch.message());
+  auto session = openSession(artifact, flags.session, flags.checkpoint.empty());
+  if (!session.ok())
+    return reportError(session.message());
+
+  rt::Status status;
+  if (!flags.checkpoint.empty())
+    status = rt::loadCheckpoint(**session, flags.checkpoint);
+  else if (fs::path weights = weightsFor(**session, flags.session);
+           !weights.empty())
+    status = rt::loadWeights(**session, weights);
+  if (!status.ok())
+    return reportError(status.message());
+
+  auto result = rt::evaluate(**session, *batch, flags.options);
+  if (!result.ok())
+    return reportError(result.message());
+  if (rt::Status finished = finishSession(**session, flags.session);
+      !finished.ok())
+    return reportError(finished.message());
+  if (flags.json)
+    std::printf(
+        "%s\n",
+        nlohmann::ordered_json{{"loss", static_cast<float>(result->loss)},
+                               {"labels", result->labels}}
+            .dump()
+            .c_str());
+  else
+    std::printf("loss %.6f over %lld labels\n", result->loss,
+                static_cast<long long>(result->labels));
+  return exitSuccess;
+}

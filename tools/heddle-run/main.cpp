@@ -1,0 +1,37 @@
+//===- main.cpp - heddle-run: runs compiled artifacts, without LLVM
+//--------===//
+
+#include "../common/Run.h"
+
+using namespace heddle::tools;
+
+int main(int argc, char **argv) {
+  CLI::App app("Runs what `heddle compile` wrote; needs no compiler.");
+  app.require_subcommand(1);
+  int result = exitSuccess;
+  std::filesystem::path artifact;
+
+  TrainFlags train;
+  CLI::App *trainCommand =
+      app.add_subcommand("train", "Train a compiled model");
+  trainCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  addTrainFlags(*trainCommand, train);
+  trainCommand->callback([&] {
+    if (train.options.output.empty())
+      train.options.output = defaultRunFolder(artifact);
+    result = runTrain(artifact, train);
+  });
+
+  EvaluateFlags evaluate;
+  CLI::App *evaluateCommand =
+      app.add_subcommand("evaluate", "Loss, logits and gradients of a batch");
+  evaluateCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  addEvaluateFlags(*evaluateCommand, evaluate);
+  evaluateCommand->callback([&] { result = runEvaluate(artifact, evaluate); });
+
+  return parseAndRun(app, argc, argv, result);
+}
