@@ -1,0 +1,20 @@
+//===- Commands.h - The subcommands of heddle -------------------*- C++ -*-===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_COMMANDS_H
+#define HEDDLE_TOOLS_HEDDLE_COMMANDS_H
+
+#include <CLI/CLI.hpp>
+
+namespace heddle::tools {
+
+/// Each adds its subcommand to `app`; when it was chosen, it runs while the
+/// command line is parsed and leaves its exit code in `result`.
+void addImportCommand(CLI::App &app, int &result);
+void addCompileCommand(CLI::App &app, int &result);
+void addTrainCommand(CLI::App &app, int &result);
+void addEvaluateCommand(CLI::App &app, int &result);
+void addInfoCommand(CLI::App &app, int &result);
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_HEDDLE_COMMANDS_H

@@ -1,0 +1,41 @@
+//===- Compile.cpp - heddle compile
+//----------------------------------------===//
+
+#include "../common/Run.h"
+#include "Commands.h"
+#include "Model.h"
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+/// "gpt2/config.json" and "gpt2.mlir" become "gpt2.heddle".
+static fs::path defaultArtifact(const ModelFlags &model) {
+  return defaultRunFolder(model.path).replace_extension(".heddle");
+}
+
+void tools::addCompileCommand(CLI::App &app, int &result) {
+  CLI::App *command = app.add_subcommand(
+      "compile", "Compile a model's training step to an artifact");
+  auto flags = std::make_shared<CompileFlags>();
+  auto output = std::make_shared<std::string>();
+  addModelFlags(*command, flags->model);
+  addPlanFlags(*command, *flags);
+  addTrainingFlags(*command, flags->options.training);
+  addOutputFlags(*command, *flags);
+  command
+      ->add_option("--steps", flags->options.training.totalSteps,
+                   "Steps of the run, for the cosine schedule")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--gradients", flags->options.training.gradients,
+                    "Also the program that returns every gradient");
+  command->add_option("-o,--output", *output,
+                      "Folder to write (default: MODEL.heddle)");
+  command->callback([flags, output, &result] {
+    bool compiled = false;
+    result = compileModel(*flags,
+                          output->empty() ? defaultArtifact(flags->model)
+                                          : fs::path(*output),
+                          compiled);
+  });
+}

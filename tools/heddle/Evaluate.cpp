@@ -1,0 +1,62 @@
+//===- Evaluate.cpp - heddle evaluate
+//--------------------------------------===//
+
+#include "../common/Run.h"
+#include "Commands.h"
+#include "Model.h"
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+namespace {
+struct Flags {
+  CompileFlags compile;
+  EvaluateFlags evaluate;
+};
+} // namespace
+
+static int runCommand(Flags &flags) {
+  ModelFlags &model = flags.compile.model;
+  std::optional<ModelKind> kind;
+  if (!model.isParametric() && !(kind = classifyModel(model.path)))
+    return exitFailure;
+  if (kind == ModelKind::Artifact)
+    return runEvaluate(model.path, flags.evaluate);
+
+  // The batch says for which shape to compile; an .mlir file has its own.
+  if (kind != ModelKind::Module) {
+    auto batch = rt::readBatch(flags.evaluate.data);
+    if (!batch.ok())
+      return reportError(batch.message());
+    if (!model.batch)
+      model.batch = batch->rows;
+    if (!model.sequence)
+      model.sequence = batch->sequence;
+  }
+  TrainingOptions &training = flags.compile.options.training;
+  training.train = false;
+  training.gradients = flags.evaluate.options.gradients;
+  training.evaluate = true;
+
+  TemporaryFolder temporary;
+  if (temporary.path().empty())
+    return reportError("cannot make a temporary folder");
+  fs::path artifact = temporary.path() / "model.heddle";
+  bool compiled = false;
+  int result = compileModel(flags.compile, artifact, compiled);
+  return compiled ? runEvaluate(artifact, flags.evaluate) : result;
+}
+
+void tools::addEvaluateCommand(CLI::App &app, int &result) {
+  CLI::App *command = app.add_subcommand(
+      "evaluate",
+      "Loss, logits and gradients of one batch, to compare with another "
+      "framework");
+  auto flags = std::make_shared<Flags>();
+  addModelFlags(*command, flags->compile.model);
+  addPlanFlags(*command, flags->compile);
+  addOutputFlags(*command, flags->compile);
+  addEvaluateFlags(*command, flags->evaluate);
+  command->callback([flags, &result] { result = runCommand(*flags); });
+}

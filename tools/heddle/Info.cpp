@@ -1,0 +1,270 @@
+//===- Info.cpp - heddle info
+//----------------------------------------------===//
+//
+// Says what a file is: a model (with a plan also what a device holds and
+// sends), an artifact, a plan, a safetensors file, a run's checkpoint.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../common/Run.h"
+#include "Commands.h"
+#include "Model.h"
+
+#include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle_rt/manifest.h"
+#include "heddle_rt/safetensors.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Format.h"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+static double mebibytes(double bytes) { return bytes / double(1 << 20); }
+
+static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Artifacts
+//===----------------------------------------------------------------------===//
+
+/// Elements that one device holds: dimensions are split into equal parts,
+/// rounded up.
+static int64_t localElements(const rt::TensorInfo &info,
+                             const rt::Manifest &manifest) {
+  int64_t elements = 1;
+  for (size_t i = 0; i < info.shape.size(); ++i) {
+    int64_t parts = 1;
+    if (i < info.sharding.size())
+      for (int32_t axis : info.sharding[i])
+        parts *= manifest.mesh[axis].size;
+    elements *= (info.shape[i] + parts - 1) / parts;
+  }
+  return elements;
+}
+
+static int describeArtifact(const fs::path &path, bool all) {
+  auto manifest = rt::readManifest(path / "manifest.json");
+  if (!manifest.ok())
+    return reportError(manifest.message());
+  std::string mesh;
+  for (const rt::MeshAxis &axis : manifest->mesh)
+    mesh += (mesh.empty() ? "" : ", ") + axis.name + " " +
+            std::to_string(axis.size);
+  std::printf("artifact for %lld device(s)%s%s%s, %s\n",
+              static_cast<long long>(manifest->numDevices()),
+              mesh.empty() ? "" : " (", mesh.c_str(), mesh.empty() ? "" : ")",
+              manifest->triple.c_str());
+
+  std::array<std::pair<int64_t, double>, 4> byRole{}; // elements, local bytes
+  for (const rt::VariableInfo &variable : manifest->variables) {
+    auto &[elements, bytes] = byRole[static_cast<size_t>(variable.role)];
+    elements += variable.elements();
+    bytes += double(localElements(variable, *manifest)) *
+             double(rt::byteSize(variable.type));
+    if (all)
+      std::printf("  %s%.*s  %s\n", shapeText(variable.shape).c_str(),
+                  static_cast<int>(rt::name(variable.type).size()),
+                  rt::name(variable.type).data(), variable.name.c_str());
+  }
+  std::printf("variables            elements   MiB/device\n");
+  double total = 0;
+  for (size_t role = 0; role < byRole.size(); ++role) {
+    if (byRole[role].first == 0)
+      continue;
+    std::string_view roleName = rt::name(static_cast<rt::VariableRole>(role));
+    std::printf("  %-16.*s %10lld   %10.1f\n",
+                static_cast<int>(roleName.size()), roleName.data(),
+                static_cast<long long>(byRole[role].first),
+                mebibytes(byRole[role].second));
+    total += byRole[role].second;
+  }
+  std::printf("programs                          MiB/device\n");
+  int64_t arena = 0;
+  for (const rt::ProgramInfo &program : manifest->programs) {
+    std::string text = program.name;
+    for (const rt::TensorInfo &argument : program.arguments)
+      text += " " + shapeText(argument.shape) +
+              std::string(rt::name(argument.type));
+    std::printf("  %-30s  %10.1f\n", text.c_str(),
+                mebibytes(double(program.arenaBytes)));
+    arena = std::max(arena, program.arenaBytes);
+  }
+  std::printf("in all                            %10.1f\n",
+              mebibytes(total + double(arena)));
+  return exitSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Safetensors
+//===----------------------------------------------------------------------===//
+
+static int describeTensors(const fs::path &path) {
+  auto reader = rt::safetensors::Reader::open(path.string());
+  if (!reader.ok())
+    return reportError(reader.message());
+  int64_t elements = 0;
+  size_t bytes = 0;
+  for (const rt::safetensors::Tensor &tensor : reader->tensors()) {
+    std::printf("%-5s %-20s %s\n",
+                std::string(rt::safetensors::name(tensor.dtype)).c_str(),
+                rt::safetensors::shapeToString(tensor.shape).c_str(),
+                tensor.name.c_str());
+    elements += tensor.elements;
+    bytes += tensor.data.size();
+  }
+  std::printf("%zu tensors, %lld elements, %.1f MiB\n",
+              reader->tensors().size(), static_cast<long long>(elements),
+              mebibytes(double(bytes)));
+  return exitSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Models
+//===----------------------------------------------------------------------===//
+
+static double byteCount(mlir::RankedTensorType type) {
+  return double(type.getNumElements()) *
+         ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+static void describeVariables(mlir::ModuleOp module, bool all) {
+  std::map<VariableRole, std::pair<int64_t, double>> byRole;
+  mlir::DenseMap<mlir::StringAttr, MeshAttr> meshes;
+  for (auto mesh : module.getOps<MeshOp>())
+    meshes[mesh.getSymNameAttr()] = mesh.getMesh();
+  for (auto variable : module.getOps<VariableOp>()) {
+    mlir::RankedTensorType type = variable.getTensorType();
+    mlir::RankedTensorType local = type;
+    if (std::optional<ShardingAttr> storage = variable.getStorage())
+      if (MeshAttr mesh = meshes.lookup(storage->getMesh().getAttr()))
+        local = storage->getLocalType(type, mesh);
+    auto &[elements, bytes] = byRole[variable.getRole()];
+    elements += type.getNumElements();
+    bytes += byteCount(local);
+    if (all)
+      llvm::outs() << "  " << type << "  " << variable.getSymName() << "\n";
+  }
+  llvm::outs() << "variables            elements   MiB/device\n";
+  for (auto &[role, sizes] : byRole)
+    llvm::outs() << llvm::format(
+        "  %-16s %10lld   %10.1f\n", stringifyVariableRole(role).str().c_str(),
+        static_cast<long long>(sizes.first), mebibytes(sizes.second));
+}
+
+/// Number and bytes of each program's collectives, by kind and axes. The bytes
+/// are those of the larger of input and result on one device.
+static void describeCollectives(mlir::ModuleOp module) {
+  for (auto function : module.getOps<mlir::func::FuncOp>()) {
+    std::map<std::string, std::pair<int64_t, double>> kinds;
+    function.walk([&](mlir::Operation *op) {
+      auto axes = op->getAttrOfType<AxisListAttr>("axes");
+      if (!llvm::isa<comm::CommDialect>(op->getDialect()) || !axes ||
+          mlir::isMemoryEffectFree(op) || op->getNumResults() != 1)
+        return;
+      std::string kind = op->getName().stripDialect().str();
+      for (mlir::StringAttr axis : axes.getAxes())
+        kind += " " + axis.str();
+      double bytes = 0;
+      for (mlir::Value value :
+           {op->getOperand(0), mlir::Value(op->getResult(0))})
+        if (auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType()))
+          bytes = std::max(bytes, byteCount(type));
+      kinds[kind].first += 1;
+      kinds[kind].second += bytes;
+    });
+    for (auto &[kind, sizes] : kinds)
+      llvm::outs() << llvm::format(
+          "@%-12s %-24s %6lld times  %10.2f MiB/device\n",
+          function.getSymName().str().c_str(), kind.c_str(),
+          static_cast<long long>(sizes.first), mebibytes(sizes.second));
+  }
+}
+
+static int describeModel(CompileFlags &flags, bool all) {
+  if (!resolvePlan(flags))
+    return exitFailure;
+  Compiler compiler;
+  auto module = loadModel(compiler, flags.model);
+  if (mlir::failed(module))
+    return exitFailure;
+  bool distributed = !flags.plan.empty() || !flags.mesh.empty() ||
+                     flags.devices > 0 || flags.options.zeroLevel > 0;
+  if (distributed &&
+      mlir::failed(runPhases(**module, flags.options, Phase::Localized)))
+    return exitFailure;
+  if (auto family = (**module)->getAttrOfType<mlir::StringAttr>("heddle.model"))
+    llvm::outs() << "model of the family " << family.getValue() << "\n";
+  describeVariables(**module, all);
+  if (distributed)
+    describeCollectives(**module);
+  else
+    llvm::outs() << "with --devices, --mesh or --plan: also the optimizer's "
+                    "state and the collectives\n";
+  llvm::outs().flush();
+  return exitSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// The command
+//===----------------------------------------------------------------------===//
+
+/// A JSON object with a mesh and no model.
+static bool isPlan(const fs::path &path) {
+  std::ifstream stream(path);
+  nlohmann::json json = nlohmann::json::parse(stream, nullptr, false);
+  return json.is_object() && json.contains("mesh") &&
+         !json.contains("model_type");
+}
+
+static int describePlan(const fs::path &path) {
+  std::ifstream stream(path);
+  nlohmann::ordered_json json =
+      nlohmann::ordered_json::parse(stream, nullptr, false);
+  std::printf("plan; apply it with heddle info MODEL --plan %s\n%s\n",
+              path.c_str(), json.dump(2).c_str());
+  return exitSuccess;
+}
+
+static int describe(CompileFlags &flags, bool all) {
+  fs::path path = flags.model.path;
+  std::error_code failure;
+  if (!flags.model.isParametric() && fs::exists(path, failure)) {
+    if (path.extension() == ".safetensors" ||
+        path.string().ends_with(".safetensors.index.json") ||
+        fs::exists(path / "state.json", failure))
+      return describeTensors(path);
+    if (path.extension() == ".json" && isPlan(path))
+      return describePlan(path);
+    if (fs::exists(path / "manifest.json", failure))
+      return describeArtifact(path, all);
+  }
+  return describeModel(flags, all);
+}
+
+void tools::addInfoCommand(CLI::App &app, int &result) {
+  CLI::App *command = app.add_subcommand(
+      "info", "Describe a model, artifact, plan, checkpoint or safetensors "
+              "file");
+  auto flags = std::make_shared<CompileFlags>();
+  auto all = std::make_shared<bool>(false);
+  addModelFlags(*command, flags->model);
+  addPlanFlags(*command, *flags);
+  addTrainingFlags(*command, flags->options.training);
+  command->add_flag("--all", *all, "List every variable");
+  command->callback([flags, all, &result] { result = describe(*flags, *all); });
+}

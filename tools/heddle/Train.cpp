@@ -1,0 +1,67 @@
+//===- Train.cpp - heddle train
+//--------------------------------------------===//
+
+#include "../common/Run.h"
+#include "Commands.h"
+#include "Model.h"
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+namespace {
+struct Flags {
+  CompileFlags compile;
+  TrainFlags train;
+};
+} // namespace
+
+static int runCommand(Flags &flags) {
+  ModelFlags &model = flags.compile.model;
+  rt::TrainOptions &options = flags.train.options;
+  std::optional<ModelKind> kind;
+  if (!model.isParametric() && !(kind = classifyModel(model.path)))
+    return exitFailure;
+  if (options.output.empty())
+    options.output = defaultRunFolder(model.path);
+  // What is wrong with the data or the run's folder should not wait for the
+  // compiler.
+  if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
+    return reportError(problem);
+  if (kind == ModelKind::Artifact)
+    return runTrain(model.path, flags.train);
+
+  flags.compile.options.training.totalSteps = options.steps;
+  std::optional<TemporaryFolder> temporary;
+  fs::path artifact;
+  if (!flags.compile.stopAfter.empty()) {
+    // Nothing is written.
+  } else if (flags.train.noCheckpoints) {
+    temporary.emplace();
+    if (temporary->path().empty())
+      return reportError("cannot make a temporary folder");
+    artifact = temporary->path() / "model.heddle";
+  } else {
+    std::error_code failure;
+    fs::create_directories(options.output, failure);
+    if (failure)
+      return reportError("cannot make the folder '" + options.output.string() +
+                         "': " + failure.message());
+    artifact = options.output / "model.heddle";
+  }
+  bool compiled = false;
+  int result = compileModel(flags.compile, artifact, compiled);
+  return compiled ? runTrain(artifact, flags.train) : result;
+}
+
+void tools::addTrainCommand(CLI::App &app, int &result) {
+  CLI::App *command =
+      app.add_subcommand("train", "Compile a model, if need be, and train it");
+  auto flags = std::make_shared<Flags>();
+  addModelFlags(*command, flags->compile.model);
+  addPlanFlags(*command, flags->compile);
+  addTrainingFlags(*command, flags->compile.options.training);
+  addOutputFlags(*command, flags->compile);
+  addTrainFlags(*command, flags->train);
+  command->callback([flags, &result] { result = runCommand(*flags); });
+}
