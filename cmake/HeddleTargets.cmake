@@ -24,6 +24,7 @@ endfunction()
 function(heddle_use_mlir target)
   target_include_directories(${target} PUBLIC
     ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/include
+    ${CMAKE_BINARY_DIR}/include
     ${CMAKE_SOURCE_DIR}/runtime/include)
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS}
                                                      ${LLVM_INCLUDE_DIRS})

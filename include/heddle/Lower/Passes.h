@@ -1,0 +1,19 @@
+//===- Passes.h - Passes from kernels to native code ------------*- C++ -*-===//
+
+#ifndef HEDDLE_LOWER_PASSES_H
+#define HEDDLE_LOWER_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace heddle {
+
+#define GEN_PASS_DECL
+#include "heddle/Lower/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "heddle/Lower/Passes.h.inc"
+
+} // namespace heddle
+
+#endif // HEDDLE_LOWER_PASSES_H
