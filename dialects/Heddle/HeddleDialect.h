@@ -22,6 +22,7 @@ inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
 inline constexpr llvm::StringLiteral kFactorsAttrName = "heddle.factors";
 inline constexpr llvm::StringLiteral kModelAttrName = "heddle.model";
 inline constexpr llvm::StringLiteral kWeightsAttrName = "heddle.weights";
+inline constexpr llvm::StringLiteral kConfigAttrName = "heddle.config";
 
 } // namespace heddle
 

@@ -21,7 +21,9 @@ def HeddleDialect : Dialect {
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`);
     - `heddle.model`, `heddle.weights` on the module: the family, and the
-      checkpoint that holds the variables' values.
+      checkpoint that holds the variables' values;
+    - `heddle.config` on the module: the text of the model's config.json, which
+      is written beside trained weights.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{

@@ -1,0 +1,195 @@
+//===- Config.cpp - Hugging Face's config.json, nothing overlooked --------===//
+
+#include "Config.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle;
+using nlohmann::json;
+
+/// A value as messages show it.
+static std::string show(const json &value) {
+  constexpr size_t longest = 80;
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > longest)
+    text = text.substr(0, longest) + "...";
+  return text;
+}
+
+Config::Config(MLIRContext &context, json value, StringRef path, StringRef text)
+    : context(&context), value(std::move(value)), path(path), text(text) {}
+
+FailureOr<Config> Config::read(MLIRContext &context, StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return emitError(UnknownLoc::get(&context))
+           << "cannot read '" << path << "': " << buffer.getError().message();
+  StringRef text = (*buffer)->getBuffer();
+  json value = json::parse(text.begin(), text.end(), nullptr,
+                           /*allow_exceptions=*/false);
+  Config config(context, std::move(value), path, text);
+  if (!config.value.is_object())
+    return emitError(FileLineColLoc::get(&context, path, 1, 1))
+           << "expected a JSON object, got "
+           << (config.value.is_discarded() ? "text that is no JSON"
+                                           : config.value.type_name());
+  return config;
+}
+
+Location Config::locate(StringRef key) const {
+  if (path.empty())
+    return UnknownLoc::get(context);
+  // The first place where the key stands as a key.
+  std::string quoted = ("\"" + key + "\"").str();
+  StringRef content(text);
+  for (size_t at = content.find(quoted); at != StringRef::npos;
+       at = content.find(quoted, at + 1)) {
+    if (!content.substr(at + quoted.size()).ltrim().starts_with(":"))
+      continue;
+    StringRef before = content.substr(0, at);
+    unsigned line = before.count('\n') + 1;
+    unsigned column = at - (before.rfind('\n') + 1) + 1; // npos + 1 is 0
+    return FileLineColLoc::get(context, path, line, column);
+  }
+  return FileLineColLoc::get(context, path, 1, 1);
+}
+
+void Config::error(StringRef key, const Twine &text) {
+  failed = true;
+  emitError(locate(key)) << "config key '" << prefix << key << "': " << text;
+}
+
+void Config::warning(StringRef key, const Twine &text) {
+  emitWarning(locate(key)) << "config key '" << prefix << key << "': " << text;
+}
+
+void Config::missing(StringRef key) {
+  failed = true;
+  emitError(locate(key)) << "config key '" << prefix << key
+                         << "' is missing, and needed";
+}
+
+const json *Config::get(Keys keys) {
+  const json *found = nullptr;
+  for (StringRef key : keys) {
+    accounted.insert(key);
+    if (!found && has(key))
+      found = &value[key.str()];
+  }
+  return found;
+}
+
+bool Config::has(StringRef key) const {
+  auto found = value.find(key.str());
+  return found != value.end() && !found->is_null();
+}
+
+int64_t Config::positiveInteger(Keys keys, std::optional<int64_t> byDefault) {
+  // A bound that keeps products of a few sizes within 64 bits.
+  constexpr int64_t most = int64_t(1) << 30;
+  const json *found = get(keys);
+  if (!found) {
+    if (!byDefault)
+      missing(keys.front());
+    return byDefault.value_or(1);
+  }
+  if (found->is_number_integer() && *found > 0 && *found <= most)
+    return found->get<int64_t>();
+  error(keys.front(),
+        "expected an integer from 1 to 2^30, got " + Twine(show(*found)));
+  return byDefault.value_or(1);
+}
+
+double Config::number(Keys keys, double least, double most,
+                      std::optional<double> byDefault) {
+  const json *found = get(keys);
+  if (!found) {
+    if (!byDefault)
+      missing(keys.front());
+    return byDefault.value_or(least);
+  }
+  if (found->is_number()) {
+    double number = found->get<double>();
+    if (std::isfinite(number) && number >= least && number <= most)
+      return number;
+  }
+  error(keys.front(), "expected a number from " + Twine(show(json(least))) +
+                          " to " + show(json(most)) + ", got " + show(*found));
+  return byDefault.value_or(least);
+}
+
+bool Config::boolean(Keys keys, bool byDefault) {
+  const json *found = get(keys);
+  if (!found)
+    return byDefault;
+  if (found->is_boolean())
+    return found->get<bool>();
+  error(keys.front(), "expected true or false, got " + Twine(show(*found)));
+  return byDefault;
+}
+
+std::string Config::string(Keys keys, std::optional<std::string> byDefault) {
+  const json *found = get(keys);
+  if (!found) {
+    if (!byDefault)
+      missing(keys.front());
+    return byDefault.value_or("");
+  }
+  if (found->is_string())
+    return found->get<std::string>();
+  error(keys.front(), "expected a string, got " + Twine(show(*found)));
+  return byDefault.value_or("");
+}
+
+std::optional<Config> Config::object(StringRef key) {
+  const json *found = get({key});
+  if (!found)
+    return std::nullopt;
+  if (!found->is_object()) {
+    error(key, "expected an object, got " + Twine(show(*found)));
+    return std::nullopt;
+  }
+  Config nested(*context, *found, path, text);
+  nested.prefix = prefix + key.str() + ".";
+  return nested;
+}
+
+void Config::ignore(Keys keys) {
+  for (StringRef key : keys)
+    accounted.insert(key);
+}
+
+void Config::ignoreAll() {
+  for (const auto &[key, unused] : value.items())
+    accounted.insert(key);
+}
+
+void Config::finishNested(Config &nested, StringRef reader) {
+  failed |= mlir::failed(nested.finish(reader));
+}
+
+void Config::expectNeutral(StringRef key, std::initializer_list<json> values) {
+  accounted.insert(key);
+  auto found = value.find(key.str());
+  if (found == value.end())
+    return;
+  std::string allowed;
+  for (const json &neutral : values) {
+    if (*found == neutral)
+      return;
+    allowed += (allowed.empty() ? "" : " or ") + show(neutral);
+  }
+  error(key, "only " + Twine(allowed) + " is supported, got " + show(*found));
+}
+
+LogicalResult Config::finish(StringRef reader) {
+  for (const auto &[key, unknown] : value.items())
+    if (!accounted.contains(key))
+      error(key, "not known to the import of " + Twine(reader) +
+                     ", so it may change the computation; its value is " +
+                     show(unknown));
+  return success(!failed);
+}

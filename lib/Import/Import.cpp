@@ -1,0 +1,184 @@
+//===- Import.cpp - From a folder or config to a forward program ----------===//
+
+#include "heddle/Import/Import.h"
+
+#include "Families.h"
+
+#include "dialects/Heddle/HeddleDialect.h"
+#include "heddle_rt/safetensors.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace heddle;
+using nlohmann::json;
+
+void heddle::ignoreCommonKeys(Config &config) {
+  // Where the files came from, and what reads them.
+  config.ignore({"_name_or_path", "name_or_path", "_commit_hash", "model_type",
+                 "architectures", "transformers_version", "auto_map",
+                 "torch_dtype", "dtype", "tokenizer_class", "prefix",
+                 "_attn_implementation", "_attn_implementation_autoset",
+                 "attn_implementation", "torchscript", "use_bfloat16",
+                 "gradient_checkpointing", "chunk_size_feed_forward"});
+  // What the program returns besides, and how text is generated with it.
+  config.ignore({"use_cache",
+                 "output_attentions",
+                 "output_hidden_states",
+                 "output_scores",
+                 "return_dict",
+                 "return_dict_in_generate",
+                 "is_decoder",
+                 "max_length",
+                 "min_length",
+                 "do_sample",
+                 "early_stopping",
+                 "num_beams",
+                 "num_beam_groups",
+                 "diversity_penalty",
+                 "temperature",
+                 "top_k",
+                 "top_p",
+                 "typical_p",
+                 "repetition_penalty",
+                 "length_penalty",
+                 "no_repeat_ngram_size",
+                 "encoder_no_repeat_ngram_size",
+                 "bad_words_ids",
+                 "num_return_sequences",
+                 "suppress_tokens",
+                 "begin_suppress_tokens",
+                 "remove_invalid_values",
+                 "exponential_decay_length_penalty",
+                 "forced_bos_token_id",
+                 "forced_eos_token_id",
+                 "decoder_start_token_id",
+                 "bos_token_id",
+                 "eos_token_id",
+                 "pad_token_id",
+                 "sep_token_id",
+                 "cls_token_id",
+                 "unk_token_id"});
+  // Of heads for other tasks.
+  config.ignore({"id2label", "label2id", "num_labels", "problem_type",
+                 "finetuning_task", "task_specific_params", "tf_legacy_loss"});
+  // Features that are off.
+  config.expectNeutral("is_encoder_decoder", {false});
+  config.expectNeutral("tie_encoder_decoder", {false});
+  config.expectNeutral("add_cross_attention", {false});
+  config.expectNeutral("cross_attention_hidden_size", {nullptr});
+  config.expectNeutral("pruned_heads", {nullptr, json::object()});
+  config.expectNeutral("quantization_config", {nullptr});
+}
+
+int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {
+  return options.sequence.value_or(std::min<int64_t>(most, 1024));
+}
+
+/// The config of the parametric GPT, in the words of a GPT-2, so that trained
+/// weights can be read by whatever reads GPT-2.
+static json makeConfig(const GptShape &shape) {
+  return {{"model_type", "gpt2"},
+          {"architectures", {"GPT2LMHeadModel"}},
+          {"vocab_size", shape.vocabulary},
+          {"n_positions", shape.sequence},
+          {"n_embd", shape.hidden},
+          {"n_layer", shape.layers},
+          {"n_head", shape.heads},
+          {"activation_function", "gelu_new"},
+          {"resid_pdrop", 0.0},
+          {"embd_pdrop", 0.0},
+          {"attn_pdrop", 0.0}};
+}
+
+/// Whether a folder has weights only in a form that we do not read.
+static bool hasOtherWeights(StringRef directory) {
+  for (StringRef name : {"pytorch_model.bin", "pytorch_model.bin.index.json",
+                         "tf_model.h5", "flax_model.msgpack"}) {
+    SmallString<256> path(directory);
+    llvm::sys::path::append(path, name);
+    if (llvm::sys::fs::exists(path))
+      return true;
+  }
+  return false;
+}
+
+FailureOr<OwningOpRef<ModuleOp>>
+heddle::importModel(MLIRContext &context, const ImportOptions &options) {
+  Location unknown = UnknownLoc::get(&context);
+  constexpr int64_t most = int64_t(1) << 30;
+  if (options.batch < 1 || options.batch > most)
+    return emitError(unknown)
+           << "expected a batch of at least 1 row, got " << options.batch;
+  if (options.sequence && (*options.sequence < 1 || *options.sequence > most))
+    return emitError(unknown) << "expected a sequence of at least 1 token, got "
+                              << *options.sequence;
+  if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
+    return emitError(unknown)
+           << "expected 0 <= dropout < 1, got " << *options.dropout;
+
+  // Find the config.
+  SmallString<256> configPath(options.path);
+  bool isDirectory = false;
+  std::optional<Config> config;
+  if (options.gpt) {
+    config.emplace(context, makeConfig(*options.gpt), "", "");
+  } else {
+    isDirectory = llvm::sys::fs::is_directory(configPath);
+    if (isDirectory)
+      llvm::sys::path::append(configPath, "config.json");
+    FailureOr<Config> read = Config::read(context, configPath);
+    if (failed(read))
+      return failure();
+    config.emplace(std::move(*read));
+  }
+
+  // Build the program.
+  std::string family = config->string({"model_type"});
+  FailureOr<OwningOpRef<ModuleOp>> module = failure();
+  StringRef prefix;
+  SmallVector<StringRef> harmless;
+  if (family == "gpt2") {
+    module = importGpt2(context, *config, options);
+    prefix = "transformer.";
+    // Causal masks, which older files hold.
+    harmless = {".attn.bias", ".attn.masked_bias"};
+  } else if (family == "llama") {
+    module = importLlama(context, *config, options);
+    prefix = "model.";
+    harmless = {".rotary_emb.inv_freq"};
+  } else if (config->has("model_type")) {
+    config->error("model_type", "expected \"gpt2\" or \"llama\", got \"" +
+                                    Twine(family) + "\"");
+  }
+  if (failed(module))
+    return failure();
+  Operation *op = **module;
+  Builder builder(&context);
+  op->setAttr(kConfigAttrName, builder.getStringAttr(config->dump()));
+  if (failed(verify(op)))
+    return failure();
+
+  // Look at the weights.
+  if (!isDirectory)
+    return module;
+  StringRef directory = options.path;
+  if (!rt::safetensors::hasWeights(options.path)) {
+    if (hasOtherWeights(directory))
+      return emitError(FileLineColLoc::get(&context, directory, 0, 0))
+             << "expected weights in model.safetensors, got other files; "
+                "convert them, or import config.json alone to begin with new "
+                "weights";
+    return module;
+  }
+  if (!SymbolTable::lookupSymbolIn(op, "lm_head.weight"))
+    harmless.push_back("lm_head.weight"); // a copy of the tied embedding
+  if (options.checkWeights &&
+      failed(checkWeights(**module, directory, prefix, harmless)))
+    return failure();
+  op->setAttr(kWeightsAttrName, builder.getStringAttr(directory));
+  return module;
+}

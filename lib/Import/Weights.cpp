@@ -1,0 +1,85 @@
+//===- Weights.cpp - Compare a folder's weights with a model --------------===//
+
+#include "Families.h"
+
+#include "dialects/Heddle/Heddle.h"
+#include "heddle_rt/safetensors.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static llvm::StringRef stringRef(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+/// "'a', 'b', 'c', 'd' and 7 more".
+static std::string list(ArrayRef<std::string> names) {
+  constexpr size_t most = 4;
+  std::string text;
+  for (const std::string &name : names.take_front(most))
+    text += (text.empty() ? "'" : ", '") + name + "'";
+  if (names.size() > most)
+    text += " and " + std::to_string(names.size() - most) + " more";
+  return text;
+}
+
+LogicalResult heddle::checkWeights(ModuleOp module, StringRef directory,
+                                   StringRef prefix,
+                                   ArrayRef<StringRef> harmless) {
+  auto error = [&]() {
+    return emitError(FileLineColLoc::get(module.getContext(), directory, 0, 0));
+  };
+  auto reader = rt::safetensors::Reader::open(directory.str());
+  if (!reader.ok())
+    return error() << stringRef(reader.message());
+
+  llvm::StringSet<> used;
+  std::vector<std::string> missing;
+  bool wrong = false;
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    CheckpointAttr checkpoint = variable.getCheckpointAttr();
+    if (!checkpoint)
+      continue;
+    StringRef name = checkpoint.getName().getValue();
+    const rt::safetensors::Tensor *tensor = reader->find(name.str());
+    if (!tensor && name.consume_front(prefix))
+      tensor = reader->find(name.str());
+    if (!tensor) {
+      missing.push_back(checkpoint.getName().str());
+      continue;
+    }
+    used.insert(name);
+    if (ArrayRef<int64_t>(tensor->shape) != checkpoint.getShape()) {
+      wrong = true;
+      error() << "tensor '" << name << "': expected shape "
+              << rt::safetensors::shapeToString(checkpoint.getShape())
+              << " as the config says, got "
+              << rt::safetensors::shapeToString(tensor->shape);
+    }
+    if (!rt::safetensors::isFloat(tensor->dtype)) {
+      wrong = true;
+      error() << "tensor '" << name << "': expected F32, F16, BF16 or F64, got "
+              << stringRef(rt::safetensors::name(tensor->dtype));
+    }
+  }
+
+  std::vector<std::string> surplus;
+  for (const rt::safetensors::Tensor &tensor : reader->tensors())
+    if (!used.contains(tensor.name) &&
+        llvm::none_of(harmless, [&](StringRef ending) {
+          return StringRef(tensor.name).ends_with(ending);
+        }))
+      surplus.push_back(tensor.name);
+
+  if (!missing.empty()) {
+    wrong = true;
+    error() << "the weights lack tensors that the config asks for: "
+            << list(missing);
+  }
+  if (!surplus.empty()) {
+    wrong = true;
+    error() << "the weights have tensors that the config has no place for: "
+            << list(surplus);
+  }
+  return failure(wrong);
+}
