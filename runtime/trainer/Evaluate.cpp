@@ -90,8 +90,7 @@ Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
   return batch;
 }
 
-/// Tokens are of the vocabulary, targets of it or ignored.
-static Status checkValues(const Batch &batch, int64_t vocabulary) {
+Status heddle::rt::checkBatch(const Batch &batch, int64_t vocabulary) {
   auto check = [&](const char *tensor, const std::vector<int32_t> &values,
                    bool mayIgnore) -> Status {
     for (size_t i = 0; i < values.size(); ++i)
@@ -221,7 +220,7 @@ Expected<EvaluateResult> heddle::rt::evaluate(Session &session,
                          program.results[i].elements() != 1)))
       return error(std::string("program '") + wanted +
                    "': expected f32 scalars before the logits");
-  HEDDLE_RT_RETURN_IF_ERROR(checkValues(batch, *vocabulary));
+  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(batch, *vocabulary));
 
   int64_t rows = program.arguments[0].shape[0];
   int64_t sequence = program.arguments[0].shape[1];

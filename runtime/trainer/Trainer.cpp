@@ -6,6 +6,7 @@
 #include "ProgramView.h"
 
 #include "heddle_rt/checkpoint.h"
+#include "heddle_rt/evaluate.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,10 @@
 namespace fs = std::filesystem;
 using namespace heddle::rt;
 using Clock = std::chrono::steady_clock;
+
+bool heddle::rt::isBatchFile(const fs::path &data) {
+  return data.extension() == ".safetensors";
+}
 
 fs::path heddle::rt::checkpointFolder(const fs::path &output) {
   return output / "checkpoints";
@@ -40,10 +45,12 @@ public:
 private:
   Status findPrograms();
   Status openData();
+  Status openBatch();
   Status startState();
   Status resumeState(const fs::path &directory);
 
   Expected<StepResults> runStep();
+  Status readMicroBatch(int64_t micro);
   Status evaluateHeldOut();
   Status checkpoint();
   TrainingState state() const;
@@ -55,6 +62,7 @@ private:
   StepPrograms programs;
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
+  std::optional<Batch> batch; ///< instead of data and sampler
   std::vector<int32_t> tokens, targets;
 
   int64_t completed = 0;     ///< steps
@@ -80,6 +88,8 @@ Status Trainer::prepare() {
 }
 
 Status Trainer::openData() {
+  if (isBatchFile(options.data))
+    return openBatch();
   auto opened =
       TokenData::open(options.data, options.format, programs.vocabulary);
   if (!opened.ok())
@@ -90,6 +100,23 @@ Status Trainer::openData() {
   if (!created.ok())
     return std::move(created).status();
   sampler.emplace(*std::move(created));
+  return Status::success();
+}
+
+Status Trainer::openBatch() {
+  auto opened = readBatch(options.data);
+  if (!opened.ok())
+    return std::move(opened).status();
+  batch.emplace(*std::move(opened));
+  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(*batch, programs.vocabulary)
+                                .in("batch '" + options.data.string() + "'"));
+  if (batch->rows != programs.rowsPerStep() ||
+      batch->sequence != programs.sequence)
+    return error(
+        "batch '" + options.data.string() + "': expected " +
+        std::to_string(programs.rowsPerStep()) + " x " +
+        std::to_string(programs.sequence) + " tokens, those of a step, got " +
+        std::to_string(batch->rows) + " x " + std::to_string(batch->sequence));
   return Status::success();
 }
 
@@ -168,7 +195,8 @@ TrainingState Trainer::state() const {
   state.step = completed;
   state.seed = session.seed();
   state.data = options.data.string();
-  state.dataTokens = data->size();
+  state.dataTokens =
+      data ? data->size() : static_cast<int64_t>(batch->tokens.size());
   state.rowsPerStep = programs.rowsPerStep();
   state.sequence = programs.sequence;
   state.heldOutFraction = options.heldOutFraction;
@@ -179,20 +207,30 @@ TrainingState Trainer::state() const {
 // Steps
 //===----------------------------------------------------------------------===//
 
+/// Fills `tokens` and `targets` with those of one micro-batch of the step.
+Status Trainer::readMicroBatch(int64_t micro) {
+  int64_t firstRow = micro * programs.batch;
+  if (sampler)
+    return sampler->sample(completed, firstRow, tokens, targets);
+  int64_t first = firstRow * programs.sequence;
+  std::copy_n(batch->tokens.begin() + first, tokens.size(), tokens.begin());
+  std::copy_n(batch->targets.begin() + first, targets.size(), targets.begin());
+  return Status::success();
+}
+
 Expected<StepResults> Trainer::runStep() {
   StepResults results;
   std::array<Bytes, 3> scalars = {writableBytesOf(results.loss),
                                   writableBytesOf(results.gradientNorm),
                                   writableBytesOf(results.learningRate)};
-  std::array<ConstBytes, 2> batch = {bytesOf(tokens), bytesOf(targets)};
+  std::array<ConstBytes, 2> inputs = {bytesOf(tokens), bytesOf(targets)};
   for (int64_t micro = 0; micro < programs.microBatches; ++micro) {
-    HEDDLE_RT_RETURN_IF_ERROR(
-        sampler->sample(completed, micro * programs.batch, tokens, targets));
+    HEDDLE_RT_RETURN_IF_ERROR(readMicroBatch(micro));
     if (programs.step)
-      HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.step, batch, scalars));
+      HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.step, inputs, scalars));
     else
       HEDDLE_RT_RETURN_IF_ERROR(
-          session.run(*programs.accumulate, batch, programs.ignoredResults));
+          session.run(*programs.accumulate, inputs, programs.ignoredResults));
   }
   if (!programs.step)
     HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.update, {}, scalars));
@@ -200,7 +238,7 @@ Expected<StepResults> Trainer::runStep() {
 }
 
 Status Trainer::evaluateHeldOut() {
-  if (!programs.evaluate || evaluated == completed)
+  if (!programs.evaluate || !sampler || evaluated == completed)
     return Status::success();
   int64_t windows = sampler->numHeldOutWindows();
   if (options.evaluateWindows > 0)
@@ -216,10 +254,10 @@ Status Trainer::evaluateHeldOut() {
       std::fill_n(targets.begin() + row * programs.sequence, programs.sequence,
                   ignoredLabel);
     float batchSum = 0, batchCount = 0;
-    std::array<ConstBytes, 2> batch = {bytesOf(tokens), bytesOf(targets)};
+    std::array<ConstBytes, 2> inputs = {bytesOf(tokens), bytesOf(targets)};
     std::array<Bytes, 3> results = {writableBytesOf(batchSum),
                                     writableBytesOf(batchCount), Bytes()};
-    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.evaluate, batch, results));
+    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.evaluate, inputs, results));
     lossSum += batchSum;
     count += batchCount;
   }

@@ -65,7 +65,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   rt::TrainOptions &options = flags.options;
   app.add_option("--data", options.data,
                  "Text, trained byte by byte, or a file of uint16 or uint32 "
-                 "tokens (.bin, as nanoGPT writes it)")
+                 "tokens (.bin, as nanoGPT writes it); or one batch as "
+                 "`evaluate` takes it (.safetensors), the same every step")
       ->required();
   app.add_option_function<std::string>(
          "--token-type",

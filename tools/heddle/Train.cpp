@@ -31,7 +31,18 @@ static int runCommand(Flags &flags) {
   if (kind == ModelKind::Artifact)
     return runTrain(model.path, flags.train);
 
-  flags.compile.options.training.totalSteps = options.steps;
+  // A batch says for which shape to compile; an .mlir file has its own.
+  TrainingOptions &training = flags.compile.options.training;
+  if (rt::isBatchFile(options.data) && kind != ModelKind::Module) {
+    auto batch = rt::readBatch(options.data);
+    if (!batch.ok())
+      return reportError(batch.message());
+    if (!model.batch)
+      model.batch = std::max<int64_t>(1, batch->rows / training.microBatches);
+    if (!model.sequence)
+      model.sequence = batch->sequence;
+  }
+  training.totalSteps = options.steps;
   std::optional<TemporaryFolder> temporary;
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {

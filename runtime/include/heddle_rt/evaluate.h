@@ -30,6 +30,10 @@ struct Batch {
 /// input_ids.
 Expected<Batch> readBatch(const std::filesystem::path &path);
 
+/// Checks that tokens are of the vocabulary, targets of it or ignored; an error
+/// names position and value.
+Status checkBatch(const Batch &batch, int64_t vocabulary);
+
 struct EvaluateOptions {
   std::filesystem::path output; ///< a .safetensors file; empty: none
   bool gradients = false;

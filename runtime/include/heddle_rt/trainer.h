@@ -23,6 +23,8 @@
 namespace heddle::rt {
 
 struct TrainOptions {
+  /// A token file; or a batch as `evaluate` reads it (.safetensors), which is
+  /// then the data of every step, with nothing held out.
   std::filesystem::path data;
   std::optional<TokenFormat> format; ///< guessed from name and vocabulary
   double heldOutFraction = 0.1;
@@ -74,6 +76,9 @@ struct TrainOutcome {
 Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
                              TrainObserver &observer,
                              const std::function<bool()> &stopRequested);
+
+/// True if the data is one batch rather than a token file.
+bool isBatchFile(const std::filesystem::path &data);
 
 /// Where a run keeps its checkpoints.
 std::filesystem::path checkpointFolder(const std::filesystem::path &output);

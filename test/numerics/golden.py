@@ -1,0 +1,81 @@
+"""Compares with reference values that PyTorch and transformers made.
+
+    golden.py --heddle build/bin/heddle --scratch FOLDER MODEL_FOLDER ...
+
+Each folder is one that test/reference/make_reference.py wrote. Loss, logits and
+every gradient within 1e-4 relative L2, ten AdamW losses within 1e-5 relative;
+on one device and on four.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+
+import tensors
+from programs import Failure, Programs, Report
+
+MESHES = {"one device": [], "dp2-tp2": ["--mesh", "dp=2,tp=2"]}
+
+
+def evaluate(programs, folder, mesh, scratch):
+    output = scratch / "actual.safetensors"
+    programs.call([programs.compiler, "evaluate", folder, "--data",
+                   folder / "batch.safetensors", "--gradients", "-o", output] + mesh)
+    actual = tensors.read(output)
+    expected = tensors.read(folder / "expected.safetensors")
+    del expected["losses"]
+    if set(actual) != set(expected):
+        raise Failure("other tensors: %s" % sorted(set(actual) ^ set(expected)))
+    far = {name: tensors.distance(actual[name], expected[name])
+           for name in expected}
+    bad = ["%s %.1e" % item for item in far.items() if not item[1] <= 1e-4]
+    if bad:
+        raise Failure("beyond 1e-4: " + ", ".join(bad))
+    return "at most %.1e (%s)" % max((value, name) for name, value in far.items())
+
+
+def train(programs, folder, mesh, scratch):
+    training = json.loads((folder / "training.json").read_text())
+    expected = list(tensors.read(folder / "expected.safetensors")["losses"].values)
+    rate = training["learning_rate"]
+    output = programs.call([
+        programs.compiler, "train", folder, "--data", folder / "batch.safetensors",
+        "--steps", training["steps"], "--lr", rate,
+        "--final-ratio", training["min_learning_rate"] / rate,
+        "--schedule", training["schedule"], "--warmup", training["warmup"],
+        "--betas", "%r,%r" % (training["beta1"], training["beta2"]),
+        "--epsilon", training["epsilon"], "--clip", training["clip"],
+        "--weight-decay", training["weight_decay"],
+        "--no-checkpoints", "--json"] + mesh)
+    actual = [entry["loss"] for entry in map(json.loads, output.splitlines())
+              if "loss" in entry]
+    if len(actual) != len(expected):
+        raise Failure("expected %d steps, got %d" % (len(expected), len(actual)))
+    worst = max(abs(a - e) / e for a, e in zip(actual, expected))
+    if not worst <= 1e-5:
+        raise Failure("losses differ by %.1e\n  got      %s\n  expected %s"
+                      % (worst, actual, expected))
+    return "losses within %.1e" % worst
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    programs, report = Programs(options.heddle, None), Report()
+    shutil.rmtree(options.scratch, ignore_errors=True)
+    options.scratch.mkdir(parents=True)
+    for folder in options.folders:
+        for title, mesh in MESHES.items():
+            for what, check in ("gradients", evaluate), ("ten steps", train):
+                report.case(
+                    "%s %s, %s" % (folder.name, what, title),
+                    lambda: check(programs, folder, mesh, options.scratch))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""Trains tiny models under many plans and compares with one device.
+
+    matrix.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
+              --scratch FOLDER [MODEL ...]
+
+For every plan: the loss of each of ten optimizer steps within 1e-5 relative of
+the one-device program's, every gradient of the first batch within 1e-4 relative
+L2, all replicas equal, and the same bits when the same is run twice. bf16 has
+bounds of its own.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+
+import tensors
+from programs import Failure, Programs, Report
+
+STEPS = 10
+LOSS, GRADIENT = 1e-5, 1e-4  # relative; relative L2
+# bf16 has 8 bits: sums in another order differ by parts of 2^-9, which Adam's
+# normalized updates carry on. Against f32 on one device, and so twice as far
+# from each other.
+BF16_LOSS, BF16_GRADIENT = 1e-2, 5e-2
+
+
+def gpt2(vocabulary, hidden, heads, inner=None, dropout=0.0):
+    return {
+        "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": vocabulary, "n_positions": 16, "n_embd": hidden,
+        "n_layer": 2, "n_head": heads, "n_inner": inner,
+        "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+        "resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout,
+        "initializer_range": 0.02, "tie_word_embeddings": True}
+
+
+def llama(vocabulary, heads, groups, head=4, inner=48, tied=False):
+    return {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"],
+        "vocab_size": vocabulary, "hidden_size": 32, "intermediate_size": inner,
+        "num_hidden_layers": 2, "num_attention_heads": heads,
+        "num_key_value_heads": groups, "head_dim": head, "hidden_act": "silu",
+        "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "tie_word_embeddings": tied,
+        "initializer_range": 0.02}
+
+
+MODELS = {
+    "gpt2": gpt2(64, 32, 4),
+    # Vocabulary, heads and feed-forward that neither 2 nor 4 divides.
+    "gpt2-odd": gpt2(67, 30, 3, inner=50),
+    "gpt2-dropout": gpt2(64, 32, 4, dropout=0.1),
+    "llama": llama(64, 8, 4),
+    "llama-odd": llama(67, 6, 3, inner=50, tied=True),
+    # Fewer key/value heads than devices.
+    "llama-groups": llama(64, 8, 2),
+    "llama-one-group": llama(64, 4, 1, head=6),
+}
+
+LAYER = {"gpt2": "h.%d.mlp.*", "llama": "layers.%d.mlp.*"}
+
+
+def plan_mixed(family):
+    """Parameters and state of one layer's MLP are stored sharded, of the rest
+    not."""
+    variables = LAYER[family] % 0
+    return {
+        "version": 1, "mesh": {"dp": 4},
+        "operators": {"*": {"b": ["dp"]}},
+        "storage": {variables: {"0": ["dp"]}, "adamw.?." + variables: {"0": ["dp"]}}}
+
+
+PLANS = {
+    "dp4": ["--mesh", "dp=4"],
+    "tp4": ["--mesh", "tp=4"],
+    "dp2-tp2": ["--mesh", "dp=2,tp=2"],
+    "zero1": ["--mesh", "dp=4", "--zero", "1"],
+    "zero2": ["--mesh", "dp=4", "--zero", "2"],
+    "zero3": ["--mesh", "dp=4", "--zero", "3"],
+    "zero3-tp2": ["--mesh", "dp=2,tp=2", "--zero", "3"],
+    "mixed": None,  # a plan file
+}
+
+# model: the plans that it is run under, besides one device
+MATRIX = {
+    "gpt2": list(PLANS),
+    "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
+    "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"],
+    "llama": list(PLANS),
+    "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
+    "llama-groups": ["tp4", "dp2-tp2"],
+    "llama-one-group": ["tp4"],
+}
+BF16 = {"gpt2": ["dp4", "dp2-tp2"], "llama": ["tp4", "zero3"]}
+# With several micro-batches a step, against one of the whole size.
+ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-tp2"]}
+
+TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
+            "--weight-decay", "0.1", "--clip", "1", "--seed", "7",
+            "--steps", str(STEPS)]
+
+
+def write_tokens(path, vocabulary, count=4000):
+    """A text with something to learn: mostly the successor of a token."""
+    state, token, data = 12345, 0, bytearray()
+    for _ in range(count):
+        state = (1103515245 * state + 12345) % 2**31
+        token = (state >> 8) % vocabulary if state % 5 == 0 else (7 * token + 3) % vocabulary
+        data.append(token)
+    path.write_bytes(data)
+
+
+def write_batch(path, vocabulary, rows, sequence):
+    """Random tokens, and targets of which some are ignored."""
+    state, numbers = 99, []
+    for _ in range(2 * rows * sequence):
+        state = (1103515245 * state + 12345) % 2**31
+        numbers.append((state >> 8) % vocabulary)
+    tokens, targets = numbers[: rows * sequence], numbers[rows * sequence:]
+    targets = [-100 if i % 7 == 3 else t for i, t in enumerate(targets)]
+    tensors.write(path, {
+        "tokens": tensors.Tensor("I32", (rows, sequence), tokens),
+        "targets": tensors.Tensor("I64", (rows, sequence), targets)})
+
+
+class Model:
+    ROWS, SEQUENCE = 4, 16
+
+    def __init__(self, name, programs, scratch):
+        self.name, self.programs = name, programs
+        self.config = MODELS[name]
+        self.folder = scratch / name
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        (self.folder / "config.json").write_text(json.dumps(self.config))
+        write_tokens(self.folder / "text", self.config["vocab_size"])
+        write_batch(self.folder / "batch.safetensors",
+                    self.config["vocab_size"], self.ROWS, self.SEQUENCE)
+
+    def run(self, name, arguments, micro=1, repeat=True):
+        """Ten steps and the gradients of one batch under one plan."""
+        artifact = self.folder / (name + ".heddle")
+        self.programs.compile(
+            self.folder / "config.json", artifact,
+            arguments + TRAINING +
+            ["--batch", str(self.ROWS // micro), "--seq", str(self.SEQUENCE),
+             "--micro-batches", str(micro), "--gradients"])
+        train = ["--data", self.folder / "text", "--steps", STEPS,
+                 "--eval-every", "0", "--check-replicas", "--no-checkpoints"]
+        steps = self.programs.train(artifact, train)
+        if len(steps) != STEPS:
+            raise Failure("expected %d steps, got %d" % (STEPS, len(steps)))
+        gradients = {}
+        if micro == 1:
+            gradients = self.gradients(artifact, name, 0)
+        if repeat:
+            again = self.programs.train(artifact, train)
+            for a, b in zip(steps, again):
+                for key in ("loss", "gradient_norm"):
+                    if a[key] != b[key]:
+                        raise Failure("step %d: %s is %r, and %r when run again"
+                                      % (a["step"], key, a[key], b[key]))
+            if gradients and self.bits(artifact, name, 0) != self.bits(artifact, name, 1):
+                raise Failure("gradients differ when run again")
+        return [step["loss"] for step in steps], gradients
+
+    def gradients_file(self, name, run):
+        return self.folder / ("%s-%d.safetensors" % (name, run))
+
+    def gradients(self, artifact, name, run):
+        path = self.gradients_file(name, run)
+        self.programs.evaluate(
+            artifact, ["--data", self.folder / "batch.safetensors", "-o", path])
+        return tensors.read(path)
+
+    def bits(self, artifact, name, run):
+        path = self.gradients_file(name, run)
+        if not path.exists():
+            self.gradients(artifact, name, run)
+        return path.read_bytes()
+
+    def plan(self, name):
+        arguments = PLANS[name]
+        if arguments is None:
+            path = self.folder / (name + ".json")
+            path.write_text(json.dumps(plan_mixed(self.config["model_type"])))
+            arguments = ["--plan", path]
+        return [str(argument) for argument in arguments]
+
+
+def compare(actual, expected, loss_bound, gradient_bound):
+    """A note with the largest differences; raises Failure beyond the bounds."""
+    (losses, grads), (expected_losses, expected_grads) = actual, expected
+    worst = max(abs(a - e) / abs(e) for a, e in zip(losses, expected_losses))
+    if not worst <= loss_bound:
+        raise Failure("losses differ by %.1e, expected at most %.0e\n  got      "
+                      "%s\n  expected %s" % (worst, loss_bound, losses,
+                                             expected_losses))
+    note = "loss %.1e" % worst
+    if grads:
+        if set(grads) != set(expected_grads):
+            raise Failure("other tensors: %s" % sorted(
+                set(grads) ^ set(expected_grads)))
+        far = {name: tensors.distance(grads[name], expected_grads[name])
+               for name in grads}
+        name = max(far, key=far.get)
+        if not far[name] <= gradient_bound:
+            bad = ["%s %.1e" % item for item in
+                   sorted(far.items(), key=lambda item: -item[1])
+                   if not item[1] <= gradient_bound]
+            raise Failure("beyond %.0e: %s" % (gradient_bound, ", ".join(bad)))
+        note += ", gradient %.1e" % far[name]
+    return note
+
+
+def run_model(name, programs, scratch, report, only):
+    model = Model(name, programs, scratch)
+    serial = None
+
+    def wanted(plan):
+        return only is None or plan in only
+
+    def one_device():
+        nonlocal serial
+        losses, gradients = model.run("serial", [])
+        if not losses[-1] < losses[0]:
+            raise Failure("the loss does not fall: %s" % losses)
+        serial = losses, gradients
+        return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+    report.case(name + " one device", one_device)
+    if serial is None:
+        return
+    for plan in filter(wanted, MATRIX[name]):
+        report.case(name + " " + plan, lambda: compare(
+            model.run(plan, model.plan(plan)), serial, LOSS, GRADIENT))
+    for plan in filter(wanted, ACCUMULATE.get(name, [])):
+        report.case(name + " " + plan + " accumulate", lambda: compare(
+            model.run(plan + "-accumulate", model.plan(plan), micro=2),
+            serial, LOSS, GRADIENT))
+    if BF16.get(name) and wanted("bf16"):
+        report.case(name + " bf16 one device", lambda: compare(
+            model.run("bf16", ["--bf16"]), serial, BF16_LOSS, BF16_GRADIENT))
+        for plan in BF16[name]:
+            report.case(name + " bf16 " + plan, lambda: compare(
+                model.run("bf16-" + plan, model.plan(plan) + ["--bf16"]),
+                serial, BF16_LOSS, BF16_GRADIENT))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--only", action="append",
+                        help="run these plans only, beside one device")
+    parser.add_argument("models", nargs="*", metavar="MODEL", default=[])
+    options = parser.parse_args()
+    unknown = set(options.models) - set(MODELS)
+    if unknown:
+        parser.error("no such model: %s" % ", ".join(sorted(unknown)))
+    report = Report()
+    programs = Programs(options.heddle, options.heddle_run)
+    for name in options.models or MODELS:
+        run_model(name, programs, options.scratch, report, options.only)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Calls of the programs under test. `heddle` compiles, `heddle-run` runs: the
+latter may be a build with sanitizers."""
+
+import json
+import subprocess
+import sys
+
+
+class Failure(Exception):
+    """A program failed, or numbers differ."""
+
+
+class Programs:
+    def __init__(self, compiler, runner):
+        self.compiler, self.runner = compiler, runner
+
+    def call(self, arguments):
+        result = subprocess.run(
+            [str(a) for a in arguments], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        if result.returncode != 0:
+            raise Failure("exit code %d of %s\n%s" % (
+                result.returncode, " ".join(map(str, arguments)),
+                result.stderr.strip()[-3000:]))
+        return result.stdout
+
+    def compile(self, model, artifact, arguments):
+        self.call([self.compiler, "compile", model, "-o", artifact] + arguments)
+
+    def train(self, artifact, arguments):
+        """One list entry a step: the JSON object that was printed."""
+        output = self.call(
+            [self.runner, "train", artifact, "--json"] + arguments)
+        entries = [json.loads(line) for line in output.splitlines()]
+        return [entry for entry in entries if "loss" in entry]
+
+    def evaluate(self, artifact, arguments):
+        self.call([self.runner, "evaluate", artifact, "--gradients"] + arguments)
+
+
+class Report:
+    """Collects the outcomes of cases; says so as they come."""
+
+    def __init__(self):
+        self.failures = []
+
+    def case(self, name, check):
+        """Runs check(), which returns a note or raises Failure."""
+        try:
+            print("ok      %-34s %s" % (name, check()), flush=True)
+        except Failure as failure:
+            self.failures.append(name)
+            print("FAILED  %-34s %s" % (name, failure), flush=True)
+
+    def finish(self):
+        if self.failures:
+            sys.exit("%d failed: %s" % (
+                len(self.failures), ", ".join(self.failures)))
