@@ -23,6 +23,28 @@ static void printBareContraction(OpAsmPrinter &printer, Operation *,
                                  ContractionAttr contraction) {
   heddle::printBareContraction(printer, contraction);
 }
+
+/// `[1.0, 0.0261612878]` with as many digits as give the same bits back, which
+/// the syntax of dense arrays has not.
+static ParseResult parseExactNumbers(OpAsmParser &parser,
+                                     DenseF64ArrayAttr &array) {
+  SmallVector<double> numbers;
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(numbers.emplace_back());
+      }))
+    return failure();
+  array = parser.getBuilder().getDenseF64ArrayAttr(numbers);
+  return success();
+}
+
+static void printExactNumbers(OpAsmPrinter &printer, Operation *,
+                              DenseF64ArrayAttr array) {
+  printer << '[';
+  llvm::interleaveComma(array.asArrayRef(), printer, [&](double number) {
+    printer.printFloat(APFloat(number));
+  });
+  printer << ']';
+}
 } // namespace heddle
 
 #define GET_OP_CLASSES

@@ -501,7 +501,7 @@ def RotaryTableOp : Heddle_ModelOp<"rotary_table"> {
                        OptionalAttr<StrAttr>:$op_name);
   let results = (outs Stats:$cos, Stats:$sin);
   let assemblyFormat = [{
-    ($op_name^)? (`offset` `(` $offset^ `)`)? `frequencies` `(` $frequencies `)` attr-dict
+    ($op_name^)? (`offset` `(` $offset^ `)`)? `frequencies` `(` custom<ExactNumbers>($frequencies) `)` attr-dict
     `:` type($cos) `,` type($sin)
   }];
   let hasVerifier = 1;
