@@ -30,7 +30,8 @@ def HeddleDialect : Dialect {
     void registerAttributes();
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::tensor::TensorDialect"];
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 #endif

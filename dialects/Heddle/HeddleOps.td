@@ -4,6 +4,8 @@
 #define HEDDLE_OPS
 
 include "dialects/Heddle/HeddleAttrs.td"
+include "dialects/Interfaces/DifferentiableOpInterface.td"
+include "dialects/Interfaces/WorkOpInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -14,6 +16,11 @@ class Heddle_Op<string mnemonic, list<Trait> traits = []>
 /// An op of the model proper: pure, with the stable name of its module.
 class Heddle_ModelOp<string mnemonic, list<Trait> traits = []>
     : Heddle_Op<mnemonic, !listconcat([Pure], traits)>;
+
+/// A model op with a vector-Jacobian product.
+class Heddle_DifferentiableOp<string mnemonic, list<Trait> traits = []>
+    : Heddle_ModelOp<mnemonic, !listconcat(
+        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
 
 def FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
 def IdTensor : RankedTensorOf<[I32]>;
@@ -93,7 +100,7 @@ def StoreOp : Heddle_Op<"store", [MemoryEffects<[MemWrite]>,
 // Products
 //===----------------------------------------------------------------------===//
 
-def ContractOp : Heddle_ModelOp<"contract"> {
+def ContractOp : Heddle_DifferentiableOp<"contract"> {
   let summary = "a batched matrix product with named factors";
   let description = [{
     result[…] = sum of lhs[…] * rhs[…] over the letters that the result lacks.
@@ -123,7 +130,7 @@ def ContractOp : Heddle_ModelOp<"contract"> {
   let hasVerifier = 1;
 }
 
-def AttentionOp : Heddle_ModelOp<"attention", [AttrSizedOperandSegments]> {
+def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention";
   let description = [{
     o = dropout(softmax(scale * q k^T + mask)) v. Queries are
@@ -193,7 +200,7 @@ def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments
 // Normalization
 //===----------------------------------------------------------------------===//
 
-def LayerNormOp : Heddle_ModelOp<"layer_norm"> {
+def LayerNormOp : Heddle_DifferentiableOp<"layer_norm"> {
   let summary = "layer normalization over the last dimension";
   let description = [{
     y = (x - mean) * rstd * scale + bias with rstd = 1 / sqrt(variance + epsilon)
@@ -227,7 +234,7 @@ def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad"> {
   let hasVerifier = 1;
 }
 
-def RmsNormOp : Heddle_ModelOp<"rms_norm"> {
+def RmsNormOp : Heddle_DifferentiableOp<"rms_norm"> {
   let summary = "root-mean-square normalization over the last dimension";
   let description = [{
     y = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + epsilon), f32 without
@@ -259,7 +266,7 @@ def RmsNormGradOp : Heddle_ModelOp<"rms_norm_grad"> {
 // Vocabulary: embedding and cross-entropy
 //===----------------------------------------------------------------------===//
 
-def EmbeddingOp : Heddle_ModelOp<"embedding"> {
+def EmbeddingOp : Heddle_DifferentiableOp<"embedding"> {
   let summary = "rows of a table";
   let description = [{
     result[…, :] = table[ids[…] - offset, :], or zeros where that row is not in
@@ -295,7 +302,7 @@ def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments
   let hasVerifier = 1;
 }
 
-def CrossEntropyOp : Heddle_ModelOp<"cross_entropy"> {
+def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy"> {
   let summary = "per-token cross-entropy";
   let description = [{
     loss[…] = lse[…] - logits[…, targets[…]], and 0 where the target is
@@ -335,7 +342,7 @@ def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad"> {
   let hasVerifier = 1;
 }
 
-def LogSumExpOp : Heddle_ModelOp<"logsumexp"> {
+def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp"> {
   let summary = "log of the sum of exponentials over the last dimension";
   let arguments = (ins FloatTensor:$logits, OptionalAttr<StrAttr>:$op_name);
   let results = (outs Stats:$result);
@@ -365,7 +372,7 @@ def PickOp : Heddle_ModelOp<"pick"> {
 // Shapes and reductions
 //===----------------------------------------------------------------------===//
 
-def ReduceOp : Heddle_ModelOp<"reduce"> {
+def ReduceOp : Heddle_DifferentiableOp<"reduce"> {
   let summary = "sum or maximum over dimensions";
   let description = [{
     The result lacks the dimensions `over`. Sums are in f32 or wider.
@@ -383,7 +390,7 @@ def ReduceOp : Heddle_ModelOp<"reduce"> {
   let hasVerifier = 1;
 }
 
-def BroadcastOp : Heddle_ModelOp<"broadcast"> {
+def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
   let summary = "repeats a tensor along new dimensions";
   let description = [{
     `along` lists, in increasing order, the result dimension of each operand
@@ -401,7 +408,7 @@ def BroadcastOp : Heddle_ModelOp<"broadcast"> {
   let hasVerifier = 1;
 }
 
-def UnstackOp : Heddle_ModelOp<"unstack"> {
+def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
   let summary = "the slices of a tensor along its first dimension";
   let description = [{
     Constraints: as many results as the first dimension's size, each of the
@@ -417,7 +424,7 @@ def UnstackOp : Heddle_ModelOp<"unstack"> {
   let hasVerifier = 1;
 }
 
-def StackOp : Heddle_ModelOp<"stack"> {
+def StackOp : Heddle_DifferentiableOp<"stack"> {
   let summary = "tensors laid one after the other along a new first dimension";
   let description = [{Constraints: those of `heddle.unstack`, reversed.}];
   let arguments = (ins Variadic<AnyRankedTensor>:$slices, OptionalAttr<StrAttr>:$op_name);
@@ -432,11 +439,13 @@ def StackOp : Heddle_ModelOp<"stack"> {
 // Elementwise and positional
 //===----------------------------------------------------------------------===//
 
-class Heddle_Activation<string mnemonic> : Heddle_ModelOp<mnemonic, [SameOperandsAndResultType]> {
+class Heddle_Activation<string mnemonic, list<Trait> traits = []>
+    : Heddle_ModelOp<mnemonic, !listconcat([SameOperandsAndResultType], traits)> {
   let results = (outs FloatTensor:$result);
 }
 
-def GeluOp : Heddle_Activation<"gelu"> {
+def GeluOp : Heddle_Activation<"gelu",
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Gaussian error linear unit";
   let description = [{
     x * Phi(x); with approximation `tanh`
@@ -454,7 +463,8 @@ def GeluGradOp : Heddle_Activation<"gelu_grad"> {
   let assemblyFormat = "($op_name^)? $x `,` $y_grad `approximate` `(` $approximate `)` attr-dict `:` type($x)";
 }
 
-def SiluOp : Heddle_Activation<"silu"> {
+def SiluOp : Heddle_Activation<"silu",
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "x / (1 + exp(-x))";
   let arguments = (ins FloatTensor:$x, OptionalAttr<StrAttr>:$op_name);
   let assemblyFormat = "($op_name^)? $x attr-dict `:` type($x)";
@@ -466,7 +476,7 @@ def SiluGradOp : Heddle_Activation<"silu_grad"> {
   let assemblyFormat = "($op_name^)? $x `,` $y_grad attr-dict `:` type($x)";
 }
 
-def DropoutOp : Heddle_ModelOp<"dropout"> {
+def DropoutOp : Heddle_DifferentiableOp<"dropout"> {
   let summary = "zeroes elements at random and scales the others";
   let description = [{
     y = x / (1 - rate) where the first 32-bit word of Philox4x32-10 with counter
@@ -507,7 +517,7 @@ def RotaryTableOp : Heddle_ModelOp<"rotary_table"> {
   let hasVerifier = 1;
 }
 
-def RotaryOp : Heddle_ModelOp<"rotary"> {
+def RotaryOp : Heddle_DifferentiableOp<"rotary"> {
   let summary = "rotary position embedding, in halves";
   let description = [{
     With x = [x1, x2] cut in halves along the last dimension and position the
@@ -529,7 +539,8 @@ def RotaryOp : Heddle_ModelOp<"rotary"> {
 // Sharding
 //===----------------------------------------------------------------------===//
 
-def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType]> {
+def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "changes how a global tensor lies on its mesh";
   let description = [{
     The value is the same; only its distribution changes. Localizing turns it
@@ -542,7 +553,7 @@ def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
-def MaskPaddingOp : Heddle_ModelOp<"mask_padding"> {
+def MaskPaddingOp : Heddle_DifferentiableOp<"mask_padding"> {
   let summary = "sets the padding of a local tensor";
   let description = [{
     Elements whose index along dims[i] plus offsets[i] is at least sizes[i] are

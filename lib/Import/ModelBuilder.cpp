@@ -182,10 +182,10 @@ Value ModelBuilder::step() {
   auto type = RankedTensorType::get({}, builder.getI64Type());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(forward);
-  builder.create<VariableOp>(at("step"), "step", type, VariableRole::Counter,
+  builder.create<VariableOp>(at("steps"), "steps", type, VariableRole::Counter,
                              zeros(), ShardingAttr(), CheckpointAttr());
   builder.setInsertionPointToStart(&forward.front());
-  stepValue = builder.create<LoadOp>(at("step"), type, "step");
+  stepValue = builder.create<LoadOp>(at("steps"), type, "steps");
   return stepValue;
 }
 

@@ -1,6 +1,8 @@
 #include "heddle/InitAll.h"
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Autodiff/Autodiff.h"
+#include "heddle/Autodiff/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -11,6 +13,10 @@ void heddle::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   registry.insert<HeddleDialect, comm::CommDialect>();
+  registerDifferentiableModels(registry);
 }
 
-void heddle::registerAllPasses() { mlir::registerAllPasses(); }
+void heddle::registerAllPasses() {
+  mlir::registerAllPasses();
+  registerHeddleAutodiffPasses();
+}

@@ -121,11 +121,11 @@ Expected<StepPrograms> StepPrograms::find(const Manifest &manifest) {
     return std::move(vocabulary).status();
   programs.vocabulary = *vocabulary;
 
-  auto counter = manifest.findVariable("step");
+  auto counter = manifest.findVariable("steps");
   if (!counter || manifest.variables[*counter].type != HEDDLE_RT_I64 ||
       manifest.variables[*counter].elements() != 1)
     return error("the artifact cannot train: it has no i64 scalar variable "
-                 "'step' which counts the steps");
+                 "'steps' which counts the steps");
   programs.stepCounter = *counter;
   return programs;
 }

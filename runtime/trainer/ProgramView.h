@@ -24,7 +24,7 @@ struct StepPrograms {
   int64_t batch = 0, sequence = 0; ///< of one micro-batch
   int64_t vocabulary = 0;
   int64_t microBatches = 1;
-  size_t stepCounter = 0;            ///< the variable `step`
+  size_t stepCounter = 0;            ///< the variable `steps`
   std::vector<Bytes> ignoredResults; ///< of accumulate
 
   int64_t rowsPerStep() const { return microBatches * batch; }

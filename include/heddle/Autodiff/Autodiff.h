@@ -1,0 +1,49 @@
+//===- Autodiff.h - Reverse-mode differentiation ----------------*- C++ -*-===//
+//
+// Reverse-mode automatic differentiation of straight-line tensor programs:
+// backward through the ops of a block, each builds its vector-Jacobian product
+// (DifferentiableOpInterface), and the gradients of a value with several uses
+// are added. The program is global: nothing here knows of shardings.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_AUTODIFF_AUTODIFF_H
+#define HEDDLE_AUTODIFF_AUTODIFF_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace heddle {
+
+/// Attaches DifferentiableOpInterface to upstream ops.
+void registerDifferentiableModels(mlir::DialectRegistry &registry);
+
+/// The gradient of a value of the program.
+struct Seed {
+  mlir::Value value;
+  mlir::Value gradient; ///< of the value's type
+};
+
+/// The gradients of `wrt` (results of ops of `block`), given those of the
+/// seeds' values, which are of the same block. A null Value is a gradient that
+/// is zero because no seed depends on that value. New ops go to the builder's
+/// insertion point, which comes after every op of the program; they are made in
+/// reverse order of the program, so that sums are in a deterministic order.
+/// Some of the new ops may be dead. Emits an error on an op between `wrt` and the seeds that has no gradient.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
+               llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);
+
+/// The sum of two gradients of one value, either of which may be null.
+/// An embedding's gradient takes the other as the value that it starts from, so
+/// that no sum of the table's size is left.
+mlir::Value addGradients(mlir::OpBuilder &builder, mlir::Location loc,
+                         mlir::Value a, mlir::Value b);
+
+/// A tensor (or number) of `type` all of whose elements are `value`.
+mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::Type type, double value);
+
+} // namespace heddle
+
+#endif // HEDDLE_AUTODIFF_AUTODIFF_H

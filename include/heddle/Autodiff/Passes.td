@@ -1,0 +1,145 @@
+//===- Passes.td - Passes from a forward program to a step -*- tablegen -*-===//
+
+#ifndef HEDDLE_AUTODIFF_PASSES
+#define HEDDLE_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ApplyMixedPrecisionPass
+    : Pass<"heddle-apply-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "computes products in bf16 and keeps sums and state in f32";
+  let description = [{
+    Input: a module with @forward in f32. Output: the same function with the
+    types that torch.autocast would choose; its own type stays.
+
+    Each op in program order:
+    - contractions and attention take bf16 operands and give bf16 results
+      (sums inside are f32, and so is attention's lse);
+    - ops that only move, scale or activate elements (broadcast, stack, unstack,
+      gelu, silu, rotary, dropout, upstream arith and tensor) give bf16 if all
+      their operands that are not constants or biases are bf16;
+    - a bias, which is a variable broadcast and added to a bf16 value, is cast;
+    - cross-entropy and sums read bf16 directly and give f32;
+    - norms, embeddings, upstream math and every other op compute in f32, so the residual
+      stream (bf16 + f32) is f32.
+
+    Casts are arith.extf and arith.truncf, each next to its use, so that
+    gradients of several uses are added in f32; equal ones may be merged after
+    autodiff. Variables keep their type: weights are cast after they are loaded.
+    Autodiff turns the cast of a weight's gradient into a product with an f32
+    result.
+  }];
+  let options = [
+    Option<"compute", "compute", "::heddle::ComputeType",
+           "::heddle::ComputeType::BF16", "type of products: f32 changes nothing",
+           [{::llvm::cl::values(
+             clEnumValN(::heddle::ComputeType::F32, "f32", "32-bit floats"),
+             clEnumValN(::heddle::ComputeType::BF16, "bf16", "bfloat16"))}]>
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::heddle::HeddleDialect"];
+}
+
+def BuildTrainingStepPass
+    : Pass<"heddle-build-training-step", "::mlir::ModuleOp"> {
+  let summary = "makes the training step, evaluation and gradients of @forward";
+  let description = [{
+    Input: a module with variables and
+    `@forward(%tokens, %targets) -> (loss_sum, count, logits)`, where loss_sum
+    is the sum of the tokens' losses (tensor<f32>) and count the number of
+    tokens that count, which depends on the targets alone. Output, without
+    @forward:
+
+    - `@step(%tokens, %targets) -> (loss, grad_norm, learning_rate)` with one
+      micro-batch a step, or with more
+      `@accumulate(%tokens, %targets) -> ()`, called once a micro-batch, and
+      `@update() -> (loss, grad_norm, learning_rate)`;
+    - `@evaluate(%tokens, %targets) -> (loss_sum, count, logits)`;
+    - `@gradients(%tokens, %targets) -> (loss, logits, the gradient of every
+      variable of role parameter, in their order)`.
+
+    The last two are without dropout. Results and arguments have their names as
+    the attribute `heddle.name`; `heddle.micro_batches` on the module is the
+    number of micro-batches if there are several.
+
+    **Loss.** loss = loss_sum / max(count, 1), both over all micro-batches; its
+    gradient is the one that is applied. With one micro-batch the backward pass
+    starts from 1 / max(count, 1). With several it starts from 1, gradients, the
+    loss's sum and the count are added up in variables of role gradient
+    (`grad.X`, `loss_sum`, `count`), and @update divides by the count and zeroes
+    them.
+
+    **Clipping** as torch.nn.utils.clip_grad_norm_: norm is the square root of
+    the sum of the squares of all gradients (this is grad_norm, before
+    clipping), and gradients are multiplied by min(clip / (norm + 1e-6), 1).
+
+    **Schedule.** With t completed steps, warm-up w, total T, final ratio r:
+    - t < w: lr = learning-rate * (t + 1) / w;
+    - constant: lr = learning-rate;
+    - cosine: p = min((t - w) / max(T - w, 1), 1) and
+      lr = learning-rate * (r + (1 - r) * (1 + cos(pi * p)) / 2).
+
+    **AdamW** as torch.optim.AdamW, with n = t + 1:
+    m = m + (1 - beta1) (g - m); v = beta2 v + (1 - beta2) g^2;
+    x = x (1 - lr weight-decay)
+        - lr / (1 - beta1^n) * m / (sqrt(v) / sqrt(1 - beta2^n) + epsilon).
+    State: `adamw.m.X`, `adamw.v.X`.
+    **SGD** as torch.optim.SGD: g = g + weight-decay x; with momentum
+    u = momentum u + g (`sgd.momentum.X`), else u = g; x = x - lr u.
+    Weight decay is of variables whose checkpoint (their own, if they have none)
+    shape has at least two dimensions: not of biases and norms.
+
+    Scalars are computed in f64 from the variable `steps` (i64, role counter; the
+    number of completed steps) as tensors without dimensions, then cast to f32
+    and broadcast, so that each parameter's update is one elementwise chain.
+
+    **Dropout** draws by the step number. With several micro-batches that number
+    is steps * micro-batches + the index of the micro-batch, which is counted in
+    the variable `micro_batch`.
+
+    Errors: an op without a gradient between a parameter and the loss; a
+    @forward of another type; a parameter that is not f32; a name that is taken.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "::heddle::OptimizerKind",
+           "::heddle::OptimizerKind::AdamW", "how parameters are updated",
+           [{::llvm::cl::values(
+             clEnumValN(::heddle::OptimizerKind::AdamW, "adamw", "AdamW"),
+             clEnumValN(::heddle::OptimizerKind::SGD, "sgd", "SGD"))}]>,
+    Option<"learningRate", "learning-rate", "double", "3e-4",
+           "the learning rate after warm-up">,
+    Option<"beta1", "beta1", "double", "0.9", "AdamW: decay of the mean">,
+    Option<"beta2", "beta2", "double", "0.999", "AdamW: decay of the square">,
+    Option<"epsilon", "epsilon", "double", "1e-8", "AdamW: added to the root">,
+    Option<"weightDecay", "weight-decay", "double", "0.01", "see above">,
+    Option<"momentum", "momentum", "double", "0.0", "SGD: of the gradients">,
+    Option<"clip", "clip", "double", "1.0",
+           "the largest norm of all gradients; 0 clips nothing">,
+    Option<"schedule", "schedule", "::heddle::ScheduleKind",
+           "::heddle::ScheduleKind::Constant", "the learning rate's course",
+           [{::llvm::cl::values(
+             clEnumValN(::heddle::ScheduleKind::Constant, "constant", "constant"),
+             clEnumValN(::heddle::ScheduleKind::Cosine, "cosine", "cosine"))}]>,
+    Option<"warmupSteps", "warmup-steps", "int64_t", "0",
+           "steps of linear warm-up">,
+    Option<"totalSteps", "total-steps", "int64_t", "0",
+           "the step at which the cosine ends">,
+    Option<"finalRatio", "final-ratio", "double", "0.1",
+           "the cosine's end as a part of the learning rate">,
+    Option<"microBatches", "micro-batches", "int64_t", "1",
+           "micro-batches a step">,
+    Option<"dropout", "dropout", "bool", "true",
+           "whether training drops out; false removes every dropout">,
+    Option<"seed", "seed", "uint64_t", "0", "of dropout's random numbers">,
+    Option<"train", "train", "bool", "true", "make the training step">,
+    Option<"evaluate", "evaluate", "bool", "true", "make @evaluate">,
+    Option<"gradients", "gradients", "bool", "false", "make @gradients">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::func::FuncDialect",
+                           "::heddle::HeddleDialect"];
+}
+
+#endif

@@ -1,0 +1,188 @@
+//===- ApplyMixedPrecision.cpp - Products in bf16, sums in f32 ------------===//
+//
+// The policy is torch.autocast's; see Passes.td.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Autodiff/Autodiff.h"
+#include "heddle/Autodiff/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_APPLYMIXEDPRECISIONPASS
+#include "heddle/Autodiff/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+static bool isF32Tensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
+/// Ops that take the type of their operands.
+static bool followsOperands(Operation *op) {
+  return isa<BroadcastOp, UnstackOp, StackOp, GeluOp, SiluOp, DropoutOp,
+             RotaryOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
+             arith::DivFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::SelectOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::ExtractSliceOp, tensor::ConcatOp>(op);
+}
+
+/// Ops that read narrow numbers and compute in f32 by themselves.
+static bool readsNarrow(Operation *op) {
+  return isa<CrossEntropyOp, LogSumExpOp, ReduceOp>(op);
+}
+
+namespace {
+
+class Narrower {
+public:
+  explicit Narrower(MLIRContext *context)
+      : builder(context), narrow(BFloat16Type::get(context)) {}
+
+  void visit(Operation *op);
+
+private:
+  bool isNarrowed(Value value) const { return narrowed.contains(value); }
+
+  /// Sets operand `i` to its value in bf16, or in f32, cast just before `op`.
+  void narrowOperand(Operation *op, unsigned i);
+  void widenOperand(Operation *op, unsigned i);
+  /// The op's f32 results become bf16.
+  void narrowResult(Value result);
+  /// Whether operand `i` can be bf16 without a change of what torch computes.
+  bool canBeNarrow(Operation *op, unsigned i) const;
+  bool canFollow(Operation *op) const;
+
+  OpBuilder builder;
+  Type narrow;
+  llvm::DenseSet<Value> narrowed;
+};
+
+} // namespace
+
+static bool isSplatConstant(Value value) {
+  DenseElementsAttr elements;
+  return matchPattern(value, m_Constant(&elements)) && elements.isSplat();
+}
+
+/// The load of a bias: a variable that is repeated to be added.
+static LoadOp biasOf(Operation *user, Value operand) {
+  auto broadcast = operand.getDefiningOp<BroadcastOp>();
+  if (!broadcast || !isa<arith::AddFOp>(user))
+    return nullptr;
+  return broadcast.getX().getDefiningOp<LoadOp>();
+}
+
+void Narrower::narrowResult(Value result) {
+  result.setType(cast<RankedTensorType>(result.getType()).clone(narrow));
+  narrowed.insert(result);
+}
+
+void Narrower::narrowOperand(Operation *op, unsigned i) {
+  Value value = op->getOperand(i);
+  if (!isF32Tensor(value))
+    return;
+  builder.setInsertionPoint(op);
+  auto type = cast<RankedTensorType>(value.getType()).clone(narrow);
+  Value cast;
+  if (isSplatConstant(value)) {
+    DenseElementsAttr elements;
+    matchPattern(value, m_Constant(&elements));
+    cast = createSplat(builder, value.getLoc(), type,
+                       elements.getSplatValue<APFloat>().convertToDouble());
+  } else if (LoadOp load = biasOf(op, value)) {
+    auto broadcast = value.getDefiningOp<BroadcastOp>();
+    Value bias = builder.create<arith::TruncFOp>(
+        load.getLoc(), load.getType().clone(narrow), load);
+    cast = builder.create<BroadcastOp>(broadcast.getLoc(), type, bias,
+                                       broadcast.getAlongAttr(),
+                                       broadcast.getOpNameAttr());
+  } else {
+    cast = builder.create<arith::TruncFOp>(op->getLoc(), type, value);
+  }
+  op->setOperand(i, cast);
+}
+
+void Narrower::widenOperand(Operation *op, unsigned i) {
+  Value value = op->getOperand(i);
+  if (!isNarrowed(value))
+    return;
+  builder.setInsertionPoint(op);
+  auto type = cast<RankedTensorType>(value.getType());
+  op->setOperand(i, builder.create<arith::ExtFOp>(
+                        op->getLoc(), type.clone(builder.getF32Type()), value));
+}
+
+bool Narrower::canBeNarrow(Operation *op, unsigned i) const {
+  Value value = op->getOperand(i);
+  if (!isF32Tensor(value))
+    return true;
+  // The tables of a rotation stay f32.
+  if (isa<RotaryOp>(op) && i > 0)
+    return true;
+  return isSplatConstant(value) || biasOf(op, value);
+}
+
+bool Narrower::canFollow(Operation *op) const {
+  if (!followsOperands(op) ||
+      llvm::none_of(op->getOperands(), [&](Value v) { return isNarrowed(v); }))
+    return false;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (!canBeNarrow(op, i))
+      return false;
+  return true;
+}
+
+void Narrower::visit(Operation *op) {
+  if (isa<ContractOp, AttentionOp>(op) || canFollow(op)) {
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (!isa<RotaryOp>(op) || i == 0)
+        narrowOperand(op, i);
+    for (OpResult result : op->getResults())
+      if (isF32Tensor(result) &&
+          !(isa<AttentionOp>(op) && result.getResultNumber() == 1))
+        narrowResult(result);
+    return;
+  }
+  if (readsNarrow(op))
+    return;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    widenOperand(op, i);
+}
+
+namespace {
+
+struct ApplyMixedPrecisionPass
+    : heddle::impl::ApplyMixedPrecisionPassBase<ApplyMixedPrecisionPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (compute == ComputeType::F32)
+      return;
+    ModuleOp module = getOperation();
+    auto forward = module.lookupSymbol<func::FuncOp>("forward");
+    if (!forward) {
+      module.emitError() << "expected a function @forward";
+      return signalPassFailure();
+    }
+    Narrower narrower(&getContext());
+    SmallVector<Operation *> ops;
+    for (Operation &op : forward.getOps())
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      narrower.visit(op);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+};
+
+} // namespace

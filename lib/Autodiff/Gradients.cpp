@@ -1,0 +1,129 @@
+//===- Gradients.cpp - Backward through a block ---------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Autodiff/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace heddle;
+
+Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
+                          double value) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attr = isa<FloatType>(element)
+                       ? TypedAttr(builder.getFloatAttr(element, value))
+                       : TypedAttr(builder.getIntegerAttr(element, value));
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    attr = DenseElementsAttr::get(shaped, Attribute(attr));
+  return builder.create<arith::ConstantOp>(loc, attr);
+}
+
+/// `gradient` made anew so that it starts from `base`, if it is that of an
+/// embedding. The old one may be the gradient of other values too and stays.
+static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
+  auto embedding = gradient.getDefiningOp<EmbeddingGradOp>();
+  if (!embedding || embedding.getAccumulate() || !gradient.use_empty())
+    return nullptr;
+  auto sum = cast<EmbeddingGradOp>(builder.clone(*embedding));
+  sum.getAccumulateMutable().assign(base);
+  return sum;
+}
+
+Value heddle::addGradients(OpBuilder &builder, Location loc, Value a, Value b) {
+  if (!a || !b)
+    return a ? a : b;
+  if (Value sum = accumulateInto(builder, b, a))
+    return sum;
+  if (Value sum = accumulateInto(builder, a, b))
+    return sum;
+  return builder.create<arith::AddFOp>(loc, a, b);
+}
+
+namespace {
+
+/// Gives the ops that a product is made of the name of the op that they are of.
+struct Namer : OpBuilder::Listener {
+  StringAttr name;
+
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint previous) override {
+    if (name && getOpName(op).empty() && op->getNumOperands() != 0)
+      setOpName(op, name);
+  }
+};
+
+} // namespace
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
+                                                     Block &block,
+                                                     ArrayRef<Seed> seeds,
+                                                     ArrayRef<Value> wrt) {
+  DenseMap<Value, Value> gradients;
+  for (const Seed &seed : seeds)
+    gradients[seed.value] = addGradients(builder, seed.value.getLoc(),
+                                         gradients[seed.value], seed.gradient);
+
+  // Forward: what depends on `wrt`.
+  SmallVector<Operation *> program;
+  DenseSet<Value> active(wrt.begin(), wrt.end());
+  for (Operation &op : block) {
+    if (!llvm::any_of(op.getOperands(),
+                      [&](Value v) { return active.contains(v); }))
+      continue;
+    program.push_back(&op);
+    for (Value result : op.getResults())
+      if (isFloat(result))
+        active.insert(result);
+  }
+
+  // Backward: what the seeds depend on.
+  Namer namer;
+  OpBuilder named(builder);
+  named.setListener(&namer);
+  for (Operation *op : llvm::reverse(program)) {
+    SmallVector<Value> resultGradients;
+    for (Value result : op->getResults())
+      resultGradients.push_back(
+          active.contains(result) ? gradients.lookup(result) : Value());
+    if (llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
+      continue;
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable)
+      return op->emitOpError()
+             << "has no gradient, but the loss depends on a parameter through "
+                "it; expected an op with DifferentiableOpInterface";
+    SmallVector<bool> wanted;
+    for (Value operand : op->getOperands())
+      wanted.push_back(active.contains(operand));
+    SmallVector<Value> operandGradients(op->getNumOperands());
+    StringRef name = getOpName(op);
+    namer.name =
+        name.empty() ? StringAttr() : StringAttr::get(op->getContext(), name);
+    named.restoreInsertionPoint(builder.saveInsertionPoint());
+    if (failed(differentiable.buildVjp(named, resultGradients, wanted,
+                                       operandGradients)))
+      return failure();
+    for (auto [i, gradient] : llvm::enumerate(operandGradients)) {
+      Value operand = op->getOperand(i);
+      if (!gradient || !wanted[i])
+        continue;
+      if (gradient.getType() != operand.getType())
+        return op->emitOpError()
+               << "expected a gradient of type " << operand.getType()
+               << " of operand " << i << ", got " << gradient.getType();
+      Value &sum = gradients[operand];
+      sum = addGradients(builder, op->getLoc(), sum, gradient);
+    }
+  }
+
+  SmallVector<Value> result;
+  for (Value value : wrt)
+    result.push_back(gradients.lookup(value));
+  return result;
+}

@@ -1,0 +1,341 @@
+//===- Optimizer.cpp - Clipping, schedule, update -------------------------===//
+
+#include "Optimizer.h"
+#include "heddle/Autodiff/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
+#include <numbers>
+
+using namespace mlir;
+using namespace heddle;
+
+LogicalResult heddle::verifyOptions(const TrainingStepOptions &options,
+                                    Location loc) {
+  auto expect = [&](bool good, StringRef name, StringRef range,
+                    double value) -> LogicalResult {
+    if (good)
+      return success();
+    return emitError(loc) << "expected " << name << " " << range << ", got "
+                          << value;
+  };
+  auto isPart = [](double x) { return x >= 0 && x < 1; };
+  auto isSize = [](double x) { return x >= 0 && std::isfinite(x); };
+  const TrainingStepOptions &o = options;
+  if (failed(expect(isSize(o.learningRate), "learning-rate", "of at least 0",
+                    o.learningRate)) ||
+      failed(expect(isPart(o.beta1), "beta1", "in [0, 1)", o.beta1)) ||
+      failed(expect(isPart(o.beta2), "beta2", "in [0, 1)", o.beta2)) ||
+      failed(
+          expect(isSize(o.epsilon), "epsilon", "of at least 0", o.epsilon)) ||
+      failed(expect(isSize(o.weightDecay), "weight-decay", "of at least 0",
+                    o.weightDecay)) ||
+      failed(expect(isPart(o.momentum), "momentum", "in [0, 1)", o.momentum)) ||
+      failed(expect(isSize(o.clip), "clip", "of at least 0", o.clip)) ||
+      failed(expect(o.warmupSteps >= 0, "warmup-steps", "of at least 0",
+                    o.warmupSteps)) ||
+      failed(expect(o.finalRatio >= 0 && o.finalRatio <= 1, "final-ratio",
+                    "in [0, 1]", o.finalRatio)) ||
+      failed(expect(o.microBatches >= 1, "micro-batches", "of at least 1",
+                    o.microBatches)))
+    return failure();
+  if (o.schedule == ScheduleKind::Cosine)
+    return expect(o.totalSteps > 0 && o.totalSteps >= o.warmupSteps,
+                  "total-steps", "of at least 1 and warmup-steps",
+                  o.totalSteps);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+VariableTable::VariableTable(ModuleOp module)
+    : module(module), symbols(module) {}
+
+FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
+                                                 RankedTensorType type,
+                                                 VariableRole role) {
+  if (Operation *known = symbols.lookup(name)) {
+    auto variable = dyn_cast<VariableOp>(known);
+    if (variable && variable.getTensorType() == type &&
+        variable.getRole() == role)
+      return variable;
+    return known->emitError()
+           << "expected @" << name << " to be a variable of type " << type
+           << " and role " << stringifyVariableRole(role)
+           << ", as the training step needs it";
+  }
+  Operation *last = nullptr;
+  for (VariableOp variable : module.getOps<VariableOp>())
+    last = variable;
+  OpBuilder builder(module.getContext());
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(module.getBody());
+  auto variable = builder.create<VariableOp>(
+      module.getLoc(), name, type, role,
+      InitAttr::get(module.getContext(), InitKind::Zeros, FloatAttr()),
+      ShardingAttr(), CheckpointAttr());
+  symbols.insert(variable, Block::iterator(variable));
+  return variable;
+}
+
+Value heddle::loadVariable(OpBuilder &builder, Location loc,
+                           VariableOp variable) {
+  return builder.create<LoadOp>(loc, variable.getTensorType(),
+                                FlatSymbolRefAttr::get(variable));
+}
+
+void heddle::storeVariable(OpBuilder &builder, Location loc,
+                           VariableOp variable, Value value) {
+  builder.create<StoreOp>(loc, value, FlatSymbolRefAttr::get(variable));
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic on tensors of one type
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Short names for elementwise ops; a number stands for a splat of it.
+class Arithmetic {
+public:
+  Arithmetic(OpBuilder &builder, Location loc, RankedTensorType type)
+      : builder(builder), loc(loc), type(type) {}
+
+  Value constant(double value) const {
+    return createSplat(builder, loc, type, value);
+  }
+  Value add(Value a, Value b) const {
+    return builder.create<arith::AddFOp>(loc, a, b);
+  }
+  Value sub(Value a, Value b) const {
+    return builder.create<arith::SubFOp>(loc, a, b);
+  }
+  Value mul(Value a, Value b) const {
+    return builder.create<arith::MulFOp>(loc, a, b);
+  }
+  Value mul(Value a, double b) const { return mul(a, constant(b)); }
+  Value div(Value a, Value b) const {
+    return builder.create<arith::DivFOp>(loc, a, b);
+  }
+  Value min(Value a, Value b) const {
+    return builder.create<arith::MinimumFOp>(loc, a, b);
+  }
+  Value sqrt(Value a) const { return builder.create<math::SqrtOp>(loc, a); }
+  Value exp(Value a) const { return builder.create<math::ExpOp>(loc, a); }
+  Value cos(Value a) const { return builder.create<math::CosOp>(loc, a); }
+  Value selectLess(Value a, Value b, Value yes, Value no) const {
+    Value less =
+        builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, a, b);
+    return builder.create<arith::SelectOp>(loc, less, yes, no);
+  }
+  /// A scalar, repeated.
+  Value repeat(Value scalar) const {
+    return builder.create<BroadcastOp>(
+        loc, type, scalar, builder.getDenseI64ArrayAttr({}), StringAttr());
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  RankedTensorType type;
+};
+
+} // namespace
+
+static RankedTensorType scalarType(Type element) {
+  return RankedTensorType::get({}, element);
+}
+
+/// The learning rate after `t` completed steps; both tensor<f64>.
+static Value buildLearningRate(const Arithmetic &s, Value t,
+                               const TrainingStepOptions &o) {
+  Value rate = s.constant(o.learningRate);
+  if (o.schedule == ScheduleKind::Cosine) {
+    double length = std::max<int64_t>(o.totalSteps - o.warmupSteps, 1);
+    Value done = s.div(s.sub(t, s.constant(o.warmupSteps)), s.constant(length));
+    Value wave = s.cos(s.mul(s.min(done, s.constant(1)), std::numbers::pi));
+    double floor = o.learningRate * o.finalRatio;
+    double half = (o.learningRate - floor) / 2;
+    rate = s.add(s.mul(s.add(s.constant(1), wave), half), s.constant(floor));
+  }
+  if (o.warmupSteps > 0) {
+    Value rising = s.div(s.mul(s.add(t, s.constant(1)), o.learningRate),
+                         s.constant(o.warmupSteps));
+    rate = s.selectLess(t, s.constant(o.warmupSteps), rising, rate);
+  }
+  return rate;
+}
+
+/// The root of the sum of the squares of all gradients; null without any.
+static Value buildNorm(OpBuilder &builder, Location loc,
+                       ArrayRef<ParameterGradient> gradients) {
+  auto scalar = scalarType(builder.getF32Type());
+  Value sum;
+  for (const ParameterGradient &g : gradients) {
+    auto type = cast<RankedTensorType>(g.gradient.getType());
+    Value square = builder.create<arith::MulFOp>(loc, g.gradient, g.gradient);
+    if (type.getRank() > 0)
+      square = builder.create<ReduceOp>(
+          loc, scalar,
+          ReductionKindAttr::get(builder.getContext(), ReductionKind::Sum),
+          square,
+          builder.getDenseI64ArrayAttr(
+              llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()))),
+          StringAttr());
+    sum = sum ? builder.create<arith::AddFOp>(loc, sum, square) : square;
+  }
+  return sum ? builder.create<math::SqrtOp>(loc, sum) : sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What all parameters' updates share; scalars are tensor<f32>.
+struct Shared {
+  Value gradientScale; ///< null for 1
+  Value learningRate;
+  Value decay;          ///< AdamW: 1 - lr * weight decay
+  Value stepSize;       ///< AdamW: lr / (1 - beta1^n)
+  Value rootCorrection; ///< AdamW: 1 / sqrt(1 - beta2^n)
+};
+
+} // namespace
+
+/// Whether weight decay applies: not to biases and norms, which a checkpoint
+/// holds with one dimension (a factored bias may have more).
+static bool isDecayed(VariableOp variable) {
+  if (CheckpointAttr checkpoint = variable.getCheckpointAttr())
+    return checkpoint.getShape().size() >= 2;
+  return variable.getTensorType().getRank() >= 2;
+}
+
+static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
+                                 VariableTable &table,
+                                 const ParameterGradient &p,
+                                 const Shared &shared,
+                                 const TrainingStepOptions &o) {
+  VariableOp variable = p.variable;
+  RankedTensorType type = variable.getTensorType();
+  std::string name = variable.getSymName().str();
+  FailureOr<VariableOp> mean =
+      table.getOrCreate("adamw.m." + name, type, VariableRole::OptimizerState);
+  FailureOr<VariableOp> square =
+      table.getOrCreate("adamw.v." + name, type, VariableRole::OptimizerState);
+  if (failed(mean) || failed(square))
+    return failure();
+
+  Arithmetic t(builder, loc, type);
+  Value g = p.gradient, x = p.parameter;
+  if (shared.gradientScale)
+    g = t.mul(g, t.repeat(shared.gradientScale));
+  Value m = loadVariable(builder, loc, *mean);
+  Value v = loadVariable(builder, loc, *square);
+  m = t.add(m, t.mul(t.sub(g, m), 1 - o.beta1));
+  v = t.add(t.mul(v, o.beta2), t.mul(t.mul(g, g), 1 - o.beta2));
+  Value root = t.mul(t.sqrt(v), t.repeat(shared.rootCorrection));
+  Value direction = t.div(m, t.add(root, t.constant(o.epsilon)));
+  if (shared.decay && isDecayed(variable))
+    x = t.mul(x, t.repeat(shared.decay));
+  x = t.sub(x, t.mul(direction, t.repeat(shared.stepSize)));
+  storeVariable(builder, loc, *mean, m);
+  storeVariable(builder, loc, *square, v);
+  storeVariable(builder, loc, variable, x);
+  return success();
+}
+
+static LogicalResult updateSGD(OpBuilder &builder, Location loc,
+                               VariableTable &table, const ParameterGradient &p,
+                               const Shared &shared,
+                               const TrainingStepOptions &o) {
+  VariableOp variable = p.variable;
+  RankedTensorType type = variable.getTensorType();
+  Arithmetic t(builder, loc, type);
+  Value g = p.gradient, x = p.parameter;
+  if (shared.gradientScale)
+    g = t.mul(g, t.repeat(shared.gradientScale));
+  if (o.weightDecay > 0 && isDecayed(variable))
+    g = t.add(g, t.mul(x, o.weightDecay));
+  if (o.momentum > 0) {
+    FailureOr<VariableOp> momentum =
+        table.getOrCreate("sgd.momentum." + variable.getSymName().str(), type,
+                          VariableRole::OptimizerState);
+    if (failed(momentum))
+      return failure();
+    g = t.add(t.mul(loadVariable(builder, loc, *momentum), o.momentum), g);
+    storeVariable(builder, loc, *momentum, g);
+  }
+  x = t.sub(x, t.mul(g, t.repeat(shared.learningRate)));
+  storeVariable(builder, loc, variable, x);
+  return success();
+}
+
+FailureOr<UpdateResults>
+heddle::buildUpdate(OpBuilder &builder, Location loc, VariableTable &table,
+                    ArrayRef<ParameterGradient> gradients, Value scale,
+                    const TrainingStepOptions &o) {
+  auto narrowType = scalarType(builder.getF32Type());
+  auto wideType = scalarType(builder.getF64Type());
+  auto countType = scalarType(builder.getI64Type());
+  Arithmetic f32(builder, loc, narrowType), f64(builder, loc, wideType);
+  auto narrow = [&](Value wide) {
+    return builder.create<arith::TruncFOp>(loc, narrowType, wide).getResult();
+  };
+
+  // In f64: 1 - 0.999^n in f32 would lose three digits at the first steps.
+  FailureOr<VariableOp> counter =
+      table.getOrCreate("steps", countType, VariableRole::Counter);
+  if (failed(counter))
+    return failure();
+  Value count = loadVariable(builder, loc, *counter);
+  Value next = builder.create<arith::AddIOp>(
+      loc, count, createSplat(builder, loc, countType, 1));
+  Value t = builder.create<arith::SIToFPOp>(loc, wideType, count);
+  Value n = builder.create<arith::SIToFPOp>(loc, wideType, next);
+  Value rate = buildLearningRate(f64, t, o);
+
+  Shared shared;
+  shared.learningRate = narrow(rate);
+  if (o.optimizer == OptimizerKind::AdamW) {
+    auto correction = [&](double beta) {
+      if (beta == 0)
+        return f64.constant(1);
+      return f64.sub(f64.constant(1), f64.exp(f64.mul(n, std::log(beta))));
+    };
+    shared.stepSize = narrow(f64.div(rate, correction(o.beta1)));
+    shared.rootCorrection =
+        narrow(f64.div(f64.constant(1), f64.sqrt(correction(o.beta2))));
+    if (o.weightDecay > 0)
+      shared.decay =
+          narrow(f64.sub(f64.constant(1), f64.mul(rate, o.weightDecay)));
+  }
+
+  Value norm = buildNorm(builder, loc, gradients);
+  if (!norm)
+    norm = f32.constant(0);
+  if (scale)
+    norm = f32.mul(norm, scale);
+  shared.gradientScale = scale;
+  if (o.clip > 0) {
+    Value ratio =
+        f32.div(f32.constant(o.clip), f32.add(norm, f32.constant(1e-6)));
+    Value clip = f32.min(ratio, f32.constant(1));
+    shared.gradientScale = scale ? f32.mul(scale, clip) : clip;
+  }
+
+  for (const ParameterGradient &gradient : gradients) {
+    Location at = gradient.gradient.getLoc();
+    bool adamw = o.optimizer == OptimizerKind::AdamW;
+    if (failed(adamw ? updateAdamW(builder, at, table, gradient, shared, o)
+                     : updateSGD(builder, at, table, gradient, shared, o)))
+      return failure();
+  }
+  storeVariable(builder, loc, *counter, next);
+  return UpdateResults{norm, shared.learningRate};
+}

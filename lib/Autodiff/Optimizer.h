@@ -1,0 +1,64 @@
+//===- Optimizer.h - Clipping, schedule, update -----------------*- C++ -*-===//
+//
+// Emits what follows the gradients in a step. The formulas are those of
+// Passes.td (heddle-build-training-step).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_AUTODIFF_OPTIMIZER_H
+#define HEDDLE_LIB_AUTODIFF_OPTIMIZER_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Autodiff/Passes.h"
+
+namespace heddle {
+
+using TrainingStepOptions = BuildTrainingStepPassOptions;
+
+/// An error, emitted at `loc`, if an option is out of its range.
+mlir::LogicalResult verifyOptions(const TrainingStepOptions &options,
+                                  mlir::Location loc);
+
+/// Declares variables after those that the module has.
+class VariableTable {
+public:
+  explicit VariableTable(mlir::ModuleOp module);
+
+  /// The variable of that name, made with zeros if there is none; an error if
+  /// the name means anything else.
+  mlir::FailureOr<VariableOp> getOrCreate(llvm::StringRef name,
+                                          mlir::RankedTensorType type,
+                                          VariableRole role);
+
+  mlir::SymbolTable &getSymbols() { return symbols; }
+
+private:
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+};
+
+mlir::Value loadVariable(mlir::OpBuilder &builder, mlir::Location loc,
+                         VariableOp variable);
+void storeVariable(mlir::OpBuilder &builder, mlir::Location loc,
+                   VariableOp variable, mlir::Value value);
+
+struct ParameterGradient {
+  VariableOp variable;
+  mlir::Value parameter; ///< its value before the update
+  mlir::Value gradient;  ///< of the same type, f32
+};
+
+struct UpdateResults {
+  mlir::Value gradNorm, learningRate; ///< tensor<f32>
+};
+
+/// Updates the parameters, the optimizer's state and the step counter.
+/// `scale` (tensor<f32>) is a factor that the gradients still lack, or null.
+mlir::FailureOr<UpdateResults>
+buildUpdate(mlir::OpBuilder &builder, mlir::Location loc, VariableTable &table,
+            llvm::ArrayRef<ParameterGradient> gradients, mlir::Value scale,
+            const TrainingStepOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_AUTODIFF_OPTIMIZER_H
