@@ -59,6 +59,9 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
       config.boolean({"scale_attn_by_inverse_layer_idx"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, true);
   config.expectNeutral("add_cross_attention", {false});
+  // Of files from the first releases.
+  config.ignore({"output_past", "predict_special_tokens"});
+  config.expectNeutral("n_special", {0});
   // Computes the scores in f32, as we always do.
   config.ignore({"reorder_and_upcast_attn"});
   // Of the head for multiple choice, which is another class.

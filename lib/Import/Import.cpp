@@ -72,6 +72,8 @@ void heddle::ignoreCommonKeys(Config &config) {
   config.expectNeutral("cross_attention_hidden_size", {nullptr});
   config.expectNeutral("pruned_heads", {nullptr, json::object()});
   config.expectNeutral("quantization_config", {nullptr});
+  config.expectNeutral("loss_type",
+                       {nullptr, "ForCausalLM", "ForCausalLMLoss"});
 }
 
 int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {

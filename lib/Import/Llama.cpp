@@ -134,6 +134,8 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   c.mlpBias = config.boolean({"mlp_bias"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, false);
   c.frequencies = readRotary(config, c.headSize, c.positions);
+  // Of files from the first releases: what max_position_embeddings is now.
+  config.ignore({"max_sequence_length"});
   // In how many pieces products are computed, which changes rounding alone.
   config.ignore({"pretraining_tp"});
   ignoreCommonKeys(config);

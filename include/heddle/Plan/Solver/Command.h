@@ -1,0 +1,18 @@
+//===- Command.h - `heddle solve` -------------------------------*- C++ -*-===//
+
+#ifndef HEDDLE_PLAN_SOLVER_COMMAND_H
+#define HEDDLE_PLAN_SOLVER_COMMAND_H
+
+namespace heddle::solver {
+
+/// Runs `heddle solve ARGS...`; `Argv[0]` is the name shown in the usage.
+/// Improving solutions go to standard error, the assignment to standard
+/// output. Ctrl-C (SIGINT, while this runs) ends the search with the best so
+/// far.
+/// Returns the exit code: 0 a feasible assignment was printed or checked, 1
+/// there is none, 2 the arguments or files are wrong.
+int runSolveCommand(int Argc, const char *const *Argv);
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_PLAN_SOLVER_COMMAND_H

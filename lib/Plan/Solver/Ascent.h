@@ -1,0 +1,46 @@
+//===- Ascent.h - Steering of prices and messages ---------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLAN_SOLVER_ASCENT_H
+#define HEDDLE_LIB_PLAN_SOLVER_ASCENT_H
+
+#include "Dual.h"
+
+#include <functional>
+
+namespace heddle::solver {
+
+/// Raises the bound of a model step by step: a few message passes, then a
+/// step of the prices whose length adapts; goes back to the best state when
+/// the steps turn out too long.
+class Ascent {
+public:
+  /// `Prices` to start from; empty: none.
+  Ascent(const Model &M, const std::vector<double> &Prices);
+
+  /// Works until `Quota` table entries have been visited. `Target`: the best
+  /// cost known, or a guess at it.
+  void climb(double Target, double Quota, const std::function<bool()> &Stop);
+
+  /// The best state so far.
+  const Dual &best() const { return Best; }
+  /// Its bound, less what rounding may have added to it.
+  double bound() const { return BestBound; }
+  double work() const { return Work; }
+  /// The last guess at an assignment.
+  const Labels &guess() const { return Current.guess(); }
+  /// Whether further steps gain next to nothing.
+  bool stalled() const { return Scale < 1e-7; }
+
+private:
+  Dual Current, Best;
+  double BestBound;
+  double PassWork;
+  double Scale = 0.03;
+  double Work = 0;
+  int SinceBetter = 0;
+  int Warmup = 20; ///< Passes before the first step of prices.
+};
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_PLAN_SOLVER_ASCENT_H

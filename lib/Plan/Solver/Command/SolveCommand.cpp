@@ -1,0 +1,187 @@
+//===- SolveCommand.cpp - `heddle solve` ----------------------------------===//
+
+#include "heddle/Plan/Solver/Command.h"
+#include "heddle/Plan/Solver/ProblemIO.h"
+#include "heddle/Plan/Solver/Solve.h"
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+namespace heddle::solver {
+
+namespace {
+
+constexpr int Done = 0, NoAssignment = 1, WrongInput = 2;
+
+/// The one thing that a signal handler may touch.
+std::atomic<bool> StopRequested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void requestStop(int) { StopRequested = true; }
+
+/// Takes over SIGINT for as long as it lives.
+class InterruptGuard {
+public:
+  InterruptGuard() {
+    StopRequested = false;
+    Previous = std::signal(SIGINT, requestStop);
+  }
+  ~InterruptGuard() { std::signal(SIGINT, Previous); }
+
+private:
+  void (*Previous)(int);
+};
+
+struct Arguments {
+  std::string ProblemPath;
+  std::string CheckPath;
+  std::string TracePath;
+  SolveOptions Options;
+};
+
+int complain(const Error &E) {
+  std::fprintf(stderr, "error: %s\n", E.Message.c_str());
+  return WrongInput;
+}
+
+int check(const Problem &P, const std::string &Path) {
+  auto Text = readFile(Path);
+  if (!Text)
+    return complain(Text.error());
+  auto A = parseAssignment(*Text);
+  if (!A)
+    return complain(A.error());
+  auto Value = evaluate(P, *A);
+  if (!Value)
+    return complain(Value.error());
+  std::printf("cost %lld\npeak usage %lld at time %lld\n",
+              static_cast<long long>(Value->Total),
+              static_cast<long long>(Value->PeakUsage),
+              static_cast<long long>(Value->PeakTime));
+  if (P.UsageLimit)
+    std::printf("usage limit %lld\n", static_cast<long long>(*P.UsageLimit));
+  std::printf("%s\n", Value->feasible() ? "feasible" : "infeasible");
+  return Value->feasible() ? Done : NoAssignment;
+}
+
+std::string describe(const Progress &Now) {
+  char Line[160];
+  std::snprintf(Line, sizeof(Line), "%9.3f s  cost %s  bound %lld  gap %.4f%%",
+                Now.Seconds,
+                Now.Best ? std::to_string(*Now.Best).c_str() : "none",
+                static_cast<long long>(Now.LowerBound), 100 * Now.Gap);
+  return Line;
+}
+
+/// Shows every better cost and, in between, the bound once a second.
+class ProgressPrinter {
+public:
+  explicit ProgressPrinter(std::ostream *Trace) : Trace(Trace) {}
+
+  void operator()(const Progress &Now) {
+    if (Trace)
+      *Trace << Now.Seconds << ','
+             << (Now.Best ? std::to_string(*Now.Best) : "") << ','
+             << Now.LowerBound << ',' << Now.Gap << '\n';
+    if (Now.Best == Shown && Now.Seconds < LastTime + 1)
+      return;
+    Shown = Now.Best;
+    LastTime = Now.Seconds;
+    std::fprintf(stderr, "%s\n", describe(Now).c_str());
+  }
+
+private:
+  std::ostream *Trace;
+  std::optional<Cost> Shown;
+  double LastTime = 0;
+};
+
+void explainFailure(const Problem &P, const Solution &S) {
+  std::fprintf(stderr, "no feasible assignment: %s\n",
+               S.Explanation.empty() ? "none was found"
+                                     : S.Explanation.c_str());
+  if (!S.Miss || S.Miss->Excess == 0)
+    return;
+  std::fprintf(stderr, "nearest miss: %lld over the limit at time %lld; nodes",
+               static_cast<long long>(S.Miss->Excess),
+               static_cast<long long>(S.Miss->Time));
+  for (uint32_t N : S.Miss->Nodes)
+    std::fprintf(
+        stderr, " %u (%lld)", N,
+        static_cast<long long>(P.Nodes[N].Usages[S.Miss->Strategies[N]]));
+  std::fprintf(stderr, "\n");
+}
+
+int search(const Problem &P, Arguments &Args) {
+  std::ofstream Trace;
+  if (!Args.TracePath.empty()) {
+    Trace.open(Args.TracePath);
+    if (!Trace)
+      return complain({Args.TracePath + ": expected a writable file"});
+    Trace << "seconds,cost,bound,gap\n";
+  }
+  InterruptGuard Guard;
+  Args.Options.Stop = &StopRequested;
+  Args.Options.OnProgress =
+      ProgressPrinter(Args.TracePath.empty() ? nullptr : &Trace);
+  auto S = solve(P, Args.Options);
+  if (!S)
+    return complain(S.error());
+  if (!S->Best) {
+    explainFailure(P, *S);
+    return NoAssignment;
+  }
+  std::fprintf(stderr, "%s: cost %lld  bound %lld  gap %.4f%%\n",
+               nameOf(S->Why), static_cast<long long>(S->Total),
+               static_cast<long long>(S->LowerBound), 100 * S->Gap);
+  std::printf("%s\n", printAssignment(*S->Best).c_str());
+  return Done;
+}
+
+} // namespace
+
+int runSolveCommand(int Argc, const char *const *Argv) {
+  Arguments Args;
+  CLI::App App("Chooses one strategy per node at least cost within a memory "
+               "limit",
+               "heddle solve");
+  App.add_option("problem", Args.ProblemPath,
+                 "Problem in the contest's JSON form, plain or gzip")
+      ->required();
+  App.add_option("--timeout", Args.Options.TimeoutSeconds,
+                 "Seconds of wall clock")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  App.add_option("--threads", Args.Options.Threads, "Threads; 0: all")
+      ->capture_default_str();
+  App.add_option("--seed", Args.Options.Seed, "Seed of all random choices")
+      ->capture_default_str();
+  App.add_option("--gap", Args.Options.Gap, "Stop at this relative gap")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  App.add_option("--work-limit", Args.Options.WorkLimit,
+                 "Stop after this many table entries, reproducibly; 0: never")
+      ->capture_default_str();
+  App.add_option("--trace", Args.TracePath,
+                 "Write every improvement to this file, as CSV");
+  App.add_option("--check", Args.CheckPath,
+                 "Evaluate this assignment instead of searching");
+  try {
+    App.parse(Argc, Argv);
+  } catch (const CLI::ParseError &E) {
+    return App.exit(E) == 0 ? Done : WrongInput;
+  }
+  auto Text = readFile(Args.ProblemPath);
+  if (!Text)
+    return complain(Text.error());
+  auto P = parseProblem(*Text);
+  if (!P)
+    return complain(P.error());
+  if (!Args.CheckPath.empty())
+    return check(*P, Args.CheckPath);
+  return search(*P, Args);
+}
+
+} // namespace heddle::solver

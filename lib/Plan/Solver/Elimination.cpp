@@ -1,0 +1,275 @@
+//===- Elimination.cpp - Exact optimum of a neighbourhood -----------------===//
+
+#include "Elimination.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+namespace heddle::solver {
+
+CostTables::CostTables(const Model &M) : M(M), Adjacent(M.Vars.size()) {
+  double Largest = 1 + static_cast<double>(M.Constant);
+  auto Greatest = [](const std::vector<Cost> &List) {
+    Cost Result = 0;
+    for (Cost C : List)
+      if (C < InfiniteCost)
+        Result = std::max(Result, C);
+    return static_cast<double>(Result);
+  };
+  for (const Variable &V : M.Vars)
+    Largest += Greatest(V.Unary);
+  for (const Pair &P : M.Pairs)
+    Largest += Greatest(P.Table);
+  Forbidden = Largest;
+  auto Convert = [&](Cost C) {
+    return C < InfiniteCost ? static_cast<double>(C) : Forbidden;
+  };
+  Offsets.push_back(0);
+  for (const Variable &V : M.Vars) {
+    auto &Row = Unary.emplace_back();
+    for (Cost C : V.Unary)
+      Row.push_back(Convert(C));
+    Offsets.push_back(Offsets.back() + V.Unary.size());
+  }
+  for (const Pair &P : M.Pairs)
+    for (int32_t Own : {P.A, P.B}) {
+      int32_t Other = P.other(Own);
+      PairView View(M, P, Own);
+      Neighbour N{Other, {}};
+      N.Table.reserve(P.Table.size());
+      for (int32_t T = 0; T < M.Vars[Other].size(); ++T)
+        for (int32_t S = 0; S < M.Vars[Own].size(); ++S)
+          N.Table.push_back(Convert(View(S, T)));
+      Adjacent[Own].push_back(std::move(N));
+    }
+}
+
+Elimination::Elimination(const CostTables &Tables)
+    : Tables(Tables), Position(Tables.model().Vars.size(), -1) {}
+
+void Elimination::plan(const std::vector<int32_t> &Candidates, double MaxTable,
+                       double MaxTotal, Random &R) {
+  std::vector<std::vector<int32_t>> Separators;
+  for (int32_t V : Order)
+    Position[V] = -1;
+  Order.clear();
+  chooseOrder(Candidates, MaxTable, MaxTotal, R, Separators);
+  layOut(Separators);
+}
+
+/// Smallest table first. `Separators` are variables.
+void Elimination::chooseOrder(const std::vector<int32_t> &Candidates,
+                              double MaxTable, double MaxTotal, Random &R,
+                              std::vector<std::vector<int32_t>> &Separators) {
+  const Model &M = Tables.model();
+  size_t Count = Candidates.size();
+  for (size_t I = 0; I < Count; ++I)
+    Position[Candidates[I]] = static_cast<int32_t>(I);
+  std::vector<std::vector<int32_t>> Adjacent(Count); // sorted candidates
+  std::vector<double> Size(Count);
+  for (size_t I = 0; I < Count; ++I) {
+    Size[I] = M.Vars[Candidates[I]].size();
+    for (const auto &N : Tables.neighbours(Candidates[I]))
+      if (Position[N.Var] >= 0)
+        Adjacent[I].push_back(Position[N.Var]);
+    std::ranges::sort(Adjacent[I]);
+  }
+  auto Table = [&](int32_t I) {
+    double Product = Size[I];
+    for (int32_t N : Adjacent[I])
+      Product *= Size[N];
+    return Product;
+  };
+  using Entry = std::pair<double, int32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> Queue;
+  std::vector<double> Key(Count);
+  auto Push = [&](int32_t I) { Queue.push({Key[I] = Table(I), I}); };
+  std::vector<char> Gone(Count, 0);
+  auto Detach = [&](int32_t I) {
+    Gone[I] = 1;
+    for (int32_t N : Adjacent[I]) {
+      auto &List = Adjacent[N];
+      List.erase(std::ranges::lower_bound(List, I));
+    }
+  };
+  for (size_t I = 0; I < Count; ++I)
+    Push(static_cast<int32_t>(I));
+  Total = 0;
+  std::vector<int32_t> Joined;
+  while (!Queue.empty()) {
+    auto [Weight, I] = Queue.top();
+    Queue.pop();
+    if (Gone[I] || Key[I] != Weight)
+      continue;
+    if (Weight > MaxTable || Total + Weight > MaxTotal) {
+      // Take out the variable that ties most together, with some chance.
+      int32_t Out = I;
+      double Best = -1;
+      for (int32_t N : Adjacent[I]) {
+        double Score =
+            static_cast<double>(Adjacent[N].size()) * (0.3 + R.unit());
+        if (Score > Best) {
+          Best = Score;
+          Out = N;
+        }
+      }
+      Detach(Out);
+      Position[Candidates[Out]] = -1;
+      for (int32_t N : Adjacent[Out])
+        Push(N);
+      continue;
+    }
+    Total += Weight;
+    Detach(I);
+    auto &Separator = Adjacent[I];
+    for (int32_t N : Separator) {
+      Joined.clear();
+      std::ranges::set_union(Adjacent[N], Separator,
+                             std::back_inserter(Joined));
+      Joined.erase(std::ranges::lower_bound(Joined, N));
+      Adjacent[N] = Joined;
+    }
+    for (int32_t N : Separator)
+      Push(N);
+    Order.push_back(Candidates[I]);
+    auto &Out = Separators.emplace_back();
+    for (int32_t N : Separator)
+      Out.push_back(Candidates[N]);
+  }
+  // A variable that was taken out later must leave the separators made before.
+  for (auto &Separator : Separators)
+    std::erase_if(Separator, [&](int32_t V) { return Position[V] < 0; });
+}
+
+void Elimination::layOut(const std::vector<std::vector<int32_t>> &Separators) {
+  const Model &M = Tables.model();
+  size_t Count = Order.size();
+  for (size_t I = 0; I < Count; ++I)
+    Position[Order[I]] = static_cast<int32_t>(I);
+  Buckets.resize(Count);
+  std::vector<std::vector<int32_t>> Children(Count);
+  size_t Offset = 0;
+  for (size_t I = 0; I < Count; ++I) {
+    Bucket &B = Buckets[I];
+    B.Var = Order[I];
+    B.Separator.clear();
+    B.Factors.clear();
+    for (int32_t V : Separators[I])
+      B.Separator.push_back(Position[V]);
+    std::ranges::sort(B.Separator, std::greater<>());
+    B.Offset = Offset;
+    B.Size = 1;
+    for (int32_t P : B.Separator)
+      B.Size *= M.Vars[Order[P]].size();
+    Offset += B.Size;
+    if (!B.Separator.empty())
+      Children[B.Separator.back()].push_back(static_cast<int32_t>(I));
+
+    auto Dimension = [&](int32_t P) {
+      return std::ranges::find(B.Separator, P) - B.Separator.begin();
+    };
+    for (const auto &N : Tables.neighbours(B.Var)) {
+      int32_t P = Position[N.Var];
+      if (P <= static_cast<int32_t>(I)) // fixed, or accounted for already
+        continue;
+      Factor F{N.Table.data(), -1, std::vector<size_t>(B.Separator.size(), 0)};
+      F.Strides[Dimension(P)] = M.Vars[B.Var].size();
+      B.Factors.push_back(std::move(F));
+    }
+    for (int32_t Child : Children[I]) {
+      Factor F{nullptr, Child, std::vector<size_t>(B.Separator.size(), 0)};
+      // The child's last dimension is this bucket's variable.
+      const auto &Dims = Buckets[Child].Separator;
+      size_t Stride = 1;
+      for (size_t D = Dims.size(); D-- > 0;) {
+        if (Dims[D] != static_cast<int32_t>(I))
+          F.Strides[Dimension(Dims[D])] = Stride;
+        Stride *= M.Vars[Order[Dims[D]]].size();
+      }
+      B.Factors.push_back(std::move(F));
+    }
+  }
+  Messages.resize(std::max(Messages.size(), Offset));
+  Unaries.resize(std::max(Unaries.size(), Count));
+}
+
+const double *Elimination::dataOf(const Factor &F) const {
+  return F.Data ? F.Data : Messages.data() + Buckets[F.Child].Offset;
+}
+
+void Elimination::conditionalUnary(const double *Extra, const Labels &X,
+                                   const Bucket &B,
+                                   std::vector<double> &Out) const {
+  Out = Tables.unary(B.Var);
+  for (size_t S = 0; S < Out.size(); ++S)
+    Out[S] += Extra[S];
+  for (const auto &N : Tables.neighbours(B.Var))
+    if (Position[N.Var] < 0) {
+      const double *Row =
+          N.Table.data() + static_cast<size_t>(X[N.Var]) * Out.size();
+      for (size_t S = 0; S < Out.size(); ++S)
+        Out[S] += Row[S];
+    }
+}
+
+void Elimination::computeMessage(const Bucket &B,
+                                 const std::vector<double> &Unary) {
+  const Model &M = Tables.model();
+  size_t Size = Unary.size(), Dims = B.Separator.size();
+  double *Out = Messages.data() + B.Offset;
+  std::vector<const double *> At;
+  for (const Factor &F : B.Factors)
+    At.push_back(dataOf(F));
+  std::vector<size_t> Sizes(Dims), Index(Dims, 0);
+  for (size_t D = 0; D < Dims; ++D)
+    Sizes[D] = M.Vars[Order[B.Separator[D]]].size();
+  std::vector<double> Sum(Size);
+  for (size_t Entry = 0;; ++Entry) {
+    std::copy(Unary.begin(), Unary.end(), Sum.begin());
+    for (const double *Row : At)
+      for (size_t S = 0; S < Size; ++S)
+        Sum[S] += Row[S];
+    double Least = Sum[0];
+    for (size_t S = 1; S < Size; ++S)
+      Least = std::min(Least, Sum[S]);
+    Out[Entry] = Least;
+    size_t D = Dims;
+    while (D-- > 0) {
+      if (++Index[D] < Sizes[D]) {
+        for (size_t F = 0; F < At.size(); ++F)
+          At[F] += B.Factors[F].Strides[D];
+        break;
+      }
+      for (size_t F = 0; F < At.size(); ++F)
+        At[F] -= B.Factors[F].Strides[D] * (Sizes[D] - 1);
+      Index[D] = 0;
+    }
+    if (D == static_cast<size_t>(-1))
+      return;
+  }
+}
+
+void Elimination::solve(const std::vector<double> &Extra, Labels &X) {
+  size_t Count = Order.size();
+  for (size_t I = 0; I < Count; ++I) {
+    const Bucket &B = Buckets[I];
+    conditionalUnary(Extra.data() + Tables.offset(B.Var), X, B, Unaries[I]);
+    computeMessage(B, Unaries[I]);
+  }
+  for (size_t I = Count; I-- > 0;) {
+    const Bucket &B = Buckets[I];
+    std::vector<double> &Sum = Unaries[I];
+    for (const Factor &F : B.Factors) {
+      const double *Row = dataOf(F);
+      for (size_t D = 0; D < B.Separator.size(); ++D)
+        Row += F.Strides[D] * X[Order[B.Separator[D]]];
+      for (size_t S = 0; S < Sum.size(); ++S)
+        Sum[S] += Row[S];
+    }
+    X[B.Var] =
+        static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+  }
+}
+
+} // namespace heddle::solver

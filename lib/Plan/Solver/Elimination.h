@@ -1,0 +1,102 @@
+//===- Elimination.h - Exact optimum of a neighbourhood ---------*- C++ -*-===//
+//
+// Bucket elimination (Dechter, "Bucket Elimination: A Unifying Framework for
+// Reasoning", AIJ 113, 1999) of the variables of a neighbourhood while all
+// others keep their values: dynamic programming over a tree decomposition.
+// Where the tables would grow too large, variables are taken out of the
+// neighbourhood instead (cutset conditioning).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_PLAN_SOLVER_ELIMINATION_H
+#define HEDDLE_LIB_PLAN_SOLVER_ELIMINATION_H
+
+#include "Model.h"
+#include "Random.h"
+
+namespace heddle::solver {
+
+/// A model's pairs as seen from both sides, infinite costs replaced by a
+/// finite one that outweighs every finite assignment: so that assignments
+/// compare by how many pairs they violate, then by cost.
+class CostTables {
+public:
+  explicit CostTables(const Model &M);
+
+  struct Neighbour {
+    int32_t Var;
+    /// Row-major: the neighbour's value, then the own value.
+    std::vector<double> Table;
+  };
+  const Model &model() const { return M; }
+  const std::vector<Neighbour> &neighbours(int32_t Var) const {
+    return Adjacent[Var];
+  }
+  const std::vector<double> &unary(int32_t Var) const { return Unary[Var]; }
+  /// Where a variable's values start in a list over all values.
+  size_t offset(int32_t Var) const { return Offsets[Var]; }
+  size_t valueCount() const { return Offsets.back(); }
+  double forbidden() const { return Forbidden; }
+
+private:
+  const Model &M;
+  double Forbidden;
+  std::vector<std::vector<double>> Unary;
+  std::vector<std::vector<Neighbour>> Adjacent;
+  std::vector<size_t> Offsets;
+};
+
+/// Plans and solves one neighbourhood after another; keeps its memory between
+/// them. One per thread.
+class Elimination {
+public:
+  explicit Elimination(const CostTables &Tables);
+
+  /// Chooses an elimination order for `Candidates`. Afterwards `members` holds
+  /// those that are free, in that order; the rest was taken out so that no
+  /// table has more than `MaxTable` entries and all together no more than
+  /// `MaxTotal`.
+  void plan(const std::vector<int32_t> &Candidates, double MaxTable,
+            double MaxTotal, Random &R);
+  const std::vector<int32_t> &members() const { return Order; }
+  /// Table entries that one `solve` visits: a measure of work.
+  double work() const { return Total; }
+
+  /// Replaces the members' labels in `X` by the best ones, where a value
+  /// costs its `Extra[offset(variable) + value]` (prices, noise) besides.
+  void solve(const std::vector<double> &Extra, Labels &X);
+
+private:
+  struct Factor {
+    const double *Data = nullptr; ///< Null: the message of bucket `Child`.
+    int32_t Child = -1;
+    std::vector<size_t> Strides; ///< By separator dimension.
+  };
+  struct Bucket {
+    int32_t Var = -1;
+    std::vector<int32_t> Separator; ///< Bucket positions, latest first.
+    std::vector<Factor> Factors;
+    size_t Offset = 0; ///< Of the message in `Messages`.
+    size_t Size = 1;
+  };
+  void chooseOrder(const std::vector<int32_t> &Candidates, double MaxTable,
+                   double MaxTotal, Random &R,
+                   std::vector<std::vector<int32_t>> &Separators);
+  void layOut(const std::vector<std::vector<int32_t>> &Separators);
+  const double *dataOf(const Factor &F) const;
+  void conditionalUnary(const double *Extra, const Labels &X, const Bucket &B,
+                        std::vector<double> &Out) const;
+  void computeMessage(const Bucket &B, const std::vector<double> &Unary);
+
+  const CostTables &Tables;
+  std::vector<int32_t> Position; ///< Variable -> bucket or candidate, or -1.
+  std::vector<int32_t> Order;
+  std::vector<Bucket> Buckets;
+  std::vector<std::vector<double>> Unaries;
+  std::vector<double> Messages;
+  double Total = 0;
+};
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_PLAN_SOLVER_ELIMINATION_H

@@ -1,0 +1,165 @@
+//===- Search.cpp - Large-neighbourhood search ----------------------------===//
+
+#include "Search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace heddle::solver {
+
+namespace {
+
+void addCost(Candidate &C, Cost Entry) {
+  if (Entry < InfiniteCost)
+    C.Total = addCosts(C.Total, Entry);
+  else
+    ++C.Forbidden;
+}
+
+void scoreCost(const Model &M, Candidate &C) {
+  C.Total = M.Constant;
+  C.Forbidden = 0;
+  for (size_t V = 0; V < M.Vars.size(); ++V)
+    addCost(C, M.Vars[V].Unary[C.X[V]]);
+  for (const Pair &P : M.Pairs)
+    addCost(C, PairView(M, P, P.A)(C.X[P.A], C.X[P.B]));
+}
+
+double overuse(const Model &M, const std::vector<Usage> &Used) {
+  double Sum = 0;
+  for (size_t T = 0; T < Used.size(); ++T)
+    if (Used[T] > M.Capacity[T])
+      Sum += static_cast<double>(Used[T] - M.Capacity[T]);
+  return Sum;
+}
+
+} // namespace
+
+void score(const Model &M, Candidate &C) {
+  scoreCost(M, C);
+  C.Overuse = overuse(M, usageOf(M, C.X));
+}
+
+Search::Search(const CostTables &Tables, uint64_t Seed)
+    : Tables(Tables), M(Tables.model()), Exact(Tables), R(Seed),
+      InRegion(M.Vars.size(), 0), Extra(Tables.valueCount(), 0) {}
+
+/// Solves the planned neighbourhood at the given prices.
+void Search::solveAt(const std::vector<double> &Prices, Candidate &C) {
+  PriceSums.assign(Prices.size() + 1, 0);
+  for (size_t T = 0; T < Prices.size(); ++T)
+    PriceSums[T + 1] = PriceSums[T] + Prices[T];
+  for (int32_t V : Exact.members()) {
+    double *Row = Extra.data() + Tables.offset(V);
+    std::fill(Row, Row + M.Vars[V].size(), 0.0);
+    for (const Load &L : M.Vars[V].Loads) {
+      double PerUnit = PriceSums[L.End] - PriceSums[L.Begin];
+      if (PerUnit > 0)
+        for (size_t S = 0; S < L.Amount.size(); ++S)
+          Row[S] += PerUnit * static_cast<double>(L.Amount[S]);
+    }
+  }
+  Exact.solve(Extra, C.X);
+  Work += Exact.work() + static_cast<double>(M.Pairs.size());
+  scoreCost(M, C);
+  Used = usageOf(M, C.X);
+  C.Overuse = overuse(M, Used);
+}
+
+void Search::construct(Candidate &C, const std::vector<double> &Prices,
+                       const std::function<bool()> &Stop) {
+  std::vector<int32_t> All(M.Vars.size());
+  std::iota(All.begin(), All.end(), 0);
+  std::vector<double> Raised(Prices);
+  double Highest = 1e-9;
+  for (double P : Prices)
+    Highest = std::max(Highest, P);
+  Candidate Next = C;
+  for (int Try = 0; Try < 60 && !Stop(); ++Try) {
+    Exact.plan(All, MaxTable, MaxTotal * 16, R);
+    solveAt(Raised, Next);
+    if (Next.betterThan(C))
+      C = Next;
+    if (Next.feasible())
+      return;
+    double Growth = Try < 20 ? 1.1 : 2;
+    for (size_t T = 0; T < Used.size(); ++T)
+      if (Used[T] > M.Capacity[T])
+        Raised[T] = std::max(Raised[T] * Growth, Highest * 0.02);
+  }
+}
+
+void Search::growRegion(int32_t Seed, size_t Size) {
+  if (InRegion[Seed])
+    return;
+  size_t First = Region.size(), Limit = First + Size;
+  InRegion[Seed] = 1;
+  Region.push_back(Seed);
+  for (size_t Next = First; Next < Region.size() && Region.size() < Limit;
+       ++Next) {
+    // Not quite breadth first, so that two regions of a seed differ.
+    size_t Ahead = std::min<size_t>(Region.size() - Next, 8);
+    std::swap(Region[Next], Region[Next + R.below(Ahead)]);
+    for (const auto &N : Tables.neighbours(Region[Next]))
+      if (!InRegion[N.Var] && R.below(10) < 8) {
+        InRegion[N.Var] = 1;
+        Region.push_back(N.Var);
+      }
+  }
+}
+
+void Search::chooseRegion() {
+  Region.clear();
+  size_t Count = M.Vars.size();
+  if (R.below(4) == 0) {
+    Region.resize(Count);
+    std::iota(Region.begin(), Region.end(), 0);
+    return;
+  }
+  size_t Size = std::min<size_t>(Count, 16 << R.below(6));
+  size_t Seeds = 1 + R.below(4);
+  for (size_t I = 0; I < Seeds; ++I)
+    growRegion(static_cast<int32_t>(R.below(Count)), 1 + Size / Seeds);
+  for (int32_t V : Region)
+    InRegion[V] = 0;
+}
+
+void Search::improve(Candidate &C, const std::vector<double> &Prices,
+                     double Quota, Cost Tolerance,
+                     const std::function<bool()> &Stop) {
+  double Until = Work + Quota, Highest = 1e-9;
+  for (double P : Prices)
+    Highest = std::max(Highest, P);
+  Candidate Current = C, Next;
+  std::vector<double> Local;
+  while (Work < Until && !Stop()) {
+    chooseRegion();
+    Exact.plan(Region, MaxTable, MaxTotal, R);
+    Work += static_cast<double>(Region.size()) * 20;
+    double Factor = std::exp((R.unit() - 0.5) * 0.8);
+    Local = Prices;
+    for (double &P : Local)
+      P *= Factor * (0.9 + 0.2 * R.unit());
+    Next = Current;
+    for (int Try = 0; Try < 4; ++Try) {
+      solveAt(Local, Next);
+      bool Accept = Next.feasible() && Current.feasible()
+                        ? Next.Total <= Current.Total + Tolerance
+                        : Next.betterThan(Current);
+      if (Next.betterThan(C))
+        C = Next;
+      if (Accept) {
+        Current = Next;
+        break;
+      }
+      if (Next.Overuse == 0)
+        break;
+      for (size_t T = 0; T < Used.size(); ++T)
+        if (Used[T] > M.Capacity[T])
+          Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
+    }
+  }
+}
+
+} // namespace heddle::solver

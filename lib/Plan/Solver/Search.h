@@ -1,0 +1,82 @@
+//===- Search.h - Large-neighbourhood search --------------------*- C++ -*-===//
+//
+// Shaw, "Using Constraint Programming and Local Search Methods to Solve
+// Vehicle Routing Problems", CP 1998, with neighbourhoods solved exactly by
+// Elimination.h and memory steered by prices: a neighbourhood whose optimum
+// overruns the limit is solved again at higher prices.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_PLAN_SOLVER_SEARCH_H
+#define HEDDLE_LIB_PLAN_SOLVER_SEARCH_H
+
+#include "Elimination.h"
+
+#include <functional>
+
+namespace heddle::solver {
+
+/// An assignment and how good it is.
+struct Candidate {
+  Labels X;
+  Cost Total = 0;     ///< Of what is not forbidden; saturated.
+  int Forbidden = 0;  ///< Infinite entries.
+  double Overuse = 0; ///< Summed over times.
+  bool feasible() const {
+    return Overuse == 0 && Forbidden == 0 && Total < InfiniteCost;
+  }
+  bool betterThan(const Candidate &O) const {
+    if (Overuse != O.Overuse)
+      return Overuse < O.Overuse;
+    if (Forbidden != O.Forbidden)
+      return Forbidden < O.Forbidden;
+    return Total < O.Total;
+  }
+};
+
+/// Fills in the rest of a candidate.
+void score(const Model &M, Candidate &C);
+
+/// Improves candidates. One per task: it owns its memory and its luck.
+class Search {
+public:
+  Search(const CostTables &Tables, uint64_t Seed);
+
+  /// The largest table and the sum of tables of a neighbourhood, in entries.
+  double MaxTable = 1e5;
+  double MaxTotal = 1e6;
+
+  /// Solves everything at rising prices until the limit is kept; starts from
+  /// and returns into `C`.
+  void construct(Candidate &C, const std::vector<double> &Prices,
+                 const std::function<bool()> &Stop);
+
+  /// Tries neighbourhoods until `Quota` table entries have been visited. May
+  /// pass through candidates that are worse by up to `Tolerance`, but returns
+  /// the best.
+  void improve(Candidate &C, const std::vector<double> &Prices, double Quota,
+               Cost Tolerance, const std::function<bool()> &Stop);
+
+  /// Table entries visited so far.
+  double work() const { return Work; }
+
+private:
+  void chooseRegion();
+  void growRegion(int32_t Seed, size_t Size);
+  void solveAt(const std::vector<double> &Prices, Candidate &C);
+
+  const CostTables &Tables;
+  const Model &M;
+  Elimination Exact;
+  Random R;
+  double Work = 0;
+  std::vector<int32_t> Region;
+  std::vector<char> InRegion;
+  std::vector<double> Extra;
+  std::vector<double> PriceSums;
+  std::vector<Usage> Used;
+};
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_PLAN_SOLVER_SEARCH_H

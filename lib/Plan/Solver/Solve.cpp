@@ -1,0 +1,245 @@
+//===- Solve.cpp - The anytime solver -------------------------------------===//
+
+#include "heddle/Plan/Solver/Solve.h"
+#include "NearestMiss.h"
+#include "Presolve.h"
+#include "Stage.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+namespace heddle::solver {
+
+const char *nameOf(StopReason Why) {
+  switch (Why) {
+  case StopReason::Optimal:
+    return "optimal";
+  case StopReason::Infeasible:
+    return "infeasible";
+  case StopReason::Gap:
+    return "gap reached";
+  case StopReason::Timeout:
+    return "timeout";
+  case StopReason::WorkLimit:
+    return "work limit";
+  case StopReason::Interrupted:
+    return "interrupted";
+  }
+  return "unknown";
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Solver {
+public:
+  Solver(const Problem &P, const SolveOptions &O)
+      : P(P), O(O), Start(Clock::now()), Reduced(P),
+        Threads(O.Threads ? O.Threads
+                          : std::max(1u, std::thread::hardware_concurrency())),
+        Seeds(O.Seed) {}
+
+  Solution run();
+
+private:
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - Start).count();
+  }
+  bool interrupted() const { return O.Stop && *O.Stop; }
+  bool outOfTime() const {
+    return interrupted() || seconds() >= O.TimeoutSeconds;
+  }
+  /// What the bound aims at; while no cost is known, a good way above it.
+  double target() const;
+  void openStage(const std::vector<double> &Prices);
+  void takeBest();
+  void raiseBound(double Bound);
+  void report();
+  std::optional<StopReason> reasonToStop() const;
+  bool shrink();
+  Solution finish(StopReason Why);
+
+  const Problem &P;
+  const SolveOptions &O;
+  Clock::time_point Start;
+  Presolver Reduced;
+  unsigned Threads;
+  Random Seeds;
+  std::unique_ptr<Stage> Now;
+  double ClosedWork = 0; ///< Of earlier stages.
+
+  std::optional<Assignment> Best;
+  Cost Total = InfiniteCost;
+  Cost LowerBound = 0;
+  Cost StageTotal = InfiniteCost; ///< Of the stage's best, when last seen.
+  std::string Explanation;
+};
+
+double Solver::target() const {
+  if (Best)
+    return static_cast<double>(Total);
+  double Bound = Now->ascent().bound();
+  return 2 * std::abs(Bound) + 1;
+}
+
+void Solver::openStage(const std::vector<double> &Prices) {
+  if (Now)
+    ClosedWork += Now->work();
+  Now = std::make_unique<Stage>(Reduced.extract(), Seeds.next(), Prices);
+  StageTotal = InfiniteCost;
+  if (Best)
+    if (auto X = Reduced.project(*Best))
+      Now->adopt(*X);
+  Now->begin(target(), [this] { return outOfTime(); });
+  takeBest();
+}
+
+/// Only what the independent evaluator confirms counts.
+void Solver::takeBest() {
+  if (!Now->feasible())
+    return;
+  Cost Found = Now->best().Total;
+  if (Found >= StageTotal)
+    return;
+  StageTotal = Found;
+  Assignment A = Reduced.expand(Now->best().X);
+  auto Value = evaluate(P, A);
+  if (!Value || !Value->feasible() || Value->Total >= Total)
+    return;
+  Best = std::move(A);
+  Total = Value->Total;
+  report();
+}
+
+void Solver::raiseBound(double Bound) {
+  if (Bound >= static_cast<double>(InfiniteCost))
+    Bound = static_cast<double>(InfiniteCost);
+  Cost Next = std::min(static_cast<Cost>(std::ceil(Bound)), Total);
+  if (Next <= LowerBound)
+    return;
+  LowerBound = Next;
+  report();
+}
+
+double gapOf(const std::optional<Assignment> &Best, Cost Total, Cost Bound) {
+  if (!Best)
+    return std::numeric_limits<double>::infinity();
+  return Total == 0
+             ? 0
+             : static_cast<double>(Total - Bound) / static_cast<double>(Total);
+}
+
+void Solver::report() {
+  if (!O.OnProgress)
+    return;
+  Progress Now{seconds(), std::nullopt, LowerBound,
+               gapOf(Best, Total, LowerBound)};
+  if (Best)
+    Now.Best = Total;
+  O.OnProgress(Now);
+}
+
+std::optional<StopReason> Solver::reasonToStop() const {
+  if (Best && LowerBound >= Total)
+    return StopReason::Optimal;
+  if (Best && gapOf(Best, Total, LowerBound) <= O.Gap)
+    return StopReason::Gap;
+  if (interrupted())
+    return StopReason::Interrupted;
+  if (seconds() >= O.TimeoutSeconds)
+    return StopReason::Timeout;
+  if (O.WorkLimit &&
+      ClosedWork + Now->work() >= static_cast<double>(O.WorkLimit))
+    return StopReason::WorkLimit;
+  return std::nullopt;
+}
+
+/// Excludes values that no better assignment uses, if there are enough of them
+/// to pay for a new stage.
+bool Solver::shrink() {
+  if (!Best)
+    return false;
+  const Dual &D = Now->ascent().best();
+  double Margin = D.rounding();
+  std::vector<std::vector<char>> Keep;
+  size_t All = 0, Gone = 0;
+  for (const auto &Row : D.valueBounds()) {
+    auto &KeepRow = Keep.emplace_back();
+    for (double Bound : Row) {
+      // Those that tie with the best cost stay: the search stands on it.
+      KeepRow.push_back(Bound - Margin <= static_cast<double>(Total));
+      ++All;
+      Gone += !KeepRow.back();
+    }
+  }
+  if (Gone < 4 || Gone * 20 < All)
+    return false;
+  std::vector<double> ByTime;
+  std::vector<int32_t> OldTimes = Reduced.times();
+  const std::vector<double> &OldPrices = D.prices();
+  Reduced.restrict(Keep);
+  if (!Reduced.run())
+    return true;
+  const std::vector<int32_t> &Times = Reduced.times();
+  std::vector<double> Prices(Times.size(), 0);
+  for (size_t T = 0; T < OldTimes.size() && !Times.empty(); ++T) {
+    size_t Near = std::ranges::lower_bound(Times, OldTimes[T]) - Times.begin();
+    Prices[std::min(Near, Times.size() - 1)] += OldPrices[T];
+  }
+  openStage(Prices);
+  return true;
+}
+
+Solution Solver::finish(StopReason Why) {
+  Solution S;
+  S.Why = Why;
+  S.Best = Best;
+  S.Total = Total;
+  S.LowerBound = LowerBound;
+  S.Gap = gapOf(Best, Total, LowerBound);
+  S.Work = static_cast<uint64_t>(ClosedWork + (Now ? Now->work() : 0));
+  if (Best)
+    return S;
+  S.Explanation = Explanation;
+  if (Now)
+    S.Miss = nearestMiss(P, Reduced.expand(Now->best().X));
+  else
+    S.Miss = nearestMiss(P, leastUsage(P));
+  return S;
+}
+
+Solution Solver::run() {
+  if (!Reduced.run()) {
+    Explanation = Reduced.whyInfeasible();
+    LowerBound = InfiniteCost;
+    return finish(StopReason::Infeasible);
+  }
+  openStage({});
+  raiseBound(Now->ascent().bound());
+  for (int Round = 1;; ++Round) {
+    if (Now->model().Vars.empty() && Best)
+      LowerBound = std::max(LowerBound, Total);
+    if (auto Why = reasonToStop())
+      return finish(*Why);
+    Now->round(target(), Threads, [this] { return outOfTime(); });
+    takeBest();
+    raiseBound(Now->ascent().bound());
+    if (Round % 8 == 0)
+      shrink();
+  }
+}
+
+} // namespace
+
+Expected<Solution> solve(const Problem &P, const SolveOptions &Options) {
+  if (auto Violation = validate(P))
+    return *Violation;
+  Solver S(P, Options);
+  return S.run();
+}
+
+} // namespace heddle::solver

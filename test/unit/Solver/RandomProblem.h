@@ -1,0 +1,24 @@
+//===- RandomProblem.h - Small instances of every shape ---------*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
+#define HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
+
+#include "heddle/Plan/Solver/Problem.h"
+
+#include <random>
+
+namespace heddle::solver::test {
+
+/// Up to 12 nodes on a chain, tree, cycle, star, grid, random or complete
+/// graph, in one or more components; memory tight, loose, impossible or
+/// unlimited; several edges per pair, edges of one and three nodes and loops;
+/// infinite costs; costs small or near the top of 64 bits. At most
+/// `MaxAssignments` assignments.
+Problem randomProblem(std::mt19937_64 &R, double MaxAssignments);
+
+/// The optimum, by trying everything; none if no assignment is feasible.
+std::optional<Cost> bruteForce(const Problem &P);
+
+} // namespace heddle::solver::test
+
+#endif // HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
