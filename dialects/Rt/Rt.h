@@ -1,0 +1,54 @@
+//===- Rt.h - The rt dialect ------------------------------------*- C++ -*-===//
+
+#ifndef HEDDLE_DIALECTS_RT_RT_H
+#define HEDDLE_DIALECTS_RT_RT_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include <optional>
+
+namespace heddle::rt {
+/// The memory that a buffer lies in.
+enum class Space : uint32_t { Arena, Variable, Argument, Result, Constant };
+llvm::StringRef stringifySpace(Space space);
+std::optional<Space> symbolizeSpace(llvm::StringRef name);
+} // namespace heddle::rt
+
+#include "dialects/Rt/RtDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Rt/RtAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Rt/RtOps.h.inc"
+
+namespace heddle::rt {
+
+/// The functions that hold kernels, and what the kernel passes say of them:
+/// `heddle.kernel` (unit), `heddle.inplace` (for each result an array of the
+/// operands that may share its buffer), and, once lowered to the LLVM dialect,
+/// the number of blocks and the least number of blocks of a range.
+inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
+inline constexpr llvm::StringLiteral kInplaceAttrName = "heddle.inplace";
+inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";
+inline constexpr llvm::StringLiteral kGrainAttrName = "heddle.grain";
+
+/// Bytes of one element in memory (i1 takes one), or 0 if the runtime has no
+/// such type.
+int64_t getByteSize(mlir::Type elementType);
+/// Bytes of a dense tensor.
+int64_t getByteSize(mlir::RankedTensorType type);
+/// The runtime's heddle_rt_dtype, or nullopt.
+std::optional<int32_t> getRuntimeType(mlir::Type elementType);
+
+/// One device's part of a variable or port.
+mlir::RankedTensorType getLocalType(VariableOp variable);
+mlir::RankedTensorType getLocalType(mlir::Operation *from, PortAttr port);
+
+/// The products' strides of a dense tensor, in elements.
+llvm::SmallVector<int64_t> getDenseStrides(llvm::ArrayRef<int64_t> shape);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_DIALECTS_RT_RT_H

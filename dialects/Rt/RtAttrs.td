@@ -1,0 +1,86 @@
+//===- RtAttrs.td - Places of buffers, ports, loops --------*- tablegen -*-===//
+
+#ifndef RT_ATTRS
+#define RT_ATTRS
+
+include "dialects/Heddle/HeddleAttrs.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def RtDialect : Dialect {
+  let name = "rt";
+  let cppNamespace = "::heddle::rt";
+  let summary = "Executable programs: calls of the runtime on placed buffers";
+  let description = [{
+    What one device runs, call by call, as runtime/include/heddle_rt/abi.h has
+    it. Every buffer is written with its place, so the text says which bytes a
+    call reads and writes; nothing is allocated while a program runs. The only
+    SSA values are indices (`rt.coordinate` and `arith` on it).
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::heddle::HeddleDialect",
+                           "::mlir::arith::ArithDialect"];
+  let extraClassDeclaration = [{
+    void registerAttributes();
+  }];
+}
+
+class Rt_Attr<string name, string mnemonic_> : AttrDef<RtDialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
+  let summary = "a dense tensor at a place in memory";
+  let description = [{
+    `arena[OFFSET : SHAPE]` in the program's arena, `variable @x[OFFSET : SHAPE]`
+    in this device's part of a variable, `argument N[…]`, `result N[…]` in the
+    program's N-th argument or result, `constant @c[…]` in an `rt.constant`.
+    OFFSET counts bytes. The tensor is dense and row-major.
+
+    Example: `#rt.buffer<arena[3145728 : 4x256x768xf32]>`; inside an op
+    `arena[3145728 : 4x256x768xf32]`.
+  }];
+  let parameters = (ins "::heddle::rt::Space":$space,
+                        "::mlir::FlatSymbolRefAttr":$symbol, "int64_t":$index,
+                        "int64_t":$offset, "::mlir::RankedTensorType":$type);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getBytes() const;
+    int64_t getNumElements() const { return getType().getNumElements(); }
+    /// The same place seen as another type, `offset` bytes further.
+    BufferAttr getView(int64_t offset, ::mlir::RankedTensorType type) const;
+    /// Whether both are in the same memory.
+    bool sameMemory(BufferAttr other) const;
+    /// Whether the two have a byte in common.
+    bool overlaps(BufferAttr other) const;
+  }];
+}
+
+def PortAttr : Rt_Attr<"Port", "port"> {
+  let summary = "an argument or result of a program, as the whole mesh sees it";
+  let description = [{
+    The name, the global type and how the devices hold it (replicated if not
+    given).
+
+    Example: `#rt.port<"tokens" : tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name,
+                        "::mlir::RankedTensorType":$type,
+                        OptionalParameter<"::heddle::ShardingAttr">:$sharding);
+  let assemblyFormat = "`<` $name `:` $type (`,` $sharding^)? `>`";
+}
+
+def LoopAttr : Rt_Attr<"Loop", "loop"> {
+  let summary = "a loop around a matrix product";
+  let description = [{
+    `extent` iterations; each steps the operands by so many elements. `c = 0`
+    with an extent above 1 is a sum.
+  }];
+  let parameters = (ins "int64_t":$extent, "int64_t":$a, "int64_t":$b,
+                        "int64_t":$c, DefaultValuedParameter<"int64_t", "0">:$bias);
+  let assemblyFormat = [{
+    `<` $extent `,` `a` `=` $a `,` `b` `=` $b `,` `c` `=` $c (`,` `bias` `=` $bias^)? `>`
+  }];
+}
+
+#endif // RT_ATTRS

@@ -1,0 +1,342 @@
+//===- RtOps.td - Programs and the calls they make ---------*- tablegen -*-===//
+
+#ifndef RT_OPS
+#define RT_OPS
+
+include "dialects/Rt/RtAttrs.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Rt_Op<string mnemonic, list<Trait> traits = []>
+    : Op<RtDialect, mnemonic, traits>;
+
+def Ports : TypedArrayAttrBase<PortAttr, "ports">;
+def Loops : TypedArrayAttrBase<LoopAttr, "loops">;
+def Buffers : TypedArrayAttrBase<BufferAttr, "buffers">;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
+    IsolatedFromAbove, NoRegionArguments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "what every device runs, in the order of issue";
+  let description = [{
+    Constraints:
+    - `arena` is the program's arena in bytes, at least 0;
+    - the body's ops are of this dialect, or index arithmetic;
+    - every buffer lies within its memory: the arena, the device's part of the
+      variable, argument or result, the constant;
+    - every stream is below `streams`;
+    - `rt.synchronize` is the last op and stands nowhere else.
+
+    Example:
+    ```mlir
+    rt.program @step arena(4096) results [#rt.port<"loss" : tensor<f32>>] {
+      rt.fill_zero result 0[0 : f32]
+      rt.synchronize
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arena,
+                       DefaultValuedAttr<I32Attr, "1">:$streams,
+                       DefaultValuedAttr<Ports, "{}">:$inputs,
+                       DefaultValuedAttr<Ports, "{}">:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `arena` `(` custom<Bytes>($arena) `)` (`streams` `(` $streams^ `)`)?
+    (`arguments` $inputs^)? (`results` $outputs^)? attr-dict-with-keyword $body
+  }];
+}
+
+def ExportOp : Rt_Op<"export", [Symbol]> {
+  let summary = "a program that has become a function of the LLVM dialect";
+  let description = [{
+    What the artifact's manifest says of a program: `rt.program` leaves it
+    behind when it is lowered.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$function,
+                       I64Attr:$arena,
+                       DefaultValuedAttr<Ports, "{}">:$inputs,
+                       DefaultValuedAttr<Ports, "{}">:$outputs);
+  let assemblyFormat = [{
+    $sym_name `as` $function `arena` `(` custom<Bytes>($arena) `)`
+    (`arguments` $inputs^)? (`results` $outputs^)? attr-dict
+  }];
+}
+
+def ConstantOp : Rt_Op<"constant", [Symbol]> {
+  let summary = "a constant tensor of the artifact";
+  let arguments = (ins SymbolNameAttr:$sym_name, ElementsAttr:$value);
+  let assemblyFormat = "$sym_name $value attr-dict";
+}
+
+def CoordinateOp : Rt_Op<"coordinate", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "this device's index along a mesh axis";
+  let arguments = (ins FlatSymbolRefAttr:$mesh, StrAttr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$mesh $axis attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+/// One call of the runtime, ordered on a stream.
+class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
+    : Rt_Op<mnemonic, !listconcat([HasParent<"ProgramOp">], traits)> {
+  let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
+                                   OptionalAttr<StrAttr>:$op_name));
+}
+
+def LaunchOp : Rt_Call<"launch",
+    (ins FlatSymbolRefAttr:$kernel, Variadic<Index>:$indices,
+         ArrayAttr:$operands_, Buffers:$results_),
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs a kernel on all cores of the device";
+  let description = [{
+    `operands_` holds a buffer or, where the kernel takes an index, a unit that
+    stands for the next of `indices`; they print as one list.
+
+    Constraints: the kernel is a function with `heddle.kernel` whose operand and
+    result types are those of the buffers, or, once lowered, a function of the
+    LLVM dialect with `heddle.blocks`.
+
+    Example: `rt.launch @kernel_3(arena[0 : 4x8xf32], %row) -> (arena[128 : 4x8xf32])`
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? $kernel
+    custom<LaunchOperands>($indices, $operands_) `->` custom<BufferList>($results_) attr-dict
+  }];
+}
+
+def MatmulOp : Rt_Call<"matmul",
+    (ins BufferAttr:$a, BufferAttr:$b, BufferAttr:$c, OptionalAttr<BufferAttr>:$bias,
+         I64Attr:$m, I64Attr:$n, I64Attr:$k,
+         DenseI64ArrayAttr:$a_strides, DenseI64ArrayAttr:$b_strides,
+         I64Attr:$c_row_stride, UnitAttr:$accumulate,
+         DefaultValuedAttr<Loops, "{}">:$loops)> {
+  let summary = "C[m,n] = A[m,k] B[k,n] (+ C) (+ bias[n]), in loops";
+  let description = [{
+    Strides are [row, column] in elements; see heddle_rt_matmul_desc.
+    Constraints:
+    - one of A's two strides is 1, and one of B's;
+    - at most 4 loops;
+    - all that is read and written lies within the buffers.
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
+    `a` `(` custom<BareBuffer>($a) `strides` $a_strides `)`
+    `b` `(` custom<BareBuffer>($b) `strides` $b_strides `)`
+    `c` `(` custom<BareBuffer>($c) `stride` $c_row_stride `)`
+    (`bias` `(` custom<BareBuffer>($bias)^ `)`)? (`accumulate` $accumulate^)?
+    (`loops` $loops^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def AttentionOp : Rt_Call<"attention",
+    (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
+         OptionalAttr<BufferAttr>:$step, Variadic<Index>:$offsets,
+         F64Attr:$scale, UnitAttr:$causal,
+         DefaultValuedAttr<F64Attr, "0.0">:$dropout,
+         DefaultValuedAttr<I64Attr, "0">:$seed,
+         OptionalAttr<DenseI64ArrayAttr>:$global_shape)> {
+  let summary = "scaled dot-product attention";
+  let description = [{
+    Shapes, `offsets` and `global_shape` as in `heddle.attention`; all buffers
+    are dense.
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
+    `k` `(` custom<BareBuffer>($k) `)` `v` `(` custom<BareBuffer>($v) `)`
+    (`causal` $causal^)? `scale` `(` $scale `)`
+    (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)?
+    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
+    (`global_shape` `(` $global_shape^ `)`)?
+    `->` `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)` attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def AttentionGradOp : Rt_Call<"attention_grad",
+    (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
+         BufferAttr:$o_grad, BufferAttr:$q_grad, BufferAttr:$k_grad, BufferAttr:$v_grad,
+         OptionalAttr<BufferAttr>:$step, Variadic<Index>:$offsets,
+         F64Attr:$scale, UnitAttr:$causal,
+         DefaultValuedAttr<F64Attr, "0.0">:$dropout,
+         DefaultValuedAttr<I64Attr, "0">:$seed,
+         OptionalAttr<DenseI64ArrayAttr>:$global_shape)> {
+  let summary = "gradients of attention";
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
+    `k` `(` custom<BareBuffer>($k) `)` `v` `(` custom<BareBuffer>($v) `)`
+    `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)`
+    `o_grad` `(` custom<BareBuffer>($o_grad) `)`
+    (`causal` $causal^)? `scale` `(` $scale `)`
+    (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)?
+    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
+    (`global_shape` `(` $global_shape^ `)`)?
+    `->` `q` `(` custom<BareBuffer>($q_grad) `)` `k` `(` custom<BareBuffer>($k_grad) `)`
+    `v` `(` custom<BareBuffer>($v_grad) `)` attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def EmbeddingGradOp : Rt_Call<"embedding_grad",
+    (ins BufferAttr:$ids, BufferAttr:$rows, BufferAttr:$table,
+         Optional<Index>:$first_row, UnitAttr:$accumulate)> {
+  let summary = "adds rows into the gradient of a table";
+  let description = [{
+    table[ids[i] - first_row, :] (+)= rows[i, :]. Constraints: ids are i32; rows
+    are ids' shape x width; the table is f32 [rows, width].
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? `ids` `(` custom<BareBuffer>($ids) `)`
+    `rows` `(` custom<BareBuffer>($rows) `)` (`first_row` `(` $first_row^ `)`)?
+    (`accumulate` $accumulate^)? `->` custom<BareBuffer>($table) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def RotaryTableOp : Rt_Call<"rotary_table",
+    (ins BufferAttr:$cos, BufferAttr:$sin, Optional<Index>:$first,
+         DenseF64ArrayAttr:$frequencies)> {
+  let summary = "cosines and sines of position * frequency";
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? (`first` `(` $first^ `)`)?
+    `frequencies` `(` $frequencies `)`
+    `->` custom<BareBuffer>($cos) `,` custom<BareBuffer>($sin) attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def CopyOp : Rt_Call<"copy",
+    (ins BufferAttr:$from, BufferAttr:$to,
+         Optional<Index>:$from_offset, Optional<Index>:$bytes,
+         DefaultValuedAttr<I64Attr, "1">:$blocks,
+         DefaultValuedAttr<I64Attr, "0">:$from_stride,
+         DefaultValuedAttr<I64Attr, "0">:$to_stride),
+    [AttrSizedOperandSegments]> {
+  let summary = "a two-level copy";
+  let description = [{
+    `blocks` runs; each steps `from` and `to` by the strides, in bytes.
+    `from_offset` is added to `from`'s address; `bytes` are the bytes of a run,
+    without it the destination's divided by `blocks`.
+    Constraints: without dynamic values, all lies within the buffers.
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($from)
+    (`offset` `(` $from_offset^ `)`)? `->` custom<BareBuffer>($to)
+    (`blocks` `(` $blocks^ `)`)? (`strides` `(` $from_stride^ `,` $to_stride `)`)?
+    (`bytes` `(` $bytes^ `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def FillZeroOp : Rt_Call<"fill_zero", (ins BufferAttr:$to)> {
+  let summary = "sets a buffer to zero";
+  let assemblyFormat = "($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($to) attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// A collective over the axes of a mesh. Common constraints: the mesh has the
+/// axes; the buffers' element types are equal.
+class Rt_Collective<string mnemonic, dag extra>
+    : Rt_Call<mnemonic, !con((ins BufferAttr:$in, BufferAttr:$out,
+                                  FlatSymbolRefAttr:$mesh, AxisListAttr:$axes), extra),
+              [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
+  let summary = "sum or maximum over the group; may be in place";
+  let description = [{Constraints: in and out have equal sizes.}];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? $kind custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `over` $mesh $axes attr-dict
+  }];
+}
+
+def AllGatherOp : Rt_Collective<"all_gather", (ins I64Attr:$dim)> {
+  let summary = "the members' parts along a dimension, one after the other";
+  let description = [{
+    Constraints: in and out differ only along `dim`, where out has at most in's
+    size times the members.
+  }];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `dim` $dim `over` $mesh $axes attr-dict
+  }];
+}
+
+def ReduceScatterOp : Rt_Collective<"reduce_scatter", (ins ReductionKindAttr:$kind, I64Attr:$dim)> {
+  let summary = "each member's part of the sum or maximum";
+  let description = [{Constraints: those of `rt.all_gather`, reversed.}];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? $kind custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `dim` $dim `over` $mesh $axes attr-dict
+  }];
+}
+
+def AllToAllOp : Rt_Collective<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$concat_dim)> {
+  let summary = "moves a split from one dimension to another";
+  let description = [{Constraints: those of `comm.all_to_all`.}];
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `split` $split_dim `concat` $concat_dim `over` $mesh $axes attr-dict
+  }];
+}
+
+def BroadcastOp : Rt_Collective<"broadcast", (ins I64Attr:$root)> {
+  let summary = "one member's buffer to every member";
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `root` $root `over` $mesh $axes attr-dict
+  }];
+}
+
+def PermuteOp : Rt_Collective<"permute", (ins DenseI64ArrayAttr:$sources)> {
+  let summary = "member i receives the buffer of member sources[i]";
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `sources` $sources `over` $mesh $axes attr-dict
+  }];
+}
+
+class Rt_Transfer<string mnemonic> : Rt_Call<mnemonic,
+    (ins BufferAttr:$buffer, Index:$peer, FlatSymbolRefAttr:$mesh, AxisListAttr:$axes),
+    [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let assemblyFormat = [{
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($buffer) `peer` `(` $peer `)`
+    `over` $mesh $axes attr-dict
+  }];
+}
+def SendOp : Rt_Transfer<"send"> { let summary = "sends a buffer to a member"; }
+def RecvOp : Rt_Transfer<"recv"> { let summary = "receives a buffer from a member"; }
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+class Rt_Event<string mnemonic> : Rt_Op<mnemonic, [HasParent<"ProgramOp">]> {
+  let arguments = (ins I32Attr:$event, DefaultValuedAttr<I32Attr, "0">:$stream);
+  let assemblyFormat = "$event (`stream` `(` $stream^ `)`)? attr-dict";
+}
+def RecordOp : Rt_Event<"record"> {
+  let summary = "the event happens when what the stream was given so far is done";
+}
+def WaitOp : Rt_Event<"wait"> {
+  let summary = "the stream goes on when the event has happened";
+}
+def SynchronizeOp : Rt_Op<"synchronize", [HasParent<"ProgramOp">]> {
+  let summary = "waits until all streams are idle";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // RT_OPS

@@ -1,0 +1,100 @@
+//===- RtSyntax.cpp - Syntax of the rt ops --------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::rt;
+
+namespace heddle::rt {
+// Defined with the attributes: the same syntax inside and outside of an op.
+ParseResult parseBareBuffer(AsmParser &parser, BufferAttr &buffer);
+void printBareBuffer(AsmPrinter &printer, BufferAttr buffer);
+
+static void printBareBuffer(OpAsmPrinter &printer, Operation *,
+                            BufferAttr buffer) {
+  rt::printBareBuffer(printer, buffer);
+}
+
+/// A number of bytes, bare.
+static ParseResult parseBytes(OpAsmParser &parser, IntegerAttr &bytes) {
+  int64_t value;
+  if (parser.parseInteger(value))
+    return failure();
+  bytes = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+static void printBytes(OpAsmPrinter &printer, Operation *, IntegerAttr bytes) {
+  printer << bytes.getInt();
+}
+
+static ParseResult parseBufferList(OpAsmParser &parser, ArrayAttr &buffers) {
+  SmallVector<Attribute> list;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, [&] {
+        BufferAttr buffer;
+        if (parseBareBuffer(parser, buffer))
+          return failure();
+        list.push_back(buffer);
+        return success();
+      }))
+    return failure();
+  buffers = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+static void printBufferList(OpAsmPrinter &printer, Operation *,
+                            ArrayAttr buffers) {
+  printer << '(';
+  llvm::interleaveComma(buffers.getAsRange<BufferAttr>(), printer,
+                        [&](BufferAttr b) { printBareBuffer(printer, b); });
+  printer << ')';
+}
+
+/// Buffers and indices in the kernel's order; an index stands in `list` as a
+/// unit.
+static ParseResult
+parseLaunchOperands(OpAsmParser &parser,
+                    SmallVectorImpl<OpAsmParser::UnresolvedOperand> &indices,
+                    ArrayAttr &list) {
+  SmallVector<Attribute> elements;
+  if (parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Paren, [&]() -> ParseResult {
+            OpAsmParser::UnresolvedOperand index;
+            OptionalParseResult parsed = parser.parseOptionalOperand(index);
+            if (parsed.has_value()) {
+              indices.push_back(index);
+              elements.push_back(parser.getBuilder().getUnitAttr());
+              return *parsed;
+            }
+            BufferAttr buffer;
+            if (parseBareBuffer(parser, buffer))
+              return failure();
+            elements.push_back(buffer);
+            return success();
+          }))
+    return failure();
+  list = parser.getBuilder().getArrayAttr(elements);
+  return success();
+}
+
+static void printLaunchOperands(OpAsmPrinter &printer, Operation *,
+                                OperandRange indices, ArrayAttr list) {
+  auto next = indices.begin();
+  printer << '(';
+  llvm::interleaveComma(list, printer, [&](Attribute element) {
+    if (auto buffer = dyn_cast<BufferAttr>(element))
+      printBareBuffer(printer, buffer);
+    else if (next != indices.end())
+      printer << *next++;
+    else
+      printer << "<missing index>";
+  });
+  printer << ')';
+}
+} // namespace heddle::rt
+
+#define GET_OP_CLASSES
+#include "dialects/Rt/RtOps.cpp.inc"
