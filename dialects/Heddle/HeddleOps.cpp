@@ -26,8 +26,7 @@ static void printBareContraction(OpAsmPrinter &printer, Operation *,
 
 /// `[1.0, 0.0261612878]` with as many digits as give the same bits back, which
 /// the syntax of dense arrays has not.
-static ParseResult parseExactNumbers(OpAsmParser &parser,
-                                     DenseF64ArrayAttr &array) {
+ParseResult parseExactNumbers(OpAsmParser &parser, DenseF64ArrayAttr &array) {
   SmallVector<double> numbers;
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {
         return parser.parseFloat(numbers.emplace_back());
@@ -37,8 +36,8 @@ static ParseResult parseExactNumbers(OpAsmParser &parser,
   return success();
 }
 
-static void printExactNumbers(OpAsmPrinter &printer, Operation *,
-                              DenseF64ArrayAttr array) {
+void printExactNumbers(OpAsmPrinter &printer, Operation *,
+                       DenseF64ArrayAttr array) {
   printer << '[';
   llvm::interleaveComma(array.asArrayRef(), printer, [&](double number) {
     printer.printFloat(APFloat(number));

@@ -100,17 +100,22 @@ def StoreOp : Heddle_Op<"store", [MemoryEffects<[MemWrite]>,
 // Products
 //===----------------------------------------------------------------------===//
 
-def ContractOp : Heddle_DifferentiableOp<"contract"> {
+def ContractOp : Heddle_DifferentiableOp<"contract", [AttrSizedOperandSegments]> {
   let summary = "a batched matrix product with named factors";
   let description = [{
     result[…] = sum of lhs[…] * rhs[…] over the letters that the result lacks.
     Sums are in f32 or wider. `pass` says which product of a module this is:
     the forward one, or the gradient of its data or of its weight.
+    A bias, repeated along the result's other dimensions, and `accumulate` are
+    added: lowering fuses them into the product.
 
     Constraints:
     - each letter list has as many letters as its tensor has dimensions;
     - a letter has the same size wherever it occurs;
-    - the operands have the same element type; the result has it too, or f32.
+    - the operands have the same element type; the result has it too, or f32;
+    - the bias has one dimension for each entry of `bias_along`, the result's
+      dimensions that it runs along, in increasing order;
+    - accumulate has the result's type.
 
     Example:
     ```mlir
@@ -119,14 +124,31 @@ def ContractOp : Heddle_DifferentiableOp<"contract"> {
     ```
   }];
   let arguments = (ins FloatTensor:$lhs, FloatTensor:$rhs,
+                       Optional<FloatTensor>:$bias, Optional<FloatTensor>:$accumulate,
                        ContractionAttr:$contraction,
+                       OptionalAttr<DenseI64ArrayAttr>:$bias_along,
                        DefaultValuedAttr<ContractPassAttr, "::heddle::ContractPass::Forward">:$pass,
                        OptionalAttr<StrAttr>:$op_name);
   let results = (outs FloatTensor:$result);
   let assemblyFormat = [{
     ($op_name^)? (`pass` `(` $pass^ `)`)? custom<BareContraction>($contraction)
-    $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
+    $lhs `,` $rhs (`bias` `(` $bias^ `along` $bias_along `)`)?
+    (`accumulate` `(` $accumulate^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   "::heddle::ContractionAttr":$contraction,
+                   "::heddle::ContractPassAttr":$pass, "::mlir::StringAttr":$name), [{
+      build($_builder, $_state, result, lhs, rhs, /*bias=*/nullptr,
+            /*accumulate=*/nullptr, contraction, /*bias_along=*/nullptr, pass, name);
+    }]>,
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   "::heddle::ContractionAttr":$contraction,
+                   "::heddle::ContractPass":$pass, "::mlir::StringAttr":$name), [{
+      build($_builder, $_state, result, lhs, rhs, contraction,
+            ::heddle::ContractPassAttr::get($_builder.getContext(), pass), name);
+    }]>
+  ];
   let hasVerifier = 1;
 }
 

@@ -111,6 +111,16 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Products
 //===----------------------------------------------------------------------===//
 
+static LogicalResult expectIncreasing(Operation *op, StringRef what,
+                                      ArrayRef<int64_t> dims, int64_t rank) {
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim < 0 || dim >= rank || (i > 0 && dim <= dims[i - 1]))
+      return op->emitOpError() << "expected " << what
+                               << " to be strictly increasing dimensions below "
+                               << rank << ", got [" << dims << "]";
+  return success();
+}
+
 LogicalResult ContractOp::verify() {
   ContractionAttr contraction = getContraction();
   llvm::SmallDenseMap<char, int64_t> sizes;
@@ -140,6 +150,26 @@ LogicalResult ContractOp::verify() {
   if (result != lhs && !result.isF32())
     return emitOpError() << "expected a result of " << lhs << " or f32, got "
                          << result;
+  if (getAccumulate() && getAccumulate().getType() != getType())
+    return emitOpError() << "expected accumulate to have the result's type "
+                         << getType() << ", got " << getAccumulate().getType();
+  if (bool(getBias()) != bool(getBiasAlong()))
+    return emitOpError() << "expected a bias and the dimensions that it runs "
+                            "along, or neither";
+  if (!getBias())
+    return success();
+  ArrayRef<int64_t> bias = shapeOf(getBias()), along = *getBiasAlong();
+  if (bias.size() != along.size())
+    return emitOpError() << "expected 'along' to have " << bias.size()
+                         << " entries, one for each dimension of the bias, got "
+                         << along.size();
+  if (failed(expectIncreasing(*this, "'along'", along, getType().getRank())))
+    return failure();
+  for (auto [size, dim] : llvm::zip(bias, along))
+    if (size != getType().getDimSize(dim))
+      return emitOpError() << "expected the bias to have size "
+                           << getType().getDimSize(dim) << " along dimension "
+                           << dim << " of the result, got " << size;
   return success();
 }
 
@@ -314,16 +344,6 @@ LogicalResult PickOp::verify() {
 //===----------------------------------------------------------------------===//
 // Shapes and reductions
 //===----------------------------------------------------------------------===//
-
-static LogicalResult expectIncreasing(Operation *op, StringRef what,
-                                      ArrayRef<int64_t> dims, int64_t rank) {
-  for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim < 0 || dim >= rank || (i > 0 && dim <= dims[i - 1]))
-      return op->emitOpError() << "expected " << what
-                               << " to be strictly increasing dimensions below "
-                               << rank << ", got [" << dims << "]";
-  return success();
-}
 
 LogicalResult ReduceOp::verify() {
   ArrayRef<int64_t> shape = shapeOf(getX());

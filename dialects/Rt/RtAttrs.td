@@ -62,12 +62,12 @@ def PortAttr : Rt_Attr<"Port", "port"> {
     The name, the global type and how the devices hold it (replicated if not
     given).
 
-    Example: `#rt.port<"tokens" : tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
+    Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
   }];
   let parameters = (ins "::mlir::StringAttr":$name,
                         "::mlir::RankedTensorType":$type,
                         OptionalParameter<"::heddle::ShardingAttr">:$sharding);
-  let assemblyFormat = "`<` $name `:` $type (`,` $sharding^)? `>`";
+  let assemblyFormat = "`<` $name `,` $type (`,` $sharding^)? `>`";
 }
 
 def LoopAttr : Rt_Attr<"Loop", "loop"> {

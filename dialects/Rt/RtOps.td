@@ -35,7 +35,7 @@ def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
 
     Example:
     ```mlir
-    rt.program @step arena(4096) results [#rt.port<"loss" : tensor<f32>>] {
+    rt.program @step arena(4096) results [#rt.port<"loss", tensor<f32>>] {
       rt.fill_zero result 0[0 : f32]
       rt.synchronize
     }
@@ -106,7 +106,7 @@ def LaunchOp : Rt_Call<"launch",
     result types are those of the buffers, or, once lowered, a function of the
     LLVM dialect with `heddle.blocks`.
 
-    Example: `rt.launch @kernel_3(arena[0 : 4x8xf32], %row) -> (arena[128 : 4x8xf32])`
+    Example: `rt.launch @kernel_3 (arena[0 : 4x8xf32], %row) -> (arena[128 : 4x8xf32])`
   }];
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? $kernel
@@ -209,7 +209,7 @@ def RotaryTableOp : Rt_Call<"rotary_table",
   let summary = "cosines and sines of position * frequency";
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? (`first` `(` $first^ `)`)?
-    `frequencies` `(` $frequencies `)`
+    `frequencies` `(` custom<ExactNumbers>($frequencies) `)`
     `->` custom<BareBuffer>($cos) `,` custom<BareBuffer>($sin) attr-dict
   }];
   let hasVerifier = 1;

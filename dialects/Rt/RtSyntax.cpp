@@ -8,6 +8,13 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::rt;
 
+namespace heddle {
+// Defined with the ops of the model.
+ParseResult parseExactNumbers(OpAsmParser &parser, DenseF64ArrayAttr &array);
+void printExactNumbers(OpAsmPrinter &printer, Operation *,
+                       DenseF64ArrayAttr array);
+} // namespace heddle
+
 namespace heddle::rt {
 // Defined with the attributes: the same syntax inside and outside of an op.
 ParseResult parseBareBuffer(AsmParser &parser, BufferAttr &buffer);

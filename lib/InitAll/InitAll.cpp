@@ -1,6 +1,7 @@
 #include "heddle/InitAll.h"
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Rt/Rt.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -12,7 +13,7 @@ using namespace mlir;
 void heddle::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<HeddleDialect, comm::CommDialect>();
+  registry.insert<HeddleDialect, comm::CommDialect, rt::RtDialect>();
   registerDifferentiableModels(registry);
 }
 

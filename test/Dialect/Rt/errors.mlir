@@ -1,0 +1,109 @@
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+rt.program @beyond_the_arena arena(64) {
+  // expected-error @below {{expected #rt.buffer<arena[32 : 16xf32]> to lie within the 64 bytes of its memory, got bytes 32 to 96}}
+  rt.fill_zero arena[32 : 16xf32]
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<8x4xf32> parameter init(zeros) storage(<@mesh, [{"tp"}, {} ]>)
+rt.program @beyond_the_part_of_a_variable arena(0) {
+  // expected-error @below {{to lie within the 64 bytes of its memory, got bytes 0 to 128}}
+  rt.fill_zero variable @w[0 : 8x4xf32]
+  rt.synchronize
+}
+
+// -----
+
+rt.program @unknown_variable arena(0) {
+  // expected-error @below {{expected @w to be a heddle.variable of this module}}
+  rt.fill_zero variable @w[0 : 8x4xf32]
+  rt.synchronize
+}
+
+// -----
+
+rt.program @unknown_result arena(0) {
+  // expected-error @below {{expected result of an index below 0, got 1}}
+  rt.fill_zero result 1[0 : f32]
+  rt.synchronize
+}
+
+// -----
+
+// expected-error @below {{expected rt.synchronize as the last op}}
+rt.program @no_end arena(64) {
+  rt.fill_zero arena[0 : 16xf32]
+}
+
+// -----
+
+rt.program @stream arena(64) {
+  // expected-error @below {{expected a stream below 1, got 1}}
+  rt.fill_zero stream(1) arena[0 : 16xf32]
+  rt.synchronize
+}
+
+// -----
+
+rt.program @misaligned arena(64) {
+  // expected-error @below {{expected an offset that is a multiple of 4, the size of 'f32', got 2}}
+  rt.fill_zero arena[2 : 4xf32]
+  rt.synchronize
+}
+
+// -----
+
+rt.program @product_beyond_its_operand arena(1024) {
+  // expected-error @below {{expected B to hold 32 elements, got 16}}
+  rt.matmul m(4) n(4) k(8) a(arena[0 : 4x8xf32] strides [8, 1])
+    b(arena[128 : 4x4xf32] strides [4, 1]) c(arena[512 : 4x4xf32] stride 4)
+  rt.synchronize
+}
+
+// -----
+
+rt.program @product_in_place arena(1024) {
+  // expected-error @below {{expected C to overlap neither A nor B}}
+  rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xf32] strides [4, 1])
+    b(arena[128 : 4x4xf32] strides [4, 1]) c(arena[32 : 4x4xf32] stride 4)
+  rt.synchronize
+}
+
+// -----
+
+func.func private @kernel_0(tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel}
+rt.program @kernel_operands arena(1024) {
+  // expected-error @below {{expected operand 0 to be 'tensor<4xf32>', got #rt.buffer<arena[0 : 8xf32]>}}
+  rt.launch @kernel_0(arena[0 : 8xf32]) -> (arena[64 : 4xf32])
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+rt.program @unknown_axis arena(1024) {
+  // expected-error @below {{expected an axis of #heddle.mesh<["tp"=2]>, got "dp"}}
+  rt.all_reduce sum arena[0 : 8xf32] -> arena[0 : 8xf32] over @mesh <{"dp"}>
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+rt.program @gather_too_large arena(1024) {
+  // expected-error @below {{to be a part of 'tensor<17xf32>' along dimension 0 over 2 members}}
+  rt.all_gather arena[0 : 8xf32] -> arena[64 : 17xf32] dim 0 over @mesh <{"tp"}>
+  rt.synchronize
+}
+
+// -----
+
+rt.program @copy_beyond_its_source arena(1024) {
+  // expected-error @below {{expected the source to hold 32 bytes, got 16}}
+  rt.copy arena[0 : 4xf32] -> arena[64 : 8xf32]
+  rt.synchronize
+}
