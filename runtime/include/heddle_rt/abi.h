@@ -203,7 +203,8 @@ heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
 // members are ordered by their coordinates along the group's axes, the first
 // axis slowest. Every reduction sums in the order of the members, in f32 for
 // bf16 and f16, so every rank gets the same bits in every run. Input and output
-// may be the same buffer where their sizes are equal.
+// of all_reduce, broadcast and permute may be the same buffer; those of the
+// others must be apart.
 //===----------------------------------------------------------------------===//
 
 heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,

@@ -1,0 +1,96 @@
+//===- Device.h - One rank ----------------------------------------*- C++
+//-*-===//
+//
+// What stands behind the opaque pointer of generated code: the device's cores,
+// its end of the communication, what its library calls prepared, its first
+// error and its account of time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_DEVICE_DEVICE_H
+#define HEDDLE_RT_DEVICE_DEVICE_H
+
+#include "communicators/Communicator.h"
+#include "device/ThreadPool.h"
+#include "heddle_rt/session.h"
+#include "support/Message.h"
+
+#include <chrono>
+#include <exception>
+#include <memory>
+
+namespace heddle::rt {
+
+class MatmulLibrary;
+class AttentionLibrary;
+
+/// A call of generated code, for the trace. Times are nanoseconds of the steady
+/// clock.
+struct TraceEvent {
+  const char *operation;
+  const void *symbol; ///< kernel or descriptor; null if it has none
+  WorkKind kind;
+  int32_t stream;
+  int64_t begin, end;
+};
+
+inline int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace heddle::rt
+
+struct heddle_rt_device {
+  heddle_rt_device(int32_t rank, int cores, bool spin);
+  ~heddle_rt_device();
+
+  int32_t rank;
+  heddle::rt::ThreadPool pool;
+  std::unique_ptr<heddle::rt::Communicator> communicator;
+  std::unique_ptr<heddle::rt::MatmulLibrary> matmul;
+  std::unique_ptr<heddle::rt::AttentionLibrary> attention;
+
+  heddle::rt::Status error;
+  int64_t errorTime = 0; ///< nanoseconds()
+  heddle::rt::DeviceTimes times;
+  std::vector<heddle::rt::TraceEvent> trace; ///< reserved when tracing starts
+  bool tracing = false;
+
+  /// Bytes that the libraries hold for their own use.
+  size_t scratchBytes() const;
+
+  /// Keeps the first error, stops the peers, returns the status for generated
+  /// code.
+  heddle_rt_status fail(heddle::rt::Status status);
+
+  /// Runs a call of generated code on a stream. All streams of a CPU device run
+  /// synchronously with their caller so far; an asynchronous one would take the
+  /// work here and run it on the stream's own thread.
+  template <typename Work>
+  heddle_rt_status issue(int32_t stream, heddle::rt::WorkKind kind,
+                         const char *operation, const void *symbol,
+                         Work &&work) {
+    using namespace heddle::rt;
+    if (!error.ok())
+      return 1;
+    int64_t begin = nanoseconds();
+    Status status;
+    try {
+      status = work();
+    } catch (const std::exception &exception) {
+      status = Status::error(exception.what());
+    }
+    int64_t end = nanoseconds();
+    times.seconds[size_t(kind)] += double(end - begin) * 1e-9;
+    ++times.calls[size_t(kind)];
+    if (tracing && trace.size() < trace.capacity())
+      trace.push_back({operation, symbol, kind, stream, begin, end});
+    if (status.ok())
+      return 0;
+    return fail(std::move(status).in(operation));
+  }
+};
+
+#endif // HEDDLE_RT_DEVICE_DEVICE_H

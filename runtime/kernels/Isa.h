@@ -1,0 +1,43 @@
+//===- Isa.h - Inner loops, one build for each instruction set ----*- C++
+//-*-===//
+//
+// The inner loops that must use the widest vectors of the machine are compiled
+// once for each instruction set (Isa*.cpp) and chosen once by cpuid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_KERNELS_ISA_H
+#define HEDDLE_RT_KERNELS_ISA_H
+
+#include <cstdint>
+
+namespace heddle::rt {
+
+struct AttentionKernels;
+
+struct IsaKernels {
+  const char *name;
+  /// accumulator[i] += in[i]
+  void (*sumF32)(float *accumulator, const float *in, int64_t count);
+  /// accumulator[i] = max(accumulator[i], in[i]); a NaN stays.
+  void (*maxF32)(float *accumulator, const float *in, int64_t count);
+  void (*bf16ToF32)(const uint16_t *from, float *to, int64_t count);
+  /// Rounds to nearest, ties to even; a NaN stays one.
+  void (*f32ToBf16)(const float *from, uint16_t *to, int64_t count);
+  const AttentionKernels *attention;
+};
+
+/// The widest that this machine has. The environment variable HEDDLE_RT_ISA
+/// ("baseline", "avx2", "avx512") lowers it, to test the others.
+const IsaKernels &isaKernels();
+
+/// By name, if it was built and this machine has it; else null.
+const IsaKernels *findIsaKernels(const char *name);
+
+/// f16, which no inner loop uses: scalar.
+float f16ToF32(uint16_t bits);
+uint16_t f32ToF16(float value);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_KERNELS_ISA_H

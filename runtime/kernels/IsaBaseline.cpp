@@ -1,0 +1,17 @@
+//===- IsaBaseline.cpp - Inner loops for baseline
+//---------------------------------===//
+
+#define HEDDLE_RT_ISA baseline
+#define HEDDLE_RT_VECTOR_BYTES 16
+#include "kernels/IsaBuild.h"
+
+namespace heddle::rt {
+
+const IsaKernels &baselineKernels() {
+  static constexpr IsaKernels kernels = {
+      "baseline",          baseline::sumF32,    baseline::maxF32,
+      baseline::bf16ToF32, baseline::f32ToBf16, nullptr};
+  return kernels;
+}
+
+} // namespace heddle::rt

@@ -1,0 +1,341 @@
+//===- MatmulPlan.cpp - How one product is cut into oneDNN calls ----------===//
+
+#include "kernels/MatmulPlan.h"
+#include "heddle_rt/manifest.h"
+#include "kernels/Convert.h"
+#include "support/Message.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heddle::rt {
+
+namespace {
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// The size of the parts when `size` is cut evenly into parts of at most
+/// `limit`, rounded up to `unit`.
+int64_t evenPart(int64_t size, int64_t limit, int64_t unit) {
+  if (size <= limit)
+    return size;
+  int64_t part = ceilDiv(size, ceilDiv(size, limit));
+  return ceilDiv(part, unit) * unit;
+}
+
+dnnl::memory::data_type toDnnl(int32_t type) {
+  return type == HEDDLE_RT_BF16 ? dnnl::memory::data_type::bf16
+                                : dnnl::memory::data_type::f32;
+}
+
+bool hasBf16Products() {
+  switch (dnnl::get_effective_cpu_isa()) {
+  case dnnl::cpu_isa::avx512_core_bf16:
+  case dnnl::cpu_isa::avx512_core_amx:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Strides of a matrix with `rows` x `columns` elements, of which one must be
+/// 1; a dimension of extent 1 has no stride of its own and gets a dense one.
+Status normalizeStrides(const char *operand, int64_t rows, int64_t columns,
+                        int64_t &rowStride, int64_t &columnStride) {
+  if (columns == 1 && rowStride != 1)
+    columnStride = 1;
+  if (rows == 1 && columnStride != 1)
+    rowStride = 1;
+  if (columnStride == 1) {
+    rowStride = rows == 1 ? columns : rowStride;
+    if (rowStride >= columns)
+      return Status::success();
+  }
+  if (rowStride == 1) {
+    columnStride = columns == 1 ? rows : columnStride;
+    if (columnStride >= rows)
+      return Status::success();
+  }
+  return errorOf("expected operand ", operand, " of ", rows, " x ", columns,
+                 " to have a dense dimension, got strides ", rowStride, ", ",
+                 columnStride);
+}
+
+bool isFloat(int32_t type) {
+  return type == HEDDLE_RT_F32 || type == HEDDLE_RT_BF16 ||
+         type == HEDDLE_RT_F16;
+}
+
+Status check(heddle_rt_matmul_desc &d) {
+  if (d.m < 1 || d.n < 1 || d.k < 1)
+    return errorOf("expected m, n and k of at least 1, got ", d.m, ", ", d.n,
+                   ", ", d.k);
+  if (d.num_loops < 0 || d.num_loops > HEDDLE_RT_MATMUL_MAX_LOOPS)
+    return errorOf("expected at most ", int(HEDDLE_RT_MATMUL_MAX_LOOPS),
+                   " loops, got ", d.num_loops);
+  for (int32_t type : {d.a_type, d.b_type, d.c_type,
+                       d.bias_type < 0 ? HEDDLE_RT_F32 : d.bias_type})
+    if (!isFloat(type))
+      return errorOf("expected operands of type f32, bf16 or f16, got ",
+                     name(DType(type)));
+  if (d.c_row_stride < d.n && d.m > 1)
+    return errorOf("expected a row stride of C of at least ", d.n, ", got ",
+                   d.c_row_stride);
+  if (d.m == 1)
+    d.c_row_stride = std::max(d.c_row_stride, d.n);
+  HEDDLE_RT_RETURN_IF_ERROR(
+      normalizeStrides("A", d.m, d.k, d.a_row_stride, d.a_column_stride));
+  return normalizeStrides("B", d.k, d.n, d.b_row_stride, d.b_column_stride);
+}
+
+/// Converts a tile whose rows or columns are dense into f32 of the same order.
+void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
+               int64_t rowStride, int64_t columnStride, float *to) {
+  int64_t lines = columnStride == 1 ? rows : columns;
+  int64_t length = columnStride == 1 ? columns : rows;
+  int64_t stride = columnStride == 1 ? rowStride : columnStride;
+  for (int64_t line = 0; line < lines; ++line)
+    convertToF32(DType(type), at(from, type, line * stride), to + line * length,
+                 length);
+}
+
+} // namespace
+
+// The tiles were measured (RATIONALE.md): up to 512 x 384 with sums of 1536 is
+// within 2% of the best in every layout. Few tiles are made smaller, so that
+// several cores have work.
+void MatmulPlan::chooseTiles() {
+  int64_t mLimit = 512, nLimit = 384;
+  auto tiles = [&] {
+    return outerIterations * ceilDiv(desc.m, mLimit) * ceilDiv(desc.n, nLimit);
+  };
+  bool large = desc.m * desc.n * desc.k * sumIterations > (int64_t(1) << 22);
+  if (large && tiles() < 8)
+    mLimit = 256;
+  if (large && tiles() < 8)
+    nLimit = 192;
+  if (large && tiles() < 8)
+    mLimit = 128;
+  mTile = evenPart(desc.m, mLimit, 16);
+  nTile = evenPart(desc.n, nLimit, 64);
+  kTile = evenPart(desc.k, 1536, 64);
+  mTiles = ceilDiv(desc.m, mTile);
+  nTiles = ceilDiv(desc.n, nTile);
+  kTiles = ceilDiv(desc.k, kTile);
+}
+
+Expected<MatmulPlan> MatmulPlan::make(const heddle_rt_matmul_desc &desc,
+                                      const dnnl::engine &engine, int workers) {
+  MatmulPlan plan(desc);
+  heddle_rt_matmul_desc &d = plan.desc;
+  HEDDLE_RT_RETURN_IF_ERROR(check(d));
+  for (int32_t i = 0; i < d.num_loops; ++i) {
+    const heddle_rt_matmul_loop &loop = d.loops[i];
+    if (loop.c_stride == 0 && loop.extent > 1) {
+      plan.sums.push_back(loop);
+      plan.sumIterations *= loop.extent;
+    } else {
+      plan.outer.push_back(loop);
+      plan.outerBiasStrides.push_back(d.bias_strides[i]);
+      plan.outerIterations *= loop.extent;
+    }
+  }
+  plan.chooseTiles();
+  bool native = d.a_type == d.b_type &&
+                (d.a_type == HEDDLE_RT_F32 ||
+                 (d.a_type == HEDDLE_RT_BF16 && hasBf16Products()));
+  plan.convert = !native;
+  bool mayWriteC =
+      d.c_type == HEDDLE_RT_F32 ||
+      (d.c_type == HEDDLE_RT_BF16 && native && d.a_type == HEDDLE_RT_BF16);
+  bool oneStep = plan.kTiles == 1 && plan.sumIterations == 1;
+  plan.separateC = !mayWriteC || (d.c_type != HEDDLE_RT_F32 && !oneStep);
+  bool sumFirst = d.accumulate && !plan.separateC, bias = d.bias_type >= 0;
+  int64_t lastK = d.k - (plan.kTiles - 1) * plan.kTile;
+  for (int64_t m : {plan.mTile, d.m - (plan.mTiles - 1) * plan.mTile})
+    for (int64_t n : {plan.nTile, d.n - (plan.nTiles - 1) * plan.nTile}) {
+      plan.prepare(engine, m, n, plan.kTile, sumFirst, bias, workers);
+      if (oneStep)
+        continue;
+      plan.prepare(engine, m, n, plan.kTile, true, false, workers);
+      plan.prepare(engine, m, n, lastK, true, false, workers);
+    }
+  return plan;
+}
+
+void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
+                         int64_t k, bool sum, bool bias, int workers) {
+  for (const MatmulKernel &kernel : kernels)
+    if (kernel.m == m && kernel.n == n && kernel.k == k && kernel.sum == sum &&
+        kernel.bias == bias)
+      return;
+  using dnnl::memory;
+  // Converted tiles are dense in the order of the original.
+  auto strides = [&](int64_t rows, int64_t columns, int64_t rowStride,
+                     int64_t columnStride) -> memory::dims {
+    if (!convert)
+      return {rowStride, columnStride};
+    return columnStride == 1 ? memory::dims{columns, 1} : memory::dims{1, rows};
+  };
+  memory::data_type type =
+      convert ? memory::data_type::f32 : toDnnl(desc.a_type);
+  memory::desc aDesc({m, k}, type,
+                     strides(m, k, desc.a_row_stride, desc.a_column_stride));
+  memory::desc bDesc({k, n}, type,
+                     strides(k, n, desc.b_row_stride, desc.b_column_stride));
+  memory::desc cDesc({m, n},
+                     separateC ? memory::data_type::f32 : toDnnl(desc.c_type),
+                     memory::dims{separateC ? nTile : desc.c_row_stride, 1});
+  memory::desc biasDesc;
+  if (bias)
+    biasDesc = memory::desc({1, n}, memory::data_type::f32, {n, 1});
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (sum) {
+    dnnl::post_ops postOps;
+    postOps.append_sum(1.0f);
+    attributes.set_post_ops(postOps);
+  }
+  dnnl::matmul::desc operation =
+      bias ? dnnl::matmul::desc(aDesc, bDesc, biasDesc, cDesc)
+           : dnnl::matmul::desc(aDesc, bDesc, cDesc);
+  dnnl::matmul::primitive_desc primitiveDesc(operation, attributes, engine);
+  MatmulKernel kernel{m,
+                      n,
+                      k,
+                      sum,
+                      bias,
+                      dnnl::matmul(primitiveDesc),
+                      primitiveDesc.scratchpad_desc().get_size(),
+                      {}};
+  for (int worker = 0; worker < workers; ++worker)
+    kernel.operands.push_back(
+        {memory(aDesc, engine, nullptr), memory(bDesc, engine, nullptr),
+         memory(cDesc, engine, nullptr),
+         bias ? memory(biasDesc, engine, nullptr) : memory(),
+         memory(primitiveDesc.scratchpad_desc(), engine, nullptr)});
+  kernels.push_back(std::move(kernel));
+}
+
+const MatmulKernel &MatmulPlan::kernel(int64_t m, int64_t n, int64_t k,
+                                       bool sum, bool bias) const {
+  // At most twelve; `make` prepared all that can be asked for.
+  return *std::find_if(kernels.begin(), kernels.end(), [&](const auto &kernel) {
+    return kernel.m == m && kernel.n == n && kernel.k == k &&
+           kernel.sum == sum && kernel.bias == bias;
+  });
+}
+
+void MatmulPlan::reserve(MatmulWorker &worker) const {
+  auto grow = [](auto &buffer, int64_t size) {
+    if (int64_t(buffer.size()) < size)
+      buffer.resize(size_t(size));
+  };
+  for (const MatmulKernel &kernel : kernels)
+    grow(worker.scratchpad, int64_t(kernel.scratchpadBytes) + 64);
+  if (convert) {
+    grow(worker.a, mTile * kTile);
+    grow(worker.b, kTile * nTile);
+  }
+  if (separateC)
+    grow(worker.c, mTile * nTile);
+  if (desc.bias_type >= 0 && desc.bias_type != HEDDLE_RT_F32)
+    grow(worker.bias, nTile);
+}
+
+void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
+                         MatmulWorker &worker, const void *a, const void *b,
+                         void *c, const void *bias) const {
+  const MatmulKernel::Operands &operands = kernel.operands[size_t(workerIndex)];
+  auto set = [](const dnnl::memory &memory, const void *pointer) {
+    memory.set_data_handle(const_cast<void *>(pointer));
+    return memory.get();
+  };
+  auto scratchpad = reinterpret_cast<uintptr_t>(worker.scratchpad.data());
+  dnnl_exec_arg_t arguments[5] = {
+      {DNNL_ARG_SRC, set(operands.a, a)},
+      {DNNL_ARG_WEIGHTS, set(operands.b, b)},
+      {DNNL_ARG_DST, set(operands.c, c)},
+      {DNNL_ARG_SCRATCHPAD,
+       set(operands.scratchpad,
+           reinterpret_cast<void *>((scratchpad + 63) & ~uintptr_t(63)))},
+  };
+  int count = 4;
+  if (kernel.bias)
+    arguments[count++] = {DNNL_ARG_BIAS, set(operands.bias, bias)};
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(kernel.primitive.get(),
+                                                 worker.stream.get(), count,
+                                                 arguments),
+                          "oneDNN could not execute a matrix product");
+}
+
+/// Rounds a tile that was summed apart into C, adding what C holds if asked.
+void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
+                            int64_t n) const {
+  for (int64_t i = 0; i < m; ++i) {
+    float *sums = worker.c.data() + i * nTile;
+    void *row = at(c, desc.c_type, i * desc.c_row_stride);
+    if (desc.accumulate)
+      addF32(DType(desc.c_type), row, sums, n);
+    convertFromF32(DType(desc.c_type), sums, row, n);
+  }
+}
+
+void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
+                         const void *a, const void *b, void *c,
+                         const void *bias) const {
+  int64_t i = task % mTiles * mTile, j = task / mTiles % nTiles * nTile;
+  int64_t m = std::min(mTile, desc.m - i), n = std::min(nTile, desc.n - j);
+  int64_t aOffset = i * desc.a_row_stride, bOffset = j * desc.b_column_stride;
+  int64_t cOffset = i * desc.c_row_stride + j, biasOffset = j;
+  int64_t rest = task / mTiles / nTiles;
+  for (size_t loop = outer.size(); loop-- > 0;) {
+    int64_t index = rest % outer[loop].extent;
+    rest /= outer[loop].extent;
+    aOffset += index * outer[loop].a_stride;
+    bOffset += index * outer[loop].b_stride;
+    cOffset += index * outer[loop].c_stride;
+    biasOffset += index * outerBiasStrides[loop];
+  }
+  void *target = separateC ? worker.c.data() : at(c, desc.c_type, cOffset);
+  const void *tileBias = nullptr;
+  if (desc.bias_type == HEDDLE_RT_F32) {
+    tileBias = at(bias, desc.bias_type, biasOffset);
+  } else if (desc.bias_type >= 0) {
+    convertToF32(DType(desc.bias_type), at(bias, desc.bias_type, biasOffset),
+                 worker.bias.data(), n);
+    tileBias = worker.bias.data();
+  }
+  bool first = true;
+  for (int64_t sum = 0; sum < sumIterations; ++sum) {
+    int64_t aSum = aOffset, bSum = bOffset, left = sum;
+    for (size_t loop = sums.size(); loop-- > 0;) {
+      aSum += left % sums[loop].extent * sums[loop].a_stride;
+      bSum += left % sums[loop].extent * sums[loop].b_stride;
+      left /= sums[loop].extent;
+    }
+    for (int64_t block = 0; block < kTiles; ++block) {
+      int64_t start = block * kTile, k = std::min(kTile, desc.k - start);
+      const void *tileA =
+          at(a, desc.a_type, aSum + start * desc.a_column_stride);
+      const void *tileB = at(b, desc.b_type, bSum + start * desc.b_row_stride);
+      if (convert) {
+        tileToF32(tileA, desc.a_type, m, k, desc.a_row_stride,
+                  desc.a_column_stride, worker.a.data());
+        tileToF32(tileB, desc.b_type, k, n, desc.b_row_stride,
+                  desc.b_column_stride, worker.b.data());
+        tileA = worker.a.data();
+        tileB = worker.b.data();
+      }
+      bool withBias = first && desc.bias_type >= 0;
+      bool adds = !first || (desc.accumulate && !separateC);
+      execute(kernel(m, n, k, adds, withBias), workerIndex, worker, tileA,
+              tileB, target, tileBias);
+      first = false;
+    }
+  }
+  if (separateC)
+    finishTile(worker, at(c, desc.c_type, cOffset), m, n);
+}
+
+} // namespace heddle::rt

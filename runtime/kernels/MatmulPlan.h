@@ -1,0 +1,77 @@
+//===- MatmulPlan.h - How one product is cut into oneDNN calls ----*- C++
+//-*-===//
+
+#ifndef HEDDLE_RT_KERNELS_MATMULPLAN_H
+#define HEDDLE_RT_KERNELS_MATMULPLAN_H
+
+#include "heddle_rt/abi.h"
+#include "heddle_rt/status.h"
+
+#include <dnnl.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace heddle::rt {
+
+/// What one core needs for itself.
+struct MatmulWorker {
+  explicit MatmulWorker(const dnnl::engine &engine) : stream(engine) {}
+  dnnl::stream stream;
+  std::vector<std::byte> scratchpad; ///< oneDNN's
+  std::vector<float> a, b, c, bias;  ///< a tile in f32, where converted
+};
+
+/// One shape of tile, prepared.
+struct MatmulKernel {
+  int64_t m, n, k;
+  bool sum, bias; ///< adds to C; adds the bias
+  dnnl::matmul primitive;
+  size_t scratchpadBytes;
+  /// One set a worker; pointers are set at each call.
+  struct Operands {
+    dnnl::memory a, b, c, bias, scratchpad;
+  };
+  std::vector<Operands> operands;
+};
+
+/// A product's tiles: functions of the descriptor alone.
+class MatmulPlan {
+public:
+  static Expected<MatmulPlan> make(const heddle_rt_matmul_desc &desc,
+                                   const dnnl::engine &engine, int workers);
+
+  /// Independent tiles, each a task.
+  int64_t tasks() const { return outerIterations * mTiles * nTiles; }
+  void runTask(int64_t task, int workerIndex, MatmulWorker &worker,
+               const void *a, const void *b, void *c, const void *bias) const;
+  /// Enlarges a worker's buffers to what this plan needs.
+  void reserve(MatmulWorker &worker) const;
+
+  heddle_rt_matmul_desc desc;
+
+private:
+  explicit MatmulPlan(const heddle_rt_matmul_desc &desc) : desc(desc) {}
+  void chooseTiles();
+  void prepare(const dnnl::engine &engine, int64_t m, int64_t n, int64_t k,
+               bool sum, bool bias, int workers);
+  const MatmulKernel &kernel(int64_t m, int64_t n, int64_t k, bool sum,
+                             bool bias) const;
+  void execute(const MatmulKernel &kernel, int workerIndex,
+               MatmulWorker &worker, const void *a, const void *b, void *c,
+               const void *bias) const;
+  void finishTile(MatmulWorker &worker, void *c, int64_t m, int64_t n) const;
+
+  std::vector<heddle_rt_matmul_loop> outer, sums;
+  std::vector<int64_t> outerBiasStrides;
+  int64_t outerIterations = 1, sumIterations = 1;
+  int64_t mTile = 0, nTile = 0, kTile = 0;
+  int64_t mTiles = 0, nTiles = 0, kTiles = 0;
+  bool convert = false;   ///< operands are turned into f32 first
+  bool separateC = false; ///< tiles are summed apart in f32, then rounded
+  std::vector<MatmulKernel> kernels;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_KERNELS_MATMULPLAN_H

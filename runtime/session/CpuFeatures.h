@@ -1,0 +1,22 @@
+//===- CpuFeatures.h - What this machine can execute --------------*- C++
+//-*-===//
+
+#ifndef HEDDLE_RT_SESSION_CPUFEATURES_H
+#define HEDDLE_RT_SESSION_CPUFEATURES_H
+
+#include "heddle_rt/status.h"
+
+#include <string>
+#include <vector>
+
+namespace heddle::rt {
+
+/// An error if this machine is of another architecture than `triple` or lacks
+/// one of `features` (LLVM's names, a leading "+" is ignored); it names all
+/// that are missing.
+Status checkCpu(const std::string &triple,
+                const std::vector<std::string> &features);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SESSION_CPUFEATURES_H

@@ -1,0 +1,123 @@
+//===- Initialize.cpp - First values of variables -------------------------===//
+//
+// Element i of a variable (i in the global tensor) is a function of the seed,
+// the variable's name and i: Philox block i / 4 of the stream that the name
+// hashes to. Two neighbours share a pair of uniform numbers and are its two
+// normal ones by Box and Muller.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle_rt/philox.h"
+#include "kernels/Isa.h"
+#include "session/SessionState.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <string_view>
+
+namespace heddle::rt {
+
+namespace {
+
+/// 64-bit FNV-1a.
+uint64_t hashName(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char character : name)
+    hash = (hash ^ uint8_t(character)) * 0x100000001b3u;
+  return hash;
+}
+
+class NormalStream {
+public:
+  NormalStream(uint64_t seed, std::string_view name)
+      : generator(seed), stream(hashName(name)) {}
+
+  /// Standard normal numbers of elements 4 * block .. 4 * block + 3.
+  std::array<float, 4> operator()(uint64_t block) const {
+    std::array<uint32_t, 4> words =
+        generator({uint32_t(block), uint32_t(block >> 32), uint32_t(stream),
+                   uint32_t(stream >> 32)});
+    std::array<float, 4> normal;
+    for (size_t pair = 0; pair < 4; pair += 2) {
+      // Neither 0, whose logarithm does not exist, nor more than 1.
+      auto uniform = float((double(words[pair]) + 0.5) * 0x1p-32);
+      auto angle =
+          float(double(words[pair + 1]) * 0x1p-32 * 2 * std::numbers::pi);
+      float radius = std::sqrt(-2.0f * std::log(uniform));
+      normal[pair] = radius * std::cos(angle);
+      normal[pair + 1] = radius * std::sin(angle);
+    }
+    return normal;
+  }
+
+private:
+  Philox4x32 generator;
+  uint64_t stream;
+};
+
+void store(DType type, double value, uint8_t *to) {
+  auto put = [&](auto element) { std::memcpy(to, &element, sizeof element); };
+  auto single = float(value);
+  uint16_t half;
+  switch (type) {
+  case HEDDLE_RT_F32:
+    return put(single);
+  case HEDDLE_RT_F64:
+    return put(value);
+  case HEDDLE_RT_BF16:
+    isaKernels().f32ToBf16(&single, &half, 1);
+    return put(half);
+  case HEDDLE_RT_F16:
+    return put(f32ToF16(single));
+  case HEDDLE_RT_I1:
+    return put(uint8_t(value != 0));
+  case HEDDLE_RT_I8:
+    return put(int8_t(value));
+  case HEDDLE_RT_I32:
+    return put(int32_t(value));
+  case HEDDLE_RT_I64:
+    return put(int64_t(value));
+  }
+}
+
+} // namespace
+
+void initializeBlock(const PlacedTensor &tensor, const Initializer &init,
+                     uint64_t seed, int32_t device, ThreadPool &pool) {
+  const Layout &layout = tensor.layout;
+  DType type = tensor.info->type;
+  size_t bytes = layout.elementBytes();
+  uint8_t *buffer = tensor.buffers[size_t(device)];
+  int64_t own = layout.blockOf(device);
+  NormalStream normal(seed, tensor.info->name);
+  double constant = init.kind == Initializer::Kind::Ones       ? 1.0
+                    : init.kind == Initializer::Kind::Constant ? init.value
+                                                               : 0.0;
+  auto mean = float(init.mean), deviation = float(init.std);
+  auto fill = [&](int64_t block, int64_t offset, int64_t global,
+                  int64_t length) {
+    if (block != own)
+      return;
+    uint8_t *to = buffer + size_t(offset) * bytes;
+    if (init.kind != Initializer::Kind::Normal) {
+      for (int64_t i = 0; i < length; ++i)
+        store(type, constant, to + size_t(i) * bytes);
+      return;
+    }
+    for (int64_t i = 0; i < length;) {
+      uint64_t element = uint64_t(global + i);
+      std::array<float, 4> values = normal(element / 4);
+      for (uint64_t lane = element % 4; lane < 4 && i < length; ++lane, ++i)
+        store(type, double(mean + deviation * values[lane]),
+              to + size_t(i) * bytes);
+    }
+  };
+  pool.forRanges(layout.globalElements(), 1 << 18,
+                 [&](int64_t begin, int64_t end) {
+                   layout.forEachRun(begin, end - begin, fill);
+                 });
+}
+
+} // namespace heddle::rt

@@ -1,0 +1,79 @@
+//===- Layout.h - Where the elements of a global tensor lie -------*- C++
+//-*-===//
+//
+// A tensor [8, 6] over dp = 2 on dimension 0 and tp = 4 on dimension 1 is cut
+// into blocks of [4, 2] (ceil(6 / 4) = 2): block (i, j) holds rows 4i.. and
+// columns 2j..; of block (., 3) nothing lies inside the tensor, it is padding.
+// Devices that differ only in other axes hold replicas of a block.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_SESSION_LAYOUT_H
+#define HEDDLE_RT_SESSION_LAYOUT_H
+
+#include "heddle_rt/manifest.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace heddle::rt {
+
+class Layout {
+public:
+  Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh);
+
+  int64_t globalElements() const { return elements; }
+  int64_t localElements() const { return localSize; }
+  size_t elementBytes() const { return bytes; }
+  size_t localBytes() const { return size_t(localSize) * bytes; }
+
+  /// The block that a device holds, and the devices that hold a block.
+  int64_t blockOf(int64_t device) const { return blocks[size_t(device)]; }
+  const std::vector<int32_t> &holders(int64_t block) const {
+    return holdersOf[size_t(block)];
+  }
+  int64_t numBlocks() const { return int64_t(holdersOf.size()); }
+
+  /// Cuts the global elements [first, first + count), in row-major order, into
+  /// runs that are contiguous in one block too, and calls
+  /// body(block, offset in the block, offset in the tensor, length).
+  template <typename Body>
+  void forEachRun(int64_t first, int64_t count, Body &&body) const {
+    for (int64_t position = first, end = first + count; position < end;) {
+      int64_t line = position / inner, within = position % inner;
+      int64_t index = line % split, outer = line / split;
+      int64_t part = index / localSplit;
+      int64_t runEnd =
+          (outer * split + std::min(split, (part + 1) * localSplit)) * inner;
+      int64_t length = std::min(end, runEnd) - position;
+      int64_t block = part * lastBlockStride;
+      int64_t offset = (index - part * localSplit) * inner + within;
+      for (size_t i = outerDimensions.size(); i-- > 0;) {
+        const Dimension &dimension = outerDimensions[i];
+        int64_t coordinate = outer % dimension.size;
+        outer /= dimension.size;
+        block += coordinate / dimension.local * dimension.blockStride;
+        offset += coordinate % dimension.local * dimension.localStride;
+      }
+      body(block, offset, position, length);
+      position += length;
+    }
+  }
+
+private:
+  struct Dimension {
+    int64_t size, local, blockStride, localStride;
+  };
+  int64_t elements = 1, localSize = 1;
+  size_t bytes;
+  // The last dimension that is cut, and what lies inside it.
+  int64_t split = 1, localSplit = 1, lastBlockStride = 0, inner = 1;
+  std::vector<Dimension> outerDimensions;
+  std::vector<int64_t> blocks;
+  std::vector<std::vector<int32_t>> holdersOf;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SESSION_LAYOUT_H

@@ -1,0 +1,409 @@
+//===- Manifest.cpp - Reads manifest.json ---------------------------------===//
+
+#include "heddle_rt/manifest.h"
+#include "support/Message.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <set>
+
+namespace heddle::rt {
+
+using Json = nlohmann::json;
+
+int64_t TensorInfo::elements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+int64_t Manifest::numDevices() const {
+  int64_t count = 1;
+  for (const MeshAxis &axis : mesh)
+    count *= axis.size;
+  return count;
+}
+
+template <typename List>
+static std::optional<size_t> findByName(const List &list,
+                                        std::string_view name) {
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+std::optional<size_t> Manifest::findVariable(std::string_view name) const {
+  return findByName(variables, name);
+}
+
+std::optional<size_t> Manifest::findProgram(std::string_view name) const {
+  return findByName(programs, name);
+}
+
+namespace {
+
+/// More devices than this is a damaged file.
+constexpr int64_t maxDevices = 1 << 16;
+
+/// Reads values at paths such as `variables[3].shape[1]`. After the first error
+/// every read returns a default, so callers check once at the end.
+class Reader {
+public:
+  Status status;
+
+  void fail(const std::string &path, std::string_view expected,
+            const std::string &got) {
+    if (status.ok())
+      status = errorOf(path, ": expected ", expected, ", got ", got);
+  }
+
+  /// The member, or null (with an error if `required`).
+  const Json *member(const Json &object, const std::string &path,
+                     const char *key, bool required = true) {
+    if (!status.ok())
+      return nullptr;
+    auto found = object.find(key);
+    if (found != object.end())
+      return &*found;
+    if (required)
+      fail(join(path, key), "a value", "nothing");
+    return nullptr;
+  }
+
+  static std::string join(const std::string &path, std::string_view key) {
+    return path.empty() ? std::string(key) : concat(path, ".", key);
+  }
+
+  static std::string describe(const Json &value) {
+    if (value.is_number())
+      return value.dump();
+    if (value.is_string())
+      return concat("\"", value.get_ref<const std::string &>(), "\"");
+    return value.type_name();
+  }
+
+  std::string string(const Json &object, const std::string &path,
+                     const char *key) {
+    const Json *value = member(object, path, key);
+    if (!value)
+      return {};
+    if (value->is_string())
+      return value->get_ref<const std::string &>();
+    fail(join(path, key), "a string", describe(*value));
+    return {};
+  }
+
+  int64_t toInteger(const Json &value, const std::string &path, int64_t least) {
+    bool fits = value.is_number_integer() &&
+                !(value.is_number_unsigned() &&
+                  value.get<uint64_t>() >
+                      uint64_t(std::numeric_limits<int64_t>::max()));
+    if (fits && value.get<int64_t>() >= least)
+      return value.get<int64_t>();
+    fail(path,
+         least == 1   ? "a positive integer"
+         : least == 0 ? "a non-negative integer"
+                      : "an integer",
+         describe(value));
+    return std::max<int64_t>(least, 1);
+  }
+
+  int64_t integer(const Json &object, const std::string &path, const char *key,
+                  int64_t least) {
+    const Json *value = member(object, path, key);
+    return value ? toInteger(*value, join(path, key), least) : least;
+  }
+
+  double number(const Json &object, const std::string &path, const char *key) {
+    const Json *value = member(object, path, key);
+    if (!value)
+      return 0;
+    if (value->is_number() && std::isfinite(value->get<double>()))
+      return value->get<double>();
+    fail(join(path, key), "a finite number", describe(*value));
+    return 0;
+  }
+
+  /// Calls body(element, path) for each element of an array.
+  template <typename Body>
+  void each(const Json &array, const std::string &path, Body &&body) {
+    if (!array.is_array())
+      return fail(path, "an array", describe(array));
+    for (size_t i = 0; i < array.size() && status.ok(); ++i)
+      body(array[i], concat(path, "[", i, "]"));
+  }
+  template <typename Body>
+  void each(const Json &object, const std::string &path, const char *key,
+            Body &&body) {
+    if (const Json *array = member(object, path, key))
+      each(*array, join(path, key), body);
+  }
+  template <typename Body>
+  void eachObject(const Json &object, const std::string &path, const char *key,
+                  Body &&body) {
+    each(object, path, key, [&](const Json &element, const std::string &at) {
+      if (element.is_object())
+        body(element, at);
+      else
+        fail(at, "an object", describe(element));
+    });
+  }
+
+  int32_t axis(const Json &value, const std::string &path,
+               const Manifest &manifest) {
+    if (!value.is_string()) {
+      fail(path, "the name of a mesh axis", describe(value));
+      return 0;
+    }
+    auto &name = value.get_ref<const std::string &>();
+    std::optional<size_t> found = findByName(manifest.mesh, name);
+    if (!found)
+      fail(path, "the name of a mesh axis", describe(value));
+    return int32_t(found.value_or(0));
+  }
+
+  std::vector<int32_t> axes(const Json &value, const std::string &path,
+                            const Manifest &manifest) {
+    std::vector<int32_t> result;
+    each(value, path, [&](const Json &element, const std::string &at) {
+      int32_t index = axis(element, at, manifest);
+      for (int32_t other : result)
+        if (other == index)
+          fail(at, "each axis once", describe(element));
+      result.push_back(index);
+    });
+    return result;
+  }
+
+  std::vector<int64_t> shape(const Json &object, const std::string &path,
+                             int64_t least) {
+    std::vector<int64_t> result;
+    double elements = 1;
+    each(object, path, "shape", [&](const Json &value, const std::string &at) {
+      result.push_back(toInteger(value, at, least));
+      elements *= double(result.back());
+      if (elements > 1e15)
+        fail(join(path, "shape"), "at most 10^15 elements", concat(elements));
+    });
+    return result;
+  }
+
+  void tensor(const Json &object, const std::string &path,
+              const char *shardingKey, const Manifest &manifest,
+              TensorInfo &info) {
+    info.name = string(object, path, "name");
+    std::string type = string(object, path, "type");
+    std::optional<DType> parsed = parseDType(type);
+    if (!parsed)
+      fail(join(path, "type"), "one of f32, bf16, f16, f64, i1, i8, i32, i64",
+           concat("\"", type, "\""));
+    info.type = parsed.value_or(HEDDLE_RT_F32);
+    info.shape = shape(object, path, 1);
+    std::vector<bool> used(manifest.mesh.size());
+    each(object, path, shardingKey,
+         [&](const Json &value, const std::string &at) {
+           info.sharding.push_back(axes(value, at, manifest));
+           for (int32_t axis : info.sharding.back()) {
+             if (used[size_t(axis)])
+               fail(at, "each axis on one dimension only", value.dump());
+             used[size_t(axis)] = true;
+           }
+         });
+    if (status.ok() && info.sharding.size() != info.shape.size())
+      fail(join(path, shardingKey),
+           concat("one entry for each of ", info.shape.size(), " dimensions"),
+           concat(info.sharding.size()));
+  }
+
+  Initializer initializer(const Json &variable, const std::string &path) {
+    Initializer init;
+    const Json *object = member(variable, path, "init");
+    std::string at = join(path, "init");
+    if (!object)
+      return init;
+    if (!object->is_object()) {
+      fail(at, "an object", describe(*object));
+      return init;
+    }
+    std::string kind = string(*object, at, "kind");
+    if (kind == "zeros") {
+      init.kind = Initializer::Kind::Zeros;
+    } else if (kind == "ones") {
+      init.kind = Initializer::Kind::Ones;
+    } else if (kind == "constant") {
+      init.kind = Initializer::Kind::Constant;
+      init.value = number(*object, at, "value");
+    } else if (kind == "normal") {
+      init.kind = Initializer::Kind::Normal;
+      init.mean = number(*object, at, "mean");
+      init.std = number(*object, at, "std");
+    } else {
+      fail(join(at, "kind"), "one of zeros, ones, constant, normal",
+           concat("\"", kind, "\""));
+    }
+    return init;
+  }
+
+  VariableInfo variable(const Json &object, const std::string &path,
+                        const Manifest &manifest) {
+    VariableInfo info;
+    tensor(object, path, "storage", manifest, info);
+    std::string role = string(object, path, "role");
+    bool known = false;
+    for (VariableRole candidate :
+         {VariableRole::Parameter, VariableRole::OptimizerState,
+          VariableRole::Gradient, VariableRole::Counter})
+      if (name(candidate) == role) {
+        info.role = candidate;
+        known = true;
+      }
+    if (!known)
+      fail(join(path, "role"),
+           "one of parameter, optimizer_state, gradient, counter",
+           concat("\"", role, "\""));
+    info.init = initializer(object, path);
+    if (info.init.kind == Initializer::Kind::Normal &&
+        info.type != HEDDLE_RT_F32 && info.type != HEDDLE_RT_BF16 &&
+        info.type != HEDDLE_RT_F16 && info.type != HEDDLE_RT_F64)
+      fail(join(path, "init.kind"), "zeros, ones or constant for integers",
+           "\"normal\"");
+    const Json *checkpoint = member(object, path, "checkpoint", false);
+    if (!checkpoint || checkpoint->is_null())
+      return info;
+    std::string at = join(path, "checkpoint");
+    if (!checkpoint->is_object()) {
+      fail(at, "an object", describe(*checkpoint));
+      return info;
+    }
+    CheckpointTensor tensor;
+    tensor.name = string(*checkpoint, at, "name");
+    tensor.shape = shape(*checkpoint, at, 1);
+    int64_t elements = 1;
+    for (int64_t size : tensor.shape)
+      elements *= size;
+    if (status.ok() && elements != info.elements())
+      fail(join(at, "shape"),
+           concat("as many elements as the variable has, ", info.elements()),
+           concat(elements));
+    info.checkpoint = std::move(tensor);
+    return info;
+  }
+
+  ProgramInfo program(const Json &object, const std::string &path,
+                      const Manifest &manifest) {
+    ProgramInfo info;
+    info.name = string(object, path, "name");
+    info.symbol = string(object, path, "symbol");
+    info.arenaBytes = integer(object, path, "arena_bytes", 0);
+    for (auto [key, list] : {std::pair{"arguments", &info.arguments},
+                             std::pair{"results", &info.results}})
+      eachObject(object, path, key,
+                 [&](const Json &element, const std::string &at) {
+                   list->emplace_back();
+                   tensor(element, at, "sharding", manifest, list->back());
+                 });
+    return info;
+  }
+
+  template <typename List> void checkUnique(const List &list, const char *key) {
+    std::set<std::string_view> names;
+    for (size_t i = 0; i < list.size(); ++i)
+      if (!names.insert(list[i].name).second)
+        fail(concat(key, "[", i, "].name"), "each name once",
+             concat("\"", list[i].name, "\" again"));
+  }
+
+  Manifest manifest(const Json &root) {
+    Manifest manifest;
+    manifest.version = integer(root, "", "version", 0);
+    if (status.ok() && manifest.version != 1)
+      fail("version", "1, which this runtime reads", concat(manifest.version));
+    manifest.abi = integer(root, "", "abi", 0);
+    if (status.ok() && manifest.abi != HEDDLE_RT_ABI_VERSION)
+      fail("abi",
+           concat(HEDDLE_RT_ABI_VERSION,
+                  ", which this runtime has (compile the model again)"),
+           concat(manifest.abi));
+    manifest.library = string(root, "", "library");
+    if (manifest.library.find('/') != std::string::npos)
+      fail("library", "a file name without a folder",
+           concat("\"", manifest.library, "\""));
+    if (const Json *target = member(root, "", "target")) {
+      if (!target->is_object())
+        fail("target", "an object", describe(*target));
+      else {
+        manifest.triple = string(*target, "target", "triple");
+        each(*target, "target", "features",
+             [&](const Json &value, const std::string &at) {
+               if (!value.is_string())
+                 return fail(at, "a string", describe(value));
+               manifest.features.push_back(value.get<std::string>());
+             });
+      }
+    }
+    int64_t devices = 1;
+    eachObject(root, "", "mesh", [&](const Json &axis, const std::string &at) {
+      manifest.mesh.push_back(
+          {string(axis, at, "name"), integer(axis, at, "size", 1)});
+      if (manifest.mesh.back().size > maxDevices / devices)
+        fail(join(at, "size"), concat("at most ", maxDevices, " devices"),
+             concat(manifest.mesh.back().size));
+      else
+        devices *= manifest.mesh.back().size;
+    });
+    checkUnique(manifest.mesh, "mesh");
+    each(root, "", "groups", [&](const Json &value, const std::string &at) {
+      manifest.groups.push_back(axes(value, at, manifest));
+    });
+    eachObject(root, "", "variables",
+               [&](const Json &object, const std::string &at) {
+                 manifest.variables.push_back(variable(object, at, manifest));
+               });
+    checkUnique(manifest.variables, "variables");
+    eachObject(root, "", "programs",
+               [&](const Json &object, const std::string &at) {
+                 manifest.programs.push_back(program(object, at, manifest));
+               });
+    checkUnique(manifest.programs, "programs");
+    manifest.seed = uint64_t(integer(root, "", "seed", 0));
+    if (const Json *model = member(root, "", "model", false))
+      manifest.model = model->dump();
+    if (const Json *plan = member(root, "", "plan", false))
+      manifest.plan = plan->dump();
+    return manifest;
+  }
+};
+
+} // namespace
+
+Expected<Manifest> parseManifest(std::string_view text,
+                                 std::string_view origin) {
+  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (root.is_discarded())
+    return errorOf(origin, ": expected JSON, got something else (the file may "
+                           "be cut short)");
+  if (!root.is_object())
+    return errorOf(origin, ": expected an object, got ", root.type_name());
+  Reader reader;
+  Manifest manifest = reader.manifest(root);
+  if (!reader.status.ok())
+    return std::move(reader.status).in(origin);
+  return manifest;
+}
+
+Expected<Manifest> readManifest(const std::filesystem::path &file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    return errorOf("cannot read ", file.string(),
+                   ": expected the manifest of a compiled model");
+  std::string text((std::istreambuf_iterator<char>(stream)),
+                   std::istreambuf_iterator<char>());
+  return parseManifest(text, file.string());
+}
+
+} // namespace heddle::rt

@@ -1,0 +1,142 @@
+//===- SessionState.cpp - Loading and placing -----------------------------===//
+
+#include "session/SessionState.h"
+#include "communicators/ThreadCommunicator.h"
+#include "session/CpuFeatures.h"
+
+#include <dlfcn.h>
+
+namespace heddle::rt {
+
+SessionState::~SessionState() {
+  // Devices hold traces of symbols in the library: they go first.
+  devices.clear();
+  if (library)
+    dlclose(library);
+}
+
+Status SessionState::openLibrary(const std::filesystem::path &directory) {
+  // The program's calls are found among the process's global symbols. If this
+  // library was itself opened locally (as Python's ctypes does), it joins them.
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void *>(&heddle_rt_launch), &self))
+    if (void *handle =
+            dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL))
+      dlclose(handle);
+  std::filesystem::path file =
+      std::filesystem::absolute(directory / manifest.library);
+  library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    return errorOf("cannot load the program: ", why ? why : file.c_str());
+  }
+  for (const ProgramInfo &info : manifest.programs) {
+    void *symbol = dlsym(library, info.symbol.c_str());
+    if (!symbol)
+      return errorOf(file.string(), ": expected the symbol ", info.symbol,
+                     " of program ", info.name, ", found none");
+    programs.push_back(
+        {&info, reinterpret_cast<heddle_rt_program_fn>(symbol), {}, {}});
+  }
+  return Status::success();
+}
+
+Status SessionState::place() {
+  size_t numDevices = size_t(manifest.numDevices());
+  auto placed = [&](const TensorInfo &info) {
+    return PlacedTensor{&info, Layout(info, manifest.mesh),
+                        std::vector<uint8_t *>(numDevices)};
+  };
+  for (const VariableInfo &info : manifest.variables)
+    variables.push_back(placed(info));
+  size_t variableBytes = 0, borderBytes = 0, arenaBytes = 0;
+  for (const PlacedTensor &variable : variables)
+    variableBytes += alignBuffer(variable.layout.localBytes());
+  for (LoadedProgram &program : programs) {
+    for (const TensorInfo &info : program.info->arguments)
+      program.arguments.push_back(placed(info));
+    for (const TensorInfo &info : program.info->results)
+      program.results.push_back(placed(info));
+    for (auto *list : {&program.arguments, &program.results})
+      for (const PlacedTensor &tensor : *list)
+        borderBytes += alignBuffer(tensor.layout.localBytes());
+    arenaBytes = std::max(arenaBytes, size_t(program.info->arenaBytes));
+  }
+  bool spin = int64_t(numDevices) * cores <=
+              int64_t(std::thread::hardware_concurrency());
+  for (size_t index = 0; index < numDevices; ++index) {
+    DeviceState &state = devices.emplace_back();
+    state.device =
+        std::make_unique<heddle_rt_device>(int32_t(index), cores, spin);
+    state.coordinates = coordinatesOf(manifest.mesh, int32_t(index));
+    for (auto [region, bytes] :
+         {std::pair{&state.variables, variableBytes},
+          std::pair{&state.borders, borderBytes},
+          std::pair{&state.arena, alignBuffer(arenaBytes)}})
+      HEDDLE_RT_RETURN_IF_ERROR(region->allocate(bytes));
+    auto assign = [index](uint8_t *&next, PlacedTensor &tensor,
+                          std::vector<uint8_t *> &pointers) {
+      tensor.buffers[index] = next;
+      pointers.push_back(next);
+      next += alignBuffer(tensor.layout.localBytes());
+    };
+    uint8_t *next = state.variables.data();
+    for (PlacedTensor &variable : variables)
+      assign(next, variable, state.variablePointers);
+    next = state.borders.data();
+    state.argumentPointers.resize(programs.size());
+    state.resultPointers.resize(programs.size());
+    for (size_t i = 0; i < programs.size(); ++i) {
+      for (PlacedTensor &tensor : programs[i].arguments)
+        assign(next, tensor, state.argumentPointers[i]);
+      for (PlacedTensor &tensor : programs[i].results)
+        assign(next, tensor, state.resultPointers[i]);
+    }
+    for (size_t i = 0; i < programs.size(); ++i)
+      state.frames.push_back({state.arena.data(), state.variablePointers.data(),
+                              state.argumentPointers[i].data(),
+                              state.resultPointers[i].data(),
+                              state.coordinates.data()});
+  }
+  std::vector<ThreadPool *> pools;
+  for (DeviceState &state : devices)
+    pools.push_back(&state.device->pool);
+  std::vector<std::unique_ptr<Communicator>> communicators =
+      makeThreadCommunicators(manifest.mesh, manifest.groups, pools,
+                              {options.collectiveTimeout, spin});
+  for (size_t index = 0; index < numDevices; ++index)
+    devices[index].device->communicator = std::move(communicators[index]);
+  return Status::success();
+}
+
+/// The error that came first, which is the cause of the others.
+Status SessionState::gatherError(bool allReturned) {
+  const heddle_rt_device *first = nullptr;
+  std::string hung;
+  for (size_t index = 0; index < devices.size(); ++index) {
+    if (!allReturned && !team.isFinished(int32_t(index))) {
+      hung += concat(hung.empty() ? "" : ", ", index);
+      continue; // its device may be written at this moment
+    }
+    const heddle_rt_device &device = *devices[index].device;
+    if (!device.error.ok() && (!first || device.errorTime < first->errorTime))
+      first = &device;
+  }
+  if (first)
+    broken = errorOf("device ", first->rank, ": ", first->error.message());
+  if (!hung.empty())
+    broken = errorOf(broken.message(), broken.ok() ? "" : "; ", "device ", hung,
+                     " does not return");
+  return broken;
+}
+
+Status SessionState::initializeVariables() {
+  return runOnDevices([this](int32_t index) {
+    for (size_t i = 0; i < variables.size(); ++i)
+      initializeBlock(variables[i], manifest.variables[i].init, seed, index,
+                      devices[size_t(index)].device->pool);
+    return Status::success();
+  });
+}
+
+} // namespace heddle::rt

@@ -1,0 +1,27 @@
+//===- Message.h - Builds the text of an error --------------------*- C++
+//-*-===//
+
+#ifndef HEDDLE_RT_SUPPORT_MESSAGE_H
+#define HEDDLE_RT_SUPPORT_MESSAGE_H
+
+#include "heddle_rt/status.h"
+
+#include <sstream>
+#include <string>
+
+namespace heddle::rt {
+
+/// The parts one after another, as `<<` prints them.
+template <typename... Parts> std::string concat(const Parts &...parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return std::move(stream).str();
+}
+
+template <typename... Parts> Status errorOf(const Parts &...parts) {
+  return Status::error(concat(parts...));
+}
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SUPPORT_MESSAGE_H

@@ -1,0 +1,138 @@
+#include "heddle_rt/manifest.h"
+#include "TestArtifact.h"
+#include "session/CpuFeatures.h"
+
+#include <gtest/gtest.h>
+
+using namespace heddle::rt;
+using Json = nlohmann::json;
+
+namespace {
+
+TEST(Manifest, ReadsEveryField) {
+  Expected<Manifest> read = parseManifest(testManifest().dump(), "m");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(read->numDevices(), 4);
+  EXPECT_EQ(read->groups,
+            (std::vector<std::vector<int32_t>>{{0}, {1}, {0, 1}}));
+  const VariableInfo &weight = read->variables[0];
+  EXPECT_EQ(weight.name, "weight");
+  EXPECT_EQ(weight.shape, (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(weight.sharding, (Sharding{{0}, {1}}));
+  EXPECT_EQ(weight.init.kind, Initializer::Kind::Normal);
+  EXPECT_EQ(weight.init.std, 0.02);
+  EXPECT_EQ(weight.checkpoint->name, "model.weight");
+  EXPECT_EQ(read->variables[1].role, VariableRole::Counter);
+  EXPECT_FALSE(read->variables[1].checkpoint);
+  EXPECT_EQ(*read->findProgram("fail"), 1u);
+  EXPECT_FALSE(read->findProgram("train"));
+  EXPECT_EQ(read->programs[0].results[1].sharding, (Sharding{{0, 1}}));
+  EXPECT_EQ(Json::parse(read->model)["vocabulary"], 11);
+}
+
+/// The error after `pointer` was set to `value`; a discarded value removes it.
+std::string errorAfter(const char *pointer, const Json &value) {
+  Json manifest = testManifest();
+  Json::json_pointer at(pointer);
+  if (value.is_discarded())
+    manifest[at.parent_pointer()].erase(at.back());
+  else
+    manifest[at] = value;
+  return std::string(parseManifest(manifest.dump(), "m").message());
+}
+
+const Json gone = Json(Json::value_t::discarded);
+
+TEST(Manifest, ErrorsNameTheField) {
+  EXPECT_EQ(errorAfter("/version", gone),
+            "m: version: expected a value, got nothing");
+  EXPECT_EQ(errorAfter("/version", 2),
+            "m: version: expected 1, which this runtime reads, got 2");
+  EXPECT_EQ(errorAfter("/abi", 99),
+            "m: abi: expected 1, which this runtime has (compile the model "
+            "again), got 99");
+  EXPECT_EQ(errorAfter("/variables/0/shape/1", "six"),
+            "m: variables[0].shape[1]: expected a positive integer, got "
+            "\"six\"");
+  EXPECT_EQ(errorAfter("/variables/0/shape", Json::array({-1, 6})),
+            "m: variables[0].shape[0]: expected a positive integer, got -1");
+  EXPECT_EQ(errorAfter("/variables/0/type", "f12"),
+            "m: variables[0].type: expected one of f32, bf16, f16, f64, i1, "
+            "i8, i32, i64, got \"f12\"");
+  EXPECT_EQ(errorAfter("/variables/0/storage", Json::array()),
+            "m: variables[0].storage: expected one entry for each of 2 "
+            "dimensions, got 0");
+  EXPECT_EQ(errorAfter("/variables/0/storage/0/0", "pp"),
+            "m: variables[0].storage[0][0]: expected the name of a mesh axis, "
+            "got \"pp\"");
+  EXPECT_EQ(errorAfter("/variables/0/storage/1/0", "dp"),
+            "m: variables[0].storage[1]: expected each axis on one dimension "
+            "only, got [\"dp\"]");
+  EXPECT_EQ(errorAfter("/variables/0/init/std", gone),
+            "m: variables[0].init.std: expected a value, got nothing");
+  EXPECT_EQ(errorAfter("/variables/0/init/kind", "uniform"),
+            "m: variables[0].init.kind: expected one of zeros, ones, constant, "
+            "normal, got \"uniform\"");
+  EXPECT_EQ(errorAfter("/variables/0/checkpoint/shape", Json::array({31})),
+            "m: variables[0].checkpoint.shape: expected as many elements as "
+            "the variable has, 30, got 31");
+  EXPECT_EQ(errorAfter("/variables/1/name", "weight"),
+            "m: variables[1].name: expected each name once, got \"weight\" "
+            "again");
+  EXPECT_EQ(errorAfter("/variables/1/role", "weights"),
+            "m: variables[1].role: expected one of parameter, optimizer_state, "
+            "gradient, counter, got \"weights\"");
+  EXPECT_EQ(errorAfter("/programs/0/arena_bytes", 1.5),
+            "m: programs[0].arena_bytes: expected a non-negative integer, got "
+            "1.5");
+  EXPECT_EQ(errorAfter("/programs", Json::object()),
+            "m: programs: expected an array, got object");
+  EXPECT_EQ(errorAfter("/library", "../program.so"),
+            "m: library: expected a file name without a folder, got "
+            "\"../program.so\"");
+  EXPECT_EQ(errorAfter("/mesh/0/size", int64_t(1) << 40),
+            "m: mesh[0].size: expected at most 65536 devices, got "
+            "1099511627776");
+  EXPECT_EQ(errorAfter("/mesh/0/size", UINT64_MAX),
+            "m: mesh[0].size: expected a positive integer, got "
+            "18446744073709551615");
+}
+
+TEST(Manifest, EveryFieldIsNeeded) {
+  // Whatever is removed, it is an error or one of the optional fields, and
+  // nothing crashes on any type in any place.
+  Json flat = testManifest().flatten();
+  for (auto &[pointer, value] : flat.items()) {
+    for (const Json &other : {Json(), Json(true), Json(-1), Json("x"),
+                              Json(1.5), Json::array(), Json::object()}) {
+      if (pointer.find("/model") == 0 || pointer.find("/plan") == 0)
+        continue;
+      Json changed = testManifest();
+      changed[Json::json_pointer(pointer)] = other;
+      Expected<Manifest> read = parseManifest(changed.dump(), "m");
+      if (!read.ok())
+        EXPECT_NE(read.message().find("expected"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(parseManifest("{\"version\": 1", "m").message(),
+            "m: expected JSON, got something else (the file may be cut short)");
+  EXPECT_EQ(parseManifest("[]", "m").message(),
+            "m: expected an object, got array");
+}
+
+TEST(CpuFeatures, NamesWhatIsMissing) {
+  EXPECT_TRUE(checkCpu("x86_64-pc-linux-gnu", {"sse2", "+cx8"}).ok());
+  EXPECT_EQ(checkCpu("aarch64-linux-gnu", {}).message(),
+            "the model was compiled for aarch64-linux-gnu, but this machine is "
+            "x86_64: compile it again");
+  // No machine has both of these.
+  Status status = checkCpu("x86_64-linux", {"sse2", "xop", "amx-fp16"});
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("the model was compiled for a CPU with "),
+            std::string::npos);
+  EXPECT_EQ(checkCpu("x86_64-linux", {"warp-drive"}).message(),
+            "the model needs the CPU feature warp-drive, which this runtime "
+            "does not know");
+}
+
+} // namespace

@@ -1,0 +1,68 @@
+//===- TestArtifact.h - An artifact of hand-written programs ------*- C++
+//-*-===//
+
+#ifndef HEDDLE_TEST_RUNTIME_TESTARTIFACT_H
+#define HEDDLE_TEST_RUNTIME_TESTARTIFACT_H
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace heddle::rt {
+
+/// The manifest of Artifact/program.c on dp 2 x tp 2.
+inline nlohmann::json testManifest() {
+  return nlohmann::json::parse(R"json({
+    "version": 1, "abi": 1,
+    "target": {"triple": "x86_64-unknown-linux-gnu", "features": ["sse2"]},
+    "library": "program.so",
+    "mesh": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}],
+    "groups": [["dp"], ["tp"], ["dp", "tp"]],
+    "variables": [
+      {"name": "weight", "role": "parameter", "type": "f32", "shape": [5, 6],
+       "storage": [["dp"], ["tp"]],
+       "init": {"kind": "normal", "mean": 0.5, "std": 0.02},
+       "checkpoint": {"name": "model.weight", "shape": [30]}},
+      {"name": "steps", "role": "counter", "type": "i64", "shape": [],
+       "storage": [], "init": {"kind": "constant", "value": 7}}],
+    "programs": [
+      {"name": "step", "symbol": "heddle_program_step", "arena_bytes": 256,
+       "arguments": [{"name": "x", "type": "f32", "shape": [4, 2],
+                      "sharding": [["dp"], []]}],
+       "results": [
+         {"name": "sum", "type": "f32", "shape": [], "sharding": []},
+         {"name": "who", "type": "i32", "shape": [4],
+          "sharding": [["dp", "tp"]]}]},
+      {"name": "fail", "symbol": "heddle_program_fail", "arena_bytes": 64,
+       "arguments": [{"name": "device", "type": "i32", "shape": [],
+                      "sharding": []}], "results": []},
+      {"name": "hang", "symbol": "heddle_program_hang", "arena_bytes": 64,
+       "arguments": [{"name": "device", "type": "i32", "shape": [2],
+                      "sharding": [[]]}], "results": []}],
+    "seed": 3,
+    "model": {"vocabulary": 11}, "plan": {}
+  })json");
+}
+
+/// A directory that lives as long as this.
+class TestArtifact {
+public:
+  explicit TestArtifact(const nlohmann::json &manifest = testManifest()) {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+    std::ofstream(path / "manifest.json") << manifest.dump();
+    std::filesystem::create_symlink(HEDDLE_TEST_PROGRAM, path / "program.so");
+  }
+  ~TestArtifact() { std::filesystem::remove_all(path); }
+  TestArtifact(const TestArtifact &) = delete;
+  TestArtifact &operator=(const TestArtifact &) = delete;
+
+  std::filesystem::path path;
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_TEST_RUNTIME_TESTARTIFACT_H
