@@ -206,6 +206,8 @@ std::vector<std::vector<double>> Dual::valueBounds() const {
 
 Dual::Reduced Dual::reducedCosts() const {
   Reduced R;
+  R.Bound = bound();
+  R.Rounding = rounding();
   for (const auto &U : Unary) {
     double Least = *std::ranges::min_element(U);
     auto &Row = R.Unary.emplace_back(U);

@@ -53,10 +53,12 @@ public:
   std::vector<std::vector<double>> valueBounds() const;
 
   /// Costs moved around so that no entry is negative and their sum over an
-  /// assignment, plus `bound()`, is its cost plus its priced excess usage.
+  /// assignment, plus the bound, is its cost plus its priced excess usage.
   struct Reduced {
     std::vector<std::vector<double>> Unary;
     std::vector<std::vector<double>> Pairs; ///< As Pair::Table.
+    double Bound = 0;
+    double Rounding = 0;
   };
   Reduced reducedCosts() const;
 

@@ -1,10 +1,9 @@
 //===- Elimination.cpp - Exact optimum of a neighbourhood -----------------===//
 
 #include "Elimination.h"
+#include "EliminationOrder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <queue>
 
 namespace heddle::solver {
 
@@ -50,96 +49,13 @@ Elimination::Elimination(const CostTables &Tables)
 
 void Elimination::plan(const std::vector<int32_t> &Candidates, double MaxTable,
                        double MaxTotal, Random &R) {
-  std::vector<std::vector<int32_t>> Separators;
   for (int32_t V : Order)
     Position[V] = -1;
-  Order.clear();
-  chooseOrder(Candidates, MaxTable, MaxTotal, R, Separators);
-  layOut(Separators);
-}
-
-/// Smallest table first. `Separators` are variables.
-void Elimination::chooseOrder(const std::vector<int32_t> &Candidates,
-                              double MaxTable, double MaxTotal, Random &R,
-                              std::vector<std::vector<int32_t>> &Separators) {
-  const Model &M = Tables.model();
-  size_t Count = Candidates.size();
-  for (size_t I = 0; I < Count; ++I)
-    Position[Candidates[I]] = static_cast<int32_t>(I);
-  std::vector<std::vector<int32_t>> Adjacent(Count); // sorted candidates
-  std::vector<double> Size(Count);
-  for (size_t I = 0; I < Count; ++I) {
-    Size[I] = M.Vars[Candidates[I]].size();
-    for (const auto &N : Tables.neighbours(Candidates[I]))
-      if (Position[N.Var] >= 0)
-        Adjacent[I].push_back(Position[N.Var]);
-    std::ranges::sort(Adjacent[I]);
-  }
-  auto Table = [&](int32_t I) {
-    double Product = Size[I];
-    for (int32_t N : Adjacent[I])
-      Product *= Size[N];
-    return Product;
-  };
-  using Entry = std::pair<double, int32_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> Queue;
-  std::vector<double> Key(Count);
-  auto Push = [&](int32_t I) { Queue.push({Key[I] = Table(I), I}); };
-  std::vector<char> Gone(Count, 0);
-  auto Detach = [&](int32_t I) {
-    Gone[I] = 1;
-    for (int32_t N : Adjacent[I]) {
-      auto &List = Adjacent[N];
-      List.erase(std::ranges::lower_bound(List, I));
-    }
-  };
-  for (size_t I = 0; I < Count; ++I)
-    Push(static_cast<int32_t>(I));
-  Total = 0;
-  std::vector<int32_t> Joined;
-  while (!Queue.empty()) {
-    auto [Weight, I] = Queue.top();
-    Queue.pop();
-    if (Gone[I] || Key[I] != Weight)
-      continue;
-    if (Weight > MaxTable || Total + Weight > MaxTotal) {
-      // Take out the variable that ties most together, with some chance.
-      int32_t Out = I;
-      double Best = -1;
-      for (int32_t N : Adjacent[I]) {
-        double Score =
-            static_cast<double>(Adjacent[N].size()) * (0.3 + R.unit());
-        if (Score > Best) {
-          Best = Score;
-          Out = N;
-        }
-      }
-      Detach(Out);
-      Position[Candidates[Out]] = -1;
-      for (int32_t N : Adjacent[Out])
-        Push(N);
-      continue;
-    }
-    Total += Weight;
-    Detach(I);
-    auto &Separator = Adjacent[I];
-    for (int32_t N : Separator) {
-      Joined.clear();
-      std::ranges::set_union(Adjacent[N], Separator,
-                             std::back_inserter(Joined));
-      Joined.erase(std::ranges::lower_bound(Joined, N));
-      Adjacent[N] = Joined;
-    }
-    for (int32_t N : Separator)
-      Push(N);
-    Order.push_back(Candidates[I]);
-    auto &Out = Separators.emplace_back();
-    for (int32_t N : Separator)
-      Out.push_back(Candidates[N]);
-  }
-  // A variable that was taken out later must leave the separators made before.
-  for (auto &Separator : Separators)
-    std::erase_if(Separator, [&](int32_t V) { return Position[V] < 0; });
+  EliminationOrder Chosen =
+      chooseOrder(Tables.model(), Candidates, MaxTable, MaxTotal, R);
+  Order = std::move(Chosen.Vars);
+  Total = Chosen.Total;
+  layOut(Chosen.Separators);
 }
 
 void Elimination::layOut(const std::vector<std::vector<int32_t>> &Separators) {

@@ -79,9 +79,6 @@ private:
     size_t Offset = 0; ///< Of the message in `Messages`.
     size_t Size = 1;
   };
-  void chooseOrder(const std::vector<int32_t> &Candidates, double MaxTable,
-                   double MaxTotal, Random &R,
-                   std::vector<std::vector<int32_t>> &Separators);
   void layOut(const std::vector<std::vector<int32_t>> &Separators);
   const double *dataOf(const Factor &F) const;
   void conditionalUnary(const double *Extra, const Labels &X, const Bucket &B,
@@ -89,7 +86,7 @@ private:
   void computeMessage(const Bucket &B, const std::vector<double> &Unary);
 
   const CostTables &Tables;
-  std::vector<int32_t> Position; ///< Variable -> bucket or candidate, or -1.
+  std::vector<int32_t> Position; ///< Variable -> bucket, or -1.
   std::vector<int32_t> Order;
   std::vector<Bucket> Buckets;
   std::vector<std::vector<double>> Unaries;

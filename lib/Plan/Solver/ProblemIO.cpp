@@ -160,8 +160,7 @@ Expected<Problem> parseProblem(std::string_view Text) {
     return R.Failure;
   if (auto Limit = Body->find("usage_limit"); Limit != Body->end()) {
     P.UsageLimit.emplace();
-    if (!R.integer(
-            *Limit, [] { return "usage_limit"; }, *P.UsageLimit))
+    if (!R.integer(*Limit, [] { return "usage_limit"; }, *P.UsageLimit))
       return R.Failure;
   }
   if (auto Violation = validate(P))

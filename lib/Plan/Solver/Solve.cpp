@@ -182,8 +182,10 @@ bool Solver::shrink() {
   std::vector<int32_t> OldTimes = Reduced.times();
   const std::vector<double> &OldPrices = D.prices();
   Reduced.restrict(Keep);
-  if (!Reduced.run())
+  if (!Reduced.run()) {
+    LowerBound = Total;
     return true;
+  }
   const std::vector<int32_t> &Times = Reduced.times();
   std::vector<double> Prices(Times.size(), 0);
   for (size_t T = 0; T < OldTimes.size() && !Times.empty(); ++T) {
@@ -221,11 +223,17 @@ Solution Solver::run() {
   openStage({});
   raiseBound(Now->ascent().bound());
   for (int Round = 1;; ++Round) {
-    if (Now->model().Vars.empty() && Best)
-      LowerBound = std::max(LowerBound, Total);
+    if (Now->model().Vars.empty() || Now->finished()) {
+      LowerBound = Total;
+      if (!Best) {
+        Explanation = "every assignment exceeds the memory limit or has an "
+                      "infinite cost";
+        return finish(StopReason::Infeasible);
+      }
+    }
     if (auto Why = reasonToStop())
       return finish(*Why);
-    Now->round(target(), Threads, [this] { return outOfTime(); });
+    Now->round(target(), Total, Threads, [this] { return outOfTime(); });
     takeBest();
     raiseBound(Now->ascent().bound());
     if (Round % 8 == 0)

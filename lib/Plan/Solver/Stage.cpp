@@ -13,6 +13,10 @@ namespace {
 constexpr size_t WalkerCount = 8;
 constexpr size_t Exploiting = 5;
 constexpr int Lifetime = 40;
+/// What an entry of the exact search costs in entries of the others, and the
+/// share of all work that it may take.
+constexpr double ExactWeight = 30;
+constexpr double ExactShare = 0.2;
 } // namespace
 
 Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
@@ -30,7 +34,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
 }
 
 double Stage::work() const {
-  double Sum = Climber.work();
+  double Sum = Climber.work() + ExactWork;
   for (const auto &W : Walkers)
     Sum += W->Engine.work();
   return Sum;
@@ -71,23 +75,46 @@ void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
   W.Engine.improve(W.Current, Prices, RoundQuota, Tolerance, Stop);
 }
 
-void Stage::round(double Target, unsigned Threads,
+void Stage::round(double Target, Cost Known, unsigned Threads,
                   const std::function<bool()> &Stop) {
-  // The climber moves on while the walkers use what it had found before.
   Prices = Climber.best().prices();
   Guess = Climber.guess();
   Bound = Climber.bound();
-  runParallel(Threads, WalkerCount + 1, [&](size_t Task) {
+  ForExact.reset();
+  if (exactIsDue())
+    ForExact = Climber.best().reducedCosts();
+  runParallel(Threads, WalkerCount + 2, [&](size_t Task) {
     if (Task == 0)
       Climber.climb(Target, RoundQuota, Stop);
+    else if (Task == 1)
+      tryExact(Known, Stop);
     else
-      walk(Task - 1, Stop);
+      walk(Task - 2, Stop);
   });
   join();
 }
 
+/// Early, then whenever the other searches have done their share.
+bool Stage::exactIsDue() const {
+  return ExactWork + ExactBudget * ExactWeight <=
+         ExactShare * work() + 1e5 * ExactWeight;
+}
+
+void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
+  if (!ForExact)
+    return;
+  Exact = solveExactly(M, *ForExact, Known, ExactBudget, Stop);
+  ExactWork += Exact.Work * ExactWeight;
+  ExactBudget *= 2;
+}
+
 /// Takes over the best result and whatever the others changed elsewhere.
 void Stage::join() {
+  if (ForExact && Exact.Complete) {
+    Finished = true;
+    if (Exact.Best)
+      adopt(*Exact.Best);
+  }
   Labels Base = Best.X;
   std::vector<size_t> Results;
   for (size_t W = 0; W < Walkers.size(); ++W)

@@ -10,6 +10,7 @@
 #define HEDDLE_LIB_PLAN_SOLVER_STAGE_H
 
 #include "Ascent.h"
+#include "Exact.h"
 #include "Search.h"
 
 #include <memory>
@@ -25,9 +26,14 @@ public:
   /// A first look: prices, then one assignment.
   void begin(double Target, const std::function<bool()> &Stop);
 
-  /// One round of all tasks; `Target` is the best cost known, if any.
-  void round(double Target, unsigned Threads,
+  /// One round of all tasks. `Target`: what the bound aims at; `Known`: the
+  /// best cost known, `InfiniteCost` if there is none.
+  void round(double Target, Cost Known, unsigned Threads,
              const std::function<bool()> &Stop);
+
+  /// Whether it is proven that nothing is better than `best()`, or than what
+  /// was known before.
+  bool finished() const { return Finished; }
 
   /// Starts from `X`, which must be feasible.
   void adopt(const Labels &X);
@@ -47,6 +53,8 @@ private:
   };
   void walk(size_t Index, const std::function<bool()> &Stop);
   void join();
+  bool exactIsDue() const;
+  void tryExact(Cost Known, const std::function<bool()> &Stop);
 
   Model M;
   CostTables Tables;
@@ -58,6 +66,11 @@ private:
   std::vector<double> Prices;
   Labels Guess;
   double Bound = 0;
+  std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
+  ExactResult Exact;
+  double ExactBudget = 3e4;
+  double ExactWork = 0;
+  bool Finished = false;
 };
 
 } // namespace heddle::solver
