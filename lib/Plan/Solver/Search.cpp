@@ -1,6 +1,9 @@
 //===- Search.cpp - Large-neighbourhood search ----------------------------===//
 
 #include "Search.h"
+#include "Ascent.h"
+#include "Exact.h"
+#include "Submodel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,15 +112,14 @@ void Search::growRegion(int32_t Seed, size_t Size) {
   }
 }
 
-void Search::chooseRegion() {
+void Search::chooseRegion(size_t Size) {
   Region.clear();
   size_t Count = M.Vars.size();
-  if (R.below(4) == 0) {
+  if (Size >= Count) {
     Region.resize(Count);
     std::iota(Region.begin(), Region.end(), 0);
     return;
   }
-  size_t Size = std::min<size_t>(Count, 16 << R.below(6));
   size_t Seeds = 1 + R.below(4);
   for (size_t I = 0; I < Seeds; ++I)
     growRegion(static_cast<int32_t>(R.below(Count)), 1 + Size / Seeds);
@@ -125,40 +127,88 @@ void Search::chooseRegion() {
     InRegion[V] = 0;
 }
 
+/// True if the best candidate became better.
+bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
+                       const std::vector<double> &Prices) {
+  chooseRegion(R.below(4) == 0 ? M.Vars.size() : size_t(16) << R.below(6));
+  Exact.plan(Region, MaxTable, MaxTotal, R);
+  Work += static_cast<double>(Region.size()) * 20;
+  double Highest = 1e-9;
+  for (double P : Prices)
+    Highest = std::max(Highest, P);
+  double Factor = std::exp((R.unit() - 0.5) * 0.8);
+  Local = Prices;
+  for (double &P : Local)
+    P *= Factor * (0.9 + 0.2 * R.unit());
+  Next = Current;
+  for (int Try = 0; Try < 4; ++Try) {
+    solveAt(Local, Next);
+    bool Accept = Next.feasible() && Current.feasible()
+                      ? Next.Total <= Current.Total + Tolerance
+                      : Next.betterThan(Current);
+    if (Accept)
+      Current = Next;
+    if (Next.betterThan(Best)) {
+      Best = Next;
+      return true;
+    }
+    if (Accept || Next.Overuse == 0)
+      return false;
+    for (size_t T = 0; T < Used.size(); ++T)
+      if (Used[T] > M.Capacity[T])
+        Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
+  }
+  return false;
+}
+
+bool Search::tryExactly(Candidate &Current, Candidate &Best,
+                        const std::vector<double> &Prices,
+                        const std::function<bool()> &Stop) {
+  constexpr double MaxEntries = 2e4;
+  chooseRegion(static_cast<size_t>(ExactSize * (0.5 + R.unit())));
+  Used = usageOf(M, Current.X);
+  Submodel Sub = fixOutside(M, Region, Current.X, Used, Prices);
+  Ascent Climber(Sub.M, Sub.Prices);
+  auto Target = static_cast<double>(Sub.Before);
+  double Entries = static_cast<double>(M.Capacity.size() + M.Vars.size());
+  for (const Pair &P : Sub.M.Pairs)
+    Entries += static_cast<double>(P.Table.size());
+  Climber.climb(Target, Entries * 400, Stop);
+  Work += Climber.work() + Entries * 4;
+  if (Climber.bound() > Target - 1)
+    return false;
+  ExactResult Found = solveExactly(Sub.M, Climber.best().reducedCosts(),
+                                   Sub.Before, MaxEntries, Stop);
+  Work += Found.Work * 30;
+  ExactSize *= Found.Complete ? 1.02 : 0.96;
+  ExactSize = std::clamp(ExactSize, 4.0, static_cast<double>(M.Vars.size()));
+  if (!Found.Best)
+    return false;
+  for (size_t I = 0; I < Region.size(); ++I)
+    Current.X[Region[I]] = Sub.LabelOf[I][(*Found.Best)[I]];
+  score(M, Current);
+  if (!Current.betterThan(Best))
+    return false;
+  Best = Current;
+  return true;
+}
+
 void Search::improve(Candidate &C, const std::vector<double> &Prices,
                      double Quota, Cost Tolerance,
                      const std::function<bool()> &Stop) {
-  double Until = Work + Quota, Highest = 1e-9;
-  for (double P : Prices)
-    Highest = std::max(Highest, P);
-  Candidate Current = C, Next;
-  std::vector<double> Local;
+  double Until = Work + Quota;
+  Candidate Current = C;
   while (Work < Until && !Stop()) {
-    chooseRegion();
-    Exact.plan(Region, MaxTable, MaxTotal, R);
-    Work += static_cast<double>(Region.size()) * 20;
-    double Factor = std::exp((R.unit() - 0.5) * 0.8);
-    Local = Prices;
-    for (double &P : Local)
-      P *= Factor * (0.9 + 0.2 * R.unit());
-    Next = Current;
-    for (int Try = 0; Try < 4; ++Try) {
-      solveAt(Local, Next);
-      bool Accept = Next.feasible() && Current.feasible()
-                        ? Next.Total <= Current.Total + Tolerance
-                        : Next.betterThan(Current);
-      if (Next.betterThan(C))
-        C = Next;
-      if (Accept) {
-        Current = Next;
-        break;
-      }
-      if (Next.Overuse == 0)
-        break;
-      for (size_t T = 0; T < Used.size(); ++T)
-        if (Used[T] > M.Capacity[T])
-          Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
-    }
+    double OfPrices = ByPrices.Gain / ByPrices.Work;
+    double OfExact = ByExact.Gain / ByExact.Work;
+    double Chance = std::clamp(OfExact / (OfExact + OfPrices), 0.1, 0.9);
+    bool Exactly = Current.feasible() && R.unit() < Chance;
+    double Before = Work;
+    bool Better = Exactly ? tryExactly(Current, C, Prices, Stop)
+                          : tryPrices(Current, C, Tolerance, Prices);
+    Merit &Kind = Exactly ? ByExact : ByPrices;
+    Kind.Gain = 0.99 * Kind.Gain + (Better ? 1 : 0.002);
+    Kind.Work = 0.99 * Kind.Work + (Work - Before);
   }
 }
 

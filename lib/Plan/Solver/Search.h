@@ -3,7 +3,9 @@
 // Shaw, "Using Constraint Programming and Local Search Methods to Solve
 // Vehicle Routing Problems", CP 1998, with neighbourhoods solved exactly by
 // Elimination.h and memory steered by prices: a neighbourhood whose optimum
-// overruns the limit is solved again at higher prices.
+// overruns the limit is solved again at higher prices. Smaller ones are solved
+// with the limit itself (Exact.h): these find the exchanges of memory that no
+// price brings about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +63,12 @@ public:
   double work() const { return Work; }
 
 private:
-  void chooseRegion();
+  bool tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
+                 const std::vector<double> &Prices);
+  bool tryExactly(Candidate &Current, Candidate &Best,
+                  const std::vector<double> &Prices,
+                  const std::function<bool()> &Stop);
+  void chooseRegion(size_t Size);
   void growRegion(int32_t Seed, size_t Size);
   void solveAt(const std::vector<double> &Prices, Candidate &C);
 
@@ -75,6 +82,15 @@ private:
   std::vector<double> Extra;
   std::vector<double> PriceSums;
   std::vector<Usage> Used;
+  Candidate Next;
+  std::vector<double> Local;
+
+  /// How often a kind of move has paid off lately.
+  struct Merit {
+    double Gain = 1, Work = 1;
+  };
+  Merit ByPrices, ByExact;
+  double ExactSize = 12; ///< Variables that an exact move can handle.
 };
 
 } // namespace heddle::solver
