@@ -5,6 +5,7 @@
 
 include "dialects/Heddle/HeddleAttrs.td"
 include "dialects/Interfaces/DifferentiableOpInterface.td"
+include "dialects/Interfaces/ShardingRuleOpInterface.td"
 include "dialects/Interfaces/WorkOpInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -14,13 +15,16 @@ class Heddle_Op<string mnemonic, list<Trait> traits = []>
     : Op<HeddleDialect, mnemonic, traits>;
 
 /// An op of the model proper: pure, with the stable name of its module.
-class Heddle_ModelOp<string mnemonic, list<Trait> traits = []>
-    : Heddle_Op<mnemonic, !listconcat([Pure], traits)>;
+class Heddle_ModelOp<string mnemonic, list<Trait> traits = [],
+                     list<string> methods = []>
+    : Heddle_Op<mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<ShardingRuleOpInterface, methods>], traits)>;
 
 /// A model op with a vector-Jacobian product.
-class Heddle_DifferentiableOp<string mnemonic, list<Trait> traits = []>
+class Heddle_DifferentiableOp<string mnemonic, list<Trait> traits = [],
+                              list<string> methods = []>
     : Heddle_ModelOp<mnemonic, !listconcat(
-        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits), methods>;
 
 def FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
 def IdTensor : RankedTensorOf<[I32]>;
@@ -152,7 +156,7 @@ def ContractOp : Heddle_DifferentiableOp<"contract", [AttrSizedOperandSegments]>
   let hasVerifier = 1;
 }
 
-def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments]> {
+def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments], ["localize"]> {
   let summary = "scaled dot-product attention";
   let description = [{
     o = dropout(softmax(scale * q k^T + mask)) v. Queries are
@@ -190,7 +194,7 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
   let hasVerifier = 1;
 }
 
-def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments]> {
+def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments], ["localize"]> {
   let summary = "gradients of attention with respect to query, key and value";
   let description = [{
     Recomputes the probabilities block by block from `lse`. Everything else as
@@ -288,7 +292,7 @@ def RmsNormGradOp : Heddle_ModelOp<"rms_norm_grad"> {
 // Vocabulary: embedding and cross-entropy
 //===----------------------------------------------------------------------===//
 
-def EmbeddingOp : Heddle_DifferentiableOp<"embedding"> {
+def EmbeddingOp : Heddle_DifferentiableOp<"embedding", [], ["localize"]> {
   let summary = "rows of a table";
   let description = [{
     result[…, :] = table[ids[…] - offset, :], or zeros where that row is not in
@@ -305,7 +309,7 @@ def EmbeddingOp : Heddle_DifferentiableOp<"embedding"> {
   let hasVerifier = 1;
 }
 
-def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments]> {
+def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments], ["localize"]> {
   let summary = "gradient of an embedding's table";
   let description = [{
     result[v, :] = accumulate[v, :] + the sum of y_grad[i, :] over all i with
@@ -324,7 +328,7 @@ def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments
   let hasVerifier = 1;
 }
 
-def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy"> {
+def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy", [], ["localize"]> {
   let summary = "per-token cross-entropy";
   let description = [{
     loss[…] = lse[…] - logits[…, targets[…]], and 0 where the target is
@@ -343,7 +347,7 @@ def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy"> {
   let hasVerifier = 1;
 }
 
-def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad"> {
+def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad", [], ["localize"]> {
   let summary = "gradient of the logits";
   let description = [{
     logits_grad[…, v] = (exp(logits[…, v] - lse[…]) - [v + offset = targets[…]])
@@ -364,7 +368,7 @@ def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad"> {
   let hasVerifier = 1;
 }
 
-def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp"> {
+def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp", [], ["localize"]> {
   let summary = "log of the sum of exponentials over the last dimension";
   let arguments = (ins FloatTensor:$logits, OptionalAttr<StrAttr>:$op_name);
   let results = (outs Stats:$result);
@@ -374,7 +378,7 @@ def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp"> {
   let hasVerifier = 1;
 }
 
-def PickOp : Heddle_ModelOp<"pick"> {
+def PickOp : Heddle_ModelOp<"pick", [], ["localize"]> {
   let summary = "one element of each row";
   let description = [{
     result[…] = logits[…, ids[…] - offset], or 0 where that index is not in the
@@ -498,7 +502,7 @@ def SiluGradOp : Heddle_Activation<"silu_grad"> {
   let assemblyFormat = "($op_name^)? $x `,` $y_grad attr-dict `:` type($x)";
 }
 
-def DropoutOp : Heddle_DifferentiableOp<"dropout"> {
+def DropoutOp : Heddle_DifferentiableOp<"dropout", [], ["localize"]> {
   let summary = "zeroes elements at random and scales the others";
   let description = [{
     y = x / (1 - rate) where the first 32-bit word of Philox4x32-10 with counter
@@ -523,7 +527,7 @@ def DropoutOp : Heddle_DifferentiableOp<"dropout"> {
   let hasVerifier = 1;
 }
 
-def RotaryTableOp : Heddle_ModelOp<"rotary_table"> {
+def RotaryTableOp : Heddle_ModelOp<"rotary_table", [], ["localize"]> {
   let summary = "cosines and sines of position * frequency";
   let description = [{
     cos[p, j] = cos((p + offset) * frequencies[j]), angles in f64. Factors: s.

@@ -46,6 +46,12 @@ ShardingRule ShardingRule::elementwise(Operation *op) {
   return rule;
 }
 
+bool ShardingRule::runsOver(const TensorFactors &tensor, unsigned factor) {
+  return llvm::any_of(tensor, [&](const DimensionFactors &dim) {
+    return llvm::is_contained(dim, factor);
+  });
+}
+
 SmallVector<Value> localizeByCloning(Operation *op, Localizer &localizer) {
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(localizer.operands);

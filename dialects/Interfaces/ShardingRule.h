@@ -37,10 +37,35 @@ enum class FactorKind {
   Replicate, ///< the factor must not be split
 };
 
+/// What the results hold along a split factor's padding (the rows beyond the
+/// global size), beyond what linearity tells.
+enum class PaddingRule {
+  None,               ///< nothing is known
+  ZeroIfOperandsZero, ///< zero if it is zero in every operand with the factor
+  Zero,               ///< zero whatever the operands hold there
+};
+
 struct Factor {
   std::string name; ///< a letter that plans speak of; empty if it has none
   int64_t size = 1;
+  /// Sum and Max concern the results that the factor does not run over.
   FactorKind kind = FactorKind::Parallel;
+  PaddingRule padding = PaddingRule::None;
+};
+
+/// The op is linear in these operands together while all others are held:
+/// f(x + x', y + y') = f(x, y) + f(x', y'). addf has one group {0, 1}, mulf the
+/// groups {0} and {1}. Partial sums pass through an op along one group, and so
+/// does zero padding. When a sum factor is split, the members of its group that
+/// the factor does not run over (an accumulator) must be partial, too.
+struct LinearGroup {
+  llvm::SmallVector<unsigned, 2> operands;
+  /// The results that are linear in them; empty means all.
+  llvm::SmallVector<unsigned, 1> results = {};
+
+  bool coversResult(unsigned result) const {
+    return results.empty() || llvm::is_contained(results, result);
+  }
 };
 
 /// Indices into ShardingRule::factors, major to minor; empty for a dimension of
@@ -53,9 +78,15 @@ struct ShardingRule {
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<TensorFactors> operands;
   llvm::SmallVector<TensorFactors> results;
+  llvm::SmallVector<LinearGroup, 2> linear;
   /// If the padding of every operand is zero, so is the padding of every result
-  /// (x + y, x * y, gelu; not exp). Contractions need only one such operand.
+  /// (gelu; not exp), apart from what `linear` tells.
   bool preservesZeroPadding = false;
+  /// Where the operands are finite, so are the results (not division, log).
+  bool keepsFinite = false;
+  /// Partial sums may pass through (along `linear`) because the op is cheap: a
+  /// reduction after it costs no more than before it.
+  bool defersPartialSums = false;
 
   /// The factor of that name, if there is one.
   std::optional<unsigned> getFactor(llvm::StringRef name) const;
@@ -64,6 +95,8 @@ struct ShardingRule {
   /// The rule of an elementwise op: one unnamed parallel factor a dimension;
   /// operands of rank 0 are shared by all devices.
   static ShardingRule elementwise(mlir::Operation *op);
+  /// Whether the factor runs over the tensor.
+  static bool runsOver(const TensorFactors &tensor, unsigned factor);
 };
 
 /// What an op gets to rewrite itself for one device. Owned by the localizing
@@ -80,6 +113,8 @@ public:
 
   /// Whether the factor is split over devices.
   virtual bool isSplit(unsigned factor) const = 0;
+  /// Whether it is split and some device holds padding along it.
+  virtual bool isPadded(unsigned factor) const = 0;
   /// The global index (of type index) of this device's first element along the
   /// factor; a constant 0 if it is not split.
   virtual mlir::Value getOffset(unsigned factor) = 0;

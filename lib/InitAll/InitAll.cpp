@@ -4,6 +4,7 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -15,6 +16,7 @@ void heddle::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   registry.insert<HeddleDialect, comm::CommDialect, rt::RtDialect>();
   registerDifferentiableModels(registry);
+  registerShardingRuleModels(registry);
 }
 
 void heddle::registerAllPasses() {

@@ -1,0 +1,220 @@
+//===- HeddleLocalize.cpp - Ops that depend on global positions -----------===//
+//
+// What one device computes where the op's meaning depends on the global index
+// of an element, or on the whole of a split factor.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heddle;
+
+using LocalResults = FailureOr<SmallVector<Value>>;
+
+/// The offset of this device along the factor, on top of what the op has.
+static Value addOffset(Localizer &localizer, Location loc, unsigned factor,
+                       Value present) {
+  if (!localizer.isSplit(factor))
+    return present;
+  Value offset = localizer.getOffset(factor);
+  if (!present)
+    return offset;
+  return localizer.builder.create<arith::AddIOp>(loc, offset, present);
+}
+
+static unsigned factorOf(const ShardingRule &rule, StringRef name) {
+  return *rule.getFactor(name); // the op's own rule has it
+}
+
+/// The local logits with everything beyond the vocabulary at the lowest
+/// number, so that it adds nothing to a sum of exponentials.
+static Value maskLogits(Localizer &localizer, Location loc, Value logits,
+                        unsigned factor, int64_t vocabulary) {
+  if (!localizer.isPadded(factor))
+    return logits;
+  int64_t last = cast<RankedTensorType>(logits.getType()).getRank() - 1;
+  return localizer.builder.create<MaskPaddingOp>(
+      loc, logits.getType(), logits, ValueRange{localizer.getOffset(factor)},
+      ArrayRef<int64_t>{last}, ArrayRef<int64_t>{vocabulary},
+      PaddingValue::Lowest);
+}
+
+/// log(sum(exp)) over all devices from each device's own:
+/// m + log(sum over devices of exp(lse - m)), m being the largest.
+static Value combineLogSumExp(Localizer &localizer, Location loc, Value lse,
+                              unsigned factor) {
+  OpBuilder &builder = localizer.builder;
+  Value largest = localizer.allReduce(lse, FactorKind::Max, factor);
+  Value scaled = builder.create<math::ExpOp>(
+      loc, builder.create<arith::SubFOp>(loc, lse, largest));
+  Value sum = localizer.allReduce(scaled, FactorKind::Sum, factor);
+  return builder.create<arith::AddFOp>(loc, largest,
+                                       builder.create<math::LogOp>(loc, sum));
+}
+
+//===----------------------------------------------------------------------===//
+// Vocabulary
+//===----------------------------------------------------------------------===//
+
+LocalResults EmbeddingOp::localize(Localizer &localizer) {
+  Value offset =
+      addOffset(localizer, getLoc(), factorOf(getShardingRule(), "v"),
+                getOffset() ? localizer.operands[2] : Value());
+  return SmallVector<Value>{localizer.builder.create<EmbeddingOp>(
+      getLoc(), localizer.resultTypes[0], localizer.operands[0],
+      localizer.operands[1], offset, getOpNameAttr())};
+}
+
+LocalResults EmbeddingGradOp::localize(Localizer &localizer) {
+  Value accumulate = getAccumulate() ? localizer.operands[2] : Value();
+  Value offset =
+      addOffset(localizer, getLoc(), factorOf(getShardingRule(), "v"),
+                getOffset() ? localizer.operands.back() : Value());
+  return SmallVector<Value>{localizer.builder.create<EmbeddingGradOp>(
+      getLoc(), localizer.resultTypes[0], localizer.operands[0],
+      localizer.operands[1], accumulate, offset, getOpNameAttr())};
+}
+
+LocalResults CrossEntropyOp::localize(Localizer &localizer) {
+  ShardingRule rule = getShardingRule();
+  unsigned vocabulary = factorOf(rule, "v");
+  if (!localizer.isSplit(vocabulary))
+    return localizeByCloning(*this, localizer);
+  OpBuilder &builder = localizer.builder;
+  Location loc = getLoc();
+  Value targets = localizer.operands[1];
+  auto type = cast<RankedTensorType>(localizer.resultTypes[0]);
+  Value logits = maskLogits(localizer, loc, localizer.operands[0], vocabulary,
+                            rule.factors[vocabulary].size);
+  Value lse = combineLogSumExp(
+      localizer, loc,
+      builder.create<LogSumExpOp>(loc, type, logits, getOpNameAttr()),
+      vocabulary);
+  Value picked = localizer.allReduce(
+      builder.create<PickOp>(loc, type, logits, targets,
+                             localizer.getOffset(vocabulary), getOpNameAttr()),
+      FactorKind::Sum, vocabulary);
+  auto splat = [&](RankedTensorType type, Attribute value) -> Value {
+    return builder.create<arith::ConstantOp>(
+        loc, DenseElementsAttr::get(type, value));
+  };
+  auto ids = cast<RankedTensorType>(targets.getType());
+  Value ignored = builder.create<arith::CmpIOp>(
+      loc, arith::CmpIPredicate::eq, targets,
+      splat(ids, builder.getIntegerAttr(ids.getElementType(),
+                                        (int64_t)getIgnoreIndex())));
+  Value loss = builder.create<arith::SelectOp>(
+      loc, ignored, splat(type, builder.getFloatAttr(type.getElementType(), 0)),
+      builder.create<arith::SubFOp>(loc, lse, picked));
+  return SmallVector<Value>{loss, lse};
+}
+
+LocalResults CrossEntropyGradOp::localize(Localizer &localizer) {
+  ShardingRule rule = getShardingRule();
+  unsigned vocabulary = factorOf(rule, "v");
+  Value logits = maskLogits(localizer, getLoc(), localizer.operands[0],
+                            vocabulary, rule.factors[vocabulary].size);
+  Value offset = addOffset(localizer, getLoc(), vocabulary,
+                           getOffset() ? localizer.operands[4] : Value());
+  return SmallVector<Value>{localizer.builder.create<CrossEntropyGradOp>(
+      getLoc(), localizer.resultTypes[0], logits, localizer.operands[1],
+      localizer.operands[2], localizer.operands[3], offset,
+      getIgnoreIndexAttr(), getOpNameAttr())};
+}
+
+LocalResults LogSumExpOp::localize(Localizer &localizer) {
+  ShardingRule rule = getShardingRule();
+  unsigned vocabulary = factorOf(rule, "v");
+  if (!localizer.isSplit(vocabulary))
+    return localizeByCloning(*this, localizer);
+  Value logits = maskLogits(localizer, getLoc(), localizer.operands[0],
+                            vocabulary, rule.factors[vocabulary].size);
+  Value lse = localizer.builder.create<LogSumExpOp>(
+      getLoc(), localizer.resultTypes[0], logits, getOpNameAttr());
+  return SmallVector<Value>{
+      combineLogSumExp(localizer, getLoc(), lse, vocabulary)};
+}
+
+LocalResults PickOp::localize(Localizer &localizer) {
+  Value offset =
+      addOffset(localizer, getLoc(), factorOf(getShardingRule(), "v"),
+                getOffset() ? localizer.operands[2] : Value());
+  return SmallVector<Value>{localizer.builder.create<PickOp>(
+      getLoc(), localizer.resultTypes[0], localizer.operands[0],
+      localizer.operands[1], offset, getOpNameAttr())};
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers and positions
+//===----------------------------------------------------------------------===//
+
+/// The dropout of attention depends on the global coordinates of a score.
+template <typename OpTy>
+static LocalResults localizeAttention(OpTy op, Localizer &localizer) {
+  ShardingRule rule = op.getShardingRule();
+  bool anySplit = false;
+  for (unsigned i = 0; i < rule.factors.size(); ++i)
+    anySplit |= localizer.isSplit(i);
+  if (op.getDropout().isZero() || !anySplit)
+    return localizeByCloning(op, localizer);
+  if (!op.getOffsets().empty() || op.getGlobalShape())
+    return op.emitOpError() << "expected no offsets and no global shape before "
+                               "localization";
+  Location loc = op.getLoc();
+  SmallVector<Value> offsets;
+  SmallVector<int64_t> globalShape;
+  for (StringRef name : {"b", "s", "t", "n", "r"}) {
+    std::optional<unsigned> factor = rule.getFactor(name);
+    offsets.push_back(
+        factor ? localizer.getOffset(*factor)
+               : localizer.builder.create<arith::ConstantIndexOp>(loc, 0));
+    if (name != "b")
+      globalShape.push_back(factor ? rule.factors[*factor].size : 1);
+  }
+  SmallVector<Value> locals = localizeByCloning(op, localizer);
+  auto local = cast<OpTy>(locals.front().getDefiningOp());
+  local.getOffsetsMutable().assign(offsets);
+  local.setGlobalShape(globalShape);
+  return locals;
+}
+
+LocalResults AttentionOp::localize(Localizer &localizer) {
+  return localizeAttention(*this, localizer);
+}
+
+LocalResults AttentionGradOp::localize(Localizer &localizer) {
+  return localizeAttention(*this, localizer);
+}
+
+LocalResults DropoutOp::localize(Localizer &localizer) {
+  ShardingRule rule = getShardingRule();
+  bool anySplit = false;
+  for (unsigned i = 0; i < rule.factors.size(); ++i)
+    anySplit |= localizer.isSplit(i);
+  if (!anySplit)
+    return localizeByCloning(*this, localizer);
+  if (!getOffsets().empty() || getGlobalShape())
+    return emitOpError() << "expected no offsets and no global shape before "
+                            "localization";
+  SmallVector<Value> offsets;
+  for (const DimensionFactors &dim : rule.results[0])
+    offsets.push_back(localizer.getOffset(dim[0]));
+  SmallVector<Value> locals = localizeByCloning(*this, localizer);
+  auto local = cast<DropoutOp>(locals.front().getDefiningOp());
+  local.getOffsetsMutable().assign(offsets);
+  local.setGlobalShape(getX().getType().getShape());
+  return locals;
+}
+
+LocalResults RotaryTableOp::localize(Localizer &localizer) {
+  Value offset =
+      addOffset(localizer, getLoc(), factorOf(getShardingRule(), "s"),
+                getOffset() ? localizer.operands[0] : Value());
+  auto local = localizer.builder.create<RotaryTableOp>(
+      getLoc(), localizer.resultTypes, offset, getFrequenciesAttr(),
+      getOpNameAttr());
+  return SmallVector<Value>{local.getCos(), local.getSin()};
+}

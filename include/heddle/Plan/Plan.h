@@ -1,0 +1,95 @@
+//===- Plan.h - Who computes and stores which part --------------*- C++ -*-===//
+//
+// A plan as data: a mesh, an assignment of mesh axes to the factors of
+// operators, and of mesh axes to the dimensions of stored variables. Its JSON
+// form is documented in docs/plan.md. Nothing here changes a program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PLAN_PLAN_H
+#define HEDDLE_PLAN_PLAN_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// Where something stands in a plan's file; line 0 where there is no file.
+struct PlanPosition {
+  unsigned line = 0;
+  unsigned column = 0;
+};
+
+struct PlanAxis {
+  std::string name;
+  int64_t size = 1;
+};
+
+/// A factor (a letter) or a dimension (a number) and the mesh axes that split
+/// it, major to minor. No axes: it is not to be split.
+struct PlanAssignment {
+  std::string key;
+  std::vector<std::string> axes;
+  PlanPosition position;
+};
+
+/// What holds for all operators, or variables, whose name matches the glob.
+struct PlanEntry {
+  std::string glob;
+  std::vector<PlanAssignment> assignments;
+  PlanPosition position;
+
+  const PlanAssignment *find(llvm::StringRef key) const;
+};
+
+struct Plan {
+  /// The file that it was read from; "" if none. Only for messages.
+  std::string source;
+  /// Major to minor: the last axis is the fastest.
+  std::vector<PlanAxis> mesh;
+  std::vector<PlanEntry> operators;
+  std::vector<PlanEntry> storage;
+
+  int64_t getNumDevices() const;
+  /// The size of an axis, or 0 if there is none of that name.
+  int64_t getAxisSize(llvm::StringRef name) const;
+};
+
+/// Reads a plan from JSON text. `source` names the text in errors, which give
+/// line, column and JSON path.
+llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef source);
+llvm::Expected<Plan> readPlanFile(llvm::StringRef path);
+
+/// The canonical text: keys sorted (the mesh keeps its order), one entry a
+/// line. parsePlan(writePlan(p)) writes the same bytes again.
+std::string writePlan(const Plan &plan);
+
+/// The JSON path of an assignment: $.operators["h.*.attn"].n
+std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
+                        llvm::StringRef key = "");
+
+/// Whether the name matches the glob: '*' is any characters (dots as well),
+/// '?' any one, everything else itself.
+bool matchesGlob(llvm::StringRef glob, llvm::StringRef name);
+
+/// The number of characters that stand for themselves. Where several globs
+/// match, the one with the most decides.
+unsigned getGlobSpecificity(llvm::StringRef glob);
+
+/// Of the entries that match the name and say something about the key (any, if
+/// it is empty), the most specific. Null if there is none. `rival` is set to
+/// another one that is as specific and says otherwise, if there is one.
+const PlanEntry *findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
+                               llvm::StringRef name, llvm::StringRef key,
+                               const PlanEntry **rival = nullptr);
+
+/// The candidate with the smallest edit distance, or "" if none is near.
+llvm::StringRef findNearestName(llvm::StringRef name,
+                                llvm::ArrayRef<std::string> candidates);
+
+} // namespace heddle
+
+#endif // HEDDLE_PLAN_PLAN_H

@@ -1,0 +1,19 @@
+//===- ApplyPlan.h - Annotates a program with a plan ------------*- C++ -*-===//
+
+#ifndef HEDDLE_SHARD_APPLYPLAN_H
+#define HEDDLE_SHARD_APPLYPLAN_H
+
+#include "heddle/Plan/Plan.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle {
+
+/// What the pass heddle-apply-plan does, for a plan in memory. Errors are
+/// diagnostics at the plan's line and column. `devices` is the number of
+/// devices that there are, 0 for any.
+mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan,
+                              int64_t devices = 0);
+
+} // namespace heddle
+
+#endif // HEDDLE_SHARD_APPLYPLAN_H

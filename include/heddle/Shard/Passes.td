@@ -1,0 +1,152 @@
+//===- Passes.td - Passes of the partitioner ---------------*- tablegen -*-===//
+
+#ifndef HEDDLE_SHARD_PASSES
+#define HEDDLE_SHARD_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
+  let summary = "Annotates a program with what a plan says of it";
+  let description = [{
+    Declares the plan's mesh (`heddle.mesh @mesh`), sets `heddle.factors` on
+    every op that an entry of "operators" names, and `heddle.storage_axes` on
+    every variable that an entry of "storage" names. All products of a module
+    (forward, and the gradients of data and weight) have one name, so one entry
+    assigns them alike. Of several entries that match a name and speak of the
+    same factor, the one whose glob has the most literal characters decides.
+
+    A factor n (key/value heads) whose size is no multiple of its axis, of an op
+    that also has the factor r (query heads of a group): the axis is refined
+    into two (mesh axis "tp"=4 becomes "tp.0"=2, "tp.1"=2; whatever else is on
+    tp is then on both) of which n takes the first and r the second, if that
+    splits both evenly. Otherwise, as any other factor that does not divide, n
+    is padded.
+
+    Nothing is split by this pass. Errors have the plan's line and JSON path: a
+    glob that matches nothing (with the nearest name), a factor that no matching
+    op has (with those that they have), a factor that must not be split, an axis
+    used for two factors of an op, a mesh of more devices than there are.
+
+    Input: a global program. Output: the same, annotated.
+  }];
+  let options = [
+    Option<"planFile", "plan", "std::string", /*default=*/"",
+           "the plan's JSON file">,
+    Option<"meshText", "mesh", "std::string", /*default=*/"",
+           "instead of a file: a standard plan for the mesh, as dp=2,tp=4">,
+    Option<"zero", "zero", "unsigned", /*default=*/"0",
+           "with `mesh`: ZeRO level, 0 to 3">,
+    Option<"devices", "devices", "int64_t", /*default=*/"0",
+           "the number of devices that there are; 0: not checked">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def PropagateShardingsPass
+    : Pass<"heddle-propagate-shardings", "::mlir::ModuleOp"> {
+  let summary = "Completes the assignment of mesh axes to all ops and values";
+  let description = [{
+    Works on factors, over all functions of the module at once, because
+    variables connect them. Every value has wanted axes for each dimension,
+    every op assigned axes for each factor; both only grow. In a round, each op
+    hears the values around it and each value the ops around it, all at once, so
+    the order of ops in the text does not matter; rounds repeat until nothing
+    changes.
+
+    Seeds, each propagated to its end before the next: (1) `heddle.factors`,
+    which stay as they are (factors that an op's entry does not name are open);
+    (2) the storage of variables: what the uses want, plus the plan's own axes,
+    minor. It reaches only ops that no op of the model's forward or backward
+    pass depends on (the optimizer's update, the norm of the gradients), so that
+    ZeRO-1 updates are computed on shards, and parameters stored over more axes
+    than their uses want are gathered for each use; (3) `heddle.sharding` of
+    function arguments and results.
+
+    Conflicts: an op or value takes the proposal that stands for the most bytes
+    (those that would be moved otherwise); a value hears its definition first;
+    between equals, the one whose axes come first in the mesh. An axis is used
+    for one factor of an op, one dimension of a value. Where an op goes without
+    a proposed axis, a reshard follows.
+
+    Constants and broadcasts of scalars with several uses are first repeated for
+    each use, for they can be made in any sharding.
+
+    Output: complete `heddle.factors`; `heddle.sharding` on ops, arguments and
+    results, the storage of variables. `heddle.storage_axes` is gone.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
+  let summary = "Makes each mismatch of shardings an explicit op";
+  let description = [{
+    Inserts `heddle.reshard` wherever an operand does not lie as the factors of
+    its op need. Partial sums pass through ops that are linear and cheap (sums
+    of two of them, products with replicated values, changes of shape) as long
+    as all uses of a value agree and the value does not grow, and are reduced
+    after that, at the first use. Several uses with the same need share one
+    reshard; a value that was loaded is resharded anew for each use, so that a
+    gathered parameter does not live from the forward to the backward pass. A
+    partial sum with different needs is reduced once.
+
+    Input: complete `heddle.factors`, shardings of arguments and results.
+    Output: every operand has the sharding that its op needs; `heddle.sharding`
+    of ops are exact.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
+  let summary = "Turns the global program into that of one device";
+  let description = [{
+    Every tensor takes its local type: each dimension is divided by the number
+    of devices that split it, rounded up. Each op localizes itself
+    (`ShardingRuleOpInterface`). A reshard becomes slices and collectives: first
+    what makes data smaller (slices, then reduce-scatters), then all-reduces,
+    all-to-alls and all-gathers; where dimensions do not divide and parts do not
+    nest, the dimension is gathered and sliced anew.
+
+    What lies beyond the end of a dimension is tracked as zero, finite or
+    unknown for each dimension of each value. `heddle.mask_padding` is inserted
+    where it would count: along summed and maximized dimensions, and before a
+    store.
+
+    Arguments and results keep `heddle.sharding` and gain `heddle.global_type`.
+    Input: the output of heddle-insert-reshards. Output: local types, `comm`
+    ops, no reshards, no factors.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def VerifyLocalizedPass : Pass<"heddle-verify-localized", "::mlir::ModuleOp"> {
+  let summary = "Checks that the module is one device's program";
+  let description = [{
+    After localization:
+    - there is no `heddle.reshard`, and no op has `heddle.factors` or
+      `heddle.sharding`;
+    - every load and store has the local type of its variable's storage;
+    - every tensor argument and result of a public function has
+      `heddle.global_type` and `heddle.sharding`, and the local type of the two;
+    - a module that declares no mesh has no `comm` ops.
+  }];
+}
+
+def CombineCollectivesPass
+    : Pass<"heddle-combine-collectives", "::mlir::func::FuncOp"> {
+  let summary = "Makes many small all-reduces one";
+  let description = [{
+    All-reduces of the same kind over the same axes, of tensors of one type of
+    at most `max-bytes`, none of which depends on another, are stacked, reduced
+    together and unstacked. What depends on the earlier ones moves after the
+    last.
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"4096",
+           "the largest tensor that is combined with others">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect"];
+}
+
+#endif

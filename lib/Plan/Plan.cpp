@@ -1,0 +1,112 @@
+//===- Plan.cpp - Names and globs of plans --------------------------------===//
+
+#include "heddle/Plan/Plan.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace heddle;
+using llvm::StringRef;
+
+const PlanAssignment *PlanEntry::find(StringRef key) const {
+  for (const PlanAssignment &assignment : assignments)
+    if (assignment.key == key)
+      return &assignment;
+  return nullptr;
+}
+
+int64_t Plan::getNumDevices() const {
+  int64_t devices = 1;
+  for (const PlanAxis &axis : mesh)
+    devices *= axis.size;
+  return devices;
+}
+
+int64_t Plan::getAxisSize(StringRef name) const {
+  for (const PlanAxis &axis : mesh)
+    if (axis.name == name)
+      return axis.size;
+  return 0;
+}
+
+std::string heddle::getPlanPath(StringRef section, StringRef glob,
+                                StringRef key) {
+  std::string path = "$." + section.str();
+  if (!glob.empty())
+    path += "[\"" + glob.str() + "\"]";
+  if (!key.empty())
+    path += llvm::isAlpha(key.front()) ? "." + key.str()
+                                       : "[\"" + key.str() + "\"]";
+  return path;
+}
+
+bool heddle::matchesGlob(StringRef glob, StringRef name) {
+  // Greedy, with a return to the last star at a mismatch.
+  size_t g = 0, n = 0, star = StringRef::npos, resume = 0;
+  while (n < name.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      resume = n;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == name[n])) {
+      ++g;
+      ++n;
+    } else if (star != StringRef::npos) {
+      g = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (g < glob.size() && glob[g] == '*')
+    ++g;
+  return g == glob.size();
+}
+
+unsigned heddle::getGlobSpecificity(StringRef glob) {
+  return glob.size() - glob.count('*') - glob.count('?');
+}
+
+const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
+                                       StringRef name, StringRef key,
+                                       const PlanEntry **rival) {
+  const PlanEntry *best = nullptr;
+  auto saysTheSame = [&](const PlanEntry &a, const PlanEntry &b) {
+    if (!key.empty())
+      return a.find(key)->axes == b.find(key)->axes;
+    auto covers = [](const PlanEntry &x, const PlanEntry &y) {
+      return llvm::all_of(y.assignments, [&](const PlanAssignment &wanted) {
+        const PlanAssignment *found = x.find(wanted.key);
+        return found && found->axes == wanted.axes;
+      });
+    };
+    return covers(a, b) && covers(b, a);
+  };
+  if (rival)
+    *rival = nullptr;
+  for (const PlanEntry &entry : entries) {
+    if ((!key.empty() && !entry.find(key)) || !matchesGlob(entry.glob, name))
+      continue;
+    unsigned mine = getGlobSpecificity(entry.glob);
+    unsigned other = best ? getGlobSpecificity(best->glob) : 0;
+    if (!best || mine > other) {
+      best = &entry;
+      if (rival)
+        *rival = nullptr;
+    } else if (mine == other && rival && !saysTheSame(*best, entry)) {
+      *rival = &entry;
+    }
+  }
+  return best;
+}
+
+StringRef heddle::findNearestName(StringRef name,
+                                  llvm::ArrayRef<std::string> candidates) {
+  StringRef nearest;
+  unsigned best = std::max<size_t>(2, name.size() / 2) + 1;
+  for (const std::string &candidate : candidates) {
+    unsigned distance = name.edit_distance(candidate, true, best);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}

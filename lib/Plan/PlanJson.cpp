@@ -1,0 +1,250 @@
+//===- PlanJson.cpp - Reading and writing plans ---------------------------===//
+
+#include "heddle/Plan/Plan.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Errc.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <map>
+#include <nlohmann/json.hpp>
+
+using namespace heddle;
+using llvm::Error;
+using llvm::StringRef;
+using llvm::Twine;
+using json = nlohmann::ordered_json; // the mesh's order has a meaning
+
+namespace {
+
+/// Reads one text. The JSON library does not tell where a key stands, so the
+/// reader looks for it in the text, from where its parent stands.
+class PlanReader {
+public:
+  PlanReader(StringRef text, StringRef source) : text(text), source(source) {}
+
+  llvm::Expected<Plan> read();
+
+private:
+  Error error(size_t offset, StringRef path, const Twine &message) {
+    PlanPosition at = position(offset);
+    std::string where = path.empty() ? "" : path.str() + ": ";
+    return llvm::createStringError(
+        llvm::errc::invalid_argument,
+        Twine(source.empty() ? StringRef("plan") : source) + ":" +
+            Twine(at.line) + ":" + Twine(at.column) + ": " + where + message);
+  }
+  PlanPosition position(size_t offset) {
+    StringRef before = text.take_front(offset);
+    size_t lineStart = before.rfind('\n');
+    lineStart = lineStart == StringRef::npos ? 0 : lineStart + 1;
+    return {unsigned(before.count('\n') + 1), unsigned(offset - lineStart + 1)};
+  }
+  /// Where the key stands, looking from `from` on.
+  size_t locate(StringRef key, size_t from) {
+    size_t found = text.find(json(key.str()).dump(), from);
+    return found == StringRef::npos ? from : found;
+  }
+
+  Error parseText(json &root);
+  Error readMesh(const json &value, size_t from, Plan &plan);
+  Error readEntries(const json &value, StringRef section, size_t from,
+                    const Plan &plan, std::vector<PlanEntry> &entries);
+  Error readAxes(const json &value, const std::string &path, size_t from,
+                 const Plan &plan, PlanAssignment &assignment);
+
+  StringRef text, source;
+};
+
+Error PlanReader::parseText(json &root) {
+  // Later keys silently replace earlier equal ones unless one looks.
+  std::vector<llvm::StringSet<>> keys;
+  std::string duplicate;
+  auto watch = [&](int, json::parse_event_t event, json &value) {
+    if (event == json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == json::parse_event_t::key && duplicate.empty() &&
+             !keys.back().insert(value.get<std::string>()).second)
+      duplicate = value.get<std::string>();
+    return true;
+  };
+  try {
+    root = json::parse(text.begin(), text.end(), watch);
+  } catch (const json::parse_error &problem) {
+    size_t offset = problem.byte ? problem.byte - 1 : 0;
+    return error(std::min(offset, text.size()), "", "expected JSON");
+  }
+  if (!duplicate.empty())
+    return error(locate(duplicate, locate(duplicate, 0) + 1), "",
+                 "expected each key once, got \"" + duplicate + "\" twice");
+  if (!root.is_object())
+    return error(0, "", "expected an object");
+  return Error::success();
+}
+
+Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
+  if (!value.is_object())
+    return error(from, "$.mesh", "expected an object of axis names and sizes");
+  for (const auto &[name, size] : value.items()) {
+    size_t at = locate(name, from);
+    std::string path = "$.mesh." + name;
+    if (name.empty())
+      return error(at, "$.mesh", "expected an axis to have a name");
+    if (!size.is_number_integer() || size.get<int64_t>() < 1 ||
+        size.get<int64_t>() > (int64_t(1) << 20))
+      return error(at, path,
+                   "expected a positive number of devices, got " + size.dump());
+    plan.mesh.push_back({name, size.get<int64_t>()});
+  }
+  return Error::success();
+}
+
+Error PlanReader::readAxes(const json &value, const std::string &path,
+                           size_t from, const Plan &plan,
+                           PlanAssignment &assignment) {
+  if (!value.is_array())
+    return error(from, path,
+                 "expected a list of mesh axes, got " + value.dump());
+  for (const json &axis : value) {
+    if (!axis.is_string())
+      return error(from, path,
+                   "expected the name of a mesh axis, got " + axis.dump());
+    std::string name = axis.get<std::string>();
+    if (!plan.getAxisSize(name)) {
+      std::string known;
+      for (const PlanAxis &other : plan.mesh)
+        known += (known.empty() ? "\"" : ", \"") + other.name + "\"";
+      return error(locate(name, from), path,
+                   "expected an axis of the mesh (" +
+                       (known.empty() ? "it has none" : known) + "), got \"" +
+                       name + "\"");
+    }
+    if (llvm::is_contained(assignment.axes, name))
+      return error(locate(name, from), path,
+                   "expected each axis once, got \"" + name + "\" twice");
+    assignment.axes.push_back(name);
+  }
+  return Error::success();
+}
+
+Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
+                              const Plan &plan,
+                              std::vector<PlanEntry> &entries) {
+  if (!value.is_object())
+    return error(from, getPlanPath(section, ""),
+                 "expected an object of globs, got " + value.dump());
+  for (const auto &[glob, body] : value.items()) {
+    PlanEntry entry;
+    entry.glob = glob;
+    size_t at = locate(glob, from);
+    entry.position = position(at);
+    if (glob.empty())
+      return error(at, getPlanPath(section, ""), "expected a glob, got \"\"");
+    if (!body.is_object())
+      return error(at, getPlanPath(section, glob),
+                   "expected an object, got " + body.dump());
+    for (const auto &[key, axes] : body.items()) {
+      PlanAssignment assignment;
+      assignment.key = key;
+      size_t keyAt = locate(key, at + glob.size());
+      assignment.position = position(keyAt);
+      std::string path = getPlanPath(section, glob, key);
+      unsigned number;
+      if (section == "storage" && StringRef(key).getAsInteger(10, number))
+        return error(keyAt, path,
+                     "expected the index of a dimension, got \"" + key + "\"");
+      if (Error failure = readAxes(axes, path, keyAt, plan, assignment))
+        return failure;
+      entry.assignments.push_back(std::move(assignment));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return Error::success();
+}
+
+llvm::Expected<Plan> PlanReader::read() {
+  json root;
+  if (Error failure = parseText(root))
+    return std::move(failure);
+  const std::string known[] = {"version", "mesh", "operators", "storage"};
+  for (const auto &[key, value] : root.items())
+    if (!llvm::is_contained(known, key)) {
+      StringRef nearest = findNearestName(key, known);
+      return error(locate(key, 0), "$",
+                   "unknown key \"" + key + "\"" +
+                       (nearest.empty()
+                            ? std::string(": expected version, mesh, "
+                                          "operators or storage")
+                            : ", did you mean \"" + nearest.str() + "\"?"));
+    }
+  if (!root.contains("version"))
+    return error(0, "$", "expected a \"version\"");
+  if (root["version"] != 1)
+    return error(locate("version", 0), "$.version",
+                 "expected 1, got " + root["version"].dump());
+  if (!root.contains("mesh"))
+    return error(0, "$", "expected a \"mesh\"");
+  Plan plan;
+  plan.source = source.str();
+  if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
+    return std::move(failure);
+  for (auto [section, entries] : {std::pair("operators", &plan.operators),
+                                  std::pair("storage", &plan.storage)})
+    if (root.contains(section))
+      if (Error failure = readEntries(root[section], section,
+                                      locate(section, 0), plan, *entries))
+        return std::move(failure);
+  return plan;
+}
+
+} // namespace
+
+llvm::Expected<Plan> heddle::parsePlan(StringRef text, StringRef source) {
+  return PlanReader(text, source).read();
+}
+
+llvm::Expected<Plan> heddle::readPlanFile(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError(buffer.getError(),
+                                   path + ": " + buffer.getError().message());
+  return parsePlan((*buffer)->getBuffer(), path);
+}
+
+/// A section as one line for each glob, sorted.
+static std::string writeEntries(llvm::ArrayRef<PlanEntry> entries,
+                                StringRef indent) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> sorted;
+  for (const PlanEntry &entry : entries) {
+    auto &body = sorted[entry.glob];
+    for (const PlanAssignment &assignment : entry.assignments)
+      body[assignment.key] = assignment.axes;
+  }
+  std::string text = "{", separator = "\n";
+  for (const auto &[glob, body] : sorted) {
+    text += separator + indent.str() + json(glob).dump() + ": {";
+    std::string comma;
+    for (const auto &[key, axes] : body) {
+      text += comma + json(key).dump() + ": [";
+      comma = ", ";
+      for (size_t i = 0; i < axes.size(); ++i)
+        text += (i ? ", " : "") + json(axes[i]).dump();
+      text += "]";
+    }
+    text += "}";
+    separator = ",\n";
+  }
+  return text + (sorted.empty() ? "}" : "\n  }");
+}
+
+std::string heddle::writePlan(const Plan &plan) {
+  std::string text = "{\n  \"version\": 1,\n  \"mesh\": {";
+  for (size_t i = 0; i < plan.mesh.size(); ++i)
+    text += (i ? ", " : "") + json(plan.mesh[i].name).dump() + ": " +
+            std::to_string(plan.mesh[i].size);
+  text += "},\n  \"operators\": " + writeEntries(plan.operators, "    ");
+  text += ",\n  \"storage\": " + writeEntries(plan.storage, "    ");
+  return text + "\n}\n";
+}

@@ -1,0 +1,156 @@
+//===- ArithShardingRules.cpp - arith and math: elementwise ---------------===//
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "heddle/Shard/ShardingRuleModels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// An elementwise op without anything to say about padding or partial sums.
+template <typename OpTy>
+struct ElementwiseModel
+    : ShardingRuleOpInterface::ExternalModel<ElementwiseModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    return ShardingRule::elementwise(op);
+  }
+};
+
+/// f(0, ..., 0) = 0, and finite for finite operands.
+template <typename OpTy>
+struct ZeroAtZeroModel
+    : ShardingRuleOpInterface::ExternalModel<ZeroAtZeroModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    rule.preservesZeroPadding = true;
+    rule.keepsFinite = true;
+    return rule;
+  }
+};
+
+/// Zero at zero, but not a number below it.
+struct SqrtModel
+    : ShardingRuleOpInterface::ExternalModel<SqrtModel, math::SqrtOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    rule.preservesZeroPadding = true;
+    return rule;
+  }
+};
+
+/// Finite for finite operands.
+template <typename OpTy>
+struct FiniteModel
+    : ShardingRuleOpInterface::ExternalModel<FiniteModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    rule.keepsFinite = true;
+    return rule;
+  }
+};
+
+/// Linear in the given operands together, or in each alone.
+template <typename OpTy, bool together, unsigned... operands>
+struct LinearModel : ShardingRuleOpInterface::ExternalModel<
+                         LinearModel<OpTy, together, operands...>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    if (together)
+      rule.linear = {{{operands...}}};
+    else
+      rule.linear = {{{operands}}...};
+    rule.keepsFinite = !isa<arith::DivFOp>(op);
+    rule.defersPartialSums = true;
+    return rule;
+  }
+};
+
+/// A splat can be made in any part; any other constant is on every device.
+struct ConstantModel
+    : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    rule.keepsFinite = true;
+    if (!isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue()))
+      for (Factor &factor : rule.factors)
+        factor.kind = FactorKind::Replicate;
+    auto splat =
+        dyn_cast<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue());
+    if (splat && isZero(splat.getSplatValue<Attribute>()))
+      for (Factor &factor : rule.factors)
+        factor.padding = PaddingRule::Zero;
+    return rule;
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op,
+                                         Localizer &localizer) const {
+    auto value = cast<arith::ConstantOp>(op).getValue();
+    if (auto splat = dyn_cast<SplatElementsAttr>(value))
+      value = splat.resizeSplat(cast<ShapedType>(localizer.resultTypes[0]));
+    return SmallVector<Value>{
+        localizer.builder.create<arith::ConstantOp>(op->getLoc(), value)};
+  }
+
+private:
+  static bool isZero(Attribute value) {
+    if (auto number = dyn_cast<FloatAttr>(value))
+      return number.getValue().isZero();
+    if (auto number = dyn_cast<IntegerAttr>(value))
+      return number.getValue().isZero();
+    return false;
+  }
+};
+
+template <template <typename> class Model, typename... Ops>
+void attach(MLIRContext *context) {
+  (Ops::template attachInterface<Model<Ops>>(*context), ...);
+}
+
+} // namespace
+
+void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
+    using namespace arith;
+    ConstantOp::attachInterface<ConstantModel>(*context);
+    AddFOp::attachInterface<LinearModel<AddFOp, true, 0, 1>>(*context);
+    SubFOp::attachInterface<LinearModel<SubFOp, true, 0, 1>>(*context);
+    MulFOp::attachInterface<LinearModel<MulFOp, false, 0, 1>>(*context);
+    DivFOp::attachInterface<LinearModel<DivFOp, true, 0>>(*context);
+    NegFOp::attachInterface<LinearModel<NegFOp, true, 0>>(*context);
+    ExtFOp::attachInterface<LinearModel<ExtFOp, true, 0>>(*context);
+    AddIOp::attachInterface<LinearModel<AddIOp, true, 0, 1>>(*context);
+    SubIOp::attachInterface<LinearModel<SubIOp, true, 0, 1>>(*context);
+    MulIOp::attachInterface<LinearModel<MulIOp, false, 0, 1>>(*context);
+    SelectOp::attachInterface<LinearModel<SelectOp, true, 1, 2>>(*context);
+    // Rounding a part of a sum is not rounding the sum.
+    attach<ZeroAtZeroModel, TruncFOp, MaximumFOp, MinimumFOp, MaxNumFOp,
+           MinNumFOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp, AndIOp, OrIOp, XOrIOp,
+           ShLIOp, ShRSIOp, ShRUIOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp,
+           UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp, IndexCastUIOp, BitcastOp>(
+        context);
+    attach<FiniteModel, CmpFOp, CmpIOp>(context);
+    attach<ElementwiseModel, DivSIOp, DivUIOp, CeilDivSIOp, CeilDivUIOp,
+           FloorDivSIOp, RemSIOp, RemUIOp, RemFOp>(context);
+  });
+  registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
+    using namespace math;
+    attach<ZeroAtZeroModel, AbsFOp, AbsIOp, AtanOp, Atan2Op, CbrtOp, CeilOp,
+           ErfOp, FloorOp, RoundOp, RoundEvenOp, SinOp, TanhOp, TruncOp,
+           CopySignOp>(context);
+    SqrtOp::attachInterface<SqrtModel>(*context);
+    attach<FiniteModel, CosOp>(context);
+    // exp2 and the like overflow, log and rsqrt have poles.
+    attach<ElementwiseModel, ExpOp, Exp2Op, ExpM1Op, LogOp, Log1pOp, Log2Op,
+           Log10Op, RsqrtOp, TanOp, SinhOp, CoshOp, AsinOp, AcosOp, AsinhOp,
+           AcoshOp, AtanhOp, PowFOp, FPowIOp, IPowIOp, FmaOp,
+           CountLeadingZerosOp, CountTrailingZerosOp, CtPopOp>(context);
+  });
+}
+
+void heddle::registerShardingRuleModels(DialectRegistry &registry) {
+  registerArithShardingRuleModels(registry);
+  registerTensorShardingRuleModels(registry);
+  registerLinalgShardingRuleModels(registry);
+}

@@ -1,0 +1,245 @@
+//===- TensorShardingRules.cpp - Changes of shape -------------------------===//
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "heddle/Shard/ShardingRuleModels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heddle;
+
+using LocalResults = FailureOr<SmallVector<Value>>;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// A rule with one parallel factor for each dimension of `fine`, of which each
+/// dimension of the coarse tensor merges a group.
+static ShardingRule reshapeRule(RankedTensorType fine,
+                                ArrayRef<ReassociationIndices> reassociation,
+                                bool expand) {
+  ShardingRule rule;
+  TensorFactors fineDims, coarseDims;
+  for (int64_t size : fine.getShape())
+    fineDims.push_back({rule.addFactor("", size, FactorKind::Parallel)});
+  for (const ReassociationIndices &group : reassociation) {
+    DimensionFactors &dim = coarseDims.emplace_back();
+    for (int64_t i : group)
+      if (fine.getDimSize(i) != 1)
+        dim.push_back(i);
+    // A merged dimension of size 1 can still be padded as a whole.
+    if (dim.empty() && group.size() == 1)
+      dim.push_back(group[0]);
+  }
+  rule.operands = {expand ? coarseDims : fineDims};
+  rule.results = {expand ? fineDims : coarseDims};
+  rule.linear = {{{0}}};
+  rule.keepsFinite = true;
+  rule.defersPartialSums = true;
+  return rule;
+}
+
+namespace {
+
+struct ExpandShapeModel
+    : ShardingRuleOpInterface::ExternalModel<ExpandShapeModel,
+                                             tensor::ExpandShapeOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto expand = cast<tensor::ExpandShapeOp>(op);
+    ShardingRule rule = reshapeRule(expand.getResultType(),
+                                    expand.getReassociationIndices(), true);
+    rule.operands.resize(op->getNumOperands());
+    return rule;
+  }
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto expand = cast<tensor::ExpandShapeOp>(op);
+    return SmallVector<Value>{localizer.builder.create<tensor::ExpandShapeOp>(
+        op->getLoc(), localizer.resultTypes[0], localizer.operands[0],
+        expand.getReassociationIndices())};
+  }
+};
+
+struct CollapseShapeModel
+    : ShardingRuleOpInterface::ExternalModel<CollapseShapeModel,
+                                             tensor::CollapseShapeOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto collapse = cast<tensor::CollapseShapeOp>(op);
+    return reshapeRule(collapse.getSrcType(),
+                       collapse.getReassociationIndices(), false);
+  }
+};
+
+/// Whole dimensions of a slice are loops; the others must not be split.
+struct SliceRule {
+  ShardingRule rule;
+  TensorFactors large, small;
+
+  SliceRule(OffsetSizeAndStrideOpInterface slice, RankedTensorType largeType,
+            const llvm::SmallBitVector &dropped) {
+    for (int64_t i = 0; i < largeType.getRank(); ++i) {
+      DimensionFactors factors;
+      if (isWhole(slice, largeType, i))
+        factors = {
+            rule.addFactor("", largeType.getDimSize(i), FactorKind::Parallel)};
+      large.push_back(factors);
+      if (!dropped.test(i))
+        small.push_back(factors);
+    }
+    rule.keepsFinite = true;
+    rule.defersPartialSums = true;
+  }
+
+  static bool isWhole(OffsetSizeAndStrideOpInterface slice,
+                      RankedTensorType type, int64_t i) {
+    return !slice.isDynamicOffset(i) && !slice.isDynamicSize(i) &&
+           !slice.isDynamicStride(i) && slice.getStaticOffset(i) == 0 &&
+           slice.getStaticStride(i) == 1 &&
+           slice.getStaticSize(i) == type.getDimSize(i);
+  }
+
+  /// The sizes with those of the whole dimensions replaced by local ones.
+  static SmallVector<OpFoldResult> localSizes(OpBuilder &builder,
+                                              OffsetSizeAndStrideOpInterface op,
+                                              RankedTensorType global,
+                                              RankedTensorType local) {
+    SmallVector<OpFoldResult> sizes = op.getMixedSizes();
+    for (int64_t i = 0; i < global.getRank(); ++i)
+      if (isWhole(op, global, i))
+        sizes[i] = builder.getIndexAttr(local.getDimSize(i));
+    return sizes;
+  }
+};
+
+struct ExtractSliceModel
+    : ShardingRuleOpInterface::ExternalModel<ExtractSliceModel,
+                                             tensor::ExtractSliceOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto slice = cast<tensor::ExtractSliceOp>(op);
+    SliceRule model(slice, slice.getSourceType(), slice.getDroppedDims());
+    model.rule.operands.resize(op->getNumOperands());
+    model.rule.operands[0] = model.large;
+    model.rule.results = {model.small};
+    model.rule.linear = {{{0}}};
+    return model.rule;
+  }
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto slice = cast<tensor::ExtractSliceOp>(op);
+    if (!slice.getOffsets().empty() || !slice.getSizes().empty() ||
+        !slice.getStrides().empty())
+      return localizeByCloning(op, localizer);
+    return SmallVector<Value>{localizer.builder.create<tensor::ExtractSliceOp>(
+        op->getLoc(), cast<RankedTensorType>(localizer.resultTypes[0]),
+        localizer.operands[0], slice.getMixedOffsets(),
+        SliceRule::localSizes(localizer.builder, slice, slice.getSourceType(),
+                              typeOf(localizer.operands[0])),
+        slice.getMixedStrides())};
+  }
+};
+
+struct InsertSliceModel
+    : ShardingRuleOpInterface::ExternalModel<InsertSliceModel,
+                                             tensor::InsertSliceOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto slice = cast<tensor::InsertSliceOp>(op);
+    SliceRule model(slice, slice.getDestType(), slice.getDroppedDims());
+    model.rule.operands.resize(op->getNumOperands());
+    model.rule.operands[0] = model.small;
+    model.rule.operands[1] = model.large;
+    model.rule.results = {model.large};
+    model.rule.linear = {{{0, 1}}};
+    return model.rule;
+  }
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto slice = cast<tensor::InsertSliceOp>(op);
+    if (op->getNumOperands() > 2)
+      return localizeByCloning(op, localizer);
+    return SmallVector<Value>{localizer.builder.create<tensor::InsertSliceOp>(
+        op->getLoc(), localizer.operands[0], localizer.operands[1],
+        slice.getMixedOffsets(),
+        SliceRule::localSizes(localizer.builder, slice, slice.getDestType(),
+                              typeOf(localizer.operands[1])),
+        slice.getMixedStrides())};
+  }
+};
+
+struct PadModel
+    : ShardingRuleOpInterface::ExternalModel<PadModel, tensor::PadOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto pad = cast<tensor::PadOp>(op);
+    ShardingRule rule;
+    rule.operands.resize(op->getNumOperands());
+    rule.results.resize(1);
+    for (int64_t i = 0; i < pad.getSourceType().getRank(); ++i) {
+      DimensionFactors factors;
+      if (pad.getStaticLow()[i] == 0 && pad.getStaticHigh()[i] == 0)
+        factors = {rule.addFactor("", pad.getSourceType().getDimSize(i),
+                                  FactorKind::Parallel)};
+      rule.operands[0].push_back(factors);
+      rule.results[0].push_back(factors);
+    }
+    rule.keepsFinite = true;
+    Value value = pad.getConstantPaddingValue();
+    if (value && (matchPattern(value, m_AnyZeroFloat()) ||
+                  matchPattern(value, m_Zero()))) {
+      rule.linear = {{{0}}};
+      rule.defersPartialSums = true;
+    }
+    return rule;
+  }
+};
+
+struct ConcatModel
+    : ShardingRuleOpInterface::ExternalModel<ConcatModel, tensor::ConcatOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto concat = cast<tensor::ConcatOp>(op);
+    RankedTensorType type = concat.getResultType();
+    ShardingRule rule;
+    TensorFactors dims;
+    for (int64_t i = 0; i < type.getRank(); ++i) {
+      dims.emplace_back();
+      if (i != (int64_t)concat.getDim())
+        dims.back().push_back(
+            rule.addFactor("", type.getDimSize(i), FactorKind::Parallel));
+    }
+    rule.operands.assign(op->getNumOperands(), dims);
+    rule.results = {dims};
+    LinearGroup all;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      all.operands.push_back(i);
+    rule.linear = {all};
+    rule.keepsFinite = true;
+    rule.defersPartialSums = true;
+    return rule;
+  }
+};
+
+/// Every device makes its own part out of a scalar or of nothing.
+template <typename OpTy>
+struct MakeModel
+    : ShardingRuleOpInterface::ExternalModel<MakeModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    if (op->getNumOperands() > std::is_same_v<OpTy, tensor::SplatOp>)
+      for (Factor &factor : rule.factors) // dynamic sizes
+        factor.kind = FactorKind::Replicate;
+    return rule;
+  }
+};
+
+} // namespace
+
+void heddle::registerTensorShardingRuleModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, tensor::TensorDialect *) {
+    using namespace tensor;
+    ExpandShapeOp::attachInterface<ExpandShapeModel>(*context);
+    CollapseShapeOp::attachInterface<CollapseShapeModel>(*context);
+    ExtractSliceOp::attachInterface<ExtractSliceModel>(*context);
+    InsertSliceOp::attachInterface<InsertSliceModel>(*context);
+    PadOp::attachInterface<PadModel>(*context);
+    ConcatOp::attachInterface<ConcatModel>(*context);
+    SplatOp::attachInterface<MakeModel<SplatOp>>(*context);
+    EmptyOp::attachInterface<MakeModel<EmptyOp>>(*context);
+  });
+}
