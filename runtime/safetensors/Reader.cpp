@@ -111,7 +111,10 @@ static Expected<json> parseStrictly(std::string_view text) {
       return error("expected each name once, got '" + *duplicate + "' twice");
     return parsed;
   } catch (const json::exception &failure) {
-    return error(std::string("expected JSON: ") + failure.what());
+    // "[json.exception.parse_error.101] parse error at ...".
+    std::string_view what = failure.what();
+    what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
+    return error("expected JSON: " + std::string(what));
   }
 }
 
