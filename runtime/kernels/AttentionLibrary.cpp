@@ -1,20 +1,107 @@
+//===- AttentionLibrary.cpp - Attention of one device ---------------------===//
+
 #include "kernels/AttentionLibrary.h"
+#include "device/ThreadPool.h"
+#include "heddle_rt/manifest.h"
+#include "kernels/Attention.h"
+#include "kernels/Isa.h"
+#include "support/Message.h"
+
+#include <vector>
+
 namespace heddle::rt {
-struct AttentionLibrary::Impl {};
-AttentionLibrary::AttentionLibrary(ThreadPool &) {}
+
+struct AttentionLibrary::Impl {
+  explicit Impl(ThreadPool &pool) : pool(pool), scratch(size_t(pool.size())) {}
+
+  /// Room for a core; enlarged when a descriptor first needs more.
+  void reserve(int64_t bytes) {
+    for (std::vector<std::byte> &core : scratch)
+      if (int64_t(core.size()) < bytes + 64)
+        core.resize(size_t(bytes) + 64);
+  }
+  void *scratchOf(int worker) {
+    auto address = reinterpret_cast<uintptr_t>(scratch[size_t(worker)].data());
+    return reinterpret_cast<void *>((address + 63) & ~uintptr_t(63));
+  }
+
+  ThreadPool &pool;
+  std::vector<std::vector<std::byte>> scratch;
+};
+
+AttentionLibrary::AttentionLibrary(ThreadPool &pool)
+    : impl(std::make_unique<Impl>(pool)) {}
 AttentionLibrary::~AttentionLibrary() = default;
-Status AttentionLibrary::forward(const heddle_rt_attention_desc &,
-                                 const heddle_rt_attention_offsets &,
-                                 const int64_t *, const void *, const void *,
-                                 const void *, void *, float *) {
-  return error("attention is not implemented yet");
+
+static Status check(const heddle_rt_attention_desc &d, const int64_t *step) {
+  for (int64_t size :
+       {d.batch, d.queries, d.keys, d.groups, d.group_size, d.head})
+    if (size < 1)
+      return errorOf("expected sizes of at least 1, got batch ", d.batch,
+                     ", queries ", d.queries, ", keys ", d.keys, ", groups ",
+                     d.groups, ", group size ", d.group_size, ", head ",
+                     d.head);
+  if (d.type != HEDDLE_RT_F32 && d.type != HEDDLE_RT_BF16)
+    return errorOf("expected operands of type f32 or bf16, got ",
+                   name(DType(d.type)));
+  if (!(d.dropout >= 0 && d.dropout < 1))
+    return errorOf("expected a dropout in [0, 1), got ", d.dropout);
+  if (d.dropout > 0 && !step)
+    return errorOf("expected a step number, which dropout needs, got none");
+  return Status::success();
 }
-Status AttentionLibrary::backward(const heddle_rt_attention_desc &,
-                                  const heddle_rt_attention_offsets &,
-                                  const int64_t *, const void *, const void *,
-                                  const void *, const void *, const float *,
-                                  const void *, void *, void *, void *) {
-  return error("attention is not implemented yet");
+
+static AttentionCall callOf(const heddle_rt_attention_desc &desc,
+                            const heddle_rt_attention_offsets &offsets,
+                            const int64_t *step) {
+  AttentionCall call{};
+  call.desc = &desc;
+  call.offsets = offsets;
+  call.step = step ? uint32_t(*step) : 0;
+  return call;
 }
-size_t AttentionLibrary::scratchBytes() const { return 0; }
+
+Status AttentionLibrary::forward(const heddle_rt_attention_desc &desc,
+                                 const heddle_rt_attention_offsets &offsets,
+                                 const int64_t *step, const void *q,
+                                 const void *k, const void *v, void *o,
+                                 float *lse) {
+  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step));
+  const AttentionKernels &kernels = *isaKernels().attention;
+  AttentionCall call = callOf(desc, offsets, step);
+  call.q = q, call.k = k, call.v = v;
+  call.output = o, call.lse = lse;
+  impl->reserve(kernels.forwardScratch(desc));
+  impl->pool.run(kernels.forwardTasks(desc), [&](int64_t task, int worker) {
+    kernels.forward(call, task, impl->scratchOf(worker));
+  });
+  return Status::success();
+}
+
+Status AttentionLibrary::backward(const heddle_rt_attention_desc &desc,
+                                  const heddle_rt_attention_offsets &offsets,
+                                  const int64_t *step, const void *q,
+                                  const void *k, const void *v, const void *o,
+                                  const float *lse, const void *d_o, void *dq,
+                                  void *dk, void *dv) {
+  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step));
+  const AttentionKernels &kernels = *isaKernels().attention;
+  AttentionCall call = callOf(desc, offsets, step);
+  call.q = q, call.k = k, call.v = v, call.o = o, call.d_o = d_o;
+  call.lse = const_cast<float *>(lse); // only read
+  call.dq = dq, call.dk = dk, call.dv = dv;
+  impl->reserve(kernels.backwardScratch(desc));
+  impl->pool.run(kernels.backwardTasks(desc), [&](int64_t task, int worker) {
+    kernels.backward(call, task, impl->scratchOf(worker));
+  });
+  return Status::success();
+}
+
+size_t AttentionLibrary::scratchBytes() const {
+  size_t bytes = 0;
+  for (const std::vector<std::byte> &core : impl->scratch)
+    bytes += core.capacity();
+  return bytes;
+}
+
 } // namespace heddle::rt

@@ -9,7 +9,7 @@ namespace heddle::rt {
 const IsaKernels &avx2Kernels() {
   static constexpr IsaKernels kernels = {"avx2",          avx2::sumF32,
                                          avx2::maxF32,    avx2::bf16ToF32,
-                                         avx2::f32ToBf16, nullptr};
+                                         avx2::f32ToBf16, &avx2::attention};
   return kernels;
 }
 

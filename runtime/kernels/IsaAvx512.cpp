@@ -10,7 +10,7 @@ namespace heddle::rt {
 const IsaKernels &avx512Kernels() {
   static constexpr IsaKernels kernels = {"avx512",          avx512::sumF32,
                                          avx512::maxF32,    avx512::bf16ToF32,
-                                         avx512::f32ToBf16, nullptr};
+                                         avx512::f32ToBf16, &avx512::attention};
   return kernels;
 }
 

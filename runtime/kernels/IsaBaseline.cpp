@@ -10,7 +10,7 @@ namespace heddle::rt {
 const IsaKernels &baselineKernels() {
   static constexpr IsaKernels kernels = {
       "baseline",          baseline::sumF32,    baseline::maxF32,
-      baseline::bf16ToF32, baseline::f32ToBf16, nullptr};
+      baseline::bf16ToF32, baseline::f32ToBf16, &baseline::attention};
   return kernels;
 }
 

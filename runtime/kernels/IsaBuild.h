@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kernels/Attention.h"
+#include "kernels/InnerVector.h"
 #include "kernels/Isa.h"
 
 #include <stdint.h>
@@ -44,3 +45,9 @@ static void f32ToBf16(const float *from, uint16_t *to, int64_t count) {
 
 } // namespace HEDDLE_RT_ISA
 } // namespace heddle::rt
+
+#include "kernels/InnerAttention.h"
+
+#include "kernels/InnerAttentionForward.h"
+
+#include "kernels/InnerAttentionBackward.h"

@@ -1,0 +1,229 @@
+//===- InnerAttention.h - Tiles of attention ----------------------*- C++
+//-*-===//
+//
+// Part of IsaBuild.h: see there. Shared by the forward and the backward pass.
+//
+//===----------------------------------------------------------------------===//
+
+namespace heddle::rt {
+namespace HEDDLE_RT_ISA {
+
+constexpr int64_t tileEdge = attentionTile;
+constexpr float log2e = 1.44269504088896340736f;
+constexpr float ln2 = 0.693147180559945309417f;
+
+static inline const void *elementAt(const void *base, int32_t type,
+                                    int64_t offset) {
+  return static_cast<const char *>(base) +
+         offset * (type == HEDDLE_RT_F32 ? 4 : 2);
+}
+static inline void *elementAt(void *base, int32_t type, int64_t offset) {
+  return static_cast<char *>(base) + offset * (type == HEDDLE_RT_F32 ? 4 : 2);
+}
+
+/// to[i, 0..padded(columns)) = scale * from[i * rowStride ...], zero beyond
+/// `columns`; `to` is dense with rows of padded(columns).
+static void loadRows(const void *from, int32_t type, int64_t rowStride,
+                     int64_t rows, int64_t columns, float scale, float *to) {
+  int64_t width = padded(columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    const void *row = elementAt(from, type, i * rowStride);
+    float *target = to + i * width;
+    if (type == HEDDLE_RT_F32) {
+      auto *values = static_cast<const float *>(row);
+      for (int64_t j = 0; j < columns; ++j)
+        target[j] = values[j] * scale;
+    } else {
+      auto *values = static_cast<const uint16_t *>(row);
+      for (int64_t j = 0; j < columns; ++j)
+        target[j] =
+            __builtin_bit_cast(float, uint32_t(values[j]) << 16) * scale;
+    }
+    for (int64_t j = columns; j < width; ++j)
+      target[j] = 0;
+  }
+}
+
+/// The reverse, scaled per call and rounded.
+static void storeRows(const float *from, int64_t rows, int64_t columns,
+                      float scale, void *to, int32_t type, int64_t rowStride) {
+  int64_t width = padded(columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    void *row = elementAt(to, type, i * rowStride);
+    const float *source = from + i * width;
+    if (type == HEDDLE_RT_F32) {
+      auto *values = static_cast<float *>(row);
+      for (int64_t j = 0; j < columns; ++j)
+        values[j] = source[j] * scale;
+    } else {
+      float scaled[64];
+      for (int64_t begin = 0; begin < columns; begin += 64) {
+        int64_t count = minimum(64, columns - begin);
+        for (int64_t j = 0; j < count; ++j)
+          scaled[j] = source[begin + j] * scale;
+        f32ToBf16(scaled, static_cast<uint16_t *>(row) + begin, count);
+      }
+    }
+  }
+}
+
+typedef float Four __attribute__((vector_size(16)));
+typedef float FourAt __attribute__((vector_size(16), aligned(4), may_alias));
+
+/// to[j * tileEdge + i] = from[i * width + j], zero for i in [rows,
+/// padded(rows)). `from` has room for padded(rows) rows, `width` and the rows
+/// are multiples of 4 in room.
+static void transposeTile(const float *from, int64_t rows, int64_t width,
+                          float *to) {
+  int64_t whole = rows / 4 * 4;
+  for (int64_t i = 0; i < whole; i += 4)
+    for (int64_t j = 0; j < width; j += 4) {
+      Four a = *reinterpret_cast<const FourAt *>(from + i * width + j);
+      Four b = *reinterpret_cast<const FourAt *>(from + (i + 1) * width + j);
+      Four c = *reinterpret_cast<const FourAt *>(from + (i + 2) * width + j);
+      Four d = *reinterpret_cast<const FourAt *>(from + (i + 3) * width + j);
+      Four ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      Four ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      Four cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      Four cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      float *column = to + j * tileEdge + i;
+      *reinterpret_cast<FourAt *>(column) =
+          __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+      *reinterpret_cast<FourAt *>(column + tileEdge) =
+          __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+      *reinterpret_cast<FourAt *>(column + 2 * tileEdge) =
+          __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+      *reinterpret_cast<FourAt *>(column + 3 * tileEdge) =
+          __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+    }
+  for (int64_t j = 0; j < width; ++j)
+    for (int64_t i = whole; i < padded(rows); ++i)
+      to[j * tileEdge + i] = i < rows ? from[i * width + j] : 0;
+}
+
+/// Which keys the rows of a tile see: row i of the tile sees its columns below
+/// visible(i).
+struct TileMask {
+  int64_t columns;  ///< keys that exist
+  int64_t diagonal; ///< row i sees columns <= i + diagonal, if causal
+  bool causal;
+  int64_t visible(int64_t row) const {
+    if (!causal)
+      return columns;
+    return minimum(columns, maximum(0, row + diagonal + 1));
+  }
+  /// Whether rows [0, rows) see every column of whole vectors.
+  bool isFull(int64_t rows) const {
+    return rows > 0 && visible(0) == padded(columns);
+  }
+};
+
+/// Scores that a row does not see become -infinity.
+static void maskScores(float *scores, int64_t rows, const TileMask &mask) {
+  int64_t width = padded(mask.columns);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = mask.visible(i); j < width; ++j)
+      scores[i * tileEdge + j] = minusInfinity;
+}
+
+/// Dropout of probabilities: Philox4x32-10, as heddle_rt/abi.h defines it.
+class Dropout {
+public:
+  Dropout(const AttentionCall &call)
+      : desc(*call.desc), offsets(call.offsets), step(call.step),
+        threshold(uint64_t(double(desc.dropout) * 4294967296.0)),
+        keep(1.0f / (1.0f - desc.dropout)) {}
+
+  bool isNone() const { return desc.dropout == 0; }
+
+  /// factors[i * tileEdge + j] = 0 or 1 / (1 - p) for the tile of queries from
+  /// `query` and keys from `key` of one head; all indices are local.
+  void fill(int64_t batch, int64_t group, int64_t member, int64_t query,
+            int64_t rows, int64_t key, int64_t columns, float *factors) const {
+    uint64_t head =
+        (uint64_t(batch + offsets.batch) * uint64_t(desc.global_groups) +
+         uint64_t(group + offsets.group)) *
+            uint64_t(desc.global_group_size) +
+        uint64_t(member + offsets.group_member);
+    uint32_t words[tileEdge + 4 * lanes + 4];
+    for (int64_t i = 0; i < rows; ++i) {
+      uint64_t first = (head * uint64_t(desc.global_queries) +
+                        uint64_t(query + i + offsets.query)) *
+                           uint64_t(desc.global_keys) +
+                       uint64_t(key + offsets.key);
+      int64_t skip = int64_t(first % 4);
+      int64_t blocks = (skip + columns + 3) / 4;
+      for (int64_t block = 0; block < blocks; block += lanes)
+        draw(first / 4 + uint64_t(block), words + 4 * block);
+      for (int64_t j = 0; j < columns; ++j)
+        factors[i * tileEdge + j] = words[skip + j] < threshold ? 0.0f : keep;
+    }
+  }
+
+private:
+  /// The words of blocks first .. first + lanes - 1.
+  void draw(uint64_t first, uint32_t *words) const {
+    uint32_t x0[lanes], x1[lanes], x2[lanes], x3[lanes];
+    for (int64_t i = 0; i < lanes; ++i) {
+      x0[i] = uint32_t(first + uint64_t(i));
+      x1[i] = uint32_t((first + uint64_t(i)) >> 32);
+      x2[i] = step;
+      x3[i] = desc.op_id;
+    }
+    uint32_t key0 = uint32_t(desc.seed), key1 = uint32_t(desc.seed >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int64_t i = 0; i < lanes; ++i) {
+        uint64_t p0 = uint64_t(0xD2511F53u) * x0[i];
+        uint64_t p1 = uint64_t(0xCD9E8D57u) * x2[i];
+        x0[i] = uint32_t(p1 >> 32) ^ x1[i] ^ key0;
+        x1[i] = uint32_t(p1);
+        x2[i] = uint32_t(p0 >> 32) ^ x3[i] ^ key1;
+        x3[i] = uint32_t(p0);
+      }
+      key0 += 0x9E3779B9u;
+      key1 += 0xBB67AE85u;
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      words[4 * i] = x0[i];
+      words[4 * i + 1] = x1[i];
+      words[4 * i + 2] = x2[i];
+      words[4 * i + 3] = x3[i];
+    }
+  }
+
+  const heddle_rt_attention_desc &desc;
+  const heddle_rt_attention_offsets &offsets;
+  uint32_t step;
+  uint64_t threshold;
+  float keep;
+};
+
+/// Hands out parts of a core's scratch, each on a cache line.
+class Scratch {
+public:
+  explicit Scratch(void *base) : next(static_cast<char *>(base)) {}
+  float *take(int64_t count) {
+    float *part = reinterpret_cast<float *>(next);
+    next += (count * 4 + 63) / 64 * 64;
+    return part;
+  }
+  /// Bytes handed out since `base`.
+  int64_t since(const void *base) const {
+    return next - static_cast<const char *>(base);
+  }
+
+private:
+  char *next;
+};
+
+/// Keys that some query below `queries` sees.
+static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
+  const heddle_rt_attention_desc &d = *call.desc;
+  if (!d.causal)
+    return d.keys;
+  int64_t last = queries - 1 + call.offsets.query - call.offsets.key;
+  return minimum(d.keys, maximum(0, last + 1));
+}
+
+} // namespace HEDDLE_RT_ISA
+} // namespace heddle::rt

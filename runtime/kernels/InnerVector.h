@@ -1,0 +1,142 @@
+//===- InnerVector.h - Vectors, exp2, small products --------------*- C++
+//-*-===//
+//
+// Part of IsaBuild.h: see there.
+//
+//===----------------------------------------------------------------------===//
+
+#include <stdint.h>
+
+namespace heddle::rt {
+namespace HEDDLE_RT_ISA {
+
+constexpr int64_t lanes = HEDDLE_RT_VECTOR_BYTES / 4;
+typedef float Vector __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
+typedef int32_t VectorInt __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
+/// The same in memory of any alignment, which may alias anything.
+typedef float VectorAt
+    __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES), aligned(4), may_alias));
+
+constexpr float minusInfinity = -__builtin_inff();
+
+static inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
+/// Rows are padded to whole vectors.
+static inline int64_t padded(int64_t count) {
+  return (count + lanes - 1) / lanes * lanes;
+}
+
+static inline Vector load(const float *from) {
+  return *reinterpret_cast<const VectorAt *>(from);
+}
+static inline void store(float *to, Vector value) {
+  *reinterpret_cast<VectorAt *>(to) = value;
+}
+static inline Vector splat(float value) {
+  Vector zero = {};
+  return zero + value;
+}
+
+static inline float horizontalMax(Vector value) {
+  float result = value[0];
+  for (int64_t i = 1; i < lanes; ++i)
+    result = value[i] > result ? value[i] : result;
+  return result;
+}
+/// The order is fixed: pairs that lie half a vector apart.
+static inline float horizontalSum(Vector value) {
+  float part[lanes];
+  __builtin_memcpy(part, &value, sizeof part);
+  for (int64_t half = lanes / 2; half > 0; half /= 2)
+    for (int64_t i = 0; i < half; ++i)
+      part[i] += part[i + half];
+  return part[0];
+}
+
+/// 2^x for x <= 127; 0 below -125. Polynomial of degree 6 on [-1/2, 1/2]
+/// through Chebyshev points: relative error below 2 ulp.
+static inline Vector exp2(Vector x) {
+  constexpr float magic = 12582912.0f; // 1.5 * 2^23: rounds to integers
+  Vector shifted = x + magic;
+  VectorInt power = reinterpret_cast<VectorInt>(shifted);
+  Vector f = x - (shifted - magic);
+  Vector p = splat(0.0001546144469856913f);
+  p = p * f + 0.0013400428177615838f;
+  p = p * f + 0.009618056678524637f;
+  p = p * f + 0.05550327226670302f;
+  p = p * f + 0.24022650922288757f;
+  p = p * f + 0.6931472067028326f;
+  p = p * f + 1.0f;
+  Vector result =
+      reinterpret_cast<Vector>(reinterpret_cast<VectorInt>(p) + (power << 23));
+  return x < -125.0f ? splat(0.0f) : result;
+}
+
+/// A register tile: C[Rows x Columns*lanes] (+)= A B. Element (i, k) of A lies
+/// at a[i * aRow + k * aColumn]; B and C have dense rows.
+template <int Rows, int Columns, bool Add>
+static inline void tileProduct(int64_t depth, const float *a, int64_t aRow,
+                               int64_t aColumn, const float *b, int64_t bRow,
+                               float *c, int64_t cRow) {
+  Vector sums[Rows][Columns];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < Rows; ++i)
+#pragma clang loop unroll(full)
+    for (int j = 0; j < Columns; ++j)
+      sums[i][j] = Add ? load(c + i * cRow + j * lanes) : splat(0.0f);
+  for (int64_t k = 0; k < depth; ++k) {
+    Vector row[Columns];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < Columns; ++j)
+      row[j] = load(b + k * bRow + j * lanes);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < Rows; ++i) {
+      Vector element = splat(a[i * aRow + k * aColumn]);
+#pragma clang loop unroll(full)
+      for (int j = 0; j < Columns; ++j)
+        sums[i][j] += element * row[j];
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < Rows; ++i)
+#pragma clang loop unroll(full)
+    for (int j = 0; j < Columns; ++j)
+      store(c + i * cRow + j * lanes, sums[i][j]);
+}
+
+/// Rows and vectors of a register tile: 24 sums of 32 registers, or 8 of 16.
+constexpr int tileRows = HEDDLE_RT_VECTOR_BYTES == 64 ? 6 : 4;
+constexpr int tileColumns = HEDDLE_RT_VECTOR_BYTES == 64 ? 4 : 2;
+
+template <int Columns, bool Add>
+static void columnProduct(int64_t rows, int64_t depth, const float *a,
+                          int64_t aRow, int64_t aColumn, const float *b,
+                          int64_t bRow, float *c, int64_t cRow) {
+  int64_t i = 0;
+  for (; i + tileRows <= rows; i += tileRows)
+    tileProduct<tileRows, Columns, Add>(depth, a + i * aRow, aRow, aColumn, b,
+                                        bRow, c + i * cRow, cRow);
+  for (; i + 2 <= rows; i += 2)
+    tileProduct<2, Columns, Add>(depth, a + i * aRow, aRow, aColumn, b, bRow,
+                                 c + i * cRow, cRow);
+  for (; i < rows; ++i)
+    tileProduct<1, Columns, Add>(depth, a + i * aRow, aRow, aColumn, b, bRow,
+                                 c + i * cRow, cRow);
+}
+
+/// C[rows x columns] = A B, or += with Add; `columns` is whole vectors.
+template <bool Add>
+static void product(int64_t rows, int64_t columns, int64_t depth,
+                    const float *a, int64_t aRow, int64_t aColumn,
+                    const float *b, int64_t bRow, float *c, int64_t cRow) {
+  int64_t j = 0;
+  for (; j + tileColumns * lanes <= columns; j += tileColumns * lanes)
+    columnProduct<tileColumns, Add>(rows, depth, a, aRow, aColumn, b + j, bRow,
+                                    c + j, cRow);
+  for (; j < columns; j += lanes)
+    columnProduct<1, Add>(rows, depth, a, aRow, aColumn, b + j, bRow, c + j,
+                          cRow);
+}
+
+} // namespace HEDDLE_RT_ISA
+} // namespace heddle::rt
