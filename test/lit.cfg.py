@@ -36,5 +36,11 @@ else:
     if os.environ.get("HEDDLE_LONG_TESTS"):
         config.available_features.add("long")
 
+    config.substitutions.append(
+        ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))
+    )
     config.substitutions.append(("%python", '"%s"' % config.python))
     config.substitutions.append(("%{inputs}", os.path.join(source_root, "Inputs")))
+    config.substitutions.append(
+        ("%{reference}", os.path.join(source_root, "reference"))
+    )

@@ -52,9 +52,11 @@ Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
     return error("'" + file.string() + "': expected a JSON object");
 
   TrainingState state;
-  std::string problem;
+  std::string problem; // the first one
   auto integer = [&](const char *key, auto &value) {
     auto found = json.find(key);
+    if (!problem.empty())
+      return;
     if (found == json.end() || !found->is_number_integer())
       problem = std::string("expected an integer '") + key + "', got " +
                 (found == json.end() ? "nothing" : found->type_name());
@@ -73,7 +75,7 @@ Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
   if (auto found = json.find("held_out_fraction");
       found != json.end() && found->is_number())
     found->get_to(state.heldOutFraction);
-  else
+  else if (problem.empty())
     problem = "expected a number 'held_out_fraction'";
   if (problem.empty() && version != 1)
     problem = "expected version 1, got " + std::to_string(version);

@@ -1,0 +1,11 @@
+//===- program.h - Sizes of the hand-written artifact -----------*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_UNIT_TRAINER_PROGRAM_H
+#define HEDDLE_TEST_UNIT_TRAINER_PROGRAM_H
+
+namespace bigram {
+/// Vocabulary, rows of a batch, tokens of a row.
+inline constexpr int V = 16, B = 4, S = 6;
+} // namespace bigram
+
+#endif // HEDDLE_TEST_UNIT_TRAINER_PROGRAM_H

@@ -1,0 +1,437 @@
+#include "heddle_rt/checkpoint.h"
+#include "heddle_rt/evaluate.h"
+#include "heddle_rt/safetensors.h"
+#include "heddle_rt/trainer.h"
+
+#include "program.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+using namespace heddle::rt;
+using nlohmann::json;
+
+namespace {
+
+/// The manifest of the hand-written artifact.
+json manifest(int devices, int microBatches) {
+  using bigram::B, bigram::S, bigram::V;
+  json scalar = json::array();
+  auto tensor = [](const char *name, const char *type, json shape,
+                   json sharding) {
+    return json{{"name", name},
+                {"type", type},
+                {"shape", std::move(shape)},
+                {"sharding", std::move(sharding)}};
+  };
+  json rows = json::array({"dp"}), whole = json::array();
+  json batch = {tensor("tokens", "i32", {B, S}, {rows, whole}),
+                tensor("targets", "i32", {B, S}, {rows, whole})};
+  json logits = tensor("logits", "f32", {B, S, V}, {rows, whole, whole});
+  json gradient = tensor("grad.w", "f32", {V, V}, {whole, whole});
+  auto value = [&](const char *name) {
+    return tensor(name, "f32", scalar, scalar);
+  };
+  json results = {value("loss"), value("grad_norm"), value("learning_rate")};
+
+  auto variable = [](const char *name, const char *role, const char *type,
+                     json shape, json init) {
+    json storage = json::array();
+    for (size_t i = 0; i < shape.size(); ++i)
+      storage.push_back(json::array());
+    return json{{"name", name},       {"role", role},
+                {"type", type},       {"shape", std::move(shape)},
+                {"storage", storage}, {"init", std::move(init)}};
+  };
+  json zeros = {{"kind", "zeros"}};
+  json weight = variable("w", "parameter", "f32", {V, V},
+                         {{"kind", "normal"}, {"mean", 0.0}, {"std", 0.5}});
+  weight["checkpoint"] = {{"name", "model.bigram.weight"}, {"shape", {V * V}}};
+
+  json programs = json::array();
+  auto program = [&](const std::string &name, json arguments, json outcome) {
+    programs.push_back({{"name", name},
+                        {"symbol", name + "_" + std::to_string(devices)},
+                        {"arena_bytes", (V * V + 2) * 4},
+                        {"arguments", std::move(arguments)},
+                        {"results", std::move(outcome)}});
+  };
+  if (microBatches == 1) {
+    program("step", batch, results);
+  } else {
+    program("accumulate", batch, json::array());
+    program("update", json::array(), results);
+  }
+  program("evaluate", batch, {value("loss_sum"), value("count"), logits});
+  program("gradients", batch, {value("loss"), logits, gradient});
+  return {
+      {"version", 1},
+      {"abi", HEDDLE_RT_ABI_VERSION},
+      {"target",
+       {{"triple", "x86_64-unknown-linux-gnu"}, {"features", json::array()}}},
+      {"library", "program.so"},
+      {"mesh", {{{"name", "dp"}, {"size", devices}}}},
+      {"groups", {{"dp"}}},
+      {"variables",
+       {weight, variable("step", "counter", "i64", scalar, zeros),
+        variable("gradient.w", "gradient", "f32", {V, V}, zeros),
+        variable("loss_sum", "gradient", "f32", scalar, zeros),
+        variable("count", "gradient", "f32", scalar, zeros)}},
+      {"programs", programs},
+      {"seed", 5},
+      {"model", {{"micro_batches", microBatches}, {"config", "{\"a\": 1}\n"}}},
+      {"plan", json::object()}};
+}
+
+/// What a run reported.
+struct Recorder : TrainObserver {
+  std::vector<float> losses;
+  std::vector<double> heldOutLosses;
+  std::vector<int64_t> checkpoints;
+  std::function<void(const StepReport &)> onStep;
+
+  void step(const StepReport &report) override {
+    losses.push_back(report.loss);
+    if (onStep)
+      onStep(report);
+  }
+  void heldOut(int64_t, double loss, int64_t) override {
+    heldOutLosses.push_back(loss);
+  }
+  void checkpoint(int64_t step, const fs::path &) override {
+    checkpoints.push_back(step);
+  }
+  void note(const std::string &) override {}
+};
+
+class TrainerTest : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = fs::temp_directory_path() /
+             ("heddle-trainer-" + std::to_string(::getpid()));
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    // Mostly the next token, sometimes another.
+    std::ofstream text(folder / "text", std::ios::binary);
+    uint32_t state = 1, token = 0;
+    for (int i = 0; i < 2000; ++i) {
+      state = state * 1103515245 + 12345;
+      token = (state >> 16) % 4 == 0 ? (state >> 20) % bigram::V
+                                     : (token + 1) % bigram::V;
+      text.put(static_cast<char>(token));
+    }
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  std::unique_ptr<Session> load(int devices = 1, int microBatches = 1) {
+    fs::path path = folder / ("artifact-" + std::to_string(devices) + "-" +
+                              std::to_string(microBatches));
+    fs::create_directories(path);
+    fs::copy_file(HEDDLE_TEST_PROGRAM, path / "program.so",
+                  fs::copy_options::skip_existing);
+    std::ofstream(path / "manifest.json") << manifest(devices, microBatches);
+    SessionOptions options;
+    options.coresPerDevice = 1;
+    auto session = Session::load(path, options);
+    EXPECT_TRUE(session.ok()) << session.message();
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+
+  TrainOptions options(int64_t steps, const std::string &run) {
+    TrainOptions options;
+    options.data = folder / "text";
+    options.steps = steps;
+    options.output = folder / run;
+    options.checkpointEach = 4;
+    options.evaluateEach = 0;
+    options.checkReplicas = true;
+    return options;
+  }
+
+  Expected<TrainOutcome> run(Session &session, const TrainOptions &options,
+                             Recorder &recorder) {
+    return train(session, options, recorder, [this] { return stop; });
+  }
+
+  /// All bytes of a checkpoint's tensors.
+  std::string content(const std::string &name, int64_t step) {
+    std::ifstream file(checkpointPath(checkpointFolder(folder / name), step) /
+                           "model.safetensors",
+                       std::ios::binary);
+    EXPECT_TRUE(file.good());
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  fs::path folder;
+  bool stop = false;
+};
+
+std::string message(const auto &result) {
+  return std::string(result.message());
+}
+
+void expectError(const auto &result, const std::string &part) {
+  EXPECT_FALSE(result.ok());
+  EXPECT_NE(message(result).find(part), std::string::npos) << message(result);
+}
+
+} // namespace
+
+TEST_F(TrainerTest, TheLossFalls) {
+  auto session = load();
+  ASSERT_TRUE(session);
+  Recorder recorder;
+  auto outcome = run(*session, options(60, "run"), recorder);
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(outcome->step, 60);
+  EXPECT_FALSE(outcome->interrupted);
+  ASSERT_EQ(recorder.losses.size(), 60u);
+  EXPECT_LT(recorder.losses.back(), recorder.losses.front() - 0.1f);
+  ASSERT_EQ(recorder.heldOutLosses.size(), 1u);
+  EXPECT_LT(recorder.heldOutLosses[0], recorder.losses.front());
+  // The newest three of 4, 8, ..., 60.
+  auto kept = listCheckpoints(checkpointFolder(folder / "run"));
+  ASSERT_EQ(kept.size(), 3u);
+  EXPECT_EQ(kept.front().filename(), "step-00000052");
+  EXPECT_EQ(kept.back().filename(), "step-00000060");
+}
+
+TEST_F(TrainerTest, ResumingGivesTheSameBits) {
+  Recorder whole, first, second;
+  auto session = load(2);
+  ASSERT_TRUE(run(*session, options(12, "whole"), whole).ok());
+
+  // Stops after step 6, which is between two regular checkpoints.
+  session = load(2);
+  first.onStep = [&](const StepReport &report) { stop = report.step == 6; };
+  auto outcome = run(*session, options(12, "parts"), first);
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_TRUE(outcome->interrupted);
+  EXPECT_EQ(outcome->step, 6);
+  EXPECT_EQ(first.checkpoints, (std::vector<int64_t>{4, 6}));
+
+  stop = false;
+  session = load(2);
+  TrainOptions resumed = options(12, "parts");
+  resumed.resume = true;
+  ASSERT_TRUE(run(*session, resumed, second).ok());
+  first.losses.insert(first.losses.end(), second.losses.begin(),
+                      second.losses.end());
+  EXPECT_EQ(first.losses, whole.losses);
+  EXPECT_EQ(first.heldOutLosses.size() + second.heldOutLosses.size(), 1u);
+  EXPECT_EQ(second.heldOutLosses, whole.heldOutLosses);
+  EXPECT_EQ(content("parts", 12), content("whole", 12));
+}
+
+TEST_F(TrainerTest, MicroBatchesSeeOtherRowsAndSumUp) {
+  Recorder recorder;
+  auto session = load(2, 3);
+  ASSERT_TRUE(session);
+  auto outcome = run(*session, options(10, "run"), recorder);
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  auto state = readState(checkpointPath(checkpointFolder(folder / "run"), 10));
+  ASSERT_TRUE(state.ok()) << state.message();
+  EXPECT_EQ(state->rowsPerStep, 3 * bigram::B);
+  EXPECT_LT(recorder.losses.back(), recorder.losses.front());
+
+  // The first loss is the mean over the rows of three micro-batches, each of
+  // which an ordinary artifact sees one by one.
+  auto data = TokenData::open(folder / "text", std::nullopt, bigram::V);
+  ASSERT_TRUE(data.ok());
+  auto sampler = WindowSampler::create(*data, bigram::S, 0.1, 5);
+  ASSERT_TRUE(sampler.ok());
+  session = load(1);
+  double sum = 0;
+  for (int micro = 0; micro < 3; ++micro) {
+    Batch batch{bigram::B, bigram::S, {}, {}};
+    batch.tokens.resize(bigram::B * bigram::S);
+    batch.targets.resize(bigram::B * bigram::S);
+    ASSERT_TRUE(
+        sampler->sample(0, micro * bigram::B, batch.tokens, batch.targets)
+            .ok());
+    auto result = evaluate(*session, batch, {});
+    ASSERT_TRUE(result.ok()) << result.message();
+    sum += result->loss;
+  }
+  EXPECT_NEAR(recorder.losses[0], sum / 3, 1e-5);
+}
+
+TEST_F(TrainerTest, ACheckpointLoadsOnAnotherNumberOfDevices) {
+  Recorder recorder, other;
+  auto session = load(2);
+  ASSERT_TRUE(run(*session, options(8, "two"), recorder).ok());
+  session = load(1);
+  TrainOptions from = options(12, "one");
+  from.from = checkpointPath(checkpointFolder(folder / "two"), 8);
+  auto outcome = run(*session, from, other);
+  ASSERT_TRUE(outcome.ok()) << outcome.message();
+  EXPECT_EQ(other.losses.size(), 4u);
+
+  Recorder straight;
+  session = load(1);
+  ASSERT_TRUE(run(*session, options(12, "straight"), straight).ok());
+  EXPECT_NEAR(other.losses.back(), straight.losses.back(), 1e-5);
+}
+
+TEST_F(TrainerTest, RefusesWhatWouldNotBeTheSameRun) {
+  Recorder recorder;
+  auto session = load();
+  TrainOptions resumed = options(8, "run");
+  resumed.resume = true;
+  expectError(run(*session, resumed, recorder), "no checkpoint in");
+  ASSERT_TRUE(run(*session, options(4, "run"), recorder).ok());
+  expectError(run(*session, options(8, "run"), recorder),
+              "already holds a run");
+
+  session = load(1, 3);
+  expectError(run(*session, resumed, recorder),
+              "the number of rows a step was 4 and is now 12");
+  session = load();
+  resumed.heldOutFraction = 0.2;
+  expectError(run(*session, resumed, recorder), "the held-out fraction");
+  resumed = options(8, "run");
+  resumed.resume = true;
+  std::ofstream(folder / "text", std::ios::app) << '\1';
+  expectError(run(*session, resumed, recorder),
+              "the number of tokens of the data was 2000 and is now 2001");
+}
+
+TEST_F(TrainerTest, ABrokenCheckpointIsAnErrorAndChangesNothing) {
+  Recorder recorder;
+  auto session = load();
+  ASSERT_TRUE(run(*session, options(4, "run"), recorder).ok());
+  fs::path checkpoint = checkpointPath(checkpointFolder(folder / "run"), 4);
+  fs::path file = checkpoint / "model.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 4);
+
+  session = load();
+  std::vector<float> before(bigram::V * bigram::V), after(before.size());
+  ASSERT_TRUE(session->readVariable("w", writableBytesOf(before)).ok());
+  expectError(loadCheckpoint(*session, checkpoint), checkpoint.string());
+  ASSERT_TRUE(session->readVariable("w", writableBytesOf(after)).ok());
+  EXPECT_EQ(before, after);
+
+  std::ofstream(checkpoint / "state.json")
+      << "{\"version\": 1, \"step\": \"4\"}";
+  expectError(readState(checkpoint), "expected an integer");
+}
+
+TEST_F(TrainerTest, AFullDiskLeavesOlderCheckpoints) {
+  Recorder recorder;
+  auto session = load();
+  // A limit on the size of files fails writes as a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  recorder.onStep = [&](const StepReport &report) {
+    rlimit limit = old;
+    limit.rlim_cur = 512;
+    if (report.step == 6)
+      ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  };
+  auto outcome = run(*session, options(12, "run"), recorder);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  expectError(outcome, "checkpoint '");
+  auto kept = listCheckpoints(checkpointFolder(folder / "run"));
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].filename(), "step-00000004");
+  // Nothing half-written stays.
+  int entries = 0;
+  for (auto &entry : fs::directory_iterator(checkpointFolder(folder / "run"))) {
+    (void)entry;
+    ++entries;
+  }
+  EXPECT_EQ(entries, 1);
+  session = load();
+  EXPECT_TRUE(loadCheckpoint(*session, kept[0]).ok());
+}
+
+TEST_F(TrainerTest, WeightsGoOutAndComeIn) {
+  Recorder recorder;
+  auto session = load();
+  TrainOptions exporting = options(4, "run");
+  exporting.exportTo = folder / "export";
+  ASSERT_TRUE(run(*session, exporting, recorder).ok());
+  auto reader = safetensors::Reader::open((folder / "export").string());
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  ASSERT_EQ(reader->tensors().size(), 1u);
+  EXPECT_EQ(reader->tensors()[0].name, "model.bigram.weight");
+  EXPECT_EQ(reader->tensors()[0].shape, (std::vector<int64_t>{256}));
+  std::ifstream config(folder / "export" / "config.json");
+  std::string line;
+  EXPECT_TRUE(std::getline(config, line) && line == "{\"a\": 1}");
+
+  std::vector<float> trained(bigram::V * bigram::V), loaded(trained.size());
+  ASSERT_TRUE(session->readVariable("w", writableBytesOf(trained)).ok());
+  session = load(2);
+  ASSERT_TRUE(loadWeights(*session, folder / "export").ok());
+  ASSERT_TRUE(session->readVariable("w", writableBytesOf(loaded)).ok());
+  EXPECT_EQ(trained, loaded);
+}
+
+TEST_F(TrainerTest, EvaluateWritesLossLogitsAndGradients) {
+  auto session = load(2);
+  Batch batch{3, bigram::S, {}, {}};
+  for (int i = 0; i < 3 * bigram::S; ++i) {
+    batch.tokens.push_back(i % bigram::V);
+    batch.targets.push_back(i % 5 == 0 ? -100 : (3 * i) % bigram::V);
+  }
+  EvaluateOptions options;
+  options.output = folder / "out.safetensors";
+  options.gradients = true;
+  auto result = evaluate(*session, batch, options);
+  ASSERT_TRUE(result.ok()) << result.message();
+  EXPECT_EQ(result->labels, 14);
+
+  auto reader = safetensors::Reader::open(options.output.string());
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  const auto *logits = reader->find("logits");
+  const auto *gradient = reader->find("grad.model.bigram.weight");
+  ASSERT_TRUE(logits && gradient && reader->find("loss"));
+  EXPECT_EQ(logits->shape, (std::vector<int64_t>{3, bigram::S, bigram::V}));
+  EXPECT_EQ(gradient->shape, (std::vector<int64_t>{256}));
+
+  // The gradient against a difference quotient.
+  std::vector<float> weights(256), values(256);
+  ASSERT_TRUE(gradient->readF32(0, values).ok());
+  ASSERT_TRUE(session->readVariable("w", writableBytesOf(weights)).ok());
+  for (int element : {0, 17, 100}) {
+    double losses[2];
+    for (int side : {0, 1}) {
+      std::vector<float> moved = weights;
+      moved[element] += side ? 0.01f : -0.01f;
+      ASSERT_TRUE(session->writeVariable("w", bytesOf(moved)).ok());
+      auto shifted = evaluate(*session, batch, {});
+      ASSERT_TRUE(shifted.ok());
+      losses[side] = shifted->loss;
+    }
+    EXPECT_NEAR(values[element], (losses[1] - losses[0]) / 0.02, 1e-4);
+  }
+}
+
+TEST_F(TrainerTest, EvaluateRefusesBadBatches) {
+  auto session = load();
+  Batch batch{1, bigram::S, std::vector<int32_t>(bigram::S, 1),
+              std::vector<int32_t>(bigram::S, 2)};
+  EXPECT_TRUE(evaluate(*session, batch, {}).ok());
+  batch.tokens[4] = bigram::V;
+  expectError(evaluate(*session, batch, {}),
+              "tokens[0, 4] is 16, beyond the vocabulary of 16");
+  batch.tokens[4] = 1;
+  batch.targets[2] = -1;
+  expectError(evaluate(*session, batch, {}), "targets[0, 2] is -1");
+  Batch longer{1, bigram::S + 1, std::vector<int32_t>(bigram::S + 1, 1),
+               std::vector<int32_t>(bigram::S + 1, 2)};
+  expectError(evaluate(*session, longer, {}), "compiled for 4 x 6");
+}
