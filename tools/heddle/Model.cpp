@@ -31,6 +31,8 @@ Compiler::Compiler() {
   DialectRegistry registry;
   registerAllDialects(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
+  // An error names its op; the whole module would bury the message.
+  mlirContext->printOpOnDiagnostic(false);
   diagnostics = std::make_unique<SourceMgrDiagnosticHandler>(
       sources, mlirContext.get(), llvm::errs());
 }
@@ -64,6 +66,24 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
 //===----------------------------------------------------------------------===//
 // Flags
 //===----------------------------------------------------------------------===//
+
+/// An option whose value is one of these names.
+template <typename T>
+static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
+                              const std::map<std::string, T> &choices,
+                              const char *text) {
+  std::vector<std::string> names;
+  for (auto &[choice, meaning] : choices)
+    names.push_back(choice);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, choices](const std::string &choice) {
+            value = choices.at(choice);
+          },
+          text)
+      ->check(CLI::IsMember(names));
+}
 
 void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   app.add_option("MODEL", flags.path,
@@ -125,23 +145,18 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
-  app.add_option("--optimizer", options.optimizer, "adamw or sgd (adamw)")
-      ->transform(CLI::Transformer(
-          std::map<std::string, Optimizer>{{"adamw", Optimizer::AdamW},
-                                           {"sgd", Optimizer::SGD}},
-          CLI::ignore_case))
+  addChoice<Optimizer>(app, "--optimizer", options.optimizer,
+                       {{"adamw", Optimizer::AdamW}, {"sgd", Optimizer::SGD}},
+                       "Optimizer (default: adamw)")
       ->group(group);
   app.add_option("--lr", options.learningRate, "Learning rate")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(group);
-  app.add_option("--schedule", options.schedule,
-                 "Learning rate after the warm-up: constant or cosine "
-                 "(constant)")
-      ->transform(CLI::Transformer(
-          std::map<std::string, Schedule>{{"constant", Schedule::Constant},
-                                          {"cosine", Schedule::Cosine}},
-          CLI::ignore_case))
+  addChoice<Schedule>(
+      app, "--schedule", options.schedule,
+      {{"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}},
+      "Learning rate after the warm-up (default: constant)")
       ->group(group);
   app.add_option("--warmup", options.warmupSteps,
                  "Steps in which the learning rate rises linearly")
@@ -384,6 +399,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
 bool tools::writeModule(ModuleOp module, const std::string &path) {
   if (path.empty() || path == "-") {
     module.print(llvm::outs());
+    llvm::outs() << '\n';
     llvm::outs().flush();
     if (llvm::outs().has_error()) {
       reportError("standard output: " + llvm::outs().error().message());
@@ -395,6 +411,7 @@ bool tools::writeModule(ModuleOp module, const std::string &path) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   module.print(stream);
+  stream << '\n';
   rt::Status status = rt::writeFileAtomically(path, stream.str());
   if (!status.ok())
     reportError(status.message());
