@@ -82,7 +82,7 @@ json manifest(int devices, int microBatches) {
       {"mesh", {{{"name", "dp"}, {"size", devices}}}},
       {"groups", {{"dp"}}},
       {"variables",
-       {weight, variable("step", "counter", "i64", scalar, zeros),
+       {weight, variable("steps", "counter", "i64", scalar, zeros),
         variable("gradient.w", "gradient", "f32", {V, V}, zeros),
         variable("loss_sum", "gradient", "f32", scalar, zeros),
         variable("count", "gradient", "f32", scalar, zeros)}},
