@@ -1,0 +1,160 @@
+//===- Interpreter.cpp - Values, variables and the walk over a function ---===//
+
+#include "heddle/Interpreter/Interpreter.h"
+#include "Evaluation.h"
+#include "dialects/Heddle/Heddle.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static int64_t product(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+Tensor::Tensor(ArrayRef<int64_t> shape, double value)
+    : shape(shape), values(product(shape), value) {}
+
+int64_t Tensor::offset(ArrayRef<int64_t> index) const {
+  int64_t offset = 0;
+  for (auto [size, i] : llvm::zip(shape, index))
+    offset = offset * size + i;
+  return offset;
+}
+
+static ArrayRef<int64_t> shapeOf(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return tensor.getShape();
+  return {};
+}
+
+static void roundTo(Type type, Tensor &tensor) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+  if (!element || element.isF64())
+    return;
+  for (double &value : tensor.values) {
+    APFloat rounded(value);
+    bool losesInfo;
+    rounded.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                    &losesInfo);
+    value = rounded.convertToDouble();
+  }
+}
+
+namespace {
+
+class Interpreter {
+public:
+  Interpreter(Variables &variables, const InterpreterOptions &options)
+      : variables(variables), options(options) {}
+
+  FailureOr<std::vector<Tensor>> run(func::FuncOp function,
+                                     ArrayRef<Tensor> arguments);
+
+private:
+  LogicalResult evaluate(Operation &op);
+
+  Variables &variables;
+  const InterpreterOptions &options;
+  llvm::DenseMap<Value, Tensor> values;
+};
+
+} // namespace
+
+LogicalResult Interpreter::evaluate(Operation &op) {
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    auto it = variables.find(load.getVariable());
+    if (it == variables.end())
+      return op.emitError()
+             << "expected a value of variable @" << load.getVariable();
+    values[load] = it->second;
+    return success();
+  }
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    variables[store.getVariable()] = values[store.getValue()];
+    return success();
+  }
+  // All places first: inserting into the map moves its values.
+  for (Value result : op.getResults())
+    values[result] = Tensor(shapeOf(result.getType()));
+  auto valueOf = [&](Value value) -> const Tensor & {
+    return values.find(value)->second;
+  };
+  Evaluation e{&op, {}, {}, valueOf};
+  for (Value operand : op.getOperands())
+    e.operands.push_back(&valueOf(operand));
+  for (Value result : op.getResults())
+    e.results.push_back(&values.find(result)->second);
+  if (!(evaluateElementwise(e) || evaluateProduct(e) ||
+        evaluateNormalization(e) || evaluateVocabulary(e) || evaluateShape(e) ||
+        evaluatePositional(e)))
+    return op.emitError() << "the interpreter does not know '" << op.getName()
+                          << "'";
+  if (options.roundToType)
+    for (Value result : op.getResults())
+      roundTo(result.getType(), values[result]);
+  return success();
+}
+
+FailureOr<std::vector<Tensor>> Interpreter::run(func::FuncOp function,
+                                                ArrayRef<Tensor> arguments) {
+  if (function.isExternal() || !llvm::hasSingleElement(function.getBody()))
+    return function.emitError() << "expected a function of one block";
+  Block &block = function.getBody().front();
+  if (arguments.size() != block.getNumArguments())
+    return function.emitError() << "expected " << block.getNumArguments()
+                                << " arguments, got " << arguments.size();
+  for (auto [argument, value] : llvm::zip(block.getArguments(), arguments)) {
+    if (ArrayRef<int64_t>(value.shape) != shapeOf(argument.getType()))
+      return function.emitError()
+             << "expected argument " << argument.getArgNumber()
+             << " to have the shape of " << argument.getType();
+    values[argument] = value;
+  }
+  for (Operation &op : block.without_terminator())
+    if (failed(evaluate(op)))
+      return failure();
+  std::vector<Tensor> results;
+  for (Value result : block.getTerminator()->getOperands())
+    results.push_back(values[result]);
+  return results;
+}
+
+FailureOr<std::vector<Tensor>>
+heddle::interpret(func::FuncOp function, ArrayRef<Tensor> arguments,
+                  Variables &variables, const InterpreterOptions &options) {
+  return Interpreter(variables, options).run(function, arguments);
+}
+
+void heddle::initializeVariables(ModuleOp module, Variables &variables,
+                                 llvm::function_ref<double()> random) {
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    if (variables.contains(variable.getSymName()))
+      continue;
+    Tensor &tensor = variables[variable.getSymName()];
+    tensor = Tensor(variable.getTensorType().getShape());
+    InitAttr init = variable.getInit();
+    double value = 0;
+    if (FloatAttr attr = init.getValue())
+      value = attr.getValueAsDouble();
+    for (double &element : tensor.values)
+      switch (init.getKind()) {
+      case InitKind::Zeros:
+        element = 0;
+        break;
+      case InitKind::Ones:
+        element = 1;
+        break;
+      case InitKind::Constant:
+        element = value;
+        break;
+      case InitKind::Normal:
+        element = value * random();
+        break;
+      }
+  }
+}

@@ -1,0 +1,163 @@
+//===- Products.cpp - Contractions and attention --------------------------===//
+
+#include "Evaluation.h"
+#include "dialects/Heddle/Heddle.h"
+#include <cmath>
+#include <map>
+
+using namespace mlir;
+using namespace heddle;
+
+/// One loop a letter; the innermost adds one product.
+static bool evaluateContract(ContractOp op, Evaluation &e) {
+  StringRef letters[] = {op.getContraction().getLhs().getValue(),
+                         op.getContraction().getRhs().getValue(),
+                         op.getContraction().getResult().getValue()};
+  const Tensor &lhs = e.operand(0), &rhs = e.operand(1);
+  Tensor &result = e.result();
+  std::map<char, unsigned> loops;
+  SmallVector<int64_t> sizes;
+  auto addLoops = [&](StringRef names, const Tensor &tensor) {
+    for (auto [letter, size] : llvm::zip(names, tensor.shape))
+      if (loops.try_emplace(letter, sizes.size()).second)
+        sizes.push_back(size);
+  };
+  addLoops(letters[0], lhs);
+  addLoops(letters[1], rhs);
+  forEachIndex(sizes, [&](ArrayRef<int64_t> loop) {
+    auto indexOf = [&](StringRef names) {
+      SmallVector<int64_t> index;
+      for (char letter : names)
+        index.push_back(loop[loops[letter]]);
+      return index;
+    };
+    result.at(indexOf(letters[2])) +=
+        lhs.at(indexOf(letters[0])) * rhs.at(indexOf(letters[1]));
+  });
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Positions and probabilities of an attention. Queries of four dimensions have
+/// one member a group.
+template <typename OpTy> struct Scores {
+  Scores(OpTy op, Evaluation &e)
+      : op(op), query(e[op.getQuery()]), key(e[op.getKey()]),
+        value(e[op.getValue()]), batch(query.shape[0]), queries(query.shape[1]),
+        keys(key.shape[1]), groups(query.shape[2]),
+        members(query.rank() == 5 ? query.shape[3] : 1), head(query.last()),
+        scale(op.getScale().convertToDouble()),
+        dropout(op.getDropout().convertToDouble()),
+        step(op.getStep() ? int64_t(e[op.getStep()].values[0]) : 0) {}
+
+  int64_t row(int64_t b, int64_t i, int64_t g, int64_t r) const {
+    return ((b * queries + i) * groups + g) * members + r;
+  }
+  int64_t keyRow(int64_t b, int64_t j, int64_t g) const {
+    return (b * keys + j) * groups + g;
+  }
+  bool sees(int64_t i, int64_t j) const { return !op.getCausal() || j <= i; }
+
+  double score(int64_t row, int64_t keyRow) const {
+    double sum = 0;
+    for (int64_t d = 0; d < head; ++d)
+      sum += query.values[row * head + d] * key.values[keyRow * head + d];
+    return scale * sum;
+  }
+  /// 0 where the probability is dropped, else 1 / (1 - rate).
+  double keep(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
+    if (dropout == 0)
+      return 1;
+    int64_t linear =
+        (((b * groups + g) * members + r) * queries + i) * keys + j;
+    bool dropped = isDropped(linear, step, op.getOpName().value_or(""),
+                             op.getSeed(), dropout);
+    return dropped ? 0 : 1 / (1 - dropout);
+  }
+  /// body(b, i, g, r) for every row.
+  template <typename Body> void forEachRow(Body body) const {
+    forEachIndex({batch, queries, groups, members},
+                 [&](ArrayRef<int64_t> x) { body(x[0], x[1], x[2], x[3]); });
+  }
+
+  mutable OpTy op; // its accessors are not const
+  const Tensor &query, &key, &value;
+  int64_t batch, queries, keys, groups, members, head;
+  double scale, dropout;
+  int64_t step;
+};
+
+} // namespace
+
+static bool evaluateAttention(AttentionOp op, Evaluation &e) {
+  Scores<AttentionOp> s(op, e);
+  Tensor &output = e.result(0), &lse = e.result(1);
+  s.forEachRow([&](int64_t b, int64_t i, int64_t g, int64_t r) {
+    int64_t row = s.row(b, i, g, r);
+    double maximum = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < s.keys; ++j)
+      if (s.sees(i, j))
+        maximum = std::max(maximum, s.score(row, s.keyRow(b, j, g)));
+    for (int64_t j = 0; j < s.keys; ++j)
+      if (s.sees(i, j))
+        sum += std::exp(s.score(row, s.keyRow(b, j, g)) - maximum);
+    lse.values[row] = maximum + std::log(sum);
+    for (int64_t j = 0; j < s.keys; ++j) {
+      if (!s.sees(i, j))
+        continue;
+      int64_t keyRow = s.keyRow(b, j, g);
+      double p = std::exp(s.score(row, keyRow) - lse.values[row]) *
+                 s.keep(b, i, g, r, j);
+      for (int64_t d = 0; d < s.head; ++d)
+        output.values[row * s.head + d] +=
+            p * s.value.values[keyRow * s.head + d];
+    }
+  });
+  return true;
+}
+
+// With p the probabilities, k what is kept and o = (p k) v:
+// dv = (p k)^T do, dp = k (do v^T), ds = p (dp - sum(p dp)), where the sum is
+// do . o, dq = scale ds k, dk = scale ds^T q.
+static bool evaluateAttentionGrad(AttentionGradOp op, Evaluation &e) {
+  Scores<AttentionGradOp> s(op, e);
+  const Tensor &output = e[op.getOutput()], &lse = e[op.getLse()],
+               &grad = e[op.getOutputGrad()];
+  Tensor &dq = e.result(0), &dk = e.result(1), &dv = e.result(2);
+  s.forEachRow([&](int64_t b, int64_t i, int64_t g, int64_t r) {
+    int64_t row = s.row(b, i, g, r), head = s.head;
+    double delta = 0;
+    for (int64_t d = 0; d < head; ++d)
+      delta += grad.values[row * head + d] * output.values[row * head + d];
+    for (int64_t j = 0; j < s.keys; ++j) {
+      if (!s.sees(i, j))
+        continue;
+      int64_t keyRow = s.keyRow(b, j, g);
+      double p = std::exp(s.score(row, keyRow) - lse.values[row]);
+      double keep = s.keep(b, i, g, r, j), dp = 0;
+      for (int64_t d = 0; d < head; ++d) {
+        dv.values[keyRow * head + d] += p * keep * grad.values[row * head + d];
+        dp += grad.values[row * head + d] * s.value.values[keyRow * head + d];
+      }
+      double ds = s.scale * p * (keep * dp - delta);
+      for (int64_t d = 0; d < head; ++d) {
+        dq.values[row * head + d] += ds * s.key.values[keyRow * head + d];
+        dk.values[keyRow * head + d] += ds * s.query.values[row * head + d];
+      }
+    }
+  });
+  return true;
+}
+
+bool heddle::evaluateProduct(Evaluation &e) {
+  return llvm::TypeSwitch<Operation *, bool>(e.op)
+      .Case([&](ContractOp op) { return evaluateContract(op, e); })
+      .Case([&](AttentionOp op) { return evaluateAttention(op, e); })
+      .Case([&](AttentionGradOp op) { return evaluateAttentionGrad(op, e); })
+      .Default(false);
+}

@@ -1,0 +1,184 @@
+//===- Shapes.cpp - Reductions and the moving of elements -----------------===//
+
+#include "Evaluation.h"
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle;
+
+static bool evaluateReduce(ReduceOp op, Evaluation &e) {
+  const Tensor &x = e.operand(0);
+  Tensor &result = e.result();
+  bool isMax = op.getKind() == ReductionKind::Max;
+  if (isMax)
+    std::fill(result.values.begin(), result.values.end(), -INFINITY);
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> to;
+    for (auto [d, i] : llvm::enumerate(index))
+      if (!llvm::is_contained(op.getOver(), int64_t(d)))
+        to.push_back(i);
+    double &sum = result.at(to);
+    sum = isMax ? std::max(sum, x.at(index)) : sum + x.at(index);
+  });
+  return true;
+}
+
+static bool evaluateBroadcast(BroadcastOp op, Evaluation &e) {
+  forEachIndex(e.result().shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from;
+    for (int64_t d : op.getAlong())
+      from.push_back(index[d]);
+    e.result().at(index) = e.operand(0).at(from);
+  });
+  return true;
+}
+
+static bool evaluateUnstack(Evaluation &e) {
+  auto from = e.operand(0).values.begin();
+  for (Tensor *slice : e.results) {
+    std::copy(from, from + slice->size(), slice->values.begin());
+    from += slice->size();
+  }
+  return true;
+}
+
+static bool evaluateStack(Evaluation &e) {
+  auto to = e.result().values.begin();
+  for (const Tensor *slice : e.operands)
+    to = llvm::copy(slice->values, to);
+  return true;
+}
+
+/// body(index in the slice, index in the whole).
+template <typename OpTy, typename Body>
+static void forEachInSlice(OpTy op, ArrayRef<int64_t> whole, Body body) {
+  forEachIndex(op.getStaticSizes(), [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> place;
+    for (auto [d, i] : llvm::enumerate(index))
+      place.push_back(op.getStaticOffsets()[d] + i * op.getStaticStrides()[d]);
+    body(place);
+  });
+}
+
+template <typename OpTy> static bool isStatic(OpTy op) {
+  return op.getOffsets().empty() && op.getSizes().empty() &&
+         op.getStrides().empty();
+}
+
+// A slice may lack dimensions of size 1: its elements are in the same order.
+static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
+  if (!isStatic(op))
+    return false;
+  auto to = e.result().values.begin();
+  forEachInSlice(op, e.operand(0).shape, [&](ArrayRef<int64_t> place) {
+    *to++ = e.operand(0).at(place);
+  });
+  return true;
+}
+
+static bool evaluateInsertSlice(tensor::InsertSliceOp op, Evaluation &e) {
+  if (!isStatic(op))
+    return false;
+  auto from = e.operand(0).values.begin();
+  e.result() = e.operand(1);
+  forEachInSlice(op, e.result().shape, [&](ArrayRef<int64_t> place) {
+    e.result().at(place) = *from++;
+  });
+  return true;
+}
+
+static bool evaluatePad(tensor::PadOp op, Evaluation &e) {
+  Value padding = op.getConstantPaddingValue();
+  FloatAttr constant;
+  if (!padding || !matchPattern(padding, m_Constant(&constant)))
+    return false;
+  std::fill(e.result().values.begin(), e.result().values.end(),
+            constant.getValueAsDouble());
+  forEachIndex(e.operand(0).shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> to;
+    for (auto [d, i] : llvm::enumerate(index))
+      to.push_back(i + op.getStaticLow()[d]);
+    e.result().at(to) = e.operand(0).at(index);
+  });
+  return true;
+}
+
+static bool evaluateConcat(tensor::ConcatOp op, Evaluation &e) {
+  int64_t dim = op.getDim(), offset = 0;
+  for (const Tensor *input : e.operands) {
+    forEachIndex(input->shape, [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> to(index);
+      to[dim] += offset;
+      e.result().at(to) = input->at(index);
+    });
+    offset += input->shape[dim];
+  }
+  return true;
+}
+
+static bool evaluateTranspose(linalg::TransposeOp op, Evaluation &e) {
+  forEachIndex(e.result().shape, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> from(index.size());
+    for (auto [d, source] : llvm::enumerate(op.getPermutation()))
+      from[source] = index[d];
+    e.result().at(index) = e.operand(0).at(from);
+  });
+  return true;
+}
+
+static bool evaluateMaskPadding(MaskPaddingOp op, Evaluation &e) {
+  auto type = dyn_cast<FloatType>(op.getType().getElementType());
+  double lowest =
+      type ? APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true)
+                 .convertToDouble()
+           : 0;
+  double value = op.getValue() == PaddingValue::Zero ? 0 : lowest;
+  forEachIndex(e.result().shape, [&](ArrayRef<int64_t> index) {
+    bool isPadding = false;
+    for (auto [i, dim] : llvm::enumerate(op.getDims()))
+      isPadding |=
+          index[dim] + e[op.getOffsets()[i]].values[0] >= op.getSizes()[i];
+    e.result().at(index) = isPadding ? value : e.operand(0).at(index);
+  });
+  return true;
+}
+
+bool heddle::evaluateShape(Evaluation &e) {
+  auto copy = [&](Operation *) {
+    e.result().values = e.operand(0).values;
+    return true;
+  };
+  return llvm::TypeSwitch<Operation *, bool>(e.op)
+      .Case([&](ReduceOp op) { return evaluateReduce(op, e); })
+      .Case([&](BroadcastOp op) { return evaluateBroadcast(op, e); })
+      .Case([&](UnstackOp) { return evaluateUnstack(e); })
+      .Case([&](StackOp) { return evaluateStack(e); })
+      .Case([&](MaskPaddingOp op) { return evaluateMaskPadding(op, e); })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+            ReshardOp>(copy)
+      .Case([&](tensor::ExtractSliceOp op) {
+        return evaluateExtractSlice(op, e);
+      })
+      .Case(
+          [&](tensor::InsertSliceOp op) { return evaluateInsertSlice(op, e); })
+      .Case([&](tensor::PadOp op) { return evaluatePad(op, e); })
+      .Case([&](tensor::ConcatOp op) { return evaluateConcat(op, e); })
+      .Case([&](tensor::EmptyOp) { return true; })
+      .Case([&](tensor::ExtractOp) {
+        SmallVector<int64_t> index;
+        for (const Tensor *i : llvm::drop_begin(e.operands))
+          index.push_back(i->values[0]);
+        e.result().values[0] = e.operand(0).at(index);
+        return true;
+      })
+      .Case<tensor::SplatOp, linalg::FillOp>([&](Operation *) {
+        std::fill(e.result().values.begin(), e.result().values.end(),
+                  e.operand(0).values[0]);
+        return true;
+      })
+      .Case([&](linalg::TransposeOp op) { return evaluateTranspose(op, e); })
+      .Default(false);
+}

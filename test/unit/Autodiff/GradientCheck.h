@@ -1,0 +1,50 @@
+//===- GradientCheck.h - Products against finite differences ----*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
+#define HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
+
+#include "heddle/Interpreter/Interpreter.h"
+#include <gtest/gtest.h>
+#include <random>
+
+namespace heddle::test {
+
+/// A context that knows every dialect and model; diagnostics are collected.
+class AutodiffTest : public ::testing::Test {
+protected:
+  AutodiffTest();
+
+  /// Parses a module; a failure of the test if it is not valid.
+  mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text);
+  /// Runs a pipeline in the syntax of heddle-opt.
+  bool runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);
+  static mlir::func::FuncOp function(mlir::ModuleOp module,
+                                     llvm::StringRef name);
+
+  /// Uniform in [-1, 1).
+  double random() { return std::uniform_real_distribution<>(-1, 1)(engine); }
+  Tensor randomTensor(llvm::ArrayRef<int64_t> shape, double low = -1,
+                      double high = 1);
+  /// Whole numbers from 0 to count - 1.
+  Tensor randomIds(llvm::ArrayRef<int64_t> shape, int64_t count);
+
+  mlir::MLIRContext context;
+  std::mt19937 engine{1};
+  std::string diagnostics;
+};
+
+struct OpCase {
+  std::string name;
+  /// `(%x: tensor<2x3xf32>, …) -> (types) { ops, return }`
+  std::string function;
+  double low = -1, high = 1; ///< of the float arguments
+  int64_t ids = 3;           ///< integer arguments are below
+  /// The first results whose gradients are given; all by default.
+  unsigned numSeeds = ~0u;
+};
+
+inline void PrintTo(const OpCase &c, std::ostream *os) { *os << c.name; }
+
+} // namespace heddle::test
+
+#endif // HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
