@@ -84,6 +84,19 @@ LogicalResult ContractOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
         getLoc(), getRhs().getType(), getLhs(), grad,
         ContractionAttr::get(context, l, c, r),
         ContractPassAttr::get(context, ContractPass::WGrad), getOpNameAttr());
+  if (getBias() && wanted[2]) {
+    SmallVector<int64_t> over;
+    for (int64_t i = 0; i < getType().getRank(); ++i)
+      if (!llvm::is_contained(*getBiasAlong(), i))
+        over.push_back(i);
+    Value sum = castLike(b, getLoc(), grads[0], getBias().getType());
+    operandGrads[2] =
+        b.create<ReduceOp>(getLoc(), getBias().getType(),
+                           ReductionKindAttr::get(context, ReductionKind::Sum),
+                           sum, b.getDenseI64ArrayAttr(over), getOpNameAttr());
+  }
+  if (getAccumulate())
+    operandGrads.back() = grads[0];
   return success();
 }
 

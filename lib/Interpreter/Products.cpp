@@ -15,6 +15,16 @@ static bool evaluateContract(ContractOp op, Evaluation &e) {
                          op.getContraction().getResult().getValue()};
   const Tensor &lhs = e.operand(0), &rhs = e.operand(1);
   Tensor &result = e.result();
+  if (op.getAccumulate())
+    result = e[op.getAccumulate()];
+  if (op.getBias())
+    forEachIndex(result.shape, [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> from;
+      ArrayRef<int64_t> along = *op.getBiasAlong();
+      for (int64_t d : along)
+        from.push_back(index[d]);
+      result.at(index) += e[op.getBias()].at(from);
+    });
   std::map<char, unsigned> loops;
   SmallVector<int64_t> sizes;
   auto addLoops = [&](StringRef names, const Tensor &tensor) {

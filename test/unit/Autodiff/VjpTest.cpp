@@ -246,6 +246,20 @@ static const OpCase productCases[] = {
          : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
       return %y : tensor<2x4xf32>
     })"},
+    {"contract_epilogue", R"((%x: tensor<2x3xf32>, %w: tensor<3x4xf32>,
+        %b: tensor<4xf32>, %c: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %y = heddle.contract [sh, hf -> sf] %x, %w bias(%b along [1])
+        accumulate(%c) : (tensor<2x3xf32>, tensor<3x4xf32>, tensor<4xf32>,
+        tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    })"},
+    {"contract_accumulate", R"((%x: tensor<2x3xf32>, %w: tensor<3x4xf32>,
+        %c: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %y = heddle.contract [sh, hf -> sf] %x, %w accumulate(%c)
+        : (tensor<2x3xf32>, tensor<3x4xf32>, tensor<2x4xf32>)
+        -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    })"},
     {"attention_causal", R"((%q: tensor<2x4x2x3xf32>, %k: tensor<2x4x2x3xf32>,
         %v: tensor<2x4x2x3xf32>) -> tensor<2x4x2x3xf32> {
       %o, %lse = heddle.attention "a" %q, %k, %v causal scale(0.57)
