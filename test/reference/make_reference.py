@@ -74,7 +74,8 @@ GOLDEN = {
             rope_type="llama3", rope_theta=500.0, factor=8.0,
             low_freq_factor=1.0, high_freq_factor=4.0,
             original_max_position_embeddings=64)),
-        {"old_keys": True, "dtype": torch.bfloat16}, (2, 16), CONSTANT),
+        {"old_keys": True, "dtype": torch.bfloat16, "base": True},
+        (2, 16), CONSTANT),
 }
 
 
