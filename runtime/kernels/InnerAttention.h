@@ -198,22 +198,21 @@ private:
   float keep;
 };
 
-/// Hands out parts of a core's scratch, each on a cache line.
+/// Hands out parts of a core's scratch, each on a cache line; with no base,
+/// only counts what would be handed out.
 class Scratch {
 public:
-  explicit Scratch(void *base) : next(static_cast<char *>(base)) {}
+  explicit Scratch(void *base) : base(static_cast<char *>(base)) {}
   float *take(int64_t count) {
-    float *part = reinterpret_cast<float *>(next);
-    next += (count * 4 + 63) / 64 * 64;
-    return part;
+    char *part = base ? base + used : nullptr;
+    used += (count * 4 + 63) / 64 * 64;
+    return reinterpret_cast<float *>(part);
   }
-  /// Bytes handed out since `base`.
-  int64_t since(const void *base) const {
-    return next - static_cast<const char *>(base);
-  }
+  int64_t bytes() const { return used; }
 
 private:
-  char *next;
+  char *base;
+  int64_t used = 0;
 };
 
 /// Keys that some query below `queries` sees.

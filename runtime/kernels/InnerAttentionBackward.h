@@ -37,17 +37,16 @@ struct BackwardScratch {
     p = scratch.take(tileEdge * tileEdge);
     ds = scratch.take(tileEdge * tileEdge);
     factors = scratch.take(tileEdge * tileEdge);
-    end = scratch;
+    bytes = scratch.bytes();
   }
   float *dq, *delta, *lse; ///< of all queries, head by head
   float *q, *d_o, *k, *kTransposed, *v, *vTransposed, *dk, *dv;
   float *p, *ds, *factors;
-  Scratch end{nullptr};
+  int64_t bytes;
 };
 
 static int64_t backwardScratch(const heddle_rt_attention_desc &d) {
-  char *base = nullptr;
-  return BackwardScratch(d, Scratch(base)).end.since(base);
+  return BackwardScratch(d, Scratch(nullptr)).bytes;
 }
 
 static int64_t backwardTasks(const heddle_rt_attention_desc &d) {

@@ -30,15 +30,14 @@ struct ForwardScratch {
     v = scratch.take(tileEdge * width);
     scores = scratch.take(tileEdge * tileEdge);
     factors = scratch.take(tileEdge * tileEdge);
-    end = scratch;
+    bytes = scratch.bytes();
   }
   float *q, *o, *maxima, *sums, *k, *kTransposed, *v, *scores, *factors;
-  Scratch end{nullptr};
+  int64_t bytes;
 };
 
 static int64_t forwardScratch(const heddle_rt_attention_desc &d) {
-  char *base = nullptr;
-  return ForwardScratch(d, Scratch(base)).end.since(base);
+  return ForwardScratch(d, Scratch(nullptr)).bytes;
 }
 
 static int64_t forwardTasks(const heddle_rt_attention_desc &d) {

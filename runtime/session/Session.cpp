@@ -43,12 +43,7 @@ Session::load(const std::filesystem::path &directory,
   impl->state = state;
   std::unique_ptr<Session> session(new Session(std::move(impl)));
   state->team.start(int32_t(state->manifest.numDevices()), state);
-  HEDDLE_RT_RETURN_IF_ERROR(state->runOnDevices([&](int32_t index) {
-    DeviceState &device = state->devices[size_t(index)];
-    for (Region *region : {&device.variables, &device.borders, &device.arena})
-      region->touch();
-    return Status::success();
-  }));
+  HEDDLE_RT_RETURN_IF_ERROR(state->touchMemory());
   if (options.initializeVariables)
     HEDDLE_RT_RETURN_IF_ERROR(session->initializeVariables());
   return session;
@@ -174,18 +169,6 @@ static Status checkBorder(std::string_view what, const ProgramInfo &program,
   return Status::success();
 }
 
-static Status runProgram(SessionState &state, size_t program, int32_t index) {
-  DeviceState &device = state.devices[size_t(index)];
-  int64_t begin = nanoseconds();
-  heddle_rt_status status = state.programs[program].function(
-      device.device.get(), &device.frames[program]);
-  device.device->times.total += double(nanoseconds() - begin) * 1e-9;
-  if (status == 0 || !device.device->error.ok())
-    return Status::success(); // the device has said why
-  return errorOf("program ", state.programs[program].info->name,
-                 " returned status ", status, " without a message");
-}
-
 Status Session::run(size_t program, std::span<const ConstBytes> arguments,
                     std::span<const Bytes> results) {
   SessionState &state = *impl->state;
@@ -203,11 +186,7 @@ Status Session::run(size_t program, std::span<const ConstBytes> arguments,
   for (size_t i = 0; i < arguments.size(); ++i)
     scatter(loaded.arguments[i], 0, loaded.info->arguments[i].elements(),
             arguments[i]);
-  // The job owns nothing on this stack: see runOnDevices.
-  HEDDLE_RT_RETURN_IF_ERROR(
-      state.runOnDevices([&state, program](int32_t index) {
-        return runProgram(state, program, index);
-      }));
+  HEDDLE_RT_RETURN_IF_ERROR(state.runProgram(program));
   for (size_t i = 0; i < results.size(); ++i)
     if (!results[i].empty())
       gather(loaded.results[i], 0, loaded.info->results[i].elements(),

@@ -130,12 +130,63 @@ Status SessionState::gatherError(bool allReturned) {
   return broken;
 }
 
-Status SessionState::initializeVariables() {
-  return runOnDevices([this](int32_t index) {
-    for (size_t i = 0; i < variables.size(); ++i)
-      initializeBlock(variables[i], manifest.variables[i].init, seed, index,
-                      devices[size_t(index)].device->pool);
+Status SessionState::runOnDevices(Job newJob) {
+  if (!broken.ok())
+    return broken;
+  job = newJob;
+  auto work = [](void *context, int32_t index) {
+    auto &state = *static_cast<SessionState *>(context);
+    heddle_rt_device &device = *state.devices[size_t(index)].device;
+    Status status;
+    try {
+      status = state.job(state, index);
+    } catch (const std::exception &exception) {
+      status = Status::error(exception.what());
+    }
+    if (!status.ok())
+      device.fail(std::move(status));
+    return device.error.ok();
+  };
+  // Peers need their own timeout to notice, and a little more to return.
+  bool all =
+      team.run(options.collectiveTimeout * 2 + std::chrono::milliseconds(2000),
+               work, this);
+  return gatherError(all);
+}
+
+Status SessionState::touchMemory() {
+  return runOnDevices([](SessionState &state, int32_t index) {
+    DeviceState &device = state.devices[size_t(index)];
+    for (Region *region : {&device.variables, &device.borders, &device.arena})
+      region->touch();
     return Status::success();
+  });
+}
+
+Status SessionState::initializeVariables() {
+  return runOnDevices([](SessionState &state, int32_t index) {
+    for (size_t i = 0; i < state.variables.size(); ++i)
+      initializeBlock(state.variables[i], state.manifest.variables[i].init,
+                      state.seed, index,
+                      state.devices[size_t(index)].device->pool);
+    return Status::success();
+  });
+}
+
+Status SessionState::runProgram(size_t program) {
+  currentProgram = program;
+  return runOnDevices([](SessionState &state, int32_t index) {
+    size_t program = state.currentProgram;
+    DeviceState &deviceState = state.devices[size_t(index)];
+    heddle_rt_device &device = *deviceState.device;
+    int64_t begin = nanoseconds();
+    heddle_rt_status status =
+        state.programs[program].function(&device, &deviceState.frames[program]);
+    device.times.total += double(nanoseconds() - begin) * 1e-9;
+    if (status == 0 || !device.error.ok())
+      return Status::success(); // the device has said why
+    return errorOf("program ", state.programs[program].info->name,
+                   " returned status ", status, " without a message");
   });
 }
 

@@ -51,18 +51,27 @@ struct SessionState {
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;
   std::deque<DeviceState> devices; ///< their addresses stay
-  Status broken; ///< why no device can be used any more
+  Status broken;                   ///< why no device can be used any more
   Team team;
 
   /// Loads the shared object and finds every program.
   Status openLibrary(const std::filesystem::path &directory);
   /// Places all tensors; touches no memory.
   Status place();
-  /// Runs job(device) -> Status on all devices and gathers the first error.
-  template <typename Job> Status runOnDevices(Job &&job);
+  /// Runs a job on all devices and gathers the first error. What it works on
+  /// lies in this state, not on a stack: a device that hangs may return to it
+  /// when its caller is gone.
+  using Job = Status (*)(SessionState &state, int32_t device);
+  Status runOnDevices(Job newJob);
   Status gatherError(bool allReturned);
 
+  Status touchMemory();
   Status initializeVariables();
+  Status runProgram(size_t program);
+
+private:
+  Job job = nullptr;
+  size_t currentProgram = 0;
 };
 
 /// Copies between a global tensor in host memory, elements [first, first +
@@ -74,30 +83,6 @@ void gather(const PlacedTensor &tensor, int64_t first, int64_t count, Bytes to);
 /// Writes the elements of `tensor` that `device` holds to their initial values.
 void initializeBlock(const PlacedTensor &tensor, const Initializer &init,
                      uint64_t seed, int32_t device, ThreadPool &pool);
-
-template <typename Job> Status SessionState::runOnDevices(Job &&job) {
-  if (!broken.ok())
-    return broken;
-  // A thread that hangs may call the job later, when this frame is gone; but it
-  // has called it already, so only what the job refers to must live on, and
-  // that is this state.
-  auto work = [&job, this](int32_t index) {
-    heddle_rt_device &device = *devices[size_t(index)].device;
-    Status status;
-    try {
-      status = job(index);
-    } catch (const std::exception &exception) {
-      status = Status::error(exception.what());
-    }
-    if (!status.ok())
-      device.fail(std::move(status));
-    return device.error.ok();
-  };
-  // Peers need their own timeout to notice, and a little more to return.
-  bool all = team.run(
-      options.collectiveTimeout * 2 + std::chrono::milliseconds(2000), work);
-  return gatherError(all);
-}
 
 } // namespace heddle::rt
 

@@ -28,10 +28,10 @@ void Team::work(int32_t device) {
     if (stopping)
       return;
     seen = epoch;
-    Function job = function;
+    Job run = job;
     void *jobContext = context;
     lock.unlock();
-    bool success = job(jobContext, device);
+    bool success = run(jobContext, device);
     lock.lock();
     running[size_t(device)] = false;
     --remaining;
@@ -41,10 +41,9 @@ void Team::work(int32_t device) {
   }
 }
 
-bool Team::runErased(std::chrono::milliseconds grace, Function job,
-                     void *jobContext) {
+bool Team::run(std::chrono::milliseconds grace, Job newJob, void *jobContext) {
   std::unique_lock lock(mutex);
-  function = job;
+  job = newJob;
   context = jobContext;
   failed = false;
   remaining = int32_t(threads.size());

@@ -16,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 namespace heddle::rt {
@@ -31,33 +30,25 @@ public:
   /// owner's user before it lets go of the owner.
   void stop();
 
-  /// Calls job(device) on every device's thread; it returns false on failure.
-  /// After a failure the others have `grace` to return. True if all returned;
-  /// otherwise `job` must stay valid until the hung thread returns, and the
-  /// team takes no more jobs.
-  template <typename Job> bool run(std::chrono::milliseconds grace, Job &job) {
-    return runErased(
-        grace,
-        [](void *context, int32_t device) {
-          return (*static_cast<Job *>(context))(device);
-        },
-        &job);
-  }
+  using Job = bool (*)(void *context, int32_t device);
+
+  /// Calls job(context, device) on every device's thread; it returns false on
+  /// failure. After a failure the others have `grace` to return. True if all
+  /// returned; otherwise `context` must live as long as the owner, and the team
+  /// takes no more jobs.
+  bool run(std::chrono::milliseconds grace, Job job, void *context);
 
   /// Whether a device has returned from the last job.
   bool isFinished(int32_t device) const;
 
 private:
-  using Function = bool (*)(void *context, int32_t device);
-  bool runErased(std::chrono::milliseconds grace, Function function,
-                 void *context);
   void work(int32_t device);
 
   mutable std::mutex mutex;
   std::condition_variable started, finished;
   // Guarded by `mutex`.
   uint64_t epoch = 0;
-  Function function = nullptr;
+  Job job = nullptr;
   void *context = nullptr;
   std::vector<uint8_t> running; ///< by device
   int32_t remaining = 0;
