@@ -12,6 +12,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Plan/Plan.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/safetensors.h"
 
@@ -232,11 +233,12 @@ static bool isPlan(const fs::path &path) {
 }
 
 static int describePlan(const fs::path &path) {
-  std::ifstream stream(path);
-  nlohmann::ordered_json json =
-      nlohmann::ordered_json::parse(stream, nullptr, false);
-  std::printf("plan; apply it with heddle info MODEL --plan %s\n%s\n",
-              path.c_str(), json.dump(2).c_str());
+  llvm::Expected<Plan> plan = readPlanFile(path.string());
+  if (!plan)
+    return reportError(llvm::toString(plan.takeError()));
+  std::printf("plan for %lld device(s)\n%s\n",
+              static_cast<long long>(plan->getNumDevices()),
+              writePlan(*plan).c_str());
   return exitSuccess;
 }
 

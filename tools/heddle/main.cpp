@@ -18,5 +18,6 @@ int main(int argc, char **argv) {
   addTrainCommand(app, result);
   addEvaluateCommand(app, result);
   addInfoCommand(app, result);
+  addSolveCommand(app, result);
   return parseAndRun(app, argc, argv, result);
 }
