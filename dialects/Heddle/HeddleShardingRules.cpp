@@ -115,7 +115,22 @@ ShardingRule ContractOp::getShardingRule() {
   rule.operands = {spell(contraction.getLhs().getValue(), getLhs()),
                    spell(contraction.getRhs().getValue(), getRhs())};
   rule.results = {spell(result, getResult())};
+  // What is added to the product is added once, so it goes with either factor.
   rule.linear = {{{0}}, {{1}}};
+  auto added = [&](TensorFactors dims) {
+    for (LinearGroup &group : rule.linear)
+      group.operands.push_back(rule.operands.size());
+    rule.operands.push_back(std::move(dims));
+  };
+  if (std::optional<ArrayRef<int64_t>> along = getBiasAlong();
+      along && getBias()) {
+    TensorFactors dims;
+    for (int64_t dim : *along)
+      dims.push_back(rule.results[0][dim]);
+    added(dims);
+  }
+  if (getAccumulate())
+    added(rule.results[0]);
   rule.keepsFinite = true;
   return rule;
 }

@@ -4,6 +4,7 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -22,4 +23,5 @@ void heddle::registerAllDialects(DialectRegistry &registry) {
 void heddle::registerAllPasses() {
   mlir::registerAllPasses();
   registerHeddleAutodiffPasses();
+  registerHeddleShardPasses();
 }

@@ -55,12 +55,12 @@ def PropagateShardingsPass
 
     Seeds, each propagated to its end before the next: (1) `heddle.factors`,
     which stay as they are (factors that an op's entry does not name are open);
-    (2) the storage of variables: what the uses want, plus the plan's own axes,
-    minor. It reaches only ops that no op of the model's forward or backward
-    pass depends on (the optimizer's update, the norm of the gradients), so that
-    ZeRO-1 updates are computed on shards, and parameters stored over more axes
-    than their uses want are gathered for each use; (3) `heddle.sharding` of
-    function arguments and results.
+    (2) `heddle.sharding` of function arguments and results; (3) the storage of
+    variables: what the uses want, plus the plan's own axes, minor. It reaches
+    only ops that no op of the model's forward or backward pass depends on (the
+    optimizer's update, the norm of the gradients), so that ZeRO-1 updates are
+    computed on shards, and parameters stored over more axes than their uses
+    want are gathered for each use.
 
     Conflicts: an op or value takes the proposal that stands for the most bytes
     (those that would be moved otherwise); a value hears its definition first;

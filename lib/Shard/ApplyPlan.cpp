@@ -1,0 +1,391 @@
+//===- ApplyPlan.cpp - Annotates a program with a plan --------------------===//
+
+#include "heddle/Shard/ApplyPlan.h"
+#include "RefineAxes.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Shard/FactorShardings.h"
+#include "heddle/Shard/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_APPLYPLANPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// Checks a plan against a module and sets the attributes.
+class PlanApplier {
+public:
+  PlanApplier(ModuleOp module, const Plan &plan)
+      : module(module), plan(plan), context(module.getContext()) {}
+
+  LogicalResult apply(int64_t devices);
+
+private:
+  InFlightDiagnostic error(PlanPosition at, StringRef path);
+  LogicalResult checkMesh(int64_t devices);
+  void collect();
+  LogicalResult checkOperators();
+  LogicalResult checkEntry(const PlanEntry &entry);
+  LogicalResult assign();
+  LogicalResult assignOp(PlannedOp &planned);
+  LogicalResult checkSplit(const PlannedOp &planned, unsigned factor,
+                           const PlanEntry &entry,
+                           const PlanAssignment &assignment);
+  LogicalResult assignStorage();
+  LogicalResult checkStorage(const PlanEntry &entry);
+  /// The axes of more than one device: the others split nothing.
+  Axes toAxes(ArrayRef<std::string> names);
+
+  ModuleOp module;
+  const Plan &plan;
+  MLIRContext *context;
+  MeshAttr mesh;
+  std::vector<PlannedOp> ops;
+  /// The factors of all ops of a name, in order.
+  llvm::MapVector<StringRef, llvm::SetVector<StringRef>> factorsOf;
+  std::vector<std::string> names;
+  llvm::BumpPtrAllocator strings;
+  SmallVector<std::pair<VariableOp, DimensionAxes>> storage;
+};
+
+} // namespace
+
+InFlightDiagnostic PlanApplier::error(PlanPosition at, StringRef path) {
+  Location loc = UnknownLoc::get(context);
+  if (at.line && !plan.source.empty())
+    loc = FileLineColLoc::get(context, plan.source, at.line, at.column);
+  return emitError(loc) << path << ": ";
+}
+
+LogicalResult PlanApplier::checkMesh(int64_t devices) {
+  if (devices > 0 && plan.getNumDevices() > devices)
+    return error({1, 1}, "$.mesh") << "expected a mesh of at most " << devices
+                                   << " devices, got " << plan.getNumDevices();
+  if (MeshOp present = module.lookupSymbol<MeshOp>("mesh"))
+    return present.emitError() << "expected a module without a mesh: a plan "
+                                  "has been applied already";
+  if (Operation *taken = module.lookupSymbol("mesh"))
+    return taken->emitError() << "expected the symbol @mesh to be free for the "
+                                 "plan's mesh";
+  SmallVector<MeshAxisAttr> axes;
+  for (const PlanAxis &axis : plan.mesh)
+    axes.push_back(MeshAxisAttr::get(
+        context, StringAttr::get(context, axis.name), axis.size));
+  mesh = MeshAttr::get(context, axes);
+  return success();
+}
+
+void PlanApplier::collect() {
+  module.walk([&](ShardingRuleOpInterface op) {
+    StringRef name = getOpName(op);
+    if (name.empty())
+      return;
+    ShardingRule rule = getRule(op);
+    auto [known, isNew] = factorsOf.insert({name, {}});
+    if (isNew)
+      names.push_back(name.str());
+    for (const Factor &factor : rule.factors)
+      if (!factor.name.empty())
+        known->second.insert(StringRef(factor.name).copy(strings));
+    unsigned count = rule.factors.size();
+    ops.push_back({op, std::move(rule), FactorAxes(count),
+                   SmallVector<bool>(count, false)});
+  });
+}
+
+Axes PlanApplier::toAxes(ArrayRef<std::string> names) {
+  Axes axes;
+  for (const std::string &name : names)
+    if (plan.getAxisSize(name) > 1)
+      axes.push_back(StringAttr::get(context, name));
+  return axes;
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanApplier::checkEntry(const PlanEntry &entry) {
+  llvm::SetVector<StringRef> factors;
+  bool matches = false;
+  for (auto &[name, own] : factorsOf)
+    if (matchesGlob(entry.glob, name)) {
+      matches = true;
+      factors.insert(own.begin(), own.end());
+    }
+  if (!matches) {
+    auto diag = error(entry.position, getPlanPath("operators", entry.glob))
+                << "no operator has such a name";
+    if (StringRef nearest = findNearestName(entry.glob, names);
+        !nearest.empty())
+      diag << "; the nearest is \"" << nearest << "\"";
+    if (auto model = module->getAttrOfType<StringAttr>(kModelAttrName))
+      diag.attachNote(module.getLoc())
+          << "the model is " << model << " with " << names.size()
+          << " named operators; is the plan for another model?";
+    return diag;
+  }
+  for (const PlanAssignment &assignment : entry.assignments)
+    if (!factors.contains(assignment.key))
+      return error(assignment.position,
+                   getPlanPath("operators", entry.glob, assignment.key))
+             << "expected a factor of these operators ("
+             << llvm::join(factors, ", ") << "), got \"" << assignment.key
+             << "\"";
+  return success();
+}
+
+LogicalResult PlanApplier::checkOperators() {
+  for (const PlanEntry &entry : plan.operators)
+    if (failed(checkEntry(entry)))
+      return failure();
+  return success();
+}
+
+/// "1", or "1, 2, 3, 4, 6": the degrees by which a merged factor can be split.
+static std::string legalDegrees(const Factor &factor, int64_t wanted) {
+  if (factor.kind == FactorKind::Replicate)
+    return "1";
+  int64_t below = 1, above = factor.size;
+  for (int64_t degree = 1; degree <= factor.size; ++degree)
+    if (factor.size % degree == 0) {
+      if (degree < wanted)
+        below = degree;
+      else if (degree > wanted) {
+        above = degree;
+        break;
+      }
+    }
+  return std::to_string(below) + " and " + std::to_string(above);
+}
+
+LogicalResult PlanApplier::checkSplit(const PlannedOp &planned, unsigned factor,
+                                      const PlanEntry &entry,
+                                      const PlanAssignment &assignment) {
+  const Factor &what = planned.rule.factors[factor];
+  const Axes &axes = planned.axes[factor];
+  if (axes.empty())
+    return success();
+  bool whole = what.kind == FactorKind::Replicate;
+  if (!whole && isRepresentable(planned.rule, planned.axes, mesh))
+    return success();
+  auto diag = error(assignment.position,
+                    getPlanPath("operators", entry.glob, assignment.key))
+              << "factor " << assignment.key << " of \""
+              << getOpName(planned.op) << "\" (" << planned.op->getName()
+              << "), of size " << what.size << ", cannot be split over ";
+  llvm::interleaveComma(axes, diag, [&](StringAttr axis) {
+    diag << axis << " (" << mesh.getAxisSize(axis) << ")";
+  });
+  diag << (whole ? ": the op needs it whole" : ": it does not divide")
+       << "; the nearest legal degrees are "
+       << legalDegrees(what, mesh.getSize(axes));
+  diag.attachNote(planned.op->getLoc()) << "the operator";
+  return diag;
+}
+
+LogicalResult PlanApplier::assignOp(PlannedOp &planned) {
+  StringRef name = getOpName(planned.op);
+  struct Source {
+    const PlanEntry *entry;
+    const PlanAssignment *assignment;
+  };
+  SmallVector<Source> sources(planned.axes.size(), {nullptr, nullptr});
+  for (auto [i, factor] : llvm::enumerate(planned.rule.factors)) {
+    if (factor.name.empty())
+      continue;
+    const PlanEntry *rival = nullptr;
+    const PlanEntry *entry =
+        findPlanEntry(plan.operators, name, factor.name, &rival);
+    if (!entry)
+      continue;
+    const PlanAssignment *assignment = entry->find(factor.name);
+    if (rival)
+      return error(assignment->position,
+                   getPlanPath("operators", entry->glob, factor.name))
+             << "\"" << rival->glob
+             << "\" is as specific and says otherwise of \"" << name << "\"";
+    planned.axes[i] = toAxes(assignment->axes);
+    planned.pinned[i] = true;
+    sources[i] = {entry, assignment};
+  }
+  for (unsigned i = 0; i < sources.size(); ++i) {
+    auto [entry, assignment] = sources[i];
+    if (!entry)
+      continue;
+    for (unsigned j = 0; j < i; ++j)
+      for (StringAttr axis : planned.axes[i])
+        if (llvm::is_contained(planned.axes[j], axis))
+          return error(assignment->position,
+                       getPlanPath("operators", entry->glob, assignment->key))
+                 << "expected " << axis << " for one factor of \"" << name
+                 << "\", got it for " << assignment->key << " and for "
+                 << planned.rule.factors[j].name;
+    if (failed(checkSplit(planned, i, *entry, *assignment)))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Storage
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
+  int64_t highest = -1;
+  std::vector<std::string> variables;
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    variables.push_back(variable.getSymName().str());
+    if (matchesGlob(entry.glob, variable.getSymName()))
+      highest = std::max<int64_t>(highest, variable.getTensorType().getRank());
+  }
+  if (highest < 0) {
+    auto diag = error(entry.position, getPlanPath("storage", entry.glob))
+                << "no variable has such a name";
+    if (StringRef nearest = findNearestName(entry.glob, variables);
+        !nearest.empty())
+      diag << "; the nearest is \"" << nearest << "\"";
+    return diag;
+  }
+  llvm::StringSet<> used;
+  for (const PlanAssignment &assignment : entry.assignments) {
+    std::string path = getPlanPath("storage", entry.glob, assignment.key);
+    int64_t dim = std::stoll(assignment.key); // the reader checked it
+    if (dim >= highest)
+      return error(assignment.position, path)
+             << "expected a dimension below " << highest
+             << ", the rank of these variables, got " << dim;
+    for (const std::string &axis : assignment.axes)
+      if (!used.insert(axis).second)
+        return error(assignment.position, path)
+               << "expected \"" << axis << "\" for one dimension";
+  }
+  return success();
+}
+
+LogicalResult PlanApplier::assignStorage() {
+  for (const PlanEntry &entry : plan.storage)
+    if (failed(checkStorage(entry)))
+      return failure();
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    const PlanEntry *rival = nullptr;
+    const PlanEntry *entry =
+        findPlanEntry(plan.storage, variable.getSymName(), "", &rival);
+    if (!entry)
+      continue;
+    if (rival)
+      return error(entry->position, getPlanPath("storage", entry->glob))
+             << "\"" << rival->glob << "\" is as specific and says otherwise "
+             << "of \"" << variable.getSymName() << "\"";
+    DimensionAxes dims(variable.getTensorType().getRank());
+    for (const PlanAssignment &assignment : entry->assignments)
+      if (size_t dim = std::stoull(assignment.key); dim < dims.size())
+        dims[dim] = toAxes(assignment.axes);
+    storage.emplace_back(variable, std::move(dims));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The whole
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanApplier::apply(int64_t devices) {
+  if (failed(checkMesh(devices)))
+    return failure();
+  collect();
+  if (failed(checkOperators()))
+    return failure();
+  for (PlannedOp &planned : ops)
+    if (failed(assignOp(planned)))
+      return failure();
+  if (failed(assignStorage()))
+    return failure();
+
+  SmallVector<DimensionAxes> dims;
+  for (auto &[variable, list] : storage)
+    dims.push_back(std::move(list));
+  refineAxes(context, mesh, ops, dims);
+
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto meshOp = builder.create<MeshOp>(module.getLoc(), "mesh", mesh);
+  MeshRef ref{FlatSymbolRefAttr::get(meshOp), mesh};
+  for (auto [entry, list] : llvm::zip(storage, dims))
+    if (llvm::any_of(list, [](const Axes &axes) { return !axes.empty(); }))
+      entry.first->setAttr(kStorageAxesAttrName, makeSharding(ref, list));
+  for (PlannedOp &planned : ops) {
+    // Factors that the plan keeps whole are written, too: an empty list.
+    SmallVector<FactorAxesAttr> entries;
+    for (auto [i, factor] : llvm::enumerate(planned.rule.factors))
+      if (planned.pinned[i])
+        entries.push_back(
+            FactorAxesAttr::get(context, StringAttr::get(context, factor.name),
+                                AxisListAttr::get(context, planned.axes[i])));
+    if (!entries.empty())
+      planned.op->setAttr(kFactorsAttrName,
+                          FactorShardingAttr::get(context, entries));
+  }
+  return success();
+}
+
+LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
+                                int64_t devices) {
+  return PlanApplier(module, plan).apply(devices);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Reads "dp=2,tp=4".
+static FailureOr<Plan> parseMeshText(ModuleOp module, StringRef text,
+                                     unsigned zero) {
+  int64_t dp = 1, tp = 1;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, number] = part.split('=');
+    int64_t size;
+    if ((name != "dp" && name != "tp") || number.getAsInteger(10, size) ||
+        size < 1)
+      return module.emitError()
+             << "expected a mesh such as dp=2,tp=4, got \"" << text << "\"";
+    (name == "dp" ? dp : tp) = size;
+  }
+  return makeDefaultPlan(module, dp, tp, zero);
+}
+
+namespace {
+struct ApplyPlanPass : heddle::impl::ApplyPlanPassBase<ApplyPlanPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (planFile.empty() == meshText.empty()) {
+      module.emitError() << "heddle-apply-plan: expected either plan or mesh";
+      return signalPassFailure();
+    }
+    if (!meshText.empty()) {
+      FailureOr<Plan> plan = parseMeshText(module, meshText, zero);
+      if (failed(plan) || failed(applyPlan(module, *plan, devices)))
+        signalPassFailure();
+      return;
+    }
+    llvm::Expected<Plan> plan = readPlanFile(planFile);
+    if (!plan) {
+      emitError(UnknownLoc::get(&getContext()))
+          << llvm::toString(plan.takeError());
+      return signalPassFailure();
+    }
+    if (failed(applyPlan(module, *plan, devices)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,161 @@
+//===- CombineCollectives.cpp - Makes many small all-reduces one ----------===//
+
+#include "dialects/Comm/Comm.h"
+#include "heddle/Shard/FactorShardings.h"
+#include "heddle/Shard/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+using comm::AllReduceOp;
+
+namespace {
+
+using Key = std::tuple<Attribute, Attribute, int, Type>;
+using Group = SmallVector<AllReduceOp>;
+
+class Combiner {
+public:
+  Combiner(Block &block, int64_t maxBytes) : block(block), maxBytes(maxBytes) {}
+  void run();
+
+private:
+  SmallVector<Group> findGroups();
+  /// False, and nothing is changed, if a store would pass an access of its
+  /// variable.
+  bool combine(Group &group);
+
+  Block &block;
+  int64_t maxBytes;
+};
+
+} // namespace
+
+/// In program order, each all-reduce joins the open group of its key unless it
+/// depends on a member; then it opens a new one.
+SmallVector<Group> Combiner::findGroups() {
+  llvm::MapVector<Key, Group> open;
+  SmallVector<Group> done;
+  auto dependsOn = [&](Operation *op, ArrayRef<AllReduceOp> members) {
+    // Backward from the op to the first member; blocks are short-lived.
+    Operation *first = members.front();
+    SmallVector<Operation *> work = {op};
+    llvm::DenseSet<Operation *> seen;
+    while (!work.empty()) {
+      for (Value operand : work.pop_back_val()->getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        if (!source || source->isBeforeInBlock(first) ||
+            !seen.insert(source).second)
+          continue;
+        if (llvm::is_contained(members, dyn_cast<AllReduceOp>(source)))
+          return true;
+        work.push_back(source);
+      }
+    }
+    return false;
+  };
+  for (auto reduce : block.getOps<AllReduceOp>()) {
+    auto type = cast<RankedTensorType>(reduce.getType());
+    if (getBytes(type) > maxBytes)
+      continue;
+    Key key{reduce.getMeshAttr(), reduce.getAxes(), int(reduce.getKind()),
+            type};
+    Group &group = open[key];
+    if (!group.empty() && dependsOn(reduce, group)) {
+      done.push_back(std::move(group));
+      group = {};
+    }
+    group.push_back(reduce);
+  }
+  for (auto &[key, group] : open)
+    done.push_back(std::move(group));
+  llvm::erase_if(done, [](const Group &group) { return group.size() < 2; });
+  return done;
+}
+
+/// The variable that an op accesses, if it does.
+static FlatSymbolRefAttr accessedBy(Operation *op) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return load.getVariableAttr();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return store.getVariableAttr();
+  return {};
+}
+
+bool Combiner::combine(Group &group) {
+  AllReduceOp last = group.back();
+  // What uses an earlier member has to come after the last one, in its order.
+  llvm::DenseSet<Operation *> dependent;
+  llvm::DenseSet<Attribute> stored;
+  SmallVector<Operation *> later;
+  for (auto it = Block::iterator(group.front()); &*it != last; ++it) {
+    Operation *op = &*it;
+    bool isMember = llvm::is_contained(group, dyn_cast<AllReduceOp>(op));
+    if (!isMember && llvm::none_of(op->getOperands(), [&](Value operand) {
+          return dependent.contains(operand.getDefiningOp());
+        })) {
+      if (Attribute variable = accessedBy(op))
+        if (stored.contains(variable))
+          return false;
+      continue;
+    }
+    dependent.insert(op);
+    if (isMember)
+      continue;
+    later.push_back(op);
+    if (Attribute variable = accessedBy(op))
+      stored.insert(variable);
+  }
+  OpBuilder builder(last);
+  Location loc = last.getLoc();
+  auto type = cast<RankedTensorType>(last.getType());
+  SmallVector<int64_t> shape = {(int64_t)group.size()};
+  llvm::append_range(shape, type.getShape());
+  auto stacked = RankedTensorType::get(shape, type.getElementType());
+  SmallVector<Value> inputs;
+  for (AllReduceOp reduce : group)
+    inputs.push_back(reduce.getInput());
+  Value all = builder.create<StackOp>(loc, stacked, inputs, StringAttr());
+  all = builder.create<AllReduceOp>(loc, stacked, all, last.getMesh(),
+                                    last.getAxes(), last.getKind());
+  SmallVector<Type> types(group.size(), type);
+  auto parts = builder.create<UnstackOp>(loc, types, all, StringAttr());
+
+  for (Operation *op : llvm::reverse(later))
+    op->moveAfter(last);
+  for (auto [reduce, part] : llvm::zip(group, parts.getSlices())) {
+    reduce.getResult().replaceAllUsesWith(part);
+    reduce.erase();
+  }
+  return true;
+}
+
+void Combiner::run() {
+  // A combination makes new dependences, so the groups are found anew.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Group &group : findGroups())
+      if (combine(group)) {
+        changed = true;
+        break;
+      }
+  }
+}
+
+namespace {
+struct CombineCollectivesPass
+    : heddle::impl::CombineCollectivesPassBase<CombineCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (!getOperation().isExternal())
+      Combiner(getOperation().getBody().front(), maxBytes).run();
+  }
+};
+} // namespace

@@ -1,0 +1,298 @@
+//===- Localize.cpp - Turns the global program into one device's ----------===//
+
+#include "LocalizeReshard.h"
+#include "Padding.h"
+#include "dialects/Comm/Comm.h"
+#include "heddle/Shard/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_LOCALIZEPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// One function: new ops are made beside the old ones, which go at the end.
+class FunctionLocalizer {
+public:
+  FunctionLocalizer(func::FuncOp function, MeshRef mesh)
+      : function(function), positions(function, mesh), mesh(mesh),
+        builder(function.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  friend class OpLocalizer;
+  void addArguments();
+  LogicalResult localize(Operation *op);
+  void localizeLoad(LoadOp load);
+  void localizeStore(StoreOp store);
+  LogicalResult localizeReshard(ReshardOp reshard);
+  LogicalResult localizeByRule(Operation *op);
+  void finish();
+
+  void set(Value global, Value local, PaddingOfDims padding) {
+    locals[global] = local;
+    paddings[global] = std::move(padding);
+  }
+  Value mask(Value local, ShardingAttr sharding, RankedTensorType global,
+             ArrayRef<int64_t> dims, PaddingValue value);
+  PaddingOfDims unknown(RankedTensorType type, ShardingAttr sharding) const;
+  ShardingAttr storageOf(FlatSymbolRefAttr variable);
+
+  func::FuncOp function;
+  DevicePositions positions;
+  MeshRef mesh;
+  OpBuilder builder;
+  SmallVector<Operation *> originals;
+  DenseMap<Value, Value> locals;
+  DenseMap<Value, PaddingOfDims> paddings;
+};
+
+/// What an op's own localization may ask.
+class OpLocalizer final : public Localizer {
+public:
+  OpLocalizer(FunctionLocalizer &parent, const ShardingRule &rule,
+              const FactorAxes &axes, ValueRange operands, TypeRange types,
+              Location loc)
+      : Localizer(parent.builder, operands, types), parent(parent), rule(rule),
+        axes(axes), loc(loc) {}
+
+  bool isSplit(unsigned factor) const override {
+    return parent.mesh.getSize(axes[factor]) > 1;
+  }
+  bool isPadded(unsigned factor) const override {
+    return heddle::isPadded(rule.factors[factor].size, axes[factor],
+                            parent.mesh.mesh);
+  }
+  Value getOffset(unsigned factor) override {
+    return parent.positions.getOffset(axes[factor], rule.factors[factor].size);
+  }
+  Value allReduce(Value value, FactorKind kind, unsigned factor) override {
+    if (!isSplit(factor))
+      return value;
+    MLIRContext *context = value.getContext();
+    return builder.create<comm::AllReduceOp>(
+        loc, value.getType(), value, parent.mesh.symbol.getValue(),
+        AxisListAttr::get(context, axes[factor]),
+        kind == FactorKind::Max ? ReductionKind::Max : ReductionKind::Sum);
+  }
+
+private:
+  FunctionLocalizer &parent;
+  const ShardingRule &rule;
+  const FactorAxes &axes;
+  Location loc;
+};
+
+} // namespace
+
+PaddingOfDims FunctionLocalizer::unknown(RankedTensorType type,
+                                         ShardingAttr sharding) const {
+  PaddingOfDims padding;
+  for (auto [size, dim] : llvm::zip(type.getShape(), sharding.getDims()))
+    padding.push_back(isPadded(size, dim.getAxes(), mesh.mesh)
+                          ? Padding::Unknown
+                          : Padding::Zero);
+  return padding;
+}
+
+/// Local arguments beside the global ones.
+void FunctionLocalizer::addArguments() {
+  Block &body = function.getBody().front();
+  for (BlockArgument argument : llvm::to_vector(body.getArguments())) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    auto sharding = function.getArgAttrOfType<ShardingAttr>(
+        argument.getArgNumber(), kShardingAttrName);
+    if (!type || !sharding) {
+      locals[argument] =
+          body.addArgument(argument.getType(), argument.getLoc());
+      continue;
+    }
+    function.setArgAttr(argument.getArgNumber(), kGlobalTypeAttrName,
+                        TypeAttr::get(type));
+    set(argument,
+        body.addArgument(sharding.getLocalType(type, mesh.mesh),
+                         argument.getLoc()),
+        unknown(type, sharding));
+  }
+}
+
+Value FunctionLocalizer::mask(Value local, ShardingAttr sharding,
+                              RankedTensorType global, ArrayRef<int64_t> dims,
+                              PaddingValue value) {
+  SmallVector<Value> offsets;
+  SmallVector<int64_t> sizes;
+  for (int64_t dim : dims) {
+    offsets.push_back(positions.getOffset(sharding.getDims()[dim].getAxes(),
+                                          global.getDimSize(dim)));
+    sizes.push_back(global.getDimSize(dim));
+  }
+  return builder.create<MaskPaddingOp>(local.getLoc(), local.getType(), local,
+                                       offsets, dims, sizes, value);
+}
+
+ShardingAttr FunctionLocalizer::storageOf(FlatSymbolRefAttr symbol) {
+  auto variable =
+      SymbolTable::lookupNearestSymbolFrom<VariableOp>(function, symbol);
+  ShardingAttr storage = variable ? variable.getStorageAttr() : ShardingAttr();
+  return storage ? storage
+                 : ShardingAttr::getReplicated(
+                       mesh.symbol, variable.getTensorType().getRank());
+}
+
+void FunctionLocalizer::localizeLoad(LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  ShardingAttr storage = storageOf(load.getVariableAttr());
+  Value local = builder.create<LoadOp>(load.getLoc(),
+                                       storage.getLocalType(type, mesh.mesh),
+                                       load.getVariableAttr());
+  set(load.getResult(), local, PaddingOfDims(type.getRank(), Padding::Zero));
+}
+
+void FunctionLocalizer::localizeStore(StoreOp store) {
+  Value value = locals[store.getValue()];
+  auto type = cast<RankedTensorType>(store.getValue().getType());
+  SmallVector<int64_t> dims;
+  for (auto [i, padding] : llvm::enumerate(paddings[store.getValue()]))
+    if (padding != Padding::Zero)
+      dims.push_back(i);
+  if (!dims.empty())
+    value = mask(value, storageOf(store.getVariableAttr()), type, dims,
+                 PaddingValue::Zero);
+  builder.create<StoreOp>(store.getLoc(), value, store.getVariableAttr());
+}
+
+LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
+  PaddingOfDims padding = paddings[reshard.getX()];
+  FailureOr<Value> local = buildReshard(builder, positions, mesh, reshard,
+                                        locals[reshard.getX()], padding);
+  if (failed(local))
+    return failure();
+  set(reshard.getResult(), *local, std::move(padding));
+  return success();
+}
+
+LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
+  ShardingRule rule = getRule(op);
+  FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+  if (failed(axes))
+    return failure();
+
+  SmallVector<Value> operands;
+  SmallVector<PaddingOfDims> padding;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(locals.lookup(operand));
+    padding.push_back(paddings.lookup(operand));
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+      padding.back().resize(type.getRank(), Padding::Zero);
+  }
+  FailureOr<SmallVector<OperandMask>> masks =
+      findMasks(op, rule, *axes, mesh.mesh, padding);
+  if (failed(masks))
+    return failure();
+  for (const OperandMask &wanted : *masks) {
+    unsigned i = wanted.operand;
+    operands[i] = mask(operands[i], getOperandSharding(rule, *axes, i, mesh),
+                       cast<RankedTensorType>(op->getOperand(i).getType()),
+                       wanted.dims, wanted.value);
+    for (int64_t dim : wanted.dims)
+      padding[i][dim] =
+          wanted.value == PaddingValue::Zero ? Padding::Zero : Padding::Finite;
+  }
+
+  SmallVector<Type> types;
+  for (auto [i, type] : llvm::enumerate(op->getResultTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    types.push_back(tensor ? getResultSharding(rule, *axes, i, mesh)
+                                 .getLocalType(tensor, mesh.mesh)
+                           : type);
+  }
+  SmallVector<Value> results;
+  OpLocalizer localizer(*this, rule, *axes, operands, types, op->getLoc());
+  if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op)) {
+    FailureOr<SmallVector<Value>> own = shardable.localize(localizer);
+    if (failed(own))
+      return failure();
+    results = std::move(*own);
+  } else {
+    results = localizeByCloning(op, localizer);
+  }
+  auto inferred = inferPadding(op, rule, *axes, mesh.mesh, padding);
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    if (results[i].getType() != types[i])
+      return op->emitOpError() << "expected its localization to give "
+                               << types[i] << ", got " << results[i].getType();
+    set(result, results[i], std::move(inferred[i]));
+  }
+  return success();
+}
+
+LogicalResult FunctionLocalizer::localize(Operation *op) {
+  builder.setInsertionPoint(op);
+  if (auto load = dyn_cast<LoadOp>(op))
+    return localizeLoad(load), success();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return localizeStore(store), success();
+  if (auto reshard = dyn_cast<ReshardOp>(op))
+    return localizeReshard(reshard);
+  if (isa<func::ReturnOp>(op)) {
+    SmallVector<Value> results;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      results.push_back(locals.lookup(operand));
+      if (isa<RankedTensorType>(operand.getType()))
+        function.setResultAttr(i, kGlobalTypeAttrName,
+                               TypeAttr::get(operand.getType()));
+    }
+    builder.create<func::ReturnOp>(op->getLoc(), results);
+    return success();
+  }
+  return localizeByRule(op);
+}
+
+void FunctionLocalizer::finish() {
+  for (Operation *op : llvm::reverse(originals))
+    op->erase();
+  Block &body = function.getBody().front();
+  body.eraseArguments(0, body.getNumArguments() / 2);
+  function.setFunctionType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(),
+                        TypeRange(body.getTerminator()->getOperands())));
+  function.walk([](Operation *op) {
+    if (isa<func::FuncOp>(op))
+      return;
+    op->removeAttr(kFactorsAttrName);
+    op->removeAttr(kShardingAttrName);
+  });
+}
+
+LogicalResult FunctionLocalizer::run() {
+  for (Operation &op : function.getBody().front())
+    originals.push_back(&op);
+  addArguments();
+  for (Operation *op : originals)
+    if (failed(localize(op)))
+      return failure();
+  finish();
+  return success();
+}
+
+namespace {
+struct LocalizePass : heddle::impl::LocalizePassBase<LocalizePass> {
+  void runOnOperation() override {
+    MeshRef mesh = getMesh(getOperation());
+    if (!mesh)
+      return;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() &&
+          failed(FunctionLocalizer(function, mesh).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,158 @@
+//===- LocalizeReshard.cpp - Reshards as collectives ----------------------===//
+
+#include "LocalizeReshard.h"
+#include "ReshardSequence.h"
+#include "dialects/Comm/Comm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// DevicePositions
+//===----------------------------------------------------------------------===//
+
+Value DevicePositions::getIndex(ArrayRef<StringAttr> axes) {
+  return getScaled(AxisListAttr::get(function.getContext(), axes), 1);
+}
+
+Value DevicePositions::getOffset(ArrayRef<StringAttr> axes, int64_t size) {
+  return getScaled(AxisListAttr::get(function.getContext(), axes),
+                   llvm::divideCeil(size, mesh.getSize(axes)));
+}
+
+Value DevicePositions::getScaled(AxisListAttr axes, int64_t scale) {
+  auto [known, isNew] = offsets.try_emplace({axes, scale});
+  if (!isNew)
+    return known->second;
+  OpBuilder builder(function.getContext());
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Location loc = function.getLoc();
+  if (mesh.getSize(axes.getAxes()) == 1)
+    return offsets[{axes, scale}] =
+               builder.create<arith::ConstantIndexOp>(loc, 0);
+  Value &index = indices[axes];
+  if (!index)
+    index = builder.create<comm::AxisIndexOp>(loc, builder.getIndexType(),
+                                              mesh.symbol, axes);
+  if (scale == 1)
+    return offsets[{axes, scale}] = index;
+  builder.setInsertionPointAfterValue(index);
+  Value factor = builder.create<arith::ConstantIndexOp>(loc, scale);
+  return offsets[{axes, scale}] =
+             builder.create<arith::MulIOp>(loc, index, factor);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+class StepBuilder {
+public:
+  StepBuilder(OpBuilder &builder, DevicePositions &positions, MeshRef mesh,
+              ReshardOp reshard)
+      : builder(builder), positions(positions), mesh(mesh),
+        global(cast<RankedTensorType>(reshard.getType())),
+        loc(reshard.getLoc()) {}
+
+  Value build(const ReshardStep &step, ReductionKind kind, Value value);
+  void updatePadding(const ReshardStep &step, PaddingOfDims &padding);
+
+private:
+  /// Zero on all devices but the first over the axes: an offset beyond the end
+  /// masks everything.
+  Value keepFirst(ArrayRef<StringAttr> axes, Value value);
+
+  OpBuilder &builder;
+  DevicePositions &positions;
+  MeshRef mesh;
+  RankedTensorType global;
+  Location loc;
+};
+} // namespace
+
+Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getRank() == 0) {
+    auto row = RankedTensorType::get({1}, type.getElementType());
+    Value expanded = builder.create<tensor::ExpandShapeOp>(
+        loc, row, value, ArrayRef<ReassociationIndices>());
+    return builder.create<tensor::CollapseShapeOp>(
+        loc, type, keepFirst(axes, expanded), ArrayRef<ReassociationIndices>());
+  }
+  int64_t size = type.getDimSize(0);
+  // A dimension of that size for each device, of which only the first exists.
+  Value offset = positions.getOffset(axes, size * mesh.getSize(axes));
+  return builder.create<MaskPaddingOp>(
+      loc, type, value, ValueRange{offset}, ArrayRef<int64_t>{0},
+      ArrayRef<int64_t>{size}, PaddingValue::Zero);
+}
+
+Value StepBuilder::build(const ReshardStep &step, ReductionKind kind,
+                         Value value) {
+  auto axes = AxisListAttr::get(builder.getContext(), step.axes);
+  RankedTensorType type = step.after.getLocalType(global, mesh.mesh);
+  switch (step.kind) {
+  case ReshardStep::Slice:
+    return builder.create<comm::SliceOp>(
+        loc, type, value, mesh.symbol.getValue(), axes, step.dim);
+  case ReshardStep::ReduceScatter:
+    return builder.create<comm::ReduceScatterOp>(
+        loc, type, value, mesh.symbol.getValue(), axes, kind, step.dim);
+  case ReshardStep::AllReduce:
+    return builder.create<comm::AllReduceOp>(
+        loc, type, value, mesh.symbol.getValue(), axes, kind);
+  case ReshardStep::AllToAll:
+    return builder.create<comm::AllToAllOp>(loc, type, value,
+                                            mesh.symbol.getValue(), axes,
+                                            step.dim, step.concatDim);
+  case ReshardStep::AllGather:
+    return builder.create<comm::AllGatherOp>(
+        loc, type, value, mesh.symbol.getValue(), axes, step.dim);
+  case ReshardStep::KeepFirst:
+    return keepFirst(step.axes, value);
+  }
+  return value;
+}
+
+void StepBuilder::updatePadding(const ReshardStep &step,
+                                PaddingOfDims &padding) {
+  auto update = [&](int64_t dim, bool wasWhole) {
+    ArrayRef<StringAttr> axes = step.after.getDims()[dim].getAxes();
+    if (!isPadded(global.getDimSize(dim), axes, mesh.mesh))
+      padding[dim] = Padding::Zero; // there is none
+    else if (wasWhole)
+      padding[dim] = Padding::Zero; // collectives fill up with zeros
+  };
+  bool splits = step.kind == ReshardStep::Slice ||
+                step.kind == ReshardStep::ReduceScatter ||
+                step.kind == ReshardStep::AllToAll;
+  if (splits)
+    update(step.dim,
+           step.after.getDims()[step.dim].getAxes().size() == step.axes.size());
+  if (step.kind == ReshardStep::AllGather)
+    update(step.dim, false);
+  if (step.kind == ReshardStep::AllToAll)
+    update(step.concatDim, false);
+}
+
+FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
+                                      DevicePositions &positions, MeshRef mesh,
+                                      ReshardOp reshard, Value local,
+                                      PaddingOfDims &padding) {
+  auto global = cast<RankedTensorType>(reshard.getType());
+  auto steps = planReshard(global, reshard.getFrom(), reshard.getTo(), mesh);
+  if (failed(steps))
+    return reshard.emitOpError()
+           << "expected a sharding that can be reached from "
+           << reshard.getFrom() << ", got " << reshard.getTo();
+  StepBuilder stepBuilder(builder, positions, mesh, reshard);
+  padding.resize(global.getRank(), Padding::Zero);
+  for (const ReshardStep &step : *steps) {
+    local = stepBuilder.build(step, reshard.getFrom().getPartialKind(), local);
+    stepBuilder.updatePadding(step, padding);
+  }
+  return local;
+}

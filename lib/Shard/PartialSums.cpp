@@ -1,0 +1,112 @@
+//===- PartialSums.cpp - How far partial sums travel ----------------------===//
+
+#include "PartialSums.h"
+
+using namespace mlir;
+using namespace heddle;
+
+Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule) const {
+  if (!rule.defersPartialSums || op->getNumResults() == 0)
+    return {};
+  // The partial operands, which must be exactly one linear group.
+  SmallVector<unsigned, 2> incomplete;
+  Axes axes;
+  int64_t bytes = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto known = partial.find(operand.get());
+    if (known == partial.end() || !kept.contains(operand.get()))
+      continue;
+    if (!incomplete.empty() && known->second != axes)
+      return {};
+    axes = known->second;
+    incomplete.push_back(operand.getOperandNumber());
+    bytes += getBytes(operand.get().getType());
+  }
+  bool isGroup = llvm::any_of(rule.linear, [&](const LinearGroup &group) {
+    return group.results.empty() && group.operands == incomplete;
+  });
+  int64_t resultBytes = 0;
+  for (Type type : op->getResultTypes())
+    resultBytes += getBytes(type);
+  if (!isGroup || resultBytes > bytes)
+    return {};
+  return axes;
+}
+
+PartialSums::PartialSums(
+    Block &block, MeshRef mesh,
+    function_ref<FactorAxes(Operation *, const ShardingRule &)> factors) {
+  struct Entry {
+    Operation *op;
+    ShardingRule rule;
+    SmallVector<Axes, 2> own; ///< of each result, by the op's own sums
+  };
+  std::vector<Entry> entries;
+  for (Operation &op : block) {
+    if (isa<LoadOp, StoreOp>(op))
+      continue;
+    Entry entry{&op, getRule(&op), {}};
+    FactorAxes axes = factors(&op, entry.rule);
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      Axes own;
+      if (isa<RankedTensorType>(op.getResult(i).getType())) {
+        ShardingAttr sharding = getResultSharding(entry.rule, axes, i, mesh);
+        if (sharding.getPartialKind() == ReductionKind::Sum)
+          own = Axes(sharding.getPartialAxes());
+      }
+      entry.own.push_back(own);
+    }
+    entries.push_back(std::move(entry));
+  }
+
+  // Begin with the hope that everything is passed on, and take back what is
+  // not, until nothing changes: each round takes back at least one value.
+  DenseSet<Value> hopeless;
+  auto order = [&](const Axes &axes) {
+    Axes ordered;
+    for (MeshAxisAttr axis : mesh.mesh.getAxes())
+      if (llvm::is_contained(axes, axis.getName()))
+        ordered.push_back(axis.getName());
+    return ordered;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    partial.clear();
+    kept.clear();
+    DenseSet<Operation *> passing;
+    for (Entry &entry : entries) {
+      Axes passed = passThrough(entry.op, entry.rule);
+      if (!passed.empty())
+        passing.insert(entry.op);
+      for (auto [result, own] : llvm::zip(entry.op->getResults(), entry.own)) {
+        Axes all = own;
+        for (StringAttr axis : passed)
+          if (!llvm::is_contained(all, axis))
+            all.push_back(axis);
+        if (all.empty())
+          continue;
+        partial[result] = order(all);
+        if (!hopeless.contains(result))
+          kept.insert(result);
+      }
+    }
+    for (Entry &entry : entries)
+      for (Value result : entry.op->getResults()) {
+        if (!kept.contains(result))
+          continue;
+        bool passes = llvm::all_of(result.getUsers(), [&](Operation *user) {
+          return passing.contains(user);
+        });
+        if (!passes) {
+          hopeless.insert(result);
+          changed = true;
+        }
+      }
+  }
+}
+
+ArrayRef<StringAttr> PartialSums::getPartialAxes(Value value) const {
+  auto known = partial.find(value);
+  return known == partial.end() ? ArrayRef<StringAttr>()
+                                : ArrayRef<StringAttr>(known->second);
+}

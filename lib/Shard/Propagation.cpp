@@ -1,0 +1,226 @@
+//===- Propagation.cpp - Which axes split what ----------------------------===//
+
+#include "Propagation.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace heddle;
+
+/// A definition outweighs all uses of a value.
+static constexpr double kDefinitionWeight = 1e6;
+
+unsigned Propagation::addCell(RankedTensorType type) {
+  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}, false});
+  return cells.size() - 1;
+}
+
+std::optional<unsigned> Propagation::getCell(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return std::nullopt;
+  auto [known, isNew] = cellOf.try_emplace(value, cells.size());
+  if (isNew)
+    addCell(type);
+  return known->second;
+}
+
+void Propagation::appendAxes(unsigned cell, unsigned dim,
+                             ArrayRef<StringAttr> axes) {
+  for (StringAttr axis : axes)
+    if (llvm::none_of(cells[cell].dims, [&](const Axes &list) {
+          return llvm::is_contained(list, axis);
+        }))
+      cells[cell].dims[dim].push_back(axis);
+}
+
+unsigned Propagation::addNode(Operation *op, ShardingRule rule, FactorAxes axes,
+                              ArrayRef<bool> pinned) {
+  unsigned index = nodes.size();
+  Node node{
+      op,   std::move(rule), std::move(axes), SmallVector<bool>(pinned), {}, {},
+      false};
+  for (auto [i, value] : llvm::enumerate(op->getOperands())) {
+    node.operands.push_back(getCell(value));
+    if (node.operands.back())
+      cells[*node.operands.back()].uses.push_back({index, false, unsigned(i)});
+  }
+  for (auto [i, value] : llvm::enumerate(op->getResults())) {
+    node.results.push_back(getCell(value));
+    if (node.results.back())
+      cells[*node.results.back()].uses.push_back({index, true, unsigned(i)});
+  }
+  nodes.push_back(std::move(node));
+  return index;
+}
+
+void Propagation::link(unsigned a, unsigned b) {
+  cells[a].links.push_back(b);
+  cells[b].links.push_back(a);
+}
+
+void Propagation::clearLinks() {
+  for (Cell &cell : cells)
+    cell.links.clear();
+}
+
+const TensorFactors &Propagation::tensorOf(const Use &use) const {
+  const ShardingRule &rule = nodes[use.node].rule;
+  return use.isResult ? rule.results[use.index] : rule.operands[use.index];
+}
+
+Propagation::Proposals Propagation::hearCells(const Node &node) const {
+  Proposals proposals(node.axes.size());
+  auto hear = [&](ArrayRef<std::optional<unsigned>> tensors,
+                  ArrayRef<TensorFactors> factors) {
+    for (auto [cell, dims] : llvm::zip(tensors, factors)) {
+      if (!cell)
+        continue;
+      double weight = getBytes(cells[*cell].type);
+      for (auto [dim, wanted] : llvm::zip(dims, cells[*cell].dims)) {
+        auto lists = distributeAxes(dim, node.rule, wanted, mesh.mesh);
+        for (auto [factor, axes] : llvm::zip(dim, lists))
+          if (!axes.empty())
+            proposals[factor].push_back({axes, weight});
+      }
+    }
+  };
+  hear(node.operands, node.rule.operands);
+  hear(node.results, node.rule.results);
+  return proposals;
+}
+
+Propagation::Proposals Propagation::hearNodes(const Cell &cell) const {
+  Proposals proposals(cell.dims.size());
+  for (const Use &use : cell.uses)
+    for (auto [i, dim] : llvm::enumerate(tensorOf(use))) {
+      Axes axes = getDimensionAxes(dim, nodes[use.node].axes);
+      if (!axes.empty())
+        proposals[i].push_back({axes, use.isResult ? kDefinitionWeight : 1.0});
+    }
+  for (unsigned other : cell.links)
+    for (auto [i, axes] : llvm::enumerate(cells[other].dims))
+      if (!axes.empty())
+        proposals[i].push_back({axes, 1.0});
+  return proposals;
+}
+
+bool Propagation::isBefore(ArrayRef<StringAttr> a,
+                           ArrayRef<StringAttr> b) const {
+  auto position = [&](StringAttr axis) {
+    ArrayRef<MeshAxisAttr> axes = mesh.mesh.getAxes();
+    return llvm::find_if(
+               axes,
+               [&](MeshAxisAttr other) { return other.getName() == axis; }) -
+           axes.begin();
+  };
+  // The longer one first: it says what the shorter one says, and more.
+  if (a.size() != b.size())
+    return a.size() > b.size();
+  for (auto [x, y] : llvm::zip(a, b))
+    if (x != y)
+      return position(x) < position(y);
+  return false;
+}
+
+SmallVector<Axes> Propagation::decide(ArrayRef<Axes> current,
+                                      const Proposals &proposals) const {
+  // The best continuation of each list.
+  SmallVector<Proposal> best(current.size(), {{}, 0});
+  for (auto [list, heard, mine] : llvm::zip(current, proposals, best)) {
+    SmallVector<Proposal, 4> sums;
+    for (const Proposal &proposal : heard) {
+      ArrayRef<StringAttr> axes = proposal.axes;
+      if (axes.size() <= list.size() ||
+          axes.take_front(list.size()) != ArrayRef<StringAttr>(list))
+        continue; // says no more, or contradicts
+      Axes rest(axes.drop_front(list.size()));
+      auto known =
+          llvm::find_if(sums, [&](auto &sum) { return sum.axes == rest; });
+      if (known == sums.end())
+        sums.push_back({rest, proposal.weight});
+      else
+        known->weight += proposal.weight;
+    }
+    for (const Proposal &sum : sums)
+      if (mine.axes.empty() || sum.weight > mine.weight ||
+          (sum.weight == mine.weight && isBefore(sum.axes, mine.axes)))
+        mine = sum;
+  }
+  // An axis that several lists want, or that one has, goes to one of them.
+  SmallVector<unsigned> order(current.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return best[a].weight > best[b].weight ||
+           (best[a].weight == best[b].weight && a < b);
+  });
+  llvm::SmallDenseSet<StringAttr> used;
+  for (const Axes &list : current)
+    used.insert(list.begin(), list.end());
+  SmallVector<Axes> added(current.size());
+  for (unsigned i : order)
+    for (StringAttr axis : best[i].axes) {
+      if (!used.insert(axis).second)
+        break;
+      added[i].push_back(axis);
+    }
+  return added;
+}
+
+bool Propagation::listen(Node &node, FactorAxes &next) const {
+  next = node.axes;
+  if (node.frozen)
+    return false;
+  Proposals proposals = hearCells(node);
+  for (unsigned i = 0; i < node.axes.size(); ++i)
+    if (node.pinned[i] || node.rule.factors[i].kind == FactorKind::Replicate ||
+        node.rule.factors[i].size == 1)
+      proposals[i].clear();
+  bool changed = false;
+  for (auto [i, added] : llvm::enumerate(decide(node.axes, proposals)))
+    for (StringAttr axis : added) {
+      next[i].push_back(axis);
+      if (!isRepresentable(node.rule, next, mesh.mesh)) {
+        next[i].pop_back();
+        break;
+      }
+      changed = true;
+    }
+  return changed;
+}
+
+bool Propagation::listen(Cell &cell, DimensionAxes &next) const {
+  next = cell.dims;
+  if (cell.frozen)
+    return false;
+  bool changed = false;
+  for (auto [list, added] :
+       llvm::zip(next, decide(cell.dims, hearNodes(cell)))) {
+    list.append(added);
+    changed |= !added.empty();
+  }
+  return changed;
+}
+
+void Propagation::run() {
+  // All listen to the state before the round, so that their order is not seen.
+  for (bool changed = true; changed;) {
+    changed = false;
+    SmallVector<std::pair<unsigned, FactorAxes>> newFactors;
+    SmallVector<std::pair<unsigned, DimensionAxes>> newDims;
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      FactorAxes next;
+      if (listen(nodes[i], next))
+        newFactors.emplace_back(i, std::move(next));
+    }
+    for (unsigned i = 0; i < cells.size(); ++i) {
+      DimensionAxes next;
+      if (listen(cells[i], next))
+        newDims.emplace_back(i, std::move(next));
+    }
+    changed = !newFactors.empty() || !newDims.empty();
+    for (auto &[i, axes] : newFactors)
+      nodes[i].axes = std::move(axes);
+    for (auto &[i, dims] : newDims)
+      cells[i].dims = std::move(dims);
+  }
+}
