@@ -26,6 +26,7 @@ def HeddleDialect : Dialect {
       is written beside trained weights.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
   }];

@@ -18,6 +18,7 @@ class Heddle_Op<string mnemonic, list<Trait> traits = []>
 class Heddle_ModelOp<string mnemonic, list<Trait> traits = [],
                      list<string> methods = []>
     : Heddle_Op<mnemonic, !listconcat([Pure,
+        DeclareOpInterfaceMethods<WorkOpInterface>,
         DeclareOpInterfaceMethods<ShardingRuleOpInterface, methods>], traits)>;
 
 /// A model op with a vector-Jacobian product.
@@ -192,6 +193,7 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     `:` type($query) `,` type($key) `,` type($value) `->` type($output) `,` type($lse)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments], ["localize"]> {
@@ -220,6 +222,7 @@ def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments
     `->` type($query_grad) `,` type($key_grad) `,` type($value_grad)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,6 +329,7 @@ def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments
     `:` type($ids) `,` type($y_grad) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
 }
 
 def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy", [], ["localize"]> {
@@ -414,6 +418,8 @@ def ReduceOp : Heddle_DifferentiableOp<"reduce"> {
     ($op_name^)? $kind $x `over` $over attr-dict `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
@@ -432,6 +438,7 @@ def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
     ($op_name^)? $x `along` $along attr-dict `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
@@ -448,6 +455,7 @@ def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
     ($op_name^)? $x attr-dict `:` type($x) `->` type($slices)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def StackOp : Heddle_DifferentiableOp<"stack"> {
@@ -459,6 +467,7 @@ def StackOp : Heddle_DifferentiableOp<"stack"> {
     ($op_name^)? $slices attr-dict `:` type($slices) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -506,7 +515,7 @@ def DropoutOp : Heddle_DifferentiableOp<"dropout", [], ["localize"]> {
   let summary = "zeroes elements at random and scales the others";
   let description = [{
     y = x / (1 - rate) where the first 32-bit word of Philox4x32-10 with counter
-    (linear global index low, high, step, hash of op_name) and key `seed` is at
+    (linear global index low, high, step, 32-bit FNV-1a of op_name) and key `seed` is at
     least rate * 2^32, else 0. So no sharding changes what is dropped, and the
     gradient is the same op on the gradient. `offsets` are the global
     coordinates of the first element (none: zeros) and `global_shape` the global
@@ -525,6 +534,7 @@ def DropoutOp : Heddle_DifferentiableOp<"dropout", [], ["localize"]> {
     `:` type($x) `,` type($step) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def RotaryTableOp : Heddle_ModelOp<"rotary_table", [], ["localize"]> {
@@ -577,6 +587,7 @@ def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType,
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$x `from` $from `to` $to attr-dict `:` type($x)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def MaskPaddingOp : Heddle_DifferentiableOp<"mask_padding"> {
@@ -596,6 +607,7 @@ def MaskPaddingOp : Heddle_DifferentiableOp<"mask_padding"> {
     `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif

@@ -24,10 +24,12 @@ Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
 /// embedding. The old one may be the gradient of other values too and stays.
 static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
   auto embedding = gradient.getDefiningOp<EmbeddingGradOp>();
-  if (!embedding || embedding.getAccumulate() || !gradient.use_empty())
+  if (!embedding || !gradient.use_empty())
     return nullptr;
+  Value start =
+      addGradients(builder, base.getLoc(), base, embedding.getAccumulate());
   auto sum = cast<EmbeddingGradOp>(builder.clone(*embedding));
-  sum.getAccumulateMutable().assign(base);
+  sum.getAccumulateMutable().assign(start);
   return sum;
 }
 

@@ -4,6 +4,7 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Cost/Work.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/InitAllDialects.h"
@@ -18,6 +19,7 @@ void heddle::registerAllDialects(DialectRegistry &registry) {
   registry.insert<HeddleDialect, comm::CommDialect, rt::RtDialect>();
   registerDifferentiableModels(registry);
   registerShardingRuleModels(registry);
+  registerWorkModels(registry);
 }
 
 void heddle::registerAllPasses() {

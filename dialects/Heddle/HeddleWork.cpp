@@ -1,0 +1,172 @@
+//===- HeddleWork.cpp - FLOPs and bytes of the ops ------------------------===//
+//
+// Counted for the present types, so for one device after localization. Every
+// operand is read once and every result written once unless said otherwise.
+// exp, tanh, log and the like count as kTranscendental FLOPs, which is about
+// what their polynomials take.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static constexpr int64_t kTranscendental = 10;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static int64_t elementsOf(Value value) {
+  return typeOf(value).getNumElements();
+}
+
+static int64_t bytesOf(RankedTensorType type) {
+  int64_t bits = type.getElementTypeBitWidth();
+  return type.getNumElements() * ((bits + 7) / 8);
+}
+
+/// All operands in, all results out.
+static Work streaming(Operation *op, int64_t flops) {
+  Work work;
+  work.flops = flops;
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+      work.bytesRead += bytesOf(type);
+  for (Value result : op->getResults())
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      work.bytesWritten += bytesOf(type);
+  return work;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+// One multiply-add for every value of every letter.
+Work ContractOp::getWork() {
+  int64_t products = elementsOf(getLhs());
+  StringRef lhs = getContraction().getLhs().getValue();
+  StringRef rhs = getContraction().getRhs().getValue();
+  for (auto [letter, size] : llvm::zip(rhs, typeOf(getRhs()).getShape()))
+    if (!lhs.contains(letter))
+      products *= size;
+  int64_t flops = 2 * products;
+  if (getBias())
+    flops += elementsOf(getResult());
+  return streaming(*this, flops);
+}
+
+/// The scores that an attention looks at: with a causal mask, those on and
+/// below the diagonal.
+template <typename OpTy> static int64_t numScores(OpTy op) {
+  int64_t queries = typeOf(op.getQuery()).getDimSize(1);
+  int64_t keys = typeOf(op.getKey()).getDimSize(1);
+  int64_t pairs = queries * keys;
+  if (op.getCausal() && queries == keys)
+    pairs = queries * (queries + 1) / 2;
+  int64_t rows = elementsOf(op.getLse()) / std::max<int64_t>(queries, 1);
+  return rows * pairs;
+}
+
+// Two products of head-size length a score: q k^T and p v.
+Work AttentionOp::getWork() {
+  int64_t head = typeOf(getQuery()).getShape().back();
+  return streaming(*this, numScores(*this) * (4 * head + kTranscendental));
+}
+
+// Five: q k^T again, do v^T, and those that give dq, dk and dv.
+Work AttentionGradOp::getWork() {
+  int64_t head = typeOf(getQuery()).getShape().back();
+  return streaming(*this, numScores(*this) * (10 * head + kTranscendental));
+}
+
+//===----------------------------------------------------------------------===//
+// Normalization
+//===----------------------------------------------------------------------===//
+
+Work LayerNormOp::getWork() { return streaming(*this, 8 * elementsOf(getX())); }
+
+Work LayerNormGradOp::getWork() {
+  return streaming(*this, 14 * elementsOf(getX()));
+}
+
+Work RmsNormOp::getWork() { return streaming(*this, 4 * elementsOf(getX())); }
+
+Work RmsNormGradOp::getWork() {
+  return streaming(*this, 10 * elementsOf(getX()));
+}
+
+//===----------------------------------------------------------------------===//
+// Vocabulary
+//===----------------------------------------------------------------------===//
+
+// Of the table, only the rows that are looked up.
+Work EmbeddingOp::getWork() {
+  int64_t rows = bytesOf(typeOf(getResult()));
+  return {0, rows + bytesOf(typeOf(getIds())), rows};
+}
+
+// Adds rows to a table, in place if it starts from another gradient. The table
+// is written once: zeros, or the other gradient, and the sums.
+Work EmbeddingGradOp::getWork() {
+  int64_t rows = bytesOf(typeOf(getYGrad()));
+  int64_t table = bytesOf(typeOf(getResult()));
+  Work work{elementsOf(getYGrad()), rows + bytesOf(typeOf(getIds())), table};
+  if (getAccumulate())
+    work.bytesWritten = std::min(table, rows);
+  return work;
+}
+
+Work CrossEntropyOp::getWork() {
+  return streaming(*this, (kTranscendental + 2) * elementsOf(getLogits()));
+}
+
+Work CrossEntropyGradOp::getWork() {
+  return streaming(*this, (kTranscendental + 2) * elementsOf(getLogits()));
+}
+
+Work LogSumExpOp::getWork() {
+  return streaming(*this, (kTranscendental + 2) * elementsOf(getLogits()));
+}
+
+// One element a row.
+Work PickOp::getWork() {
+  int64_t rows = bytesOf(typeOf(getResult()));
+  return {0, rows + bytesOf(typeOf(getIds())), rows};
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and reductions
+//===----------------------------------------------------------------------===//
+
+Work ReduceOp::getWork() { return streaming(*this, elementsOf(getX())); }
+Work BroadcastOp::getWork() { return streaming(*this, 0); }
+// Slices along the first dimension are views of the whole.
+Work UnstackOp::getWork() { return {}; }
+Work StackOp::getWork() { return {}; }
+
+//===----------------------------------------------------------------------===//
+// Elementwise and positional
+//===----------------------------------------------------------------------===//
+
+Work GeluOp::getWork() {
+  return streaming(*this, (kTranscendental + 8) * elementsOf(getX()));
+}
+Work GeluGradOp::getWork() {
+  return streaming(*this, (kTranscendental + 14) * elementsOf(getX()));
+}
+Work SiluOp::getWork() {
+  return streaming(*this, (kTranscendental + 3) * elementsOf(getX()));
+}
+Work SiluGradOp::getWork() {
+  return streaming(*this, (kTranscendental + 7) * elementsOf(getX()));
+}
+// Ten rounds of Philox, each about ten integer instructions an element.
+Work DropoutOp::getWork() { return streaming(*this, 100 * elementsOf(getX())); }
+Work RotaryTableOp::getWork() {
+  return streaming(*this, (2 * kTranscendental + 2) * elementsOf(getCos()));
+}
+Work RotaryOp::getWork() { return streaming(*this, 3 * elementsOf(getX())); }
+Work MaskPaddingOp::getWork() { return streaming(*this, 0); }

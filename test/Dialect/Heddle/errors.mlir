@@ -1,0 +1,261 @@
+// One case for every constraint that the ops and attributes state.
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{expected mesh axes to have different names, got "tp" twice}}
+heddle.mesh @mesh <["tp"=2, "tp"=4]>
+
+// -----
+
+// expected-error @below {{expected mesh axis "tp" to have a positive size, got 0}}
+heddle.mesh @mesh <["tp"=0]>
+
+// -----
+
+// expected-error @below {{expected each mesh axis at most once in a sharding, got "tp" twice}}
+func.func private @f(tensor<2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}, {"tp"}]>})
+
+// -----
+
+// expected-error @below {{expected initializer 'normal' to have a value}}
+heddle.variable @w : tensor<2xf32> parameter init(normal)
+
+// -----
+
+// expected-error @below {{expected a static tensor of numbers, got 'tensor<?xf32>'}}
+heddle.variable @w : tensor<?xf32> parameter init(zeros)
+
+// -----
+
+// expected-error @below {{expected the checkpoint's tensor to have 6 elements as 'tensor<2x3xf32>' has, got 8 in 2x4}}
+heddle.variable @w : tensor<2x3xf32> parameter init(zeros) checkpoint(<"w", [2, 4]>)
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+// expected-error @below {{expected the storage to have 1 dimensions as 'tensor<2xf32>' has, got 2}}
+heddle.variable @w : tensor<2xf32> parameter init(zeros) storage(<@mesh, [{}, {}]>)
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+// expected-error @below {{expected the storage not to be partial}}
+heddle.variable @w : tensor<2xf32> parameter init(zeros) storage(<@mesh, [{}], partial = sum {"tp"}>)
+
+// -----
+
+func.func @f() {
+  // expected-error @below {{expected @w to be a heddle.variable in this module}}
+  %w = heddle.load @w : tensor<2xf32>
+  return
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+// expected-note @below {{declared here}}
+heddle.variable @w : tensor<5xf32> parameter init(zeros) storage(<@mesh, [{"tp"}]>)
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected the type of @w, 'tensor<5xf32>' (or 'tensor<3xf32>' on one device), got 'tensor<4xf32>'}}
+  heddle.store %x, @w : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{expected each factor once in 'aa', got 'a' twice}}
+  %0 = heddle.contract [aa, ab -> b] %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>) {
+  // expected-error @below {{factor 'c' of the result is in no operand}}
+  %0 = heddle.contract [ab, ab -> c] %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<2xf32>) {
+  // expected-error @below {{factor 'b' is in one operand only and not in the result}}
+  %0 = heddle.contract [ab, a -> a] %x, %y : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) {
+  // expected-error @below {{expected as many factors as dimensions, got 'abc' for 2x3}}
+  %0 = heddle.contract [abc, ab -> c] %x, %y : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<4x5xf32>) {
+  // expected-error @below {{expected factor 'h' to have one size, got 3 and 4}}
+  %0 = heddle.contract [sh, hf -> sf] %x, %y : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x5xbf16>) {
+  // expected-error @below {{expected operands of one element type, got 'f32' and 'bf16'}}
+  %0 = heddle.contract [sh, hf -> sf] %x, %y : (tensor<2x3xf32>, tensor<3x5xbf16>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>) {
+  // expected-error @below {{expected a result of 'f32' or f32, got 'bf16'}}
+  %0 = heddle.contract [sh, hf -> sf] %x, %y : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>, %b: tensor<4xf32>) {
+  // expected-error @below {{expected the bias to have size 5 along dimension 1 of the result, got 4}}
+  %0 = heddle.contract [sh, hf -> sf] %x, %y bias(%b along [1]) : (tensor<2x3xf32>, tensor<3x5xf32>, tensor<4xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x1x4xf32>) {
+  // expected-error @below {{expected queries and keys to agree in batch, group and head size, got 1x2x2x4 and 1x2x1x4}}
+  %o, %lse = heddle.attention %q, %k, %k scale(0.5) : tensor<1x2x2x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x2x4xf32>) {
+  // expected-error @below {{expected a step with dropout}}
+  %o, %lse = heddle.attention %q, %q, %q scale(0.5) dropout(0.1) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x2x4xf32>) {
+  // expected-error @below {{expected the shape of lse to be 1x2x2, got 1x2}}
+  %o, %lse = heddle.attention %q, %q, %q scale(0.5) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4xf32>, %w: tensor<3xf32>) {
+  // expected-error @below {{expected the shape of weight to be 4, got 3}}
+  %y, %r = heddle.rms_norm %x, %w epsilon(1.0e-5) : (tensor<2x4xf32>, tensor<3xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4xf32>, %w: tensor<4xf32>) {
+  // expected-error @below {{expected the shape of mean to be 2, got 4}}
+  %y, %m, %r = heddle.layer_norm %x, %w, %w epsilon(1.0e-5) : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%t: tensor<10x4xf32>, %ids: tensor<3xi32>) {
+  // expected-error @below {{expected the shape of the result to be 3x4, got 3x5}}
+  %x = heddle.embedding %t, %ids : tensor<10x4xf32>, tensor<3xi32> -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<9x4xf32>, %ids: tensor<3xi32>, %y: tensor<3x4xf32>) {
+  // expected-error @below {{expected accumulate to have the result's type 'tensor<10x4xf32>', got 'tensor<9x4xf32>'}}
+  %x = heddle.embedding_grad %ids, %y accumulate(%a : tensor<9x4xf32>) : tensor<3xi32>, tensor<3x4xf32> -> tensor<10x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x5xf32>, %t: tensor<3xi32>) {
+  // expected-error @below {{expected the shape of targets to be 2, got 3}}
+  %l, %lse = heddle.cross_entropy %x, %t : tensor<2x5xf32>, tensor<3xi32> -> tensor<2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x5xf32>) {
+  // expected-error @below {{expected 'over' to be strictly increasing dimensions below 2, got [1, 1]}}
+  %0 = heddle.reduce sum %x over [1, 1] : tensor<2x5xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x5xf32>) {
+  // expected-error @below {{expected a result of 'f32' or f32, got 'bf16'}}
+  %0 = heddle.reduce sum %x over [1] : tensor<2x5xf32> -> tensor<2xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5xf32>) {
+  // expected-error @below {{expected dimension 0 of the result to have size 5, got 2}}
+  %0 = heddle.broadcast %x along [0] : tensor<5xf32> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<3x5xf32>) {
+  // expected-error @below {{expected the first dimension of 'tensor<3x5xf32>' to be the number of slices, 2}}
+  %0:2 = heddle.unstack %x : tensor<3x5xf32> -> tensor<5xf32>, tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected 0 <= rate < 1, got 1}}
+  %0 = heddle.dropout "d" %x, %n rate(1.0) : tensor<2xf32>, tensor<i64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected a name: it selects the random stream}}
+  %0 = heddle.dropout %x, %n rate(0.1) : tensor<2xf32>, tensor<i64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x1x3xf32>, %c: tensor<2x1xf32>) {
+  // expected-error @below {{expected an even head size, got 3}}
+  %0 = heddle.rotary %x, %c, %c : tensor<1x2x1x3xf32>, tensor<2x1xf32>, tensor<2x1xf32> -> tensor<1x2x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @below {{expected both shardings on one mesh, got @a and @b}}
+  %0 = heddle.reshard %x from <@a, [{}]> to <@b, [{}]> : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>, %o: index) {
+  // expected-error @below {{expected as many dims as sizes and offsets, got 1, 2 and 1}}
+  %0 = heddle.mask_padding %x dims [0] sizes [3, 4] offsets(%o) value(zero) : tensor<2xf32> -> tensor<2xf32>
+  return
+}
