@@ -48,7 +48,7 @@ extern "C" {
 
 heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   heddle_rt_kernel_fn kernel,
-                                  void *const *buffers, int32_t num_buffers,
+                                  void *const *buffers, int32_t /*num_buffers*/,
                                   int64_t blocks, int64_t grain) {
   return device->issue(
       stream, WorkKind::Kernel, "launch",

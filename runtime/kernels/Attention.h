@@ -23,7 +23,7 @@ namespace heddle::rt {
 
 /// Edge of a tile of scores, queries by keys.
 constexpr int64_t attentionTile = 64;
-/// Queries of a forward task.
+/// Queries of a forward task; queries or keys of a part of the backward pass.
 constexpr int64_t attentionChunk = 512;
 
 /// One call.
@@ -37,15 +37,22 @@ struct AttentionCall {
   void *dq, *dk, *dv;
 };
 
+/// What a backward task computes. The two halves together give the same bits as
+/// the whole, with two more products of tiles but more tasks.
+enum class BackwardPart { Whole, KeyGradients, QueryGradients };
+
 struct AttentionKernels {
   /// Bytes of scratch that a core needs.
   int64_t (*forwardScratch)(const heddle_rt_attention_desc &desc);
-  int64_t (*backwardScratch)(const heddle_rt_attention_desc &desc);
+  int64_t (*backwardScratch)(const heddle_rt_attention_desc &desc,
+                             BackwardPart part);
   /// Independent tasks, and one of them. `scratch` is 64-byte aligned.
   int64_t (*forwardTasks)(const heddle_rt_attention_desc &desc);
-  int64_t (*backwardTasks)(const heddle_rt_attention_desc &desc);
+  int64_t (*backwardTasks)(const heddle_rt_attention_desc &desc,
+                           BackwardPart part);
   void (*forward)(const AttentionCall &call, int64_t task, void *scratch);
-  void (*backward)(const AttentionCall &call, int64_t task, void *scratch);
+  void (*backward)(const AttentionCall &call, BackwardPart part, int64_t task,
+                   void *scratch);
 };
 
 } // namespace heddle::rt

@@ -6,7 +6,9 @@
 
 #include "heddle_rt/manifest.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace heddle::rt {
 
@@ -17,6 +19,12 @@ inline const void *at(const void *base, int32_t type, int64_t offset) {
 }
 inline void *at(void *base, int32_t type, int64_t offset) {
   return static_cast<char *>(base) + offset * int64_t(byteSize(DType(type)));
+}
+
+/// The first address in `buffer` on a cache line; it has 64 bytes to spare.
+inline void *alignedIn(std::vector<std::byte> &buffer) {
+  auto misplaced = reinterpret_cast<uintptr_t>(buffer.data()) % 64;
+  return buffer.data() + (misplaced ? 64 - misplaced : 0);
 }
 
 /// `type` is f32, bf16 or f16.

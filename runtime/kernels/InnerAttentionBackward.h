@@ -3,27 +3,68 @@
 //
 // Part of IsaBuild.h: see there.
 //
-// A task is one (batch, group). With P the probabilities and M the factors of
-// dropout, for each tile of keys and each tile of queries that sees it:
+// A task is one (batch, group), or a chunk of its keys (for dK and dV) or of
+// its queries (for dQ): the parts of BackwardPart. With P the probabilities and
+// M the factors of dropout, for each tile of keys and each tile of queries that
+// sees it:
 //
 //   P = 2^(Q K^T * scale * log2(e) - lse * log2(e))
 //   dV += (P M)^T dO
 //   dS = P (dO V^T M - delta),  delta_i = sum_d dO_id O_id
 //   dK += dS^T Q * scale;  dQ += dS K * scale
 //
-// dQ is summed over the tiles of keys in scratch of the size of the group's
-// queries, in f32 whatever the type.
+// dQ is summed over the tiles of keys in scratch of the size of the task's
+// queries, in f32 whatever the type. All parts add in the same order.
 //
 //===----------------------------------------------------------------------===//
 
 namespace heddle::rt {
 namespace HEDDLE_RT_ISA {
 
+/// The queries and keys of a task.
+struct BackwardRange {
+  BackwardRange(const heddle_rt_attention_desc &d, BackwardPart part,
+                int64_t task)
+      : part(part) {
+    int64_t heads = d.batch * d.groups, chunk = task / heads;
+    batch = task % heads / d.groups;
+    group = task % heads % d.groups;
+    queryEnd = d.queries;
+    keyEnd = d.keys;
+    if (part == BackwardPart::KeyGradients) {
+      firstKey = chunk * attentionChunk;
+      keyEnd = minimum(d.keys, firstKey + attentionChunk);
+    } else if (part == BackwardPart::QueryGradients) {
+      firstQuery = chunk * attentionChunk;
+      queryEnd = minimum(d.queries, firstQuery + attentionChunk);
+    }
+  }
+  static int64_t tasks(const heddle_rt_attention_desc &d, BackwardPart part) {
+    int64_t rows = part == BackwardPart::KeyGradients     ? d.keys
+                   : part == BackwardPart::QueryGradients ? d.queries
+                                                          : 1;
+    return d.batch * d.groups * ((rows + attentionChunk - 1) / attentionChunk);
+  }
+  /// Row of a query among those of the task, head by head.
+  int64_t row(int64_t member, int64_t query) const {
+    return member * (queryEnd - firstQuery) + query - firstQuery;
+  }
+  bool hasQueryGradients() const { return part != BackwardPart::KeyGradients; }
+  bool hasKeyGradients() const { return part != BackwardPart::QueryGradients; }
+
+  BackwardPart part;
+  int64_t batch, group;
+  int64_t firstQuery = 0, queryEnd, firstKey = 0, keyEnd;
+};
+
 struct BackwardScratch {
-  explicit BackwardScratch(const heddle_rt_attention_desc &d, Scratch scratch) {
+  BackwardScratch(const heddle_rt_attention_desc &d, BackwardPart part,
+                  Scratch scratch) {
     int64_t width = padded(d.head), tile = tileEdge * width;
-    int64_t rows = d.group_size * d.queries;
-    dq = scratch.take(rows * width);
+    // The first task of a part is the largest.
+    BackwardRange range(d, part, 0);
+    int64_t rows = d.group_size * (range.queryEnd - range.firstQuery);
+    dq = scratch.take(range.hasQueryGradients() ? rows * width : 0);
     delta = scratch.take(rows);
     lse = scratch.take(rows);
     q = scratch.take(tile);
@@ -39,18 +80,20 @@ struct BackwardScratch {
     factors = scratch.take(tileEdge * tileEdge);
     bytes = scratch.bytes();
   }
-  float *dq, *delta, *lse; ///< of all queries, head by head
+  float *dq, *delta, *lse; ///< of the task's queries
   float *q, *d_o, *k, *kTransposed, *v, *vTransposed, *dk, *dv;
   float *p, *ds, *factors;
   int64_t bytes;
 };
 
-static int64_t backwardScratch(const heddle_rt_attention_desc &d) {
-  return BackwardScratch(d, Scratch(nullptr)).bytes;
+static int64_t backwardScratch(const heddle_rt_attention_desc &d,
+                               BackwardPart part) {
+  return BackwardScratch(d, part, Scratch(nullptr)).bytes;
 }
 
-static int64_t backwardTasks(const heddle_rt_attention_desc &d) {
-  return d.batch * d.groups;
+static int64_t backwardTasks(const heddle_rt_attention_desc &d,
+                             BackwardPart part) {
+  return BackwardRange::tasks(d, part);
 }
 
 /// Offset of row (query, member) in the dense layout of o.
@@ -63,13 +106,14 @@ static int64_t outputRow(const heddle_rt_attention_desc &d, int64_t batch,
 /// delta and lse of one head; lse in powers of 2, and finite for rows that see
 /// no key, whose scores are all -infinity.
 static void prepareRows(const AttentionCall &call, BackwardScratch &s,
-                        int64_t batch, int64_t group, int64_t member) {
+                        const BackwardRange &range, int64_t member) {
   const heddle_rt_attention_desc &d = *call.desc;
   int64_t width = padded(d.head);
   int64_t stride = d.groups * d.group_size * d.head;
-  for (int64_t begin = 0; begin < d.queries; begin += tileEdge) {
-    int64_t count = minimum(tileEdge, d.queries - begin);
-    int64_t row = outputRow(d, batch, begin, group, member);
+  for (int64_t begin = range.firstQuery; begin < range.queryEnd;
+       begin += tileEdge) {
+    int64_t count = minimum(tileEdge, range.queryEnd - begin);
+    int64_t row = outputRow(d, range.batch, begin, range.group, member);
     loadRows(elementAt(call.o, d.type, row * d.head), d.type, stride, count,
              d.head, 1.0f, s.q);
     loadRows(elementAt(call.d_o, d.type, row * d.head), d.type, stride, count,
@@ -78,7 +122,7 @@ static void prepareRows(const AttentionCall &call, BackwardScratch &s,
       Vector sum = splat(0.0f);
       for (int64_t j = 0; j < width; j += lanes)
         sum += load(s.q + i * width + j) * load(s.d_o + i * width + j);
-      int64_t at = member * d.queries + begin + i;
+      int64_t at = range.row(member, begin + i);
       s.delta[at] = horizontalSum(sum);
       float lse = call.lse[row + i * d.groups * d.group_size];
       s.lse[at] = lse == minusInfinity ? 0.0f : lse * log2e;
@@ -104,10 +148,12 @@ static void differentiateTile(BackwardScratch &s, bool drops, int64_t rows,
 }
 
 static void backwardTile(const AttentionCall &call, const Dropout &dropout,
-                         BackwardScratch &s, int64_t batch, int64_t group,
-                         int64_t member, int64_t query, int64_t queries,
-                         int64_t key, int64_t keys) {
+                         BackwardScratch &s, const BackwardRange &range,
+                         int64_t member, int64_t query, int64_t key,
+                         int64_t keys) {
   const heddle_rt_attention_desc &d = *call.desc;
+  int64_t batch = range.batch, group = range.group;
+  int64_t queries = minimum(tileEdge, range.queryEnd - query);
   TileMask mask{keys, query + call.offsets.query - call.offsets.key - key,
                 d.causal != 0};
   if (mask.visible(queries - 1) == 0)
@@ -129,65 +175,88 @@ static void backwardTile(const AttentionCall &call, const Dropout &dropout,
     maskScores(s.p, queries, mask);
   if (!dropout.isNone())
     dropout.fill(batch, group, member, query, queries, key, columns, s.factors);
-  int64_t row = member * d.queries + query;
+  int64_t row = range.row(member, query);
   differentiateTile(s, !dropout.isNone(), queries, columns, s.lse + row,
                     s.delta + row);
-  product<true>(keys, width, queries, s.p, 1, tileEdge, s.d_o, width, s.dv,
-                width);
-  product<true>(keys, width, queries, s.ds, 1, tileEdge, s.q, width, s.dk,
-                width);
-  product<true>(queries, width, keys, s.ds, tileEdge, 1, s.k, width,
-                s.dq + row * width, width);
+  if (range.hasKeyGradients()) {
+    product<true>(keys, width, queries, s.p, 1, tileEdge, s.d_o, width, s.dv,
+                  width);
+    product<true>(keys, width, queries, s.ds, 1, tileEdge, s.q, width, s.dk,
+                  width);
+  }
+  if (range.hasQueryGradients())
+    product<true>(queries, width, keys, s.ds, tileEdge, 1, s.k, width,
+                  s.dq + row * width, width);
 }
 
-static void backward(const AttentionCall &call, int64_t task, void *scratch) {
+/// One tile of keys: K plain and transposed with the factor of the scores, so
+/// that Q and K are read unscaled elsewhere; V transposed.
+static void loadKeys(const AttentionCall &call, BackwardScratch &s,
+                     const BackwardRange &range, int64_t key, int64_t keys) {
   const heddle_rt_attention_desc &d = *call.desc;
-  BackwardScratch s(d, Scratch(scratch));
-  Dropout dropout(call);
-  int64_t batch = task / d.groups, group = task % d.groups;
   int64_t width = padded(d.head);
-  for (int64_t i = 0; i < d.group_size * d.queries * width; ++i)
-    s.dq[i] = 0;
+  const void *k =
+      elementAt(call.k, d.type,
+                range.batch * d.k_batch_stride + key * d.k_row_stride +
+                    range.group * d.k_group_stride);
+  loadRows(k, d.type, d.k_row_stride, keys, d.head, d.scale * log2e, s.k);
+  transposeTile(s.k, keys, width, s.kTransposed);
+  loadRows(k, d.type, d.k_row_stride, keys, d.head, 1.0f, s.k);
+  loadRows(elementAt(call.v, d.type,
+                     range.batch * d.v_batch_stride + key * d.v_row_stride +
+                         range.group * d.v_group_stride),
+           d.type, d.v_row_stride, keys, d.head, 1.0f, s.v);
+  transposeTile(s.v, keys, width, s.vTransposed);
+}
+
+static void storeKeyGradients(const AttentionCall &call, BackwardScratch &s,
+                              const BackwardRange &range, int64_t key,
+                              int64_t keys) {
+  const heddle_rt_attention_desc &d = *call.desc;
+  storeRows(s.dk, keys, d.head, d.scale,
+            elementAt(call.dk, d.type,
+                      range.batch * d.dk_batch_stride + key * d.dk_row_stride +
+                          range.group * d.dk_group_stride),
+            d.type, d.dk_row_stride);
+  storeRows(s.dv, keys, d.head, 1.0f,
+            elementAt(call.dv, d.type,
+                      range.batch * d.dv_batch_stride + key * d.dv_row_stride +
+                          range.group * d.dv_group_stride),
+            d.type, d.dv_row_stride);
+}
+
+static void backward(const AttentionCall &call, BackwardPart part, int64_t task,
+                     void *scratch) {
+  const heddle_rt_attention_desc &d = *call.desc;
+  BackwardScratch s(d, part, Scratch(scratch));
+  BackwardRange range(d, part, task);
+  Dropout dropout(call);
+  int64_t width = padded(d.head), queries = range.queryEnd - range.firstQuery;
+  if (range.hasQueryGradients())
+    for (int64_t i = 0; i < d.group_size * queries * width; ++i)
+      s.dq[i] = 0;
   for (int64_t member = 0; member < d.group_size; ++member)
-    prepareRows(call, s, batch, group, member);
-  for (int64_t key = 0; key < d.keys; key += tileEdge) {
-    int64_t keys = minimum(tileEdge, d.keys - key);
-    // The factor of the scores is in K^T, so Q and K are read unscaled.
-    auto loadKeys = [&](float scale) {
-      loadRows(elementAt(call.k, d.type,
-                         batch * d.k_batch_stride + key * d.k_row_stride +
-                             group * d.k_group_stride),
-               d.type, d.k_row_stride, keys, d.head, scale, s.k);
-    };
-    loadKeys(d.scale * log2e);
-    transposeTile(s.k, keys, width, s.kTransposed);
-    loadKeys(1.0f);
-    loadRows(elementAt(call.v, d.type,
-                       batch * d.v_batch_stride + key * d.v_row_stride +
-                           group * d.v_group_stride),
-             d.type, d.v_row_stride, keys, d.head, 1.0f, s.v);
-    transposeTile(s.v, keys, width, s.vTransposed);
+    prepareRows(call, s, range, member);
+  for (int64_t key = range.firstKey; key < range.keyEnd; key += tileEdge) {
+    int64_t keys = minimum(tileEdge, range.keyEnd - key);
+    loadKeys(call, s, range, key, keys);
     for (int64_t i = 0; i < tileEdge * width; ++i)
       s.dk[i] = s.dv[i] = 0;
     for (int64_t member = 0; member < d.group_size; ++member)
-      for (int64_t query = 0; query < d.queries; query += tileEdge)
-        backwardTile(call, dropout, s, batch, group, member, query,
-                     minimum(tileEdge, d.queries - query), key, keys);
-    storeRows(s.dk, keys, d.head, d.scale,
-              elementAt(call.dk, d.type,
-                        batch * d.dk_batch_stride + key * d.dk_row_stride +
-                            group * d.dk_group_stride),
-              d.type, d.dk_row_stride);
-    storeRows(s.dv, keys, d.head, 1.0f,
-              elementAt(call.dv, d.type,
-                        batch * d.dv_batch_stride + key * d.dv_row_stride +
-                            group * d.dv_group_stride),
-              d.type, d.dv_row_stride);
+      for (int64_t query = range.firstQuery; query < range.queryEnd;
+           query += tileEdge)
+        backwardTile(call, dropout, s, range, member, query, key, keys);
+    if (range.hasKeyGradients())
+      storeKeyGradients(call, s, range, key, keys);
   }
+  if (!range.hasQueryGradients())
+    return;
   for (int64_t member = 0; member < d.group_size; ++member)
-    storeRows(s.dq + member * d.queries * width, d.queries, d.head, d.scale,
+    storeRows(s.dq + member * queries * width, queries, d.head, d.scale,
               elementAt(call.dq, d.type,
-                        batch * d.dq_batch_stride + group * d.dq_group_stride +
+                        range.batch * d.dq_batch_stride +
+                            range.firstQuery * d.dq_row_stride +
+                            range.group * d.dq_group_stride +
                             member * d.dq_head_stride),
               d.type, d.dq_row_stride);
 }

@@ -37,20 +37,27 @@ static inline Vector splat(float value) {
   return zero + value;
 }
 
-static inline float horizontalMax(Vector value) {
-  float result = value[0];
-  for (int64_t i = 1; i < lanes; ++i)
-    result = value[i] > result ? value[i] : result;
-  return result;
+/// The upper half of the first 2 * `half` lanes against the lower, and so on: a
+/// fixed order.
+static inline Vector upperHalf(Vector value, int64_t half) {
+  VectorInt index = {};
+  for (int64_t i = 0; i < half; ++i)
+    index[i] = int32_t(i + half);
+  return __builtin_shufflevector(value, index);
 }
-/// The order is fixed: pairs that lie half a vector apart.
+static inline float horizontalMax(Vector value) {
+#pragma clang loop unroll(full)
+  for (int64_t half = lanes / 2; half > 0; half /= 2) {
+    Vector other = upperHalf(value, half);
+    value = value > other ? value : other;
+  }
+  return value[0];
+}
 static inline float horizontalSum(Vector value) {
-  float part[lanes];
-  __builtin_memcpy(part, &value, sizeof part);
+#pragma clang loop unroll(full)
   for (int64_t half = lanes / 2; half > 0; half /= 2)
-    for (int64_t i = 0; i < half; ++i)
-      part[i] += part[i + half];
-  return part[0];
+    value += upperHalf(value, half);
+  return value[0];
 }
 
 /// 2^x for x <= 127; 0 below -125. Polynomial of degree 6 on [-1/2, 1/2]

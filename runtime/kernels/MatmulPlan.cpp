@@ -251,14 +251,12 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
     memory.set_data_handle(const_cast<void *>(pointer));
     return memory.get();
   };
-  auto scratchpad = reinterpret_cast<uintptr_t>(worker.scratchpad.data());
   dnnl_exec_arg_t arguments[5] = {
       {DNNL_ARG_SRC, set(operands.a, a)},
       {DNNL_ARG_WEIGHTS, set(operands.b, b)},
       {DNNL_ARG_DST, set(operands.c, c)},
       {DNNL_ARG_SCRATCHPAD,
-       set(operands.scratchpad,
-           reinterpret_cast<void *>((scratchpad + 63) & ~uintptr_t(63)))},
+       set(operands.scratchpad, alignedIn(worker.scratchpad))},
   };
   int count = 4;
   if (kernel.bias)

@@ -23,7 +23,7 @@ namespace {
 enum Register { EAX, EBX, ECX, EDX };
 
 /// What the operating system must save for a feature: bits of XCR0.
-enum State : uint64_t { None = 0, Avx = 0x6, Avx512 = 0xe6, Amx = 0x60000 };
+enum State : uint64_t { None = 0, Avx = 0x6, Avx512 = 0xe6, Amx = 0x60000, Apx = 0x80000 };
 
 struct Feature {
   std::string_view name;
@@ -119,6 +119,14 @@ constexpr Feature features[] = {
     {"usermsr", 7, 1, EDX, 15},
     {"avx10.1-256", 7, 1, EDX, 19, Avx},
     {"avx10.1-512", 7, 1, EDX, 19, Avx512},
+    {"egpr", 7, 1, EDX, 21, Apx},
+    {"push2pop2", 7, 1, EDX, 21, Apx},
+    {"ppx", 7, 1, EDX, 21, Apx},
+    {"ndd", 7, 1, EDX, 21, Apx},
+    {"ccmp", 7, 1, EDX, 21, Apx},
+    {"nf", 7, 1, EDX, 21, Apx},
+    {"cf", 7, 1, EDX, 21, Apx},
+    {"zu", 7, 1, EDX, 21, Apx},
     {"xsaveopt", 0xd, 1, EAX, 0},
     {"xsavec", 0xd, 1, EAX, 1},
     {"xsaves", 0xd, 1, EAX, 3},

@@ -300,13 +300,15 @@ public:
     info.name = string(object, path, "name");
     info.symbol = string(object, path, "symbol");
     info.arenaBytes = integer(object, path, "arena_bytes", 0);
-    for (auto [key, list] : {std::pair{"arguments", &info.arguments},
-                             std::pair{"results", &info.results}})
+    auto read = [&](const char *key, std::vector<TensorInfo> &list) {
       eachObject(object, path, key,
                  [&](const Json &element, const std::string &at) {
-                   list->emplace_back();
-                   tensor(element, at, "sharding", manifest, list->back());
+                   TensorInfo &info = list.emplace_back();
+                   tensor(element, at, "sharding", manifest, info);
                  });
+    };
+    read("arguments", info.arguments);
+    read("results", info.results);
     return info;
   }
 

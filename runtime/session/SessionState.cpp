@@ -99,6 +99,7 @@ Status SessionState::place() {
                               state.coordinates.data()});
   }
   std::vector<ThreadPool *> pools;
+  pools.reserve(numDevices);
   for (DeviceState &state : devices)
     pools.push_back(&state.device->pool);
   std::vector<std::unique_ptr<Communicator>> communicators =

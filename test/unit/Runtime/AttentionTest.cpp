@@ -367,6 +367,20 @@ TEST(Attention, SameBitsOnAnyNumberOfCores) {
   }
 }
 
+TEST(Attention, FewHeadsOnManyCores) {
+  // One (batch, group) for seven cores: the backward pass works in two parts,
+  // with the bits of the whole.
+  Case c;
+  c.queries = 1100, c.keys = 1300, c.groupSize = 2, c.causal = true;
+  c.offsets = {0, 200, 0, 0, 0};
+  Numbers in = inputs(c), first = run(c, describe(c), 1, in, 1),
+          other = run(c, describe(c), 1, in, 7);
+  EXPECT_EQ(first.o, other.o);
+  EXPECT_EQ(first.dq, other.dq);
+  EXPECT_EQ(first.dk, other.dk);
+  EXPECT_EQ(first.dv, other.dv);
+}
+
 TEST(Attention, DropoutDoesNotChangeWithTheSharding) {
   // The whole, and the second half of the batch and of the groups alone.
   Case whole;
