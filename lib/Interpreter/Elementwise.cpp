@@ -39,8 +39,8 @@ static bool evaluateConstant(arith::ConstantOp op, Evaluation &e) {
       e.result().values[i] = number.getValueAsDouble();
     else if (auto number = dyn_cast<IntegerAttr>(attr))
       e.result().values[i] = number.getType().isInteger(1)
-                                 ? number.getValue().getZExtValue()
-                                 : number.getValue().getSExtValue();
+                                 ? double(number.getValue().getZExtValue())
+                                 : double(number.getValue().getSExtValue());
     else
       return false;
     return true;
