@@ -15,6 +15,16 @@ Value VjpContext::splat(Type type, double value) {
   return createSplat(builder, loc, type, value);
 }
 
+Value VjpContext::sumOfAll(Value x) {
+  auto type = cast<RankedTensorType>(x.getType());
+  return make<ReduceOp>(
+      RankedTensorType::get({}, type.getElementType()),
+      ReductionKindAttr::get(type.getContext(), ReductionKind::Sum), x,
+      builder.getDenseI64ArrayAttr(
+          llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()))),
+      StringAttr());
+}
+
 void heddle::registerDifferentiableModels(DialectRegistry &registry) {
   registerArithVjps(registry);
   registerMathVjps(registry);

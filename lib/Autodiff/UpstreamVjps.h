@@ -21,6 +21,8 @@ struct VjpContext {
   }
   mlir::Value splat(mlir::Type type, double value);
   mlir::Value zero(mlir::Type type) { return splat(type, 0); }
+  /// The sum of all elements, as a tensor without dimensions.
+  mlir::Value sumOfAll(mlir::Value x);
 };
 
 /// A model whose product is the function `build`.

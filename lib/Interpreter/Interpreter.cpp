@@ -3,6 +3,7 @@
 #include "heddle/Interpreter/Interpreter.h"
 #include "Evaluation.h"
 #include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -57,6 +58,7 @@ public:
 
 private:
   LogicalResult evaluate(Operation &op);
+  LogicalResult evaluateGeneric(linalg::GenericOp op);
 
   Variables &variables;
   const InterpreterOptions &options;
@@ -65,7 +67,44 @@ private:
 
 } // namespace
 
+/// The body at every point of the iteration space, on numbers.
+LogicalResult Interpreter::evaluateGeneric(linalg::GenericOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  Block &body = op.getRegion().front();
+  unsigned numInputs = op.getNumDpsInputs();
+  std::vector<Tensor> results;
+  for (Value init : op.getDpsInits())
+    results.push_back(values[init]);
+  LogicalResult status = success();
+  forEachIndex(op.getStaticLoopRanges(), [&](ArrayRef<int64_t> loops) {
+    if (failed(status))
+      return;
+    for (BlockArgument argument : body.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      const Tensor &tensor =
+          i < numInputs ? values[op.getDpsInputs()[i]] : results[i - numInputs];
+      Tensor number({}, tensor.at(maps[i].compose(loops)));
+      values[argument] = number;
+    }
+    for (Operation &inner : body.without_terminator()) {
+      if (auto index = dyn_cast<linalg::IndexOp>(inner))
+        values[index] = Tensor({}, double(loops[index.getDim()]));
+      else if (failed(evaluate(inner)))
+        return void(status = failure());
+    }
+    for (auto [i, yielded] :
+         llvm::enumerate(body.getTerminator()->getOperands()))
+      results[i].at(maps[numInputs + i].compose(loops)) =
+          values[yielded].values[0];
+  });
+  for (auto [result, value] : llvm::zip(op.getResults(), results))
+    values[result] = value;
+  return status;
+}
+
 LogicalResult Interpreter::evaluate(Operation &op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return evaluateGeneric(generic);
   if (auto load = dyn_cast<LoadOp>(op)) {
     auto it = variables.find(load.getVariable());
     if (it == variables.end())

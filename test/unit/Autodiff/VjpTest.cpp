@@ -227,6 +227,46 @@ static const OpCase tensorCases[] = {
     })"},
 };
 
+static const OpCase linalgCases[] = {
+    // y[i, j] = tanh(x[j, i]) * z[j] - z[j]: transposed and repeated inputs.
+    {"generic_elementwise", R"((%x: tensor<3x2xf32>, %z: tensor<3xf32>)
+        -> tensor<2x3xf32> {
+      %e = tensor.empty() : tensor<2x3xf32>
+      %y = linalg.generic {
+        indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (j)>,
+                         affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "parallel"]}
+        ins(%x, %z : tensor<3x2xf32>, tensor<3xf32>)
+        outs(%e : tensor<2x3xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %t = math.tanh %a : f32
+          %m = arith.mulf %t, %b : f32
+          %r = arith.subf %m, %b : f32
+          linalg.yield %r : f32
+      } -> tensor<2x3xf32>
+      return %y : tensor<2x3xf32>
+    })"},
+    // A sum on top of another tensor, and a second result beside it.
+    {"generic_reduction", R"((%x: tensor<2x3xf32>, %w: tensor<2x3xf32>,
+        %s: tensor<2xf32>) -> (tensor<2xf32>, tensor<2x3xf32>) {
+      %e = tensor.empty() : tensor<2x3xf32>
+      %y:2 = linalg.generic {
+        indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                         affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                         affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "reduction"]}
+        ins(%x, %w : tensor<2x3xf32>, tensor<2x3xf32>)
+        outs(%s, %e : tensor<2xf32>, tensor<2x3xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32, %p: f32):
+          %m = arith.mulf %a, %b : f32
+          %q = math.exp %m : f32
+          %r = arith.addf %o, %q : f32
+          linalg.yield %r, %m : f32, f32
+      } -> (tensor<2xf32>, tensor<2x3xf32>)
+      return %y#0, %y#1 : tensor<2xf32>, tensor<2x3xf32>
+    })"},
+};
+
 static const OpCase productCases[] = {
     {"contract", R"((%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>)
         -> tensor<2x3x5xf32> {
@@ -425,6 +465,8 @@ INSTANTIATE_TEST_SUITE_P(Arith, VjpTest, ::testing::ValuesIn(arithCases),
 INSTANTIATE_TEST_SUITE_P(Math, VjpTest, ::testing::ValuesIn(mathCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Tensor, VjpTest, ::testing::ValuesIn(tensorCases),
+                         caseName);
+INSTANTIATE_TEST_SUITE_P(Linalg, VjpTest, ::testing::ValuesIn(linalgCases),
                          caseName);
 INSTANTIATE_TEST_SUITE_P(Products, VjpTest, ::testing::ValuesIn(productCases),
                          caseName);

@@ -1,29 +1,15 @@
-//===- UpstreamShapeVjps.cpp - Products of tensor and linalg --------------===//
+//===- UpstreamTensorVjps.cpp - Products of tensor ------------------------===//
 //
 // Ops that only move elements: their products move them back.
 //
 //===----------------------------------------------------------------------===//
 
 #include "UpstreamVjps.h"
-#include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 using namespace heddle;
-
-/// The sum of all elements, as a tensor without dimensions.
-static Value sumOfAll(VjpContext &c, Value x) {
-  auto type = cast<RankedTensorType>(x.getType());
-  return c.make<ReduceOp>(
-      RankedTensorType::get({}, type.getElementType()),
-      ReductionKindAttr::get(type.getContext(), ReductionKind::Sum), x,
-      c.builder.getDenseI64ArrayAttr(
-          llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()))),
-      StringAttr());
-}
 
 //===----------------------------------------------------------------------===//
 // tensor
@@ -106,7 +92,7 @@ static LogicalResult concatVjp(tensor::ConcatOp op, VjpContext &c) {
 
 static LogicalResult splatVjp(tensor::SplatOp op, VjpContext &c) {
   c.operandGrads[0] =
-      c.make<tensor::ExtractOp>(sumOfAll(c, c.grads[0]), ValueRange());
+      c.make<tensor::ExtractOp>(c.sumOfAll(c.grads[0]), ValueRange());
   return success();
 }
 
@@ -120,33 +106,5 @@ void heddle::registerTensorVjps(DialectRegistry &registry) {
     attachVjp<tensor::PadOp, padVjp>(context);
     attachVjp<tensor::ConcatOp, concatVjp>(context);
     attachVjp<tensor::SplatOp, splatVjp>(context);
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// linalg
-//===----------------------------------------------------------------------===//
-
-static LogicalResult transposeVjp(linalg::TransposeOp op, VjpContext &c) {
-  auto type = cast<RankedTensorType>(op.getInput().getType());
-  Value init = c.make<tensor::EmptyOp>(type.getShape(), type.getElementType());
-  auto back = c.builder.create<linalg::TransposeOp>(
-      c.loc, c.grads[0], init, invertPermutationVector(op.getPermutation()));
-  c.operandGrads[0] = back->getResult(0);
-  return success();
-}
-
-// The old content of the destination is overwritten: its gradient is zero.
-static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
-  if (c.wanted[0])
-    c.operandGrads[0] =
-        c.make<tensor::ExtractOp>(sumOfAll(c, c.grads[0]), ValueRange());
-  return success();
-}
-
-void heddle::registerLinalgVjps(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    attachVjp<linalg::TransposeOp, transposeVjp>(context);
-    attachVjp<linalg::FillOp, fillVjp>(context);
   });
 }

@@ -1,0 +1,147 @@
+//===- UpstreamLinalgVjps.cpp - Products of linalg ------------------------===//
+
+#include "UpstreamVjps.h"
+#include "heddle/Autodiff/Autodiff.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static LogicalResult transposeVjp(linalg::TransposeOp op, VjpContext &c) {
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  Value init = c.make<tensor::EmptyOp>(type.getShape(), type.getElementType());
+  auto back = c.builder.create<linalg::TransposeOp>(
+      c.loc, c.grads[0], init, invertPermutationVector(op.getPermutation()));
+  c.operandGrads[0] = back->getResult(0);
+  return success();
+}
+
+// The old content of the destination is overwritten: its gradient is zero.
+static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
+  if (c.wanted[0])
+    c.operandGrads[0] =
+        c.make<tensor::ExtractOp>(c.sumOfAll(c.grads[0]), ValueRange());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// linalg.generic
+//===----------------------------------------------------------------------===//
+
+/// What a result is a sum of, or is: in the body, the value to which the
+/// result's gradient belongs. Null if the result is anything else.
+static Value summandOf(linalg::GenericOp op, unsigned result) {
+  Block &body = op.getRegion().front();
+  BlockArgument sum = body.getArgument(op.getNumDpsInputs() + result);
+  Value yielded = body.getTerminator()->getOperand(result);
+  if (sum.use_empty())
+    return yielded;
+  auto add = yielded.getDefiningOp<arith::AddFOp>();
+  if (!add || !sum.hasOneUse() || *sum.user_begin() != add)
+    return nullptr;
+  return add.getLhs() == sum ? add.getRhs() : add.getLhs();
+}
+
+/// The gradient of one input: over the same iteration space, the body again,
+/// then backward through it, summed over the loops that the input lacks.
+static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
+                                           unsigned input,
+                                           ArrayRef<Value> summands) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  unsigned numInputs = op.getNumDpsInputs();
+  AffineMap own = maps[input];
+  if (!own.isProjectedPermutation())
+    return op.emitOpError()
+           << "expected input " << input
+           << " to be indexed by loops alone: no other gradient is defined";
+  SmallVector<Value> inputs = op.getDpsInputs();
+  SmallVector<AffineMap> newMaps(maps.begin(), maps.begin() + numInputs);
+  for (auto [i, gradient] : llvm::enumerate(c.grads)) {
+    if (!gradient)
+      continue;
+    inputs.push_back(gradient);
+    newMaps.push_back(maps[numInputs + i]);
+  }
+  newMaps.push_back(own);
+  SmallVector<utils::IteratorType> iterators(op.getNumLoops(),
+                                             utils::IteratorType::reduction);
+  for (AffineExpr loop : own.getResults())
+    iterators[cast<AffineDimExpr>(loop).getPosition()] =
+        utils::IteratorType::parallel;
+
+  Value target = op.getDpsInputs()[input];
+  LogicalResult status = success();
+  auto generic = c.builder.create<linalg::GenericOp>(
+      c.loc, target.getType(), inputs, c.zero(target.getType()), newMaps,
+      iterators, [&](OpBuilder &builder, Location loc, ValueRange arguments) {
+        Block &body = op.getRegion().front();
+        IRMapping mapping;
+        for (unsigned i = 0; i < numInputs; ++i)
+          mapping.map(body.getArgument(i), arguments[i]);
+        // A summand does not depend on the sum: the additions are left out.
+        for (Operation &inner : body.without_terminator())
+          if (llvm::none_of(inner.getOperands(), [&](Value operand) {
+                auto argument = dyn_cast<BlockArgument>(operand);
+                return argument && argument.getOwner() == &body &&
+                       argument.getArgNumber() >= numInputs;
+              }))
+            builder.clone(inner, mapping);
+        SmallVector<Seed> seeds;
+        unsigned next = numInputs;
+        for (auto [i, gradient] : llvm::enumerate(c.grads))
+          if (gradient)
+            seeds.push_back(
+                {mapping.lookupOrDefault(summands[i]), arguments[next++]});
+        auto gradients =
+            buildGradients(builder, *builder.getInsertionBlock(), seeds,
+                           ArrayRef<Value>(arguments[input]));
+        status = LogicalResult(gradients);
+        Value sum = arguments.back();
+        if (succeeded(status) && gradients->front())
+          sum = builder.create<arith::AddFOp>(loc, sum, gradients->front());
+        builder.create<linalg::YieldOp>(loc, sum);
+      });
+  if (failed(status))
+    return failure();
+  return generic.getResult(0);
+}
+
+// Results are either new or sums on top of their destinations; inputs are
+// differentiated one by one, each by a generic op of its own.
+static LogicalResult genericVjp(linalg::GenericOp op, VjpContext &c) {
+  SmallVector<Value> summands(c.grads.size());
+  for (auto [i, gradient] : llvm::enumerate(c.grads)) {
+    if (!gradient)
+      continue;
+    summands[i] = summandOf(op, i);
+    if (!summands[i])
+      return op.emitOpError() << "expected result " << i
+                              << " not to depend on its destination, or to "
+                                 "add to it: no other gradient is defined";
+    unsigned destination = op.getNumDpsInputs() + i;
+    BlockArgument sum = op.getRegion().front().getArgument(destination);
+    if (c.wanted[destination] && !sum.use_empty())
+      c.operandGrads[destination] = gradient;
+  }
+  for (unsigned i = 0; i < op.getNumDpsInputs(); ++i) {
+    if (!c.wanted[i])
+      continue;
+    FailureOr<Value> gradient = buildInputGradient(op, c, i, summands);
+    if (failed(gradient))
+      return failure();
+    c.operandGrads[i] = *gradient;
+  }
+  return success();
+}
+
+void heddle::registerLinalgVjps(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
+    attachVjp<linalg::TransposeOp, transposeVjp>(context);
+    attachVjp<linalg::FillOp, fillVjp>(context);
+    attachVjp<linalg::GenericOp, genericVjp>(context);
+  });
+}
