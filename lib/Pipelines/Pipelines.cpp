@@ -2,6 +2,11 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Plan/Plan.h"
+#include "heddle/Shard/ApplyPlan.h"
+#include "heddle/Shard/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -76,17 +81,70 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 }
 
 //===----------------------------------------------------------------------===//
+// 2. Sharding: from the global program to that of one device
+//===----------------------------------------------------------------------===//
+
+/// The plan of the options: their text, or the standard one for their mesh.
+static FailureOr<Plan> makePlan(ModuleOp module,
+                                const CompileOptions &options) {
+  if (options.planText.empty())
+    return makeDefaultPlan(module, options.dataParallel, options.tensorParallel,
+                           options.zeroLevel);
+  llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+  if (!plan)
+    return emitError(UnknownLoc::get(module.getContext()))
+           << llvm::toString(plan.takeError());
+  return std::move(*plan);
+}
+
+static void buildShardPipeline(OpPassManager &passes) {
+  // Decide for every op and value, then make each mismatch explicit.
+  passes.addPass(createPropagateShardingsPass());
+  passes.addPass(createInsertReshardsPass());
+}
+
+static void buildLocalizePipeline(OpPassManager &passes) {
+  passes.addPass(createLocalizePass());
+  // Offsets and masks of equal shardings are the same.
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addNestedPass<func::FuncOp>(createCombineCollectivesPass());
+  passes.addPass(createVerifyLocalizedPass());
+}
+
+//===----------------------------------------------------------------------===//
 // All of it
 //===----------------------------------------------------------------------===//
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
-  if (last != Phase::Autodiff)
-    return module.emitError() << "phase '" << stringifyPhase(last)
-                              << "' is not part of this build yet";
-  PassManager passes(module.getContext());
-  buildAutodiffPipeline(passes, options.training);
-  return passes.run(module);
+  auto run = [&](auto build) {
+    PassManager passes(module.getContext(), ModuleOp::getOperationName());
+    build(passes);
+    return passes.run(module);
+  };
+
+  if (failed(run([&](OpPassManager &passes) {
+        buildAutodiffPipeline(passes, options.training);
+      })))
+    return failure();
+  if (last == Phase::Autodiff)
+    return success();
+
+  FailureOr<Plan> plan = makePlan(module, options);
+  if (failed(plan) || failed(applyPlan(module, *plan, options.devices)) ||
+      failed(run(buildShardPipeline)))
+    return failure();
+  if (last == Phase::Sharded)
+    return success();
+
+  if (failed(run(buildLocalizePipeline)))
+    return failure();
+  if (last == Phase::Localized)
+    return success();
+
+  return module.emitError() << "phase '" << stringifyPhase(last)
+                            << "' is not part of this build yet";
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
