@@ -15,11 +15,12 @@ constexpr int Patience = 15;
 double safe(const Dual &D) { return D.bound() - D.rounding(); }
 } // namespace
 
-Ascent::Ascent(const Model &M, const std::vector<double> &Prices)
-    : Current(M), Best(Current), PassWork(64) {
+Ascent::Ascent(const Model &M, const TablePool &Tables,
+               const std::vector<double> &Prices)
+    : Current(M, Tables), Best(Current), PassWork(64) {
   if (!Prices.empty())
     Current.setPrices(Prices);
-  Best.assign(Current);
+  Best = Current;
   BestBound = safe(Best);
   for (const Pair &P : M.Pairs)
     PassWork += 4.0 * static_cast<double>(P.Table.size());
@@ -37,7 +38,7 @@ void Ascent::climb(double Target, double Quota,
       bool Notable = Bound > BestBound + 1e-6 * (Target - BestBound);
       SinceBetter = Notable ? 0 : SinceBetter + 1;
       BestBound = Bound;
-      Best.assign(Current);
+      Best = Current;
       Scale = std::min(Scale * 1.02, 0.5);
     } else {
       ++SinceBetter;
@@ -45,7 +46,7 @@ void Ascent::climb(double Target, double Quota,
     if (SinceBetter > Patience) {
       Scale *= 0.6;
       SinceBetter = 0;
-      Current.assign(Best);
+      Current = Best;
     }
     Warmup -= PassesPerStep;
     if (Warmup <= 0)

@@ -15,7 +15,8 @@ namespace heddle::solver {
 class Ascent {
 public:
   /// `Prices` to start from; empty: none.
-  Ascent(const Model &M, const std::vector<double> &Prices);
+  Ascent(const Model &M, const TablePool &Tables,
+         const std::vector<double> &Prices);
 
   /// Works until `Quota` table entries have been visited. `Target`: the best
   /// cost known, or a guess at it.

@@ -1,167 +1,175 @@
 //===- Dual.cpp - A lower bound that rises --------------------------------===//
 
 #include "Dual.h"
+#include "MinPlus.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace heddle::solver {
 
-std::vector<std::vector<double>> priceValues(const Model &M,
-                                             const std::vector<double> &Price) {
+std::vector<double> priceValues(const Model &M,
+                                const std::vector<double> &Price) {
   std::vector<double> Sum(Price.size() + 1, 0);
   for (size_t T = 0; T < Price.size(); ++T)
     Sum[T + 1] = Sum[T] + Price[T];
-  std::vector<std::vector<double>> Result(M.Vars.size());
-  for (size_t V = 0; V < M.Vars.size(); ++V) {
-    Result[V].assign(M.Vars[V].size(), 0);
-    for (const Load &L : M.Vars[V].Loads) {
+  std::vector<double> Result;
+  for (const Variable &V : M.Vars) {
+    size_t First = Result.size();
+    Result.resize(First + V.Unary.size(), 0);
+    for (const Load &L : V.Loads) {
       double PerUnit = Sum[L.End] - Sum[L.Begin];
       if (PerUnit != 0)
         for (size_t S = 0; S < L.Amount.size(); ++S)
-          Result[V][S] += PerUnit * static_cast<double>(L.Amount[S]);
+          Result[First + S] += PerUnit * static_cast<double>(L.Amount[S]);
     }
   }
   return Result;
 }
 
-Dual::Dual(const Model &M) : M(M), Price(M.Capacity.size(), 0) {
-  for (const Variable &V : M.Vars)
-    Unary.emplace_back(V.Unary.begin(), V.Unary.end());
-  for (const Pair &P : M.Pairs) {
-    Tables.emplace_back(P.Table.begin(), P.Table.end());
-    Messages.push_back({std::vector<double>(M.Vars[P.A].size(), 0),
-                        std::vector<double>(M.Vars[P.B].size(), 0)});
-  }
-  Guess.assign(M.Vars.size(), 0);
+Dual::Dual(const Model &Source, const TablePool &Tables)
+    : M(&Source), Tables(&Tables), Price(Source.Capacity.size(), 0),
+      Guess(Source.Vars.size(), 0) {
+  build();
 }
 
-void Dual::assign(const Dual &Other) {
-  Unary = Other.Unary;
-  Messages = Other.Messages;
-  Price = Other.Price;
-  AverageUsage = Other.AverageUsage;
-  Guess = Other.Guess;
+void Dual::build() {
+  auto L = std::make_shared<Layout>();
+  L->Offsets.push_back(0);
+  for (const Variable &V : M->Vars) {
+    for (Cost C : V.Unary)
+      Unary.push_back(Tables->convert(C));
+    L->Offsets.push_back(Unary.size());
+  }
+  size_t MessageCount = 0;
+  L->Earlier.resize(M->Vars.size());
+  L->Later.resize(M->Vars.size());
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
+    const Pair &P = M->Pairs[Id];
+    int32_t SizeA = M->Vars[P.A].size(), SizeB = M->Vars[P.B].size();
+    size_t ToA = MessageCount, ToB = MessageCount + SizeA;
+    MessageCount += SizeA + SizeB;
+    L->MessageToA.push_back(ToA);
+    L->MessageToB.push_back(ToB);
+    const double *Plain = Tables->table(Id);
+    const double *Transposed = Tables->transposed(Id);
+    (P.B > P.A ? L->Later : L->Earlier)[P.A].push_back(
+        {P.B, SizeB, Plain, Transposed, ToA, ToB});
+    (P.A > P.B ? L->Later : L->Earlier)[P.B].push_back(
+        {P.A, SizeA, Transposed, Plain, ToB, ToA});
+  }
+  Messages.assign(MessageCount, 0);
+  Fixed = std::move(L);
 }
 
 void Dual::setPrices(const std::vector<double> &Prices) {
   std::vector<double> Difference(Price.size());
   for (size_t T = 0; T < Price.size(); ++T)
     Difference[T] = Prices[T] - Price[T];
-  auto Change = priceValues(M, Difference);
-  for (size_t V = 0; V < Unary.size(); ++V)
-    for (size_t S = 0; S < Unary[V].size(); ++S)
-      Unary[V][S] += Change[V][S];
+  addTo(Unary.data(), priceValues(*M, Difference).data(), Unary.size());
   Price = Prices;
 }
 
 /// Shares what `Var` has among its pairs in one direction and lets each pair
 /// hand on to its other variable whatever that one can take.
-void Dual::pushFrom(int32_t Var, bool Forward) {
-  const Variable &V = M.Vars[Var];
-  int32_t Ahead = 0;
-  for (int32_t Id : V.Pairs)
-    Ahead += (M.Pairs[Id].other(Var) > Var) == Forward;
-  if (Ahead == 0)
+void Dual::push(int32_t Var, const std::vector<Link> &Ahead,
+                const std::vector<Link> &Behind) {
+  if (Ahead.empty())
     return;
-  int32_t Behind = static_cast<int32_t>(V.Pairs.size()) - Ahead;
-  double Share = 1.0 / std::max(Ahead, Behind);
-  auto &Own = Unary[Var];
-  for (int32_t Id : V.Pairs) {
-    int32_t Other = M.Pairs[Id].other(Var);
-    if ((Other > Var) != Forward)
-      continue;
-    bool IsA = M.Pairs[Id].A == Var;
-    auto &ToOwn = IsA ? Messages[Id].ToA : Messages[Id].ToB;
-    auto &ToOther = IsA ? Messages[Id].ToB : Messages[Id].ToA;
-    const double *Table = Tables[Id].data();
-    size_t OwnSize = ToOwn.size(), OtherSize = ToOther.size();
-    for (size_t S = 0; S < OwnSize; ++S)
+  double Share =
+      1.0 / static_cast<double>(std::max(Ahead.size(), Behind.size()));
+  double *Own = Unary.data() + Fixed->Offsets[Var];
+  size_t Size = Fixed->Offsets[Var + 1] - Fixed->Offsets[Var];
+  for (const Link &L : Ahead) {
+    double *ToOwn = Messages.data() + L.ToOwn;
+    double *ToOther = Messages.data() + L.ToOther;
+    double *Other = Unary.data() + Fixed->Offsets[L.Other];
+    for (size_t S = 0; S < Size; ++S)
       ToOwn[S] -= Share * Own[S];
-    Scratch.assign(OtherSize, 4e18);
-    if (IsA) {
-      for (size_t S = 0; S < OwnSize; ++S)
-        for (size_t T = 0; T < OtherSize; ++T)
-          Scratch[T] =
-              std::min(Scratch[T], Table[S * OtherSize + T] - ToOwn[S]);
-    } else {
-      for (size_t T = 0; T < OtherSize; ++T)
-        for (size_t S = 0; S < OwnSize; ++S)
-          Scratch[T] = std::min(Scratch[T], Table[T * OwnSize + S] - ToOwn[S]);
-    }
-    for (size_t T = 0; T < OtherSize; ++T) {
-      Unary[Other][T] += Scratch[T] - ToOther[T];
+    Scratch.resize(std::max<size_t>(Scratch.size(), L.Size));
+    minMinusRows(L.Table, ToOwn, Size, L.Size, Scratch.data());
+    for (int32_t T = 0; T < L.Size; ++T) {
+      Other[T] += Scratch[T] - ToOther[T];
       ToOther[T] = Scratch[T];
     }
   }
-  double Left = 1 - Share * Ahead;
-  for (double &C : Own)
-    C *= Left;
+  double Left = 1 - Share * static_cast<double>(Ahead.size());
+  for (size_t S = 0; S < Size; ++S)
+    Own[S] *= Left;
 }
 
 void Dual::pass() {
-  auto Count = static_cast<int32_t>(M.Vars.size());
+  auto Count = static_cast<int32_t>(M->Vars.size());
   for (int32_t V = Count; V-- > 0;)
-    pushFrom(V, /*Forward=*/false);
+    push(V, Fixed->Earlier[V], Fixed->Later[V]);
   decode();
   for (int32_t V = 0; V < Count; ++V)
-    pushFrom(V, /*Forward=*/true);
+    push(V, Fixed->Later[V], Fixed->Earlier[V]);
+  Settled = true;
 }
 
 /// After a backward pass a variable knows what all later ones cost it; the
 /// earlier ones are decided.
 void Dual::decode() {
-  for (size_t V = 0; V < M.Vars.size(); ++V) {
-    Scratch = Unary[V];
-    for (int32_t Id : M.Vars[V].Pairs) {
-      const Pair &P = M.Pairs[Id];
-      size_t Other = P.other(static_cast<int32_t>(V));
-      if (Other > V)
-        continue;
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    const double *Own = Unary.data() + Fixed->Offsets[V];
+    Scratch.assign(Own, Own + (Fixed->Offsets[V + 1] - Fixed->Offsets[V]));
+    for (const Link &L : Fixed->Earlier[V]) {
+      const double *Row = L.Transposed + Guess[L.Other] * Scratch.size();
+      const double *ToOwn = Messages.data() + L.ToOwn;
       for (size_t S = 0; S < Scratch.size(); ++S)
-        Scratch[S] += P.A == static_cast<int32_t>(V)
-                          ? entry(Id, S, Guess[Other])
-                          : entry(Id, Guess[Other], S);
+        Scratch[S] += Row[S] - ToOwn[S];
     }
     Guess[V] = static_cast<int32_t>(std::ranges::min_element(Scratch) -
                                     Scratch.begin());
   }
 }
 
+double Dual::leastOf(int32_t Var) const {
+  return least(Unary.data() + Fixed->Offsets[Var],
+               Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]);
+}
+
+double Dual::leastOfPair(size_t Id) const {
+  const Pair &P = M->Pairs[Id];
+  double Least = entry(Id, 0, 0);
+  for (int32_t A = 0; A < M->Vars[P.A].size(); ++A)
+    for (int32_t B = 0; B < M->Vars[P.B].size(); ++B)
+      Least = std::min(Least, entry(Id, A, B));
+  return Least;
+}
+
 double Dual::bound() const {
-  double Sum = static_cast<double>(M.Constant);
-  for (const auto &U : Unary)
-    Sum += *std::ranges::min_element(U);
-  for (size_t Id = 0; Id < Messages.size(); ++Id) {
-    double Least = 4e18;
-    for (size_t A = 0; A < Messages[Id].ToA.size(); ++A)
-      for (size_t B = 0; B < Messages[Id].ToB.size(); ++B)
-        Least = std::min(Least, entry(Id, A, B));
-    Sum += Least;
-  }
+  auto Sum = static_cast<double>(M->Constant);
+  for (size_t V = 0; V < M->Vars.size(); ++V)
+    Sum += leastOf(static_cast<int32_t>(V));
+  if (!Settled)
+    for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
+      Sum += leastOfPair(Id);
   for (size_t T = 0; T < Price.size(); ++T)
-    Sum -= Price[T] * static_cast<double>(M.Capacity[T]);
+    Sum -= Price[T] * static_cast<double>(M->Capacity[T]);
   return Sum;
 }
 
 double Dual::rounding() const {
-  double Size = std::abs(static_cast<double>(M.Constant)) + 1e-6;
-  for (const auto &U : Unary)
-    Size += std::abs(*std::ranges::min_element(U));
+  // Every term may be off by some units in its last place.
+  double Size = std::abs(static_cast<double>(M->Constant)) + 1e-6;
+  for (size_t V = 0; V < M->Vars.size(); ++V)
+    Size += std::abs(leastOf(static_cast<int32_t>(V)));
   for (size_t T = 0; T < Price.size(); ++T)
-    Size += Price[T] * static_cast<double>(M.Capacity[T]);
+    Size += Price[T] * static_cast<double>(M->Capacity[T]);
   return Size * 1e-11;
 }
 
 void Dual::stepPrices(double Target, double Scale) {
-  std::vector<Usage> Used = usageOf(M, Guess);
+  std::vector<Usage> Used = usageOf(*M, Guess);
   if (AverageUsage.empty())
     AverageUsage.assign(Used.begin(), Used.end());
   double Norm = 0;
   std::vector<double> Excess(Price.size());
   for (size_t T = 0; T < Price.size(); ++T) {
     AverageUsage[T] += 0.1 * (static_cast<double>(Used[T]) - AverageUsage[T]);
-    Excess[T] = AverageUsage[T] - static_cast<double>(M.Capacity[T]);
+    Excess[T] = AverageUsage[T] - static_cast<double>(M->Capacity[T]);
     if (Excess[T] < 0 && Price[T] <= 0)
       Excess[T] = 0;
     Norm += Excess[T] * Excess[T];
@@ -179,27 +187,29 @@ void Dual::stepPrices(double Target, double Scale) {
 std::vector<std::vector<double>> Dual::valueBounds() const {
   double Base = bound();
   std::vector<std::vector<double>> Result;
-  for (const auto &U : Unary) {
-    double Least = *std::ranges::min_element(U);
-    auto &Row = Result.emplace_back(U);
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    double Least = leastOf(static_cast<int32_t>(V));
+    auto &Row = Result.emplace_back(Unary.data() + Fixed->Offsets[V],
+                                    Unary.data() + Fixed->Offsets[V + 1]);
     for (double &C : Row)
       C += Base - Least;
   }
-  std::vector<double> LeastOfA, LeastOfB;
-  for (size_t Id = 0; Id < Messages.size(); ++Id) {
-    LeastOfA.assign(Messages[Id].ToA.size(), 4e18);
-    LeastOfB.assign(Messages[Id].ToB.size(), 4e18);
-    for (size_t A = 0; A < LeastOfA.size(); ++A)
-      for (size_t B = 0; B < LeastOfB.size(); ++B) {
+  std::vector<double> OfA, OfB;
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
+    const Pair &P = M->Pairs[Id];
+    double Least = leastOfPair(Id);
+    OfA.assign(M->Vars[P.A].size(), 4e18);
+    OfB.assign(M->Vars[P.B].size(), 4e18);
+    for (size_t A = 0; A < OfA.size(); ++A)
+      for (size_t B = 0; B < OfB.size(); ++B) {
         double C = entry(Id, A, B);
-        LeastOfA[A] = std::min(LeastOfA[A], C);
-        LeastOfB[B] = std::min(LeastOfB[B], C);
+        OfA[A] = std::min(OfA[A], C);
+        OfB[B] = std::min(OfB[B], C);
       }
-    double Least = *std::ranges::min_element(LeastOfA);
-    for (size_t A = 0; A < LeastOfA.size(); ++A)
-      Result[M.Pairs[Id].A][A] += LeastOfA[A] - Least;
-    for (size_t B = 0; B < LeastOfB.size(); ++B)
-      Result[M.Pairs[Id].B][B] += LeastOfB[B] - Least;
+    for (size_t A = 0; A < OfA.size(); ++A)
+      Result[P.A][A] += OfA[A] - Least;
+    for (size_t B = 0; B < OfB.size(); ++B)
+      Result[P.B][B] += OfB[B] - Least;
   }
   return Result;
 }
@@ -208,20 +218,21 @@ Dual::Reduced Dual::reducedCosts() const {
   Reduced R;
   R.Bound = bound();
   R.Rounding = rounding();
-  for (const auto &U : Unary) {
-    double Least = *std::ranges::min_element(U);
-    auto &Row = R.Unary.emplace_back(U);
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    double Least = leastOf(static_cast<int32_t>(V));
+    auto &Row = R.Unary.emplace_back(Unary.data() + Fixed->Offsets[V],
+                                     Unary.data() + Fixed->Offsets[V + 1]);
     for (double &C : Row)
       C -= Least;
   }
-  for (size_t Id = 0; Id < Messages.size(); ++Id) {
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
+    const Pair &P = M->Pairs[Id];
+    double Least = leastOfPair(Id);
     auto &Table = R.Pairs.emplace_back();
-    for (size_t A = 0; A < Messages[Id].ToA.size(); ++A)
-      for (size_t B = 0; B < Messages[Id].ToB.size(); ++B)
-        Table.push_back(entry(Id, A, B));
-    double Least = *std::ranges::min_element(Table);
-    for (double &C : Table)
-      C -= Least;
+    Table.reserve(P.Table.size());
+    for (int32_t A = 0; A < M->Vars[P.A].size(); ++A)
+      for (int32_t B = 0; B < M->Vars[P.B].size(); ++B)
+        Table.push_back(entry(Id, A, B) - Least);
   }
   return R;
 }

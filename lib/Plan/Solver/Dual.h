@@ -18,16 +18,17 @@
 #define HEDDLE_LIB_PLAN_SOLVER_DUAL_H
 
 #include "Model.h"
+#include "TablePool.h"
+
+#include <memory>
 
 namespace heddle::solver {
 
-/// The bound of one model, which must outlive this object. Not thread-safe.
+/// The bound of one model, which must outlive this object, as must its tables.
+/// Copies share what does not change. Not thread-safe.
 class Dual {
 public:
-  explicit Dual(const Model &M);
-
-  /// Takes over the state of another bound of the same model.
-  void assign(const Dual &Other);
+  Dual(const Model &M, const TablePool &Tables);
 
   /// Prices per time; at least 0.
   const std::vector<double> &prices() const { return Price; }
@@ -63,31 +64,48 @@ public:
   Reduced reducedCosts() const;
 
 private:
-  void pushFrom(int32_t Var, bool Forward);
+  /// One of the two variables of a pair, as seen by the other.
+  struct Link {
+    int32_t Other;
+    int32_t Size;             ///< Of the other variable.
+    const double *Table;      ///< Rows: own values; columns: the other's.
+    const double *Transposed; ///< Rows: the other's values.
+    size_t ToOwn, ToOther;    ///< Where their messages start.
+  };
+  struct Layout {
+    std::vector<size_t> Offsets; ///< Variable -> its first value.
+    std::vector<size_t> MessageToA, MessageToB;
+    std::vector<std::vector<Link>> Earlier, Later; ///< By variable.
+  };
+  void build();
+  void push(int32_t Var, const std::vector<Link> &Ahead,
+            const std::vector<Link> &Behind);
   void decode();
-  double entry(size_t PairId, size_t A, size_t B) const {
-    const Message &T = Messages[PairId];
-    return Tables[PairId][A * T.ToB.size() + B] - T.ToA[A] - T.ToB[B];
+  double leastOf(int32_t Var) const;
+  double leastOfPair(size_t Id) const;
+  double entry(size_t Id, size_t A, size_t B) const {
+    auto Columns = static_cast<size_t>(M->Vars[M->Pairs[Id].B].size());
+    return Tables->table(Id)[A * Columns + B] -
+           Messages[Fixed->MessageToA[Id] + A] -
+           Messages[Fixed->MessageToB[Id] + B];
   }
 
-  /// What a pair has handed to its two variables.
-  struct Message {
-    std::vector<double> ToA, ToB;
-  };
-  const Model &M;
-  std::vector<std::vector<double>> Tables; ///< As Pair::Table.
-  std::vector<std::vector<double>> Unary;  ///< With prices and messages.
-  std::vector<Message> Messages;
+  const Model *M;
+  const TablePool *Tables;
+  std::shared_ptr<const Layout> Fixed;
+  std::vector<double> Unary;    ///< With prices and messages; by value.
+  std::vector<double> Messages; ///< What pairs have handed to variables.
   std::vector<double> Price;
   std::vector<double> AverageUsage;
   std::vector<double> Scratch;
   Labels Guess;
+  bool Settled = false; ///< Every pair's least entry is zero, as after a pass.
 };
 
-/// The price of every value of every variable: usage times price, summed over
-/// the times of its loads.
-std::vector<std::vector<double>> priceValues(const Model &M,
-                                             const std::vector<double> &Price);
+/// The price of every value, variable after variable: usage times price,
+/// summed over the times of its loads.
+std::vector<double> priceValues(const Model &M,
+                                const std::vector<double> &Price);
 
 } // namespace heddle::solver
 

@@ -2,46 +2,25 @@
 
 #include "Elimination.h"
 #include "EliminationOrder.h"
+#include "MinPlus.h"
 
 #include <algorithm>
 
 namespace heddle::solver {
 
-CostTables::CostTables(const Model &M) : M(M), Adjacent(M.Vars.size()) {
-  double Largest = 1 + static_cast<double>(M.Constant);
-  auto Greatest = [](const std::vector<Cost> &List) {
-    Cost Result = 0;
-    for (Cost C : List)
-      if (C < InfiniteCost)
-        Result = std::max(Result, C);
-    return static_cast<double>(Result);
-  };
-  for (const Variable &V : M.Vars)
-    Largest += Greatest(V.Unary);
-  for (const Pair &P : M.Pairs)
-    Largest += Greatest(P.Table);
-  Forbidden = Largest;
-  auto Convert = [&](Cost C) {
-    return C < InfiniteCost ? static_cast<double>(C) : Forbidden;
-  };
-  Offsets.push_back(0);
+CostTables::CostTables(const Model &M, const TablePool &Pool)
+    : M(M), Adjacent(M.Vars.size()), Offsets{0} {
   for (const Variable &V : M.Vars) {
     auto &Row = Unary.emplace_back();
     for (Cost C : V.Unary)
-      Row.push_back(Convert(C));
+      Row.push_back(Pool.convert(C));
     Offsets.push_back(Offsets.back() + V.Unary.size());
   }
-  for (const Pair &P : M.Pairs)
-    for (int32_t Own : {P.A, P.B}) {
-      int32_t Other = P.other(Own);
-      PairView View(M, P, Own);
-      Neighbour N{Other, {}};
-      N.Table.reserve(P.Table.size());
-      for (int32_t T = 0; T < M.Vars[Other].size(); ++T)
-        for (int32_t S = 0; S < M.Vars[Own].size(); ++S)
-          N.Table.push_back(Convert(View(S, T)));
-      Adjacent[Own].push_back(std::move(N));
-    }
+  for (size_t Id = 0; Id < M.Pairs.size(); ++Id) {
+    const Pair &P = M.Pairs[Id];
+    Adjacent[P.A].push_back({P.B, Pool.transposed(Id)});
+    Adjacent[P.B].push_back({P.A, Pool.table(Id)});
+  }
 }
 
 Elimination::Elimination(const CostTables &Tables)
@@ -89,7 +68,7 @@ void Elimination::layOut(const std::vector<std::vector<int32_t>> &Separators) {
       int32_t P = Position[N.Var];
       if (P <= static_cast<int32_t>(I)) // fixed, or accounted for already
         continue;
-      Factor F{N.Table.data(), -1, std::vector<size_t>(B.Separator.size(), 0)};
+      Factor F{N.Table, -1, std::vector<size_t>(B.Separator.size(), 0)};
       F.Strides[Dimension(P)] = M.Vars[B.Var].size();
       B.Factors.push_back(std::move(F));
     }
@@ -122,10 +101,8 @@ void Elimination::conditionalUnary(const double *Extra, const Labels &X,
     Out[S] += Extra[S];
   for (const auto &N : Tables.neighbours(B.Var))
     if (Position[N.Var] < 0) {
-      const double *Row =
-          N.Table.data() + static_cast<size_t>(X[N.Var]) * Out.size();
-      for (size_t S = 0; S < Out.size(); ++S)
-        Out[S] += Row[S];
+      addTo(Out.data(), N.Table + static_cast<size_t>(X[N.Var]) * Out.size(),
+            Out.size());
     }
 }
 
@@ -144,12 +121,8 @@ void Elimination::computeMessage(const Bucket &B,
   for (size_t Entry = 0;; ++Entry) {
     std::copy(Unary.begin(), Unary.end(), Sum.begin());
     for (const double *Row : At)
-      for (size_t S = 0; S < Size; ++S)
-        Sum[S] += Row[S];
-    double Least = Sum[0];
-    for (size_t S = 1; S < Size; ++S)
-      Least = std::min(Least, Sum[S]);
-    Out[Entry] = Least;
+      addTo(Sum.data(), Row, Size);
+    Out[Entry] = least(Sum.data(), Size);
     size_t D = Dims;
     while (D-- > 0) {
       if (++Index[D] < Sizes[D]) {

@@ -13,20 +13,19 @@
 
 #include "Model.h"
 #include "Random.h"
+#include "TablePool.h"
 
 namespace heddle::solver {
 
-/// A model's pairs as seen from both sides, infinite costs replaced by a
-/// finite one that outweighs every finite assignment: so that assignments
-/// compare by how many pairs they violate, then by cost.
+/// A model's costs, variable by variable.
 class CostTables {
 public:
-  explicit CostTables(const Model &M);
+  CostTables(const Model &M, const TablePool &Pool);
 
   struct Neighbour {
     int32_t Var;
     /// Row-major: the neighbour's value, then the own value.
-    std::vector<double> Table;
+    const double *Table;
   };
   const Model &model() const { return M; }
   const std::vector<Neighbour> &neighbours(int32_t Var) const {
@@ -36,11 +35,9 @@ public:
   /// Where a variable's values start in a list over all values.
   size_t offset(int32_t Var) const { return Offsets[Var]; }
   size_t valueCount() const { return Offsets.back(); }
-  double forbidden() const { return Forbidden; }
 
 private:
   const Model &M;
-  double Forbidden;
   std::vector<std::vector<double>> Unary;
   std::vector<std::vector<Neighbour>> Adjacent;
   std::vector<size_t> Offsets;

@@ -87,6 +87,7 @@ private:
   bool supportInPair(int32_t Id);
   void pruneByMemory();
   void removeDominated();
+  uint64_t shapeOf(size_t Var) const;
   bool dominates(int32_t Var, int32_t Better, int32_t Worse) const;
   bool keepValues(int32_t Var, const std::vector<char> &Keep);
   void makePairsSeparable();
@@ -111,6 +112,7 @@ private:
   std::vector<Removal> Removals;
   std::vector<WideEdge> WideEdges;
   std::vector<int32_t> TimeOf;
+  std::vector<uint64_t> ShapeWhenChecked; ///< By `removeDominated`.
   /// For a dominated value, the one that replaces it; by first value, or -1.
   std::vector<std::vector<int32_t>> Replacement;
   size_t NodeCount = 0;

@@ -45,15 +45,17 @@ void score(const Model &M, Candidate &C) {
 }
 
 Search::Search(const CostTables &Tables, uint64_t Seed)
-    : Tables(Tables), M(Tables.model()), Exact(Tables), R(Seed),
+    : Tables(Tables), M(Tables.model()), Part(Tables), Whole(Tables), R(Seed),
       InRegion(M.Vars.size(), 0), Extra(Tables.valueCount(), 0) {}
 
-/// Solves the planned neighbourhood at the given prices.
-void Search::solveAt(const std::vector<double> &Prices, Candidate &C) {
+/// Solves the neighbourhood that `Engine` has planned at the given prices and
+/// updates `C`; `Used` becomes what it uses.
+void Search::solveAt(Elimination &Engine, const std::vector<double> &Prices,
+                     Candidate &C) {
   PriceSums.assign(Prices.size() + 1, 0);
   for (size_t T = 0; T < Prices.size(); ++T)
     PriceSums[T + 1] = PriceSums[T] + Prices[T];
-  for (int32_t V : Exact.members()) {
+  for (int32_t V : Engine.members()) {
     double *Row = Extra.data() + Tables.offset(V);
     std::fill(Row, Row + M.Vars[V].size(), 0.0);
     for (const Load &L : M.Vars[V].Loads) {
@@ -63,33 +65,41 @@ void Search::solveAt(const std::vector<double> &Prices, Candidate &C) {
           Row[S] += PerUnit * static_cast<double>(L.Amount[S]);
     }
   }
-  Exact.solve(Extra, C.X);
-  Work += Exact.work() + static_cast<double>(M.Pairs.size());
+  Engine.solve(Extra, C.X);
   scoreCost(M, C);
   Used = usageOf(M, C.X);
   C.Overuse = overuse(M, Used);
+  Work += Engine.work() + static_cast<double>(M.Pairs.size()) * 2;
+}
+
+void Search::planWhole() {
+  std::vector<int32_t> All(M.Vars.size());
+  std::iota(All.begin(), All.end(), 0);
+  Whole.plan(All, MaxTable, MaxTotal * 16, R);
+  Work += static_cast<double>(All.size()) * 200;
 }
 
 void Search::construct(Candidate &C, const std::vector<double> &Prices,
                        const std::function<bool()> &Stop) {
-  std::vector<int32_t> All(M.Vars.size());
-  std::iota(All.begin(), All.end(), 0);
+  constexpr int Tries = 16, TriesPerPlan = 4;
   std::vector<double> Raised(Prices);
   double Highest = 1e-9;
   for (double P : Prices)
     Highest = std::max(Highest, P);
-  Candidate Next = C;
-  for (int Try = 0; Try < 60 && !Stop(); ++Try) {
-    Exact.plan(All, MaxTable, MaxTotal * 16, R);
-    solveAt(Raised, Next);
+  double Growth = 1.02 + 0.5 * R.unit() * R.unit();
+  Next = C;
+  for (int Try = 0; Try < Tries && !Stop(); ++Try) {
+    if (Try % TriesPerPlan == 0)
+      planWhole();
+    solveAt(Whole, Raised, Next);
     if (Next.betterThan(C))
       C = Next;
     if (Next.feasible())
       return;
-    double Growth = Try < 20 ? 1.1 : 2;
     for (size_t T = 0; T < Used.size(); ++T)
       if (Used[T] > M.Capacity[T])
         Raised[T] = std::max(Raised[T] * Growth, Highest * 0.02);
+    Growth *= 1.05;
   }
 }
 
@@ -130,9 +140,14 @@ void Search::chooseRegion(size_t Size) {
 /// True if the best candidate became better.
 bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
                        const std::vector<double> &Prices) {
-  chooseRegion(R.below(4) == 0 ? M.Vars.size() : size_t(16) << R.below(6));
-  Exact.plan(Region, MaxTable, MaxTotal, R);
-  Work += static_cast<double>(Region.size()) * 20;
+  bool Everything = R.below(4) == 0;
+  if (Everything && (Whole.members().empty() || R.below(4) == 0))
+    planWhole();
+  if (!Everything) {
+    chooseRegion(size_t(16) << R.below(6));
+    Part.plan(Region, MaxTable, MaxTotal, R);
+    Work += static_cast<double>(Region.size()) * 200;
+  }
   double Highest = 1e-9;
   for (double P : Prices)
     Highest = std::max(Highest, P);
@@ -142,7 +157,7 @@ bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
     P *= Factor * (0.9 + 0.2 * R.unit());
   Next = Current;
   for (int Try = 0; Try < 4; ++Try) {
-    solveAt(Local, Next);
+    solveAt(Everything ? Whole : Part, Local, Next);
     bool Accept = Next.feasible() && Current.feasible()
                       ? Next.Total <= Current.Total + Tolerance
                       : Next.betterThan(Current);
@@ -168,7 +183,8 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
   chooseRegion(static_cast<size_t>(ExactSize * (0.5 + R.unit())));
   Used = usageOf(M, Current.X);
   Submodel Sub = fixOutside(M, Region, Current.X, Used, Prices);
-  Ascent Climber(Sub.M, Sub.Prices);
+  TablePool Pool(Sub.M);
+  Ascent Climber(Sub.M, Pool, Sub.Prices);
   auto Target = static_cast<double>(Sub.Before);
   double Entries = static_cast<double>(M.Capacity.size() + M.Vars.size());
   for (const Pair &P : Sub.M.Pairs)

@@ -48,8 +48,8 @@ public:
   double MaxTable = 1e5;
   double MaxTotal = 1e6;
 
-  /// Solves everything at rising prices until the limit is kept; starts from
-  /// and returns into `C`.
+  /// Solves everything at rising prices until the limit is kept, or a number of
+  /// times; starts from and returns into `C`.
   void construct(Candidate &C, const std::vector<double> &Prices,
                  const std::function<bool()> &Stop);
 
@@ -70,11 +70,14 @@ private:
                   const std::function<bool()> &Stop);
   void chooseRegion(size_t Size);
   void growRegion(int32_t Seed, size_t Size);
-  void solveAt(const std::vector<double> &Prices, Candidate &C);
+  void solveAt(Elimination &Engine, const std::vector<double> &Prices,
+               Candidate &C);
+  void planWhole();
 
   const CostTables &Tables;
   const Model &M;
-  Elimination Exact;
+  Elimination Part;  ///< Of a region.
+  Elimination Whole; ///< Of all variables, but for a cutset.
   Random R;
   double Work = 0;
   std::vector<int32_t> Region;

@@ -4,6 +4,7 @@
 #include "Parallel.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace heddle::solver {
 
@@ -20,7 +21,8 @@ constexpr double ExactShare = 0.2;
 } // namespace
 
 Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
-    : M(std::move(Reduced)), Tables(M), Climber(M, Prices) {
+    : M(std::move(Reduced)), Pool(M), Tables(M, Pool),
+      Climber(M, Pool, Prices) {
   Random R(Seed);
   for (size_t I = 0; I < WalkerCount; ++I)
     Walkers.push_back(
@@ -28,7 +30,8 @@ Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
   double Entries = static_cast<double>(Tables.valueCount());
   for (const Pair &P : M.Pairs)
     Entries += static_cast<double>(P.Table.size());
-  RoundQuota = std::clamp(Entries * 12, 2e4, 2e7);
+  RoundQuota = std::clamp(Entries * 4, 2e5, 5e6);
+  ClimbQuota = Entries * 36;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);
 }
@@ -48,14 +51,24 @@ void Stage::adopt(const Labels &X) {
     Best = C;
 }
 
+/// Every variable at the value that uses least over time.
+static Labels leastUsageLabels(const Model &M) {
+  Labels X;
+  for (const Variable &V : M.Vars) {
+    std::vector<double> Sum(V.Unary.size(), 0);
+    for (const Load &L : V.Loads)
+      for (size_t S = 0; S < Sum.size(); ++S)
+        Sum[S] += static_cast<double>(L.Amount[S]) * (L.End - L.Begin);
+    X.push_back(
+        static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin()));
+  }
+  return X;
+}
+
 void Stage::begin(double Target, const std::function<bool()> &Stop) {
-  Climber.climb(Target, RoundQuota * 10, Stop);
+  adopt(leastUsageLabels(M));
+  Climber.climb(Target, ClimbQuota * 4, Stop);
   adopt(Climber.guess());
-  Walker &W = *Walkers[0];
-  W.Current = Best;
-  W.Engine.construct(W.Current, Climber.best().prices(), Stop);
-  if (W.Current.betterThan(Best))
-    Best = W.Current;
 }
 
 void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
@@ -64,7 +77,6 @@ void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
   if (Index < Exploiting) {
     W.Current = Best;
   } else if (W.Age++ % Lifetime == 0 || !Best.feasible()) {
-    W.Current = Best;
     W.Current.X = Guess;
     score(M, W.Current);
     W.Engine.construct(W.Current, Prices, Stop);
@@ -83,9 +95,13 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   ForExact.reset();
   if (exactIsDue())
     ForExact = Climber.best().reducedCosts();
+  // While the bound still rises fast, good prices are worth more than a search
+  // with bad ones.
+  bool Rising = Bound - LastBound > 1e-3 * std::abs(Target - Bound);
+  LastBound = Bound;
   runParallel(Threads, WalkerCount + 2, [&](size_t Task) {
     if (Task == 0)
-      Climber.climb(Target, RoundQuota, Stop);
+      Climber.climb(Target, Rising ? 4 * ClimbQuota : ClimbQuota, Stop);
     else if (Task == 1)
       tryExact(Known, Stop);
     else

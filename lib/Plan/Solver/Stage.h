@@ -35,11 +35,10 @@ public:
   /// was known before.
   bool finished() const { return Finished; }
 
-  /// Starts from `X`, which must be feasible.
+  /// Takes `X` over if it is better than the best.
   void adopt(const Labels &X);
 
   const Model &model() const { return M; }
-  const CostTables &tables() const { return Tables; }
   const Candidate &best() const { return Best; }
   bool feasible() const { return Best.feasible(); }
   const Ascent &ascent() const { return Climber; }
@@ -57,11 +56,14 @@ private:
   void tryExact(Cost Known, const std::function<bool()> &Stop);
 
   Model M;
+  TablePool Pool;
   CostTables Tables;
   Ascent Climber;
   std::vector<std::unique_ptr<Walker>> Walkers;
   Candidate Best;
-  double RoundQuota;
+  double RoundQuota; ///< Of a walker, in table entries.
+  double ClimbQuota;
+  double LastBound = 0;
   // What the climber had found before the round; it moves on meanwhile.
   std::vector<double> Prices;
   Labels Guess;
