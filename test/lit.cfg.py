@@ -40,6 +40,10 @@ else:
         ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))
     )
     config.substitutions.append(("%python", '"%s"' % config.python))
+    # The full path, for tests that change PATH.
+    config.substitutions.append(
+        ("%{opt}", os.path.join(config.heddle_binary_root, "bin", "heddle-opt"))
+    )
     config.substitutions.append(("%{inputs}", os.path.join(source_root, "Inputs")))
     config.substitutions.append(
         ("%{reference}", os.path.join(source_root, "reference"))

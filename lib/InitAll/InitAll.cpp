@@ -5,6 +5,7 @@
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
 #include "heddle/Cost/Work.h"
+#include "heddle/Lower/Passes.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/InitAllDialects.h"
@@ -25,5 +26,6 @@ void heddle::registerAllDialects(DialectRegistry &registry) {
 void heddle::registerAllPasses() {
   mlir::registerAllPasses();
   registerHeddleAutodiffPasses();
+  registerHeddleLowerPasses();
   registerHeddleShardPasses();
 }

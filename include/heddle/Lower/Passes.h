@@ -3,6 +3,8 @@
 #ifndef HEDDLE_LOWER_PASSES_H
 #define HEDDLE_LOWER_PASSES_H
 
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -1,0 +1,29 @@
+//===- StreamId.h - Numbers of random streams -------------------*- C++ -*-===//
+//
+// Every op that draws random numbers has a stream of its own, named by the op
+// and numbered by a hash of the name, so that a sharded program draws what the
+// unsharded one does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LOWER_STREAMID_H
+#define HEDDLE_LOWER_STREAMID_H
+
+#include <cstdint>
+#include <string_view>
+
+namespace heddle {
+
+/// FNV-1a with 32 bits: the last word of the Philox counter of an op's stream.
+constexpr uint32_t getStreamId(std::string_view opName) {
+  uint32_t hash = 2166136261u;
+  for (char c : opName) {
+    hash ^= static_cast<uint8_t>(c);
+    hash *= 16777619u;
+  }
+  return hash;
+}
+
+} // namespace heddle
+
+#endif // HEDDLE_LOWER_STREAMID_H

@@ -1,0 +1,133 @@
+//===- Artifact.cpp - Writes an artifact, complete or not at all ----------===//
+
+#include "heddle/Lower/Artifact.h"
+#include "heddle/Lower/Passes.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace heddle;
+namespace fs = llvm::sys::fs;
+
+static constexpr StringLiteral manifestName = "manifest.json";
+
+static std::string inFolder(StringRef folder, StringRef file) {
+  SmallString<256> path(folder);
+  llvm::sys::path::append(path, file);
+  return path.str().str();
+}
+
+static bool isEmptyDirectory(StringRef path) {
+  std::error_code error;
+  fs::directory_iterator entry(path, error);
+  return !error && entry == fs::directory_iterator();
+}
+
+LogicalResult heddle::checkArtifactPath(Location loc, StringRef path) {
+  if (!fs::exists(path))
+    return success();
+  if (fs::is_directory(path) &&
+      (isEmptyDirectory(path) || fs::exists(inFolder(path, manifestName))))
+    return success();
+  return emitError(loc) << "'" << path
+                        << "' exists and is not an artifact: it is not "
+                           "overwritten; name another folder, or remove it";
+}
+
+static LogicalResult writeText(Location loc, StringRef path, StringRef text) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    stream << text;
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  if (error)
+    return emitError(loc) << "cannot write '" << path
+                          << "': " << error.message();
+  return success();
+}
+
+/// Puts `from` in the place of `to`. What was there is set aside first, and put
+/// back if the renaming fails.
+static LogicalResult replaceDirectory(Location loc, StringRef from,
+                                      StringRef to) {
+  SmallString<256> aside;
+  bool exists = fs::exists(to);
+  if (exists) {
+    fs::createUniquePath(Twine(to) + ".old-%%%%%%%%", aside, false);
+    if (std::error_code error = fs::rename(to, aside))
+      return emitError(loc)
+             << "cannot move '" << to << "' aside: " << error.message();
+  }
+  if (std::error_code error = fs::rename(from, to)) {
+    if (exists)
+      (void)fs::rename(aside, to);
+    return emitError(loc) << "cannot rename '" << from << "' to '" << to
+                          << "': " << error.message();
+  }
+  if (exists)
+    fs::remove_directories(aside);
+  return success();
+}
+
+LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
+                                    const ArtifactOptions &options) {
+  Location loc = module.getLoc();
+  // "x/" and "x" are the same folder; beside it is not within it.
+  while (path.size() > 1 && path.ends_with("/"))
+    path = path.drop_back();
+  if (failed(checkArtifactPath(loc, path)))
+    return failure();
+  FailureOr<NativeTarget> target = NativeTarget::parse(loc, options.targetCpu);
+  if (failed(target))
+    return failure();
+  FailureOr<std::string> manifest = getManifest(module, *target, options);
+  if (failed(manifest))
+    return failure();
+  FailureOr<std::vector<std::string>> objects =
+      emitObjects(module, *target, options.threads);
+  if (failed(objects))
+    return failure();
+
+  SmallString<256> folder;
+  fs::createUniquePath(Twine(path) + ".new-%%%%%%%%", folder, false);
+  if (std::error_code error = fs::create_directories(folder, true, fs::all_all))
+    return emitError(loc) << "cannot make the folder '" << folder
+                          << "': " << error.message();
+  auto removeFolder =
+      llvm::make_scope_exit([&] { fs::remove_directories(folder); });
+  if (failed(linkSharedLibrary(loc, *objects, inFolder(folder, "program.so"))))
+    return failure();
+  if (!options.planJson.empty() &&
+      failed(writeText(loc, inFolder(folder, "plan.json"), options.planJson)))
+    return failure();
+  if (failed(writeText(loc, inFolder(folder, manifestName), *manifest)) ||
+      failed(replaceDirectory(loc, folder, path)))
+    return failure();
+  removeFolder.release();
+  return success();
+}
+
+namespace heddle {
+#define GEN_PASS_DEF_WRITEARTIFACTPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
+
+namespace {
+struct WriteArtifact : heddle::impl::WriteArtifactPassBase<WriteArtifact> {
+  using WriteArtifactPassBase::WriteArtifactPassBase;
+
+  void runOnOperation() override {
+    ArtifactOptions options;
+    options.targetCpu = targetCpu;
+    options.threads = threads;
+    options.seed = seed;
+    if (failed(writeArtifact(getOperation(), path, options)))
+      signalPassFailure();
+  }
+};
+} // namespace

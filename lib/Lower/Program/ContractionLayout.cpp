@@ -1,0 +1,189 @@
+//===- ContractionLayout.cpp - Letters as a matrix product in loops -------===//
+
+#include "ContractionLayout.h"
+#include "dialects/Rt/Rt.h"
+#include "heddle_rt/abi.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+/// One letter, or several merged: its size and its stride in each tensor, 0
+/// where it does not occur.
+struct Letter {
+  int64_t size = 1;
+  int64_t a = 0, b = 0, c = 0, bias = 0;
+
+  bool isRow() const { return a && !b && c; }
+  bool isColumn() const { return !a && b && c; }
+  bool isSum() const { return a && b && !c; }
+};
+} // namespace
+
+/// Whether `outer` steps over exactly one run of `inner` wherever they occur.
+static bool canMerge(const Letter &outer, const Letter &inner) {
+  for (auto stride : {&Letter::a, &Letter::b, &Letter::c, &Letter::bias})
+    if (outer.*stride != inner.*stride * inner.size)
+      return false;
+  return true;
+}
+
+static void mergeFactors(SmallVectorImpl<Letter> &factors) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < factors.size() && !changed; ++i)
+      for (size_t j = 0; j < factors.size() && !changed; ++j)
+        if (i != j && canMerge(factors[i], factors[j])) {
+          factors[j].size *= factors[i].size;
+          factors.erase(factors.begin() + i);
+          changed = true;
+        }
+  }
+}
+
+static SmallVector<Letter> collectFactors(ContractionAttr contraction,
+                                          ArrayRef<int64_t> lhs,
+                                          ArrayRef<int64_t> rhs,
+                                          ArrayRef<int64_t> result,
+                                          ArrayRef<int64_t> biasAlong) {
+  // In the order of first occurrence, so that the outcome is deterministic.
+  llvm::MapVector<char, Letter> byLetter;
+  auto add = [&](StringAttr letters, ArrayRef<int64_t> shape,
+                 int64_t Letter::*stride) {
+    for (auto [letter, size, step] :
+         llvm::zip(letters.getValue(), shape, rt::getDenseStrides(shape))) {
+      Letter &factor = byLetter[letter];
+      factor.size = size;
+      factor.*stride = step;
+    }
+  };
+  add(contraction.getResult(), result, &Letter::c);
+  add(contraction.getLhs(), lhs, &Letter::a);
+  add(contraction.getRhs(), rhs, &Letter::b);
+  SmallVector<int64_t> biasShape;
+  for (int64_t dim : biasAlong)
+    biasShape.push_back(result[dim]);
+  for (auto [dim, step] : llvm::zip(biasAlong, rt::getDenseStrides(biasShape)))
+    byLetter[contraction.getResult().getValue()[dim]].bias = step;
+  SmallVector<Letter> factors;
+  for (auto &[letter, factor] : byLetter)
+    if (factor.size > 1)
+      factors.push_back(factor);
+  return factors;
+}
+
+namespace {
+/// Picks m and k for a given n, and makes loops of the rest.
+class ProductBuilder {
+public:
+  ProductBuilder(ArrayRef<Letter> factors, const Letter *n)
+      : factors(factors), n(n) {}
+
+  std::optional<ProductLayout> build() {
+    std::optional<ProductLayout> best;
+    for (const Letter *m : candidates(&Letter::isRow))
+      for (const Letter *k : candidates(&Letter::isSum)) {
+        std::optional<ProductLayout> layout = tryBuild(m, k);
+        if (layout && (!best || iterations(*layout) < iterations(*best)))
+          best = layout;
+      }
+    return best;
+  }
+
+private:
+  /// The factors of a kind, and none.
+  SmallVector<const Letter *> candidates(bool (Letter::*kind)() const) {
+    SmallVector<const Letter *> list;
+    for (const Letter &factor : factors)
+      if ((factor.*kind)())
+        list.push_back(&factor);
+    list.push_back(nullptr);
+    return list;
+  }
+
+  static int64_t iterations(const ProductLayout &layout) {
+    int64_t product = 1;
+    for (const ProductLayout::Loop &loop : layout.loops)
+      product *= loop.extent;
+    return product;
+  }
+
+  std::optional<ProductLayout> tryBuild(const Letter *m, const Letter *k) {
+    // The library wants one of the two strides to be 1, and adds one bias to
+    // all rows.
+    if (m && k && m->a != 1 && k->a != 1)
+      return std::nullopt;
+    if (n && k && n->b != 1 && k->b != 1)
+      return std::nullopt;
+    if (m && m->bias)
+      return std::nullopt;
+    ProductLayout layout;
+    layout.m = m ? m->size : 1;
+    layout.n = n ? n->size : 1;
+    layout.k = k ? k->size : 1;
+    setStrides(layout.aStrides, m ? m->a : 0, k ? k->a : 0, layout.m, layout.k);
+    setStrides(layout.bStrides, k ? k->b : 0, n ? n->b : 0, layout.k, layout.n);
+    layout.cRowStride = m ? m->c : layout.n;
+    // Sums innermost: C stays in the cache.
+    for (bool sums : {false, true})
+      for (const Letter &factor : factors)
+        if (&factor != m && &factor != n && &factor != k &&
+            factor.isSum() == sums)
+          layout.loops.push_back(
+              {factor.size, factor.a, factor.b, factor.c, factor.bias});
+    if (layout.loops.size() > HEDDLE_RT_MATMUL_MAX_LOOPS)
+      return std::nullopt;
+    return layout;
+  }
+
+  /// A stride of 0 is free, as its extent is 1.
+  static void setStrides(int64_t (&strides)[2], int64_t row, int64_t column,
+                         int64_t rows, int64_t columns) {
+    if (!row)
+      row = column == 1 ? columns : 1;
+    if (!column)
+      column = row == 1 ? rows : 1;
+    strides[0] = row;
+    strides[1] = column;
+  }
+
+  ArrayRef<Letter> factors;
+  const Letter *n;
+};
+} // namespace
+
+std::optional<ProductLayout>
+heddle::getProductLayout(ContractionAttr contraction, RankedTensorType lhs,
+                         RankedTensorType rhs, RankedTensorType result,
+                         std::optional<ArrayRef<int64_t>> biasAlong,
+                         std::string &why) {
+  SmallVector<Letter> factors = collectFactors(
+      contraction, lhs.getShape(), rhs.getShape(), result.getShape(),
+      biasAlong.value_or(ArrayRef<int64_t>()));
+  mergeFactors(factors);
+
+  const Letter *inner =
+      llvm::find_if(factors, [](const Letter &f) { return f.c == 1; });
+  if (inner == factors.end())
+    inner = nullptr;
+  bool swapped = inner && inner->isRow();
+  if (swapped)
+    for (Letter &factor : factors)
+      std::swap(factor.a, factor.b);
+  // A batch factor as the inner dimension leaves columns of one element.
+  const Letter *n = inner && inner->isColumn() ? inner : nullptr;
+  if (biasAlong && n && n->bias != 1) {
+    why = "the bias does not run along the result's inner dimension";
+    return std::nullopt;
+  }
+  std::optional<ProductLayout> layout = ProductBuilder(factors, n).build();
+  if (!layout) {
+    why = ("more than " + Twine(int(HEDDLE_RT_MATMUL_MAX_LOOPS)) +
+           " factors remain besides m, n and k, or no operand has a "
+           "contiguous dimension among them")
+              .str();
+    return std::nullopt;
+  }
+  layout->swapped = swapped;
+  return layout;
+}

@@ -1,0 +1,110 @@
+//===- LinkLibrary.cpp - Objects to a shared library ----------------------===//
+
+#include "heddle/Lower/Artifact.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+/// A linker, or a compiler driver that calls one.
+struct Linker {
+  std::string path;
+  bool isDriver;
+};
+} // namespace
+
+static std::optional<Linker> findLinker() {
+  for (auto [name, isDriver] : {std::pair{"ld.lld-19", false},
+                                {"ld.lld", false},
+                                {"cc", true},
+                                {"clang-19", true}})
+    if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName(name))
+      return Linker{*path, isDriver};
+  return std::nullopt;
+}
+
+/// Where the C library's mathematics is, for a linker that is not told by a
+/// compiler driver. Without it the library is found by the loading process.
+static std::string findMathLibrary() {
+  for (const char *folder :
+       {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64",
+        "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib", "/lib"}) {
+    std::string path = std::string(folder) + "/libm.so.6";
+    if (llvm::sys::fs::exists(path))
+      return path;
+  }
+  return "";
+}
+
+static LogicalResult writeFile(Location loc, StringRef path, StringRef bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    stream << bytes;
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  if (error)
+    return emitError(loc) << "cannot write " << path << ": " << error.message();
+  return success();
+}
+
+LogicalResult heddle::linkSharedLibrary(Location loc,
+                                        ArrayRef<std::string> objects,
+                                        StringRef output) {
+  std::optional<Linker> linker = findLinker();
+  if (!linker)
+    return emitError(loc) << "expected a linker in PATH: ld.lld-19, ld.lld or "
+                             "cc; install one (Debian: apt-get install lld-19)";
+  SmallVector<std::string> files;
+  auto removeFiles = llvm::make_scope_exit([&] {
+    for (const std::string &file : files)
+      llvm::sys::fs::remove(file);
+  });
+  for (auto [i, object] : llvm::enumerate(objects)) {
+    files.push_back((output + "." + Twine(i) + ".o").str());
+    if (failed(writeFile(loc, files.back(), object)))
+      return failure();
+  }
+  std::string messages = (output + ".log").str();
+  files.push_back(messages);
+
+  SmallVector<std::string> arguments{linker->path, "-shared", "-o",
+                                     output.str()};
+  StringRef prefix = linker->isDriver ? "-Wl," : "";
+  for (StringRef flag : {"--hash-style=gnu", "--gc-sections", "--build-id"})
+    arguments.push_back((prefix + flag).str());
+  arguments.push_back(
+      (prefix + Twine("-z") + (linker->isDriver ? "," : "")).str());
+  if (linker->isDriver)
+    arguments.back() += "now";
+  else
+    arguments.push_back("now");
+  for (size_t i = 0; i < objects.size(); ++i)
+    arguments.push_back(files[i]);
+  // Kept even if nothing of it is used yet: schedules call pow and cos.
+  arguments.push_back((prefix + "--no-as-needed").str());
+  if (linker->isDriver)
+    arguments.push_back("-lm");
+  else if (std::string math = findMathLibrary(); !math.empty())
+    arguments.push_back(math);
+
+  SmallVector<StringRef> argv(arguments.begin(), arguments.end());
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(messages),
+                                          StringRef(messages)};
+  std::string error;
+  int status = llvm::sys::ExecuteAndWait(linker->path, argv, std::nullopt,
+                                         redirects, 0, 0, &error);
+  if (status == 0)
+    return success();
+  if (auto text = llvm::MemoryBuffer::getFile(messages))
+    error += (*text)->getBuffer().trim();
+  return emitError(loc) << linker->path << " failed with status " << status
+                        << ": " << error;
+}

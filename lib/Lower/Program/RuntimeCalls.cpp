@@ -1,0 +1,257 @@
+//===- RuntimeCalls.cpp - Builds functions that call the runtime ----------===//
+
+#include "RuntimeCalls.h"
+#include "heddle_rt/abi.h"
+#include <cstddef>
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// RuntimeModule
+//===----------------------------------------------------------------------===//
+
+RuntimeModule::RuntimeModule(ModuleOp module)
+    : symbols(module), module(module), builder(module.getContext()) {
+  for (auto variable : module.getOps<VariableOp>())
+    variables.try_emplace(variable.getSymNameAttr(), variables.size());
+  if (auto known = module->getAttrOfType<ArrayAttr>(kGroupsAttrName))
+    for (Attribute group : known)
+      if (auto axes = dyn_cast<AxisListAttr>(group))
+        groups.push_back(axes);
+}
+
+LLVM::GlobalOp RuntimeModule::getConstant(StringRef bytes, int64_t alignment) {
+  LLVM::GlobalOp &known = constants[bytes];
+  if (known)
+    return known;
+  builder.setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes.size());
+  known = builder.create<LLVM::GlobalOp>(
+      module.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
+      "data_0", builder.getStringAttr(bytes), alignment);
+  symbols.insert(known);
+  return known;
+}
+
+/// The elements as they lie in memory.
+static std::optional<std::string> getBytes(ElementsAttr elements) {
+  auto dense = dyn_cast<DenseIntOrFPElementsAttr>(elements);
+  if (!dense)
+    return std::nullopt;
+  std::string bytes;
+  if (dense.getElementType().isInteger(1)) {
+    for (bool value : dense.getValues<bool>())
+      bytes.push_back(value ? 1 : 0);
+    return bytes;
+  }
+  ArrayRef<char> raw = dense.getRawData();
+  int64_t copies = dense.isSplat() ? dense.getNumElements() : 1;
+  bytes.reserve(raw.size() * copies);
+  for (int64_t i = 0; i < copies; ++i)
+    bytes.append(raw.begin(), raw.end());
+  return bytes;
+}
+
+FailureOr<LLVM::GlobalOp> RuntimeModule::getConstant(Operation *user,
+                                                     FlatSymbolRefAttr symbol) {
+  auto constant = symbols.lookup<rt::ConstantOp>(symbol.getValue());
+  if (!constant)
+    return user->emitOpError()
+           << "expected " << symbol << " to be an rt.constant of this module";
+  std::optional<std::string> bytes = getBytes(constant.getValue());
+  if (!bytes)
+    return constant.emitOpError() << "expected dense numbers";
+  return getConstant(*bytes, 64);
+}
+
+LLVM::LLVMFuncOp RuntimeModule::getFunction(StringRef name,
+                                            TypeRange operands) {
+  LLVM::LLVMFuncOp &known = functions[name];
+  if (known)
+    return known;
+  known = symbols.lookup<LLVM::LLVMFuncOp>(name);
+  if (known)
+    return known;
+  builder.setInsertionPointToEnd(module.getBody());
+  known = builder.create<LLVM::LLVMFuncOp>(
+      module.getLoc(), name,
+      LLVM::LLVMFunctionType::get(builder.getI32Type(),
+                                  llvm::to_vector(operands)));
+  symbols.insert(known);
+  return known;
+}
+
+std::optional<int64_t>
+RuntimeModule::getVariable(FlatSymbolRefAttr symbol) const {
+  auto known = variables.find(symbol.getAttr());
+  if (known == variables.end())
+    return std::nullopt;
+  return known->second;
+}
+
+int64_t RuntimeModule::getGroup(AxisListAttr axes) {
+  auto known = llvm::find(groups, axes);
+  if (known == groups.end()) {
+    groups.push_back(axes);
+    return groups.size() - 1;
+  }
+  return known - groups.begin();
+}
+
+void RuntimeModule::recordGroups() {
+  SmallVector<Attribute> list(groups.begin(), groups.end());
+  module->setAttr(kGroupsAttrName, builder.getArrayAttr(list));
+}
+
+//===----------------------------------------------------------------------===//
+// RuntimeFunction
+//===----------------------------------------------------------------------===//
+
+RuntimeFunction::RuntimeFunction(RuntimeModule &runtime,
+                                 LLVM::LLVMFuncOp function)
+    : builder(function.getContext()), loc(function.getLoc()), runtime(runtime),
+      function(function) {
+  entry = function.addEntryBlock(builder);
+  failed = builder.createBlock(&function.getBody(), function.getBody().end(),
+                               builder.getI32Type(), loc);
+  builder.create<LLVM::ReturnOp>(loc, failed->getArgument(0));
+  builder.setInsertionPointToEnd(entry);
+  arena = fieldOfFrame(offsetof(heddle_rt_frame, arena));
+  variables = fieldOfFrame(offsetof(heddle_rt_frame, variables));
+  arguments = fieldOfFrame(offsetof(heddle_rt_frame, arguments));
+  results = fieldOfFrame(offsetof(heddle_rt_frame, results));
+  coordinates = fieldOfFrame(offsetof(heddle_rt_frame, coordinates));
+}
+
+Value RuntimeFunction::i32(int64_t value) {
+  return builder.create<LLVM::ConstantOp>(loc,
+                                          builder.getI32IntegerAttr(value));
+}
+
+Value RuntimeFunction::i64(int64_t value) {
+  return builder.create<LLVM::ConstantOp>(loc,
+                                          builder.getI64IntegerAttr(value));
+}
+
+Value RuntimeFunction::null() {
+  return builder.create<LLVM::ZeroOp>(
+      loc, LLVM::LLVMPointerType::get(builder.getContext()));
+}
+
+Value RuntimeFunction::addressOf(LLVM::GlobalOp global) {
+  return builder.create<LLVM::AddressOfOp>(loc, global);
+}
+
+Value RuntimeFunction::offset(Value pointer, int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  LLVM::GEPArg index = llvm::isInt<31>(bytes)
+                           ? LLVM::GEPArg(static_cast<int32_t>(bytes))
+                           : LLVM::GEPArg(i64(bytes));
+  return builder.create<LLVM::GEPOp>(loc, pointer.getType(),
+                                     builder.getI8Type(), pointer,
+                                     ArrayRef<LLVM::GEPArg>{index});
+}
+
+Value RuntimeFunction::fieldOfFrame(int64_t bytes) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  return builder.create<LLVM::LoadOp>(loc, pointer,
+                                      offset(function.getArgument(1), bytes));
+}
+
+Value RuntimeFunction::addressOf(Operation *user, rt::BufferAttr buffer) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto element = [&](Value table, int64_t index) -> Value {
+    return builder.create<LLVM::LoadOp>(
+        loc, pointer, offset(table, index * int64_t(sizeof(void *))));
+  };
+  Value base;
+  switch (buffer.getSpace()) {
+  case rt::Space::Arena:
+    base = arena;
+    break;
+  case rt::Space::Variable: {
+    std::optional<int64_t> index = runtime.getVariable(buffer.getSymbol());
+    if (!index) {
+      user->emitOpError() << "expected " << buffer.getSymbol()
+                          << " to be a heddle.variable of this module";
+      return nullptr;
+    }
+    base = element(variables, *index);
+    break;
+  }
+  case rt::Space::Argument:
+    base = element(arguments, buffer.getIndex());
+    break;
+  case rt::Space::Result:
+    base = element(results, buffer.getIndex());
+    break;
+  case rt::Space::Constant: {
+    FailureOr<LLVM::GlobalOp> data =
+        runtime.getConstant(user, buffer.getSymbol());
+    if (mlir::failed(data))
+      return nullptr;
+    base = addressOf(*data);
+    break;
+  }
+  }
+  return offset(base, buffer.getOffset());
+}
+
+Value RuntimeFunction::coordinate(int64_t axis) {
+  return builder.create<LLVM::LoadOp>(
+      loc, builder.getI64Type(),
+      offset(coordinates, axis * int64_t(sizeof(int64_t))));
+}
+
+Value RuntimeFunction::allocate(Type element, int64_t count) {
+  // In the entry block: once a call of the program, and never in a loop.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(entry);
+  return builder.create<LLVM::AllocaOp>(
+      loc, LLVM::LLVMPointerType::get(builder.getContext()), element,
+      i64(count), /*alignment=*/8);
+}
+
+Value RuntimeFunction::store(ValueRange words) {
+  Value memory = allocate(builder.getI64Type(), words.size());
+  for (auto [i, word] : llvm::enumerate(words))
+    builder.create<LLVM::StoreOp>(loc, word,
+                                  offset(memory, i * int64_t(sizeof(int64_t))));
+  return memory;
+}
+
+Value RuntimeFunction::pointers(ValueRange values) {
+  if (!scratch)
+    scratch = allocate(LLVM::LLVMPointerType::get(builder.getContext()), 1)
+                  .getDefiningOp<LLVM::AllocaOp>();
+  scratchSize = std::max<int64_t>(scratchSize, values.size());
+  for (auto [i, value] : llvm::enumerate(values))
+    builder.create<LLVM::StoreOp>(loc, value,
+                                  offset(scratch, i * int64_t(sizeof(void *))));
+  return scratch;
+}
+
+void RuntimeFunction::call(StringRef name, ValueRange operands) {
+  SmallVector<Value> all{function.getArgument(0)};
+  llvm::append_range(all, operands);
+  LLVM::LLVMFuncOp callee =
+      runtime.getFunction(name, ValueRange(all).getTypes());
+  Value status = builder.create<LLVM::CallOp>(loc, callee, all).getResult();
+  Value bad = builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne, status,
+                                           i32(0));
+  Block *next = new Block();
+  function.getBody().getBlocks().insert(failed->getIterator(), next);
+  builder.create<LLVM::CondBrOp>(loc, bad, failed, status, next, ValueRange());
+  builder.setInsertionPointToEnd(next);
+}
+
+void RuntimeFunction::finish() {
+  builder.create<LLVM::ReturnOp>(loc, i32(0));
+  if (scratch) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(scratch);
+    scratch.getArraySizeMutable().assign(i64(scratchSize));
+  }
+}

@@ -1,0 +1,58 @@
+// RUN: heddle-opt %s --heddle-convert-rt-to-llvm | FileCheck %s
+
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @v : tensor<4xf32> parameter init(zeros)
+heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
+rt.constant @c dense<[true, false]> : tensor<2xi1>
+
+// CHECK: module attributes {rt.groups = [#heddle.axes<{"tp"}>, #heddle.axes<{"dp", "tp"}>]}
+// CHECK: llvm.func @kernel_0
+llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
+  llvm.return
+}
+
+// CHECK: llvm.func @heddle_program_step(%[[DEVICE:.*]]: !llvm.ptr, %[[FRAME:.*]]: !llvm.ptr) -> i32
+rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {
+  // CHECK: %[[ARENA:.*]] = llvm.load %[[FRAME]]
+  // CHECK: llvm.getelementptr %[[FRAME]][8]
+  // CHECK: %[[VARIABLES:.*]] = llvm.load
+  // CHECK: llvm.getelementptr %[[FRAME]][32]
+  // CHECK: %[[COORDINATES:.*]] = llvm.load
+  // CHECK: %[[ADDRESS:.*]] = llvm.getelementptr %[[COORDINATES]][8]
+  // CHECK: %[[I:.*]] = llvm.load %[[ADDRESS]] : !llvm.ptr -> i64
+  %i = rt.coordinate @mesh "tp"
+  // Equal products share a descriptor; @w is variable 1.
+  // CHECK: %[[W:.*]] = llvm.getelementptr %[[VARIABLES]][8]
+  // CHECK: llvm.load %[[W]]
+  // CHECK: llvm.call @heddle_rt_matmul(%[[DEVICE]]
+  // CHECK: llvm.icmp "ne"
+  // CHECK: llvm.cond_br %{{.*}}, ^[[FAIL:bb[0-9]+]](%{{.*}} : i32)
+  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[0 : 4x8xf32] stride 8)
+  // CHECK: llvm.getelementptr %[[ARENA]][128]
+  // CHECK: llvm.call @heddle_rt_matmul
+  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[128 : 4x8xf32] stride 8)
+  // An index is passed in memory of its own.
+  // CHECK: llvm.store %[[I]], %[[SLOT:.*]] : i64
+  // CHECK: llvm.mlir.addressof @kernel_0
+  // CHECK: llvm.store %[[COORDINATES]]
+  // CHECK: llvm.store %[[SLOT]]
+  // CHECK: %[[BLOCKS:.*]] = llvm.mlir.constant(12 : i64)
+  // CHECK: %[[GRAIN:.*]] = llvm.mlir.constant(3 : i64)
+  // CHECK: llvm.call @heddle_rt_launch(%[[DEVICE]], {{.*}}, %[[BLOCKS]], %[[GRAIN]])
+  rt.launch @kernel_0 (arena[0 : 4x8xf32], %i) -> (result 0[0 : 4x8xf32])
+  // CHECK: llvm.call @heddle_rt_all_reduce
+  rt.all_reduce sum arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"tp"}>
+  // CHECK: llvm.call @heddle_rt_all_reduce
+  rt.all_reduce max arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"dp", "tp"}>
+  // CHECK: llvm.call @heddle_rt_copy
+  rt.copy constant @c[0 : 2xi1] -> arena[0 : 2xi1]
+  // CHECK: llvm.call @heddle_rt_attention
+  rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[0 : 1x2x1x4xf32]) v(arena[0 : 1x2x1x4xf32]) causal scale(0.5) -> o(arena[128 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32])
+  // CHECK: llvm.call @heddle_rt_synchronize(%[[DEVICE]])
+  // CHECK: ^[[FAIL]](%[[STATUS:.*]]: i32):
+  // CHECK: llvm.return %[[STATUS]]
+  rt.synchronize
+}
+// CHECK: rt.export @step as @heddle_program_step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
+// CHECK: llvm.mlir.global internal constant @data_0
+// CHECK: llvm.mlir.global internal constant @data_0_{{[0-9]+}}("\01\00")

@@ -1,0 +1,30 @@
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-lower-to-rt
+
+// expected-error @below {{expected rt.arena; run heddle-plan-arenas first}}
+func.func @not_planned(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected argument 0 to be 'tensor<4xf32>', one device's part of}}
+func.func @not_local(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) attributes {rt.arena = 0 : i64} {
+  return
+}
+
+// -----
+
+func.func @no_place(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{expected a place of type 'tensor<4x4xf32>' for result 0 in rt.places; run heddle-plan-arenas first}}
+  %y = heddle.contract [ij, jk -> ik] %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @too_many_loops(%x: tensor<2x3x2x3x2x3x2x3x2x3x2x3xf32>, %y: tensor<3x3x3x3x3x3xf32>) -> tensor<2x2x2x2x2x2xf32> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{cannot be a matrix product: more than 4 factors remain besides m, n and k}}
+  %z = heddle.contract [aAbBcCdDeEfF, ABCDEF -> abcdef] %x, %y {rt.places = [#rt.buffer<result 0[0 : 2x2x2x2x2x2xf32]>]} : (tensor<2x3x2x3x2x3x2x3x2x3x2x3xf32>, tensor<3x3x3x3x3x3xf32>) -> tensor<2x2x2x2x2x2xf32>
+  return %z : tensor<2x2x2x2x2x2xf32>
+}

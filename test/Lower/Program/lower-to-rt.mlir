@@ -1,0 +1,96 @@
+// RUN: heddle-opt %s --split-input-file --heddle-plan-arenas --heddle-lower-to-rt | FileCheck %s
+
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @w : tensor<8x16xf32> parameter init(zeros) storage(<@mesh, [{}, {"tp"} ]>)
+func.func private @kernel_0(tensor<4x8xf32>, index) -> tensor<4x8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
+
+// CHECK-LABEL: rt.program @step
+// CHECK-SAME: arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]>>]
+// CHECK-SAME: results [#rt.port<"result0", tensor<4x8xf32>>]
+func.func @step(%x: tensor<4x8xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {} ]>, heddle.global_type = tensor<8x8xf32>}) -> tensor<4x8xf32> {
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: rt.matmul "fc" m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1])
+  %h = heddle.contract "fc" [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK: rt.all_reduce sum [[B:.*]] -> [[B]] over @mesh <{"tp"}>
+  %q = comm.all_reduce sum %h over @mesh <{"tp"}> : tensor<4x8xf32>
+  // CHECK: %[[DP:.*]] = rt.coordinate @mesh "dp"
+  // CHECK: %[[TP:.*]] = rt.coordinate @mesh "tp"
+  // CHECK: %[[M:.*]] = arith.muli %[[DP]]
+  // CHECK: %[[I:.*]] = arith.addi %[[M]], %[[TP]]
+  %i = comm.axis_index @mesh <{"dp", "tp"}>
+  // CHECK: %[[C:.*]] = arith.constant 4
+  %c = arith.constant 4 : index
+  // CHECK: %[[O:.*]] = arith.muli %[[I]], %[[C]]
+  %o = arith.muli %i, %c : index
+  // CHECK: rt.launch @kernel_0 ([[B]], %[[O]]) -> ([[B]])
+  %y = func.call @kernel_0(%q, %o) : (tensor<4x8xf32>, index) -> tensor<4x8xf32>
+  // CHECK: rt.synchronize
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// A fused projection of queries, keys and values and its gradients: a loop over
+// the three, a sum over the three.
+// CHECK-LABEL: rt.program @attention_projection
+func.func @attention_projection(%x: tensor<2x4x8xf32>, %w: tensor<8x3x2x4xf32>) -> (tensor<2x4x8xf32>, tensor<8x3x2x4xf32>) {
+  // CHECK: rt.matmul m(8) n(8) k(8) a(argument 0[0 : 2x4x8xf32] strides [8, 1]) b(argument 1[0 : 8x3x2x4xf32] strides [24, 1]) c({{.*}} : 3x2x4x2x4xf32] stride 8) loops [#rt.loop<3, a = 0, b = 8, c = 64>]
+  %qkv = heddle.contract [bsh, hcnd -> cbsnd] %x, %w : (tensor<2x4x8xf32>, tensor<8x3x2x4xf32>) -> tensor<3x2x4x2x4xf32>
+  // CHECK: rt.matmul m(8) n(8) k(8) a({{.*}} strides [8, 1]) b(argument 1[0 : 8x3x2x4xf32] strides [1, 24]) c({{.*}} stride 8) loops [#rt.loop<3, a = 64, b = 8, c = 0>]
+  %dx = heddle.contract [cbsnd, hcnd -> bsh] %qkv, %w : (tensor<3x2x4x2x4xf32>, tensor<8x3x2x4xf32>) -> tensor<2x4x8xf32>
+  // CHECK: rt.matmul m(8) n(8) k(8) a(argument 0[0 : 2x4x8xf32] strides [1, 8]) b({{.*}} strides [8, 1]) c({{.*}} stride 24) loops [#rt.loop<3, a = 0, b = 64, c = 8>]
+  %dw = heddle.contract [bsh, cbsnd -> hcnd] %x, %qkv : (tensor<2x4x8xf32>, tensor<3x2x4x2x4xf32>) -> tensor<8x3x2x4xf32>
+  return %dx, %dw : tensor<2x4x8xf32>, tensor<8x3x2x4xf32>
+}
+
+// The result's inner dimension belongs to the first operand: the operands are
+// exchanged.
+// CHECK-LABEL: rt.program @exchanged
+func.func @exchanged(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<16x4xf32> {
+  // CHECK: rt.matmul m(16) n(4) k(8) a(argument 1[0 : 16x8xf32] strides [8, 1]) b(argument 0[0 : 4x8xf32] strides [1, 8]) c(result 0[0 : 16x4xf32] stride 4)
+  %y = heddle.contract [sh, oh -> os] %x, %w : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<16x4xf32>
+  return %y : tensor<16x4xf32>
+}
+
+// Bias and accumulation. What is added to is returned too, so it is copied.
+// CHECK-LABEL: rt.program @epilogue
+func.func @epilogue(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  // CHECK: rt.matmul m(4) n(6) k(8) {{.*}}c(result 0[0 : 4x6xf32] stride 6) bias(argument 2[0 : 6xf32])
+  %y = heddle.contract [sh, ho -> so] %x, %w bias(%b along [1]) : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>
+  // CHECK: rt.copy result 0[0 : 4x6xf32] -> result 1[0 : 4x6xf32]
+  // CHECK: rt.matmul m(4) n(6) k(8) {{.*}}c(result 1[0 : 4x6xf32] stride 6) accumulate
+  %z = heddle.contract [sh, ho -> so] %x, %w accumulate(%y) : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+
+// CHECK-LABEL: rt.program @slice
+func.func @slice(%x: tensor<4x6xf32>, %y: tensor<4x5xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
+  // CHECK: rt.copy argument 0[0 : 4x6xf32] offset(%{{.*}}) -> result 0[0 : 4x3xf32] blocks(4) strides(24, 12)
+  %a = comm.slice %x dim 1 over @mesh <{"tp"}> : tensor<4x6xf32> -> tensor<4x3xf32>
+  // CHECK: rt.fill_zero result 1[0 : 4x3xf32]
+  // CHECK: rt.copy argument 1[0 : 4x5xf32] offset(%{{.*}}) -> result 1[0 : 4x3xf32] blocks(4) strides(20, 12) bytes(%{{.*}})
+  %b = comm.slice %y dim 1 over @mesh <{"tp"}> : tensor<4x5xf32> -> tensor<4x3xf32>
+  return %a, %b : tensor<4x3xf32>, tensor<4x3xf32>
+}
+
+// A collective in flight runs on its own stream between two events.
+// CHECK-LABEL: rt.program @in_flight
+// CHECK-SAME: streams(2)
+func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: rt.record 0
+  // CHECK-NEXT: rt.wait 0 stream(1)
+  // CHECK-NEXT: rt.all_reduce stream(1) sum argument 0[0 : 4x8xf32] -> result 0[0 : 4x8xf32]
+  // CHECK-NEXT: rt.record 1 stream(1)
+  %t = comm.start : !comm.token<tensor<4x8xf32>> {
+    %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<4x8xf32>
+    comm.yield %s : tensor<4x8xf32>
+  }
+  // CHECK-NEXT: rt.wait 1
+  // CHECK-NEXT: rt.synchronize
+  %y = comm.wait %t : !comm.token<tensor<4x8xf32>>
+  return %y : tensor<4x8xf32>
+}

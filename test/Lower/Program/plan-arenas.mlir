@@ -1,0 +1,141 @@
+// RUN: heddle-opt %s --split-input-file --heddle-plan-arenas | FileCheck %s
+
+func.func private @add(tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0, 1>]}
+func.func private @adamw(tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) attributes {heddle.kernel, heddle.inplace = [array<i64: 0>, array<i64: 1>]}
+func.func private @sum(tensor<4x8xf32>) -> tensor<f32> attributes {heddle.kernel}
+heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
+heddle.variable @m : tensor<8x8xf32> optimizer_state init(zeros)
+
+// The parameter and its state are updated in place; the loss is computed
+// straight into the result; a kernel adds in place.
+// CHECK-LABEL: func.func @update_in_place
+// CHECK-SAME: rt.arena = 384 : i64, rt.arena_bound = 384 : i64
+func.func @update_in_place(%x: tensor<4x8xf32>) -> tensor<f32> {
+  // CHECK: heddle.load @w {{.*}}rt.places = [#rt.buffer<variable @w[0 : 8x8xf32]>]
+  %w = heddle.load @w : tensor<8x8xf32>
+  %m = heddle.load @m : tensor<8x8xf32>
+  // CHECK: heddle.contract {{.*}}rt.places = [#rt.buffer<arena[[P:\[[0-9]+ : 4x8xf32\]]]>]
+  %h = heddle.contract [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK: call @add{{.*}}rt.places = [#rt.buffer<arena[[P]]>]
+  %y = func.call @add(%x, %h) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: call @sum{{.*}}rt.places = [#rt.buffer<result 0[0 : f32]>]
+  %loss = func.call @sum(%y) : (tensor<4x8xf32>) -> tensor<f32>
+  %dw = heddle.contract pass(wgrad) [bh, bf -> hf] %x, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  // CHECK: call @adamw{{.*}}rt.places = [#rt.buffer<variable @w[0 : 8x8xf32]>, #rt.buffer<variable @m[0 : 8x8xf32]>]
+  %w2, %m2 = func.call @adamw(%w, %m, %dw) : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  heddle.store %w2, @w : tensor<8x8xf32>
+  heddle.store %m2, @m : tensor<8x8xf32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func private @scale(tensor<8x8xf32>) -> tensor<8x8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
+heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
+
+// The old value is read after the new one is made: it is not overwritten.
+// CHECK-LABEL: func.func @read_after_update
+func.func @read_after_update(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: heddle.load @w {{.*}}variable @w
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<arena[
+  %w2 = func.call @scale(%w) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %h = heddle.contract [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  heddle.store %w2, @w : tensor<8x8xf32>
+  return %h : tensor<4x8xf32>
+}
+
+// The old value is read after the store: it is copied.
+// CHECK-LABEL: func.func @read_after_store
+func.func @read_after_store(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: heddle.load @w {{.*}}rt.places = [#rt.buffer<arena[
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<variable @w
+  %w2 = func.call @scale(%w) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  heddle.store %w2, @w : tensor<8x8xf32>
+  // CHECK: heddle.contract
+  %h = heddle.contract [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %h : tensor<4x8xf32>
+}
+
+// A variable that is not stored keeps its value.
+// CHECK-LABEL: func.func @never_stored
+func.func @never_stored() -> tensor<8x8xf32> {
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<result 0
+  %w2 = func.call @scale(%w) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %w2 : tensor<8x8xf32>
+}
+
+// Arguments are the caller's.
+// CHECK-LABEL: func.func @arguments
+func.func @arguments(%w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<arena[0
+  %w2 = func.call @scale(%w) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<arena[0
+  %w3 = func.call @scale(%w2) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %w4 = heddle.contract [ij, jk -> ik] %w3, %w3 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %w4 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func private @split(tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) attributes {heddle.kernel}
+func.func private @two(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
+
+// The slices of a stack are computed in it, and read from where they are.
+// CHECK-LABEL: func.func @stack
+func.func @stack(%x: tensor<8xf32>) -> tensor<3x8xf32> {
+  // CHECK: call @split{{.*}}rt.places = [#rt.buffer<result 0[0 : 8xf32]>, #rt.buffer<result 0[32 : 8xf32]>, #rt.buffer<result 0[64 : 8xf32]>]
+  %a, %b, %c = func.call @split(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // CHECK: heddle.stack {{.*}}rt.places = [#rt.buffer<result 0[0 : 3x8xf32]>]
+  %s = heddle.stack %a, %b, %c : tensor<8xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<3x8xf32>
+  return %s : tensor<3x8xf32>
+}
+
+// A slice that is in the stack twice has to be copied once.
+// CHECK-LABEL: func.func @stack_twice
+func.func @stack_twice(%x: tensor<8xf32>) -> tensor<2x8xf32> {
+  // CHECK: call @split{{.*}}rt.places = [#rt.buffer<result 0[0 : 8xf32]>
+  %a, %b, %c = func.call @split(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %s = heddle.stack %a, %a : tensor<8xf32>, tensor<8xf32> -> tensor<2x8xf32>
+  return %s : tensor<2x8xf32>
+}
+
+// Views lie in their operand; an op whose other operand is a view of the same
+// memory does not work in place.
+// CHECK-LABEL: func.func @views
+func.func @views(%x: tensor<8xf32>) -> tensor<f32> {
+  %a, %b, %c = func.call @split(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %s = heddle.stack %a, %b : tensor<8xf32>, tensor<8xf32> -> tensor<2x8xf32>
+  // CHECK: heddle.unstack {{.*}}rt.places = [#rt.buffer<arena[[P:\[[0-9]+ : 8xf32\]]]>, #rt.buffer<arena
+  %p, %q = heddle.unstack %s : tensor<2x8xf32> -> tensor<8xf32>, tensor<8xf32>
+  %r = tensor.extract_slice %s[0, 0] [1, 8] [1, 1] : tensor<2x8xf32> to tensor<8xf32>
+  // CHECK: call @two
+  // CHECK-NOT: rt.buffer<arena[[P]]>
+  %t = func.call @two(%p, %r) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %u = heddle.contract [i, i -> ] %t, %q : (tensor<8xf32>, tensor<8xf32>) -> tensor<f32>
+  return %u : tensor<f32>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+
+// Both buffers of a collective in flight stay untouched until the wait.
+// CHECK-LABEL: func.func @in_flight
+// CHECK-SAME: rt.arena = 384
+func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = arith.constant dense<1.0> : tensor<8x8xf32>
+  // CHECK: arith.constant {rt.places = [#rt.buffer<constant @constant_0[0 : 8x8xf32]>]}
+  %h = heddle.contract [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %t = comm.start : !comm.token<tensor<4x8xf32>> {
+    %s = comm.all_reduce sum %h over @mesh <{"tp"}> : tensor<4x8xf32>
+    comm.yield %s : tensor<4x8xf32>
+  }
+  %g = heddle.contract [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %y = comm.wait %t : !comm.token<tensor<4x8xf32>>
+  %z = heddle.contract [ih, jh -> ij] %y, %g : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  %k = heddle.contract [ij, jh -> ih] %z, %y : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %k : tensor<4x8xf32>
+}

@@ -1,0 +1,77 @@
+// RUN: rm -rf %t && mkdir %t
+// RUN: heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/a target-cpu=x86-64-v3 seed=7" -o /dev/null
+// RUN: FileCheck %s --input-file %t/a/manifest.json
+// RUN: llvm-nm -D %t/a/program.so | FileCheck %s --check-prefix=SYMBOLS
+// An artifact is replaced; nothing is left beside it.
+// RUN: heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/a/ -o /dev/null
+// RUN: ls %t | FileCheck %s --check-prefix=FILES
+// Anything else is not.
+// RUN: mkdir %t/mine && touch %t/mine/thesis.tex
+// RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/mine 2>&1 | FileCheck %s --check-prefix=MINE
+// RUN: ls %t/mine | FileCheck %s --check-prefix=KEPT
+// RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b target-cpu=z80" 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b target-cpu=x86-64-v3,+sse9" 2>&1 | FileCheck %s --check-prefix=FEATURE
+// RUN: not env PATH=%t %{opt} %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/b 2>&1 | FileCheck %s --check-prefix=LINKER
+// RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=/dev/full/b 2>&1 | FileCheck %s --check-prefix=FOLDER
+// RUN: ls %t | FileCheck %s --check-prefix=NOTHING-LEFT
+
+// FILES: a
+// FILES-NOT: {{.}}
+// MINE: mine' exists and is not an artifact: it is not overwritten
+// KEPT: thesis.tex
+// CPU: target-cpu: expected 'native' or a CPU of {{.*}}, got 'z80'
+// FEATURE: target-cpu: expected +feature or -feature of {{.*}}, got '+sse9'
+// LINKER: expected a linker in PATH: ld.lld-19, ld.lld or cc; install one
+// FOLDER: cannot make the folder
+// NOTHING-LEFT: a
+// NOTHING-LEFT-NEXT: mine
+// NOTHING-LEFT-NOT: {{.}}
+
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @"h.0.w" : tensor<8x16xf32> parameter init(normal<0.02>) storage(<@mesh, [{}, {"tp"} ]>) checkpoint(<"transformer.h.0.w", [8, 2, 8]>)
+heddle.variable @steps : tensor<i64> counter init(zeros)
+llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
+  llvm.return
+}
+rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]>>] results [#rt.port<"loss", tensor<f32>>] {
+  rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32])
+  rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}>
+  rt.synchronize
+}
+
+// CHECK: "version": 1,
+// CHECK: "abi": 1,
+// CHECK: "triple": "x86_64
+// CHECK-NOT: avx512
+// CHECK: "avx2"
+// CHECK-NOT: avx512
+// CHECK: "library": "program.so"
+// CHECK: "name": "dp",
+// CHECK-NEXT: "size": 2
+// CHECK: "groups"
+// CHECK: "tp"
+// CHECK: "variables"
+// CHECK: "name": "h.0.w"
+// CHECK-NEXT: "type": "f32"
+// CHECK: "role": "parameter"
+// CHECK: "kind": "normal"
+// CHECK-NEXT: "mean": 0
+// CHECK-NEXT: "std": 0.02
+// CHECK: "name": "transformer.h.0.w"
+// CHECK: "name": "steps"
+// CHECK-NEXT: "type": "i64"
+// CHECK-NEXT: "shape": [],
+// CHECK-NEXT: "storage": [],
+// CHECK-NEXT: "role": "counter"
+// CHECK: "programs"
+// CHECK: "name": "step"
+// CHECK: "symbol": "heddle_program_step"
+// CHECK: "arena_bytes": 512
+// CHECK: "name": "x"
+// CHECK: "name": "loss"
+// CHECK: "seed": 7
+
+// SYMBOLS: T heddle_program_step
+// SYMBOLS-NEXT: U heddle_rt_all_reduce
+// SYMBOLS-NEXT: U heddle_rt_launch
+// SYMBOLS-NEXT: U heddle_rt_synchronize
