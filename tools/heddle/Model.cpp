@@ -6,6 +6,7 @@
 #include "../common/Run.h"
 
 #include "heddle/InitAll.h"
+#include "heddle/Plan/Plan.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,14 +28,50 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::tools;
 
+namespace {
+
+/// Shows the line of a file that an error is located in. Where there is no
+/// file, the location is an op's name at most, which goes before the message.
+class Diagnostics : public SourceMgrDiagnosticHandler {
+public:
+  Diagnostics(llvm::SourceMgr &sources, MLIRContext *context)
+      : SourceMgrDiagnosticHandler(sources, context, llvm::errs()) {
+    setHandler([this](Diagnostic &diagnostic) {
+      show(diagnostic);
+      for (Diagnostic &note : diagnostic.getNotes())
+        show(note);
+    });
+  }
+
+private:
+  void show(Diagnostic &diagnostic) {
+    Location location = diagnostic.getLocation();
+    if (location->findInstanceOf<FileLineColLoc>())
+      return emitDiagnostic(location, diagnostic.str(),
+                            diagnostic.getSeverity());
+    StringRef kind = "remark";
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      kind = "error";
+    else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      kind = "warning";
+    else if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
+      kind = "note";
+    llvm::errs() << "heddle: " << kind << ": ";
+    if (auto name = location->findInstanceOf<NameLoc>())
+      llvm::errs() << "'" << name.getName().getValue() << "': ";
+    llvm::errs() << diagnostic << "\n";
+  }
+};
+
+} // namespace
+
 Compiler::Compiler() {
   DialectRegistry registry;
   registerAllDialects(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
   // An error names its op; the whole module would bury the message.
   mlirContext->printOpOnDiagnostic(false);
-  diagnostics = std::make_unique<SourceMgrDiagnosticHandler>(
-      sources, mlirContext.get(), llvm::errs());
+  diagnostics = std::make_unique<Diagnostics>(sources, mlirContext.get());
 }
 
 std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
@@ -348,8 +385,10 @@ bool tools::resolvePlan(CompileFlags &flags) {
     }
     options.planText = text.str();
     options.planPath = flags.plan;
-    if (options.planText.empty()) {
-      reportError("plan '" + flags.plan + "': is empty");
+    // What is wrong with the text alone should not wait for the model.
+    if (llvm::Error problem =
+            parsePlan(options.planText, flags.plan).takeError()) {
+      reportError(llvm::toString(std::move(problem)));
       return false;
     }
     return true;
