@@ -46,6 +46,7 @@ struct MatmulLibrary::Impl {
 
   ThreadPool &pool;
   OpenMP openMP;
+  MatmulPacking packing = matmulPackingFromEnvironment();
   dnnl::engine engine;
   std::vector<MatmulWorker> workers;
   /// What was asked for, and where its plan is; equal descriptors share one.
@@ -76,7 +77,8 @@ MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
       return entry.plan;
     }
   openMP.workAlone();
-  Expected<MatmulPlan> plan = MatmulPlan::make(desc, engine, pool.size());
+  Expected<MatmulPlan> plan =
+      MatmulPlan::make(desc, engine, pool.size(), packing);
   HEDDLE_RT_RETURN_IF_ERROR(plan.status());
   plans.push_back(std::make_unique<MatmulPlan>(std::move(*plan)));
   for (MatmulWorker &worker : workers)
@@ -114,7 +116,7 @@ Status MatmulLibrary::run(const heddle_rt_matmul_desc &desc, const void *a,
 size_t MatmulLibrary::scratchBytes() const {
   size_t bytes = 0;
   for (const MatmulWorker &worker : impl->workers)
-    bytes += worker.scratchpad.capacity() +
+    bytes += worker.scratchpad.capacity() + worker.packed.capacity() +
              sizeof(float) * (worker.a.capacity() + worker.b.capacity() +
                               worker.c.capacity() + worker.bias.capacity());
   return bytes;

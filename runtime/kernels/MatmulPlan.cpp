@@ -6,7 +6,9 @@
 #include "support/Message.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace heddle::rt {
 
@@ -36,6 +38,10 @@ bool hasBf16Products() {
   default:
     return false;
   }
+}
+
+bool hasAmx() {
+  return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 }
 
 /// Strides of a matrix with `rows` x `columns` elements, of which one must be
@@ -101,21 +107,33 @@ void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
 
 } // namespace
 
+MatmulPacking matmulPackingFromEnvironment() {
+  const char *wish = std::getenv("HEDDLE_RT_MATMUL");
+  if (wish && std::strcmp(wish, "packed") == 0)
+    return MatmulPacking::Always;
+  if (wish && std::strcmp(wish, "plain") == 0)
+    return MatmulPacking::Never;
+  return MatmulPacking::Automatic;
+}
+
 // The tiles were measured (RATIONALE.md): up to 512 x 384 with sums of 1536 is
 // within 2% of the best in every layout. Few tiles are made smaller, so that
 // several cores have work.
 void MatmulPlan::chooseTiles() {
   int64_t mLimit = 512, nLimit = 384;
+  if (packs) {
+    // A tile of B is packed for each tile of C: tall ones pack it seldom.
+    mLimit = 1024;
+    nLimit = desc.n >= 3072 ? 384 : 192;
+  }
   auto tiles = [&] {
     return outerIterations * ceilDiv(desc.m, mLimit) * ceilDiv(desc.n, nLimit);
   };
   bool large = desc.m * desc.n * desc.k * sumIterations > (int64_t(1) << 22);
-  if (large && tiles() < 8)
-    mLimit = 256;
-  if (large && tiles() < 8)
-    nLimit = 192;
-  if (large && tiles() < 8)
-    mLimit = 128;
+  for (auto [limit, smaller] :
+       {std::pair{&mLimit, 256}, {&nLimit, 192}, {&mLimit, 128}})
+    if (large && !packs && tiles() < 8)
+      *limit = smaller;
   mTile = evenPart(desc.m, mLimit, 16);
   nTile = evenPart(desc.n, nLimit, 64);
   kTile = evenPart(desc.k, 1536, 64);
@@ -125,12 +143,16 @@ void MatmulPlan::chooseTiles() {
 }
 
 Expected<MatmulPlan> MatmulPlan::make(const heddle_rt_matmul_desc &desc,
-                                      const dnnl::engine &engine, int workers) {
+                                      const dnnl::engine &engine, int workers,
+                                      MatmulPacking packing) {
   MatmulPlan plan(desc);
   heddle_rt_matmul_desc &d = plan.desc;
   HEDDLE_RT_RETURN_IF_ERROR(check(d));
   for (int32_t i = 0; i < d.num_loops; ++i) {
     const heddle_rt_matmul_loop &loop = d.loops[i];
+    if (loop.extent < 1)
+      return errorOf("expected loops of at least 1 iteration, got ",
+                     loop.extent);
     if (loop.c_stride == 0 && loop.extent > 1) {
       plan.sums.push_back(loop);
       plan.sumIterations *= loop.extent;
@@ -140,11 +162,14 @@ Expected<MatmulPlan> MatmulPlan::make(const heddle_rt_matmul_desc &desc,
       plan.outerIterations *= loop.extent;
     }
   }
-  plan.chooseTiles();
   bool native = d.a_type == d.b_type &&
                 (d.a_type == HEDDLE_RT_F32 ||
                  (d.a_type == HEDDLE_RT_BF16 && hasBf16Products()));
   plan.convert = !native;
+  plan.packs = native && packing != MatmulPacking::Never &&
+               (packing == MatmulPacking::Always ||
+                (d.a_type == HEDDLE_RT_BF16 && hasAmx() && d.m >= 128));
+  plan.chooseTiles();
   bool mayWriteC =
       d.c_type == HEDDLE_RT_F32 ||
       (d.c_type == HEDDLE_RT_BF16 && native && d.a_type == HEDDLE_RT_BF16);
@@ -196,24 +221,28 @@ void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
     postOps.append_sum(1.0f);
     attributes.set_post_ops(postOps);
   }
+  memory::desc weights =
+      packs ? memory::desc({k, n}, type, memory::format_tag::any) : bDesc;
   dnnl::matmul::desc operation =
-      bias ? dnnl::matmul::desc(aDesc, bDesc, biasDesc, cDesc)
-           : dnnl::matmul::desc(aDesc, bDesc, cDesc);
+      bias ? dnnl::matmul::desc(aDesc, weights, biasDesc, cDesc)
+           : dnnl::matmul::desc(aDesc, weights, cDesc);
   dnnl::matmul::primitive_desc primitiveDesc(operation, attributes, engine);
-  MatmulKernel kernel{m,
-                      n,
-                      k,
-                      sum,
-                      bias,
-                      dnnl::matmul(primitiveDesc),
-                      primitiveDesc.scratchpad_desc().get_size(),
-                      {}};
+  memory::desc scratchpad = primitiveDesc.scratchpad_desc();
+  weights = primitiveDesc.weights_desc();
+  MatmulKernel kernel{
+      m, n, k, sum, bias, dnnl::matmul(primitiveDesc), scratchpad.get_size()};
+  if (weights != bDesc) {
+    kernel.pack = dnnl::reorder(
+        dnnl::reorder::primitive_desc(engine, bDesc, engine, weights));
+    kernel.packedBytes = weights.get_size();
+  }
+  auto place = [&](const memory::desc &desc, bool used = true) {
+    return used ? memory(desc, engine, nullptr) : memory();
+  };
   for (int worker = 0; worker < workers; ++worker)
-    kernel.operands.push_back(
-        {memory(aDesc, engine, nullptr), memory(bDesc, engine, nullptr),
-         memory(cDesc, engine, nullptr),
-         bias ? memory(biasDesc, engine, nullptr) : memory(),
-         memory(primitiveDesc.scratchpad_desc(), engine, nullptr)});
+    kernel.operands.push_back({place(aDesc), place(bDesc), place(cDesc),
+                               place(biasDesc, bias), place(scratchpad),
+                               place(weights, kernel.packedBytes != 0)});
   kernels.push_back(std::move(kernel));
 }
 
@@ -231,8 +260,11 @@ void MatmulPlan::reserve(MatmulWorker &worker) const {
     if (int64_t(buffer.size()) < size)
       buffer.resize(size_t(size));
   };
-  for (const MatmulKernel &kernel : kernels)
+  for (const MatmulKernel &kernel : kernels) {
     grow(worker.scratchpad, int64_t(kernel.scratchpadBytes) + 64);
+    if (kernel.packedBytes)
+      grow(worker.packed, int64_t(kernel.packedBytes) + 64);
+  }
   if (convert) {
     grow(worker.a, mTile * kTile);
     grow(worker.b, kTile * nTile);
@@ -251,9 +283,23 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
     memory.set_data_handle(const_cast<void *>(pointer));
     return memory.get();
   };
+  auto run = [&](dnnl_primitive_t primitive, int count,
+                 const dnnl_exec_arg_t *arguments) {
+    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive,
+                                                   worker.stream.get(), count,
+                                                   arguments),
+                            "oneDNN could not execute a matrix product");
+  };
+  dnnl_memory_t weights = set(operands.b, b);
+  if (kernel.packedBytes) {
+    dnnl_memory_t packed = set(operands.packed, alignedIn(worker.packed));
+    dnnl_exec_arg_t ends[2] = {{DNNL_ARG_FROM, weights}, {DNNL_ARG_TO, packed}};
+    run(kernel.pack.get(), 2, ends);
+    weights = packed;
+  }
   dnnl_exec_arg_t arguments[5] = {
       {DNNL_ARG_SRC, set(operands.a, a)},
-      {DNNL_ARG_WEIGHTS, set(operands.b, b)},
+      {DNNL_ARG_WEIGHTS, weights},
       {DNNL_ARG_DST, set(operands.c, c)},
       {DNNL_ARG_SCRATCHPAD,
        set(operands.scratchpad, alignedIn(worker.scratchpad))},
@@ -261,10 +307,7 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
   int count = 4;
   if (kernel.bias)
     arguments[count++] = {DNNL_ARG_BIAS, set(operands.bias, bias)};
-  dnnl::error::wrap_c_api(dnnl_primitive_execute(kernel.primitive.get(),
-                                                 worker.stream.get(), count,
-                                                 arguments),
-                          "oneDNN could not execute a matrix product");
+  run(kernel.primitive.get(), count, arguments);
 }
 
 /// Rounds a tile that was summed apart into C, adding what C holds if asked.
@@ -282,7 +325,10 @@ void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
 void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
                          const void *a, const void *b, void *c,
                          const void *bias) const {
-  int64_t i = task % mTiles * mTile, j = task / mTiles % nTiles * nTile;
+  // Tiles in a row share a tile of the larger operand, which is in no cache.
+  bool rowsFirst = desc.m <= desc.n;
+  int64_t i = (rowsFirst ? task % mTiles : task / nTiles % mTiles) * mTile;
+  int64_t j = (rowsFirst ? task / mTiles % nTiles : task % nTiles) * nTile;
   int64_t m = std::min(mTile, desc.m - i), n = std::min(nTile, desc.n - j);
   int64_t aOffset = i * desc.a_row_stride, bOffset = j * desc.b_column_stride;
   int64_t cOffset = i * desc.c_row_stride + j, biasOffset = j;

@@ -19,6 +19,7 @@ struct MatmulWorker {
   explicit MatmulWorker(const dnnl::engine &engine) : stream(engine) {}
   dnnl::stream stream;
   std::vector<std::byte> scratchpad; ///< oneDNN's
+  std::vector<std::byte> packed;     ///< a tile of B in oneDNN's own format
   std::vector<float> a, b, c, bias;  ///< a tile in f32, where converted
 };
 
@@ -28,18 +29,28 @@ struct MatmulKernel {
   bool sum, bias; ///< adds to C; adds the bias
   dnnl::matmul primitive;
   size_t scratchpadBytes;
+  /// From B as it lies to the format of `packed`; empty if B is read in place.
+  dnnl::reorder pack = {};
+  size_t packedBytes = 0;
   /// One set a worker; pointers are set at each call.
   struct Operands {
-    dnnl::memory a, b, c, bias, scratchpad;
+    dnnl::memory a, b, c, bias, scratchpad, packed;
   };
-  std::vector<Operands> operands;
+  std::vector<Operands> operands = {};
 };
 
-/// A product's tiles: functions of the descriptor alone.
+/// Whether tiles of B are brought into oneDNN's own format first. By default
+/// where AMX multiplies bf16; the environment variable HEDDLE_RT_MATMUL
+/// ("packed" or "plain") decides otherwise, to measure and to test.
+enum class MatmulPacking { Automatic, Always, Never };
+MatmulPacking matmulPackingFromEnvironment();
+
+/// A product's tiles: functions of the descriptor (and the machine) alone.
 class MatmulPlan {
 public:
   static Expected<MatmulPlan> make(const heddle_rt_matmul_desc &desc,
-                                   const dnnl::engine &engine, int workers);
+                                   const dnnl::engine &engine, int workers,
+                                   MatmulPacking packing);
 
   /// Independent tiles, each a task.
   int64_t tasks() const { return outerIterations * mTiles * nTiles; }
@@ -68,6 +79,7 @@ private:
   int64_t mTile = 0, nTile = 0, kTile = 0;
   int64_t mTiles = 0, nTiles = 0, kTiles = 0;
   bool convert = false;   ///< operands are turned into f32 first
+  bool packs = false;     ///< tiles of B are packed for each tile of C
   bool separateC = false; ///< tiles are summed apart in f32, then rounded
   std::vector<MatmulKernel> kernels;
 };

@@ -118,6 +118,18 @@ heddle_rt_matmul_desc describe(const Case &c) {
   return d;
 }
 
+void expectNear(const Case &c, const Tensor &got,
+                const std::vector<double> &expected) {
+  double relative = c.cType == HEDDLE_RT_BF16  ? 0x1p-8
+                    : c.cType == HEDDLE_RT_F16 ? 0x1p-11
+                                               : 0;
+  for (int64_t i = 0; i < int64_t(expected.size()); ++i) {
+    double tolerance = relative * std::fabs(expected[size_t(i)]) +
+                       1e-6 * std::sqrt(double(c.k * c.sum)) + 1e-5;
+    ASSERT_NEAR(got.get(i), expected[size_t(i)], tolerance) << "element " << i;
+  }
+}
+
 void check(const Case &c, int cores = 2) {
   SCOPED_TRACE(concat("m ", c.m, " n ", c.n, " k ", c.k, " transposed ",
                       c.transposeA, c.transposeB, " types ", c.aType, c.bType,
@@ -135,23 +147,24 @@ void check(const Case &c, int cores = 2) {
   a.fill(1), b.fill(2), before.fill(3), bias.fill(4);
   std::vector<double> expected(static_cast<size_t>(cSize));
   reference(d, a, b, before, c.biasType < 0 ? nullptr : &bias, expected);
-  heddle_rt_device device(0, cores, false);
   Tensor got = before;
-  for (int repeat = 0; repeat < 2; ++repeat) { // the second uses the cache
+  auto multiply = [&](heddle_rt_device &device) {
     got = before;
     ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a.bytes.data(), b.bytes.data(),
                                got.bytes.data(),
                                c.biasType < 0 ? nullptr : bias.bytes.data()),
               0)
         << device.error.message();
-  }
-  double relative = c.cType == HEDDLE_RT_BF16  ? 0x1p-8
-                    : c.cType == HEDDLE_RT_F16 ? 0x1p-11
-                                               : 0;
-  for (int64_t i = 0; i < cSize; ++i) {
-    double tolerance = relative * std::fabs(expected[size_t(i)]) +
-                       1e-6 * std::sqrt(double(c.k * c.sum)) + 1e-5;
-    ASSERT_NEAR(got.get(i), expected[size_t(i)], tolerance) << "element " << i;
+  };
+  for (const char *packing : {"plain", "packed"}) {
+    setenv("HEDDLE_RT_MATMUL", packing, 1);
+    heddle_rt_device device(0, cores, false);
+    unsetenv("HEDDLE_RT_MATMUL");
+    multiply(device);
+    std::vector<std::byte> first = got.bytes;
+    multiply(device); // what was prepared is used again
+    ASSERT_EQ(first, got.bytes);
+    expectNear(c, got, expected);
   }
 }
 
