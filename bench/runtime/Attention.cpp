@@ -91,7 +91,7 @@ struct Problem {
 void attentionForward(benchmark::State &state) {
   Problem problem(state);
   problem.forward();
-  for (auto _ : state)
+  for ([[maybe_unused]] auto _ : state)
     problem.forward();
   problem.report(state, 4);
 }
@@ -100,7 +100,7 @@ void attentionBackward(benchmark::State &state) {
   Problem problem(state);
   problem.forward();
   problem.backward();
-  for (auto _ : state)
+  for ([[maybe_unused]] auto _ : state)
     problem.backward();
   problem.report(state, 10);
 }
@@ -108,7 +108,7 @@ void attentionBackward(benchmark::State &state) {
 void attentionForwardDropout(benchmark::State &state) {
   Problem problem(state, 0.1f);
   problem.forward();
-  for (auto _ : state)
+  for ([[maybe_unused]] auto _ : state)
     problem.forward();
   problem.report(state, 4);
 }

@@ -64,7 +64,7 @@ void matmul(benchmark::State &state) {
       state.SkipWithError("the product failed");
   };
   run();
-  for (auto _ : state)
+  for ([[maybe_unused]] auto _ : state)
     run();
   state.SetLabel(product.name);
   state.counters["GFLOP/s"] = benchmark::Counter(

@@ -78,7 +78,7 @@ Status Rendezvous::meet(int32_t member, std::string_view operation) {
     return Status::success();
   }
   if (options.spin)
-    for (int spin = 0; spin < 4000; ++spin) {
+    for (int spin = 0; spin < 1000; ++spin) {
       if (complete())
         return Status::success();
 #if defined(__x86_64__)

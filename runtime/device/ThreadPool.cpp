@@ -10,7 +10,7 @@ static inline void pauseThread() {
 #endif
 }
 
-ThreadPool::ThreadPool(int threads, bool spin) : spins(spin ? 2000 : 0) {
+ThreadPool::ThreadPool(int threads, bool spin) : spins(spin ? 1000 : 0) {
   for (int worker = 1; worker < threads; ++worker)
     workers.emplace_back([this, worker] { work(worker); });
 }

@@ -52,6 +52,7 @@ public:
 
   void run(const std::function<void(int32_t, Communicator &)> &body) override {
     std::vector<std::thread> threads;
+    threads.reserve(communicators.size());
     for (size_t rank = 0; rank < communicators.size(); ++rank)
       threads.emplace_back(
           [&, rank] { body(int32_t(rank), *communicators[rank]); });
