@@ -422,6 +422,29 @@ def ReduceOp : Heddle_DifferentiableOp<"reduce"> {
   let hasCanonicalizer = 1;
 }
 
+def ReduceBlocksOp : Heddle_Op<"reduce_blocks", [Pure]> {
+  let summary = "partial sums or maxima over fixed blocks of rows";
+  let description = [{
+    The first `row_dims` dimensions, collapsed, are the rows. result[i, …] is the
+    sum (maximum) over rows i * block .. min((i + 1) * block, rows). The first
+    stage of a reduction over rows: the blocks follow from the shape alone, so
+    the result does not depend on the number of threads. Sums are in the
+    result's type.
+    Constraints: 1 <= row_dims <= rank; block is positive; the result is
+    [ceil(rows / block), other dimensions] of the operand's type or f32.
+
+    Example: `%p = heddle.reduce_blocks sum %x rows(2) block(32) : tensor<4x256x768xf32> -> tensor<32x768xf32>`
+  }];
+  let arguments = (ins ReductionKindAttr:$kind, RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$x,
+                       I64Attr:$row_dims, I64Attr:$block, OptionalAttr<StrAttr>:$op_name);
+  let results = (outs RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$result);
+  let assemblyFormat = [{
+    ($op_name^)? $kind $x `rows` `(` $row_dims `)` `block` `(` $block `)` attr-dict
+    `:` type($x) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
   let summary = "repeats a tensor along new dimensions";
   let description = [{

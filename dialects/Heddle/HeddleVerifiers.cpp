@@ -361,6 +361,27 @@ LogicalResult ReduceOp::verify() {
   return expectShape(*this, "the result", getResult(), expected);
 }
 
+LogicalResult ReduceBlocksOp::verify() {
+  ArrayRef<int64_t> shape = shapeOf(getX());
+  int64_t rowDims = getRowDims(), block = getBlock();
+  if (rowDims < 1 || rowDims > (int64_t)shape.size())
+    return emitOpError() << "expected 1 <= row_dims <= " << shape.size()
+                         << ", got " << rowDims;
+  if (block < 1)
+    return emitOpError() << "expected a positive block, got " << block;
+  SmallVector<int64_t> expected(shape.drop_front(rowDims));
+  int64_t rows = 1;
+  for (int64_t size : shape.take_front(rowDims))
+    rows *= size;
+  expected.insert(expected.begin(), (rows + block - 1) / block);
+  Type from = getX().getType().getElementType();
+  Type to = getType().getElementType();
+  if (to != from && !(isa<FloatType>(from) && to.isF32()))
+    return emitOpError() << "expected a result of " << from << " or f32, got "
+                         << to;
+  return expectShape(*this, "the result", getResult(), expected);
+}
+
 LogicalResult BroadcastOp::verify() {
   ArrayRef<int64_t> from = shapeOf(getX()), to = shapeOf(getResult());
   if (getAlong().size() != from.size())

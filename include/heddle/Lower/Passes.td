@@ -6,8 +6,78 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// Kernels: lib/Lower/Kernel
+// Kernels: lib/Lower/DecomposeOps, FormKernels, LowerKernels
 //===----------------------------------------------------------------------===//
+
+def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
+  let summary = "turns model ops on local tensors into structured ops";
+  let description = [{
+    In every program function each op that is not a library call becomes
+    `linalg.generic`: normalization, embedding, cross-entropy, activations,
+    dropout, rotary embedding, masks, reductions, broadcasts, and arith and math
+    on tensors. The loops of each run over the result's dimensions in order,
+    then over the reduced ones. Floats are computed in f32 (f64 for f64) and
+    rounded to the element type where they are stored.
+
+    A reduction over leading dimensions (the gradient of a bias) is made in two
+    stages: `heddle.reduce_blocks` over blocks of rows whose number follows from
+    the shape, then the sum over the blocks. So it is parallel, gives the same
+    bits with any number of threads, and errs less than one long sum.
+
+    Stay: contract, attention, embedding_grad, rotary_table, load, store, stack,
+    unstack, comm ops, and views (expand_shape, collapse_shape, contiguous
+    slices).
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def FormKernelsPass : Pass<"heddle-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "clusters structured ops into kernels and outlines them";
+  let description = [{
+    Input: program functions after `heddle-decompose-ops`. Output: the same
+    functions calling `func.func private @kernel_<k>(operands) -> (results)`
+    with these attributes:
+    - `heddle.kernel` (unit);
+    - `heddle.row_dims`: how many leading dimensions are the kernel's rows;
+    - `heddle.blocks`, `heddle.grain`: extent of the outermost loop and how many
+      of its iterations are worth a thread;
+    - `heddle.inplace`: for each result the operands whose buffer it may take.
+
+    Two ops may share a kernel if each reads of the other's results only the row
+    that it computes, with rows the leading dimensions collapsed, and if no path
+    between them leaves the kernel. Clusters grow greedily along the program:
+    first from producers to consumers, then across readers of one tensor.
+    Copies, casts and cheap elementwise ops are repeated in every consumer
+    rather than stored. Equal kernels are outlined once.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"fuse", "fuse", "bool", /*default=*/"true",
+           "several ops in a kernel; off: one op each, for finding errors">];
+}
+
+def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
+  let summary = "lowers kernel functions to LLVM loops over rows";
+  let description = [{
+    Each kernel function becomes
+    `llvm.func @kernel_<k>(%buffers: !llvm.ptr, %begin: i64, %end: i64)`, the
+    `heddle_rt_kernel_fn` of heddle_rt/abi.h: buffers[0] are the device's
+    coordinates, then come the operands (an index operand as a pointer to its
+    i64 value) and the results, dense and row-major. One loop runs over blocks
+    [begin, end), one over a block's rows; inside it the ops are fused into as
+    few loops over the row's elements as their reductions allow, values pass in
+    registers within a loop and through a row-sized scratch between loops.
+    bf16 is converted by integer arithmetic, rounding to nearest even; exp, log,
+    tanh and erf of f32 are polynomials; floats may be reassociated and
+    contracted, but infinities and NaN keep their meaning.
+
+    The innermost loops carry llvm.loop metadata which tells the vectorizer that
+    their accesses are independent. `prefer-vector-width` is 512. No function of
+    the runtime is called and nothing is allocated; libm may be (sin, cos, pow).
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::linalg::LinalgDialect"];
+}
 
 //===----------------------------------------------------------------------===//
 // Programs: lib/Lower/Program

@@ -1,0 +1,106 @@
+//===- Decomposer.h - Builds structured ops from model ops ------*- C++ -*-===//
+//
+// What the decompositions of single ops share: a builder of linalg.generic ops
+// whose iteration space is the result's dimensions, then the reduced ones.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_LOWER_DECOMPOSEOPS_DECOMPOSER_H
+#define HEDDLE_LIB_LOWER_DECOMPOSEOPS_DECOMPOSER_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace heddle::lower {
+
+/// Scalar arithmetic in the body of a structured op. Floats are computed in f32
+/// (f64 where an operand is f64) and rounded where they are stored.
+class Body : public mlir::ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  mlir::Value constant(mlir::Type type, double value);
+  mlir::Value integer(mlir::Type type, int64_t value);
+  /// To another float type by extension or truncation, or unchanged.
+  mlir::Value convert(mlir::Value value, mlir::Type type);
+  /// bf16 and f16 as f32; others unchanged.
+  mlir::Value widen(mlir::Value value);
+
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, double b);
+  mlir::Value add(mlir::Value a, double b);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  mlir::Value neg(mlir::Value a);
+  mlir::Value exp(mlir::Value a);
+  /// 1 / (1 + exp(-a)).
+  mlir::Value sigmoid(mlir::Value a);
+  /// The loop's index as an index value.
+  mlir::Value index(int64_t dim);
+  /// An integer or index as another integer type or index.
+  mlir::Value toInteger(mlir::Value value, mlir::Type type);
+};
+
+/// One operand of a structured op and how it is indexed.
+struct Operand {
+  mlir::Value value;
+  mlir::AffineMap map;
+};
+
+class Decomposer {
+public:
+  Decomposer(mlir::OpBuilder &builder, mlir::Location loc)
+      : builder(builder), loc(loc) {}
+
+  using MapBody =
+      llvm::function_ref<mlir::Value(Body &, mlir::ValueRange operands)>;
+  using ReduceBody = llvm::function_ref<mlir::Value(
+      Body &, mlir::ValueRange operands, mlir::Value accumulator)>;
+
+  /// result[i] = body(operands at i).
+  mlir::Value map(mlir::RankedTensorType result,
+                  llvm::ArrayRef<Operand> operands, MapBody body);
+  /// result[i] = the reduction of body over the dimensions `reduced` which
+  /// follow the result's in the iteration space. The body combines.
+  mlir::Value reduce(mlir::RankedTensorType result,
+                     llvm::ArrayRef<int64_t> reduced,
+                     llvm::ArrayRef<Operand> operands, ReductionKind kind,
+                     ReduceBody body);
+  /// Reduces any dimensions of a tensor: over rows in two stages of fixed
+  /// blocks, everything else in one.
+  mlir::Value reduceDims(mlir::Value x, llvm::ArrayRef<int64_t> over,
+                         ReductionKind kind, mlir::RankedTensorType result);
+
+  mlir::AffineMap identity(int64_t rank);
+  /// The first `count` of `rank` dimensions.
+  mlir::AffineMap leading(int64_t rank, int64_t count);
+  /// The last dimension of `rank`.
+  mlir::AffineMap last(int64_t rank);
+  mlir::AffineMap dims(int64_t rank, llvm::ArrayRef<int64_t> positions);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// The type in which values of a tensor are computed: f32, or f64 for f64.
+mlir::Type getComputeType(mlir::Type elementType);
+/// The tensor's shape with another element type.
+mlir::RankedTensorType withElement(mlir::RankedTensorType type,
+                                   mlir::Type element);
+/// The rows of a tensor: its shape without the last dimension.
+mlir::RankedTensorType rowsOf(mlir::RankedTensorType type, mlir::Type element);
+
+/// Replaces one op by structured ops; returns false for an op that stays.
+/// Each is the lowering of one family.
+bool decomposeNormalization(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LIB_LOWER_DECOMPOSEOPS_DECOMPOSER_H

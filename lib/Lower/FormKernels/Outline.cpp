@@ -1,0 +1,170 @@
+#include "Outline.h"
+#include "../KernelPlan/KernelPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+Outliner::Outliner(ModuleOp module) : module(module), symbols(module) {
+  for (auto func : module.getOps<func::FuncOp>())
+    if (func->hasAttr(kKernelAttrName))
+      ++next;
+}
+
+func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
+                             ArrayRef<Value> results, Location loc) {
+  OpBuilder builder(module.getContext());
+  auto type = builder.getFunctionType(ValueRange(inputs).getTypes(),
+                                      ValueRange(results).getTypes());
+  auto kernel = func::FuncOp::create(loc, "kernel", type);
+  kernel.setPrivate();
+  kernel->setAttr(kKernelAttrName, builder.getUnitAttr());
+  Block *body = kernel.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  IRMapping mapping;
+  mapping.map(inputs, body->getArguments());
+
+  std::function<void(Operation *)> cloneFree = [&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Operation *from = operand.getDefiningOp();
+      if (from && isFree(from) && !mapping.contains(operand))
+        cloneFree(from);
+    }
+    builder.clone(*op, mapping);
+  };
+  for (Operation *op : ops) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *from = operand.getDefiningOp();
+        if (from && isFree(from) && !op->isAncestor(from) &&
+            !mapping.contains(operand))
+          cloneFree(from);
+      }
+    });
+    builder.clone(*op, mapping);
+  }
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(mapping.lookup(result));
+  builder.create<func::ReturnOp>(loc, returned);
+  return kernel;
+}
+
+/// Of the dimensions that may be rows, as many as leave a row long enough for
+/// vectors; all of them where the rows themselves can be cut into vectors.
+LogicalResult Outliner::chooseRows(func::FuncOp kernel,
+                                   const Cluster &cluster) {
+  constexpr int64_t kLongRow = 256, kShortRow = 16, kManyRows = 64;
+  Builder builder(kernel.getContext());
+  auto set = [&](int64_t count) {
+    kernel->setAttr(kRowDimsAttrName, builder.getI64IntegerAttr(count));
+  };
+  if (cluster.rowDims) {
+    set(*cluster.rowDims);
+    return success();
+  }
+  int64_t count = cluster.rows.size();
+  set(count);
+  FailureOr<KernelPlan> plan = KernelPlan::create(kernel);
+  if (failed(plan))
+    return failure();
+  if (plan->chunk)
+    return success();
+  int64_t inner = 1, rows = plan->rows;
+  for (const Statement &statement : plan->statements) {
+    int64_t iterations = 1;
+    for (int64_t extent : statement.loops)
+      iterations *= extent;
+    inner = std::max(inner, iterations);
+  }
+  while (count > 0) {
+    rows /= cluster.rows[count - 1];
+    if (inner >= kLongRow || (rows < kManyRows && inner >= kShortRow))
+      break;
+    inner *= cluster.rows[--count];
+  }
+  set(count);
+  return success();
+}
+
+static void describePlan(func::FuncOp kernel, const KernelPlan &plan) {
+  Builder builder(kernel.getContext());
+  kernel->setAttr(kBlocksAttrName, builder.getI64IntegerAttr(plan.blocks));
+  kernel->setAttr(kGrainAttrName, builder.getI64IntegerAttr(plan.grain));
+  SmallVector<Attribute> inplace;
+  for (ArrayRef<int64_t> operands : plan.findInplace())
+    inplace.push_back(builder.getDenseI64ArrayAttr(operands));
+  kernel->setAttr(kInplaceAttrName, builder.getArrayAttr(inplace));
+}
+
+LogicalResult Outliner::outline(const Clusters &clusters,
+                                const Cluster &cluster, OpBuilder &builder) {
+  SmallVector<Operation *> ops;
+  llvm::SmallPtrSet<Operation *, 8> inside;
+  for (unsigned position : cluster.ops) {
+    ops.push_back(clusters.getOp(position));
+    inside.insert(ops.back());
+  }
+  llvm::SetVector<Value> inputs;
+  SmallVector<Value> results;
+  for (Operation *op : ops) {
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        Operation *from = operand.getDefiningOp();
+        Block *owner = operand.getParentBlock();
+        if (owner != ops.front()->getBlock() ||
+            (from && (inside.contains(from) || isFree(from))))
+          continue;
+        inputs.insert(operand);
+      }
+    });
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            Operation *top =
+                ops.front()->getBlock()->findAncestorOpInBlock(*user);
+            return !inside.contains(top);
+          }))
+        results.push_back(result);
+  }
+  func::FuncOp kernel =
+      build(ops, inputs.getArrayRef(), results, ops.front()->getLoc());
+  IRRewriter rewriter(module.getContext());
+  DominanceInfo dominance(kernel);
+  eliminateCommonSubExpressions(rewriter, dominance, kernel);
+
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel.print(stream);
+  if (cluster.rowDims)
+    stream << *cluster.rowDims;
+  auto [known, isNew] = kernels.try_emplace(text, kernel);
+  if (!isNew) {
+    kernel.erase();
+    kernel = known->second;
+  } else {
+    do
+      kernel.setName(("kernel_" + Twine(next++)).str());
+    while (symbols.lookup(kernel.getName()));
+    symbols.insert(kernel);
+    if (failed(chooseRows(kernel, cluster)))
+      return failure();
+    FailureOr<KernelPlan> plan = KernelPlan::create(kernel);
+    if (failed(plan))
+      return failure();
+    describePlan(kernel, *plan);
+  }
+  auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
+                                           inputs.getArrayRef());
+  for (auto [result, replacement] : llvm::zip(results, call.getResults()))
+    result.replaceUsesWithIf(replacement, [&](OpOperand &use) {
+      Operation *top =
+          ops.front()->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      return !inside.contains(top);
+    });
+  return success();
+}

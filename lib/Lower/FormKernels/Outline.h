@@ -1,0 +1,38 @@
+//===- Outline.h - Kernels as functions -------------------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_LOWER_FORMKERNELS_OUTLINE_H
+#define HEDDLE_LIB_LOWER_FORMKERNELS_OUTLINE_H
+
+#include "Clusters.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle::lower {
+
+/// Makes functions of clusters; equal ones become one function.
+class Outliner {
+public:
+  explicit Outliner(mlir::ModuleOp module);
+
+  /// Calls the cluster's kernel at the builder's position and replaces the uses
+  /// of the cluster's results outside of it.
+  mlir::LogicalResult outline(const Clusters &clusters, const Cluster &cluster,
+                              mlir::OpBuilder &builder);
+
+private:
+  mlir::func::FuncOp build(llvm::ArrayRef<mlir::Operation *> ops,
+                           llvm::ArrayRef<mlir::Value> inputs,
+                           llvm::ArrayRef<mlir::Value> results,
+                           mlir::Location loc);
+  mlir::LogicalResult chooseRows(mlir::func::FuncOp kernel,
+                                 const Cluster &cluster);
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  llvm::StringMap<mlir::func::FuncOp> kernels; ///< by text
+  unsigned next = 0;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LIB_LOWER_FORMKERNELS_OUTLINE_H

@@ -1,0 +1,577 @@
+#include "KernelPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    strides[dim] = stride;
+    stride *= shape[dim];
+  }
+  return strides;
+}
+
+FailureOr<std::pair<int64_t, SmallVector<int64_t>>>
+lower::linearize(AffineMap map, ArrayRef<int64_t> shape) {
+  bool divides = false;
+  map.walkExprs([&](AffineExpr expr) {
+    divides |= expr.getKind() == AffineExprKind::Mod ||
+               expr.getKind() == AffineExprKind::FloorDiv ||
+               expr.getKind() == AffineExprKind::CeilDiv;
+  });
+  if (divides)
+    return failure();
+  SmallVector<int64_t> strides = stridesOf(shape);
+  auto offsetAt = [&](ArrayRef<int64_t> point) {
+    int64_t offset = 0;
+    for (auto [index, stride] : llvm::zip(map.compose(point), strides))
+      offset += index * stride;
+    return offset;
+  };
+  SmallVector<int64_t> point(map.getNumDims(), 0);
+  int64_t constant = offsetAt(point);
+  SmallVector<int64_t> coefficients;
+  for (unsigned dim = 0; dim < map.getNumDims(); ++dim) {
+    point[dim] = 1;
+    coefficients.push_back(offsetAt(point) - constant);
+    point[dim] = 0;
+  }
+  return std::make_pair(constant, coefficients);
+}
+
+SmallVector<std::pair<Value, bool>> lower::getExtracted(Operation *op,
+                                                        int64_t rowDims) {
+  SmallVector<std::pair<Value, bool>> result;
+  op->walk([&](tensor::ExtractOp extract) {
+    bool aligned = (int64_t)extract.getIndices().size() >= rowDims;
+    for (int64_t dim = 0; aligned && dim < rowDims; ++dim) {
+      auto index = extract.getIndices()[dim].getDefiningOp<linalg::IndexOp>();
+      aligned = index && (int64_t)index.getDim() == dim;
+    }
+    result.push_back({extract.getTensor(), aligned});
+  });
+  return result;
+}
+
+ValueRange Statement::getInputs() const {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return generic.getInputs();
+  return op->getOperands();
+}
+
+int64_t KernelPlan::numUnits() const {
+  int64_t result = 1;
+  for (int64_t extent : units)
+    result *= extent;
+  return result;
+}
+
+int64_t KernelPlan::resultIndex(Value value) const {
+  Operation *terminator = kernel.getBody().front().getTerminator();
+  for (auto [i, result] : llvm::enumerate(terminator->getOperands()))
+    if (result == value)
+      return i;
+  return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+/// In additions of a vector: a rough measure for deciding what to compute twice
+/// and how many iterations are worth a thread.
+static int64_t getCost(Operation *op) {
+  int64_t cost = 0;
+  op->walk([&](Operation *inner) {
+    if (isa<math::AbsFOp, math::FmaOp>(inner))
+      cost += 1;
+    else if (inner->getDialect() && isa<math::MathDialect>(inner->getDialect()))
+      cost += 16;
+    else if (isa<arith::DivFOp>(inner))
+      cost += 6;
+    else if (isa<tensor::ExtractOp>(inner))
+      cost += 8;
+    else if (!isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp,
+                  linalg::IndexOp, linalg::YieldOp, linalg::GenericOp>(inner))
+      cost += 1;
+  });
+  return cost;
+}
+
+static Access split(Value value, int64_t constant, ArrayRef<int64_t> all,
+                    int64_t rowDims) {
+  Access access{value, constant, {}, {}};
+  access.rows.assign(all.begin(), all.begin() + rowDims);
+  access.loops.assign(all.begin() + rowDims, all.end());
+  return access;
+}
+
+LogicalResult KernelPlan::addGeneric(linalg::GenericOp op) {
+  Statement statement;
+  statement.op = op;
+  statement.cost = getCost(op);
+  statement.usesIndex = op.hasIndexSemantics();
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  int64_t parallel = 0;
+  for (utils::IteratorType type : op.getIteratorTypesArray()) {
+    if (type == utils::IteratorType::parallel)
+      ++parallel;
+    else
+      statement.kind = StatementKind::Reduce;
+  }
+  if (parallel < rowDims)
+    return op.emitOpError()
+           << "expected at least " << rowDims
+           << " parallel loops, the rows of the kernel, got " << parallel;
+  if (units.empty() && rowDims > 0)
+    units.assign(ranges.begin(), ranges.begin() + rowDims);
+  for (int64_t dim = 0; dim < rowDims; ++dim)
+    if (ranges[dim] != units[dim])
+      return op.emitOpError()
+             << "expected " << units[dim] << " rows in dimension " << dim
+             << " as in the rest of the kernel, got " << ranges[dim];
+  for (auto [i, type] : llvm::enumerate(op.getIteratorTypesArray()))
+    if ((type == utils::IteratorType::parallel) != ((int64_t)i < parallel))
+      return op.emitOpError() << "expected parallel loops before reductions";
+  statement.loops.assign(ranges.begin() + rowDims, ranges.end());
+  statement.firstReduced = parallel - rowDims;
+
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type || !type.hasStaticShape())
+      return op.emitOpError() << "expected operands to be static tensors, got "
+                              << operand.get().getType();
+    auto form = linearize(map, type.getShape());
+    if (failed(form))
+      return op.emitOpError() << "expected linear indexing maps, got "
+                              << AffineMapAttr::get(map);
+    Access access = split(operand.get(), form->first, form->second, rowDims);
+    if (op.isDpsInput(&operand)) {
+      statement.reads.push_back(access);
+      continue;
+    }
+    if (!map.isProjectedPermutation() ||
+        (int64_t)map.getNumResults() != parallel || !map.isMinorIdentity())
+      if (map != AffineMap::getMultiDimIdentityMap(parallel, op.getContext()) &&
+          !llvm::all_of(llvm::enumerate(map.getResults()), [](auto result) {
+            auto dim = dyn_cast<AffineDimExpr>(result.value());
+            return dim && dim.getPosition() == result.index();
+          }))
+        return op.emitOpError() << "expected results indexed by the parallel "
+                                   "loops in order, got "
+                                << AffineMapAttr::get(map);
+    access.value = op.getTiedOpResult(&operand);
+    statement.writes.push_back(access);
+    if (statement.kind == StatementKind::Reduce) {
+      auto fill = operand.get().getDefiningOp<linalg::FillOp>();
+      if (!fill || !matchPattern(fill.getInputs()[0], m_Constant()))
+        return op.emitOpError() << "expected a reduction to start from a "
+                                   "constant of linalg.fill";
+    } else if (op.payloadUsesValueFromOperand(&operand)) {
+      return op.emitOpError() << "expected no use of the initial value";
+    }
+  }
+  for (OpResult result : op->getResults())
+    producer[result] = statements.size();
+  statements.push_back(statement);
+  return success();
+}
+
+LogicalResult KernelPlan::addReduceBlocks(ReduceBlocksOp op) {
+  ArrayRef<int64_t> shape = op.getX().getType().getShape();
+  if ((int64_t)op.getRowDims() != rowDims)
+    return op.emitOpError() << "expected the kernel's " << rowDims
+                            << " row dimensions, got " << op.getRowDims();
+  if (units.empty())
+    units.assign(shape.begin(), shape.begin() + rowDims);
+  if (ArrayRef<int64_t>(units) != shape.take_front(rowDims))
+    return op.emitOpError() << "expected the kernel's rows";
+  if (blockUnits != 1 && blockUnits != (int64_t)op.getBlock())
+    return op.emitOpError()
+           << "expected blocks of " << blockUnits
+           << " rows as in the rest of the kernel, got " << op.getBlock();
+  blockUnits = op.getBlock();
+  Statement statement;
+  statement.op = op;
+  statement.kind = StatementKind::ReduceBlocks;
+  statement.cost = 2;
+  statement.loops.assign(shape.begin() + rowDims, shape.end());
+  statement.firstReduced = statement.loops.size();
+  SmallVector<int64_t> strides = stridesOf(shape);
+  statement.reads.push_back(split(op.getX(), 0, strides, rowDims));
+  Access write{op.getResult(), 0, {}, {}};
+  write.rows.assign(rowDims, 0);
+  write.loops.assign(strides.begin() + rowDims, strides.end());
+  statement.writes.push_back(write);
+  producer[op.getResult()] = statements.size();
+  statements.push_back(statement);
+  return success();
+}
+
+LogicalResult KernelPlan::addStatements() {
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (isa<tensor::EmptyOp, linalg::FillOp, arith::ConstantOp>(op))
+      continue;
+    LogicalResult added = success();
+    if (auto generic = dyn_cast<linalg::GenericOp>(op))
+      added = addGeneric(generic);
+    else if (auto blocks = dyn_cast<ReduceBlocksOp>(op))
+      added = addReduceBlocks(blocks);
+    else
+      return op.emitOpError() << "expected linalg.generic or "
+                                 "heddle.reduce_blocks in a kernel";
+    if (failed(added))
+      return failure();
+  }
+  for (auto [i, result] :
+       llvm::enumerate(kernel.getBody().front().getTerminator()->getOperands()))
+    if (!producer.contains(result))
+      return kernel.emitOpError()
+             << "expected result " << i << " to be computed by the kernel";
+  for (int64_t extent : units)
+    rows *= extent;
+  return success();
+}
+
+/// What is produced inside is read in its own row only.
+LogicalResult KernelPlan::checkRows() {
+  for (Statement &statement : statements) {
+    for (Access &read : statement.reads) {
+      auto found = producer.find(read.value);
+      if (found == producer.end())
+        continue;
+      const Statement &from = statements[found->second];
+      auto result = cast<OpResult>(read.value);
+      if (from.kind == StatementKind::ReduceBlocks ||
+          read.rows != from.writes[result.getResultNumber()].rows)
+        return statement.op->emitOpError()
+               << "expected operands that the kernel produces to be read in "
+                  "their own row";
+    }
+    for (auto [value, aligned] : getExtracted(statement.op, rowDims))
+      if (producer.contains(value) && !aligned)
+        return statement.op->emitOpError()
+               << "expected tensor.extract of a value that the kernel produces "
+                  "to stay in its row";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Column mode
+//===----------------------------------------------------------------------===//
+
+/// Whether the row dimensions act as one dimension in an access.
+static bool collapses(ArrayRef<int64_t> coefficients,
+                      ArrayRef<int64_t> extents) {
+  for (size_t i = 0; i + 1 < coefficients.size(); ++i)
+    if (coefficients[i] != extents[i + 1] * coefficients[i + 1])
+      return false;
+  return true;
+}
+
+bool KernelPlan::suitsColumns() const {
+  if (rowDims == 0)
+    return false;
+  for (const Statement &statement : statements) {
+    if (statement.kind == StatementKind::ReduceBlocks ||
+        statement.firstReduced != 0)
+      if (statement.kind != StatementKind::Map || !statement.loops.empty())
+        return false;
+    if (statement.usesIndex && rowDims > 1)
+      return false;
+    for (const Access &access : statement.reads) {
+      if (!collapses(access.rows, units))
+        return false;
+      // A row that is contiguous in memory is better read as a row.
+      if (!statement.loops.empty() && access.rows.back() > 1)
+        return false;
+    }
+    for (const Access &access : statement.writes)
+      if (!collapses(access.rows, units))
+        return false;
+    for (auto [value, aligned] : getExtracted(statement.op, rowDims))
+      if (producer.contains(value))
+        return false;
+  }
+  return true;
+}
+
+void KernelPlan::makeColumns() {
+  // At least a cache line of f32 a chunk; at most what keeps a few scratch
+  // buffers in the first-level cache; else a sixteenth, for the threads.
+  int64_t sixteenth = llvm::alignTo(llvm::divideCeil(rows, 16), 64);
+  chunk = std::max<int64_t>(64, std::min<int64_t>(2048, sixteenth));
+  auto change = [&](Access &access, bool isReduce) {
+    int64_t step = access.rows.back();
+    access.rows.assign(1, step * chunk);
+    access.loops.push_back(step);
+  };
+  for (Statement &statement : statements) {
+    bool isReduce = statement.kind == StatementKind::Reduce;
+    for (Access &access : statement.reads)
+      change(access, isReduce);
+    for (Access &access : statement.writes)
+      change(access, isReduce);
+    for (size_t dim = 0; dim < statement.loops.size(); ++dim)
+      statement.loopOfDim.push_back(dim);
+    statement.loops.push_back(chunk);
+    statement.firstReduced = isReduce ? -1 : 1;
+  }
+  units.assign(1, llvm::divideCeil(rows, chunk));
+}
+
+/// Row mode: the reduced loops are innermost where they run along memory.
+void KernelPlan::orderLoops() {
+  for (Statement &statement : statements) {
+    int64_t count = statement.loops.size(), first = statement.firstReduced;
+    statement.loopOfDim = llvm::to_vector(llvm::seq<int64_t>(0, count));
+    if (statement.kind != StatementKind::Reduce || first == 0)
+      continue;
+    bool alongParallel = llvm::any_of(statement.reads, [&](Access &access) {
+      return access.loops[first - 1] == 1 && access.loops.back() != 1;
+    });
+    if (!alongParallel)
+      continue;
+    auto turn = [&](SmallVector<int64_t> &values) {
+      std::rotate(values.begin(), values.begin() + first, values.end());
+    };
+    turn(statement.loops);
+    for (Access &access : statement.reads)
+      turn(access.loops);
+    for (Access &access : statement.writes)
+      turn(access.loops);
+    for (int64_t dim = 0; dim < count; ++dim)
+      statement.loopOfDim[dim] = (dim + count - first) % count;
+    statement.firstReduced = -1;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Nests
+//===----------------------------------------------------------------------===//
+
+bool KernelPlan::canForward(const Statement &from, const Statement &to,
+                            const Access &read) const {
+  if (from.kind != StatementKind::Map || from.loops != to.loops)
+    return false;
+  const Access &write =
+      from.writes[cast<OpResult>(read.value).getResultNumber()];
+  return read.loops == write.loops && read.constant == write.constant;
+}
+
+void KernelPlan::assignLevels() {
+  for (Statement &statement : statements) {
+    for (const Access &read : statement.reads) {
+      auto found = producer.find(read.value);
+      if (found == producer.end())
+        continue;
+      const Statement &from = statements[found->second];
+      bool together = from.isScalar() || canForward(from, statement, read);
+      statement.level =
+          std::max(statement.level, from.level + (together ? 0 : 1));
+    }
+    for (auto [value, aligned] : getExtracted(statement.op, rowDims)) {
+      auto found = producer.find(value);
+      if (found != producer.end())
+        statement.level =
+            std::max(statement.level, statements[found->second].level + 1);
+    }
+  }
+}
+
+bool KernelPlan::isCheap(unsigned index) const {
+  const Statement &statement = statements[index];
+  if (statement.kind != StatementKind::Map || statement.cost > 6 ||
+      statement.reads.size() > 4 ||
+      !getExtracted(statement.op, rowDims).empty())
+    return false;
+  for (const Access &read : statement.reads) {
+    auto found = producer.find(read.value);
+    if (found == producer.end() || statements[found->second].isScalar() ||
+        resultIndex(read.value) >= 0)
+      continue;
+    const Statement &from = statements[found->second];
+    if (from.kind == StatementKind::Reduce && from.firstReduced == 0)
+      continue;
+    if (!canForward(from, statement, read) || !isCheap(found->second))
+      return false;
+  }
+  return true;
+}
+
+/// Makes every value that the nest reads available in it: by repeating a cheap
+/// producer, else by keeping the value in memory.
+void KernelPlan::placeValues(Nest &nest) {
+  llvm::SmallDenseSet<unsigned> inNest(nest.statements.begin(),
+                                       nest.statements.end());
+  SmallVector<unsigned> work(nest.statements);
+  while (!work.empty()) {
+    const Statement &to = statements[work.pop_back_val()];
+    for (auto [value, aligned] : getExtracted(to.op, rowDims))
+      if (producer.contains(value) && resultIndex(value) < 0)
+        scratch.insert(value);
+    for (const Access &read : to.reads) {
+      auto found = producer.find(read.value);
+      if (found == producer.end())
+        continue;
+      unsigned index = found->second;
+      const Statement &from = statements[index];
+      bool isRowScalar =
+          from.isScalar() ||
+          (from.kind == StatementKind::Reduce && from.firstReduced == 0);
+      if (isRowScalar)
+        continue;
+      if (canForward(from, to, read)) {
+        if (inNest.contains(index))
+          continue;
+        if (resultIndex(read.value) < 0 && isCheap(index)) {
+          inNest.insert(index);
+          work.push_back(index);
+          continue;
+        }
+      }
+      if (resultIndex(read.value) < 0)
+        scratch.insert(read.value);
+    }
+  }
+  nest.statements.assign(inNest.begin(), inNest.end());
+  llvm::sort(nest.statements);
+}
+
+void KernelPlan::formNests() {
+  int64_t levels = 0;
+  for (const Statement &statement : statements)
+    levels = std::max(levels, statement.level + 1);
+  for (int64_t level = 0; level < levels; ++level) {
+    // What is computed once a row comes before the loops that use it.
+    for (bool scalars : {true, false})
+      for (auto [i, statement] : llvm::enumerate(statements)) {
+        if (statement.level != level || statement.isScalar() != scalars)
+          continue;
+        auto same = llvm::find_if(nests, [&](const Nest &nest) {
+          return nest.level == level && nest.loops == statement.loops;
+        });
+        if (same == nests.end()) {
+          nests.push_back({statement.loops, {}, level});
+          same = std::prev(nests.end());
+        }
+        same->statements.push_back(i);
+      }
+  }
+  for (Nest &nest : nests)
+    placeValues(nest);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+void KernelPlan::chooseBlocks() {
+  blocks = llvm::divideCeil(numUnits(), blockUnits);
+  int64_t work = 1;
+  for (const Statement &statement : statements) {
+    int64_t iterations = 1;
+    for (int64_t extent : statement.loops)
+      iterations *= extent;
+    work +=
+        iterations * (statement.cost + 2 * (int64_t)statement.reads.size() + 1);
+  }
+  // About ten microseconds of vectorized work, several times what it costs to
+  // wake a thread.
+  constexpr int64_t kWorthAThread = 1 << 17;
+  grain = llvm::divideCeil(kWorthAThread, work * blockUnits);
+  grain = std::clamp<int64_t>(grain, 1, std::max<int64_t>(blocks, 1));
+}
+
+FailureOr<KernelPlan> KernelPlan::create(func::FuncOp kernel) {
+  KernelPlan plan;
+  plan.kernel = kernel;
+  auto rowDims = kernel->getAttrOfType<IntegerAttr>(kRowDimsAttrName);
+  if (!rowDims || rowDims.getInt() < 0)
+    return kernel.emitOpError()
+           << "expected an attribute '" << kRowDimsAttrName << "'";
+  if (!kernel.getBody().hasOneBlock())
+    return kernel.emitOpError() << "expected one block";
+  plan.rowDims = rowDims.getInt();
+  if (failed(plan.addStatements()) || failed(plan.checkRows()))
+    return failure();
+  if (plan.suitsColumns())
+    plan.makeColumns();
+  else
+    plan.orderLoops();
+  plan.assignLevels();
+  plan.formNests();
+  plan.chooseBlocks();
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers in place
+//===----------------------------------------------------------------------===//
+
+SmallVector<SmallVector<int64_t>> KernelPlan::findInplace() const {
+  // The nest that computes a statement first, and all that run it.
+  DenseMap<unsigned, int64_t> home;
+  for (auto [n, nest] : llvm::enumerate(nests))
+    for (unsigned statement : nest.statements)
+      if (statements[statement].level == nest.level &&
+          statements[statement].loops == nest.loops)
+        home.try_emplace(statement, n);
+
+  auto mayTake = [&](Value result, Value operand) {
+    unsigned index = producer.lookup(result);
+    const Statement &from = statements[index];
+    int64_t written = home.lookup(index);
+    if (from.kind == StatementKind::ReduceBlocks ||
+        (from.kind == StatementKind::Reduce && from.firstReduced != 0))
+      return false;
+    const Access &write = from.writes[cast<OpResult>(result).getResultNumber()];
+    int64_t rowSize = write.rows.empty() ? INT64_MAX : write.rows.back();
+    for (auto [n, nest] : llvm::enumerate(nests))
+      for (unsigned statement : nest.statements) {
+        const Statement &reader = statements[statement];
+        for (auto [value, aligned] : getExtracted(reader.op, rowDims))
+          if (value == operand && (!aligned || (int64_t)n >= written || chunk))
+            return false;
+        for (const Access &read : reader.reads) {
+          if (read.value != operand)
+            continue;
+          if (read.rows != write.rows || (int64_t)n > written)
+            return false;
+          bool same = read.constant == write.constant &&
+                      read.loops == write.loops && reader.loops == from.loops;
+          if ((int64_t)n == written && !same)
+            return false;
+          int64_t low = read.constant, high = read.constant;
+          for (auto [step, extent] : llvm::zip(read.loops, reader.loops))
+            (step < 0 ? low : high) += step * (extent - 1);
+          if (low < 0 || high >= rowSize)
+            return false;
+        }
+      }
+    return true;
+  };
+
+  SmallVector<SmallVector<int64_t>> result;
+  for (Value value : kernel.getBody().front().getTerminator()->getOperands()) {
+    SmallVector<int64_t> &operands = result.emplace_back();
+    for (BlockArgument argument : kernel.getArguments())
+      if (argument.getType() == value.getType() && !argument.use_empty() &&
+          mayTake(value, argument))
+        operands.push_back(argument.getArgNumber());
+  }
+  return result;
+}

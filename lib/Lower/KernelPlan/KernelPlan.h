@@ -1,0 +1,143 @@
+//===- KernelPlan.h - How the ops of a kernel become loops ------*- C++ -*-===//
+//
+// A kernel is a function of structured ops whose leading `heddle.row_dims`
+// dimensions, collapsed, are its rows: every op computes a row of its results
+// from that row of what the kernel produces and from anything outside. The plan
+// decides, without changing the IR, which loops there are and where each value
+// lives. Example, layer normalization of x : [4, 256, 768], two row dimensions:
+//
+//   for row in 0 .. 1024:                                (outer)
+//     for c in 0 .. 768: total += x[row, c]              (nest, level 0)
+//     mean = total / 768                                 (scalar of the row)
+//     for c in 0 .. 768: squares += (x[row, c] - mean)^2 (nest, level 1)
+//     rstd = …
+//     for c in 0 .. 768: y[row, c] = …                   (nest, level 2)
+//
+// Ops with equal loops share a nest unless one needs a whole row of another: so
+// a value passes in a register within a nest, and in memory (its result buffer,
+// or a row-sized scratch) between nests; a cheap one is computed again instead.
+//
+// In a kernel without loops inside a row, or whose only loops sum over distant
+// rows of memory (the second stage of a bias gradient), a row is one element:
+// then the rows are cut into chunks and the chunk is the innermost loop of
+// every nest ("column mode").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_LOWER_KERNELPLAN_KERNELPLAN_H
+#define HEDDLE_LIB_LOWER_KERNELPLAN_KERNELPLAN_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace heddle::lower {
+
+inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
+inline constexpr llvm::StringLiteral kRowDimsAttrName = "heddle.row_dims";
+inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";
+inline constexpr llvm::StringLiteral kGrainAttrName = "heddle.grain";
+inline constexpr llvm::StringLiteral kInplaceAttrName = "heddle.inplace";
+
+/// Where an iteration reads or writes a dense tensor: element
+/// constant + sum rows[i] * unit index i + sum loops[j] * loop index j.
+struct Access {
+  mlir::Value value;
+  int64_t constant = 0;
+  llvm::SmallVector<int64_t> rows;
+  llvm::SmallVector<int64_t> loops;
+};
+
+enum class StatementKind {
+  Map,         ///< every iteration writes its own element
+  Reduce,      ///< iterations of the reduced loops combine
+  ReduceBlocks ///< rows of a block combine
+};
+
+/// One op, as what it does in a row.
+struct Statement {
+  mlir::Operation *op;
+  StatementKind kind = StatementKind::Map;
+  llvm::SmallVector<int64_t> loops; ///< extents, outermost first
+  /// For each dimension of the op's iteration space after the rows, its loop.
+  llvm::SmallVector<int64_t> loopOfDim;
+  /// Reduce: the first reduced loop, if the reduced loops are the innermost and
+  /// accumulate in a register; -1 if they are the outermost and accumulate in
+  /// memory.
+  int64_t firstReduced = 0;
+  llvm::SmallVector<Access> reads;  ///< per tensor operand
+  llvm::SmallVector<Access> writes; ///< per result
+  int64_t level = 0;
+  int64_t cost = 0; ///< of an iteration, an addition being 1
+  bool usesIndex = false;
+
+  bool isScalar() const { return loops.empty(); }
+  /// The op's operands that are read element by element, in order.
+  mlir::ValueRange getInputs() const;
+};
+
+/// Statements that run in one loop nest, or (no loops) once a row.
+struct Nest {
+  llvm::SmallVector<int64_t> loops;
+  llvm::SmallVector<unsigned> statements; ///< in order
+  int64_t level = 0;
+};
+
+class KernelPlan {
+public:
+  /// Plans a kernel function; an op that does not fit is an error at that op.
+  static mlir::FailureOr<KernelPlan> create(mlir::func::FuncOp kernel);
+
+  int64_t rowDims = 0;
+  llvm::SmallVector<int64_t> units; ///< extents of the row dimensions; column
+                                    ///< mode: the number of chunks
+  int64_t rows = 1;                 ///< product of the row dimensions
+  int64_t chunk = 0;                ///< column mode: rows in a chunk; else 0
+  int64_t blockUnits = 1; ///< units in an iteration of the outermost loop
+  int64_t blocks = 1;
+  int64_t grain = 1;
+
+  std::vector<Statement> statements;
+  std::vector<Nest> nests;                        ///< in order of execution
+  llvm::DenseMap<mlir::Value, unsigned> producer; ///< of a tensor: statement
+  llvm::DenseSet<mlir::Value> scratch;            ///< values kept for a row
+
+  mutable mlir::func::FuncOp kernel; ///< reading needs no const op
+
+  int64_t numUnits() const;
+  /// The index of the value among the kernel's results, or -1.
+  int64_t resultIndex(mlir::Value value) const;
+  /// For each result the operands whose buffer it may take: same type, and no
+  /// element is read after it was written.
+  llvm::SmallVector<llvm::SmallVector<int64_t>> findInplace() const;
+
+private:
+  mlir::LogicalResult addStatements();
+  mlir::LogicalResult addGeneric(mlir::linalg::GenericOp op);
+  mlir::LogicalResult addReduceBlocks(ReduceBlocksOp op);
+  mlir::LogicalResult checkRows();
+  bool suitsColumns() const;
+  void makeColumns();
+  void orderLoops();
+  void assignLevels();
+  void formNests();
+  void placeValues(Nest &nest);
+  void chooseBlocks();
+  bool canForward(const Statement &from, const Statement &to,
+                  const Access &read) const;
+  bool isCheap(unsigned statement) const;
+};
+
+/// The linear form of an indexing map over a dense tensor of this shape, or
+/// failure if the map divides.
+mlir::FailureOr<std::pair<int64_t, llvm::SmallVector<int64_t>>>
+linearize(mlir::AffineMap map, llvm::ArrayRef<int64_t> shape);
+
+/// Tensors that a body reads with tensor.extract: value and whether the leading
+/// `rowDims` indices are those of the iteration.
+llvm::SmallVector<std::pair<mlir::Value, bool>>
+getExtracted(mlir::Operation *op, int64_t rowDims);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LIB_LOWER_KERNELPLAN_KERNELPLAN_H

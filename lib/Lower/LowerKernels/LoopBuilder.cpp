@@ -1,0 +1,150 @@
+#include "KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+ElementType::ElementType(Type type)
+    : element(type), memory(type), compute(type) {
+  MLIRContext *context = type.getContext();
+  if (type.isBF16()) {
+    memory = IntegerType::get(context, 16);
+    compute = Float32Type::get(context);
+  } else if (type.isF16()) {
+    compute = Float32Type::get(context);
+  } else if (type.isInteger(1)) {
+    memory = IntegerType::get(context, 8);
+  } else if (type.isIndex()) {
+    memory = IntegerType::get(context, 64);
+  }
+}
+
+Value LoopBuilder::i64(int64_t value) {
+  return create<arith::ConstantOp>(getI64IntegerAttr(value));
+}
+
+Value LoopBuilder::addI(Value a, Value b) {
+  if (!a)
+    return b;
+  if (!b)
+    return a;
+  // Offsets into a tensor never overflow, which lets address arithmetic be
+  // strength-reduced.
+  return create<arith::AddIOp>(a, b, arith::IntegerOverflowFlags::nsw);
+}
+
+Value LoopBuilder::mulI(Value a, int64_t b) {
+  if (b == 1)
+    return a;
+  return create<arith::MulIOp>(a, i64(b), arith::IntegerOverflowFlags::nsw);
+}
+
+Value LoopBuilder::address(Value pointer, Value index,
+                           const ElementType &type) {
+  if (!index)
+    return pointer;
+  auto pointerType = LLVM::LLVMPointerType::get(getContext());
+  return create<LLVM::GEPOp>(pointerType, type.memory, pointer,
+                             ArrayRef<LLVM::GEPArg>{index}, /*inbounds=*/true);
+}
+
+Value LoopBuilder::load(Value address, const ElementType &type,
+                        ArrayAttr groups) {
+  auto load = create<LLVM::LoadOp>(type.memory, address);
+  if (groups)
+    load.setAccessGroupsAttr(groups);
+  Value value = load;
+  if (type.element.isBF16()) {
+    // bf16 is the upper half of an f32.
+    Value wide = create<arith::ExtUIOp>(getI32Type(), value);
+    Value shifted = create<arith::ShLIOp>(
+        wide, create<arith::ConstantOp>(getI32IntegerAttr(16)));
+    return create<arith::BitcastOp>(getF32Type(), shifted);
+  }
+  if (type.element.isF16())
+    return create<arith::ExtFOp>(getF32Type(), value);
+  if (type.element.isInteger(1))
+    return create<arith::CmpIOp>(
+        arith::CmpIPredicate::ne, value,
+        create<arith::ConstantOp>(getI8IntegerAttr(0)));
+  if (type.element.isIndex())
+    return create<arith::IndexCastOp>(getIndexType(), value);
+  return value;
+}
+
+/// Rounds to nearest, ties to even; NaN becomes a quiet NaN.
+static Value roundToBF16(LoopBuilder &b, Value value) {
+  auto constant = [&](int32_t bits) -> Value {
+    return b.create<arith::ConstantOp>(b.getI32IntegerAttr(bits));
+  };
+  Value bits = b.create<arith::BitcastOp>(b.getI32Type(), value);
+  Value odd = b.create<arith::AndIOp>(
+      b.create<arith::ShRUIOp>(bits, constant(16)), constant(1));
+  Value rounded = b.create<arith::AddIOp>(
+      bits, b.create<arith::AddIOp>(odd, constant(0x7FFF)));
+  Value upper = b.create<arith::ShRUIOp>(rounded, constant(16));
+  Value quiet = b.create<arith::OrIOp>(
+      b.create<arith::ShRUIOp>(bits, constant(16)), constant(0x40));
+  // By the bits: a comparison of floats could be assumed away.
+  Value magnitude = b.create<arith::AndIOp>(bits, constant(0x7FFFFFFF));
+  Value isNaN = b.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, magnitude,
+                                        constant(0x7F800000));
+  Value chosen = b.create<arith::SelectOp>(isNaN, quiet, upper);
+  return b.create<arith::TruncIOp>(b.getI16Type(), chosen);
+}
+
+void LoopBuilder::store(Value value, Value address, const ElementType &type,
+                        ArrayAttr groups) {
+  if (type.element.isBF16())
+    value = roundToBF16(*this, value);
+  else if (type.element.isF16())
+    value = create<arith::TruncFOp>(type.element, value);
+  else if (type.element.isInteger(1))
+    value = create<arith::ExtUIOp>(getI8Type(), value);
+  else if (type.element.isIndex())
+    value = create<arith::IndexCastOp>(getI64Type(), value);
+  auto store = create<LLVM::StoreOp>(value, address);
+  if (groups)
+    store.setAccessGroupsAttr(groups);
+}
+
+SmallVector<Value> LoopBuilder::loop(Value begin, Value end, bool mayBeEmpty,
+                                     ValueRange init,
+                                     LLVM::LoopAnnotationAttr annotation,
+                                     LoopBody body) {
+  Block *before = getInsertionBlock();
+  Region *region = before->getParent();
+  Block *head = createBlock(region, region->end());
+  Value index = head->addArgument(getI64Type(), getLoc());
+  for (Value value : init)
+    head->addArgument(value.getType(), getLoc());
+  Block *exit = createBlock(region, region->end());
+  for (Value value : init)
+    exit->addArgument(value.getType(), getLoc());
+
+  setInsertionPointToEnd(before);
+  SmallVector<Value> entering{begin};
+  llvm::append_range(entering, init);
+  if (mayBeEmpty) {
+    Value any = create<arith::CmpIOp>(arith::CmpIPredicate::slt, begin, end);
+    create<LLVM::CondBrOp>(any, head, entering, exit, init);
+  } else {
+    create<LLVM::BrOp>(entering, head);
+  }
+
+  setInsertionPointToEnd(head);
+  SmallVector<Value> carried = body(index, head->getArguments().drop_front());
+  Value next =
+      create<arith::AddIOp>(index, i64(1), arith::IntegerOverflowFlags::nsw);
+  Value more = create<arith::CmpIOp>(arith::CmpIPredicate::slt, next, end);
+  SmallVector<Value> again{next};
+  llvm::append_range(again, carried);
+  auto branch = create<LLVM::CondBrOp>(more, head, again, exit, carried);
+  if (annotation)
+    branch.setLoopAnnotationAttr(annotation);
+  // The exit follows the loop in the text.
+  exit->moveBefore(region, region->end());
+  setInsertionPointToEnd(exit);
+  return SmallVector<Value>(exit->args_begin(), exit->args_end());
+}

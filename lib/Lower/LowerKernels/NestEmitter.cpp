@@ -1,0 +1,312 @@
+//===- NestEmitter.cpp - One loop nest of a row ---------------------------===//
+
+#include "KernelEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+struct KernelEmitter::NestState {
+  explicit NestState(const Nest &nest) : nest(nest) {}
+
+  const Nest &nest;
+  /// Loops after adjacent ones were joined, and for each joined loop the last
+  /// of the nest's loops that it covers.
+  SmallVector<int64_t> extents;
+  SmallVector<int64_t> lastOf;
+
+  struct Read {
+    Location location;
+    ElementType type;
+    int64_t depth; ///< number of open loops that it needs
+    Value value;   ///< once loaded
+  };
+  struct Accumulator {
+    unsigned statement, result;
+    size_t depth; ///< open loops outside of the reduction
+    Value current;
+  };
+  /// Per statement of the nest and operand; nothing where the value passes in a
+  /// register.
+  DenseMap<std::pair<unsigned, unsigned>, Read> reads;
+  DenseMap<Value, Location> targets; ///< what is stored or accumulated
+  SmallVector<Accumulator> accumulators;
+  DenseMap<Value, Value> forwarded; ///< in this iteration
+  SmallVector<Value> indices;
+  LLVM::LoopAnnotationAttr annotation;
+  ArrayAttr groups;
+};
+
+/// Loops i and i + 1 of a nest can be one loop if every access steps over them
+/// as over one dimension.
+static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
+  if (plan.chunk && i + 2 == nest.loops.size())
+    return false;
+  for (unsigned index : nest.statements) {
+    const Statement &statement = plan.statements[index];
+    if (statement.usesIndex)
+      return false;
+    if (statement.kind == StatementKind::Reduce) {
+      // Not across the border between kept and reduced loops.
+      int64_t border = statement.firstReduced;
+      if (border < 0)
+        for (auto [j, step] : llvm::enumerate(statement.writes[0].loops))
+          if (step != 0) {
+            border = j;
+            break;
+          }
+      if (border == (int64_t)i + 1)
+        return false;
+    }
+    auto steps = [&](const Access &access) {
+      return access.loops[i] == nest.loops[i + 1] * access.loops[i + 1];
+    };
+    if (!llvm::all_of(statement.reads, steps) ||
+        !llvm::all_of(statement.writes, steps))
+      return false;
+  }
+  return true;
+}
+
+static bool hasTranscendental(const Statement &statement) {
+  bool found = false;
+  statement.op->walk([&](Operation *op) {
+    found |= isa<math::ExpOp, math::ErfOp, math::TanhOp, math::LogOp>(op);
+  });
+  return found;
+}
+
+void KernelEmitter::emitNest(const Nest &nest) {
+  NestState state(nest);
+  for (size_t i = 0; i < nest.loops.size(); ++i) {
+    if (i > 0 && canJoin(plan, nest, i - 1)) {
+      state.extents.back() *= nest.loops[i];
+      state.lastOf.back() = i;
+    } else {
+      state.extents.push_back(nest.loops[i]);
+      state.lastOf.push_back(i);
+    }
+  }
+  auto joined = [&](Location location) {
+    SmallVector<int64_t> loops;
+    for (int64_t last : state.lastOf)
+      loops.push_back(location.loops[last]);
+    location.loops = loops;
+    return location;
+  };
+
+  bool independent = true, expensive = false;
+  llvm::DenseSet<Value> inNest;
+  for (unsigned index : nest.statements) {
+    const Statement &statement = plan.statements[index];
+    bool isHome = statement.level == nest.level;
+    expensive |= hasTranscendental(statement);
+    for (auto [operand, read] : llvm::enumerate(statement.reads)) {
+      bool passes = inNest.contains(read.value);
+      if (passes) {
+        const Statement &from =
+            plan.statements[plan.producer.lookup(read.value)];
+        passes = from.kind == StatementKind::Map;
+      }
+      if (passes || rowValues.contains(read.value))
+        continue;
+      Location location = joined(locate(read));
+      int64_t depth = 0;
+      for (auto [loop, step] : llvm::enumerate(location.loops))
+        if (step != 0)
+          depth = loop + 1;
+      state.reads.insert({{index, (unsigned)operand},
+                          {location, memoryType(read.value), depth, {}}});
+    }
+    for (auto [result, write] : llvm::enumerate(statement.writes)) {
+      inNest.insert(write.value);
+      if (isHome && isInMemory(write.value)) {
+        Location location = joined(locate(write));
+        bool accumulates = statement.kind == StatementKind::ReduceBlocks ||
+                           (statement.kind == StatementKind::Reduce &&
+                            statement.firstReduced < 0);
+        if (accumulates && location.loops.back() == 0)
+          independent = false;
+        state.targets[write.value] = location;
+      }
+      if (statement.kind == StatementKind::Reduce &&
+          statement.firstReduced >= 0) {
+        size_t depth = 0;
+        while (depth < state.lastOf.size() &&
+               state.lastOf[depth] < statement.firstReduced)
+          ++depth;
+        state.accumulators.push_back({index, (unsigned)result, depth, {}});
+      }
+    }
+  }
+  if (independent) {
+    state.groups = accessGroups;
+    LLVM::LoopInterleaveAttr interleave;
+    // A polynomial is a long chain: several vectors in flight hide it.
+    if (expensive)
+      interleave =
+          LLVM::LoopInterleaveAttr::get(b.getContext(), b.getI32IntegerAttr(4));
+    state.annotation = LLVM::LoopAnnotationAttr::get(
+        b.getContext(), {}, {}, interleave, {}, {}, {}, {}, {}, {}, {}, {}, {},
+        {}, {}, {accessGroup});
+  }
+  emitDepth(state, 0);
+}
+
+void KernelEmitter::emitLoads(NestState &state, size_t depth) {
+  for (unsigned index : state.nest.statements)
+    for (size_t operand = 0; operand < plan.statements[index].reads.size();
+         ++operand) {
+      auto found = state.reads.find({index, (unsigned)operand});
+      if (found == state.reads.end() || found->second.depth != (int64_t)depth)
+        continue;
+      NestState::Read &read = found->second;
+      Value offset;
+      for (size_t loop = 0; loop < depth; ++loop)
+        if (read.location.loops[loop] != 0)
+          offset = b.addI(
+              offset, b.mulI(state.indices[loop], read.location.loops[loop]));
+      bool innermost = depth == state.extents.size();
+      read.value = b.load(b.address(read.location.pointer, offset, read.type),
+                          read.type, innermost ? state.groups : ArrayAttr());
+    }
+}
+
+void KernelEmitter::emitDepth(NestState &state, size_t depth) {
+  emitLoads(state, depth);
+  if (depth == state.extents.size()) {
+    emitInnermost(state);
+    return;
+  }
+  SmallVector<NestState::Accumulator *> active;
+  SmallVector<Value> init;
+  for (NestState::Accumulator &accumulator : state.accumulators) {
+    if (accumulator.depth > depth)
+      continue;
+    if (accumulator.depth == depth)
+      accumulator.current = b.create<arith::ConstantOp>(initialValue(
+          plan.statements[accumulator.statement], accumulator.result));
+    active.push_back(&accumulator);
+    init.push_back(accumulator.current);
+  }
+  bool innermost = depth + 1 == state.extents.size();
+  bool isChunk = plan.chunk && innermost;
+  Value end = isChunk ? chunkEnd : b.i64(state.extents[depth]);
+  SmallVector<Value> finals =
+      b.loop(b.i64(0), end, /*mayBeEmpty=*/false, init,
+             innermost ? state.annotation : LLVM::LoopAnnotationAttr(),
+             [&](Value index, ValueRange carried) {
+               state.indices.push_back(index);
+               for (auto [accumulator, value] : llvm::zip(active, carried))
+                 accumulator->current = value;
+               emitDepth(state, depth + 1);
+               state.indices.pop_back();
+               SmallVector<Value> next;
+               for (NestState::Accumulator *accumulator : active)
+                 next.push_back(accumulator->current);
+               return next;
+             });
+  for (auto [accumulator, value] : llvm::zip(active, finals)) {
+    accumulator->current = value;
+    if (accumulator->depth != depth)
+      continue;
+    const Statement &statement = plan.statements[accumulator->statement];
+    Value tensor = statement.writes[accumulator->result].value;
+    if (depth == 0)
+      rowValues[tensor] = value;
+    auto target = state.targets.find(tensor);
+    if (target == state.targets.end())
+      continue;
+    ElementType type = memoryType(tensor);
+    Value offset;
+    for (size_t loop = 0; loop < depth; ++loop)
+      offset = b.addI(offset,
+                      b.mulI(state.indices[loop], target->second.loops[loop]));
+    b.store(value, b.address(target->second.pointer, offset, type), type, {});
+  }
+}
+
+void KernelEmitter::emitInnermost(NestState &state) {
+  state.forwarded.clear();
+  auto addressOf = [&](const Location &location, const ElementType &type) {
+    Value offset;
+    for (auto [index, step] : llvm::zip(state.indices, location.loops))
+      if (step != 0)
+        offset = b.addI(offset, b.mulI(index, step));
+    return b.address(location.pointer, offset, type);
+  };
+  // Reads come before any write of the iteration: a result may lie in the
+  // buffer of an operand.
+  DenseMap<std::pair<unsigned, unsigned>, Value> old;
+  for (unsigned index : state.nest.statements) {
+    const Statement &statement = plan.statements[index];
+    bool accumulates =
+        statement.kind == StatementKind::ReduceBlocks ||
+        (statement.kind == StatementKind::Reduce && statement.firstReduced < 0);
+    if (accumulates)
+      for (auto [result, write] : llvm::enumerate(statement.writes)) {
+        ElementType type = memoryType(write.value);
+        old[{index, (unsigned)result}] = b.load(
+            addressOf(state.targets[write.value], type), type, state.groups);
+      }
+  }
+  SmallVector<std::pair<Value, Value>> stores;
+  for (unsigned index : state.nest.statements) {
+    const Statement &statement = plan.statements[index];
+    SmallVector<Value> arguments;
+    for (auto [operand, read] : llvm::enumerate(statement.reads)) {
+      auto found = state.reads.find({index, (unsigned)operand});
+      if (found != state.reads.end())
+        arguments.push_back(found->second.value);
+      else if (Value value = state.forwarded.lookup(read.value))
+        arguments.push_back(value);
+      else
+        arguments.push_back(rowValues.lookup(read.value));
+    }
+    SmallVector<Value> results;
+    if (auto blocks = dyn_cast<ReduceBlocksOp>(statement.op)) {
+      results.push_back(combineBlocks(blocks, arguments[0], old[{index, 0u}]));
+    } else {
+      if (statement.kind == StatementKind::Reduce)
+        for (unsigned result = 0; result < statement.writes.size(); ++result) {
+          Value current = old.lookup({index, result});
+          for (NestState::Accumulator &accumulator : state.accumulators)
+            if (accumulator.statement == index && accumulator.result == result)
+              current = accumulator.current;
+          arguments.push_back(current);
+        }
+      results = cloneBody(
+          statement, arguments,
+          [&](int64_t dim) {
+            int64_t loop = statement.loopOfDim[dim];
+            return state
+                .indices[llvm::find(state.lastOf, loop) - state.lastOf.begin()];
+          },
+          state.groups);
+    }
+    if (failedOnce)
+      return;
+    for (auto [result, value] : llvm::enumerate(results)) {
+      Value tensor = statement.writes[result].value;
+      bool isRegister = statement.kind == StatementKind::Reduce &&
+                        statement.firstReduced >= 0;
+      if (isRegister) {
+        for (NestState::Accumulator &accumulator : state.accumulators)
+          if (accumulator.statement == index && accumulator.result == result)
+            accumulator.current = value;
+        continue;
+      }
+      if (statement.kind == StatementKind::Map)
+        state.forwarded[tensor] = value;
+      if (state.targets.contains(tensor))
+        stores.push_back({tensor, value});
+    }
+  }
+  for (auto [tensor, value] : stores) {
+    ElementType type = memoryType(tensor);
+    b.store(value, addressOf(state.targets[tensor], type), type, state.groups);
+  }
+}
