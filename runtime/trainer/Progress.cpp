@@ -149,6 +149,16 @@ private:
 /// bits; what is not finite is null.
 class JSONLines : public TrainObserver {
 public:
+  void memory(const DeviceMemory &memory) override {
+    print({{"memory_per_device",
+            {{"parameters", memory.parameters},
+             {"optimizer_state", memory.optimizerState},
+             {"gradients", memory.gradients},
+             {"counters", memory.counters},
+             {"arena", memory.arena},
+             {"arguments_and_results", memory.argumentsAndResults},
+             {"scratch", memory.scratch}}}});
+  }
   void step(const StepReport &report) override {
     print({{"step", report.step},
            {"loss", report.loss},

@@ -283,9 +283,10 @@ Status Trainer::checkpoint() {
 
 Expected<TrainOutcome>
 Trainer::loop(const std::function<bool()> &stopRequested) {
-  size_t bytesPerDevice = 0;
-  for (const DeviceMemory &memory : session.memory())
-    bytesPerDevice = std::max(bytesPerDevice, memory.total());
+  std::vector<DeviceMemory> memory = session.memory();
+  DeviceMemory most = *std::ranges::max_element(
+      memory, {}, [](const DeviceMemory &device) { return device.total(); });
+  observer.memory(most);
   double tokensPerStep =
       static_cast<double>(programs.rowsPerStep() * programs.sequence);
   double smoothSeconds = 0; // of a step, recent ones weighing most
@@ -313,7 +314,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
     report.tokensPerSecond = tokensPerStep / smoothSeconds;
     report.secondsLeft =
         static_cast<double>(options.steps - completed) * smoothSeconds;
-    report.bytesPerDevice = bytesPerDevice;
+    report.bytesPerDevice = most.total();
     observer.step(report);
     if (!std::isfinite(results->loss))
       return error("step " + std::to_string(completed) + ": the loss is " +

@@ -36,6 +36,6 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
     result = compileModel(*flags,
                           output->empty() ? defaultArtifact(flags->model)
                                           : fs::path(*output),
-                          compiled);
+                          compiled, /*report=*/true);
   });
 }

@@ -6,6 +6,7 @@
 #include "../common/Run.h"
 
 #include "heddle/InitAll.h"
+#include "heddle/Lower/Artifact.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle_rt/atomic_file.h"
 
@@ -14,6 +15,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -413,8 +415,29 @@ bool tools::resolvePlan(CompileFlags &flags) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
+/// What `heddle compile` prints: the bytes are those that the runtime will
+/// allocate, but for the scratch memory of library calls.
+static void reportMemory(ModuleOp module, const fs::path &output) {
+  DeviceMemoryPlan memory = getDeviceMemoryPlan(module);
+  auto part = [](const char *name, int64_t bytes) {
+    if (bytes > 0)
+      llvm::outs() << llvm::format("  %-21s %16lld bytes %10.1f MiB\n", name,
+                                   static_cast<long long>(bytes),
+                                   double(bytes) / double(1 << 20));
+  };
+  llvm::outs() << output.string() << ": memory of each device\n";
+  part("parameters", memory.parameters);
+  part("optimizer state", memory.optimizerState);
+  part("gradients", memory.gradients);
+  part("counters", memory.counters);
+  part("arena", memory.arena);
+  part("arguments and results", memory.argumentsAndResults);
+  part("in all", memory.total());
+  llvm::outs().flush();
+}
+
 int tools::compileModel(CompileFlags &flags, const fs::path &output,
-                        bool &compiled) {
+                        bool &compiled, bool report) {
   compiled = false;
   if (!resolvePlan(flags))
     return exitFailure;
@@ -432,6 +455,8 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   if (failed(compileToArtifact(**module, flags.options, output.string())))
     return exitFailure;
   compiled = true;
+  if (report)
+    reportMemory(**module, output);
   return exitSuccess;
 }
 

@@ -80,9 +80,9 @@ bool resolvePlan(CompileFlags &flags);
 
 /// Compiles to the artifact folder `output`, or prints the IR after the phase
 /// that `--stop-after` names. The exit code; `compiled` says whether there is
-/// an artifact now.
+/// an artifact now. With `report`, prints what a device will hold.
 int compileModel(CompileFlags &flags, const std::filesystem::path &output,
-                 bool &compiled);
+                 bool &compiled, bool report = false);
 
 /// A folder that is removed with everything in it.
 class TemporaryFolder {

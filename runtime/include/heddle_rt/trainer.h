@@ -58,6 +58,8 @@ struct StepReport {
 class TrainObserver {
 public:
   virtual ~TrainObserver() = default;
+  /// Before the first step: what the device that holds most holds.
+  virtual void memory(const DeviceMemory &memory) {}
   virtual void step(const StepReport &report) = 0;
   /// Mean loss over `labels` held-out labels after `step` steps.
   virtual void heldOut(int64_t step, double loss, int64_t labels) = 0;
