@@ -1,13 +1,17 @@
 //===- Pipelines.cpp - The story of a compilation -------------------------===//
 
 #include "heddle/Pipelines/Pipelines.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Lower/Artifact.h"
+#include "heddle/Lower/Passes.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -113,6 +117,47 @@ static void buildLocalizePipeline(OpPassManager &passes) {
 }
 
 //===----------------------------------------------------------------------===//
+// 3. Lowering: from local tensors to native code
+//===----------------------------------------------------------------------===//
+
+static void buildKernelPipeline(OpPassManager &passes) {
+  // What is no call of a library becomes loops over tensors, and loops over
+  // the same rows become one kernel.
+  passes.addPass(createDecomposeOpsPass());
+  passes.addPass(createFormKernelsPass());
+}
+
+static void buildExecutablePipeline(OpPassManager &passes) {
+  // From here on every value has its place, and the order is what runs.
+  passes.addPass(createPlanArenasPass());
+  passes.addPass(createLowerToRtPass());
+}
+
+static void buildLLVMPipeline(OpPassManager &passes) {
+  passes.addPass(createLowerKernelsPass());
+  passes.addPass(createConvertRtToLLVMPass());
+}
+
+/// What the runtime's tools want to know of the model, from the module's
+/// attributes.
+static std::string getModelJson(ModuleOp module) {
+  llvm::json::Object model;
+  auto copyString = [&](StringRef key, StringRef attribute) {
+    if (auto value = module->getAttrOfType<StringAttr>(attribute))
+      model[key] = value.getValue();
+  };
+  copyString("family", kModelAttrName);
+  copyString("weights", kWeightsAttrName);
+  copyString("config", "heddle.config");
+  if (auto count = module->getAttrOfType<IntegerAttr>("heddle.micro_batches"))
+    model["micro_batches"] = count.getInt();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << llvm::json::Value(std::move(model));
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
 // All of it
 //===----------------------------------------------------------------------===//
 
@@ -143,14 +188,33 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   if (last == Phase::Localized)
     return success();
 
-  return module.emitError() << "phase '" << stringifyPhase(last)
-                            << "' is not part of this build yet";
+  if (failed(run(buildKernelPipeline)))
+    return failure();
+  if (last == Phase::Kernels)
+    return success();
+
+  if (failed(run(buildExecutablePipeline)))
+    return failure();
+  if (last == Phase::Executable)
+    return success();
+
+  return run(buildLLVMPipeline);
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
                                         StringRef path) {
-  return runPhases(module, options, Phase::LLVM);
+  // Before the work, not after it.
+  if (failed(checkArtifactPath(module.getLoc(), path)))
+    return failure();
+  ArtifactOptions artifact;
+  artifact.targetCpu = options.targetCpu;
+  artifact.seed = options.training.seed;
+  artifact.modelJson = getModelJson(module);
+  artifact.planJson = options.planText;
+  if (failed(runPhases(module, options, Phase::LLVM)))
+    return failure();
+  return writeArtifact(module, path, artifact);
 }
 
 void heddle::registerPipelines() {}
