@@ -38,6 +38,7 @@ static bool evaluateConstant(arith::ConstantOp op, Evaluation &e) {
     if (auto number = dyn_cast<FloatAttr>(attr))
       e.result().values[i] = number.getValueAsDouble();
     else if (auto number = dyn_cast<IntegerAttr>(attr))
+      // Of one type: int64_t and uint64_t would meet as uint64_t.
       e.result().values[i] = number.getType().isInteger(1)
                                  ? double(number.getValue().getZExtValue())
                                  : double(number.getValue().getSExtValue());

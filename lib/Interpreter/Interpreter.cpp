@@ -2,6 +2,7 @@
 
 #include "heddle/Interpreter/Interpreter.h"
 #include "Evaluation.h"
+#include "Interpretation.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/APFloat.h"
@@ -46,29 +47,8 @@ static void roundTo(Type type, Tensor &tensor) {
   }
 }
 
-namespace {
-
-class Interpreter {
-public:
-  Interpreter(Variables &variables, const InterpreterOptions &options)
-      : variables(variables), options(options) {}
-
-  FailureOr<std::vector<Tensor>> run(func::FuncOp function,
-                                     ArrayRef<Tensor> arguments);
-
-private:
-  LogicalResult evaluate(Operation &op);
-  LogicalResult evaluateGeneric(linalg::GenericOp op);
-
-  Variables &variables;
-  const InterpreterOptions &options;
-  llvm::DenseMap<Value, Tensor> values;
-};
-
-} // namespace
-
 /// The body at every point of the iteration space, on numbers.
-LogicalResult Interpreter::evaluateGeneric(linalg::GenericOp op) {
+LogicalResult Interpretation::evaluateGeneric(linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   Block &body = op.getRegion().front();
   unsigned numInputs = op.getNumDpsInputs();
@@ -102,7 +82,7 @@ LogicalResult Interpreter::evaluateGeneric(linalg::GenericOp op) {
   return status;
 }
 
-LogicalResult Interpreter::evaluate(Operation &op) {
+LogicalResult Interpretation::evaluate(Operation &op) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return evaluateGeneric(generic);
   if (auto load = dyn_cast<LoadOp>(op)) {
@@ -139,8 +119,8 @@ LogicalResult Interpreter::evaluate(Operation &op) {
   return success();
 }
 
-FailureOr<std::vector<Tensor>> Interpreter::run(func::FuncOp function,
-                                                ArrayRef<Tensor> arguments) {
+LogicalResult Interpretation::begin(func::FuncOp function,
+                                    ArrayRef<Tensor> arguments) {
   if (function.isExternal() || !llvm::hasSingleElement(function.getBody()))
     return function.emitError() << "expected a function of one block";
   Block &block = function.getBody().front();
@@ -154,9 +134,10 @@ FailureOr<std::vector<Tensor>> Interpreter::run(func::FuncOp function,
              << " to have the shape of " << argument.getType();
     values[argument] = value;
   }
-  for (Operation &op : block.without_terminator())
-    if (failed(evaluate(op)))
-      return failure();
+  return success();
+}
+
+std::vector<Tensor> Interpretation::getResults(Block &block) {
   std::vector<Tensor> results;
   for (Value result : block.getTerminator()->getOperands())
     results.push_back(values[result]);
@@ -166,7 +147,14 @@ FailureOr<std::vector<Tensor>> Interpreter::run(func::FuncOp function,
 FailureOr<std::vector<Tensor>>
 heddle::interpret(func::FuncOp function, ArrayRef<Tensor> arguments,
                   Variables &variables, const InterpreterOptions &options) {
-  return Interpreter(variables, options).run(function, arguments);
+  Interpretation interpretation(variables, options);
+  if (failed(interpretation.begin(function, arguments)))
+    return failure();
+  Block &block = function.getBody().front();
+  for (Operation &op : block.without_terminator())
+    if (failed(interpretation.evaluate(op)))
+      return failure();
+  return interpretation.getResults(block);
 }
 
 void heddle::initializeVariables(ModuleOp module, Variables &variables,

@@ -63,7 +63,14 @@ template <typename OpTy> struct Scores {
         members(query.rank() == 5 ? query.shape[3] : 1), head(query.last()),
         scale(op.getScale().convertToDouble()),
         dropout(op.getDropout().convertToDouble()),
-        step(op.getStep() ? int64_t(e[op.getStep()].values[0]) : 0) {}
+        step(op.getStep() ? int64_t(e[op.getStep()].values[0]) : 0) {
+    for (auto [i, offset] : llvm::enumerate(op.getOffsets()))
+      offsets[i] = e[offset].values[0];
+    int64_t local[] = {queries, keys, groups, members};
+    ArrayRef<int64_t> global =
+        op.getGlobalShape() ? *op.getGlobalShape() : ArrayRef<int64_t>(local);
+    llvm::copy(global, globalShape);
+  }
 
   int64_t row(int64_t b, int64_t i, int64_t g, int64_t r) const {
     return ((b * queries + i) * groups + g) * members + r;
@@ -83,8 +90,10 @@ template <typename OpTy> struct Scores {
   double keep(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
     if (dropout == 0)
       return 1;
-    int64_t linear =
-        (((b * groups + g) * members + r) * queries + i) * keys + j;
+    auto [s, t, n, m] = globalShape;
+    int64_t linear = (b + offsets[0]) * n + g + offsets[3];
+    linear = (linear * m + r + offsets[4]) * s + i + offsets[1];
+    linear = linear * t + j + offsets[2];
     bool dropped = isDropped(linear, step, op.getOpName().value_or(""),
                              op.getSeed(), dropout);
     return dropped ? 0 : 1 / (1 - dropout);
@@ -100,6 +109,8 @@ template <typename OpTy> struct Scores {
   int64_t batch, queries, keys, groups, members, head;
   double scale, dropout;
   int64_t step;
+  int64_t offsets[5] = {};     ///< b, s, t, n, r
+  int64_t globalShape[4] = {}; ///< s, t, n, r
 };
 
 } // namespace

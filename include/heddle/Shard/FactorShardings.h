@@ -14,6 +14,7 @@
 #define HEDDLE_SHARD_FACTORSHARDINGS_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace heddle {
 

@@ -1,0 +1,126 @@
+//===- Grid.cpp - Many devices' programs in lockstep ----------------------===//
+
+#include "heddle/Interpreter/Grid.h"
+#include "Collectives.h"
+#include "Evaluation.h"
+#include "Interpretation.h"
+#include "dialects/Comm/Comm.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle;
+
+FailureOr<std::vector<std::vector<Tensor>>>
+heddle::interpretGrid(func::FuncOp function, MeshAttr mesh,
+                      ArrayRef<std::vector<Tensor>> arguments,
+                      MutableArrayRef<Variables> variables,
+                      const InterpreterOptions &options) {
+  int64_t devices = mesh.getNumDevices();
+  if ((int64_t)arguments.size() != devices ||
+      (int64_t)variables.size() != devices)
+    return function.emitError()
+           << "expected arguments and variables of " << devices << " devices";
+  std::vector<Interpretation> grid;
+  for (int64_t i = 0; i < devices; ++i) {
+    grid.emplace_back(variables[i], options);
+    if (failed(grid.back().begin(function, arguments[i])))
+      return failure();
+  }
+  Block &block = function.getBody().front();
+  for (Operation &op : block.without_terminator()) {
+    if (!isa<comm::CommDialect>(op.getDialect())) {
+      for (Interpretation &device : grid)
+        if (failed(device.evaluate(op)))
+          return failure();
+      continue;
+    }
+    for (int64_t i = 0; i < devices; ++i) {
+      // Looked up anew each time: inserting moves a map's values.
+      auto operandOf = [&](int64_t device) -> const Tensor & {
+        return grid[device].get(op.getOperand(0));
+      };
+      FailureOr<Tensor> result = evaluateCollective(&op, mesh, i, operandOf);
+      if (failed(result))
+        return op.emitError()
+               << "the interpreter does not know '" << op.getName() << "'";
+      grid[i].get(op.getResult(0)) = std::move(*result);
+    }
+  }
+  std::vector<std::vector<Tensor>> results;
+  for (Interpretation &device : grid)
+    results.push_back(device.getResults(block));
+  return results;
+}
+
+/// Calls body(global index, local index) for each element of a device's part;
+/// the global index may lie beyond the end.
+template <typename Body>
+static void forEachInPart(ArrayRef<int64_t> shape, ShardingAttr sharding,
+                          MeshAttr mesh, int64_t device, Body body) {
+  SmallVector<int64_t> local, begin;
+  for (auto [size, dim] : llvm::zip(shape, sharding.getDims())) {
+    local.push_back(llvm::divideCeil(size, mesh.getSize(dim.getAxes())));
+    begin.push_back(local.back() * getMemberIndex(mesh, device, dim.getAxes()));
+  }
+  forEachIndex(local, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> global(index);
+    for (auto [g, b] : llvm::zip(global, begin))
+      g += b;
+    body(ArrayRef<int64_t>(global), index);
+  });
+}
+
+static bool isWithin(ArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
+  for (auto [i, size] : llvm::zip(index, shape))
+    if (i >= size)
+      return false;
+  return true;
+}
+
+std::vector<Tensor> heddle::shardTensor(const Tensor &tensor,
+                                        ShardingAttr sharding, MeshAttr mesh,
+                                        double padding) {
+  std::vector<Tensor> parts;
+  for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+    SmallVector<int64_t> local;
+    for (auto [size, dim] : llvm::zip(tensor.shape, sharding.getDims()))
+      local.push_back(llvm::divideCeil(size, mesh.getSize(dim.getAxes())));
+    Tensor part(local, padding);
+    forEachInPart(tensor.shape, sharding, mesh, device,
+                  [&](ArrayRef<int64_t> global, ArrayRef<int64_t> index) {
+                    if (isWithin(global, tensor.shape))
+                      part.at(index) = tensor.at(global);
+                  });
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+llvm::Expected<Tensor> heddle::unshardTensor(ArrayRef<Tensor> parts,
+                                             ShardingAttr sharding,
+                                             MeshAttr mesh,
+                                             ArrayRef<int64_t> shape,
+                                             double tolerance) {
+  if (sharding.isPartial())
+    return llvm::createStringError("expected a sharding that is not partial");
+  Tensor whole(shape, NAN);
+  double largest = 0, difference = 0;
+  bool differs = false;
+  for (auto [device, part] : llvm::enumerate(parts))
+    forEachInPart(
+        shape, sharding, mesh, device,
+        [&, &part = part](ArrayRef<int64_t> global, ArrayRef<int64_t> index) {
+          if (!isWithin(global, shape))
+            return;
+          double &value = whole.at(global);
+          double mine = part.at(index);
+          if (std::isnan(value))
+            value = mine;
+          largest = std::max(largest, std::abs(value));
+          differs |= std::isnan(mine);
+          difference = std::max(difference, std::abs(value - mine));
+        });
+  if (differs || difference > tolerance * largest)
+    return llvm::createStringError("devices that should hold the same differ");
+  return whole;
+}

@@ -1,0 +1,37 @@
+//===- Interpretation.h - One device's values -------------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_INTERPRETER_INTERPRETATION_H
+#define HEDDLE_LIB_INTERPRETER_INTERPRETATION_H
+
+#include "heddle/Interpreter/Interpreter.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace heddle {
+
+/// The execution of one block, op by op.
+class Interpretation {
+public:
+  Interpretation(Variables &variables, const InterpreterOptions &options)
+      : variables(variables), options(options) {}
+
+  /// Sets the arguments of the function's only block.
+  mlir::LogicalResult begin(mlir::func::FuncOp function,
+                            llvm::ArrayRef<Tensor> arguments);
+  mlir::LogicalResult evaluate(mlir::Operation &op);
+
+  Tensor &get(mlir::Value value) { return values[value]; }
+  /// The operands of the block's terminator.
+  std::vector<Tensor> getResults(mlir::Block &block);
+
+private:
+  mlir::LogicalResult evaluateGeneric(mlir::linalg::GenericOp op);
+
+  Variables &variables;
+  const InterpreterOptions &options;
+  llvm::DenseMap<mlir::Value, Tensor> values;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_INTERPRETER_INTERPRETATION_H

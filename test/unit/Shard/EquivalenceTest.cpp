@@ -1,0 +1,305 @@
+//===- EquivalenceTest.cpp - Sharded programs against global ones ---------===//
+//
+// The oracle of the partitioner: a model's training step, executed globally by
+// the interpreter, and after partitioning by a grid of interpreters. Numbers
+// are doubles, so the two agree to rounding: any wrong slice, mask or sum
+// shows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/Import/Import.h"
+#include "heddle/InitAll.h"
+#include "heddle/Interpreter/Grid.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Shard/ApplyPlan.h"
+#include "heddle/Shard/FactorShardings.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// A small model. Sizes are awkward on purpose where a case asks for it.
+struct Model {
+  std::string config;
+  int64_t batch = 4, sequence = 5, vocabulary = 22;
+  double dropout = 0;
+};
+
+Model gpt2(int64_t heads = 4, int64_t vocabulary = 22, int64_t batch = 4) {
+  int64_t hidden = 4 * heads;
+  return {"{\"model_type\": \"gpt2\", \"architectures\": "
+          "[\"GPT2LMHeadModel\"], \"vocab_size\": " +
+              std::to_string(vocabulary) +
+              ", \"n_positions\": 5, \"n_embd\": " + std::to_string(hidden) +
+              ", \"n_layer\": 2, \"n_head\": " + std::to_string(heads) +
+              ", \"activation_function\": \"gelu_new\", "
+              "\"layer_norm_epsilon\": 1e-5, \"resid_pdrop\": 0.0, "
+              "\"embd_pdrop\": 0.0, \"attn_pdrop\": 0.0}",
+          batch, 5, vocabulary, 0};
+}
+
+Model llama(int64_t heads = 4, int64_t groups = 2, int64_t vocabulary = 22,
+            int64_t feedForward = 12) {
+  return {"{\"model_type\": \"llama\", \"architectures\": "
+          "[\"LlamaForCausalLM\"], \"vocab_size\": " +
+              std::to_string(vocabulary) +
+              ", \"hidden_size\": " + std::to_string(4 * heads) +
+              ", \"intermediate_size\": " + std::to_string(feedForward) +
+              ", \"num_hidden_layers\": 1, \"num_attention_heads\": " +
+              std::to_string(heads) +
+              ", \"num_key_value_heads\": " + std::to_string(groups) +
+              ", \"max_position_embeddings\": 8, \"rms_norm_eps\": 1e-5, "
+              "\"rope_theta\": 10000.0, \"hidden_act\": \"silu\", "
+              "\"tie_word_embeddings\": false}",
+          4, 5, vocabulary, 0};
+}
+
+struct Case {
+  const char *name;
+  Model model;
+  std::string plan; ///< JSON, or "dp,tp,zero"
+  std::string training = "";
+};
+
+class EquivalenceTest : public testing::TestWithParam<Case> {
+protected:
+  EquivalenceTest() {
+    static bool registered = (registerAllPasses(), true);
+    (void)registered;
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      diagnostics += diagnostic.str() + "\n";
+    });
+  }
+
+  OwningOpRef<ModuleOp> import(const Model &model) {
+    int file;
+    llvm::SmallString<128> path;
+    if (llvm::sys::fs::createTemporaryFile("config", "json", file, path))
+      return {};
+    llvm::raw_fd_ostream(file, /*shouldClose=*/true) << model.config;
+    ImportOptions options;
+    options.path = path.str();
+    options.batch = model.batch;
+    options.sequence = model.sequence;
+    if (model.dropout > 0)
+      options.dropout = model.dropout;
+    auto module = importModel(context, options);
+    llvm::sys::fs::remove(path);
+    if (failed(module))
+      return {};
+    return std::move(*module);
+  }
+
+  bool run(ModuleOp module, StringRef pipeline) {
+    PassManager manager(&context);
+    return succeeded(parsePassPipeline(pipeline, manager)) &&
+           succeeded(manager.run(module));
+  }
+
+  bool partition(ModuleOp module, const std::string &text) {
+    int dp, tp, zero;
+    llvm::Expected<Plan> plan =
+        std::sscanf(text.c_str(), "%d,%d,%d", &dp, &tp, &zero) == 3
+            ? makeDefaultPlan(module, dp, tp, zero)
+            : parsePlan(text, "plan");
+    if (!plan) {
+      diagnostics += llvm::toString(plan.takeError());
+      return false;
+    }
+    return succeeded(applyPlan(module, *plan)) &&
+           run(module, "heddle-propagate-shardings,heddle-insert-reshards,"
+                       "heddle-localize,heddle-verify-localized,canonicalize,"
+                       "cse,func.func(heddle-combine-collectives)");
+  }
+
+  Tensor randomIds(ArrayRef<int64_t> shape, int64_t count, bool ignoreSome) {
+    Tensor tensor(shape);
+    for (double &value : tensor.values) {
+      value = std::uniform_int_distribution<int64_t>(0, count - 1)(engine);
+      if (ignoreSome && engine() % 5 == 0)
+        value = -100;
+    }
+    return tensor;
+  }
+
+  MLIRContext context;
+  std::string diagnostics;
+  std::mt19937_64 engine{7};
+};
+
+/// The devices' variables from the global ones.
+std::vector<Variables> shardVariables(ModuleOp module, MeshAttr mesh,
+                                      const Variables &global) {
+  std::vector<Variables> devices(mesh.getNumDevices());
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    auto parts = shardTensor(global.find(variable.getSymName())->second,
+                             variable.getStorageAttr(), mesh);
+    for (auto [device, part] : llvm::zip(devices, parts))
+      device[variable.getSymName()] = part;
+  }
+  return devices;
+}
+
+void expectNear(const Tensor &expected, const Tensor &got, StringRef what) {
+  ASSERT_EQ(expected.values.size(), got.values.size()) << what.str();
+  double largest = 1e-6, difference = 0; // of rounding
+  for (auto [a, b] : llvm::zip(expected.values, got.values)) {
+    ASSERT_FALSE(std::isnan(b)) << what.str();
+    largest = std::max(largest, std::abs(a));
+    difference = std::max(difference, std::abs(a - b));
+  }
+  EXPECT_LE(difference, 1e-9 * largest) << what.str();
+}
+
+/// Results of the devices as global tensors.
+void expectResults(func::FuncOp function, MeshAttr mesh,
+                   ArrayRef<Tensor> expected,
+                   ArrayRef<std::vector<Tensor>> devices) {
+  for (auto [i, wanted] : llvm::enumerate(expected)) {
+    std::vector<Tensor> parts;
+    for (const std::vector<Tensor> &device : devices)
+      parts.push_back(device[i]);
+    auto sharding =
+        function.getResultAttrOfType<ShardingAttr>(i, kShardingAttrName);
+    ASSERT_TRUE(sharding);
+    auto whole = unshardTensor(parts, sharding, mesh, wanted.shape, 1e-10);
+    ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
+    expectNear(wanted, *whole,
+               (function.getName() + " result " + Twine(i)).str());
+  }
+}
+
+TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
+  const Case &param = GetParam();
+  OwningOpRef<ModuleOp> global = import(param.model);
+  ASSERT_TRUE(global) << diagnostics;
+  ASSERT_TRUE(run(*global, "heddle-build-training-step{learning-rate=0.01 "
+                           "clip=0.5 gradients=true " +
+                               param.training + "},canonicalize,cse"))
+      << diagnostics;
+  OwningOpRef<ModuleOp> local = global->clone();
+  ASSERT_TRUE(partition(*local, param.plan)) << diagnostics;
+  MeshAttr mesh = getMesh(*local).mesh;
+
+  Variables variables;
+  std::uniform_real_distribution<double> random(-1, 1);
+  initializeVariables(*global, variables, [&] { return 20 * random(engine); });
+  for (auto &entry : variables) // biases, too
+    if (!entry.getKey().starts_with("adamw") &&
+        !entry.getKey().starts_with("grad."))
+      for (double &value : entry.getValue().values)
+        if (value == 0 && !entry.getValue().shape.empty())
+          value = random(engine);
+  std::vector<Variables> devices = shardVariables(*local, mesh, variables);
+
+  // A few calls of each program, in the order of a training run.
+  int64_t shape[] = {param.model.batch, param.model.sequence};
+  for (StringRef name : {"gradients", "step", "accumulate", "accumulate",
+                         "update", "step", "evaluate"}) {
+    auto function = global->lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      continue;
+    auto localFunction = local->lookupSymbol<func::FuncOp>(name);
+    std::vector<Tensor> arguments;
+    std::vector<std::vector<Tensor>> localArguments(devices.size());
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      arguments.push_back(
+          randomIds(shape, param.model.vocabulary, /*ignoreSome=*/i == 1));
+      auto sharding =
+          localFunction.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName);
+      auto parts = shardTensor(arguments.back(), sharding, mesh, /*padding=*/1);
+      for (auto [mine, part] : llvm::zip(localArguments, parts))
+        mine.push_back(part);
+    }
+    auto expected = interpret(function, arguments, variables);
+    ASSERT_TRUE(succeeded(expected)) << diagnostics;
+    auto results = interpretGrid(localFunction, mesh, localArguments, devices);
+    ASSERT_TRUE(succeeded(results)) << diagnostics;
+    expectResults(localFunction, mesh, *expected, *results);
+
+    // Variables, and their padding.
+    for (VariableOp variable : local->getOps<VariableOp>()) {
+      StringRef symbol = variable.getSymName();
+      const Tensor &wanted = variables[symbol];
+      auto parts = shardTensor(wanted, variable.getStorageAttr(), mesh);
+      for (auto [device, part] : llvm::zip(devices, parts))
+        expectNear(part, device[symbol], (name + " " + symbol).str());
+    }
+    if (HasFailure())
+      return;
+  }
+}
+
+const char *kMegatronTp4 =
+    R"({"version": 1, "mesh": {"tp": 4}, "operators": {
+        "*": {"n": ["tp"], "f": ["tp"], "v": ["tp"]}}})";
+const char *kSequence =
+    R"({"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {
+        "*": {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]},
+        "h.*.ln_?": {"s": ["tp"]}, "ln_f": {"s": ["tp"]}}})";
+const char *kTwoAxes =
+    R"({"version": 1, "mesh": {"a": 2, "b": 2, "c": 2}, "operators": {
+        "*": {"b": ["c"], "n": ["a", "b"], "f": ["b", "a"], "v": ["a", "b"]},
+        "h.1.*": {"n": ["b"], "f": ["a"]}},
+        "storage": {"adamw.*": {"0": ["c"]}, "*.bias": {"0": ["c", "b"]},
+                    "h.0.*.c_fc.weight": {"1": ["c"]}}})";
+const char *kHidden =
+    R"({"version": 1, "mesh": {"x": 3}, "operators": {
+        "h.*.attn.c_attn": {"h": ["x"]}, "h.*.attn.c_proj": {"h": ["x"]},
+        "h.*.mlp.c_fc": {"h": ["x"]}, "lm_head": {"s": ["x"]},
+        "wte": {"h": ["x"]}}})";
+const char *kFsdp =
+    R"({"version": 1, "mesh": {"fsdp": 2, "dp": 2}, "operators": {
+        "*": {"b": ["dp"]}}, "storage": {"*": {"0": ["fsdp"]}}})";
+const char *kMixed =
+    R"({"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {
+        "*": {"b": ["dp"]}, "h.0.*": {"f": ["tp"]}, "h.1.*": {"n": ["tp"]},
+        "lm_head": {"v": ["dp"], "b": []}},
+        "storage": {"h.0.*": {"0": ["dp"]}, "adamw.?.h.1.*": {"0": ["dp"]}}})";
+
+Model withDropout(Model model) {
+  model.dropout = 0.25;
+  return model;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, EquivalenceTest,
+    testing::Values(
+        Case{"OneDevice", gpt2(), "1,1,0"}, Case{"Dp4", gpt2(), "4,1,0"},
+        Case{"Tp4", gpt2(4, 24), "1,4,0"},
+        Case{"Tp4Padded", gpt2(3, 22), kMegatronTp4},
+        Case{"Dp2Tp2", gpt2(), "2,2,0"}, Case{"Zero1", gpt2(), "4,1,1"},
+        Case{"Zero2", gpt2(), "4,1,2"}, Case{"Zero3", gpt2(), "4,1,3"},
+        Case{"Dp2Tp2Zero1", gpt2(), "2,2,1"},
+        Case{"Dp2Tp2Zero3", gpt2(), "2,2,3"},
+        Case{"Dp3Tp3Zero3Padded", gpt2(4, 22, 4), "3,3,3"},
+        Case{"BatchPadded", gpt2(2, 22, 3), "2,1,1"},
+        Case{"MicroBatchesZero2", gpt2(), "2,2,2", "micro-batches=2"},
+        Case{"MicroBatchesPadded", gpt2(3, 23, 3), "2,2,2", "micro-batches=2"},
+        Case{"Sgd", gpt2(), "2,2,1", "optimizer=sgd momentum=0.9"},
+        Case{"SequenceTensor", gpt2(), kSequence},
+        Case{"TwoAxes", gpt2(), kTwoAxes}, Case{"Hidden", gpt2(), kHidden},
+        Case{"Fsdp", gpt2(), kFsdp}, Case{"Mixed", gpt2(), kMixed},
+        Case{"LlamaTp2", llama(), "1,2,0"},
+        Case{"LlamaGroupsFewerThanTp", llama(4, 2), "1,4,0"},
+        Case{"LlamaOneGroup", llama(4, 1), "1,4,0"},
+        Case{"LlamaGroupsPadded", llama(6, 3), "2,2,3"},
+        Case{"LlamaRefined", llama(12, 6), "1,4,1"},
+        Case{"LlamaAllPadded", llama(3, 3, 23, 13), "2,2,3"},
+        Case{"LlamaZero3", llama(), "2,2,3"},
+        Case{"Dropout", withDropout(gpt2()), "2,2,0"},
+        Case{"DropoutPadded", withDropout(gpt2(3, 23, 3)), "2,2,1"}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace

@@ -1,0 +1,93 @@
+//===- PlanTest.cpp - Plans as data ---------------------------------------===//
+
+#include "heddle/Plan/Plan.h"
+#include "gtest/gtest.h"
+
+using namespace heddle;
+
+namespace {
+
+std::string errorOf(llvm::StringRef text) {
+  auto plan = parsePlan(text, "plan.json");
+  return plan ? "" : llvm::toString(plan.takeError());
+}
+
+TEST(PlanTest, WritingIsStable) {
+  auto plan = parsePlan(
+      R"({"storage": {"adamw.*": {"0": ["tp", "dp"]}},
+          "operators": {"h.*": {"n": [], "b": ["dp"]}, "*": {"f": ["tp"]}},
+          "mesh": {"tp": 2, "dp": 3}, "version": 1})",
+      "plan.json");
+  ASSERT_TRUE(bool(plan));
+  std::string text = writePlan(*plan);
+  EXPECT_EQ(text, R"({
+  "version": 1,
+  "mesh": {"tp": 2, "dp": 3},
+  "operators": {
+    "*": {"f": ["tp"]},
+    "h.*": {"b": ["dp"], "n": []}
+  },
+  "storage": {
+    "adamw.*": {"0": ["tp", "dp"]}
+  }
+}
+)");
+  auto again = parsePlan(text, "again");
+  ASSERT_TRUE(bool(again));
+  EXPECT_EQ(writePlan(*again), text);
+}
+
+TEST(PlanTest, Globs) {
+  EXPECT_TRUE(matchesGlob("*", "h.0.attn"));
+  EXPECT_TRUE(matchesGlob("h.*.attn", "h.10.attn"));
+  EXPECT_FALSE(matchesGlob("h.*.attn", "h.0.attn.c_attn"));
+  EXPECT_TRUE(matchesGlob("h.?.ln_*", "h.3.ln_2"));
+  EXPECT_FALSE(matchesGlob("h.?.attn", "h.10.attn"));
+  EXPECT_TRUE(matchesGlob("*.c_*roj", "h.0.mlp.c_proj"));
+  EXPECT_FALSE(matchesGlob("", "h"));
+}
+
+TEST(PlanTest, MostSpecificEntryDecides) {
+  auto plan = parsePlan(
+      R"({"version": 1, "mesh": {"x": 2, "y": 2}, "operators": {
+          "h.*.mlp.c_fc": {"f": ["x"]}, "*": {"f": ["y"], "b": ["y"]},
+          "h.0.*": {"f": []}, "h.?.mlp.c_fc": {"f": ["y"]}}})",
+      "");
+  ASSERT_TRUE(bool(plan));
+  const PlanEntry *rival;
+  EXPECT_EQ(findPlanEntry(plan->operators, "h.1.mlp.c_fc", "b", &rival)->glob,
+            "*");
+  EXPECT_EQ(rival, nullptr);
+  EXPECT_EQ(findPlanEntry(plan->operators, "h.0.mlp.c_fc", "f", &rival)->glob,
+            "h.*.mlp.c_fc");
+  ASSERT_NE(rival, nullptr);
+  EXPECT_EQ(rival->glob, "h.?.mlp.c_fc");
+  EXPECT_EQ(findPlanEntry(plan->operators, "x", "h", &rival), nullptr);
+}
+
+TEST(PlanTest, ErrorsNameThePlace) {
+  EXPECT_EQ(errorOf("{\n  \"version\": 1,\n  \"mesh\": {\"dp\": 0}}"),
+            "plan.json:3:12: $.mesh.dp: expected a positive number of devices, "
+            "got 0");
+  EXPECT_EQ(errorOf("{\"version\": 1,\n \"mseh\": {}}"),
+            "plan.json:2:2: $: unknown key \"mseh\", did you mean \"mesh\"?");
+  EXPECT_EQ(errorOf("{\"version\": 2, \"mesh\": {}}"),
+            "plan.json:1:2: $.version: expected 1, got 2");
+  EXPECT_EQ(
+      errorOf("{\"version\": 1, \"mesh\": {}, \n"
+              " \"operators\": {\"h\": {\"b\": [\"dp\"]}}}"),
+      "plan.json:2:28: $.operators[\"h\"].b: expected an axis of the mesh "
+      "(it has none), got \"dp\"");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {}, \"storage\":\n"
+                    "{\"h\": {\"b\": []}}}"),
+            "plan.json:2:8: $.storage[\"h\"].b: expected the index of a "
+            "dimension, got \"b\"");
+  EXPECT_EQ(errorOf("{\"version\": 1,\n\"mesh\": {\"a\": 1}, \"mesh\": {}}"),
+            "plan.json:2:19: expected each key once, got \"mesh\" twice");
+  EXPECT_EQ(errorOf("{\"version\": 1,\n x}"), "plan.json:2:2: expected JSON");
+  EXPECT_EQ(errorOf("[]"), "plan.json:1:1: expected an object");
+  EXPECT_EQ(errorOf("{\"mesh\": {}}"),
+            "plan.json:1:1: $: expected a \"version\"");
+}
+
+} // namespace
