@@ -5,6 +5,8 @@
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_FORMKERNELSPASS
@@ -208,6 +210,8 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
     for (linalg::GenericOp op : ops)
       foldOperands(op, rewriter);
     eraseUnused(body);
+    DominanceInfo dominance(program);
+    eliminateCommonSubExpressions(rewriter, dominance, program);
     if (fuse) {
       repeatCheapProducers(body, rewriter);
       eraseUnused(body);

@@ -2,8 +2,6 @@
 #include "../KernelPlan/KernelPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/Transforms/CSE.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -133,10 +131,6 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   func::FuncOp kernel =
       build(ops, inputs.getArrayRef(), results, ops.front()->getLoc());
-  IRRewriter rewriter(module.getContext());
-  DominanceInfo dominance(kernel);
-  eliminateCommonSubExpressions(rewriter, dominance, kernel);
-
   std::string text;
   llvm::raw_string_ostream stream(text);
   kernel.print(stream);

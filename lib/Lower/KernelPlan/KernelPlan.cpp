@@ -314,7 +314,7 @@ void KernelPlan::makeColumns() {
   // buffers in the first-level cache; else a sixteenth, for the threads.
   int64_t sixteenth = llvm::alignTo(llvm::divideCeil(rows, 16), 64);
   chunk = std::max<int64_t>(64, std::min<int64_t>(2048, sixteenth));
-  auto change = [&](Access &access, bool isReduce) {
+  auto change = [&](Access &access) {
     int64_t step = access.rows.back();
     access.rows.assign(1, step * chunk);
     access.loops.push_back(step);
@@ -322,11 +322,12 @@ void KernelPlan::makeColumns() {
   for (Statement &statement : statements) {
     bool isReduce = statement.kind == StatementKind::Reduce;
     for (Access &access : statement.reads)
-      change(access, isReduce);
+      change(access);
     for (Access &access : statement.writes)
-      change(access, isReduce);
+      change(access);
     for (size_t dim = 0; dim < statement.loops.size(); ++dim)
       statement.loopOfDim.push_back(dim);
+    statement.loopOfDim.push_back(statement.loops.size()); // the row
     statement.loops.push_back(chunk);
     statement.firstReduced = isReduce ? -1 : 1;
   }

@@ -59,7 +59,8 @@ struct Statement {
   mlir::Operation *op;
   StatementKind kind = StatementKind::Map;
   llvm::SmallVector<int64_t> loops; ///< extents, outermost first
-  /// For each dimension of the op's iteration space after the rows, its loop.
+  /// For each dimension of the op's iteration space after the rows, its loop;
+  /// in column mode then the loop over the chunk.
   llvm::SmallVector<int64_t> loopOfDim;
   /// Reduce: the first reduced loop, if the reduced loops are the innermost and
   /// accumulate in a register; -1 if they are the outermost and accumulate in

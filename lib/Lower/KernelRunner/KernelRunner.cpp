@@ -102,8 +102,7 @@ static llvm::Error record(func::FuncOp func, Function &out) {
   llvm::DenseMap<Value, Place> places;
   for (BlockArgument argument : func.getArguments())
     places[argument] = {Place::Argument, argument.getArgNumber()};
-  for (auto [i, value] :
-       llvm::enumerate(body.getTerminator()->getOperands())) {
+  for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
     auto [root, offset] = throughViews(value);
     if (root.getDefiningOp<func::CallOp>() && offset == 0 &&
         root.getType() == value.getType())
@@ -137,8 +136,7 @@ static llvm::Error record(func::FuncOp func, Function &out) {
         kernel->getAttrOfType<IntegerAttr>(lower::kGrainAttrName).getInt();
     for (Value operand : call.getOperands())
       step.buffers.push_back(placeOf(operand));
-    auto inplace =
-        kernel->getAttrOfType<ArrayAttr>(lower::kInplaceAttrName);
+    auto inplace = kernel->getAttrOfType<ArrayAttr>(lower::kInplaceAttrName);
     for (auto [i, result] : llvm::enumerate(call.getResults())) {
       Place place = placeOf(result);
       step.buffers.push_back(place);
@@ -149,11 +147,11 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     }
     out.steps.push_back(step);
   }
-  for (auto [i, value] :
-       llvm::enumerate(body.getTerminator()->getOperands())) {
+  for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
     Place place = placeOf(value);
     if (place.kind != Place::Result || place.index != i)
-      out.copies.push_back({place, (unsigned)i, (size_t)bytesOf(value.getType())});
+      out.copies.push_back(
+          {place, (unsigned)i, (size_t)bytesOf(value.getType())});
   }
   return llvm::Error::success();
 }

@@ -31,9 +31,9 @@ public:
     bool dump = false;
   };
   /// Runs blocks [0, blocks) of a kernel, in ranges of at least `grain`.
-  using Launcher = std::function<void(KernelFunction kernel,
-                                      void *const *buffers, int64_t blocks,
-                                      int64_t grain)>;
+  using Launcher =
+      std::function<void(KernelFunction kernel, void *const *buffers,
+                         int64_t blocks, int64_t grain)>;
 
   /// Compiles a module's text. Errors name the op that was refused.
   static llvm::Expected<std::unique_ptr<KernelRunner>>
@@ -44,8 +44,8 @@ public:
   }
   ~KernelRunner();
 
-  /// Calls a function. Tensors are dense row-major (i1 in bytes, bf16 and f16 in
-  /// 16 bits); an index argument is a pointer to an int64_t. A result may be
+  /// Calls a function. Tensors are dense row-major (i1 in bytes, bf16 and f16
+  /// in 16 bits); an index argument is a pointer to an int64_t. A result may be
   /// given the buffer of an argument if `canReuse` says so.
   llvm::Error run(llvm::StringRef function, llvm::ArrayRef<void *> arguments,
                   llvm::ArrayRef<void *> results,

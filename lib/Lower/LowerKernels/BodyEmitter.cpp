@@ -145,7 +145,7 @@ KernelEmitter::cloneBody(const Statement &statement, ValueRange arguments,
       int64_t dim = index.getDim();
       if (plan.chunk) // one row dimension: the element of the chunk
         value = dim == 0 ? b.addI(b.mulI(unit, plan.chunk),
-                                  loopIndex(statement.loops.size() - 1))
+                                  loopIndex(statement.loopOfDim.size() - 1))
                          : loopIndex(dim - 1);
       else
         value =

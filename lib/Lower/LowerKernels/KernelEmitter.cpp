@@ -22,6 +22,21 @@ LogicalResult KernelEmitter::fail(Operation *op, Twine message) {
 // The function
 //===----------------------------------------------------------------------===//
 
+/// Loops over rows are neither vectorized nor unrolled, as LLVM would do where
+/// the loop inside is unrolled as a whole: then a row's sums would depend on
+/// whether the row falls into the remainder, that is on where a thread's range
+/// ends.
+LLVM::LoopAnnotationAttr KernelEmitter::keepOuterLoop() {
+  BoolAttr yes = b.getBoolAttr(true);
+  auto vectorize =
+      LLVM::LoopVectorizeAttr::get(b.getContext(), yes, {}, {}, {}, {}, {}, {});
+  auto unroll =
+      LLVM::LoopUnrollAttr::get(b.getContext(), yes, {}, {}, {}, {}, {}, {});
+  return LLVM::LoopAnnotationAttr::get(b.getContext(), {}, vectorize, {},
+                                       unroll, {}, {}, {}, {}, {}, {}, {}, {},
+                                       {}, {}, {});
+}
+
 FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   auto type =
@@ -37,8 +52,9 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   b.setInsertionPointToStart(entry);
   emitEntry(entry->getArgument(0));
 
+  LLVM::LoopAnnotationAttr once = keepOuterLoop();
   b.loop(entry->getArgument(1), entry->getArgument(2), /*mayBeEmpty=*/true, {},
-         {}, [&](Value index, ValueRange) {
+         once, [&](Value index, ValueRange) {
            block = index;
            initAccumulators(/*ofBlock=*/true);
            if (plan.blockUnits == 1) {
@@ -48,7 +64,7 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
            Value first = b.mulI(index, plan.blockUnits);
            Value end = b.create<arith::MinSIOp>(
                b.addI(first, b.i64(plan.blockUnits)), b.i64(plan.numUnits()));
-           b.loop(first, end, /*mayBeEmpty=*/false, {}, {},
+           b.loop(first, end, /*mayBeEmpty=*/false, {}, once,
                   [&](Value row, ValueRange) {
                     emitRow(row);
                     return SmallVector<Value>();

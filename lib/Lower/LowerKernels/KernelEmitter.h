@@ -63,6 +63,7 @@ private:
     llvm::SmallVector<int64_t> loops;
   };
 
+  mlir::LLVM::LoopAnnotationAttr keepOuterLoop();
   void emitEntry(mlir::Value buffers);
   void allocateScratch(mlir::Value value);
   void emitRow(mlir::Value block);
