@@ -139,9 +139,11 @@ typedef struct heddle_rt_attention_desc {
   int32_t causal; ///< query i sees keys j <= i (global positions)
   float scale;
   /// Dropout of the probabilities: 0 for none. Element (b, i, g, r, j), in
-  /// global coordinates, is dropped by Philox4x32-10 of (its linear index in
-  /// the global [batch, groups, group_size, queries, keys], step, op_id), so no
-  /// sharding changes what is dropped.
+  /// global coordinates, has the linear index e in the global [batch, groups,
+  /// group_size, queries, keys]. Philox4x32-10 of the counter (e / 4 low, e / 4
+  /// high, step, op_id) under the key `seed` gives four words; the element is
+  /// dropped if word e % 4 is below dropout * 2^32, else divided by 1 -
+  /// dropout. No sharding changes what is dropped.
   float dropout;
   uint64_t seed;
   uint32_t op_id;
