@@ -96,8 +96,7 @@ static FailureOr<Plan> makePlan(ModuleOp module,
                            options.zeroLevel);
   llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
   if (!plan)
-    return emitError(UnknownLoc::get(module.getContext()))
-           << llvm::toString(plan.takeError());
+    return emitPlanError(module.getContext(), plan.takeError());
   return std::move(*plan);
 }
 

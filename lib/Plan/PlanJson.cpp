@@ -15,6 +15,17 @@ using llvm::StringRef;
 using llvm::Twine;
 using json = nlohmann::ordered_json; // the mesh's order has a meaning
 
+char PlanError::ID;
+
+void PlanError::log(llvm::raw_ostream &stream) const {
+  stream << source << ":" << position.line << ":" << position.column << ": "
+         << message;
+}
+
+std::error_code PlanError::convertToErrorCode() const {
+  return llvm::make_error_code(llvm::errc::invalid_argument);
+}
+
 namespace {
 
 /// Reads one text. The JSON library does not tell where a key stands, so the
@@ -29,10 +40,8 @@ private:
   Error error(size_t offset, StringRef path, const Twine &message) {
     PlanPosition at = position(offset);
     std::string where = path.empty() ? "" : path.str() + ": ";
-    return llvm::createStringError(
-        llvm::errc::invalid_argument,
-        Twine(source.empty() ? StringRef("plan") : source) + ":" +
-            Twine(at.line) + ":" + Twine(at.column) + ": " + where + message);
+    return llvm::make_error<PlanError>(source.empty() ? "plan" : source.str(),
+                                       at, where + message.str());
   }
   PlanPosition position(size_t offset) {
     StringRef before = text.take_front(offset);

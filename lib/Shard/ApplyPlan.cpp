@@ -340,6 +340,21 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
   return PlanApplier(module, plan).apply(devices);
 }
 
+LogicalResult heddle::emitPlanError(MLIRContext *context, llvm::Error error) {
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const PlanError &problem) {
+        emitError(FileLineColLoc::get(context, problem.source,
+                                      problem.position.line,
+                                      problem.position.column))
+            << problem.message;
+      },
+      [&](const llvm::ErrorInfoBase &problem) {
+        emitError(UnknownLoc::get(context)) << problem.message();
+      });
+  return failure();
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -380,8 +395,7 @@ struct ApplyPlanPass : heddle::impl::ApplyPlanPassBase<ApplyPlanPass> {
     }
     llvm::Expected<Plan> plan = readPlanFile(planFile);
     if (!plan) {
-      emitError(UnknownLoc::get(&getContext()))
-          << llvm::toString(plan.takeError());
+      (void)emitPlanError(&getContext(), plan.takeError());
       return signalPassFailure();
     }
     if (failed(applyPlan(module, *plan, devices)))

@@ -58,8 +58,26 @@ struct Plan {
   int64_t getAxisSize(llvm::StringRef name) const;
 };
 
-/// Reads a plan from JSON text. `source` names the text in errors, which give
-/// line, column and JSON path.
+/// What is wrong with the text of a plan, and where. As a string it reads
+/// "plan.json:3:12: $.mesh.dp: expected …".
+class PlanError : public llvm::ErrorInfo<PlanError> {
+public:
+  static char ID;
+
+  PlanError(std::string source, PlanPosition position, std::string message)
+      : source(std::move(source)), position(position),
+        message(std::move(message)) {}
+
+  void log(llvm::raw_ostream &stream) const override;
+  std::error_code convertToErrorCode() const override;
+
+  std::string source;
+  PlanPosition position;
+  std::string message;
+};
+
+/// Reads a plan from JSON text. `source` names the text in errors, which are of
+/// class PlanError.
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef source);
 llvm::Expected<Plan> readPlanFile(llvm::StringRef path);
 

@@ -14,6 +14,11 @@ namespace heddle {
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan,
                               int64_t devices = 0);
 
+/// Emits what parsePlan or readPlanFile returned as a diagnostic, at the place
+/// in the plan's text.
+mlir::LogicalResult emitPlanError(mlir::MLIRContext *context,
+                                  llvm::Error error);
+
 } // namespace heddle
 
 #endif // HEDDLE_SHARD_APPLYPLAN_H

@@ -1,0 +1,55 @@
+// RUN: heddle-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(heddle-combine-collectives{max-bytes=64}))" | FileCheck %s
+
+// Independent small all-reduces become one; what used the first comes after.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK-LABEL: @independent
+// CHECK-SAME: (%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>, %[[C:.*]]: tensor<f32>, %{{.*}}: tensor<100xf32>)
+func.func @independent(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %large: tensor<100xf32>) -> (tensor<f32>, tensor<f32>, tensor<100xf32>, tensor<100xf32>, tensor<f32>) {
+  // CHECK: comm.all_reduce  sum {{.*}} : tensor<100xf32>
+  // CHECK: comm.all_reduce  sum {{.*}} : tensor<100xf32>
+  // CHECK: comm.all_reduce  max %[[C]]
+  // CHECK: %[[S:.*]] = heddle.stack %[[A]], %[[B]] : tensor<f32>, tensor<f32> -> tensor<2xf32>
+  // CHECK: %[[R:.*]] = comm.all_reduce  sum %[[S]] over @mesh <{"tp"}> : tensor<2xf32>
+  // CHECK: %[[U:.*]]:2 = heddle.unstack %[[R]]
+  // CHECK: %[[E:.*]] = math.exp %[[U]]#0
+  // CHECK: arith.addf %[[E]], %[[U]]#1
+  %0 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  %1 = math.exp %0 : tensor<f32>
+  %2 = comm.all_reduce sum %large over @mesh <{"tp"}> : tensor<100xf32>
+  %3 = comm.all_reduce sum %large over @mesh <{"tp"}> : tensor<100xf32>
+  %4 = comm.all_reduce max %c over @mesh <{"tp"}> : tensor<f32>
+  %5 = comm.all_reduce sum %b over @mesh <{"tp"}> : tensor<f32>
+  %6 = arith.addf %1, %5 : tensor<f32>
+  return %1, %6, %2, %3, %4 : tensor<f32>, tensor<f32>, tensor<100xf32>, tensor<100xf32>, tensor<f32>
+}
+
+// -----
+
+// One that depends on another, other axes: as they are.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK-LABEL: @dependent
+// CHECK-NOT: stack
+func.func @dependent(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  %1 = math.exp %0 : tensor<f32>
+  %2 = comm.all_reduce sum %1 over @mesh <{"tp"}> : tensor<f32>
+  %3 = comm.all_reduce sum %b over @mesh <{"dp"}> : tensor<f32>
+  return %2, %3 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// A store must not pass a load of its variable.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @v : tensor<f32> counter init(zeros)
+// CHECK-LABEL: @state
+// CHECK-NOT: stack
+// CHECK: heddle.store
+// CHECK: heddle.load
+func.func @state(%a: tensor<f32>) -> tensor<f32> {
+  %0 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  heddle.store %0, @v : tensor<f32>
+  %1 = heddle.load @v : tensor<f32>
+  %2 = comm.all_reduce sum %1 over @mesh <{"tp"}> : tensor<f32>
+  return %2 : tensor<f32>
+}

@@ -1,0 +1,100 @@
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards | FileCheck %s
+
+// Two partial sums are added before they are reduced; a norm ends the delay.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @late
+func.func @late(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %s: tensor<f32>) -> tensor<4x6xf32> {
+  // CHECK: %[[A:.*]] = heddle.contract "a"
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK: %[[B:.*]] = heddle.contract "b"
+  %b = heddle.contract "b" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK: %[[SUM:.*]] = arith.addf %[[A]], %[[B]] {{.*}}partial = sum {"tp"}
+  %sum = arith.addf %a, %b : tensor<4x6xf32>
+  %r = heddle.broadcast %s along [] : tensor<f32> -> tensor<4x6xf32>
+  // CHECK: %[[SCALED:.*]] = arith.mulf %[[SUM]], {{.*}}partial = sum {"tp"}
+  %scaled = arith.mulf %sum, %r : tensor<4x6xf32>
+  // CHECK: %[[WHOLE:.*]] = heddle.reshard %[[SCALED]] from <@mesh, [{}, {}], partial = sum {"tp"}> to <@mesh, [{}, {}]>
+  // CHECK: math.exp %[[WHOLE]]
+  // CHECK-NOT: reshard
+  %e = math.exp %scaled : tensor<4x6xf32>
+  return %e : tensor<4x6xf32>
+}
+
+// -----
+
+// A value with a use that needs the sum is reduced at once, for both.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @once
+func.func @once(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK: %[[WHOLE:.*]] = heddle.reshard
+  // CHECK-NOT: reshard
+  // CHECK: arith.negf %[[WHOLE]]
+  %n = arith.negf %a : tensor<4x6xf32>
+  // CHECK: math.exp %[[WHOLE]]
+  %e = math.exp %a : tensor<4x6xf32>
+  return %n, %e : tensor<4x6xf32>, tensor<4x6xf32>
+}
+
+// -----
+
+// A bias is not added to a partial sum, and a product of two is none.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @no_later
+func.func @no_later(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %c = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK-COUNT-2: heddle.reshard
+  // CHECK-NOT: heddle.reshard
+  %m = arith.mulf %a, %c : tensor<4x6xf32>
+  // CHECK: arith.addf
+  // CHECK-NOT: partial
+  %s = arith.addf %m, %b : tensor<4x6xf32>
+  return %s : tensor<4x6xf32>
+}
+
+// -----
+
+// What is added to a product (here an accumulator) is added on one device.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @accumulator
+// CHECK-SAME: %[[ACC:[a-z0-9]*]]: tensor<4x6xf32>
+func.func @accumulator(%acc: tensor<4x6xf32>, %x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  // CHECK: %[[PART:.*]] = heddle.reshard %[[ACC]] from <@mesh, [{}, {}]> to <@mesh, [{}, {}], partial = sum {"tp"}>
+  // CHECK: heddle.contract {{.*}}accumulate(%[[PART]])
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w accumulate(%acc) {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %a : tensor<4x6xf32>
+}
+
+// -----
+
+// A parameter stored over more axes is gathered for each use anew.
+heddle.mesh @mesh <["dp"=2]>
+heddle.variable @w : tensor<8x8xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
+// CHECK-LABEL: @gathered
+func.func @gathered(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = heddle.load @w : tensor<8x8xf32>
+  // CHECK: %[[W1:.*]] = heddle.reshard
+  // CHECK-NEXT: heddle.contract "a" {{.*}} %[[W1]]
+  %a = heddle.contract "a" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK: %[[W2:.*]] = heddle.reshard
+  // CHECK-NEXT: heddle.contract "b" {{.*}} %[[W2]]
+  %b = heddle.contract "b" [bh, hf -> bf] %a, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %b : tensor<4x8xf32>
+}
+
+// -----
+
+// Uses with one need share a reshard.
+heddle.mesh @mesh <["a"=2]>
+// CHECK-LABEL: @shared
+func.func @shared(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = math.exp %x {heddle.factors = #heddle.factors<["0" = {"a"}]>} : tensor<8x8xf32>
+  // CHECK: %[[R:.*]] = heddle.reshard {{.*}} from <@mesh, [{"a"}, {}]> to <@mesh, [{}, {"a"}]>
+  // CHECK-NOT: heddle.reshard
+  // CHECK: math.exp %[[R]]
+  // CHECK: math.exp %[[R]]
+  %1 = math.exp %0 {heddle.factors = #heddle.factors<["1" = {"a"}]>} : tensor<8x8xf32>
+  %2 = math.exp %0 {heddle.factors = #heddle.factors<["1" = {"a"}]>} : tensor<8x8xf32>
+  return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
+}
