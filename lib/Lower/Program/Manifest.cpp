@@ -98,6 +98,23 @@ static FailureOr<json::Value> parse(Location loc, StringRef what,
   return std::move(*value);
 }
 
+/// What the module says of the model that it was imported from, for the tools:
+/// the runtime does not read it.
+static void addModelNotes(ModuleOp module, json::Value &model) {
+  json::Object *notes = model.getAsObject();
+  if (!notes)
+    return;
+  auto addText = [&](StringRef key, StringRef attribute) {
+    if (auto text = module->getAttrOfType<StringAttr>(attribute))
+      notes->try_emplace(key, text.getValue());
+  };
+  addText("family", kModelAttrName);
+  addText("weights", kWeightsAttrName);
+  addText("config", kConfigAttrName);
+  if (auto count = module->getAttrOfType<IntegerAttr>("heddle.micro_batches"))
+    notes->try_emplace("micro_batches", count.getInt());
+}
+
 FailureOr<std::string> heddle::getManifest(ModuleOp module,
                                            const NativeTarget &target,
                                            const ArtifactOptions &options) {
@@ -110,6 +127,7 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
       parse(module.getLoc(), "plan", options.planJson);
   if (failed(model) || failed(plan))
     return failure();
+  addModelNotes(module, *model);
 
   std::string text;
   llvm::raw_string_ostream stream(text);
