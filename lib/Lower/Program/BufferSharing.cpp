@@ -8,7 +8,7 @@ using namespace heddle;
 
 int BufferSharing::add(int64_t bytes, int64_t first, int64_t last) {
   int content = contents.size(), group = groups.size();
-  contents.push_back({bytes, first, last, group, 0, content});
+  contents.push_back({bytes, first, last, group, 0, {{bytes, content, 0}}});
   groups.push_back({{content}, 0, bytes, -1, 0, 0});
   return content;
 }
@@ -28,21 +28,59 @@ void BufferSharing::startEarlier(int content, int64_t first) {
   contents[content].first = std::min(contents[content].first, first);
 }
 
-int BufferSharing::findValues(int content) const {
-  // No path compression, so that tryPlace can take a join back; the paths are
-  // short (part of a view, view, stack).
-  while (contents[content].values != content)
-    content = contents[content].values;
-  return content;
+void BufferSharing::append(SmallVectorImpl<Values> &list, Values values) {
+  if (values.bytes <= 0)
+    return;
+  if (!list.empty() && list.back().origin == values.origin &&
+      list.back().offset + list.back().bytes == values.offset)
+    list.back().bytes += values.bytes;
+  else
+    list.push_back(values);
 }
 
-void BufferSharing::addView(int outer, int inner, int64_t offset) {
-  Content &content = contents[inner];
-  groups[content.group] = {};
-  content.group = contents[outer].group;
-  content.offset = contents[outer].offset + offset;
-  contents[findValues(inner)].values = findValues(outer);
-  groups[content.group].members.push_back(inner);
+void BufferSharing::setValues(int content, int other, int64_t offset) {
+  SmallVector<Values, 1> list;
+  int64_t left = contents[content].bytes, start = 0;
+  for (const Values &run : contents[other].values) {
+    int64_t skip = std::max<int64_t>(0, offset - start);
+    start += run.bytes;
+    if (skip >= run.bytes || left <= 0)
+      continue;
+    int64_t bytes = std::min(run.bytes - skip, left);
+    append(list, {bytes, run.origin, run.offset + skip});
+    left -= bytes;
+  }
+  contents[content].values = std::move(list);
+}
+
+void BufferSharing::setValues(int content, ArrayRef<int> parts) {
+  SmallVector<Values, 1> list;
+  for (int part : parts)
+    for (const Values &run : contents[part].values)
+      append(list, run);
+  contents[content].values = std::move(list);
+}
+
+bool BufferSharing::sameValues(const Content &x, const Content &y,
+                               int64_t shift) {
+  // Byte `at` of x is byte at + shift of y.
+  int64_t at = std::max<int64_t>(0, -shift);
+  int64_t end = std::min(x.bytes, y.bytes - shift);
+  auto find = [](const Content &content, int64_t byte) {
+    for (const Values &run : content.values) {
+      if (byte < run.bytes)
+        return Values{run.bytes - byte, run.origin, run.offset + byte};
+      byte -= run.bytes;
+    }
+    return Values{0, -1, 0};
+  };
+  while (at < end) {
+    Values a = find(x, at), b = find(y, at + shift);
+    if (a.origin < 0 || a.origin != b.origin || a.offset != b.offset)
+      return false;
+    at += std::min(a.bytes, b.bytes);
+  }
+  return true;
 }
 
 bool BufferSharing::conflict(int a, int b, int64_t shiftOfB) const {
@@ -53,7 +91,7 @@ bool BufferSharing::conflict(int a, int b, int64_t shiftOfB) const {
   if (x.last < y.first || y.last < x.first || x.last < x.first ||
       y.last < y.first)
     return false;
-  if (findValues(a) == findValues(b))
+  if (sameValues(x, y, x.offset - yOffset))
     return false;
   if (x.offset != yOffset || x.bytes != y.bytes)
     return true;
@@ -64,7 +102,7 @@ bool BufferSharing::conflict(int a, int b, int64_t shiftOfB) const {
   return true;
 }
 
-bool BufferSharing::tryPlace(int a, int b, int64_t offset, bool same) {
+bool BufferSharing::tryPlace(int a, int b, int64_t offset) {
   int first = contents[a].group, second = contents[b].group;
   int64_t shift = contents[a].offset + offset - contents[b].offset;
   if (first == second)
@@ -80,20 +118,10 @@ bool BufferSharing::tryPlace(int a, int b, int64_t offset, bool same) {
       (low < from.memoryLow + shift || high > from.memoryHigh + shift))
     return false;
 
-  // Contents of the same values do not conflict: join them before the check,
-  // and part them again if it fails.
-  int joined = -1;
-  if (same && findValues(b) != findValues(a)) {
-    joined = findValues(b);
-    contents[joined].values = findValues(a);
-  }
   for (int x : to.members)
     for (int y : from.members)
-      if (conflict(x, y, shift)) {
-        if (joined >= 0)
-          contents[joined].values = joined;
+      if (conflict(x, y, shift))
         return false;
-      }
 
   if (from.memory >= 0) {
     to.memory = from.memory;

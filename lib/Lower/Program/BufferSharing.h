@@ -42,12 +42,14 @@ public:
 
   void extend(int content, int64_t last);
   void startEarlier(int content, int64_t first);
-  /// Puts `inner` at `offset` within `outer`, of whose values it is a part.
-  /// `inner` must be alone in its group.
-  void addView(int outer, int inner, int64_t offset);
+  /// Says that the content's values are those of another, from `offset` on;
+  /// wherever the two lie.
+  void setValues(int content, int other, int64_t offset = 0);
+  /// Says that the content's values are those of the parts, one after another.
+  void setValues(int content, llvm::ArrayRef<int> parts);
   /// Puts content b's group so that b lies `offset` bytes after a, if that is
-  /// possible. With `same`, b's values are those of a at that place.
-  bool tryPlace(int a, int b, int64_t offset, bool same = false);
+  /// possible.
+  bool tryPlace(int a, int b, int64_t offset);
 
   int64_t getFirst(int content) const { return contents[content].first; }
   int64_t getLast(int content) const { return contents[content].last; }
@@ -70,11 +72,17 @@ public:
   size_t getNumGroups() const { return groups.size(); }
 
 private:
+  /// A run of bytes whose values were made as part of content `origin`.
+  struct Values {
+    int64_t bytes;
+    int origin;
+    int64_t offset; ///< within the origin
+  };
   struct Content {
     int64_t bytes, first, last;
     int group;
     int64_t offset; ///< from the group's origin, may be negative
-    int values;     ///< contents with the same values, a union-find parent
+    llvm::SmallVector<Values, 1> values;
   };
   struct Group {
     llvm::SmallVector<int, 2> members;
@@ -83,7 +91,10 @@ private:
     int64_t memoryLow = 0, memoryHigh = 0;
   };
 
-  int findValues(int content) const;
+  /// Whether byte i of x has the value of byte i + shift of y, for all bytes
+  /// that both have.
+  static bool sameValues(const Content &x, const Content &y, int64_t shift);
+  static void append(llvm::SmallVectorImpl<Values> &list, Values values);
   bool conflict(int a, int b, int64_t shiftOfB) const;
 
   std::function<bool(int, int)> mayOverwrite;

@@ -105,24 +105,29 @@ private:
     FlatSymbolRefAttr symbol;
     int64_t index;
   };
-  /// The values of a variable between two stores, and what is stored last.
   struct Variable {
-    int first = -1;              ///< the content before the first store
-    SmallVector<StoreOp> stores; ///< in order
-    SmallVector<LoadOp> loads;
+    /// The variable's content before the first store, and after each.
+    SmallVector<int, 2> versions;
+    SmallVector<int, 1> loads; ///< contents of what was loaded
+    int stored = -1;           ///< content of what was stored last
   };
 
   LogicalResult numberOps();
   LogicalResult addContents();
   int addContent(Value value, int64_t first);
   int addPinned(Memory memory, int64_t bytes, int64_t first, int64_t last);
-  void placeVariable(StringAttr name, Variable &variable);
+  void addView(int outer, int inner, int64_t offset) {
+    sharing.setValues(inner, outer, offset);
+    sharing.tryPlace(outer, inner, offset);
+  }
+  Variable &getVariable(StringAttr name);
+  void addLoad(LoadOp load);
+  void addStore(StoreOp store);
+  void placeVariable(Variable &variable);
   void placeResults();
   void placeStacks();
   void placeInPlace();
   bool mayOverwrite(int read, int written);
-  /// The last use of a value or of a view of it.
-  int64_t getLastUse(Value value);
   /// The position of an op at which its operands are needed to the last.
   int64_t getUsePosition(Operation *user);
   ProgramBuffers finish();
@@ -167,17 +172,6 @@ int64_t Placer::getUsePosition(Operation *user) {
   return positions[user];
 }
 
-int64_t Placer::getLastUse(Value value) {
-  int64_t last = value.getDefiningOp() ? positions[value.getDefiningOp()] : -1;
-  for (Operation *user : value.getUsers()) {
-    last = std::max(last, getUsePosition(user));
-    for (OpResult result : user->getResults())
-      if (getViewOffset(result))
-        last = std::max(last, getLastUse(result));
-  }
-  return last;
-}
-
 int Placer::addContent(Value value, int64_t first) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t last = first;
@@ -209,12 +203,12 @@ LogicalResult Placer::addContents() {
     int memory =
         addPinned({rt::Space::Argument, nullptr, argument.getArgNumber()},
                   rt::getByteSize(type), -1, end());
-    sharing.addView(memory, addContent(argument, -1), 0);
+    addView(memory, addContent(argument, -1), 0);
   }
   for (Operation *op : ops) {
     int64_t position = positions[op];
     if (auto store = dyn_cast<StoreOp>(op))
-      variables[store.getVariableAttr().getAttr()].stores.push_back(store);
+      addStore(store);
     for (OpResult result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (!type)
@@ -230,9 +224,14 @@ LogicalResult Placer::addContents() {
           first = positions[start];
       int content = addContent(result, first);
       if (std::optional<int64_t> offset = getViewOffset(result))
-        sharing.addView(contents.lookup(op->getOperand(0)), content, *offset);
+        addView(contents.lookup(op->getOperand(0)), content, *offset);
       else if (auto load = dyn_cast<LoadOp>(op))
-        variables[load.getVariableAttr().getAttr()].loads.push_back(load);
+        addLoad(load);
+      else if (auto stack = dyn_cast<StackOp>(op))
+        sharing.setValues(
+            content, llvm::map_to_vector(stack.getSlices(), [&](Value slice) {
+              return contents.lookup(slice);
+            }));
       else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
         auto elements = dyn_cast<ElementsAttr>(constant.getValue());
         if (!elements)
@@ -240,59 +239,54 @@ LogicalResult Placer::addContents() {
         int memory =
             addPinned({rt::Space::Constant, options.getConstant(elements), 0},
                       rt::getByteSize(type), -1, end());
-        sharing.tryPlace(memory, content, 0, /*same=*/true);
+        addView(memory, content, 0);
       }
     }
   }
   return success();
 }
 
-void Placer::placeVariable(StringAttr name, Variable &variable) {
-  auto op = options.symbols.lookup<VariableOp>(name);
-  int64_t bytes = op ? rt::getByteSize(rt::getLocalType(op)) : 0;
-  Memory memory{rt::Space::Variable, FlatSymbolRefAttr::get(name), 0};
-  ArrayRef<StoreOp> stores = variable.stores;
-  // Version i of the value lives from store i - 1 to store i: only the last use
-  // of a load that lies in the variable, and the last version to the end.
-  SmallVector<int> versions;
-  versions.push_back(addPinned(memory, bytes, -1, stores.empty() ? end() : -1));
-  for (auto [i, store] : llvm::enumerate(stores)) {
-    bool isLast = i + 1 == stores.size();
-    int64_t position = positions[store];
-    int version = sharing.add(bytes, position, isLast ? end() : position);
-    values.push_back(nullptr);
-    versions.push_back(version);
-    if (!isLast)
-      sharing.tryPlace(versions[0], version, 0);
+Placer::Variable &Placer::getVariable(StringAttr name) {
+  auto [known, isNew] = variables.try_emplace(name);
+  if (isNew) {
+    auto op = options.symbols.lookup<VariableOp>(name);
+    int64_t bytes = op ? rt::getByteSize(rt::getLocalType(op)) : 0;
+    known->second.versions.push_back(addPinned(
+        {rt::Space::Variable, FlatSymbolRefAttr::get(name), 0}, bytes, -1, -1));
   }
-  for (LoadOp load : variable.loads) {
-    size_t version = 0;
-    while (version < stores.size() &&
-           positions[stores[version]] < positions[load])
-      ++version;
-    int64_t next = version < stores.size() ? positions[stores[version]] : end();
-    if (getLastUse(load.getResult()) > next)
-      continue; // the load is copied to the arena
-    sharing.extend(versions[version], positions[load]);
-    if (version + 1 == versions.size() && !stores.empty())
-      continue; // joined below, once the version itself has its place
-    sharing.tryPlace(versions[version], contents.lookup(load.getResult()), 0,
-                     /*same=*/true);
-  }
-  if (stores.empty())
-    return;
-  // The last store: straight into the variable, or a copy.
-  StoreOp last = stores.back();
-  int version = versions.back(), stored = contents.lookup(last.getValue());
-  if (options.inPlace && sharing.getMemory(sharing.getGroup(stored)) < 0 &&
-      sharing.tryPlace(versions[0], stored, 0))
-    sharing.addView(stored, version, 0); // the stored value lives on
-  else
-    sharing.tryPlace(versions[0], version, 0);
-  for (LoadOp load : variable.loads)
-    if (positions[load] > positions[last])
-      sharing.tryPlace(version, contents.lookup(load.getResult()), 0,
-                       /*same=*/true);
+  return known->second;
+}
+
+void Placer::addLoad(LoadOp load) {
+  Variable &variable = getVariable(load.getVariableAttr().getAttr());
+  int content = contents.lookup(load.getResult());
+  sharing.setValues(content, variable.versions.back());
+  // Even a load that is copied reads the variable.
+  sharing.extend(variable.versions.back(), positions[load]);
+  variable.loads.push_back(content);
+}
+
+void Placer::addStore(StoreOp store) {
+  Variable &variable = getVariable(store.getVariableAttr().getAttr());
+  int stored = contents.lookup(store.getValue());
+  int version = sharing.add(sharing.getBytes(variable.versions[0]),
+                            positions[store], positions[store]);
+  values.push_back(nullptr);
+  sharing.setValues(version, stored);
+  variable.versions.push_back(version);
+  variable.stored = stored;
+}
+
+void Placer::placeVariable(Variable &variable) {
+  // The last value lives to the end. Versions follow each other, so that they
+  // always fit; what is placed after them must not touch them.
+  sharing.extend(variable.versions.back(), end());
+  for (int version : ArrayRef<int>(variable.versions).drop_front())
+    sharing.tryPlace(variable.versions[0], version, 0);
+  for (int load : variable.loads)
+    sharing.tryPlace(variable.versions[0], load, 0);
+  if (options.inPlace && variable.stored >= 0)
+    sharing.tryPlace(variable.versions[0], variable.stored, 0);
 }
 
 void Placer::placeResults() {
@@ -313,8 +307,7 @@ void Placer::placeStacks() {
       for (auto [i, slice] : llvm::enumerate(stack.getSlices()))
         sharing.tryPlace(
             contents.lookup(stack.getResult()), contents.lookup(slice),
-            i * rt::getByteSize(cast<RankedTensorType>(slice.getType())),
-            /*same=*/true);
+            i * rt::getByteSize(cast<RankedTensorType>(slice.getType())));
 }
 
 void Placer::placeInPlace() {
@@ -408,7 +401,7 @@ FailureOr<ProgramBuffers> Placer::run() {
   if (failed(numberOps()) || failed(addContents()))
     return failure();
   for (auto &[name, variable] : variables)
-    placeVariable(name, variable);
+    placeVariable(variable);
   placeResults();
   if (options.inPlace) {
     placeStacks();

@@ -56,7 +56,9 @@ protected:
       ADD_FAILURE() << "cannot be compiled:\n" << text;
       return nullptr;
     }
-    auto session = rt::Session::load(directory, {.coresPerDevice = 1});
+    rt::SessionOptions sessionOptions;
+    sessionOptions.coresPerDevice = 1;
+    auto session = rt::Session::load(directory, sessionOptions);
     if (!session.ok()) {
       ADD_FAILURE() << session.message();
       return nullptr;
