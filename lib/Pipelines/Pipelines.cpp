@@ -120,6 +120,8 @@ static void buildLocalizePipeline(OpPassManager &passes) {
 //===----------------------------------------------------------------------===//
 
 static void buildKernelPipeline(OpPassManager &passes) {
+  // While biases and sums are still ops of their own.
+  passes.addPass(createFuseEpiloguesPass());
   // What is no call of a library becomes loops over tensors, and loops over
   // the same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());

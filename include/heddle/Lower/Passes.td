@@ -83,6 +83,21 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
 // Programs: lib/Lower/Program
 //===----------------------------------------------------------------------===//
 
+def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "adds biases and sums within matrix products";
+  let description = [{
+    A bias (`heddle.broadcast` of a vector along the product's inner dimension)
+    that is added to a contraction only used there becomes the contraction's
+    `bias`. A contraction added to another one, or to a variable's value that is
+    stored back (a gradient that accumulates), becomes a contraction that
+    accumulates. Residual connections stay: what is added to is read again
+    later, so a copy would be needed, and a kernel fuses the addition with the
+    normalization that follows.
+
+    Before `heddle-form-kernels`, on local tensors.
+  }];
+}
+
 def PlanArenasPass : Pass<"heddle-plan-arenas", "::mlir::ModuleOp"> {
   let summary = "gives every tensor of a program its place in memory";
   let description = [{
