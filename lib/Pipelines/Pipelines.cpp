@@ -211,10 +211,10 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
   ArtifactOptions artifact;
   artifact.targetCpu = options.targetCpu;
   artifact.seed = options.training.seed;
-  artifact.modelJson = getModelJson(module);
   artifact.planJson = options.planText;
   if (failed(runPhases(module, options, Phase::LLVM)))
     return failure();
+  artifact.modelJson = getModelJson(module);
   return writeArtifact(module, path, artifact);
 }
 

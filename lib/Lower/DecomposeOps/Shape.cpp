@@ -1,4 +1,4 @@
-//===- Shape.cpp - reduce, broadcast, transposition, strided slices -------===//
+//===- Shape.cpp - reduce, broadcast, transposition, slices -------===//
 
 #include "Decomposer.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -76,6 +76,43 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   return true;
 }
 
+/// result[i] = source[i - offsets] where that index is in the source, else
+/// dest[i].
+static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
+  RankedTensorType type = op.getType();
+  ArrayRef<int64_t> offsets = op.getStaticOffsets();
+  ArrayRef<int64_t> sizes = op.getStaticSizes();
+  if (ShapedType::isDynamicShape(offsets) ||
+      ShapedType::isDynamicShape(sizes) || !op.hasUnitStride())
+    return false;
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  Value result = d.map(
+      type, {{op.getDest(), d.identity(type.getRank())}},
+      [&](Body &b, ValueRange v) {
+        SmallVector<Value> indices;
+        Value inside = b.integer(b.getI1Type(), 1);
+        for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+          Value position = b.create<arith::SubIOp>(
+              b.index(dim), b.integer(b.getIndexType(), offsets[dim]));
+          // Unsigned: an index before the slice is a very large one.
+          Value isIn =
+              b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
+                                      b.integer(b.getIndexType(), sizes[dim]));
+          inside = b.create<arith::AndIOp>(inside, isIn);
+          Value zero = b.integer(b.getIndexType(), 0);
+          if (!dropped.test(dim))
+            indices.push_back(b.create<arith::SelectOp>(isIn, position, zero));
+        }
+        Value element =
+            b.widen(b.create<tensor::ExtractOp>(op.getSource(), indices));
+        Value picked =
+            b.create<arith::SelectOp>(inside, element, b.widen(v[0]));
+        return b.convert(picked, type.getElementType());
+      });
+  op.replaceAllUsesWith(result);
+  return true;
+}
+
 static bool decompose(tensor::SplatOp op, Decomposer &d) {
   op.replaceAllUsesWith(
       d.map(cast<RankedTensorType>(op.getType()), {},
@@ -87,7 +124,7 @@ bool lower::decomposeShape(Operation *op, OpBuilder &builder) {
   Decomposer d(builder, op->getLoc());
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<ReduceOp, heddle::BroadcastOp, linalg::TransposeOp,
-            tensor::ExtractSliceOp, tensor::SplatOp>(
+            tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::SplatOp>(
           [&](auto typed) { return decompose(typed, d); })
       .Default(false);
 }
