@@ -146,7 +146,8 @@ Value RuntimeFunction::addressOf(LLVM::GlobalOp global) {
 Value RuntimeFunction::offset(Value pointer, int64_t bytes) {
   if (bytes == 0)
     return pointer;
-  LLVM::GEPArg index = llvm::isInt<31>(bytes)
+  // A constant index of a GEPOp has 29 bits.
+  LLVM::GEPArg index = llvm::isInt<29>(bytes)
                            ? LLVM::GEPArg(static_cast<int32_t>(bytes))
                            : LLVM::GEPArg(i64(bytes));
   return builder.create<LLVM::GEPOp>(loc, pointer.getType(),
