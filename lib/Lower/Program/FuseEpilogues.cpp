@@ -20,11 +20,17 @@ static ContractOp getFreeProduct(Value value) {
 }
 
 /// A new product in the place of `add`, with one operand more. It stands where
-/// the later of its operands is known: at the addition.
+/// the product stood, if all operands are known there, else at the addition.
 static void replace(PatternRewriter &rewriter, arith::AddFOp add,
                     ContractOp product, Value bias, DenseI64ArrayAttr biasAlong,
                     Value accumulate) {
-  rewriter.setInsertionPoint(add);
+  bool known =
+      llvm::all_of(ArrayRef<Value>{bias, accumulate}, [&](Value operand) {
+        Operation *op = operand ? operand.getDefiningOp() : nullptr;
+        return !op || (op->getBlock() == product->getBlock() &&
+                       op->isBeforeInBlock(product));
+      });
+  rewriter.setInsertionPoint(known ? product.getOperation() : add);
   rewriter.replaceOpWithNewOp<ContractOp>(
       add, add.getType(), product.getLhs(), product.getRhs(), bias, accumulate,
       product.getContractionAttr(), biasAlong, product.getPassAttr(),
