@@ -12,6 +12,7 @@
 #include "KernelRunner.h"
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -70,12 +71,17 @@ struct Free {
 };
 using Buffer = std::unique_ptr<char, Free>;
 
-Buffer allocate(size_t bytes) {
+/// Values in [-1, 1): of f32, or of bf16, whose two a word must both be normal
+/// numbers. Other types get what they are.
+Buffer allocate(size_t bytes, bool bf16 = false) {
   size_t rounded = (bytes + 63) / 64 * 64;
   Buffer buffer(static_cast<char *>(std::aligned_alloc(64, rounded)));
   auto *floats = reinterpret_cast<float *>(buffer.get());
   for (size_t i = 0; i < rounded / 4; ++i)
     floats[i] = float((i * 2654435761u >> 8) & 0xFFFF) / 32768 - 1;
+  auto *words = reinterpret_cast<uint32_t *>(buffer.get());
+  for (size_t i = 0; bf16 && i < rounded / 4; ++i)
+    words[i] = (words[i] & 0xFFFF0000u) | words[i] >> 16;
   return buffer;
 }
 
@@ -253,8 +259,9 @@ void runCase(const Case &test, Pair &pair, bool dump) {
   std::vector<Buffer> buffers;
   std::vector<void *> arguments, results;
   size_t reads = 0, writes = 0, updates = 0;
+  bool bf16 = test.name.find("bf16") != std::string::npos;
   for (size_t bytes : test.arguments) {
-    buffers.push_back(allocate(bytes));
+    buffers.push_back(allocate(bytes, bf16));
     arguments.push_back(buffers.back().get());
     reads += bytes;
   }

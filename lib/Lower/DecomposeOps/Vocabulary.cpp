@@ -47,8 +47,9 @@ static void decompose(EmbeddingOp op, Decomposer &d) {
 
 namespace {
 struct RowSums {
-  Value maximum; ///< of each row, 0 where it is infinite
-  Value sum;     ///< of exp(x - maximum)
+  Value maximum;      ///< of each row, 0 where it is infinite
+  Value exponentials; ///< exp(x - maximum)
+  Value sum;          ///< of the exponentials
   Value lse;
 };
 } // namespace
@@ -75,16 +76,19 @@ static RowSums logSumExp(Decomposer &d, Value logits) {
     return b.create<arith::SelectOp>(infinite, b.constant(f32, 0.0), v[0])
         .getResult();
   });
-  Value sum =
-      d.reduce(stats, {size}, {{logits, id}, {maximum, row}},
-               ReductionKind::Sum, [&](Body &b, ValueRange v, Value acc) {
-                 return b.add(acc, b.exp(b.sub(b.convert(v[0], f32), v[1])));
-               });
+  Value exponentials =
+      d.map(withElement(type, f32), {{logits, id}, {maximum, row}},
+            [&](Body &b, ValueRange v) {
+              return b.exp(b.sub(b.convert(v[0], f32), v[1]));
+            });
+  Value sum = d.reduce(
+      stats, {size}, {{exponentials, id}}, ReductionKind::Sum,
+      [&](Body &b, ValueRange v, Value acc) { return b.add(acc, v[0]); });
   Value lse = d.map(stats, {{sum, perRow}, {maximum, perRow}},
                     [&](Body &b, ValueRange v) {
                       return b.add(b.create<math::LogOp>(v[0]), v[1]);
                     });
-  return {maximum, sum, lse};
+  return {maximum, exponentials, sum, lse};
 }
 
 /// logits[i, ids[i] - offset] of every row i, f32, 0 outside.
@@ -118,32 +122,34 @@ static void decompose(PickOp op, Decomposer &d) {
   op.replaceAllUsesWith(pick(d, op.getLogits(), op.getIds(), op.getOffset()));
 }
 
-static void decompose(CrossEntropyOp op, Decomposer &d) {
-  auto rows = op.getLoss().getType();
-  AffineMap id = d.identity(rows.getRank());
-  RowSums sums = logSumExp(d, op.getLogits());
-  Value picked = pick(d, op.getLogits(), op.getTargets(), Value());
-  Value loss =
-      d.map(rows, {{sums.lse, id}, {picked, id}, {op.getTargets(), id}},
-            [&](Body &b, ValueRange v) -> Value {
-              Value ignored = b.create<arith::CmpIOp>(
-                  arith::CmpIPredicate::eq, v[2],
-                  b.integer(b.getI32Type(), op.getIgnoreIndex()));
-              return b.create<arith::SelectOp>(
-                  ignored, b.constant(b.getF32Type(), 0.0), b.sub(v[0], v[1]));
-            });
-  op.replaceAllUsesWith(ValueRange{loss, sums.lse});
+/// Whether a value is computed from another one.
+static bool dependsOn(Value value, Value from) {
+  SmallVector<Value> work{value};
+  llvm::DenseSet<Value> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (next == from)
+      return true;
+    if (!seen.insert(next).second)
+      continue;
+    if (Operation *op = next.getDefiningOp())
+      llvm::append_range(work, op->getOperands());
+  }
+  return false;
 }
 
-static void decompose(CrossEntropyGradOp op, Decomposer &d) {
+/// The gradient of the logits from their exponentials and the sum of them, or
+/// (`sum` null) from the logits and the log of the sum.
+static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
+                      Value sum) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t rank = type.getRank();
   AffineMap id = d.identity(rank), row = d.leading(rank, rank - 1);
-  Value grad = d.map(
+  return d.map(
       type,
-      {{op.getLogits(), id},
+      {{source, id},
        {op.getTargets(), row},
-       {op.getLse(), row},
+       {sum ? sum : op.getLse(), row},
        {op.getLossGrad(), row}},
       [&](Body &b, ValueRange v) {
         Type f32 = b.getF32Type(), i32 = b.getI32Type();
@@ -159,14 +165,51 @@ static void decompose(CrossEntropyGradOp op, Decomposer &d) {
               b.create<arith::SubIOp>(target, b.toInteger(op.getOffset(), i32));
         Value hit =
             b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, column, target);
-        Value probability = b.exp(b.sub(b.convert(v[0], f32), v[2]));
+        Value probability = sum ? b.mul(v[0], b.div(b.constant(f32, 1.0), v[2]))
+                                : b.exp(b.sub(b.convert(v[0], f32), v[2]));
         Value above = b.create<arith::SelectOp>(hit, b.add(probability, -1.0),
                                                 probability);
         Value value =
             b.create<arith::SelectOp>(ignored, zero, b.mul(above, v[3]));
         return b.convert(value, type.getElementType());
       });
-  op.replaceAllUsesWith(grad);
+}
+
+static void decompose(CrossEntropyOp op, Decomposer &d) {
+  auto rows = op.getLoss().getType();
+  AffineMap id = d.identity(rows.getRank());
+  RowSums sums = logSumExp(d, op.getLogits());
+  Value picked = pick(d, op.getLogits(), op.getTargets(), Value());
+  Value loss =
+      d.map(rows, {{sums.lse, id}, {picked, id}, {op.getTargets(), id}},
+            [&](Body &b, ValueRange v) -> Value {
+              Value ignored = b.create<arith::CmpIOp>(
+                  arith::CmpIPredicate::eq, v[2],
+                  b.integer(b.getI32Type(), op.getIgnoreIndex()));
+              return b.create<arith::SelectOp>(
+                  ignored, b.constant(b.getF32Type(), 0.0), b.sub(v[0], v[1]));
+            });
+  // Where the gradient follows, each exponential is computed once. If the two
+  // end in different kernels, the exponentials are stored between them; so only
+  // where what the gradient waits for comes from before the loss.
+  SmallVector<CrossEntropyGradOp> gradients;
+  for (Operation *user : op.getLse().getUsers())
+    if (auto grad = dyn_cast<CrossEntropyGradOp>(user))
+      if (grad.getLogits() == op.getLogits() && grad.getLse() == op.getLse() &&
+          !dependsOn(grad.getLossGrad(), op.getLoss()))
+        gradients.push_back(grad);
+  OpBuilder::InsertionGuard guard(d.builder);
+  for (CrossEntropyGradOp grad : gradients) {
+    d.builder.setInsertionPoint(grad);
+    grad.getResult().replaceAllUsesWith(
+        gradient(d, grad, sums.exponentials, sums.sum));
+  }
+  op.replaceAllUsesWith(ValueRange{loss, sums.lse});
+}
+
+static void decompose(CrossEntropyGradOp op, Decomposer &d) {
+  if (!op->use_empty())
+    op.getResult().replaceAllUsesWith(gradient(d, op, op.getLogits(), Value()));
 }
 
 bool lower::decomposeVocabulary(Operation *op, OpBuilder &builder) {

@@ -515,6 +515,7 @@ FailureOr<KernelPlan> KernelPlan::create(func::FuncOp kernel) {
     plan.orderLoops();
   plan.assignLevels();
   plan.formNests();
+  plan.chooseHosts();
   plan.chooseBlocks();
   return plan;
 }
@@ -523,19 +524,75 @@ FailureOr<KernelPlan> KernelPlan::create(func::FuncOp kernel) {
 // Buffers in place
 //===----------------------------------------------------------------------===//
 
-SmallVector<SmallVector<int64_t>> KernelPlan::findInplace() const {
-  // The nest that computes a statement first, and all that run it.
-  DenseMap<unsigned, int64_t> home;
+unsigned KernelPlan::getHome(unsigned statement) const {
   for (auto [n, nest] : llvm::enumerate(nests))
-    for (unsigned statement : nest.statements)
-      if (statements[statement].level == nest.level &&
-          statements[statement].loops == nest.loops)
-        home.try_emplace(statement, n);
+    if (statements[statement].level == nest.level &&
+        statements[statement].loops == nest.loops &&
+        llvm::is_contained(nest.statements, statement))
+      return n;
+  return 0;
+}
 
+bool KernelPlan::canHost(Value value, Value result) const {
+  unsigned from = producer.lookup(value), to = producer.lookup(result);
+  const Statement &source = statements[from], &target = statements[to];
+  auto elementOf = [](Value v) {
+    return cast<RankedTensorType>(v.getType()).getElementType();
+  };
+  // Scratch holds what is computed, a result what is stored.
+  if (value.getType() != result.getType() ||
+      !(elementOf(value).isF32() || elementOf(value).isF64()) ||
+      source.kind != StatementKind::Map || target.kind != StatementKind::Map ||
+      source.loops != target.loops || getHome(from) >= getHome(to))
+    return false;
+  const Access &write = target.writes[cast<OpResult>(result).getResultNumber()];
+  auto isSame = [&](const Access &access) {
+    return access.constant == write.constant && access.rows == write.rows &&
+           access.loops == write.loops;
+  };
+  if (!isSame(source.writes[cast<OpResult>(value).getResultNumber()]))
+    return false;
+  for (auto [n, nest] : llvm::enumerate(nests))
+    for (unsigned reader : nest.statements) {
+      for (auto [extracted, aligned] :
+           getExtracted(statements[reader].op, rowDims))
+        if (extracted == value)
+          return false;
+      for (const Access &read : statements[reader].reads)
+        if (read.value == value && n >= getHome(to) &&
+            (n > getHome(to) || !isSame(read)))
+          return false;
+    }
+  return true;
+}
+
+/// A value that is only needed until a result of its type is written lives
+/// there: no second row in cache.
+void KernelPlan::chooseHosts() {
+  llvm::DenseSet<Value> taken;
+  for (const Statement &statement : statements)
+    for (Value value : statement.op->getResults()) {
+      if (!scratch.contains(value))
+        continue;
+      for (Value result :
+           kernel.getBody().front().getTerminator()->getOperands())
+        if (!taken.contains(result) && canHost(value, result)) {
+          host[value] = result;
+          taken.insert(result);
+          scratch.erase(value);
+          break;
+        }
+    }
+}
+
+SmallVector<SmallVector<int64_t>> KernelPlan::findInplace() const {
   auto mayTake = [&](Value result, Value operand) {
     unsigned index = producer.lookup(result);
     const Statement &from = statements[index];
-    int64_t written = home.lookup(index);
+    int64_t written = getHome(index);
+    for (auto [guest, owner] : host)
+      if (owner == result)
+        written = getHome(producer.lookup(guest));
     if (from.kind == StatementKind::ReduceBlocks ||
         (from.kind == StatementKind::Reduce && from.firstReduced != 0))
       return false;

@@ -102,10 +102,14 @@ public:
   std::vector<Nest> nests;                        ///< in order of execution
   llvm::DenseMap<mlir::Value, unsigned> producer; ///< of a tensor: statement
   llvm::DenseSet<mlir::Value> scratch;            ///< values kept for a row
+  /// Values that are kept in the row of a result until that is written.
+  llvm::DenseMap<mlir::Value, mlir::Value> host;
 
   mutable mlir::func::FuncOp kernel; ///< reading needs no const op
 
   int64_t numUnits() const;
+  /// The nest that computes the statement first.
+  unsigned getHome(unsigned statement) const;
   /// The index of the value among the kernel's results, or -1.
   int64_t resultIndex(mlir::Value value) const;
   /// For each result the operands whose buffer it may take: same type, and no
@@ -123,6 +127,8 @@ private:
   void assignLevels();
   void formNests();
   void placeValues(Nest &nest);
+  void chooseHosts();
+  bool canHost(mlir::Value value, mlir::Value result) const;
   void chooseBlocks();
   bool canForward(const Statement &from, const Statement &to,
                   const Access &read) const;

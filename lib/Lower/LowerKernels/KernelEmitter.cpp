@@ -102,6 +102,8 @@ void KernelEmitter::emitEntry(Value buffers) {
   Block &body = kernel.getBody().front();
   for (Value result : body.getTerminator()->getOperands())
     base[result] = bufferAt(next++);
+  for (auto [guest, result] : plan.host)
+    base[guest] = base.lookup(result);
   for (auto constant : body.getOps<arith::ConstantOp>())
     if (!isa<TensorType>(constant.getType()))
       scalars[constant] = b.clone(*constant.getOperation())->getResult(0);

@@ -73,7 +73,7 @@ Value LoopBuilder::load(Value address, const ElementType &type,
   return value;
 }
 
-/// Rounds to nearest, ties to even; NaN becomes a quiet NaN.
+/// Rounds to nearest, ties to even; NaN becomes the quiet NaN 0x7FC0.
 static Value roundToBF16(LoopBuilder &b, Value value) {
   auto constant = [&](int32_t bits) -> Value {
     return b.create<arith::ConstantOp>(b.getI32IntegerAttr(bits));
@@ -84,13 +84,9 @@ static Value roundToBF16(LoopBuilder &b, Value value) {
   Value rounded = b.create<arith::AddIOp>(
       bits, b.create<arith::AddIOp>(odd, constant(0x7FFF)));
   Value upper = b.create<arith::ShRUIOp>(rounded, constant(16));
-  Value quiet = b.create<arith::OrIOp>(
-      b.create<arith::ShRUIOp>(bits, constant(16)), constant(0x40));
-  // By the bits: a comparison of floats could be assumed away.
-  Value magnitude = b.create<arith::AndIOp>(bits, constant(0x7FFFFFFF));
-  Value isNaN = b.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, magnitude,
-                                        constant(0x7F800000));
-  Value chosen = b.create<arith::SelectOp>(isNaN, quiet, upper);
+  Value isNaN =
+      b.create<arith::CmpFOp>(arith::CmpFPredicate::UNO, value, value);
+  Value chosen = b.create<arith::SelectOp>(isNaN, constant(0x7FC0), upper);
   return b.create<arith::TruncIOp>(b.getI16Type(), chosen);
 }
 

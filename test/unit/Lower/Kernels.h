@@ -33,7 +33,7 @@ inline Floats draw(size_t count, unsigned seed, float scale = 1) {
 inline uint16_t toBF16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value))
-    return (bits >> 16) | 0x40;
+    return 0x7FC0;
   uint32_t rest = bits & 0xFFFF, upper = bits >> 16;
   if (rest > 0x8000 || (rest == 0x8000 && (upper & 1)))
     ++upper;
