@@ -8,6 +8,9 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
+/// How many ops may lie between two that share a kernel: about a layer's.
+static constexpr unsigned kNear = 48;
+
 bool lower::isFree(Operation *op) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(op))
     return true;
@@ -251,13 +254,18 @@ void Clusters::fuseProducers() {
     // Nearest first: what was computed last is most likely in cache.
     SmallVector<unsigned> before(predecessors[op]);
     llvm::sort(before, std::greater<>());
-    for (unsigned from : before)
+    for (unsigned from : before) {
+      // What the backward pass computes from saved values stays there: in the
+      // forward kernel its result would be stored, and live, in between.
+      if (op - clusters[clusterOf[from]].ops.back() > kNear &&
+          op > clusters[clusterOf[from]].ops.back())
+        continue;
       tryMerge(clusterOf[from], clusterOf[op]);
+    }
   }
 }
 
 void Clusters::fuseSiblings() {
-  constexpr unsigned kNear = 64;
   constexpr int64_t kLarge = 1024;
   llvm::MapVector<Value, SmallVector<unsigned>> readers;
   for (unsigned op = 0; op < ops.size(); ++op) {

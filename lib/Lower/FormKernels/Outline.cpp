@@ -53,6 +53,20 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
   return kernel;
 }
 
+/// Whether a reduction steps over memory while the rows lie next to each other:
+/// then the last row dimension is better a loop inside.
+static bool sumsAcrossMemory(const KernelPlan &plan) {
+  if (plan.chunk)
+    return false;
+  for (const Statement &statement : plan.statements)
+    if (statement.kind == StatementKind::Reduce && statement.firstReduced == 0)
+      for (const Access &read : statement.reads)
+        if (!read.rows.empty() && read.rows.back() == 1 &&
+            read.loops.back() > 1)
+          return true;
+  return false;
+}
+
 /// Of the dimensions that may be rows, as many as leave a row long enough for
 /// vectors; all of them where the rows themselves can be cut into vectors.
 LogicalResult Outliner::chooseRows(func::FuncOp kernel,
@@ -71,6 +85,12 @@ LogicalResult Outliner::chooseRows(func::FuncOp kernel,
   FailureOr<KernelPlan> plan = KernelPlan::create(kernel);
   if (failed(plan))
     return failure();
+  while (count > 0 && sumsAcrossMemory(*plan)) {
+    set(--count);
+    plan = KernelPlan::create(kernel);
+    if (failed(plan))
+      return failure();
+  }
   if (plan->chunk)
     return success();
   int64_t inner = 1, rows = plan->rows;

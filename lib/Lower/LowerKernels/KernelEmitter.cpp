@@ -294,23 +294,37 @@ void KernelEmitter::fillRow(const Statement &statement, unsigned result) {
 }
 
 void KernelEmitter::emitScalars(const Nest &nest) {
+  // As in a loop, every read comes before any write: a result may lie in the
+  // buffer of an operand that a later statement still reads.
+  DenseMap<std::pair<unsigned, unsigned>, Value> loaded;
+  DenseMap<unsigned, Value> sums;
+  llvm::DenseSet<Value> computed;
+  for (unsigned index : nest.statements) {
+    const Statement &statement = plan.statements[index];
+    for (auto [operand, read] : llvm::enumerate(statement.reads))
+      if (!rowValues.contains(read.value) && !computed.contains(read.value))
+        loaded[{index, (unsigned)operand}] =
+            b.load(locate(read).pointer, memoryType(read.value), {});
+    for (const Access &write : statement.writes) {
+      if (statement.kind == StatementKind::ReduceBlocks)
+        sums[index] =
+            b.load(locate(write).pointer, memoryType(write.value), {});
+      else
+        computed.insert(write.value);
+    }
+  }
+  SmallVector<std::pair<const Access *, Value>> stores;
   for (unsigned index : nest.statements) {
     const Statement &statement = plan.statements[index];
     SmallVector<Value> arguments;
-    for (const Access &read : statement.reads) {
-      if (Value value = rowValues.lookup(read.value)) {
-        arguments.push_back(value);
-        continue;
-      }
-      arguments.push_back(
-          b.load(locate(read).pointer, memoryType(read.value), {}));
+    for (auto [operand, read] : llvm::enumerate(statement.reads)) {
+      Value value = rowValues.lookup(read.value);
+      arguments.push_back(value ? value
+                                : loaded.lookup({index, (unsigned)operand}));
     }
     SmallVector<Value> results;
     if (auto blocks = dyn_cast<ReduceBlocksOp>(statement.op)) {
-      const Access &write = statement.writes[0];
-      ElementType type = memoryType(write.value);
-      Value sum = b.load(locate(write).pointer, type, {});
-      results.push_back(combineBlocks(blocks, arguments[0], sum));
+      results.push_back(combineBlocks(blocks, arguments[0], sums[index]));
     } else {
       if (statement.kind == StatementKind::Reduce) {
         (void)fail(statement.op, "expected reduced loops inside of a row");
@@ -324,7 +338,9 @@ void KernelEmitter::emitScalars(const Nest &nest) {
       if (statement.kind == StatementKind::Map)
         rowValues[write.value] = value;
       if (isInMemory(write.value))
-        b.store(value, locate(write).pointer, memoryType(write.value), {});
+        stores.push_back({&write, value});
     }
   }
+  for (auto [write, value] : stores)
+    b.store(value, locate(*write).pointer, memoryType(write->value), {});
 }

@@ -156,4 +156,23 @@ func.func @f(%p: tensor<37x29xf32>, %g: tensor<37x29xf32>, %m: tensor<37x29xf32>
   expectNear(v, rv, 1e-6, "v");
 }
 
+// The first result may take the operand's buffer although the second is
+// computed from the operand later.
+TEST(Position, ScalarsInPlace) {
+  auto runner = compile(R"(
+func.func @f(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %a = arith.negf %x : tensor<f32>
+  %e = math.exp %x : tensor<f32>
+  %b = arith.addf %e, %a : tensor<f32>
+  return %a, %b : tensor<f32>, tensor<f32>
+})");
+  ASSERT_TRUE(runner);
+  EXPECT_EQ(runner->countKernels("f"), 1u);
+  ASSERT_TRUE(runner->canReuse("f", 0, 0));
+  Floats x = {1}, b(1);
+  run(*runner, "f", pointers(x), pointers(x, b));
+  EXPECT_EQ(x[0], -1);
+  EXPECT_NEAR(b[0], std::exp(1.0) - 1, 1e-6);
+}
+
 } // namespace
