@@ -596,10 +596,6 @@ SmallVector<SmallVector<int64_t>> KernelPlan::findInplace() const {
     if (from.kind == StatementKind::ReduceBlocks ||
         (from.kind == StatementKind::Reduce && from.firstReduced != 0))
       return false;
-    // One element a row: stored as soon as it is known, before the row's other
-    // elements are read.
-    if (from.loops.empty())
-      return false;
     const Access &write = from.writes[cast<OpResult>(result).getResultNumber()];
     int64_t rowSize = write.rows.empty() ? INT64_MAX : write.rows.back();
     for (auto [n, nest] : llvm::enumerate(nests))
