@@ -1,0 +1,94 @@
+// RUN: heddle-opt %s --heddle-decompose-ops --split-input-file | FileCheck %s
+
+// The loops run over the result's dimensions; bf16 is computed in f32.
+// CHECK-DAG: [[ID:#.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-LABEL: func.func @activation_of_bf16
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK-NOT: math.tanh
+// CHECK: math.exp
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK-NOT: heddle.gelu
+func.func @activation_of_bf16(%x: tensor<4x8xbf16>) -> tensor<4x8xbf16> {
+  %y = heddle.gelu %x approximate(tanh) : tensor<4x8xbf16>
+  return %y : tensor<4x8xbf16>
+}
+
+// -----
+
+// A sum over rows is made of blocks of rows first.
+// CHECK-LABEL: func.func @sum_over_rows
+// CHECK: [[P:%.*]] = heddle.reduce_blocks sum %{{.*}} rows(2) block(32) : tensor<4x256x8xf32> -> tensor<32x8xf32>
+// CHECK: linalg.generic {{.*}}["parallel", "reduction"]} ins([[P]] : tensor<32x8xf32>)
+func.func @sum_over_rows(%x: tensor<4x256x8xf32>) -> tensor<8xf32> {
+  %y = heddle.reduce sum %x over [0, 1] : tensor<4x256x8xf32> -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// Few rows of many columns are summed at once.
+// CHECK-LABEL: func.func @sum_over_few_rows
+// CHECK-NOT: reduce_blocks
+// CHECK: linalg.generic {{.*}}["parallel", "parallel", "reduction"]
+func.func @sum_over_few_rows(%x: tensor<4x256x768xf32>) -> tensor<256x768xf32> {
+  %y = heddle.reduce sum %x over [0] : tensor<4x256x768xf32> -> tensor<256x768xf32>
+  return %y : tensor<256x768xf32>
+}
+
+// -----
+
+// The exponentials of the loss serve the gradient too.
+// CHECK-LABEL: func.func @exponentials_once
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT: math.exp
+func.func @exponentials_once(%x: tensor<6x50xf32>, %t: tensor<6xi32>, %g: tensor<6xf32>) -> (tensor<6xf32>, tensor<6x50xf32>) {
+  %loss, %lse = heddle.cross_entropy %x, %t : tensor<6x50xf32>, tensor<6xi32> -> tensor<6xf32>, tensor<6xf32>
+  %d = heddle.cross_entropy_grad %x, %t, %lse, %g : tensor<6x50xf32>, tensor<6xi32>, tensor<6xf32>, tensor<6xf32> -> tensor<6x50xf32>
+  return %loss, %d : tensor<6xf32>, tensor<6x50xf32>
+}
+
+// -----
+
+// Not if the gradient waits for the loss: they would be stored in between.
+// CHECK-LABEL: func.func @gradient_after_loss
+// CHECK-COUNT-2: math.exp
+func.func @gradient_after_loss(%x: tensor<6x50xf32>, %t: tensor<6xi32>) -> tensor<6x50xf32> {
+  %loss, %lse = heddle.cross_entropy %x, %t : tensor<6x50xf32>, tensor<6xi32> -> tensor<6xf32>, tensor<6xf32>
+  %s = heddle.reduce sum %loss over [0] : tensor<6xf32> -> tensor<f32>
+  %g = heddle.broadcast %s along [] : tensor<f32> -> tensor<6xf32>
+  %d = heddle.cross_entropy_grad %x, %t, %lse, %g : tensor<6x50xf32>, tensor<6xi32>, tensor<6xf32>, tensor<6xf32> -> tensor<6x50xf32>
+  return %d : tensor<6x50xf32>
+}
+
+// -----
+
+// Library ops and views stay; a slice that is not contiguous is copied.
+// CHECK-LABEL: func.func @what_stays
+// CHECK: heddle.contract
+// CHECK: tensor.collapse_shape
+// CHECK: tensor.extract_slice %{{.*}}[1, 0] [2, 8] [1, 1]
+// CHECK-NOT: tensor.extract_slice
+// CHECK: linalg.generic
+func.func @what_stays(%x: tensor<2x2x8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x8xf32>, tensor<4x3xf32>) {
+  %y = heddle.contract "c" [bsh, hf -> bsf] %x, %w : (tensor<2x2x8xf32>, tensor<8x8xf32>) -> tensor<2x2x8xf32>
+  %c = tensor.collapse_shape %y [[0, 1], [2]] : tensor<2x2x8xf32> into tensor<4x8xf32>
+  %a = tensor.extract_slice %c[1, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
+  %b = tensor.extract_slice %c[0, 2] [4, 3] [1, 1] : tensor<4x8xf32> to tensor<4x3xf32>
+  return %a, %b : tensor<2x8xf32>, tensor<4x3xf32>
+}
+
+// -----
+
+// A constant that a product reads is written by an op; one that an elementwise
+// op reads stays a constant.
+// CHECK-LABEL: func.func @constants
+// CHECK: [[C:%.*]] = arith.constant dense<2.000000e+00> : tensor<4x8xf32>
+// CHECK: [[F:%.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<4x8xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, [[C]]
+// CHECK: return %{{.*}}, [[F]]
+func.func @constants(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %c = arith.constant dense<2.0> : tensor<4x8xf32>
+  %y = arith.mulf %x, %c : tensor<4x8xf32>
+  return %y, %c : tensor<4x8xf32>, tensor<4x8xf32>
+}

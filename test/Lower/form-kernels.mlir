@@ -1,0 +1,85 @@
+// RUN: heddle-opt %s --heddle-decompose-ops --heddle-form-kernels --split-input-file | FileCheck %s
+// RUN: heddle-opt %s --heddle-decompose-ops --heddle-form-kernels=fuse=false --split-input-file | FileCheck %s --check-prefix=ALONE
+
+// Bias and residual addition and the normalization are one kernel of rows.
+// CHECK-LABEL: func.func @add_norm
+// CHECK: call @kernel_0
+// CHECK-NOT: call @
+// ALONE-LABEL: func.func @add_norm
+// ALONE-COUNT-6: call @
+// CHECK: func.func private @kernel_0
+// CHECK-SAME: heddle.blocks = 1024 : i64
+// CHECK-SAME: heddle.inplace = [array<i64: 0, 2>, array<i64: 0, 2>]
+// CHECK-SAME: heddle.kernel
+// CHECK-SAME: heddle.row_dims = 2 : i64
+func.func @add_norm(%x: tensor<4x256x768xf32>, %c: tensor<768xf32>, %r: tensor<4x256x768xf32>, %w: tensor<768xf32>, %b: tensor<768xf32>)
+    -> (tensor<4x256x768xf32>, tensor<4x256x768xf32>) {
+  %cc = heddle.broadcast %c along [2] : tensor<768xf32> -> tensor<4x256x768xf32>
+  %s = arith.addf %x, %cc : tensor<4x256x768xf32>
+  %t = arith.addf %s, %r : tensor<4x256x768xf32>
+  %y, %mean, %rstd = heddle.layer_norm "n" %t, %w, %b epsilon(1.0e-5)
+    : (tensor<4x256x768xf32>, tensor<768xf32>, tensor<768xf32>) -> (tensor<4x256x768xf32>, tensor<4x256xf32>, tensor<4x256xf32>)
+  return %t, %y : tensor<4x256x768xf32>, tensor<4x256x768xf32>
+}
+
+// -----
+
+// Equal kernels are one function.
+// CHECK-LABEL: func.func @twice
+// CHECK: call @kernel_0
+// CHECK: heddle.contract
+// CHECK: call @kernel_0
+// CHECK: func.func private @kernel_0
+// CHECK-NOT: func.func
+func.func @twice(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %a = heddle.silu %x : tensor<64x64xf32>
+  %b = heddle.contract "c" [ab, bc -> ac] %a, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %c = heddle.silu %b : tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}
+
+// -----
+
+// An op that reads across rows starts a kernel of its own.
+// CHECK-LABEL: func.func @across_rows
+// CHECK: call @kernel_0
+// CHECK: call @kernel_1
+func.func @across_rows(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %a = heddle.silu %x : tensor<64x64xf32>
+  %e = tensor.empty() : tensor<64x64xf32>
+  %t = linalg.transpose ins(%a : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) permutation = [1, 0]
+  %c = math.exp %t : tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}
+
+// -----
+
+// A path through a product keeps two ops apart, or the kernel and the product
+// would wait for each other.
+// CHECK-LABEL: func.func @detour
+// CHECK: [[A:%.*]] = call @kernel_0
+// CHECK: [[P:%.*]] = heddle.contract {{.*}} [[A]], [[A]]
+// CHECK: call @kernel_1([[A]], [[P]])
+func.func @detour(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %a = heddle.silu %x : tensor<64x64xf32>
+  %b = heddle.contract "c" [ab, bc -> ac] %a, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %c = arith.addf %a, %b : tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}
+
+// -----
+
+// A load is never moved behind a store of its variable.
+// CHECK-LABEL: func.func @effects
+// CHECK: [[V:%.*]] = heddle.load @v
+// CHECK: [[N:%.*]] = call @kernel_0([[V]])
+// CHECK: heddle.store [[N]], @v
+// CHECK: heddle.load @v
+heddle.variable @v : tensor<64x64xf32> parameter init(zeros)
+func.func @effects() -> tensor<64x64xf32> {
+  %a = heddle.load @v : tensor<64x64xf32>
+  %b = heddle.silu %a : tensor<64x64xf32>
+  heddle.store %b, @v : tensor<64x64xf32>
+  %c = heddle.load @v : tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}

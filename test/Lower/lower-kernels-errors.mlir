@@ -1,0 +1,49 @@
+// RUN: heddle-opt %s --heddle-lower-kernels --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected an attribute 'heddle.row_dims'}}
+func.func private @no_rows(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel} {
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func private @foreign_op(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  // expected-error@+1 {{expected linalg.generic or heddle.reduce_blocks in a kernel}}
+  %y = heddle.silu %x : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// -----
+
+func.func private @across_rows(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x4xf32>
+  // expected-error@+1 {{expected operands that the kernel produces to be read in their own row}}
+  %z = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x4xf32>
+  return %z : tensor<4x4xf32>
+}
+
+// -----
+
+func.func @program(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = call @still_called(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+// expected-error@+1 {{expected launches of the kernel instead of func.call before it is lowered}}
+func.func private @still_called(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  return %x : tensor<4xf32>
+}

@@ -1,0 +1,60 @@
+// RUN: heddle-opt %s --heddle-lower-kernels | FileCheck %s
+
+// CHECK: #[[$GROUP:.*]] = #llvm.access_group
+// CHECK: #[[$PARALLEL:.*]] = #llvm.loop_annotation<{{.*}}parallelAccesses = #[[$GROUP]]
+// CHECK-LABEL: llvm.func @scale(
+// CHECK-SAME: %[[BUFFERS:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
+// CHECK-SAME: heddle.blocks = 1 : i64
+// CHECK-SAME: passthrough = {{\[\[}}"prefer-vector-width", "512"]]
+// The operand, then the result, after the coordinates.
+// CHECK: llvm.getelementptr inbounds %[[BUFFERS]][1]
+// CHECK: llvm.getelementptr inbounds %[[BUFFERS]][2]
+// CHECK: llvm.load {{.*}} {access_groups = [#[[$GROUP]]]}
+// CHECK: llvm.fmul {{.*}} {fastmathFlags = #llvm.fastmath<nsz, arcp, contract, reassoc>}
+// CHECK: llvm.store {{.*}} {access_groups = [#[[$GROUP]]]}
+// CHECK: loop_annotation = #[[$PARALLEL]]
+func.func private @scale(%x: tensor<50xf32>) -> tensor<50xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<50xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<50xf32>) outs(%e : tensor<50xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %c = arith.constant 3.0 : f32
+    %m = arith.mulf %in, %c : f32
+    linalg.yield %m : f32
+  } -> tensor<50xf32>
+  return %y : tensor<50xf32>
+}
+
+// No heap, no call: a row that is needed twice lies on the stack.
+// CHECK-LABEL: llvm.func @softmax
+// CHECK: llvm.alloca
+// CHECK-NOT: llvm.call @
+// CHECK: llvm.return
+func.func private @softmax(%x: tensor<9x50xbf16>) -> tensor<9x50xbf16> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e0 = tensor.empty() : tensor<9x50xf32>
+  %exps = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<9x50xbf16>) outs(%e0 : tensor<9x50xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %w = arith.extf %in : bf16 to f32
+    %m = math.exp %w : f32
+    linalg.yield %m : f32
+  } -> tensor<9x50xf32>
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<9xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<9xf32>) -> tensor<9xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%exps : tensor<9x50xf32>) outs(%f1 : tensor<9xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = arith.addf %out, %in : f32
+    linalg.yield %m : f32
+  } -> tensor<9xf32>
+  %e2 = tensor.empty() : tensor<9x50xbf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%exps, %sum : tensor<9x50xf32>, tensor<9xf32>) outs(%e2 : tensor<9x50xbf16>) {
+  ^bb0(%in: f32, %s: f32, %out: bf16):
+    %m = arith.divf %in, %s : f32
+    %t = arith.truncf %m : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<9x50xbf16>
+  return %y : tensor<9x50xbf16>
+}
