@@ -105,22 +105,24 @@ def measure_heddle(dtype, args, folder):
                os.path.join(folder, "tokens.bin"), "--batch", str(BATCH),
                "--seq", str(SEQUENCE), "--steps", str(args.steps), "--devices",
                "1", "--cores", str(args.threads), "--lr", "3e-4", "--clip", "1",
-               "--no-dropout", "--json", "--profile"]
+               "--no-dropout", "--no-checkpoints", "--eval-every", "0",
+               "--eval-windows", "1", "--output", os.path.join(folder, "run"),
+               "--json"]
     if dtype == "bf16":
         command.append("--bf16")
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE,
-                            text=True).stdout
-    rows = [json.loads(line) for line in output.splitlines()
-            if line.startswith("{")]
-    steps = [row for row in rows if "loss" in row and "step" in row]
-    result = {"times": [row["seconds"] for row in steps],
-              "loss": [row["loss"] for row in steps]}
-    for row in rows:
-        if "profile" in row:
-            result["profile"] = row["profile"]
-        if "peak_memory_bytes" in row:
-            result["memory"] = row["peak_memory_bytes"] / 2**30
-    return result
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    rows = [json.loads(line) for line in process.stdout]
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)}: failed")
+    steps = [row for row in rows if "loss" in row]
+    kinds = steps[-1]["seconds_by_kind"]
+    return {"times": [row["seconds"] for row in steps],
+            "loss": [row["loss"] for row in steps],
+            "memory": usage.ru_maxrss / 2**20,
+            "kinds": {kind: statistics.median(row["seconds_by_kind"][kind]
+                                              for row in steps[2:])
+                      for kind in kinds}}
 
 
 def main():
@@ -159,7 +161,7 @@ def main():
                       f"{best / median[name]:8.2f}"
                       f"{row.get('memory', float('nan')):7.2f}"
                       f"   {row['loss'][-1]:.4f}")
-            for kind, seconds in rows["Heddle"].get("profile", {}).items():
+            for kind, seconds in rows["Heddle"]["kinds"].items():
                 print(f"    {kind:24}{seconds:9.3f} s/step")
 
 

@@ -160,12 +160,18 @@ public:
              {"scratch", memory.scratch}}}});
   }
   void step(const StepReport &report) override {
+    nlohmann::ordered_json kinds;
+    for (size_t kind = 0; kind < numWorkKinds; ++kind)
+      kinds[std::string(name(static_cast<WorkKind>(kind)))] =
+          report.times.seconds[kind];
     print({{"step", report.step},
            {"loss", report.loss},
            {"gradient_norm", report.gradientNorm},
            {"learning_rate", report.learningRate},
            {"tokens_per_second", report.tokensPerSecond},
            {"seconds_left", report.secondsLeft},
+           {"seconds", report.seconds},
+           {"seconds_by_kind", kinds},
            {"bytes_per_device", report.bytesPerDevice}});
   }
   void heldOut(int64_t step, double loss, int64_t labels) override {

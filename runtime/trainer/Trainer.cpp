@@ -294,6 +294,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   while (completed < options.steps) {
     if (stopRequested())
       break;
+    session.resetTimes();
     Clock::time_point begin = Clock::now();
     auto results = runStep();
     if (!results.ok())
@@ -314,6 +315,8 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
     report.tokensPerSecond = tokensPerStep / smoothSeconds;
     report.secondsLeft =
         static_cast<double>(options.steps - completed) * smoothSeconds;
+    report.seconds = seconds;
+    report.times = session.times().front();
     report.bytesPerDevice = most.total();
     observer.step(report);
     if (!std::isfinite(results->loss))

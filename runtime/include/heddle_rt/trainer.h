@@ -51,6 +51,8 @@ struct StepReport {
   float learningRate = 0;
   double tokensPerSecond = 0;
   double secondsLeft = 0;
+  double seconds = 0;        ///< of this step
+  DeviceTimes times;         ///< of this step, on the first device
   size_t bytesPerDevice = 0; ///< of the device that holds most
 };
 
