@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace heddle;
 
-Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule) const {
+Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule,
+                              const FactorAxes &factors) const {
   if (!rule.defersPartialSums || op->getNumResults() == 0)
     return {};
   // The partial operands, which must be exactly one linear group.
@@ -28,7 +29,12 @@ Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule) const {
   int64_t resultBytes = 0;
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
-  if (!isGroup || resultBytes > bytes)
+  // The op may split a factor over the same axes: then the sum comes first.
+  bool isFree = llvm::all_of(factors, [&](const Axes &list) {
+    return llvm::none_of(
+        list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+  });
+  if (!isGroup || !isFree || resultBytes > bytes)
     return {};
   return axes;
 }
@@ -39,18 +45,20 @@ PartialSums::PartialSums(
   struct Entry {
     Operation *op;
     ShardingRule rule;
+    FactorAxes axes;
     SmallVector<Axes, 2> own; ///< of each result, by the op's own sums
   };
   std::vector<Entry> entries;
   for (Operation &op : block) {
     if (isa<LoadOp, StoreOp>(op))
       continue;
-    Entry entry{&op, getRule(&op), {}};
-    FactorAxes axes = factors(&op, entry.rule);
+    Entry entry{&op, getRule(&op), {}, {}};
+    entry.axes = factors(&op, entry.rule);
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Axes own;
       if (isa<RankedTensorType>(op.getResult(i).getType())) {
-        ShardingAttr sharding = getResultSharding(entry.rule, axes, i, mesh);
+        ShardingAttr sharding =
+            getResultSharding(entry.rule, entry.axes, i, mesh);
         if (sharding.getPartialKind() == ReductionKind::Sum)
           own = Axes(sharding.getPartialAxes());
       }
@@ -75,7 +83,7 @@ PartialSums::PartialSums(
     kept.clear();
     DenseSet<Operation *> passing;
     for (Entry &entry : entries) {
-      Axes passed = passThrough(entry.op, entry.rule);
+      Axes passed = passThrough(entry.op, entry.rule, entry.axes);
       if (!passed.empty())
         passing.insert(entry.op);
       for (auto [result, own] : llvm::zip(entry.op->getResults(), entry.own)) {

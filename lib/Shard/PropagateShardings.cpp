@@ -30,13 +30,16 @@ static bool isFreeTensor(Operation *op) {
 static void repeatFreeTensors(ModuleOp module) {
   SmallVector<Operation *> shared;
   module.walk([&](Operation *op) {
-    if (isFreeTensor(op) && !op->getResult(0).hasOneUse())
+    if (isFreeTensor(op) && !op->use_empty() && !op->hasOneUse())
       shared.push_back(op);
   });
-  for (Operation *op : shared)
-    for (OpOperand &use : llvm::make_early_inc_range(
-             llvm::drop_begin(op->getResult(0).getUses())))
-      use.set(OpBuilder(op).clone(*op)->getResult(0));
+  for (Operation *op : shared) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getResult(0).getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : llvm::drop_begin(uses))
+      use->set(OpBuilder(op).clone(*op)->getResult(0));
+  }
 }
 
 /// An op of the forward or backward pass. Its assignment follows from the
@@ -188,22 +191,15 @@ LogicalResult ModulePropagation::seedFromStorage() {
   }
   graph.clearLinks();
   growModel(graph, isOfModel);
-  DenseSet<unsigned> ofModel;
   for (unsigned i = 0; i < graph.getNumNodes(); ++i)
-    if (isOfModel[i]) {
+    if (isOfModel[i])
       graph.freezeNode(i);
-      for (Value result : graph.getOp(i)->getResults())
-        if (auto cell = graph.getCell(result))
-          graph.setFrozen(*cell, true);
-    }
-  // Loaded parameters serve the model and the update, each in its way; other
+  // A loaded parameter serves the model and the update, each in its way; other
   // values that are loaded or stored serve the update alone.
   for (auto [op, cell] : accesses) {
     VariableOp variable = variables.find(variableOf(op))->second.first;
-    if (isa<LoadOp>(op) && variable.getRole() == VariableRole::Parameter) {
-      graph.setFrozen(cell, true);
+    if (isa<LoadOp>(op) && variable.getRole() == VariableRole::Parameter)
       continue;
-    }
     for (auto [dim, axes] : llvm::enumerate(storage[variableOf(op)]))
       graph.appendAxes(cell, dim, axes);
   }

@@ -10,7 +10,7 @@ using namespace heddle;
 static constexpr double kDefinitionWeight = 1e6;
 
 unsigned Propagation::addCell(RankedTensorType type) {
-  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}, false});
+  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}});
   return cells.size() - 1;
 }
 
@@ -190,8 +190,6 @@ bool Propagation::listen(Node &node, FactorAxes &next) const {
 
 bool Propagation::listen(Cell &cell, DimensionAxes &next) const {
   next = cell.dims;
-  if (cell.frozen)
-    return false;
   bool changed = false;
   for (auto [list, added] :
        llvm::zip(next, decide(cell.dims, hearNodes(cell)))) {

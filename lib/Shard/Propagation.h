@@ -31,7 +31,6 @@ public:
   /// Appends to what the cell wants; an axis that it has already is left out.
   void appendAxes(unsigned cell, unsigned dim,
                   llvm::ArrayRef<mlir::StringAttr> axes);
-  void setFrozen(unsigned cell, bool frozen) { cells[cell].frozen = frozen; }
 
   /// An op. Pinned factors keep their axes.
   unsigned addNode(mlir::Operation *op, ShardingRule rule, FactorAxes axes,
@@ -60,7 +59,6 @@ private:
     DimensionAxes dims;
     llvm::SmallVector<Use, 4> uses;
     llvm::SmallVector<unsigned, 2> links;
-    bool frozen = false;
   };
   struct Node {
     mlir::Operation *op;

@@ -27,11 +27,10 @@ static ShardingRule reshapeRule(RankedTensorType fine,
   for (const ReassociationIndices &group : reassociation) {
     DimensionFactors &dim = coarseDims.emplace_back();
     for (int64_t i : group)
-      if (fine.getDimSize(i) != 1)
+      if (fine.getDimSize(i) != 1 || group.size() == 1)
         dim.push_back(i);
-    // A merged dimension of size 1 can still be padded as a whole.
-    if (dim.empty() && group.size() == 1)
-      dim.push_back(group[0]);
+      else // its padding would have no place in the merged dimension
+        rule.factors[i].kind = FactorKind::Replicate;
   }
   rule.operands = {expand ? coarseDims : fineDims};
   rule.results = {expand ? fineDims : coarseDims};

@@ -66,6 +66,7 @@ struct Case {
   Model model;
   std::string plan; ///< JSON, or "dp,tp,zero"
   std::string training = "";
+  std::string before = ""; ///< passes before autodiff
 };
 
 class EquivalenceTest : public testing::TestWithParam<Case> {
@@ -184,8 +185,9 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
   const Case &param = GetParam();
   OwningOpRef<ModuleOp> global = import(param.model);
   ASSERT_TRUE(global) << diagnostics;
-  ASSERT_TRUE(run(*global, "heddle-build-training-step{learning-rate=0.01 "
-                           "clip=0.5 gradients=true " +
+  ASSERT_TRUE(run(*global, param.before +
+                               "heddle-build-training-step{learning-rate=0.01 "
+                               "clip=0.5 gradients=true " +
                                param.training + "},canonicalize,cse"))
       << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
@@ -298,6 +300,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LlamaRefined", llama(12, 6), "1,4,1"},
         Case{"LlamaAllPadded", llama(3, 3, 23, 13), "2,2,3"},
         Case{"LlamaZero3", llama(), "2,2,3"},
+        Case{"Bf16", gpt2(3, 23, 3), "2,2,3", "",
+             "heddle-apply-mixed-precision{compute=bf16},"},
+        Case{"LlamaBf16", llama(6, 3), "2,2,1", "micro-batches=2",
+             "heddle-apply-mixed-precision{compute=bf16},"},
         Case{"Dropout", withDropout(gpt2()), "2,2,0"},
         Case{"DropoutPadded", withDropout(gpt2(3, 23, 3)), "2,2,1"}),
     [](const auto &info) { return std::string(info.param.name); });
