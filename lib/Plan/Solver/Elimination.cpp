@@ -5,6 +5,7 @@
 #include "MinPlus.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace heddle::solver {
 
@@ -106,59 +107,107 @@ void Elimination::conditionalUnary(const double *Extra, const Labels &X,
     }
 }
 
-void Elimination::computeMessage(const Bucket &B,
-                                 const std::vector<double> &Unary) {
+template <typename Fn>
+void Elimination::forEachEntry(const Bucket &B, const Fn &Visit) {
   const Model &M = Tables.model();
-  size_t Size = Unary.size(), Dims = B.Separator.size();
-  double *Out = Messages.data() + B.Offset;
-  std::vector<const double *> At;
-  for (const Factor &F : B.Factors)
-    At.push_back(dataOf(F));
-  std::vector<size_t> Sizes(Dims), Index(Dims, 0);
+  size_t Dims = B.Separator.size(), Factors = B.Factors.size();
+  std::vector<size_t> Sizes(Dims), Index(Dims, 0), At(Factors, 0);
   for (size_t D = 0; D < Dims; ++D)
     Sizes[D] = M.Vars[Order[B.Separator[D]]].size();
-  std::vector<double> Sum(Size);
   for (size_t Entry = 0;; ++Entry) {
-    std::copy(Unary.begin(), Unary.end(), Sum.begin());
-    for (const double *Row : At)
-      addTo(Sum.data(), Row, Size);
-    Out[Entry] = least(Sum.data(), Size);
+    Visit(Entry, At);
     size_t D = Dims;
-    while (D-- > 0) {
-      if (++Index[D] < Sizes[D]) {
-        for (size_t F = 0; F < At.size(); ++F)
-          At[F] += B.Factors[F].Strides[D];
-        break;
-      }
-      for (size_t F = 0; F < At.size(); ++F)
-        At[F] -= B.Factors[F].Strides[D] * (Sizes[D] - 1);
+    while (D > 0 && ++Index[D - 1] == Sizes[D - 1]) {
+      --D;
       Index[D] = 0;
+      for (size_t F = 0; F < Factors; ++F)
+        At[F] -= B.Factors[F].Strides[D] * (Sizes[D] - 1);
     }
-    if (D == static_cast<size_t>(-1))
+    if (D == 0)
       return;
+    for (size_t F = 0; F < Factors; ++F)
+      At[F] += B.Factors[F].Strides[D - 1];
   }
 }
 
-void Elimination::solve(const std::vector<double> &Extra, Labels &X) {
-  size_t Count = Order.size();
-  for (size_t I = 0; I < Count; ++I) {
+void Elimination::computeMessage(const Bucket &B,
+                                 const std::vector<double> &Unary) {
+  double *Out = Messages.data() + B.Offset;
+  std::vector<double> Sum(Unary.size());
+  std::vector<const double *> Data;
+  for (const Factor &F : B.Factors)
+    Data.push_back(dataOf(F));
+  forEachEntry(B, [&](size_t Entry, const std::vector<size_t> &At) {
+    std::copy(Unary.begin(), Unary.end(), Sum.begin());
+    for (size_t F = 0; F < At.size(); ++F)
+      addTo(Sum.data(), Data[F] + At[F], Sum.size());
+    Out[Entry] = least(Sum.data(), Sum.size());
+  });
+}
+
+double Elimination::solve(const std::vector<double> &Extra, Labels &X) {
+  double Value = 0;
+  for (size_t I = 0; I < Order.size(); ++I) {
     const Bucket &B = Buckets[I];
     conditionalUnary(Extra.data() + Tables.offset(B.Var), X, B, Unaries[I]);
     computeMessage(B, Unaries[I]);
+    if (B.Separator.empty())
+      Value += Messages[B.Offset];
   }
-  for (size_t I = Count; I-- > 0;) {
+  std::vector<double> Sum;
+  for (size_t I = Order.size(); I-- > 0;) {
     const Bucket &B = Buckets[I];
-    std::vector<double> &Sum = Unaries[I];
+    Sum = Unaries[I];
     for (const Factor &F : B.Factors) {
       const double *Row = dataOf(F);
       for (size_t D = 0; D < B.Separator.size(); ++D)
         Row += F.Strides[D] * X[Order[B.Separator[D]]];
-      for (size_t S = 0; S < Sum.size(); ++S)
-        Sum[S] += Row[S];
+      addTo(Sum.data(), Row, Sum.size());
     }
     X[B.Var] =
         static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
   }
+  return Value;
+}
+
+void Elimination::passBack() {
+  Rests.assign(Messages.size(), std::numeric_limits<double>::infinity());
+  double Roots = 0;
+  for (const Bucket &B : Buckets)
+    if (B.Separator.empty())
+      Roots += Messages[B.Offset];
+  std::vector<double> Sum;
+  for (size_t I = Order.size(); I-- > 0;) {
+    const Bucket &B = Buckets[I];
+    const std::vector<double> &Own = Unaries[I];
+    // The other components go on as they are.
+    if (B.Separator.empty())
+      Rests[B.Offset] = Roots - Messages[B.Offset];
+    Sum.resize(Own.size());
+    forEachEntry(B, [&](size_t Entry, const std::vector<size_t> &At) {
+      double Rest = Rests[B.Offset + Entry];
+      for (size_t S = 0; S < Own.size(); ++S)
+        Sum[S] = Own[S] + Rest;
+      for (size_t F = 0; F < At.size(); ++F)
+        addTo(Sum.data(), dataOf(B.Factors[F]) + At[F], Sum.size());
+      for (size_t F = 0; F < At.size(); ++F) {
+        if (B.Factors[F].Data)
+          continue;
+        size_t First = Buckets[B.Factors[F].Child].Offset + At[F];
+        for (size_t S = 0; S < Own.size(); ++S)
+          Rests[First + S] =
+              std::min(Rests[First + S], Sum[S] - Messages[First + S]);
+      }
+    });
+  }
+}
+
+double Elimination::rest(size_t BucketIndex, const Labels &X) const {
+  const Bucket &B = Buckets[BucketIndex];
+  size_t Entry = 0;
+  for (int32_t P : B.Separator)
+    Entry = Entry * Tables.model().Vars[Order[P]].size() + X[Order[P]];
+  return Rests[B.Offset + Entry];
 }
 
 } // namespace heddle::solver

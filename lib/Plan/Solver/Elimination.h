@@ -61,7 +61,13 @@ public:
 
   /// Replaces the members' labels in `X` by the best ones, where a value
   /// costs its `Extra[offset(variable) + value]` (prices, noise) besides.
-  void solve(const std::vector<double> &Extra, Labels &X);
+  /// Returns what the members cost together, pairs with fixed ones included.
+  double solve(const std::vector<double> &Extra, Labels &X);
+
+  /// After `solve`: finds for every bucket and every label of its separator
+  /// the least cost of everything that is not below it.
+  void passBack();
+  double rest(size_t BucketIndex, const Labels &X) const;
 
 private:
   struct Factor {
@@ -81,6 +87,9 @@ private:
   void conditionalUnary(const double *Extra, const Labels &X, const Bucket &B,
                         std::vector<double> &Out) const;
   void computeMessage(const Bucket &B, const std::vector<double> &Unary);
+  /// Calls `Visit(entry, offsets of the factors' rows)` for every label of the
+  /// bucket's separator.
+  template <typename Fn> void forEachEntry(const Bucket &B, const Fn &Visit);
 
   const CostTables &Tables;
   std::vector<int32_t> Position; ///< Variable -> bucket, or -1.
@@ -88,6 +97,7 @@ private:
   std::vector<Bucket> Buckets;
   std::vector<std::vector<double>> Unaries;
   std::vector<double> Messages;
+  std::vector<double> Rests; ///< As `Messages`.
   double Total = 0;
 };
 

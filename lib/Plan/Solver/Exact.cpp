@@ -38,10 +38,10 @@ struct TraceNode {
 
 class ExactSearch {
 public:
-  ExactSearch(const Model &M, const Dual::Reduced &Bound, Cost Below,
-              double MaxWork, const std::function<bool()> &Stop)
+  ExactSearch(const Model &M, const Dual::Reduced &Bound, const TreeBound *Tree,
+              Cost Below, double MaxWork, const std::function<bool()> &Stop)
       : M(M), Below(Below), MaxWork(MaxWork), Stop(Stop), Red(Bound),
-        X(M.Vars.size(), -1) {
+        Tree(Tree), X(M.Vars.size(), -1) {
     auto Limit = static_cast<double>(Below);
     Allowed = Below >= InfiniteCost ? std::numeric_limits<double>::infinity()
                                     : Limit - 1 - Bound.Bound +
@@ -68,7 +68,7 @@ private:
   ParetoList ownEntry(const Bucket &B);
   ParetoList combine(const Bucket &B, const ParetoList &Have,
                      const ParetoList &Child,
-                     const std::vector<int32_t> &FullInChild);
+                     const std::vector<int32_t> &FullInChild, double Limit);
   void label(uint64_t From, Labels &Result) const;
 
   const Model &M;
@@ -76,7 +76,8 @@ private:
   double MaxWork;
   const std::function<bool()> &Stop;
   const Dual::Reduced &Red;
-  double Allowed; ///< No useful assignment has a larger reduced cost.
+  const TreeBound *Tree;
+  double Allowed; ///< No useful assignment has larger costs in `Red`.
   std::vector<Bucket> Buckets;
   std::vector<TraceNode> Trace;
   Labels X; ///< While a bucket is enumerated; -1: open.
@@ -316,13 +317,14 @@ ParetoList ExactSearch::ownEntry(const Bucket &B) {
 
 ParetoList ExactSearch::combine(const Bucket &B, const ParetoList &Have,
                                 const ParetoList &Child,
-                                const std::vector<int32_t> &FullInChild) {
+                                const std::vector<int32_t> &FullInChild,
+                                double Limit) {
   ParetoList Result(B.Full.size());
   std::vector<Usage> Used(B.Full.size());
   for (size_t I = 0; I < Have.size() && !givesUp(); ++I)
     for (size_t J = 0; J < Child.size(); ++J) {
       double Reduced = Have[I].Reduced + Child[J].Reduced;
-      if (Reduced > Allowed) // lists ascend
+      if (Reduced > Limit) // lists ascend
         break;
       ++Work;
       Cost Total = addCosts(Have[I].Total, Child[J].Total);
@@ -348,17 +350,30 @@ ParetoList ExactSearch::combine(const Bucket &B, const ParetoList &Have,
   return Result;
 }
 
+/// Adds what the bucket and everything below it can come to at the labels in
+/// `X`.
 void ExactSearch::addEntries(Bucket &B) {
   ParetoList List = ownEntry(B);
   for (size_t D = 0; D < B.Full.size(); ++D)
     if (List.usage(0)[D] > B.Room[D])
       return;
-  for (size_t C = 0; C < B.Children.size(); ++C) {
-    const Bucket &Child = Buckets[B.Children[C]];
-    auto Found = Child.Lists.find(keyOf(Child.Separator));
-    if (Found == Child.Lists.end())
+  // What the bucket may cost at most, and its children at least.
+  double Limit = Allowed;
+  if (Tree && B.Var >= 0)
+    Limit -= Tree->rest(static_cast<size_t>(&B - Buckets.data()), X);
+  std::vector<const ParetoList *> Parts;
+  for (int32_t C : B.Children) {
+    auto Found = Buckets[C].Lists.find(keyOf(Buckets[C].Separator));
+    if (Found == Buckets[C].Lists.end())
       return;
-    List = combine(B, List, Found->second, B.FullInChild[C]);
+    Parts.push_back(&Found->second);
+    Limit -= Found->second[0].Reduced;
+  }
+  if (List[0].Reduced > Limit)
+    return;
+  for (size_t C = 0; C < Parts.size(); ++C) {
+    Limit += (*Parts[C])[0].Reduced;
+    List = combine(B, List, *Parts[C], B.FullInChild[C], Limit);
     if (List.size() == 0)
       return;
   }
@@ -409,9 +424,10 @@ ExactResult ExactSearch::run() {
 
 } // namespace
 
-ExactResult solveExactly(const Model &M, const Dual::Reduced &Bound, Cost Below,
-                         double MaxWork, const std::function<bool()> &Stop) {
-  return ExactSearch(M, Bound, Below, MaxWork, Stop).run();
+ExactResult solveExactly(const Model &M, const Dual::Reduced &Costs,
+                         const TreeBound *Tree, Cost Below, double MaxWork,
+                         const std::function<bool()> &Stop) {
+  return ExactSearch(M, Costs, Tree, Below, MaxWork, Stop).run();
 }
 
 } // namespace heddle::solver

@@ -15,6 +15,7 @@
 #define HEDDLE_LIB_PLAN_SOLVER_EXACT_H
 
 #include "Dual.h"
+#include "TreeBound.h"
 
 #include <functional>
 #include <optional>
@@ -28,10 +29,12 @@ struct ExactResult {
 };
 
 /// Searches `M` for the cheapest feasible assignment that costs less than
-/// `Below`, constant included. `Bound` must come from a bound of `M`. Gives up
-/// after `MaxWork` entries.
-ExactResult solveExactly(const Model &M, const Dual::Reduced &Bound, Cost Below,
-                         double MaxWork, const std::function<bool()> &Stop);
+/// `Below`, constant included. `Costs` are either the reduced costs of a bound
+/// of `M`, or the priced ones of `Tree`, which must be prepared. Gives up after
+/// `MaxWork` entries.
+ExactResult solveExactly(const Model &M, const Dual::Reduced &Costs,
+                         const TreeBound *Tree, Cost Below, double MaxWork,
+                         const std::function<bool()> &Stop);
 
 } // namespace heddle::solver
 

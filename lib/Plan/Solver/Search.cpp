@@ -194,7 +194,7 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
   if (Climber.bound() > Target - 1)
     return false;
   ExactResult Found = solveExactly(Sub.M, Climber.best().reducedCosts(),
-                                   Sub.Before, MaxEntries, Stop);
+                                   nullptr, Sub.Before, MaxEntries, Stop);
   Work += Found.Work * 30;
   ExactSize *= Found.Complete ? 1.02 : 0.96;
   ExactSize = std::clamp(ExactSize, 4.0, static_cast<double>(M.Vars.size()));

@@ -221,7 +221,7 @@ Solution Solver::run() {
     return finish(StopReason::Infeasible);
   }
   openStage({});
-  raiseBound(Now->ascent().bound());
+  raiseBound(Now->bound());
   for (int Round = 1;; ++Round) {
     if (Now->model().Vars.empty() || Now->finished()) {
       LowerBound = Total;
@@ -235,7 +235,7 @@ Solution Solver::run() {
       return finish(*Why);
     Now->round(target(), Total, Threads, [this] { return outOfTime(); });
     takeBest();
-    raiseBound(Now->ascent().bound());
+    raiseBound(Now->bound());
     if (Round % 8 == 0)
       shrink();
   }

@@ -18,11 +18,13 @@ constexpr int Lifetime = 40;
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
 constexpr double ExactShare = 0.2;
+/// Up to here the exact bound of a tree decomposition is worth its tables.
+constexpr double MaxTreeEntries = 3e6;
 } // namespace
 
 Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
-    : M(std::move(Reduced)), Pool(M), Tables(M, Pool),
-      Climber(M, Pool, Prices) {
+    : M(std::move(Reduced)), Pool(M), Tables(M, Pool), Climber(M, Pool, Prices),
+      Tree(Tables, Pool, MaxTreeEntries), Proven(Climber.bound()) {
   Random R(Seed);
   for (size_t I = 0; I < WalkerCount; ++I)
     Walkers.push_back(
@@ -37,7 +39,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
 }
 
 double Stage::work() const {
-  double Sum = Climber.work() + ExactWork;
+  double Sum = Climber.work() + ExactWork + Tree.work();
   for (const auto &W : Walkers)
     Sum += W->Engine.work();
   return Sum;
@@ -69,6 +71,16 @@ void Stage::begin(double Target, const std::function<bool()> &Stop) {
   adopt(leastUsageLabels(M));
   Climber.climb(Target, ClimbQuota * 4, Stop);
   adopt(Climber.guess());
+  if (!Tree.usable())
+    return;
+  double Aim = feasible() ? static_cast<double>(Best.Total) : Target;
+  Tree.climb(Climber.best().prices(), Aim, Stop);
+  adopt(Tree.labels());
+}
+
+double Stage::bound() const {
+  return std::max({Climber.bound(), Proven,
+                   Tree.usable() ? Tree.bound() : Climber.bound()});
 }
 
 void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
@@ -89,12 +101,12 @@ void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
 
 void Stage::round(double Target, Cost Known, unsigned Threads,
                   const std::function<bool()> &Stop) {
-  Prices = Climber.best().prices();
+  Prices = Tree.usable() ? Tree.prices() : Climber.best().prices();
   Guess = Climber.guess();
   Bound = Climber.bound();
   ForExact.reset();
   if (exactIsDue())
-    ForExact = Climber.best().reducedCosts();
+    ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
   // with bad ones.
   bool Rising = Bound - LastBound > 1e-3 * std::abs(Target - Bound);
@@ -116,11 +128,38 @@ bool Stage::exactIsDue() const {
          ExactShare * work() + 1e5 * ExactWeight;
 }
 
+/// Searches a little above the bound, then further: if nothing is there, that
+/// is a better bound; if something is, it is the optimum. The little step keeps
+/// the lists short whatever the best cost known.
 void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
+  Exact = {};
   if (!ForExact)
     return;
-  Exact = solveExactly(M, *ForExact, Known, ExactBudget, Stop);
-  ExactWork += Exact.Work * ExactWeight;
+  if (Tree.usable()) {
+    Tree.climb(Tree.prices(), static_cast<double>(Known), Stop);
+    Tree.prepare();
+    ForExact = Tree.pricedCosts();
+  }
+  double From =
+      std::max(Tree.usable() ? Tree.bound() : ForExact->Bound, Proven);
+  ExactStep = std::max({ExactStep / 4, 1e-6 * std::abs(From), 1.0});
+  for (double Left = ExactBudget; Left > 0;) {
+    double Reach = std::ceil(From + ExactStep);
+    Cost Below =
+        Reach < static_cast<double>(Known) ? static_cast<Cost>(Reach) : Known;
+    ExactResult R = solveExactly(M, *ForExact, Tree.usable() ? &Tree : nullptr,
+                                 Below, Left, Stop);
+    ExactWork += R.Work * ExactWeight;
+    Left -= R.Work + 100;
+    if (!R.Complete)
+      break;
+    Proven = static_cast<double>(Below);
+    if (R.Best || Below == Known) {
+      Exact = std::move(R);
+      break;
+    }
+    ExactStep *= 4;
+  }
   ExactBudget *= 2;
 }
 

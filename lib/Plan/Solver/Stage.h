@@ -42,6 +42,8 @@ public:
   const Candidate &best() const { return Best; }
   bool feasible() const { return Best.feasible(); }
   const Ascent &ascent() const { return Climber; }
+  /// The best bound that any method has found.
+  double bound() const;
   double work() const;
 
 private:
@@ -70,6 +72,9 @@ private:
   double Bound = 0;
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
+  TreeBound Tree;
+  double Proven; ///< By exact search: nothing costs less.
+  double ExactStep = 0;
   double ExactBudget = 3e4;
   double ExactWork = 0;
   bool Finished = false;

@@ -19,6 +19,21 @@ Problem randomProblem(std::mt19937_64 &R, double MaxAssignments);
 /// The optimum, by trying everything; none if no assignment is feasible.
 std::optional<Cost> bruteForce(const Problem &P);
 
+/// How many times slower than usual this build may be: sanitizers are.
+constexpr double slowdown() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 20;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return 20;
+#else
+  return 1;
+#endif
+#else
+  return 1;
+#endif
+}
+
 } // namespace heddle::solver::test
 
 #endif // HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H

@@ -1,6 +1,8 @@
 //===- SolveCommand.cpp - `heddle solve` ----------------------------------===//
 
 #include "heddle/Plan/Solver/Command.h"
+#include "heddle/Plan/Solver/Oases.h"
+#include "heddle/Plan/Solver/Osdp.h"
 #include "heddle/Plan/Solver/ProblemIO.h"
 #include "heddle/Plan/Solver/Solve.h"
 
@@ -38,6 +40,11 @@ struct Arguments {
   std::string ProblemPath;
   std::string CheckPath;
   std::string TracePath;
+  std::string OsdpPath, OasesPath;
+  int64_t Hidden = 0, BatchIndex = 0;
+  OsdpOptions Osdp;
+  OasesOptions Oases;
+  bool PrintProblem = false;
   SolveOptions Options;
 };
 
@@ -140,6 +147,82 @@ int search(const Problem &P, Arguments &Args) {
   return Done;
 }
 
+Expected<Problem> fromOsdp(const Arguments &Args) {
+  auto Text = readFile(Args.OsdpPath);
+  if (!Text)
+    return Text.error();
+  auto Profile = parseOsdpProfile(*Text);
+  if (!Profile)
+    return Profile.error();
+  for (const OsdpProfileEntry &E : *Profile)
+    if (E.Hidden == Args.Hidden && E.BatchIndex == Args.BatchIndex)
+      return osdpProblem(E, Args.Osdp);
+  return Error{Args.OsdpPath + ": expected an entry for hidden " +
+               std::to_string(Args.Hidden) + ", batch index " +
+               std::to_string(Args.BatchIndex) + ", got none"};
+}
+
+Expected<Problem> fromOases(Arguments &Args) {
+  auto Text = readFile(Args.OasesPath);
+  if (!Text)
+    return Text.error();
+  auto Profile = parseOasesProfile(*Text);
+  if (!Profile)
+    return Profile.error();
+  Args.Oases.Hidden = Args.Hidden;
+  Args.Oases.Layers = Args.Osdp.Layers;
+  auto P = oasesProblem(*Profile, Args.Oases);
+  if (!P)
+    return P.error();
+  return std::move(P->Instance);
+}
+
+Expected<Problem> readProblem(Arguments &Args) {
+  if (!Args.OsdpPath.empty())
+    return fromOsdp(Args);
+  if (!Args.OasesPath.empty())
+    return fromOases(Args);
+  if (Args.ProblemPath.empty())
+    return Error{"problem: expected a file, --from-osdp or --from-oases"};
+  auto Text = readFile(Args.ProblemPath);
+  if (!Text)
+    return Text.error();
+  return parseProblem(*Text);
+}
+
+void addConverters(CLI::App &App, Arguments &Args) {
+  const char *Group = "Problems made from profiles";
+  auto *Osdp = App.add_option("--from-osdp", Args.OsdpPath,
+                              "Sharded storage per layer, from OSDP's profile");
+  auto *Oases =
+      App.add_option("--from-oases", Args.OasesPath,
+                     "Tensor parallelism per half-layer, from Oases' profile");
+  Osdp->group(Group)->excludes(Oases);
+  Oases->group(Group);
+  App.add_option("--hidden", Args.Hidden, "Hidden size")->group(Group);
+  App.add_option("--layers", Args.Osdp.Layers, "Layers")
+      ->group(Group)
+      ->check(CLI::Range(1, 1000000));
+  App.add_option("--batch-index", Args.BatchIndex,
+                 "OSDP: position in the profile")
+      ->group(Group);
+  App.add_option("--memory-mb", Args.Osdp.Megabytes,
+                 "OSDP: megabytes for the layers")
+      ->group(Group)
+      ->check(CLI::Range(0.0, 1e12));
+  App.add_option("--slices", Args.Osdp.Slices,
+                 "OSDP: slices that each operator splits into")
+      ->group(Group)
+      ->check(CLI::Range(1, 64));
+  App.add_option("--global-batch", Args.Oases.GlobalBatch, "Oases: samples")
+      ->group(Group);
+  App.add_option("--devices", Args.Oases.Devices, "Oases: devices")
+      ->group(Group)
+      ->check(CLI::Range(1, 1 << 20));
+  App.add_flag("--print-problem", Args.PrintProblem,
+               "Print the problem in the contest's form instead of solving it");
+}
+
 } // namespace
 
 int runSolveCommand(int Argc, const char *const *Argv) {
@@ -148,8 +231,7 @@ int runSolveCommand(int Argc, const char *const *Argv) {
                "limit",
                "heddle solve");
   App.add_option("problem", Args.ProblemPath,
-                 "Problem in the contest's JSON form, plain or gzip")
-      ->required();
+                 "Problem in the contest's JSON form, plain or gzip");
   App.add_option("--timeout", Args.Options.TimeoutSeconds,
                  "Seconds of wall clock")
       ->capture_default_str()
@@ -168,17 +250,19 @@ int runSolveCommand(int Argc, const char *const *Argv) {
                  "Write every improvement to this file, as CSV");
   App.add_option("--check", Args.CheckPath,
                  "Evaluate this assignment instead of searching");
+  addConverters(App, Args);
   try {
     App.parse(Argc, Argv);
   } catch (const CLI::ParseError &E) {
     return App.exit(E) == 0 ? Done : WrongInput;
   }
-  auto Text = readFile(Args.ProblemPath);
-  if (!Text)
-    return complain(Text.error());
-  auto P = parseProblem(*Text);
+  auto P = readProblem(Args);
   if (!P)
     return complain(P.error());
+  if (Args.PrintProblem) {
+    std::printf("%s\n", printProblem(*P).c_str());
+    return Done;
+  }
   if (!Args.CheckPath.empty())
     return check(*P, Args.CheckPath);
   return search(*P, Args);

@@ -1,0 +1,50 @@
+//===- ProfileRows.cpp - Reading the rows of a profile --------------------===//
+
+#include "ProfileRows.h"
+
+namespace heddle::solver {
+
+void ProfileRow::fail(const char *Key, const char *Expected) {
+  if (Failure)
+    return;
+  auto Found = Row.find(Key);
+  Failure =
+      Error{Name + "." + Key + ": expected " + Expected + ", got " +
+            (Found == Row.end()
+                 ? "nothing"
+                 : Found->dump(-1, ' ', false,
+                               nlohmann::json::error_handler_t::replace))};
+}
+
+const nlohmann::json *ProfileRow::find(const char *Key) {
+  auto Found = Row.find(Key);
+  return Found == Row.end() ? nullptr : &*Found;
+}
+
+int64_t ProfileRow::integer(const char *Key) {
+  const nlohmann::json *Found = find(Key);
+  if (Found && Found->is_number_integer() && Found->get<int64_t>() >= 0 &&
+      Found->get<int64_t>() < (int64_t(1) << 32))
+    return Found->get<int64_t>();
+  fail(Key, "an integer of at least 0");
+  return 0;
+}
+
+double ProfileRow::number(const char *Key) {
+  const nlohmann::json *Found = find(Key);
+  if (Found && Found->is_number() && Found->get<double>() >= 0 &&
+      Found->get<double>() < 1e9)
+    return Found->get<double>();
+  fail(Key, "a number of at least 0");
+  return 0;
+}
+
+std::string ProfileRow::text(const char *Key) {
+  const nlohmann::json *Found = find(Key);
+  if (Found && Found->is_string())
+    return Found->get<std::string>();
+  fail(Key, "a string");
+  return {};
+}
+
+} // namespace heddle::solver
