@@ -129,6 +129,8 @@ static void buildKernelPipeline(OpPassManager &passes) {
 }
 
 static void buildExecutablePipeline(OpPassManager &passes) {
+  // The last change of the order, for less memory.
+  passes.addPass(createShortenLivesPass());
   // From here on every value has its place, and the order is what runs.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());

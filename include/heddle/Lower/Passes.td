@@ -98,6 +98,17 @@ def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
   }];
 }
 
+def ShortenLivesPass : Pass<"heddle-shorten-lives", "::mlir::ModuleOp"> {
+  let summary = "moves what changes a tensor's size to where memory is freed";
+  let description = [{
+    In program functions, before places are planned. A reduce_scatter or slice
+    that is the only reader of a larger tensor moves right after the op that
+    makes it (the gradients of ZeRO-2); an all_gather, or a slice of a variable,
+    moves right before its first reader (the parameters of ZeRO-3). The order of
+    collectives changes alike on every device.
+  }];
+}
+
 def PlanArenasPass : Pass<"heddle-plan-arenas", "::mlir::ModuleOp"> {
   let summary = "gives every tensor of a program its place in memory";
   let description = [{

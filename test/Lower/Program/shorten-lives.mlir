@@ -1,0 +1,51 @@
+// RUN: heddle-opt %s --heddle-shorten-lives | FileCheck %s
+
+heddle.mesh @mesh <["dp"=2]>
+heddle.variable @w : tensor<8x4xf32> parameter init(zeros) storage(<@mesh, [{"dp"}, {} ]>)
+heddle.variable @m : tensor<8x8xf32> parameter init(zeros)
+func.func private @make(tensor<8x8xf32>) -> tensor<8x8xf32> attributes {heddle.kernel}
+func.func private @use(tensor<4x8xf32>) -> tensor<4x8xf32> attributes {heddle.kernel}
+
+// CHECK-LABEL: func.func @gradients
+func.func @gradients(%x: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[A:.*]] = call @make
+  // CHECK-NEXT: comm.reduce_scatter sum %[[A]]
+  // CHECK-NEXT: %[[B:.*]] = call @make
+  // CHECK-NEXT: comm.reduce_scatter sum %[[B]]
+  %a = func.call @make(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = func.call @make(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %p = comm.reduce_scatter sum %a dim 0 over @mesh <{"dp"}> : tensor<8x8xf32> -> tensor<4x8xf32>
+  %q = comm.reduce_scatter sum %b dim 0 over @mesh <{"dp"}> : tensor<8x8xf32> -> tensor<4x8xf32>
+  return %p, %q : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// What is read again stays alive: nothing is gained.
+// CHECK-LABEL: func.func @read_again
+func.func @read_again(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
+  // CHECK: call @make
+  // CHECK-NEXT: call @make
+  // CHECK-NEXT: comm.reduce_scatter
+  %a = func.call @make(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = func.call @make(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %p = comm.reduce_scatter sum %a dim 0 over @mesh <{"dp"}> : tensor<8x8xf32> -> tensor<4x8xf32>
+  return %b, %p : tensor<8x8xf32>, tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func.func @parameters
+func.func @parameters(%x: tensor<8x8xf32>) -> (tensor<8x4xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[W:.*]] = heddle.load @w
+  // CHECK: %[[M:.*]] = heddle.load @m
+  // CHECK: %[[B:.*]] = call @make
+  // CHECK: %[[G:.*]] = comm.all_gather %[[W]]
+  // CHECK-NEXT: heddle.contract {{.*}} %[[B]], %[[G]]
+  // CHECK: %[[S:.*]] = comm.slice %[[M]]
+  // CHECK-NEXT: call @use(%[[S]])
+  %w = heddle.load @w : tensor<4x4xf32>
+  %m = heddle.load @m : tensor<8x8xf32>
+  %g = comm.all_gather %w dim 0 over @mesh <{"dp"}> : tensor<4x4xf32> -> tensor<8x4xf32>
+  %s = comm.slice %m dim 0 over @mesh <{"dp"}> : tensor<8x8xf32> -> tensor<4x8xf32>
+  %b = func.call @make(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y = heddle.contract [ij, jk -> ik] %b, %g : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %u = func.call @use(%s) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y, %u : tensor<8x4xf32>, tensor<4x8xf32>
+}
