@@ -188,10 +188,16 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   return text;
 }
 
+/// What the runtime allocates for a tensor: every buffer starts on a cache
+/// line.
+static int64_t getAllocatedBytes(RankedTensorType type) {
+  return llvm::alignTo(rt::getByteSize(type), 64);
+}
+
 DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
   DeviceMemoryPlan memory;
   for (auto variable : module.getOps<VariableOp>()) {
-    int64_t bytes = rt::getByteSize(rt::getLocalType(variable));
+    int64_t bytes = getAllocatedBytes(rt::getLocalType(variable));
     switch (variable.getRole()) {
     case VariableRole::Parameter:
       memory.parameters += bytes;
@@ -213,7 +219,7 @@ DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
     for (ArrayAttr ports : {inputs, outputs})
       for (auto port : ports.getAsRange<rt::PortAttr>())
         memory.argumentsAndResults +=
-            rt::getByteSize(rt::getLocalType(op, port));
+            getAllocatedBytes(rt::getLocalType(op, port));
   };
   for (Operation &op : *module.getBody()) {
     if (auto program = dyn_cast<rt::ProgramOp>(op))
