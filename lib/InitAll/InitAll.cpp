@@ -6,6 +6,7 @@
 #include "heddle/Autodiff/Passes.h"
 #include "heddle/Cost/Work.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/InitAllDialects.h"
@@ -28,4 +29,5 @@ void heddle::registerAllPasses() {
   registerHeddleAutodiffPasses();
   registerHeddleLowerPasses();
   registerHeddleShardPasses();
+  registerPipelines();
 }

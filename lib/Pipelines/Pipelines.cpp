@@ -10,11 +10,17 @@
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace heddle;
+
+/// On the module: the phase that it is in, and the plan's JSON text.
+static constexpr StringLiteral kPhaseAttrName = "heddle.phase";
+static constexpr StringLiteral kPlanAttrName = "heddle.plan";
 
 //===----------------------------------------------------------------------===//
 // Names of phases
@@ -164,60 +170,106 @@ static std::string getModelJson(ModuleOp module) {
 // All of it
 //===----------------------------------------------------------------------===//
 
+/// The phase that the module is in; nullopt for an imported one.
+static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
+  Attribute attribute = module->getAttr(kPhaseAttrName);
+  if (!attribute)
+    return std::optional<Phase>();
+  auto name = dyn_cast<StringAttr>(attribute);
+  std::optional<Phase> phase = name ? parsePhase(name) : std::nullopt;
+  if (!phase)
+    return module.emitError()
+           << "expected '" << kPhaseAttrName << "' to be one of "
+           << llvm::join(getPhaseNames(), ", ") << ", got " << attribute;
+  return phase;
+}
+
+/// Applies the plan and keeps its text on the module, for the artifact.
+static LogicalResult choosePlan(ModuleOp module,
+                                const CompileOptions &options) {
+  FailureOr<Plan> plan = makePlan(module, options);
+  if (failed(plan) || failed(applyPlan(module, *plan, options.devices)))
+    return failure();
+  module->setAttr(kPlanAttrName,
+                  StringAttr::get(module.getContext(), writePlan(*plan)));
+  return success();
+}
+
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
-  auto run = [&](auto build) {
+  FailureOr<std::optional<Phase>> present = getPhase(module);
+  if (failed(present))
+    return failure();
+  bool isPlanned = *present >= Phase::Sharded;
+  if (isPlanned && (!options.planText.empty() || options.dataParallel != 1 ||
+                    options.tensorParallel != 1))
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(**present)
+           << "' and has a plan already: leave out the plan and the mesh, or "
+              "start from an earlier phase";
+
+  auto runPhase = [&](Phase phase, auto build) -> LogicalResult {
+    if (*present >= phase || phase > last)
+      return success();
     PassManager passes(module.getContext(), ModuleOp::getOperationName());
     build(passes);
-    return passes.run(module);
+    if (failed(passes.run(module)))
+      return failure();
+    module->setAttr(kPhaseAttrName, StringAttr::get(module.getContext(),
+                                                    stringifyPhase(phase)));
+    return success();
   };
-
-  if (failed(run([&](OpPassManager &passes) {
+  if (failed(runPhase(Phase::Autodiff, [&](OpPassManager &passes) {
         buildAutodiffPipeline(passes, options.training);
       })))
     return failure();
-  if (last == Phase::Autodiff)
-    return success();
-
-  FailureOr<Plan> plan = makePlan(module, options);
-  if (failed(plan) || failed(applyPlan(module, *plan, options.devices)) ||
-      failed(run(buildShardPipeline)))
+  if (!isPlanned && last >= Phase::Sharded &&
+      failed(choosePlan(module, options)))
     return failure();
-  if (last == Phase::Sharded)
-    return success();
-
-  if (failed(run(buildLocalizePipeline)))
-    return failure();
-  if (last == Phase::Localized)
-    return success();
-
-  if (failed(run(buildKernelPipeline)))
-    return failure();
-  if (last == Phase::Kernels)
-    return success();
-
-  if (failed(run(buildExecutablePipeline)))
-    return failure();
-  if (last == Phase::Executable)
-    return success();
-
-  return run(buildLLVMPipeline);
+  return success(
+      succeeded(runPhase(Phase::Sharded, buildShardPipeline)) &&
+      succeeded(runPhase(Phase::Localized, buildLocalizePipeline)) &&
+      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
+      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
+      succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
                                         StringRef path) {
   // Before the work, not after it.
-  if (failed(checkArtifactPath(module.getLoc(), path)))
+  if (failed(checkArtifactPath(module.getLoc(), path)) ||
+      failed(runPhases(module, options, Phase::LLVM)))
     return failure();
   ArtifactOptions artifact;
   artifact.targetCpu = options.targetCpu;
   artifact.seed = options.training.seed;
-  artifact.planJson = options.planText;
-  if (failed(runPhases(module, options, Phase::LLVM)))
-    return failure();
   artifact.modelJson = getModelJson(module);
+  if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
+    artifact.planJson = plan.getValue();
   return writeArtifact(module, path, artifact);
 }
 
-void heddle::registerPipelines() {}
+void heddle::registerPipelines() {
+  PassPipelineRegistration<>(
+      "heddle-autodiff-pipeline",
+      "The training step of @forward, with the standard options",
+      [](OpPassManager &passes) {
+        buildAutodiffPipeline(passes, TrainingOptions());
+      });
+  PassPipelineRegistration<>(
+      "heddle-shard-pipeline",
+      "After heddle-apply-plan: shardings propagated, reshards explicit",
+      buildShardPipeline);
+  PassPipelineRegistration<>("heddle-localize-pipeline",
+                             "One device's program with collectives",
+                             buildLocalizePipeline);
+  PassPipelineRegistration<>("heddle-kernels-pipeline",
+                             "Calls of libraries and outlined kernels",
+                             buildKernelPipeline);
+  PassPipelineRegistration<>("heddle-executable-pipeline",
+                             "rt programs with memory planned",
+                             buildExecutablePipeline);
+  PassPipelineRegistration<>("heddle-llvm-pipeline", "The LLVM dialect",
+                             buildLLVMPipeline);
+}

@@ -267,9 +267,16 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
   if (!module)
     return failure(); // the parser has said why
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
-  if (!forward)
-    return module->emitError("expected an imported model with a function "
-                             "@forward; continue later phases with heddle-opt");
+  if (!forward) {
+    if (!(*module)->hasAttr("heddle.phase"))
+      return module->emitError("expected an imported model with a function "
+                               "@forward, or what --stop-after printed, with "
+                               "the attribute heddle.phase");
+    if (flags.batch || flags.sequence || flags.dropout)
+      return module->emitError("--batch, --seq and --dropout are decided at "
+                               "the import; this program is past it");
+    return module;
+  }
   auto tokens = forward.getNumArguments() == 2
                     ? dyn_cast<RankedTensorType>(forward.getArgumentTypes()[0])
                     : RankedTensorType();

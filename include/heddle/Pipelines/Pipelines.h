@@ -2,8 +2,10 @@
 //
 // The phases of a compilation in order, and the one function that runs them.
 // Every phase is a pipeline of passes that heddle-opt knows by name too
-// (`heddle-<phase>-pipeline`); a module printed after any phase can be edited
-// and continued from there.
+// (heddle-autodiff-pipeline, -shard-, -localize-, -kernels-, -executable-,
+// -llvm-). A module carries its phase as the attribute `heddle.phase`, and its
+// plan as `heddle.plan`: printed after any phase it can be edited, and given to
+// `heddle compile` again it goes on from there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +74,9 @@ struct CompileOptions {
   int64_t devices = 0;
 };
 
-/// Runs the phases up to and including `last` on an imported module. Errors
-/// are emitted as diagnostics on the module's context.
+/// Runs the phases after the module's own (an imported one has none) up to and
+/// including `last`. Errors are emitted as diagnostics on the module's context;
+/// a plan or mesh for a program that has one already is an error.
 mlir::LogicalResult runPhases(mlir::ModuleOp module,
                               const CompileOptions &options, Phase last);
 
@@ -84,7 +87,7 @@ mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
                                       const CompileOptions &options,
                                       llvm::StringRef path);
 
-/// Registers heddle-autodiff-pipeline and so on.
+/// Registers the pipelines of the phases with heddle-opt.
 void registerPipelines();
 
 } // namespace heddle
