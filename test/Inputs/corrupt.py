@@ -24,7 +24,7 @@ with open(source, "rb") as file:
 
 names = sorted((name for name in header if name != "__metadata__"),
                key=lambda name: header[name]["data_offsets"])
-first, second, last = names[0], names[1], names[-1]
+first, second, last = names[0], names[min(1, len(names) - 1)], names[-1]
 text = None
 if kind == "truncated":
     data = data[:-64]

@@ -19,10 +19,8 @@ from programs import Failure, Programs, Report
 
 STEPS = 10
 LOSS, GRADIENT = 1e-5, 1e-4  # relative; relative L2
-# bf16 has 8 bits: sums in another order differ by parts of 2^-9, which Adam's
-# normalized updates carry on. Against f32 on one device, and so twice as far
-# from each other.
-BF16_LOSS, BF16_GRADIENT = 1e-2, 5e-2
+# bf16 has 8 bits. Against f32 on one device; measured were 5e-5 and 9e-3.
+BF16_LOSS, BF16_GRADIENT = 1e-3, 3e-2
 
 
 def gpt2(vocabulary, hidden, heads, inner=None, dropout=0.0):

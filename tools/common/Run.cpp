@@ -253,6 +253,8 @@ static void stopOnSignals() {
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGXFSZ, &action, nullptr);
+  // So is an output that nobody reads any more: the run ends with a checkpoint.
+  ::sigaction(SIGPIPE, &action, nullptr);
 }
 
 int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
@@ -274,13 +276,17 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
   {
     std::unique_ptr<rt::TrainObserver> progress = rt::createProgress(
         flags.json ? rt::ProgressStyle::JSON : rt::defaultProgressStyle());
-    outcome = rt::train(**session, options, *progress,
-                        [] { return interruptedBySignal != 0; });
+    outcome = rt::train(**session, options, *progress, [] {
+      return interruptedBySignal != 0 || std::ferror(stdout) != 0;
+    });
   } // the progress line ends here
   if (!outcome.ok())
     return reportError(outcome.message());
   if (rt::Status status = finishSession(**session, flags.session); !status.ok())
     return reportError(status.message());
+  if (std::ferror(stdout))
+    return reportError("cannot write to standard output; stopped after step " +
+                       std::to_string(outcome->step));
   if (!outcome->interrupted)
     return exitSuccess;
   std::fprintf(stderr, "%s: interrupted after step %lld%s\n",
