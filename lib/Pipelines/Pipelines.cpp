@@ -188,7 +188,16 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
 static LogicalResult choosePlan(ModuleOp module,
                                 const CompileOptions &options) {
   FailureOr<Plan> plan = makePlan(module, options);
-  if (failed(plan) || failed(applyPlan(module, *plan, options.devices)))
+  if (failed(plan))
+    return failure();
+  // A plan for training also speaks of state that evaluation has none of.
+  if (!options.training.train)
+    llvm::erase_if(plan->storage, [](const PlanEntry &entry) {
+      StringRef glob = entry.glob;
+      return glob.starts_with("adamw.") || glob.starts_with("sgd.") ||
+             glob.starts_with("grad.");
+    });
+  if (failed(applyPlan(module, *plan, options.devices)))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));

@@ -11,11 +11,18 @@ static inline void pauseThread() {
 }
 
 ThreadPool::ThreadPool(int threads, bool spin) : spins(spin ? 1000 : 0) {
-  for (int worker = 1; worker < threads; ++worker)
-    workers.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      workers.emplace_back([this, worker] { work(worker); });
+  } catch (...) { // the system has no more threads
+    joinWorkers();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { joinWorkers(); }
+
+void ThreadPool::joinWorkers() {
   {
     std::lock_guard lock(mutex);
     stop = true;

@@ -25,7 +25,7 @@ class ThreadPool {
 public:
   /// `threads` counts the caller. With `spin`, waiting threads watch memory for
   /// some microseconds before they sleep: only for pools whose threads have a
-  /// core each.
+  /// core each. Throws std::system_error if the system refuses a thread.
   ThreadPool(int threads, bool spin);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -60,6 +60,7 @@ private:
   using Function = void (*)(void *context, int64_t chunk, int worker);
   void runErased(int64_t chunks, Function function, void *context);
   void work(int worker);
+  void joinWorkers();
   void claim(Function function, void *context, int64_t chunks, int worker);
 
   std::mutex mutex;

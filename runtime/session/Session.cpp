@@ -5,6 +5,7 @@
 #include "session/SessionState.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 namespace heddle::rt {
@@ -38,11 +39,24 @@ Session::load(const std::filesystem::path &directory,
         std::max(1, int(int64_t(std::thread::hardware_concurrency()) /
                         state->manifest.numDevices()));
   HEDDLE_RT_RETURN_IF_ERROR(state->openLibrary(directory));
-  HEDDLE_RT_RETURN_IF_ERROR(state->place());
+  // Starting a thread is what a system may refuse.
+  auto startThreads = [&](auto &&start) -> Status {
+    try {
+      return start();
+    } catch (const std::system_error &problem) {
+      return errorOf("cannot start the threads of ",
+                     state->manifest.numDevices(), " devices with ",
+                     state->cores, " cores each: ", problem.what());
+    }
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(startThreads([&] { return state->place(); }));
   auto impl = std::make_unique<Impl>();
   impl->state = state;
   std::unique_ptr<Session> session(new Session(std::move(impl)));
-  state->team.start(int32_t(state->manifest.numDevices()), state);
+  HEDDLE_RT_RETURN_IF_ERROR(startThreads([&] {
+    state->team.start(int32_t(state->manifest.numDevices()), state);
+    return Status::success();
+  }));
   HEDDLE_RT_RETURN_IF_ERROR(state->touchMemory());
   if (options.initializeVariables)
     HEDDLE_RT_RETURN_IF_ERROR(session->initializeVariables());

@@ -5,6 +5,8 @@
 #include "session/CpuFeatures.h"
 
 #include <dlfcn.h>
+#include <fstream>
+#include <link.h>
 
 namespace heddle::rt {
 
@@ -13,6 +15,25 @@ SessionState::~SessionState() {
   devices.clear();
   if (library)
     dlclose(library);
+}
+
+/// The loader maps what a library's header promises, and a file that is cut
+/// short ends the process when it is touched. Linkers put the section headers
+/// last, so a file that holds them all is whole.
+static Status checkWhole(const std::filesystem::path &file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (!stream)
+    return Status::success(); // the loader says why
+  auto size = uint64_t(stream.tellg());
+  ElfW(Ehdr) header{};
+  stream.seekg(0);
+  if (!stream.read(reinterpret_cast<char *>(&header), sizeof header) ||
+      header.e_shoff > size ||
+      uint64_t(header.e_shnum) * header.e_shentsize > size - header.e_shoff)
+    return errorOf("cannot load the program: ", file.string(),
+                   ": the file is cut short (", size,
+                   " bytes): compile the model again");
+  return Status::success();
 }
 
 Status SessionState::openLibrary(const std::filesystem::path &directory) {
@@ -25,6 +46,7 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
       dlclose(handle);
   std::filesystem::path file =
       std::filesystem::absolute(directory / manifest.library);
+  HEDDLE_RT_RETURN_IF_ERROR(checkWhole(file));
   library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();

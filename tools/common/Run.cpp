@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <functional>
 
 #include <unistd.h>
 
@@ -29,14 +31,31 @@ int tools::reportError(std::string_view message) {
   return exitFailure;
 }
 
+/// What is wrong with a command line that names none of the subcommands.
+static std::string describeMissingCommand(const CLI::App &app) {
+  std::string names;
+  for (const CLI::App *command :
+       app.get_subcommands([](auto *) { return true; }))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  std::vector<std::string> found = app.remaining();
+  return "expected a command (" + names + ")" +
+         (found.empty() ? "" : ", got '" + found[0] + "'");
+}
+
 int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError &problem) {
-    reportError(problem.what());
-    std::fprintf(stderr, "see %s --help\n", program_invocation_short_name);
+    std::vector<CLI::App *> commands = app.get_subcommands();
+    if (commands.empty())
+      reportError(describeMissingCommand(app));
+    else
+      reportError(problem.what());
+    std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
+                 commands.empty() ? "" : " ",
+                 commands.empty() ? "" : commands[0]->get_name().c_str());
     return exitUsage;
   } catch (const std::exception &problem) {
     return reportError(problem.what());
@@ -44,10 +63,44 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
   return result;
 }
 
+/// CLI11's own validators print the limits of double.
+static CLI::Validator number(const std::string &expected,
+                             const std::string &name,
+                             std::function<bool(double)> accepts) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+            accepts(value))
+          return std::string();
+        return "expected " + expected + ", got '" + text + "'";
+      },
+      name);
+}
+
+CLI::Validator tools::positive() {
+  return number("a positive number", "POSITIVE",
+                [](double value) { return value > 0; });
+}
+
+CLI::Validator tools::notNegative() {
+  return number("a number of at least 0", "NONNEGATIVE",
+                [](double value) { return value >= 0; });
+}
+
+CLI::Validator tools::between(double least, double most) {
+  char range[2][32];
+  std::snprintf(range[0], sizeof range[0], "%.16g", least);
+  std::snprintf(range[1], sizeof range[1], "%.16g", most);
+  return number("a number from " + std::string(range[0]) + " to " + range[1],
+                std::string(range[0]) + ".." + range[1],
+                [=](double value) { return value >= least && value <= most; });
+}
+
 void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(between(0, 4096));
   app.add_flag("--times", flags.times,
                "Print where the time went, by kind of work");
   app.add_option("--trace", flags.trace,
@@ -79,30 +132,30 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   app.add_option("--held-out", options.heldOutFraction,
                  "Fraction of the data, at its end, that is never trained on")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(between(0, 1));
   app.add_option("--steps", options.steps,
                  "Optimizer steps in all, those before a resume included")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   app.add_option("--eval-every", options.evaluateEach,
                  "Steps between evaluations on the held-out data (0: at the "
                  "end only)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   app.add_option("--eval-windows", options.evaluateWindows,
                  "Windows of the held-out data to evaluate (0: all)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   app.add_option("-o,--output", options.output,
                  "Folder of the run and its checkpoints (default: MODEL.run)");
   app.add_option("--checkpoint-every", options.checkpointEach,
                  "Steps between checkpoints (0: at the end only)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   app.add_option("--keep", options.keepCheckpoints,
                  "Checkpoints to keep, the newest (0: all)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   app.add_flag("--no-checkpoints", flags.noCheckpoints,
                "Write none, not even when interrupted");
   CLI::Option *resume =
@@ -263,6 +316,15 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
     options.output.clear();
   if (std::string problem = checkTrainFlags(flags); !problem.empty())
     return reportError(problem);
+  // A folder that cannot be made must not cost the run.
+  if (!options.exportTo.empty()) {
+    std::error_code failure;
+    fs::create_directories(options.exportTo, failure);
+    if (failure)
+      return reportError("cannot make the folder '" +
+                         options.exportTo.string() +
+                         "' for the export: " + failure.message());
+  }
   stopOnSignals();
 
   bool initialize = !options.resume && options.from.empty();

@@ -36,6 +36,12 @@ int reportError(std::string_view message);
 /// (no memory, above all) exitFailure.
 int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 
+/// Checks of an option's number, whose message says what was expected. Neither
+/// accepts NaN or infinity.
+CLI::Validator positive();
+CLI::Validator between(double least, double most);
+CLI::Validator notNegative();
+
 struct SessionFlags {
   int cores = 0;
   bool times = false;

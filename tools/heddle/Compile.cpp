@@ -26,7 +26,7 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
   command
       ->add_option("--steps", flags->options.training.totalSteps,
                    "Steps of the run, for the cosine schedule")
-      ->check(CLI::NonNegativeNumber);
+      ->check(notNegative());
   command->add_flag("--gradients", flags->options.training.gradients,
                     "Also the program that returns every gradient");
   command->add_option("-o,--output", *output,

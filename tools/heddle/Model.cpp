@@ -23,6 +23,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -124,15 +125,16 @@ static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
       ->check(CLI::IsMember(names));
 }
 
+/// Programs hold the seed as a signed number; the largest double below 2^63.
+static constexpr double largestSeed = 9223372036854774784.0;
+
 void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   app.add_option("MODEL", flags.path,
                  "A Hugging Face model's folder, its config.json, an .mlir "
                  "file from `heddle import`, or what `heddle compile` wrote");
   const char *group = "Parametric GPT-2, instead of a MODEL";
   auto size = [&](const char *name, int64_t &value, const char *text) {
-    return app.add_option(name, value, text)
-        ->check(CLI::PositiveNumber)
-        ->group(group);
+    return app.add_option(name, value, text)->check(positive())->group(group);
   };
   CLI::Option *layers = size("--layers", flags.gpt.layers, "Layers");
   CLI::Option *hidden = size("--hidden", flags.gpt.hidden, "Hidden size");
@@ -145,14 +147,14 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
 
   app.add_option("--batch", flags.batch,
                  "Rows of a micro-batch, of all devices together")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--seq", flags.sequence, "Tokens in a row")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
+  app.add_option("--seq", flags.sequence, "Tokens in a row")->check(positive());
   app.add_option("--dropout", flags.dropout,
                  "Replaces every dropout rate of the model's config")
-      ->check(CLI::Range(0.0, 0.999));
+      ->check(between(0.0, 0.999));
   app.add_option("--seed", flags.seed,
                  "Selects initialization, data order and dropout")
+      ->check(between(0, largestSeed))
       ->capture_default_str();
 }
 
@@ -162,7 +164,7 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       app.add_option("--plan", flags.plan, "Plan (JSON)")->group(group);
   app.add_option("--devices", flags.devices,
                  "Number of devices; without a plan or mesh, data parallel")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->group(group);
   CLI::Option *mesh = app.add_option("--mesh", flags.mesh,
                                      "Data and tensor parallelism, for example "
@@ -172,7 +174,7 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       app.add_option("--zero", flags.options.zeroLevel,
                      "ZeRO level over the data parallel devices: 1 shards the "
                      "optimizer's state, 2 also gradients, 3 also parameters")
-          ->check(CLI::Range(0, 3))
+          ->check(between(0, 3))
           ->group(group);
   plan->excludes(mesh)->excludes(zero);
 }
@@ -181,7 +183,7 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
   const char *group = "Training step";
   app.add_option("--micro-batches", options.microBatches,
                  "Micro-batches whose gradients are summed in one step")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str()
       ->group(group);
   addChoice<Optimizer>(app, "--optimizer", options.optimizer,
@@ -189,7 +191,7 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
                        "Optimizer (default: adamw)")
       ->group(group);
   app.add_option("--lr", options.learningRate, "Learning rate")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str()
       ->group(group);
   addChoice<Schedule>(
@@ -199,17 +201,17 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
       ->group(group);
   app.add_option("--warmup", options.warmupSteps,
                  "Steps in which the learning rate rises linearly")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--final-ratio", options.finalRatio,
                  "Learning rate at the cosine's end, relative to --lr")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   app.add_option("--weight-decay", options.weightDecay,
                  "Decoupled weight decay, not of biases and norms")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str()
       ->group(group);
   app.add_option_function<std::vector<double>>(
@@ -221,19 +223,19 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
          "AdamW's decay rates, two numbers below 1 (0.9,0.999)")
       ->expected(2)
       ->delimiter(',')
-      ->check(CLI::Range(0.0, 0.9999999))
+      ->check(between(0.0, 0.9999999))
       ->group(group);
   app.add_option("--epsilon", options.epsilon, "AdamW's epsilon")
-      ->check(CLI::PositiveNumber)
+      ->check(positive())
       ->capture_default_str()
       ->group(group);
   app.add_option("--momentum", options.momentum, "SGD's momentum")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   app.add_option("--clip", options.clip,
                  "Largest global norm of the gradient (0: no clipping)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str()
       ->group(group);
   app.add_flag("--no-dropout{false}", options.dropout, "Train without dropout")
@@ -363,6 +365,7 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
 static bool parseMesh(const std::string &text, CompileOptions &options) {
   std::stringstream stream(text);
   std::string part;
+  std::set<std::string> given;
   while (std::getline(stream, part, ',')) {
     size_t equals = part.find('=');
     std::string axis = part.substr(0, equals);
@@ -372,6 +375,10 @@ static bool parseMesh(const std::string &text, CompileOptions &options) {
         (axis != "dp" && axis != "tp")) {
       reportError("--mesh: expected dp=N,tp=N with positive numbers, got '" +
                   part + "'; other meshes need a plan");
+      return false;
+    }
+    if (!given.insert(axis).second) {
+      reportError("--mesh: expected each axis once, got '" + text + "'");
       return false;
     }
     (axis == "dp" ? options.dataParallel : options.tensorParallel) = size;
