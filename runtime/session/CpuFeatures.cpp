@@ -23,7 +23,13 @@ namespace {
 enum Register { EAX, EBX, ECX, EDX };
 
 /// What the operating system must save for a feature: bits of XCR0.
-enum State : uint64_t { None = 0, Avx = 0x6, Avx512 = 0xe6, Amx = 0x60000, Apx = 0x80000 };
+enum State : uint64_t {
+  None = 0,
+  Avx = 0x6,
+  Avx512 = 0xe6,
+  Amx = 0x60000,
+  Apx = 0x80000
+};
 
 struct Feature {
   std::string_view name;

@@ -29,7 +29,8 @@ struct Seed {
 /// is zero because no seed depends on that value. New ops go to the builder's
 /// insertion point, which comes after every op of the program; they are made in
 /// reverse order of the program, so that sums are in a deterministic order.
-/// Some of the new ops may be dead. Emits an error on an op between `wrt` and the seeds that has no gradient.
+/// Some of the new ops may be dead. Emits an error on an op between `wrt` and
+/// the seeds that has no gradient.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);

@@ -22,10 +22,10 @@ namespace heddle {
 
 /// The phases after import. Each names the state of the module after it.
 enum class Phase {
-  Autodiff,  ///< training step over global tensors
-  Sharded,   ///< plan applied, shardings propagated, reshards explicit
-  Localized, ///< one device's program with collectives
-  Kernels,   ///< library calls and outlined kernels, still on tensors
+  Autodiff,   ///< training step over global tensors
+  Sharded,    ///< plan applied, shardings propagated, reshards explicit
+  Localized,  ///< one device's program with collectives
+  Kernels,    ///< library calls and outlined kernels, still on tensors
   Executable, ///< rt programs with arenas, kernels as loops
   LLVM,       ///< LLVM dialect
 };

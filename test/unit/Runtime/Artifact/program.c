@@ -1,5 +1,5 @@
-/* Programs for SessionTest.cpp, as compiled ones would be. Mesh dp x tp; group 0
- * is dp, 1 is tp, 2 is both. Variables: 0 `weight` f32 [5, 6] over dp and tp,
+/* Programs for SessionTest.cpp, as compiled ones would be. Mesh dp x tp; group
+ * 0 is dp, 1 is tp, 2 is both. Variables: 0 `weight` f32 [5, 6] over dp and tp,
  * 1 `steps` i64. */
 #include "heddle_rt/abi.h"
 
@@ -34,8 +34,8 @@ heddle_rt_status heddle_program_step(heddle_rt_device *device,
   return heddle_rt_synchronize(device);
 }
 
-/* The device that the argument names multiplies a matrix of no rows; all meet in
- * a collective. */
+/* The device that the argument names multiplies a matrix of no rows; all meet
+ * in a collective. */
 heddle_rt_status heddle_program_fail(heddle_rt_device *device,
                                      const heddle_rt_frame *frame) {
   static const heddle_rt_matmul_desc bad = {.m = 0};
