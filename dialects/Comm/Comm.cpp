@@ -1,4 +1,5 @@
 #include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/EnumSyntax.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"

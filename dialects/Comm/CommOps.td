@@ -52,7 +52,7 @@ def AllReduceOp : Comm_Collective<"all_reduce", (ins ReductionKindAttr:$kind),
   let description = [{
     Example: `%p = comm.all_reduce sum %q over @mesh <{"tp"}> : tensor<4x8xf32>`
   }];
-  let assemblyFormat = "$kind $input `over` $mesh $axes attr-dict `:` type($input)";
+  let assemblyFormat = "custom<BareEnum>($kind) $input `over` $mesh $axes attr-dict `:` type($input)";
 }
 
 def AllGatherOp : Comm_Collective<"all_gather", (ins I64Attr:$dim)> {
@@ -73,7 +73,7 @@ def ReduceScatterOp : Comm_Collective<"reduce_scatter",
     number of members, rounded up (what lies beyond the end is zero); all other
     sizes are equal.
   }];
-  let assemblyFormat = "$kind $input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "custom<BareEnum>($kind) $input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
 
 def AllToAllOp : Comm_Collective<"all_to_all",

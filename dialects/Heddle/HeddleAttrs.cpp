@@ -81,13 +81,23 @@ LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// As many as the runtime takes.
+static constexpr int64_t kMaxDevices = 1 << 16;
+
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<MeshAxisAttr> axes) {
   llvm::StringSet<> names;
-  for (MeshAxisAttr axis : axes)
+  int64_t devices = 1;
+  for (MeshAxisAttr axis : axes) {
     if (!names.insert(axis.getName().getValue()).second)
       return emitError() << "expected mesh axes to have different names, got \""
                          << axis.getName().getValue() << "\" twice";
+    // The product of the sizes must not overflow anywhere.
+    if (axis.getSize() > kMaxDevices / devices)
+      return emitError() << "expected a mesh of at most " << kMaxDevices
+                         << " devices, got more";
+    devices *= axis.getSize();
+  }
   return success();
 }
 
@@ -255,6 +265,12 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (needsValue != bool(value))
     return emitError() << "expected initializer '" << stringifyInitKind(kind)
                        << "' to have " << (needsValue ? "a" : "no") << " value";
+  if (value && !value.getValue().isFinite())
+    return emitError() << "expected a finite initial value, got "
+                       << value.getValueAsDouble();
+  if (kind == InitKind::Normal && value.getValue().isNegative())
+    return emitError() << "expected a standard deviation of at least 0, got "
+                       << value.getValueAsDouble();
   return success();
 }
 

@@ -1,6 +1,6 @@
 //===- HeddleOps.cpp - Syntax of the ops of the model dialect -------------===//
 
-#include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/EnumSyntax.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 

@@ -27,9 +27,17 @@ class Heddle_DifferentiableOp<string mnemonic, list<Trait> traits = [],
     : Heddle_ModelOp<mnemonic, !listconcat(
         [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits), methods>;
 
-def FloatTensor : RankedTensorOf<[F32, BF16, F16, F64]>;
-def IdTensor : RankedTensorOf<[I32]>;
-def Stats : RankedTensorOf<[F32]>;
+/// Shapes are static throughout the dialect.
+class StaticRankedTensor<Type tensor>
+    : ConfinedType<tensor, [HasStaticShapePred],
+                   "statically shaped " # tensor.summary>;
+
+def StaticTensor : StaticRankedTensor<AnyRankedTensor>;
+def FloatTensor : StaticRankedTensor<RankedTensorOf<[F32, BF16, F16, F64]>>;
+def NumberTensor
+    : StaticRankedTensor<RankedTensorOf<[AnyFloat, AnySignlessInteger]>>;
+def IdTensor : StaticRankedTensor<RankedTensorOf<[I32]>>;
+def Stats : StaticRankedTensor<RankedTensorOf<[F32]>>;
 
 //===----------------------------------------------------------------------===//
 // Mesh and state
@@ -69,7 +77,7 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
                        OptionalAttr<ShardingAttr>:$storage,
                        OptionalAttr<CheckpointAttr>:$checkpoint);
   let assemblyFormat = [{
-    $sym_name `:` $type $role `init` `(` custom<BareInit>($init) `)`
+    $sym_name `:` $type custom<BareEnum>($role) `init` `(` custom<BareInit>($init) `)`
     (`storage` `(` $storage^ `)`)? (`checkpoint` `(` $checkpoint^ `)`)? attr-dict
   }];
   let hasVerifier = 1;
@@ -89,7 +97,7 @@ def LoadOp : Heddle_Op<"load", [MemoryEffects<[MemRead]>,
     - the type is the variable's, or the local type under its storage.
   }];
   let arguments = (ins FlatSymbolRefAttr:$variable);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs StaticTensor:$result);
   let assemblyFormat = "$variable `:` type($result) attr-dict";
 }
 
@@ -97,7 +105,7 @@ def StoreOp : Heddle_Op<"store", [MemoryEffects<[MemWrite]>,
                                   DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "replaces the value of a variable";
   let description = [{Constraints: those of `heddle.load`.}];
-  let arguments = (ins AnyRankedTensor:$value, FlatSymbolRefAttr:$variable);
+  let arguments = (ins StaticTensor:$value, FlatSymbolRefAttr:$variable);
   let assemblyFormat = "$value `,` $variable `:` type($value) attr-dict";
 }
 
@@ -136,7 +144,7 @@ def ContractOp : Heddle_DifferentiableOp<"contract", [AttrSizedOperandSegments]>
                        OptionalAttr<StrAttr>:$op_name);
   let results = (outs FloatTensor:$result);
   let assemblyFormat = [{
-    ($op_name^)? (`pass` `(` $pass^ `)`)? custom<BareContraction>($contraction)
+    ($op_name^)? (`pass` `(` custom<BareEnum>($pass)^ `)`)? custom<BareContraction>($contraction)
     $lhs `,` $rhs (`bias` `(` $bias^ `along` $bias_along `)`)?
     (`accumulate` `(` $accumulate^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
@@ -173,7 +181,7 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     `global_shape` is the global [s, t, n, r] where the tensors are local.
 
     Constraints:
-    - shapes agree as above;
+    - shapes agree as above; queries, keys, values and o have one element type;
     - 0 <= dropout < 1; dropout > 0 needs `step`;
     - `offsets` holds none or 5 values; `global_shape` none or 4.
   }];
@@ -411,11 +419,11 @@ def ReduceOp : Heddle_DifferentiableOp<"reduce"> {
 
     Example: `%d = heddle.reduce sum %x over [0, 1] : tensor<4x256x768xf32> -> tensor<768xf32>`
   }];
-  let arguments = (ins ReductionKindAttr:$kind, RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$x,
+  let arguments = (ins ReductionKindAttr:$kind, NumberTensor:$x,
                        DenseI64ArrayAttr:$over, OptionalAttr<StrAttr>:$op_name);
-  let results = (outs RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$result);
+  let results = (outs NumberTensor:$result);
   let assemblyFormat = [{
-    ($op_name^)? $kind $x `over` $over attr-dict `:` type($x) `->` type($result)
+    ($op_name^)? custom<BareEnum>($kind) $x `over` $over attr-dict `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
@@ -435,11 +443,11 @@ def ReduceBlocksOp : Heddle_Op<"reduce_blocks", [Pure]> {
 
     Example: `%p = heddle.reduce_blocks sum %x rows(2) block(32) : tensor<4x256x768xf32> -> tensor<32x768xf32>`
   }];
-  let arguments = (ins ReductionKindAttr:$kind, RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$x,
+  let arguments = (ins ReductionKindAttr:$kind, NumberTensor:$x,
                        I64Attr:$row_dims, I64Attr:$block, OptionalAttr<StrAttr>:$op_name);
-  let results = (outs RankedTensorOf<[AnyFloat, AnySignlessInteger]>:$result);
+  let results = (outs NumberTensor:$result);
   let assemblyFormat = [{
-    ($op_name^)? $kind $x `rows` `(` $row_dims `)` `block` `(` $block `)` attr-dict
+    ($op_name^)? custom<BareEnum>($kind) $x `rows` `(` $row_dims `)` `block` `(` $block `)` attr-dict
     `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -454,9 +462,9 @@ def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
 
     Example: `%b = heddle.broadcast %x along [2] : tensor<768xf32> -> tensor<4x256x768xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$x, DenseI64ArrayAttr:$along,
+  let arguments = (ins StaticTensor:$x, DenseI64ArrayAttr:$along,
                        OptionalAttr<StrAttr>:$op_name);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs StaticTensor:$result);
   let assemblyFormat = [{
     ($op_name^)? $x `along` $along attr-dict `:` type($x) `->` type($result)
   }];
@@ -472,8 +480,8 @@ def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
 
     Example: `%q, %k, %v = heddle.unstack %qkv : tensor<3x4x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$x, OptionalAttr<StrAttr>:$op_name);
-  let results = (outs Variadic<AnyRankedTensor>:$slices);
+  let arguments = (ins StaticTensor:$x, OptionalAttr<StrAttr>:$op_name);
+  let results = (outs Variadic<StaticTensor>:$slices);
   let assemblyFormat = [{
     ($op_name^)? $x attr-dict `:` type($x) `->` type($slices)
   }];
@@ -484,8 +492,8 @@ def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
 def StackOp : Heddle_DifferentiableOp<"stack"> {
   let summary = "tensors laid one after the other along a new first dimension";
   let description = [{Constraints: those of `heddle.unstack`, reversed.}];
-  let arguments = (ins Variadic<AnyRankedTensor>:$slices, OptionalAttr<StrAttr>:$op_name);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Variadic<StaticTensor>:$slices, OptionalAttr<StrAttr>:$op_name);
+  let results = (outs StaticTensor:$result);
   let assemblyFormat = [{
     ($op_name^)? $slices attr-dict `:` type($slices) `->` type($result)
   }];
@@ -511,14 +519,14 @@ def GeluOp : Heddle_Activation<"gelu",
   }];
   let arguments = (ins FloatTensor:$x, GeluApproximationAttr:$approximate,
                        OptionalAttr<StrAttr>:$op_name);
-  let assemblyFormat = "($op_name^)? $x `approximate` `(` $approximate `)` attr-dict `:` type($x)";
+  let assemblyFormat = "($op_name^)? $x `approximate` `(` custom<BareEnum>($approximate) `)` attr-dict `:` type($x)";
 }
 
 def GeluGradOp : Heddle_Activation<"gelu_grad"> {
   let summary = "gelu'(x) * y_grad";
   let arguments = (ins FloatTensor:$x, FloatTensor:$y_grad,
                        GeluApproximationAttr:$approximate, OptionalAttr<StrAttr>:$op_name);
-  let assemblyFormat = "($op_name^)? $x `,` $y_grad `approximate` `(` $approximate `)` attr-dict `:` type($x)";
+  let assemblyFormat = "($op_name^)? $x `,` $y_grad `approximate` `(` custom<BareEnum>($approximate) `)` attr-dict `:` type($x)";
 }
 
 def SiluOp : Heddle_Activation<"silu",
@@ -606,8 +614,8 @@ def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType,
     into the cheapest sequence of slices and collectives.
     Constraints: both shardings have the tensor's rank and the same mesh.
   }];
-  let arguments = (ins AnyRankedTensor:$x, ShardingAttr:$from, ShardingAttr:$to);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins StaticTensor:$x, ShardingAttr:$from, ShardingAttr:$to);
+  let results = (outs StaticTensor:$result);
   let assemblyFormat = "$x `from` $from `to` $to attr-dict `:` type($x)";
   let hasVerifier = 1;
   let hasFolder = 1;
@@ -621,12 +629,12 @@ def MaskPaddingOp : Heddle_DifferentiableOp<"mask_padding"> {
     Constraints: dims, sizes and offsets have equal lengths; dims are strictly
     increasing and within the rank.
   }];
-  let arguments = (ins AnyRankedTensor:$x, Variadic<Index>:$offsets,
+  let arguments = (ins StaticTensor:$x, Variadic<Index>:$offsets,
                        DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$sizes,
                        PaddingValueAttr:$value);
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs StaticTensor:$result);
   let assemblyFormat = [{
-    $x `dims` $dims `sizes` $sizes `offsets` `(` $offsets `)` `value` `(` $value `)` attr-dict
+    $x `dims` $dims `sizes` $sizes `offsets` `(` $offsets `)` `value` `(` custom<BareEnum>($value) `)` attr-dict
     `:` type($x) `->` type($result)
   }];
   let hasVerifier = 1;

@@ -47,67 +47,6 @@ static LogicalResult expectRankAtLeast(Operation *op, StringRef what,
 }
 
 //===----------------------------------------------------------------------===//
-// State
-//===----------------------------------------------------------------------===//
-
-LogicalResult VariableOp::verify() {
-  RankedTensorType type = getTensorType();
-  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
-    return emitOpError() << "expected a static tensor of numbers, got " << type;
-  if (CheckpointAttr checkpoint = getCheckpointAttr()) {
-    int64_t elements = 1;
-    for (int64_t size : checkpoint.getShape())
-      elements *= size;
-    if (elements != type.getNumElements())
-      return emitOpError() << "expected the checkpoint's tensor to have "
-                           << type.getNumElements() << " elements as " << type
-                           << " has, got " << elements << " in "
-                           << str(checkpoint.getShape());
-  }
-  if (ShardingAttr storage = getStorageAttr()) {
-    if (storage.getRank() != type.getRank())
-      return emitOpError() << "expected the storage to have " << type.getRank()
-                           << " dimensions as " << type << " has, got "
-                           << storage.getRank();
-    if (storage.isPartial())
-      return emitOpError() << "expected the storage not to be partial";
-  }
-  return success();
-}
-
-static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr symbol,
-                                  Type type, SymbolTableCollection &tables) {
-  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, symbol);
-  if (!variable)
-    return op->emitOpError() << "expected " << symbol
-                             << " to be a heddle.variable in this module";
-  if (type == variable.getTensorType())
-    return success();
-  RankedTensorType local;
-  if (ShardingAttr storage = variable.getStorageAttr())
-    if (MeshOp mesh = lookupMesh(op, storage.getMesh()))
-      local = storage.getLocalType(variable.getTensorType(), mesh.getMesh());
-  if (type == local)
-    return success();
-  InFlightDiagnostic diag = op->emitOpError()
-                            << "expected the type of " << symbol << ", "
-                            << variable.getTensorType();
-  if (local && local != variable.getTensorType())
-    diag << " (or " << local << " on one device)";
-  diag << ", got " << type;
-  diag.attachNote(variable.getLoc()) << "declared here";
-  return diag;
-}
-
-LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyAccess(*this, getVariableAttr(), getType(), tables);
-}
-
-LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyAccess(*this, getVariableAttr(), getValue().getType(), tables);
-}
-
-//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 
@@ -189,6 +128,14 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
       failed(expectShape(op, "the output", op.getOutput(), q)) ||
       failed(expectShape(op, "lse", op.getLse(), q.drop_back())))
     return failure();
+  Type type = getElementTypeOrSelf(op.getQuery().getType());
+  for (Value other :
+       {Value(op.getKey()), Value(op.getValue()), Value(op.getOutput())})
+    if (getElementTypeOrSelf(other.getType()) != type)
+      return op.emitOpError()
+             << "expected queries, keys, values and output of one element "
+                "type, got "
+             << type << " and " << getElementTypeOrSelf(other.getType());
   double dropout = op.getDropout().convertToDouble();
   if (!(dropout >= 0 && dropout < 1))
     return op.emitOpError() << "expected 0 <= dropout < 1, got " << dropout;

@@ -258,7 +258,7 @@ def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
   let summary = "sum or maximum over the group; may be in place";
   let description = [{Constraints: in and out have equal sizes.}];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? $kind custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
     `over` $mesh $axes attr-dict
   }];
 }
@@ -279,7 +279,7 @@ def ReduceScatterOp : Rt_Collective<"reduce_scatter", (ins ReductionKindAttr:$ki
   let summary = "each member's part of the sum or maximum";
   let description = [{Constraints: those of `rt.all_gather`, reversed.}];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? $kind custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
     `dim` $dim `over` $mesh $axes attr-dict
   }];
 }

@@ -1,5 +1,6 @@
 //===- RtSyntax.cpp - Syntax of the rt ops --------------------------------===//
 
+#include "dialects/Heddle/EnumSyntax.h"
 #include "dialects/Rt/Rt.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"

@@ -262,6 +262,14 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
       failed(expectSameShape(op, "an output", op.getO(), q)) ||
       failed(expectSameShape(op, "an lse", op.getLse(), q.drop_back())))
     return failure();
+  // The runtime is told one type for all of them.
+  Type type = op.getQ().getType().getElementType();
+  for (BufferAttr other : {op.getK(), op.getV(), op.getO()})
+    if (other.getType().getElementType() != type)
+      return op.emitOpError()
+             << "expected queries, keys, values and output of one element "
+                "type, got "
+             << type << " and " << other.getType().getElementType();
   return success();
 }
 
@@ -307,6 +315,9 @@ LogicalResult rt::CopyOp::verify() {
   if (blocks < 1 || getTo().getBytes() % blocks != 0)
     return emitOpError() << "expected a positive number of blocks that divides "
                          << getTo().getBytes() << " bytes, got " << blocks;
+  if (static_cast<int64_t>(getFromStride()) < 0 ||
+      static_cast<int64_t>(getToStride()) < 0)
+    return emitOpError() << "expected strides of at least 0";
   int64_t run = getTo().getBytes() / blocks;
   auto check = [&](StringRef what, BufferAttr buffer,
                    int64_t stride) -> LogicalResult {

@@ -36,7 +36,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
   // CHECK: %[[BIASB:.*]] = arith.truncf %[[BIAS]]
   // CHECK: %[[B:.*]] = heddle.broadcast %[[BIASB]] along [2] : tensor<6xbf16> -> tensor<2x3x6xbf16>
   // CHECK: %[[V:.*]] = arith.addf %[[U]], %[[B]] : tensor<2x3x6xbf16>
-  // CHECK: %[[A:.*]] = heddle.gelu "act" %[[V]] approximate( tanh) : tensor<2x3x6xbf16>
+  // CHECK: %[[A:.*]] = heddle.gelu "act" %[[V]] approximate(tanh) : tensor<2x3x6xbf16>
   // CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01> : tensor<2x3x6xbf16>
   // CHECK: %[[S:.*]] = arith.mulf %[[A]], %[[HALF]] : tensor<2x3x6xbf16>
   %bias = heddle.load @fc.bias : tensor<6xf32>
@@ -69,10 +69,10 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 
 // Gradients of weights and biases are f32 without a cast.
 // STEP-LABEL: func.func @step
-// STEP: heddle.contract "lm_head" pass( wgrad) {{.*}} : (tensor<2x3x4xbf16>, tensor<2x3x10xbf16>) -> tensor<10x4xf32>
-// STEP: heddle.contract "proj" pass( dgrad) {{.*}} -> tensor<2x3x6xbf16>
+// STEP: heddle.contract "lm_head" pass(wgrad) {{.*}} : (tensor<2x3x4xbf16>, tensor<2x3x10xbf16>) -> tensor<10x4xf32>
+// STEP: heddle.contract "proj" pass(dgrad) {{.*}} -> tensor<2x3x6xbf16>
 // STEP: heddle.reduce sum %{{.*}} over [0, 1] : tensor<2x3x6xbf16> -> tensor<6xf32>
-// STEP: heddle.contract "fc" pass( wgrad) {{.*}} -> tensor<4x6xf32>
+// STEP: heddle.contract "fc" pass(wgrad) {{.*}} -> tensor<4x6xf32>
 
 // -----
 

@@ -67,12 +67,12 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // CHECK: %[[START:.*]] = arith.divf %{{.*}}, %[[COUNT]] : tensor<f32>
 // CHECK: %[[DLOSS:.*]] = heddle.broadcast %[[START]] along []
 // CHECK: %[[DLOGITS:.*]] = heddle.cross_entropy_grad "loss" %{{.*}}, %[[TARGETS]], %{{.*}}, %[[DLOSS]]
-// CHECK: %[[DF:.*]] = heddle.contract "lm_head" pass( dgrad) [bsv, vh -> bsh] %[[DLOGITS]], %{{.*}} :
-// CHECK: %[[DHEAD:.*]] = heddle.contract "lm_head" pass( wgrad) [bsh, bsv -> vh] %[[F]], %[[DLOGITS]] :
+// CHECK: %[[DF:.*]] = heddle.contract "lm_head" pass(dgrad) [bsv, vh -> bsh] %[[DLOGITS]], %{{.*}} :
+// CHECK: %[[DHEAD:.*]] = heddle.contract "lm_head" pass(wgrad) [bsh, bsv -> vh] %[[F]], %[[DLOGITS]] :
 // CHECK: %[[DV:.*]] = tensor.expand_shape %[[DF]]
 // CHECK: %[[DBIAS:.*]] = heddle.reduce "fc" sum %[[DV]] over [0, 1]
-// CHECK: %[[DD:.*]] = heddle.contract "fc" pass( dgrad) [bsnd, hnd -> bsh] %[[DV]], %[[W]] :
-// CHECK: heddle.contract "fc" pass( wgrad) [bsh, bsnd -> hnd] %[[D]], %[[DV]] :
+// CHECK: %[[DD:.*]] = heddle.contract "fc" pass(dgrad) [bsnd, hnd -> bsh] %[[DV]], %[[W]] :
+// CHECK: heddle.contract "fc" pass(wgrad) [bsh, bsnd -> hnd] %[[D]], %[[DV]] :
 // CHECK: %[[DX:.*]] = heddle.dropout "drop" %[[DD]], %[[STEPS]] rate
 // One gradient of the tied table starts from the other; nothing is added.
 // CHECK-NOT: arith.addf {{.*}}tensor<10x4xf32>
@@ -121,8 +121,8 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: heddle.dropout "drop" %{{.*}}, %[[NUMBER]] rate
 // MICRO: heddle.store %{{.*}}, @loss_sum
 // MICRO: heddle.store %{{.*}}, @count
-// MICRO: %[[DHEAD:.*]] = heddle.contract "lm_head" pass( wgrad)
-// MICRO: %[[DW:.*]] = heddle.contract "fc" pass( wgrad)
+// MICRO: %[[DHEAD:.*]] = heddle.contract "lm_head" pass(wgrad)
+// MICRO: %[[DW:.*]] = heddle.contract "fc" pass(wgrad)
 // MICRO: %[[OLD:.*]] = heddle.load @grad.fc.weight
 // MICRO: %[[SUM:.*]] = arith.addf %[[OLD]], %[[DW]]
 // MICRO: heddle.store %[[SUM]], @grad.fc.weight

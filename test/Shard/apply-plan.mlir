@@ -11,7 +11,7 @@
 // nothing; an empty list keeps a factor whole.
 // CHECK: heddle.contract "h.0.c_fc"
 // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}, "s" = {}, "f" = {"tp"}]>
-// CHECK: heddle.contract "h.0.c_fc" pass( dgrad)
+// CHECK: heddle.contract "h.0.c_fc" pass(dgrad)
 // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}, "s" = {}, "f" = {"tp"}]>
 // CHECK: heddle.contract "h.1.c_fc"
 // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}, "s" = {}, "f" = {}]>

@@ -5,11 +5,11 @@ heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @independent
 // CHECK-SAME: (%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>, %[[C:.*]]: tensor<f32>, %{{.*}}: tensor<100xf32>)
 func.func @independent(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %large: tensor<100xf32>) -> (tensor<f32>, tensor<f32>, tensor<100xf32>, tensor<100xf32>, tensor<f32>) {
-  // CHECK: comm.all_reduce  sum {{.*}} : tensor<100xf32>
-  // CHECK: comm.all_reduce  sum {{.*}} : tensor<100xf32>
-  // CHECK: comm.all_reduce  max %[[C]]
+  // CHECK: comm.all_reduce sum {{.*}} : tensor<100xf32>
+  // CHECK: comm.all_reduce sum {{.*}} : tensor<100xf32>
+  // CHECK: comm.all_reduce max %[[C]]
   // CHECK: %[[S:.*]] = heddle.stack %[[A]], %[[B]] : tensor<f32>, tensor<f32> -> tensor<2xf32>
-  // CHECK: %[[R:.*]] = comm.all_reduce  sum %[[S]] over @mesh <{"tp"}> : tensor<2xf32>
+  // CHECK: %[[R:.*]] = comm.all_reduce sum %[[S]] over @mesh <{"tp"}> : tensor<2xf32>
   // CHECK: %[[U:.*]]:2 = heddle.unstack %[[R]]
   // CHECK: %[[E:.*]] = math.exp %[[U]]#0
   // CHECK: arith.addf %[[E]], %[[U]]#1

@@ -15,7 +15,7 @@ func.func @mlp(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %a = heddle.gelu %u approximate(tanh) : tensor<4x32xf32>
   %w2 = heddle.load @w2 : tensor<32x8xf32>
   // CHECK: %[[P:.*]] = heddle.contract "c_proj"
-  // CHECK: %[[Y:.*]] = comm.all_reduce  sum %[[P]] over @mesh <{"tp"}> : tensor<2x8xf32>
+  // CHECK: %[[Y:.*]] = comm.all_reduce sum %[[P]] over @mesh <{"tp"}> : tensor<2x8xf32>
   // CHECK: return %[[Y]]
   %p = heddle.contract "c_proj" [bf, fh -> bh] %a, %w2 : (tensor<4x32xf32>, tensor<32x8xf32>) -> tensor<4x8xf32>
   return %p : tensor<4x8xf32>
@@ -33,21 +33,21 @@ func.func @vocabulary(%ids: tensor<3x5xi32>, %targets: tensor<3x5xi32>, %g: tens
   // CHECK: %[[TABLE:.*]] = heddle.load @wte : tensor<4x4xf32>
   %w = heddle.load @wte : tensor<7x4xf32>
   // CHECK: %[[E:.*]] = heddle.embedding "wte" %[[TABLE]], %{{.*}} offset(%[[OFFSET]])
-  // CHECK: %[[X:.*]] = comm.all_reduce  sum %[[E]]
+  // CHECK: %[[X:.*]] = comm.all_reduce sum %[[E]]
   %x = heddle.embedding "wte" %w, %ids {heddle.factors = #heddle.factors<["v" = {"tp"}]>} : tensor<7x4xf32>, tensor<3x5xi32> -> tensor<3x5x4xf32>
   // CHECK: %[[L:.*]] = heddle.contract "lm_head" {{.*}} -> tensor<3x5x4xf32>
   %l = heddle.contract "lm_head" [bsh, vh -> bsv] %x, %w : (tensor<3x5x4xf32>, tensor<7x4xf32>) -> tensor<3x5x7xf32>
-  // CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[L]] dims [2] sizes [7] offsets(%[[OFFSET]]) value( lowest)
+  // CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[L]] dims [2] sizes [7] offsets(%[[OFFSET]]) value(lowest)
   // CHECK: %[[LSE:.*]] = heddle.logsumexp "loss" %[[MASKED]]
-  // CHECK: comm.all_reduce  max %[[LSE]]
-  // CHECK: comm.all_reduce  sum
+  // CHECK: comm.all_reduce max %[[LSE]]
+  // CHECK: comm.all_reduce sum
   // CHECK: %[[PICKED:.*]] = heddle.pick "loss" %[[MASKED]], %{{.*}} offset(%[[OFFSET]])
-  // CHECK: comm.all_reduce  sum %[[PICKED]]
+  // CHECK: comm.all_reduce sum %[[PICKED]]
   %loss, %lse = heddle.cross_entropy "loss" %l, %targets : tensor<3x5x7xf32>, tensor<3x5xi32> -> tensor<3x5xf32>, tensor<3x5xf32>
   // CHECK: %[[DL:.*]] = heddle.cross_entropy_grad "loss" %[[MASKED]], {{.*}} offset(%[[OFFSET]])
   %dl = heddle.cross_entropy_grad "loss" %l, %targets, %lse, %g : tensor<3x5x7xf32>, tensor<3x5xi32>, tensor<3x5xf32>, tensor<3x5xf32> -> tensor<3x5x7xf32>
   // CHECK-NOT: mask_padding
-  // CHECK: heddle.contract "lm_head" pass( wgrad) {{.*}} %[[DL]], %[[X]]
+  // CHECK: heddle.contract "lm_head" pass(wgrad) {{.*}} %[[DL]], %[[X]]
   // CHECK-NOT: all_gather
   %dw = heddle.contract "lm_head" pass(wgrad) [bsv, bsh -> vh] %dl, %x : (tensor<3x5x7xf32>, tensor<3x5x4xf32>) -> tensor<7x4xf32>
   return %loss, %dw : tensor<3x5xf32>, tensor<7x4xf32>
@@ -64,12 +64,12 @@ func.func @padding(%x: tensor<3x4xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
   %u = heddle.contract "c" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<3x4xf32>, tensor<4x7xf32>) -> tensor<3x7xf32>
   // CHECK: %[[A:.*]] = heddle.gelu
   %a = heddle.gelu %u approximate(tanh) : tensor<3x7xf32>
-  // CHECK: heddle.reduce  sum %[[A]]
+  // CHECK: heddle.reduce sum %[[A]]
   %s = heddle.reduce sum %a over [1] : tensor<3x7xf32> -> tensor<3xf32>
   // CHECK: %[[E:.*]] = math.exp
   %e = math.exp %u : tensor<3x7xf32>
-  // CHECK: %[[M:.*]] = heddle.mask_padding %[[E]] dims [1] sizes [7] {{.*}} value( zero)
-  // CHECK: heddle.reduce  sum %[[M]]
+  // CHECK: %[[M:.*]] = heddle.mask_padding %[[E]] dims [1] sizes [7] {{.*}} value(zero)
+  // CHECK: heddle.reduce sum %[[M]]
   %t = heddle.reduce sum %e over [1] : tensor<3x7xf32> -> tensor<3xf32>
   return %s, %t : tensor<3xf32>, tensor<3xf32>
 }
@@ -98,9 +98,9 @@ heddle.mesh @mesh <["a"=2, "b"=2]>
 func.func @positions(%x: tensor<6x7xf32>, %step: tensor<i64>) -> tensor<6xf32> {
   // CHECK: heddle.dropout "d" {{.*}} offsets(%{{.*}}, %{{.*}}) global_shape([6, 7])
   %d = heddle.dropout "d" %x, %step rate(0.5) {heddle.factors = #heddle.factors<["0" = {"a"}, "1" = {"b"}]>} : tensor<6x7xf32>, tensor<i64> -> tensor<6x7xf32>
-  // CHECK: heddle.mask_padding {{.*}} value( lowest)
-  // CHECK: %[[MAX:.*]] = heddle.reduce  max
-  // CHECK: comm.all_reduce  max %[[MAX]] over @mesh <{"b"}>
+  // CHECK: heddle.mask_padding {{.*}} value(lowest)
+  // CHECK: %[[MAX:.*]] = heddle.reduce max
+  // CHECK: comm.all_reduce max %[[MAX]] over @mesh <{"b"}>
   %m = heddle.reduce max %d over [1] : tensor<6x7xf32> -> tensor<6xf32>
   return %m : tensor<6xf32>
 }
@@ -116,7 +116,7 @@ func.func @zero3(%x: tensor<6x8xf32>) -> tensor<6x4xf32> {
   %w = heddle.load @w : tensor<8x4xf32>
   // CHECK: comm.all_gather %[[W]] dim 0 over @mesh <{"dp"}> : tensor<4x4xf32> -> tensor<8x4xf32>
   %y = heddle.contract "c" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x8xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
-  // CHECK: %[[G:.*]] = heddle.contract "c" pass( wgrad)
+  // CHECK: %[[G:.*]] = heddle.contract "c" pass(wgrad)
   // CHECK: comm.reduce_scatter sum %[[G]] dim 0 over @mesh <{"dp"}> : tensor<8x4xf32> -> tensor<4x4xf32>
   // CHECK-NOT: comm.
   %g = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %y {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x8xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>

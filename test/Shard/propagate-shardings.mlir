@@ -54,7 +54,7 @@ func.func @zero1(%x: tensor<6x8xf32>, %dy: tensor<6x4xf32>) -> tensor<6x4xf32> {
   %w = heddle.load @w : tensor<8x4xf32>
   // CHECK: heddle.contract "c" [bh, hf -> bf]
   // CHECK-NOT: factors
-  // CHECK: heddle.contract "c" pass( wgrad)
+  // CHECK: heddle.contract "c" pass(wgrad)
   // CHECK-NOT: factors
   // CHECK: heddle.load @m
   %y = heddle.contract "c" [bh, hf -> bf] %x, %w : (tensor<6x8xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>

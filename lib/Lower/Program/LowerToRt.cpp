@@ -258,11 +258,14 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
 void ProgramLowering::lowerStart(comm::StartOp op) {
   Operation *collective = &op.getBody().front().front();
   rt::BufferAttr out;
+  int waits = 0;
   for (Operation *user : op->getUsers())
-    if (auto wait = dyn_cast<comm::WaitOp>(user))
+    if (auto wait = dyn_cast<comm::WaitOp>(user)) {
       out = place(wait.getResult());
-  if (!out) {
-    op.emitOpError() << "expected a comm.wait for the token";
+      ++waits;
+    }
+  if (waits != 1) {
+    op.emitOpError() << "expected one comm.wait for the token, got " << waits;
     failedPlace = true;
     return;
   }

@@ -259,3 +259,63 @@ func.func @f(%x: tensor<2xf32>, %o: index) {
   %0 = heddle.mask_padding %x dims [0] sizes [3, 4] offsets(%o) value(zero) : tensor<2xf32> -> tensor<2xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{expected a mesh of at most 65536 devices, got more}}
+heddle.mesh @mesh <["dp"=9223372036854775807, "tp"=4]>
+
+// -----
+
+// expected-error @below {{expected a standard deviation of at least 0, got -1.0}}
+heddle.variable @w : tensor<2xf32> parameter init(normal<-1.0>)
+
+// -----
+
+// expected-error @below {{expected 'parameter' or 'gradient' or 'optimizer_state' or 'counter', got 'weight'}}
+heddle.variable @w : tensor<2xf32> weight init(zeros)
+
+// -----
+
+// expected-error @below {{expected the checkpoint's tensor to have sizes of at least 0, got -2}}
+heddle.variable @w : tensor<8xf32> parameter init(zeros) checkpoint(<"w", [-2, -4]>)
+
+// -----
+
+// expected-error @below {{expected the checkpoint's tensor to have less than 2^63 elements, got 4294967296x4294967296}}
+heddle.variable @w : tensor<8xf32> parameter init(zeros) checkpoint(<"w", [4294967296, 4294967296]>)
+
+// -----
+
+heddle.variable @w : tensor<8xf32> parameter init(zeros) storage(<@mesh, [{"tp"}]>)
+func.func @f() {
+  // expected-error @below {{expected @mesh, over which @w is stored, to be a heddle.mesh in this module}}
+  %w = heddle.load @w : tensor<8xf32>
+  return
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<8xf32> parameter init(zeros) storage(<@mesh, [{"dp"}]>)
+func.func @f() {
+  // expected-error @below {{expected @w to be stored over axes of #heddle.mesh<["tp"=2]>, got "dp"}}
+  %w = heddle.load @w : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x1x4xf32>, %k: tensor<1x2x1x4xbf16>) {
+  // expected-error @below {{expected queries, keys, values and output of one element type, got 'f32' and 'bf16'}}
+  %o, %l = heddle.attention %q, %k, %k scale(0.5) : tensor<1x2x1x4xf32>, tensor<1x2x1x4xbf16>, tensor<1x2x1x4xbf16> -> tensor<1x2x1x4xf32>, tensor<1x2x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>) {
+  // expected-error @below {{operand #0 must be statically shaped ranked tensor}}
+  %0 = heddle.silu %x : tensor<?x4xf32>
+  return
+}

@@ -34,7 +34,7 @@ func.func @products(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>,
   // CHECK: heddle.contract "fc" [bsh, hf -> bsf] %{{.*}}, %{{.*}} : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
   %0 = heddle.contract "fc" [bsh, hf -> bsf] %x, %w
     : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
-  // CHECK: heddle.contract pass( wgrad) [bsh, bsf -> hf]
+  // CHECK: heddle.contract pass(wgrad) [bsh, bsf -> hf]
   %1 = heddle.contract pass(wgrad) [bsh, bsf -> hf] %x, %y
     : (tensor<2x3x4xf32>, tensor<2x3x5xf32>) -> tensor<4x5xf32>
   // CHECK: heddle.contract [bsh, hf -> bsf] %{{.*}}, %{{.*}} bias(%{{.*}} along [2]) accumulate(%{{.*}}) :
@@ -132,9 +132,9 @@ func.func @shapes(%x: tensor<2x3xf32>) {
 
 // CHECK-LABEL: func.func @elementwise
 func.func @elementwise(%x: tensor<2x3x1x4xf32>, %step: tensor<i64>, %o: index) {
-  // CHECK: heddle.gelu %{{.*}} approximate( none) :
+  // CHECK: heddle.gelu %{{.*}} approximate(none) :
   %0 = heddle.gelu %x approximate(none) : tensor<2x3x1x4xf32>
-  // CHECK: heddle.gelu_grad %{{.*}}, %{{.*}} approximate( tanh) :
+  // CHECK: heddle.gelu_grad %{{.*}}, %{{.*}} approximate(tanh) :
   %1 = heddle.gelu_grad %x, %0 approximate(tanh) : tensor<2x3x1x4xf32>
   // CHECK: heddle.silu "act"
   %2 = heddle.silu "act" %x : tensor<2x3x1x4xf32>
@@ -160,7 +160,7 @@ func.func @sharding(%x: tensor<4x8xf32>
   // CHECK: heddle.reshard %{{.*}} from <@mesh, [{}, {}], partial = sum {"dp", "tp"}> to <@mesh, [{"dp"}, {}]> : tensor<4x8xf32>
   %0 = heddle.reshard %x from <@mesh, [{}, {}], partial = sum {"dp", "tp"}>
     to <@mesh, [{"dp"}, {}]> : tensor<4x8xf32>
-  // CHECK: heddle.mask_padding %{{.*}} dims [1] sizes [7] offsets(%{{.*}}) value( lowest) :
+  // CHECK: heddle.mask_padding %{{.*}} dims [1] sizes [7] offsets(%{{.*}}) value(lowest) :
   %1 = heddle.mask_padding %0 dims [1] sizes [7] offsets(%o) value(lowest)
     : tensor<4x8xf32> -> tensor<4x8xf32>
   // CHECK: arith.addf {{.*}} {heddle.factors = #heddle.factors<[ "b" = {"dp"}, "f" = {}]>}

@@ -107,3 +107,19 @@ rt.program @copy_beyond_its_source arena(1024) {
   rt.copy arena[0 : 4xf32] -> arena[64 : 8xf32]
   rt.synchronize
 }
+
+// -----
+
+rt.program @types_of_attention arena(1024) {
+  // expected-error @below {{expected queries, keys, values and output of one element type, got 'f32' and 'bf16'}}
+  rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[64 : 1x2x1x4xbf16]) v(arena[128 : 1x2x1x4xf32]) scale(0.5) -> o(arena[192 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32])
+  rt.synchronize
+}
+
+// -----
+
+rt.program @negative_stride arena(1024) {
+  // expected-error @below {{expected strides of at least 0}}
+  rt.copy arena[0 : 8xf32] -> arena[64 : 8xf32] blocks(2) strides(-16, 16)
+  rt.synchronize
+}

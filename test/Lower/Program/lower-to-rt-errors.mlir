@@ -28,3 +28,17 @@ func.func @too_many_loops(%x: tensor<2x3x2x3x2x3x2x3x2x3x2x3xf32>, %y: tensor<3x
   %z = heddle.contract [aAbBcCdDeEfF, ABCDEF -> abcdef] %x, %y {rt.places = [#rt.buffer<result 0[0 : 2x2x2x2x2x2xf32]>]} : (tensor<2x3x2x3x2x3x2x3x2x3x2x3xf32>, tensor<3x3x3x3x3x3xf32>) -> tensor<2x2x2x2x2x2xf32>
   return %z : tensor<2x2x2x2x2x2xf32>
 }
+
+// -----
+
+heddle.mesh @mesh <["dp"=2]>
+func.func @two_waits(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {rt.arena = 64 : i64} {
+  // expected-error @below {{expected one comm.wait for the token, got 2}}
+  %t = comm.start : !comm.token<tensor<4xf32>> {
+    %s = comm.all_reduce sum %x over @mesh <{"dp"}> : tensor<4xf32>
+    comm.yield %s : tensor<4xf32>
+  }
+  %y = comm.wait %t {rt.places = [#rt.buffer<arena[0 : 4xf32]>]} : !comm.token<tensor<4xf32>>
+  %z = comm.wait %t {rt.places = [#rt.buffer<arena[16 : 4xf32]>]} : !comm.token<tensor<4xf32>>
+  return %y, %z : tensor<4xf32>, tensor<4xf32>
+}

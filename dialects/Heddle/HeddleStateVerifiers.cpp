@@ -1,0 +1,92 @@
+//===- HeddleStateVerifiers.cpp - Constraints of variables ----------------===//
+//
+// Each verifier mirrors the list of constraints in its op's description.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// A shape as 4x256x768.
+static std::string str(ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(shape, stream, "x");
+  return text;
+}
+
+LogicalResult VariableOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+    return emitOpError() << "expected a static tensor of numbers, got " << type;
+  if (CheckpointAttr checkpoint = getCheckpointAttr()) {
+    int64_t elements = 1;
+    for (int64_t size : checkpoint.getShape()) {
+      if (size < 0)
+        return emitOpError() << "expected the checkpoint's tensor to have "
+                                "sizes of at least 0, got "
+                             << size;
+      if (llvm::MulOverflow(elements, size, elements))
+        return emitOpError() << "expected the checkpoint's tensor to have less "
+                                "than 2^63 elements, got "
+                             << str(checkpoint.getShape());
+    }
+    if (elements != type.getNumElements())
+      return emitOpError() << "expected the checkpoint's tensor to have "
+                           << type.getNumElements() << " elements as " << type
+                           << " has, got " << elements << " in "
+                           << str(checkpoint.getShape());
+  }
+  if (ShardingAttr storage = getStorageAttr()) {
+    if (storage.getRank() != type.getRank())
+      return emitOpError() << "expected the storage to have " << type.getRank()
+                           << " dimensions as " << type << " has, got "
+                           << storage.getRank();
+    if (storage.isPartial())
+      return emitOpError() << "expected the storage not to be partial";
+  }
+  return success();
+}
+
+static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr symbol,
+                                  Type type, SymbolTableCollection &tables) {
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, symbol);
+  if (!variable)
+    return op->emitOpError() << "expected " << symbol
+                             << " to be a heddle.variable in this module";
+  RankedTensorType local;
+  if (ShardingAttr storage = variable.getStorageAttr()) {
+    auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, storage.getMesh());
+    if (!mesh)
+      return op->emitOpError()
+             << "expected " << storage.getMesh() << ", over which " << symbol
+             << " is stored, to be a heddle.mesh in this module";
+    for (AxisListAttr dim : storage.getDims())
+      for (StringAttr axis : dim.getAxes())
+        if (!mesh.getMesh().getAxisSize(axis))
+          return op->emitOpError()
+                 << "expected " << symbol << " to be stored over axes of "
+                 << mesh.getMesh() << ", got " << axis;
+    local = storage.getLocalType(variable.getTensorType(), mesh.getMesh());
+  }
+  if (type == variable.getTensorType() || type == local)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << "expected the type of " << symbol << ", "
+                            << variable.getTensorType();
+  if (local && local != variable.getTensorType())
+    diag << " (or " << local << " on one device)";
+  diag << ", got " << type;
+  diag.attachNote(variable.getLoc()) << "declared here";
+  return diag;
+}
+
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyAccess(*this, getVariableAttr(), getType(), tables);
+}
+
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifyAccess(*this, getVariableAttr(), getValue().getType(), tables);
+}
