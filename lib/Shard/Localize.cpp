@@ -29,20 +29,25 @@ public:
 
 private:
   friend class OpLocalizer;
-  void addArguments();
+  LogicalResult addArguments();
   LogicalResult localize(Operation *op);
   void localizeLoad(LoadOp load);
-  void localizeStore(StoreOp store);
+  LogicalResult localizeStore(StoreOp store);
   LogicalResult localizeReshard(ReshardOp reshard);
   LogicalResult localizeByRule(Operation *op);
   void finish();
 
-  void set(Value global, Value local, PaddingOfDims padding) {
+  void set(Value global, Value local, ShardingAttr sharding,
+           PaddingOfDims padding) {
     locals[global] = local;
+    shardings[global] = sharding;
     paddings[global] = std::move(padding);
   }
   Value mask(Value local, ShardingAttr sharding, RankedTensorType global,
              ArrayRef<int64_t> dims, PaddingValue value);
+  /// Local types of equal sizes do not tell two shardings apart, so it is
+  /// checked that every use finds the value split as it expects.
+  LogicalResult expectDims(Operation *op, Value value, ShardingAttr needed);
   PaddingOfDims unknown(RankedTensorType type, ShardingAttr sharding) const;
   ShardingAttr storageOf(FlatSymbolRefAttr variable);
 
@@ -52,6 +57,7 @@ private:
   OpBuilder builder;
   SmallVector<Operation *> originals;
   DenseMap<Value, Value> locals;
+  DenseMap<Value, ShardingAttr> shardings;
   DenseMap<Value, PaddingOfDims> paddings;
 };
 
@@ -103,8 +109,27 @@ PaddingOfDims FunctionLocalizer::unknown(RankedTensorType type,
   return padding;
 }
 
+LogicalResult FunctionLocalizer::expectDims(Operation *op, Value value,
+                                            ShardingAttr needed) {
+  ShardingAttr got = shardings.lookup(value);
+  int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (!got)
+    got = ShardingAttr::getReplicated(mesh.symbol, rank);
+  if (!needed)
+    needed = ShardingAttr::getReplicated(mesh.symbol, rank);
+  if (got.getDims() == needed.getDims())
+    return success();
+  auto diag = op->emitOpError()
+              << "expected an operand split as " << needed.withoutPartial()
+              << ", got " << got.withoutPartial()
+              << "; run heddle-insert-reshards first";
+  if (Operation *source = value.getDefiningOp())
+    diag.attachNote(source->getLoc()) << "made here";
+  return diag;
+}
+
 /// Local arguments beside the global ones.
-void FunctionLocalizer::addArguments() {
+LogicalResult FunctionLocalizer::addArguments() {
   Block &body = function.getBody().front();
   for (BlockArgument argument : llvm::to_vector(body.getArguments())) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -115,13 +140,23 @@ void FunctionLocalizer::addArguments() {
           body.addArgument(argument.getType(), argument.getLoc());
       continue;
     }
+    if (sharding.getRank() != type.getRank())
+      return emitError(argument.getLoc())
+             << "expected a sharding of " << type.getRank()
+             << " dimensions, got " << sharding;
+    for (const Axes &axes : getDimensions(sharding))
+      for (StringAttr axis : axes)
+        if (!mesh.mesh.getAxisSize(axis))
+          return emitError(argument.getLoc())
+                 << "expected an axis of " << mesh.mesh << ", got " << axis;
     function.setArgAttr(argument.getArgNumber(), kGlobalTypeAttrName,
                         TypeAttr::get(type));
     set(argument,
         body.addArgument(sharding.getLocalType(type, mesh.mesh),
                          argument.getLoc()),
-        unknown(type, sharding));
+        sharding, unknown(type, sharding));
   }
+  return success();
 }
 
 Value FunctionLocalizer::mask(Value local, ShardingAttr sharding,
@@ -153,10 +188,14 @@ void FunctionLocalizer::localizeLoad(LoadOp load) {
   Value local = builder.create<LoadOp>(load.getLoc(),
                                        storage.getLocalType(type, mesh.mesh),
                                        load.getVariableAttr());
-  set(load.getResult(), local, PaddingOfDims(type.getRank(), Padding::Zero));
+  set(load.getResult(), local, storage,
+      PaddingOfDims(type.getRank(), Padding::Zero));
 }
 
-void FunctionLocalizer::localizeStore(StoreOp store) {
+LogicalResult FunctionLocalizer::localizeStore(StoreOp store) {
+  if (failed(expectDims(store, store.getValue(),
+                        storageOf(store.getVariableAttr()))))
+    return failure();
   Value value = locals[store.getValue()];
   auto type = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> dims;
@@ -167,15 +206,18 @@ void FunctionLocalizer::localizeStore(StoreOp store) {
     value = mask(value, storageOf(store.getVariableAttr()), type, dims,
                  PaddingValue::Zero);
   builder.create<StoreOp>(store.getLoc(), value, store.getVariableAttr());
+  return success();
 }
 
 LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
+  if (failed(expectDims(reshard, reshard.getX(), reshard.getFrom())))
+    return failure();
   PaddingOfDims padding = paddings[reshard.getX()];
   FailureOr<Value> local = buildReshard(builder, positions, mesh, reshard,
                                         locals[reshard.getX()], padding);
   if (failed(local))
     return failure();
-  set(reshard.getResult(), *local, std::move(padding));
+  set(reshard.getResult(), *local, reshard.getTo(), std::move(padding));
   return success();
 }
 
@@ -187,11 +229,16 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
 
   SmallVector<Value> operands;
   SmallVector<PaddingOfDims> padding;
-  for (Value operand : op->getOperands()) {
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     operands.push_back(locals.lookup(operand));
     padding.push_back(paddings.lookup(operand));
-    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-      padding.back().resize(type.getRank(), Padding::Zero);
+    auto type = dyn_cast<RankedTensorType>(operand.getType());
+    if (!type)
+      continue;
+    padding.back().resize(type.getRank(), Padding::Zero);
+    if (failed(
+            expectDims(op, operand, getOperandSharding(rule, *axes, i, mesh))))
+      return failure();
   }
   FailureOr<SmallVector<OperandMask>> masks =
       findMasks(op, rule, *axes, mesh.mesh, padding);
@@ -229,7 +276,10 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
     if (results[i].getType() != types[i])
       return op->emitOpError() << "expected its localization to give "
                                << types[i] << ", got " << results[i].getType();
-    set(result, results[i], std::move(inferred[i]));
+    ShardingAttr sharding;
+    if (isa<RankedTensorType>(result.getType()))
+      sharding = getResultSharding(rule, *axes, i, mesh);
+    set(result, results[i], sharding, std::move(inferred[i]));
   }
   return success();
 }
@@ -239,16 +289,21 @@ LogicalResult FunctionLocalizer::localize(Operation *op) {
   if (auto load = dyn_cast<LoadOp>(op))
     return localizeLoad(load), success();
   if (auto store = dyn_cast<StoreOp>(op))
-    return localizeStore(store), success();
+    return localizeStore(store);
   if (auto reshard = dyn_cast<ReshardOp>(op))
     return localizeReshard(reshard);
   if (isa<func::ReturnOp>(op)) {
     SmallVector<Value> results;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       results.push_back(locals.lookup(operand));
-      if (isa<RankedTensorType>(operand.getType()))
-        function.setResultAttr(i, kGlobalTypeAttrName,
-                               TypeAttr::get(operand.getType()));
+      if (!isa<RankedTensorType>(operand.getType()))
+        continue;
+      if (failed(expectDims(op, operand,
+                            function.getResultAttrOfType<ShardingAttr>(
+                                i, kShardingAttrName))))
+        return failure();
+      function.setResultAttr(i, kGlobalTypeAttrName,
+                             TypeAttr::get(operand.getType()));
     }
     builder.create<func::ReturnOp>(op->getLoc(), results);
     return success();
@@ -275,7 +330,8 @@ void FunctionLocalizer::finish() {
 LogicalResult FunctionLocalizer::run() {
   for (Operation &op : function.getBody().front())
     originals.push_back(&op);
-  addArguments();
+  if (failed(addArguments()))
+    return failure();
   for (Operation *op : originals)
     if (failed(localize(op)))
       return failure();

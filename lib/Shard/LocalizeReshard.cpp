@@ -143,6 +143,12 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
                                       ReshardOp reshard, Value local,
                                       PaddingOfDims &padding) {
   auto global = cast<RankedTensorType>(reshard.getType());
+  for (ShardingAttr sharding : {reshard.getFrom(), reshard.getTo()})
+    for (const Axes &axes : getDimensions(sharding))
+      for (StringAttr axis : axes)
+        if (!mesh.mesh.getAxisSize(axis))
+          return reshard.emitOpError()
+                 << "expected an axis of " << mesh.mesh << ", got " << axis;
   auto steps = planReshard(global, reshard.getFrom(), reshard.getTo(), mesh);
   if (failed(steps))
     return reshard.emitOpError()

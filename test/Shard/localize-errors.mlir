@@ -14,3 +14,12 @@ func.func @no_mask(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> {
   } -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+// What a plan has not seen, as when someone edits the printed program.
+heddle.mesh @mesh <["tp"=4]>
+// expected-error@+1 {{expected an axis of #heddle.mesh<["tp"=4]>, got "dp"}}
+func.func @no_axis(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) {
+  return
+}
