@@ -52,7 +52,7 @@ def train(programs, folder, mesh, scratch):
               if "loss" in entry]
     if len(actual) != len(expected):
         raise Failure("expected %d steps, got %d" % (len(expected), len(actual)))
-    worst = max(abs(a - e) / e for a, e in zip(actual, expected))
+    worst = tensors.largest(abs(a - e) / e for a, e in zip(actual, expected))
     if not worst <= 1e-5:
         raise Failure("losses differ by %.1e\n  got      %s\n  expected %s"
                       % (worst, actual, expected))

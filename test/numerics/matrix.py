@@ -190,7 +190,8 @@ class Model:
 def compare(actual, expected, loss_bound, gradient_bound):
     """A note with the largest differences; raises Failure beyond the bounds."""
     (losses, grads), (expected_losses, expected_grads) = actual, expected
-    worst = max(abs(a - e) / abs(e) for a, e in zip(losses, expected_losses))
+    worst = tensors.largest(
+        abs(a - e) / abs(e) for a, e in zip(losses, expected_losses))
     if not worst <= loss_bound:
         raise Failure("losses differ by %.1e, expected at most %.0e\n  got      "
                       "%s\n  expected %s" % (worst, loss_bound, losses,

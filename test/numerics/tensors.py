@@ -50,6 +50,13 @@ def norm(values):
     return math.sqrt(math.fsum(x * x for x in values))
 
 
+def largest(differences):
+    """The largest of some differences, infinite if one is not a number, which
+    max() may pass over."""
+    differences = list(differences)
+    return max(differences) if all(map(math.isfinite, differences)) else math.inf
+
+
 def distance(actual, expected):
     """Relative L2 distance; infinite where shapes differ or a value is not
     finite."""
