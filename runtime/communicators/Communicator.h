@@ -1,5 +1,4 @@
-//===- Communicator.h - Collectives among the devices -------------*- C++
-//-*-===//
+//===- Communicator.h - Collectives among the devices -----------*- C++ -*-===//
 //
 // One rank's end of the communication of a session. Implementations: threads of
 // one process (ThreadCommunicator.h); MPI and NCCL join behind this interface

@@ -1,5 +1,4 @@
-//===- Reduce.h - Sums of several members' buffers ----------------*- C++
-//-*-===//
+//===- Reduce.h - Sums of several members' buffers --------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_COMMUNICATORS_REDUCE_H
 #define HEDDLE_RT_COMMUNICATORS_REDUCE_H

@@ -1,5 +1,4 @@
-//===- Rendezvous.h - Where the threads of a group meet -----------*- C++
-//-*-===//
+//===- Rendezvous.h - Where the threads of a group meet ---------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_COMMUNICATORS_RENDEZVOUS_H
 #define HEDDLE_RT_COMMUNICATORS_RENDEZVOUS_H

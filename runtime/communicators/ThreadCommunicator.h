@@ -1,5 +1,4 @@
-//===- ThreadCommunicator.h - Ranks are threads of one process ----*- C++
-//-*-===//
+//===- ThreadCommunicator.h - Ranks are threads of one process --*- C++ -*-===//
 //
 // All ranks share memory, so a collective is: everyone says where its buffers
 // are, everyone meets, each reads from (or writes to) its peers' buffers what

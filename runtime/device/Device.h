@@ -1,5 +1,4 @@
-//===- Device.h - One rank ----------------------------------------*- C++
-//-*-===//
+//===- Device.h - One rank --------------------------------------*- C++ -*-===//
 //
 // What stands behind the opaque pointer of generated code: the device's cores,
 // its end of the communication, what its library calls prepared, its first

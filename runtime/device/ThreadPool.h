@@ -1,5 +1,4 @@
-//===- ThreadPool.h - The cores of one device ---------------------*- C++
-//-*-===//
+//===- ThreadPool.h - The cores of one device -------------------*- C++ -*-===//
 //
 // Runs numbered chunks of work on the caller's thread and the pool's workers.
 // Chunks are claimed as threads become free; callers choose chunks from the

@@ -1,5 +1,4 @@
-//===- Attention.h - Attention in linear memory -------------------*- C++
-//-*-===//
+//===- Attention.h - Attention in linear memory -----------------*- C++ -*-===//
 //
 // Tiled attention after T. Dao, "FlashAttention-2: Faster attention with better
 // parallelism and work partitioning" (2023): scores exist one tile at a time,

@@ -1,5 +1,4 @@
-//===- AttentionLibrary.h - Attention of one device ---------------*- C++
-//-*-===//
+//===- AttentionLibrary.h - Attention of one device -------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_KERNELS_ATTENTIONLIBRARY_H
 #define HEDDLE_RT_KERNELS_ATTENTIONLIBRARY_H

@@ -1,5 +1,4 @@
-//===- Convert.h - Between f32 and the storage types --------------*- C++
-//-*-===//
+//===- Convert.h - Between f32 and the storage types ------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_KERNELS_CONVERT_H
 #define HEDDLE_RT_KERNELS_CONVERT_H

@@ -1,5 +1,4 @@
-//===- InnerAttention.h - Tiles of attention ----------------------*- C++
-//-*-===//
+//===- InnerAttention.h - Tiles of attention --------------------*- C++ -*-===//
 //
 // Part of IsaBuild.h: see there. Shared by the forward and the backward pass.
 //

@@ -1,5 +1,4 @@
-//===- InnerAttentionBackward.h - Attention, backward -------------*- C++
-//-*-===//
+//===- InnerAttentionBackward.h - Attention, backward -----------*- C++ -*-===//
 //
 // Part of IsaBuild.h: see there.
 //

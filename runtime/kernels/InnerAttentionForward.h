@@ -1,5 +1,4 @@
-//===- InnerAttentionForward.h - Attention, forward ---------------*- C++
-//-*-===//
+//===- InnerAttentionForward.h - Attention, forward -------------*- C++ -*-===//
 //
 // Part of IsaBuild.h: see there.
 //

@@ -1,5 +1,4 @@
-//===- InnerVector.h - Vectors, exp2, small products --------------*- C++
-//-*-===//
+//===- InnerVector.h - Vectors, exp2, small products ------------*- C++ -*-===//
 //
 // Part of IsaBuild.h: see there.
 //

@@ -1,5 +1,4 @@
-//===- Isa.h - Inner loops, one build for each instruction set ----*- C++
-//-*-===//
+//===- Isa.h - Inner loops, one build for each instruction set --*- C++ -*-===//
 //
 // The inner loops that must use the widest vectors of the machine are compiled
 // once for each instruction set (Isa*.cpp) and chosen once by cpuid.

@@ -1,5 +1,4 @@
-//===- IsaAvx512.cpp - Inner loops for avx512
-//---------------------------------===//
+//===- IsaAvx512.cpp - Inner loops for avx512 -----------------------------===//
 
 #define HEDDLE_RT_ISA avx512
 #define HEDDLE_RT_VECTOR_BYTES 64

@@ -1,5 +1,4 @@
-//===- IsaBaseline.cpp - Inner loops for baseline
-//---------------------------------===//
+//===- IsaBaseline.cpp - Inner loops for baseline -------------------------===//
 
 #define HEDDLE_RT_ISA baseline
 #define HEDDLE_RT_VECTOR_BYTES 16

@@ -1,5 +1,4 @@
-//===- MatmulLibrary.h - Matrix products of one device ------------*- C++
-//-*-===//
+//===- MatmulLibrary.h - Matrix products of one device ----------*- C++ -*-===//
 //
 // Products by oneDNN, called single-threaded from the device's own cores. A
 // product is cut into tiles by its sizes alone, so the bits do not depend on

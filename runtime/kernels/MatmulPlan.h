@@ -1,5 +1,4 @@
-//===- MatmulPlan.h - How one product is cut into oneDNN calls ----*- C++
-//-*-===//
+//===- MatmulPlan.h - How one product is cut into oneDNN calls --*- C++ -*-===//
 
 #ifndef HEDDLE_RT_KERNELS_MATMULPLAN_H
 #define HEDDLE_RT_KERNELS_MATMULPLAN_H

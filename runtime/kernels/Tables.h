@@ -1,5 +1,4 @@
-//===- Tables.h - Gradient of an embedding, rotary angles ---------*- C++
-//-*-===//
+//===- Tables.h - Gradient of an embedding, rotary angles -------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_KERNELS_TABLES_H
 #define HEDDLE_RT_KERNELS_TABLES_H

@@ -1,5 +1,4 @@
-//===- CpuFeatures.h - What this machine can execute --------------*- C++
-//-*-===//
+//===- CpuFeatures.h - What this machine can execute ------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SESSION_CPUFEATURES_H
 #define HEDDLE_RT_SESSION_CPUFEATURES_H

@@ -1,5 +1,4 @@
-//===- Region.h - A device's memory -------------------------------*- C++
-//-*-===//
+//===- Region.h - A device's memory -----------------------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SESSION_REGION_H
 #define HEDDLE_RT_SESSION_REGION_H

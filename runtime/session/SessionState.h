@@ -1,5 +1,4 @@
-//===- SessionState.h - What a session owns -----------------------*- C++
-//-*-===//
+//===- SessionState.h - What a session owns ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SESSION_SESSIONSTATE_H
 #define HEDDLE_RT_SESSION_SESSIONSTATE_H

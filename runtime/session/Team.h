@@ -1,5 +1,4 @@
-//===- Team.h - The devices' threads ------------------------------*- C++
-//-*-===//
+//===- Team.h - The devices' threads ----------------------------*- C++ -*-===//
 //
 // One thread a device, started once. A job runs on all of them; the caller
 // waits until all are done, but not forever for one that hangs after another

@@ -1,5 +1,4 @@
-//===- Message.h - Builds the text of an error --------------------*- C++
-//-*-===//
+//===- Message.h - Builds the text of an error ------------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SUPPORT_MESSAGE_H
 #define HEDDLE_RT_SUPPORT_MESSAGE_H

@@ -1,5 +1,4 @@
-//===- Checkpoint.cpp - Training state on disk
-//-----------------------------===//
+//===- Checkpoint.cpp - Training state on disk ----------------------------===//
 
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/atomic_file.h"

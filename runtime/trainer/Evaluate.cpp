@@ -1,5 +1,4 @@
-//===- Evaluate.cpp - Loss, logits and gradients of one batch
-//--------------===//
+//===- Evaluate.cpp - Loss, logits and gradients of one batch -------------===//
 
 #include "heddle_rt/evaluate.h"
 

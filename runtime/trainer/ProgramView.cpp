@@ -1,5 +1,4 @@
-//===- ProgramView.cpp - The programs that a trainer calls
-//-----------------===//
+//===- ProgramView.cpp - The programs that a trainer calls ----------------===//
 
 #include "ProgramView.h"
 

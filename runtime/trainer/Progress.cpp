@@ -1,5 +1,4 @@
-//===- Progress.cpp - Shows training on a terminal, in a log, as JSON
-//------===//
+//===- Progress.cpp - Shows training on a terminal, in a log, as JSON -----===//
 
 #include "heddle_rt/trainer.h"
 

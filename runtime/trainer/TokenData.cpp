@@ -1,5 +1,4 @@
-//===- TokenData.cpp - Token files and the windows drawn from them
-//--------===//
+//===- TokenData.cpp - Token files and the windows drawn from them --------===//
 
 #include "heddle_rt/token_data.h"
 

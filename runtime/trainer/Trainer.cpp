@@ -1,5 +1,4 @@
-//===- Trainer.cpp - The training loop over a loaded artifact
-//--------------===//
+//===- Trainer.cpp - The training loop over a loaded artifact -------------===//
 
 #include "heddle_rt/trainer.h"
 

@@ -1,5 +1,4 @@
-//===- VariableIO.cpp - Streams variables to and from files
-//----------------===//
+//===- VariableIO.cpp - Streams variables to and from files ---------------===//
 
 #include "VariableIO.h"
 

@@ -1,5 +1,4 @@
-//===- Weights.cpp - Parameters under the model's own names
-//----------------===//
+//===- Weights.cpp - Parameters under the model's own names ---------------===//
 
 #include "heddle_rt/atomic_file.h"
 #include "heddle_rt/checkpoint.h"

@@ -1,5 +1,4 @@
-//===- Run.cpp - Running artifacts from the command line
-//-------------------===//
+//===- Run.cpp - Running artifacts from the command line ------------------===//
 
 #include "Run.h"
 

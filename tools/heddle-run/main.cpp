@@ -1,5 +1,4 @@
-//===- main.cpp - heddle-run: runs compiled artifacts, without LLVM
-//--------===//
+//===- main.cpp - heddle-run: runs compiled artifacts, without LLVM -------===//
 
 #include "../common/Run.h"
 

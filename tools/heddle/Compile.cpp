@@ -1,5 +1,4 @@
-//===- Compile.cpp - heddle compile
-//----------------------------------------===//
+//===- Compile.cpp - heddle compile ---------------------------------------===//
 
 #include "../common/Run.h"
 #include "Commands.h"

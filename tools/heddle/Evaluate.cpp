@@ -1,5 +1,4 @@
-//===- Evaluate.cpp - heddle evaluate
-//--------------------------------------===//
+//===- Evaluate.cpp - heddle evaluate -------------------------------------===//
 
 #include "../common/Run.h"
 #include "Commands.h"

@@ -1,5 +1,4 @@
-//===- Import.cpp - heddle import
-//------------------------------------------===//
+//===- Import.cpp - heddle import -----------------------------------------===//
 
 #include "../common/Run.h"
 #include "Commands.h"

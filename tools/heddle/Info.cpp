@@ -1,5 +1,4 @@
-//===- Info.cpp - heddle info
-//----------------------------------------------===//
+//===- Info.cpp - heddle info ---------------------------------------------===//
 //
 // Says what a file is: a model (with a plan also what a device holds and
 // sends), an artifact, a plan, a safetensors file, a run's checkpoint.

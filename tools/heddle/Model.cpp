@@ -1,5 +1,4 @@
-//===- Model.cpp - Models and compilations from the command line
-//-----------===//
+//===- Model.cpp - Models and compilations from the command line ----------===//
 
 #include "Model.h"
 

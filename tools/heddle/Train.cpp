@@ -1,5 +1,4 @@
-//===- Train.cpp - heddle train
-//--------------------------------------------===//
+//===- Train.cpp - heddle train -------------------------------------------===//
 
 #include "../common/Run.h"
 #include "Commands.h"

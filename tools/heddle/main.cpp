@@ -1,5 +1,4 @@
-//===- main.cpp - heddle: trains models on several devices
-//-----------------===//
+//===- main.cpp - heddle: trains models on several devices ----------------===//
 
 #include "Commands.h"
 

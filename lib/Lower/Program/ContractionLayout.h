@@ -1,5 +1,4 @@
-//===- ContractionLayout.h - Letters as a matrix product in loops -*- C++
-//-*-===//
+//===- ContractionLayout.h - Letters as a product in loops ------*- C++ -*-===//
 //
 // A contraction over dense tensors as one heddle_rt_matmul_desc. Factors that
 // are adjacent in every tensor that has them are merged; of what remains one

@@ -1,5 +1,4 @@
-//===- Presolve.h - Make a problem smaller without losing its optimum
-//-----*-===//
+//===- Presolve.h - Make a problem smaller without losing its optimum -----===//
 //
 // Reductions, repeated until none applies:
 //   - arc consistency: a value without a finite partner in some pair goes;

@@ -1,5 +1,4 @@
-//===- manifest.h - What an artifact directory says of itself -----*- C++
-//-*-===//
+//===- manifest.h - What an artifact directory says of itself ---*- C++ -*-===//
 //
 // `manifest.json` as data. An artifact is a directory with this file and the
 // shared object that it names; see docs of `heddle compile` for who writes it.

@@ -1,5 +1,4 @@
-//===- session.h - Loads an artifact and runs its programs --------*- C++
-//-*-===//
+//===- session.h - Loads an artifact and runs its programs ------*- C++ -*-===//
 //
 // A session is one loaded artifact: its devices (threads of this process),
 // their memory and the compiled programs. Hosts see global tensors only; the

@@ -1,5 +1,4 @@
-//===- TestArtifact.h - An artifact of hand-written programs ------*- C++
-//-*-===//
+//===- TestArtifact.h - An artifact of hand-written programs ----*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_RUNTIME_TESTARTIFACT_H
 #define HEDDLE_TEST_RUNTIME_TESTARTIFACT_H

@@ -1,5 +1,4 @@
-//===- World.h - Backends of the conformance suite ----------------*- C++
-//-*-===//
+//===- World.h - Backends of the conformance suite --------------*- C++ -*-===//
 //
 // A backend of communication joins the conformance suite by a World: it starts
 // the ranks and runs a function on each. A World of processes (MPI) runs it on

@@ -1,5 +1,4 @@
-//===- program.cpp - A hand-written artifact to test the trainer with
-//------===//
+//===- program.cpp - A hand-written artifact to test the trainer with -----===//
 //
 // What the compiler would write for a bigram model: logits of the next token
 // are a row of W [V, V]. Plain gradient descent. The batch is split over the
