@@ -14,21 +14,32 @@ function(heddle_add_library name)
   else()
     add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   endif()
-  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/include
-                                            ${CMAKE_SOURCE_DIR}/runtime/include)
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/runtime/include>)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   heddle_compile_options(${name})
 endfunction()
 
+if(HEDDLE_BUILD_COMPILER)
+  # MLIR's code, once for each process: libMLIR.so, except in what is loaded
+  # into a program that carries MLIR itself (property HEDDLE_MLIR_OF_HOST).
+  add_library(HeddleMLIR INTERFACE)
+  set_target_properties(HeddleMLIR PROPERTIES EXPORT_NAME MLIR)
+  target_link_libraries(HeddleMLIR INTERFACE
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:HEDDLE_MLIR_OF_HOST>>>:MLIR> LLVM)
+endif()
+
 # heddle_use_mlir(target): headers and libMLIR.so for a target.
 function(heddle_use_mlir target)
-  target_include_directories(${target} PUBLIC
-    ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/include
-    ${CMAKE_BINARY_DIR}/include
-    ${CMAKE_SOURCE_DIR}/runtime/include)
-  target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS}
-                                                     ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(${target} PUBLIC MLIR LLVM)
+  foreach(folder ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
+                 ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include
+                 ${CMAKE_SOURCE_DIR}/runtime/include)
+    target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${folder}>)
+  endforeach()
+  target_include_directories(${target} SYSTEM PUBLIC
+    "$<BUILD_INTERFACE:${MLIR_INCLUDE_DIRS};${LLVM_INCLUDE_DIRS}>")
+  target_link_libraries(${target} PUBLIC HeddleMLIR)
   # Libraries are compiled with -fPIC and executables with -fPIE, and a
   # precompiled header serves only one of the two.
   get_target_property(type ${target} TYPE)

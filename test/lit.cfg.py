@@ -44,6 +44,17 @@ else:
     config.substitutions.append(
         ("%{opt}", os.path.join(config.heddle_binary_root, "bin", "heddle-opt"))
     )
+    # The stock tool with our plugin. Passes are given as --pass-pipeline=...:
+    # it reads the names of single options before it loads plugins.
+    plugin = os.path.join(config.heddle_binary_root, "lib", "HeddlePlugin.so")
+    config.substitutions.append(("%{plugin}", plugin))
+    config.substitutions.append(
+        (
+            "%{mlir-opt}",
+            "%s --load-dialect-plugin=%s --load-pass-plugin=%s"
+            % (os.path.join(config.llvm_tools_dir, "mlir-opt"), plugin, plugin),
+        )
+    )
     config.substitutions.append(("%{inputs}", os.path.join(source_root, "Inputs")))
     config.substitutions.append(
         ("%{reference}", os.path.join(source_root, "reference"))

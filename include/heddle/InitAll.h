@@ -12,6 +12,13 @@
 
 namespace heddle {
 
+/// Heddle's dialects and the interfaces that it attaches to upstream ops; for
+/// programs that register the upstream dialects of their choice themselves.
+void registerHeddleDialects(mlir::DialectRegistry &registry);
+
+/// Heddle's passes and pipelines alone.
+void registerHeddlePasses();
+
 /// Heddle's dialects, the upstream dialects that programs pass through, and
 /// all interfaces attached to them from outside.
 void registerAllDialects(mlir::DialectRegistry &registry);
