@@ -1,7 +1,7 @@
 //===- HeddleVjps.cpp - Vector-Jacobian products of the ops ---------------===//
 //
-// One function an op, in the order of HeddleOps.td. Gradients have the types of
-// their values. No op here knows of shardings: the products are over global
+// One function an op, in the order of the .td files. Gradients have the types
+// of their values. No op here knows of shardings: the products are over global
 // tensors, and partitioning applies to them as to any other op.
 //
 //===----------------------------------------------------------------------===//

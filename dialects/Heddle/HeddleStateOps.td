@@ -1,0 +1,118 @@
+//===- HeddleStateOps.td - Meshes, variables, shardings ----*- tablegen -*-===//
+
+#ifndef HEDDLE_STATE_OPS
+#define HEDDLE_STATE_OPS
+
+include "dialects/Heddle/HeddleOpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Mesh and state
+//===----------------------------------------------------------------------===//
+
+def MeshOp : Heddle_Op<"mesh", [Symbol]> {
+  let summary = "declares a mesh of devices";
+  let description = [{
+    Example: `heddle.mesh @mesh <["dp"=2, "tp"=4]>`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, MeshAttr:$mesh);
+  let assemblyFormat = "$sym_name $mesh attr-dict";
+}
+
+def VariableOp : Heddle_Op<"variable", [Symbol]> {
+  let summary = "a tensor that lives from step to step";
+  let description = [{
+    The type is always the global one. `storage` says how the tensor is stored
+    over a mesh between its uses, apart from how they want it; the padding of
+    every device's part is zero. `checkpoint` names the tensor of a checkpoint,
+    of which the variable is a reshape.
+
+    Constraints:
+    - the type is static and of numbers;
+    - the checkpoint's shape has as many elements as the type;
+    - the storage has the type's rank and is not partial.
+
+    Example:
+    ```mlir
+    heddle.variable @h.0.mlp.c_fc.weight : tensor<768x3072xf32> parameter
+      init(normal<0.02>) storage(<@mesh, [{}, {"tp"} ]>)
+      checkpoint(<"transformer.h.0.mlp.c_fc.weight", [768, 3072]>)
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+                       VariableRoleAttr:$role, InitAttr:$init,
+                       OptionalAttr<ShardingAttr>:$storage,
+                       OptionalAttr<CheckpointAttr>:$checkpoint);
+  let assemblyFormat = [{
+    $sym_name `:` $type custom<BareEnum>($role) `init` `(` custom<BareInit>($init) `)`
+    (`storage` `(` $storage^ `)`)? (`checkpoint` `(` $checkpoint^ `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::mlir::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+}
+
+def LoadOp : Heddle_Op<"load", [MemoryEffects<[MemRead]>,
+                                DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the value of a variable";
+  let description = [{
+    Constraints:
+    - the symbol is a variable;
+    - the type is the variable's, or the local type under its storage.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs StaticTensor:$result);
+  let assemblyFormat = "$variable `:` type($result) attr-dict";
+}
+
+def StoreOp : Heddle_Op<"store", [MemoryEffects<[MemWrite]>,
+                                  DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "replaces the value of a variable";
+  let description = [{Constraints: those of `heddle.load`.}];
+  let arguments = (ins StaticTensor:$value, FlatSymbolRefAttr:$variable);
+  let assemblyFormat = "$value `,` $variable `:` type($value) attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding
+//===----------------------------------------------------------------------===//
+
+def ReshardOp : Heddle_Op<"reshard", [Pure, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "changes how a global tensor lies on its mesh";
+  let description = [{
+    The value is the same; only its distribution changes. Localizing turns it
+    into the cheapest sequence of slices and collectives.
+    Constraints: both shardings have the tensor's rank and the same mesh.
+  }];
+  let arguments = (ins StaticTensor:$x, ShardingAttr:$from, ShardingAttr:$to);
+  let results = (outs StaticTensor:$result);
+  let assemblyFormat = "$x `from` $from `to` $to attr-dict `:` type($x)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def MaskPaddingOp : Heddle_DifferentiableOp<"mask_padding"> {
+  let summary = "sets the padding of a local tensor";
+  let description = [{
+    Elements whose index along dims[i] plus offsets[i] is at least sizes[i] are
+    replaced by `value` (zero, or the lowest finite number of the type).
+    Constraints: dims, sizes and offsets have equal lengths; dims are strictly
+    increasing and within the rank.
+  }];
+  let arguments = (ins StaticTensor:$x, Variadic<Index>:$offsets,
+                       DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$sizes,
+                       PaddingValueAttr:$value);
+  let results = (outs StaticTensor:$result);
+  let assemblyFormat = [{
+    $x `dims` $dims `sizes` $sizes `offsets` `(` $offsets `)` `value` `(` custom<BareEnum>($value) `)` attr-dict
+    `:` type($x) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif // HEDDLE_STATE_OPS
