@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,8 +23,12 @@ void runParallel(unsigned Threads, size_t Count, const Fn &Task) {
   };
   std::vector<std::thread> Helpers;
   size_t Wanted = std::min<size_t>(Threads, Count);
-  for (size_t I = 1; I < Wanted; ++I)
-    Helpers.emplace_back(Work);
+  // Where the system grants no more threads, those that there are do the work.
+  try {
+    for (size_t I = 1; I < Wanted; ++I)
+      Helpers.emplace_back(Work);
+  } catch (const std::system_error &) {
+  }
   Work();
   for (std::thread &T : Helpers)
     T.join();

@@ -1,10 +1,15 @@
 //===- ProblemIO.cpp - The contest's JSON form ----------------------------===//
 
 #include "heddle/Plan/Solver/ProblemIO.h"
+#include "StrictJson.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 #include <zlib.h>
 
 namespace heddle::solver {
@@ -44,6 +49,23 @@ public:
     return false;
   }
 
+  /// A misspelt key would change the problem silently: a limit that is not
+  /// there binds nothing.
+  bool onlyKeys(const Json &Parent, const char *Path,
+                std::initializer_list<std::string_view> Known) {
+    for (const auto &Item : Parent.items()) {
+      if (std::ranges::find(Known, Item.key()) != Known.end())
+        continue;
+      std::string Names;
+      for (std::string_view Name : Known)
+        Names.append(Names.empty() ? "" : ", ").append(Name);
+      Failure = Error{std::string(Path) + "." + Item.key().substr(0, 60) +
+                      ": expected one of " + Names + ", got an unknown key"};
+      return false;
+    }
+    return true;
+  }
+
   /// A list of integers in [0, Largest], where `Path[Index]` names the list.
   template <typename T>
   bool integers(const Json &List, const char *Path, size_t Index,
@@ -81,11 +103,7 @@ public:
 
   /// Always false.
   bool fail(const std::string &Path, const char *What, const Json &Found) {
-    std::string Text =
-        Found.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (Text.size() > 60)
-      Text = Text.substr(0, 60) + "...";
-    Failure = Error{Path + ": expected " + What + ", got " + Text};
+    Failure = Error{Path + ": expected " + What + ", got " + abbreviate(Found)};
     return false;
   }
 
@@ -95,6 +113,10 @@ public:
 bool readNodes(Reader &R, const Json &Root, Problem &P) {
   const Json *Nodes = R.object(Root, "nodes", "problem.nodes");
   if (!Nodes)
+    return false;
+  if (!Nodes->is_object())
+    return R.fail("problem.nodes", "an object", *Nodes);
+  if (!R.onlyKeys(*Nodes, "nodes", {"intervals", "costs", "usages"}))
     return false;
   const Json *Intervals = R.array(*Nodes, "intervals", "nodes.intervals");
   const Json *Costs =
@@ -126,6 +148,10 @@ bool readEdges(Reader &R, const Json &Root, Problem &P) {
   const Json *Edges = R.object(Root, "edges", "problem.edges");
   if (!Edges)
     return false;
+  if (!Edges->is_object())
+    return R.fail("problem.edges", "an object", *Edges);
+  if (!R.onlyKeys(*Edges, "edges", {"nodes", "costs"}))
+    return false;
   const Json *Nodes = R.array(*Edges, "nodes", "edges.nodes");
   const Json *Costs = Nodes ? R.array(*Edges, "costs", "edges.costs") : nullptr;
   if (!Costs || !R.sameSize(*Costs, *Nodes, "edges.costs", "edges.nodes"))
@@ -141,12 +167,22 @@ bool readEdges(Reader &R, const Json &Root, Problem &P) {
 } // namespace
 
 Expected<Problem> parseProblem(std::string_view Text) {
-  Json Root = Json::parse(Text, nullptr, /*allow_exceptions=*/false);
-  if (Root.is_discarded())
-    return Error{"problem: expected JSON, got something else"};
+  Expected<Json> Root = parseStrictJson(Text);
+  if (!Root)
+    return Root.error();
   Reader R;
-  const Json *Body = R.object(Root, "problem", "problem");
+  if (!Root->is_object()) {
+    R.fail("the file", "an object with the key problem", *Root);
+    return R.Failure;
+  }
+  const Json *Body = R.object(*Root, "problem", "problem");
   if (!Body)
+    return R.Failure;
+  if (!Body->is_object()) {
+    R.fail("problem", "an object", *Body);
+    return R.Failure;
+  }
+  if (!R.onlyKeys(*Body, "problem", {"name", "nodes", "edges", "usage_limit"}))
     return R.Failure;
   Problem P;
   if (auto Name = Body->find("name"); Name != Body->end()) {
@@ -169,15 +205,19 @@ Expected<Problem> parseProblem(std::string_view Text) {
 }
 
 Expected<Assignment> parseAssignment(std::string_view Text) {
-  Json Root = Json::parse(Text, nullptr, /*allow_exceptions=*/false);
+  Expected<Json> Root = parseStrictJson(Text);
+  if (!Root)
+    return Root.error();
   Reader R;
   Assignment A;
-  if (Root.is_discarded() || !Root.is_array())
-    return Error{"assignment: expected an array of strategy numbers"};
-  for (size_t I = 0; I < Root.size(); ++I)
-    if (!R.integer(
-            Root[I], [&] { return "assignment[" + std::to_string(I) + "]"; },
-            A.emplace_back()))
+  if (!Root->is_array()) {
+    R.fail("assignment", "an array of strategy numbers", *Root);
+    return R.Failure;
+  }
+  for (size_t I = 0; I < Root->size(); ++I)
+    if (!R.integer((*Root)[I],
+                   [&] { return "assignment[" + std::to_string(I) + "]"; },
+                   A.emplace_back()))
       return R.Failure;
   return A;
 }
@@ -223,14 +263,21 @@ Expected<std::string> readFile(const std::string &Path) {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> File(gzopen(Path.c_str(), "rb"),
                                                   gzclose);
   if (!File)
-    return Error{Path + ": expected a readable file"};
+    return Error{"'" + Path + "': expected a readable file, got: " +
+                 std::generic_category().message(errno)};
   std::string Content;
   std::vector<char> Chunk(1 << 20);
   int Got;
   while ((Got = gzread(File.get(), Chunk.data(), Chunk.size())) > 0)
     Content.append(Chunk.data(), Got);
-  if (Got < 0)
-    return Error{Path + ": expected a whole file, got damaged compression"};
+  int Status = Z_OK; // also tells of a file that is cut short
+  gzerror(File.get(), &Status);
+  if (Status == Z_ERRNO)
+    return Error{"'" + Path + "': expected a readable file, got: " +
+                 std::generic_category().message(errno)};
+  if (Got < 0 || Status != Z_OK)
+    return Error{"'" + Path +
+                 "': expected a whole file, got damaged compression"};
   return Content;
 }
 

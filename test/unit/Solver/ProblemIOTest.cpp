@@ -62,12 +62,19 @@ TEST(ProblemIO, LimitAndNameMayBeAbsent) {
 }
 
 TEST(ProblemIO, NamesTheFieldThatIsWrong) {
-  EXPECT_EQ(errorOf("{"), "problem: expected JSON, got something else");
-  EXPECT_EQ(errorOf("[]"), "problem: expected an object, got nothing");
+  EXPECT_EQ(errorOf("{\n  \"problem\": NaN}"),
+            "line 2, column 14: expected JSON, got something else");
+  EXPECT_EQ(errorOf("[]"),
+            "the file: expected an object with the key problem, got []");
+  EXPECT_EQ(errorOf(std::string(100000, '[')),
+            "expected at most 64 nested arrays and objects, got more");
+  EXPECT_EQ(errorOf(replaced("\"name\"", "\"nodes\": 1, \"name\"")),
+            "nodes: expected one value, got the key twice in an object");
   EXPECT_EQ(errorOf(replaced("\"example\"", "7")),
             "problem.name: expected a string, got 7");
   EXPECT_EQ(errorOf(replaced("\"nodes\": {", "\"nods\": {")),
-            "problem.nodes: expected an object, got nothing");
+            "problem.nods: expected one of name, nodes, edges, usage_limit, "
+            "got an unknown key");
   EXPECT_EQ(errorOf(replaced("\"intervals\": [[30, 70]", "\"intervals\": [30")),
             "nodes.intervals[0]: expected an array, got 30");
   EXPECT_EQ(errorOf(replaced("[30, 70]", "[30]")),

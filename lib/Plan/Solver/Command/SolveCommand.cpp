@@ -37,6 +37,7 @@ private:
 };
 
 struct Arguments {
+  std::string Program; ///< Whose name errors bear.
   std::string ProblemPath;
   std::string CheckPath;
   std::string TracePath;
@@ -48,21 +49,41 @@ struct Arguments {
   SolveOptions Options;
 };
 
-int complain(const Error &E) {
-  std::fprintf(stderr, "error: %s\n", E.Message.c_str());
+/// `heddle` of `heddle solve`, and of a program's path its last part.
+std::string programName(std::string_view Command) {
+  size_t Slash = Command.substr(0, Command.find(' ')).rfind('/');
+  std::string_view Name =
+      Slash == std::string_view::npos ? Command : Command.substr(Slash + 1);
+  return std::string(Name.substr(0, Name.find(' ')));
+}
+
+int complain(const Arguments &Args, const Error &E) {
+  std::fprintf(stderr, "%s: error: %s\n", Args.Program.c_str(),
+               E.Message.c_str());
   return WrongInput;
 }
 
-int check(const Problem &P, const std::string &Path) {
+/// What `Parse` makes of the content of a file; errors name the file.
+template <typename ParseFn>
+auto parseFile(const std::string &Path, const ParseFn &Parse)
+    -> decltype(Parse(std::string_view())) {
   auto Text = readFile(Path);
   if (!Text)
-    return complain(Text.error());
-  auto A = parseAssignment(*Text);
+    return Text.error();
+  auto Value = Parse(std::string_view(*Text));
+  if (!Value)
+    return Error{"'" + Path + "': " + Value.error().Message};
+  return Value;
+}
+
+int check(const Problem &P, const Arguments &Args) {
+  auto A = parseFile(Args.CheckPath, parseAssignment);
   if (!A)
-    return complain(A.error());
+    return complain(Args, A.error());
   auto Value = evaluate(P, *A);
   if (!Value)
-    return complain(Value.error());
+    return complain(Args,
+                    {"'" + Args.CheckPath + "': " + Value.error().Message});
   std::printf("cost %lld\npeak usage %lld at time %lld\n",
               static_cast<long long>(Value->Total),
               static_cast<long long>(Value->PeakUsage),
@@ -126,7 +147,8 @@ int search(const Problem &P, Arguments &Args) {
   if (!Args.TracePath.empty()) {
     Trace.open(Args.TracePath);
     if (!Trace)
-      return complain({Args.TracePath + ": expected a writable file"});
+      return complain(Args,
+                      {"'" + Args.TracePath + "': expected a writable file"});
     Trace << "seconds,cost,bound,gap\n";
   }
   InterruptGuard Guard;
@@ -135,7 +157,7 @@ int search(const Problem &P, Arguments &Args) {
       ProgressPrinter(Args.TracePath.empty() ? nullptr : &Trace);
   auto S = solve(P, Args.Options);
   if (!S)
-    return complain(S.error());
+    return complain(Args, S.error());
   if (!S->Best) {
     explainFailure(P, *S);
     return NoAssignment;
@@ -148,32 +170,26 @@ int search(const Problem &P, Arguments &Args) {
 }
 
 Expected<Problem> fromOsdp(const Arguments &Args) {
-  auto Text = readFile(Args.OsdpPath);
-  if (!Text)
-    return Text.error();
-  auto Profile = parseOsdpProfile(*Text);
+  auto Profile = parseFile(Args.OsdpPath, parseOsdpProfile);
   if (!Profile)
     return Profile.error();
   for (const OsdpProfileEntry &E : *Profile)
     if (E.Hidden == Args.Hidden && E.BatchIndex == Args.BatchIndex)
       return osdpProblem(E, Args.Osdp);
-  return Error{Args.OsdpPath + ": expected an entry for hidden " +
+  return Error{"'" + Args.OsdpPath + "': expected an entry for hidden " +
                std::to_string(Args.Hidden) + ", batch index " +
                std::to_string(Args.BatchIndex) + ", got none"};
 }
 
 Expected<Problem> fromOases(Arguments &Args) {
-  auto Text = readFile(Args.OasesPath);
-  if (!Text)
-    return Text.error();
-  auto Profile = parseOasesProfile(*Text);
+  auto Profile = parseFile(Args.OasesPath, parseOasesProfile);
   if (!Profile)
     return Profile.error();
   Args.Oases.Hidden = Args.Hidden;
   Args.Oases.Layers = Args.Osdp.Layers;
   auto P = oasesProblem(*Profile, Args.Oases);
   if (!P)
-    return P.error();
+    return Error{"'" + Args.OasesPath + "': " + P.error().Message};
   return std::move(P->Instance);
 }
 
@@ -184,10 +200,7 @@ Expected<Problem> readProblem(Arguments &Args) {
     return fromOases(Args);
   if (Args.ProblemPath.empty())
     return Error{"problem: expected a file, --from-osdp or --from-oases"};
-  auto Text = readFile(Args.ProblemPath);
-  if (!Text)
-    return Text.error();
-  return parseProblem(*Text);
+  return parseFile(Args.ProblemPath, parseProblem);
 }
 
 void addConverters(CLI::App &App, Arguments &Args) {
@@ -227,9 +240,11 @@ void addConverters(CLI::App &App, Arguments &Args) {
 
 int runSolveCommand(int Argc, const char *const *Argv) {
   Arguments Args;
+  std::string Command = Argc > 0 ? Argv[0] : "heddle solve";
+  Args.Program = programName(Command);
   CLI::App App("Chooses one strategy per node at least cost within a memory "
                "limit",
-               "heddle solve");
+               Command.find(' ') == std::string::npos ? Args.Program : Command);
   App.add_option("problem", Args.ProblemPath,
                  "Problem in the contest's JSON form, plain or gzip");
   App.add_option("--timeout", Args.Options.TimeoutSeconds,
@@ -253,18 +268,22 @@ int runSolveCommand(int Argc, const char *const *Argv) {
   addConverters(App, Args);
   try {
     App.parse(Argc, Argv);
+  } catch (const CLI::Success &Request) { // --help
+    return App.exit(Request);
   } catch (const CLI::ParseError &E) {
-    return App.exit(E) == 0 ? Done : WrongInput;
+    complain(Args, {E.what()});
+    std::fprintf(stderr, "see %s --help\n", App.get_name().c_str());
+    return WrongInput;
   }
   auto P = readProblem(Args);
   if (!P)
-    return complain(P.error());
+    return complain(Args, P.error());
   if (Args.PrintProblem) {
     std::printf("%s\n", printProblem(*P).c_str());
     return Done;
   }
   if (!Args.CheckPath.empty())
-    return check(*P, Args.CheckPath);
+    return check(*P, Args);
   return search(*P, Args);
 }
 

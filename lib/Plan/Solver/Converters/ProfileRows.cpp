@@ -8,12 +8,8 @@ void ProfileRow::fail(const char *Key, const char *Expected) {
   if (Failure)
     return;
   auto Found = Row.find(Key);
-  Failure =
-      Error{Name + "." + Key + ": expected " + Expected + ", got " +
-            (Found == Row.end()
-                 ? "nothing"
-                 : Found->dump(-1, ' ', false,
-                               nlohmann::json::error_handler_t::replace))};
+  Failure = Error{Name + "." + Key + ": expected " + Expected + ", got " +
+                  (Found == Row.end() ? "nothing" : abbreviate(*Found))};
 }
 
 const nlohmann::json *ProfileRow::find(const char *Key) {

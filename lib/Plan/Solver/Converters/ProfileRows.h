@@ -3,6 +3,7 @@
 #ifndef HEDDLE_LIB_PLAN_SOLVER_CONVERTERS_PROFILEROWS_H
 #define HEDDLE_LIB_PLAN_SOLVER_CONVERTERS_PROFILEROWS_H
 
+#include "../StrictJson.h"
 #include "heddle/Plan/Solver/Expected.h"
 
 #include <nlohmann/json.hpp>
@@ -35,9 +36,11 @@ private:
 /// Calls `Read` for each row of `{"rows": [...]}` until one fails.
 template <typename Fn>
 std::optional<Error> readProfileRows(std::string_view Text, const Fn &Read) {
-  auto Root = nlohmann::json::parse(Text, nullptr, /*allow_exceptions=*/false);
-  auto Rows = Root.find("rows");
-  if (Rows == Root.end() || !Rows->is_array())
+  auto Root = parseStrictJson(Text);
+  if (!Root)
+    return Root.error();
+  auto Rows = Root->find("rows");
+  if (Rows == Root->end() || !Rows->is_array())
     return Error{"rows: expected an array of measurements"};
   for (size_t I = 0; I < Rows->size(); ++I) {
     ProfileRow Row((*Rows)[I], I);
