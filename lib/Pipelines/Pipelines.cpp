@@ -259,6 +259,31 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
   return writeArtifact(module, path, artifact);
 }
 
+LogicalResult heddle::partition(ModuleOp module,
+                                const PartitionOptions &options) {
+  if (!options.planText.empty()) {
+    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+    if (!plan)
+      return emitPlanError(module.getContext(), plan.takeError());
+    if (failed(applyPlan(module, *plan, options.devices)))
+      return failure();
+    module->setAttr(kPlanAttrName,
+                    StringAttr::get(module.getContext(), writePlan(*plan)));
+  } else if (module.getOps<MeshOp>().empty()) {
+    return module.emitError()
+           << "expected a heddle.mesh in the module, or a plan that has one";
+  }
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
+  buildShardPipeline(passes);
+  buildLocalizePipeline(passes);
+  if (failed(passes.run(module)))
+    return failure();
+  module->setAttr(kPhaseAttrName,
+                  StringAttr::get(module.getContext(),
+                                  stringifyPhase(Phase::Localized)));
+  return success();
+}
+
 void heddle::registerPipelines() {
   PassPipelineRegistration<>(
       "heddle-autodiff-pipeline",

@@ -80,12 +80,27 @@ struct CompileOptions {
 mlir::LogicalResult runPhases(mlir::ModuleOp module,
                               const CompileOptions &options, Phase last);
 
-/// Compiles an imported module into the artifact directory `path`, which is
+/// Compiles a module, imported or in any phase, into the artifact directory `path`, which is
 /// replaced atomically if it is an artifact already. The module is consumed:
 /// afterwards it is in the LLVM phase.
 mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
                                       const CompileOptions &options,
                                       llvm::StringRef path);
+
+struct PartitionOptions {
+  /// A plan as JSON text; empty for a module that declares its mesh.
+  std::string planText;
+  std::string planPath; ///< where the text came from, for messages
+  /// Devices that there are; 0 for any.
+  int64_t devices = 0;
+};
+
+/// From any global program, with ops of any dialect that has sharding rules, to
+/// that of one device, in the localized phase. Seeds are what the plan says
+/// and `heddle.sharding` of function arguments and results. compileToArtifact
+/// goes on from there, once the ops are those that Heddle lowers.
+mlir::LogicalResult partition(mlir::ModuleOp module,
+                              const PartitionOptions &options = {});
 
 /// Registers the pipelines of the phases with heddle-opt.
 void registerPipelines();

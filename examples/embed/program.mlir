@@ -1,0 +1,17 @@
+// A program of the toy dialect and nothing else. The batch is split over "rows";
+// the first matrix by columns, which propagates through relu and the second
+// product; normalize has its rows cut over "cols" for the sake of its use.
+// 13 and 30 do not divide: Heddle pads and masks.
+heddle.mesh @mesh <["rows"=2, "cols"=2]>
+
+func.func @main(
+    %x: tensor<13x24xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"rows"}, {}]>},
+    %w1: tensor<24x30xf32> {heddle.name = "w1", heddle.sharding = #heddle.sharding<@mesh, [{}, {"cols"}]>},
+    %w2: tensor<30x9xf32> {heddle.name = "w2"})
+    -> (tensor<13x9xf32> {heddle.name = "y"}) {
+  %0 = toy.dense %x, %w1 : (tensor<13x24xf32>, tensor<24x30xf32>) -> tensor<13x30xf32>
+  %1 = toy.relu %0 : tensor<13x30xf32>
+  %2 = toy.normalize %1 : tensor<13x30xf32>
+  %3 = toy.dense %2, %w2 : (tensor<13x30xf32>, tensor<30x9xf32>) -> tensor<13x9xf32>
+  return %3 : tensor<13x9xf32>
+}

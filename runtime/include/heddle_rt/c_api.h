@@ -1,0 +1,61 @@
+/*===- c_api.h - Sessions from C --------------------------------------*- C -*-===*\
+|*                                                                            *|
+|* heddle_rt/session.h for C and for languages that call C. Functions that can *|
+|* fail write a message of at most error_size bytes, with the terminating zero, *|
+|* to `error` (cut off if it is longer; may be null with size 0).              *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef HEDDLE_RT_C_API_H
+#define HEDDLE_RT_C_API_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One loaded artifact with its devices; used by one thread at a time. */
+typedef struct heddle_rt_session heddle_rt_session;
+
+/* Dense row-major memory of a whole global tensor of the manifest's type and
+ * shape; `size` in bytes is checked. */
+typedef struct {
+  const void *data;
+  size_t size;
+} heddle_rt_argument;
+typedef struct {
+  void *data; /* null with size 0: the result is not copied */
+  size_t size;
+} heddle_rt_result;
+
+/* Loads an artifact folder and starts its devices as threads. cores_per_device
+ * 0: the machine's cores divided by the devices. Null on failure. */
+heddle_rt_session *heddle_rt_session_load(const char *directory,
+                                          int cores_per_device, char *error,
+                                          size_t error_size);
+void heddle_rt_session_destroy(heddle_rt_session *session);
+
+int heddle_rt_session_num_devices(const heddle_rt_session *session);
+
+/* Runs a program on all devices; arguments and results in the manifest's
+ * order. 0 on success, else 1. */
+int heddle_rt_session_run(heddle_rt_session *session, const char *program,
+                          const heddle_rt_argument *arguments,
+                          size_t num_arguments, const heddle_rt_result *results,
+                          size_t num_results, char *error, size_t error_size);
+
+/* A variable as a whole global tensor. 0 on success, else 1. */
+int heddle_rt_session_read_variable(const heddle_rt_session *session,
+                                    const char *name, void *data, size_t size,
+                                    char *error, size_t error_size);
+int heddle_rt_session_write_variable(heddle_rt_session *session,
+                                     const char *name, const void *data,
+                                     size_t size, char *error,
+                                     size_t error_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEDDLE_RT_C_API_H */

@@ -1,0 +1,20 @@
+# Installs Heddle, builds examples/embed against it and runs that project's own
+# tests.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status
+                  OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " command "${ARGN}")
+    message(FATAL_ERROR "${command} failed (${status}):\n${output}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --component Development
+    --prefix ${SCRATCH}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja
+    -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=
+    -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
+    -DCMAKE_C_COMPILER_LAUNCHER=${LAUNCHER}
+    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
+run(ctest --test-dir ${SCRATCH}/build --output-on-failure)
