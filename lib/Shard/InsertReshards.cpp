@@ -1,6 +1,7 @@
 //===- InsertReshards.cpp - Makes each mismatch explicit ------------------===//
 
 #include "PartialSums.h"
+#include "ReshardSequence.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -16,8 +17,9 @@ namespace {
 
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp function, MeshRef mesh)
-      : function(function), mesh(mesh) {}
+  ReshardInserter(func::FuncOp function, MeshRef mesh,
+                  ReshardSequences &sequences)
+      : function(function), mesh(mesh), sequences(sequences) {}
 
   LogicalResult run();
 
@@ -32,10 +34,15 @@ private:
   /// All uses of a value that need something else than it is.
   void insertFor(Value value,
                  ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses);
+  using Targets = llvm::MapVector<ShardingAttr, SmallVector<OpOperand *>>;
+  /// The target from which the others are made, if that is cheaper than making
+  /// each from the value.
+  ShardingAttr chooseHub(Value value, const Targets &targets);
   Value reshard(Value value, ShardingAttr from, ShardingAttr to, Operation *at);
 
   func::FuncOp function;
   MeshRef mesh;
+  ReshardSequences &sequences;
   DenseMap<Operation *, std::pair<ShardingRule, FactorAxes>> factors;
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
@@ -156,12 +163,32 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
                                    to);
 }
 
-/// Number of devices that hold different parts: the fewer, the more each moves.
-static int64_t countParts(ShardingAttr sharding, MeshRef mesh) {
-  int64_t parts = 1;
-  for (AxisListAttr dim : sharding.getDims())
-    parts *= mesh.getSize(dim.getAxes());
-  return parts;
+ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
+  if (targets.size() < 2)
+    return {};
+  ShardingAttr from = produced[value];
+  auto type = cast<RankedTensorType>(value.getType());
+  auto cost = [&](ShardingAttr source, ShardingAttr to) {
+    return sequences.getCost(type, source, to).seconds;
+  };
+  double cheapest = 0;
+  for (auto &[to, operands] : targets)
+    cheapest += cost(from, to);
+  ShardingAttr best;
+  for (auto &[hub, hubOperands] : targets) {
+    if (hub.isPartial())
+      continue;
+    double sum = cost(from, hub);
+    for (auto &[to, operands] : targets)
+      if (to != hub)
+        sum += cost(to.isPartial() ? from : hub, to);
+    // A partial sum is reduced once, if that makes no difference.
+    if (sum < cheapest || (!best && from.isPartial() && sum == cheapest)) {
+      best = hub;
+      cheapest = sum;
+    }
+  }
+  return best;
 }
 
 void ReshardInserter::insertFor(
@@ -173,25 +200,16 @@ void ReshardInserter::insertFor(
       operand->set(reshard(value, from, to, operand->getOwner()));
     return;
   }
-  llvm::MapVector<ShardingAttr, SmallVector<OpOperand *>> targets;
+  Targets targets;
   for (auto [operand, to] : uses)
     targets[to].push_back(operand);
-  // A partial sum is reduced once, into the least split of the targets, from
-  // which the others follow without communication or with less.
   Value source = value;
-  ShardingAttr reduced;
-  if (from.isPartial() && targets.size() > 1) {
-    for (auto &[to, operands] : targets)
-      if (!to.isPartial() &&
-          (!reduced || countParts(to, mesh) < countParts(reduced, mesh)))
-        reduced = to;
-  }
-  if (reduced) {
-    source = reshard(value, from, reduced, uses.front().first->getOwner());
-    for (OpOperand *operand : targets[reduced])
+  if (ShardingAttr hub = chooseHub(value, targets)) {
+    source = reshard(value, from, hub, uses.front().first->getOwner());
+    for (OpOperand *operand : targets[hub])
       operand->set(source);
-    from = reduced;
-    targets.erase(reduced);
+    from = hub;
+    targets.erase(hub);
   }
   for (auto &[to, operands] : targets) {
     bool stillPartial = to.isPartial();
@@ -235,14 +253,21 @@ LogicalResult ReshardInserter::run() {
 namespace {
 struct InsertReshardsPass
     : heddle::impl::InsertReshardsPassBase<InsertReshardsPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
     if (!mesh)
       return;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() &&
-          failed(ReshardInserter(function, mesh).run()))
+    auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
+    if (failed(sequences))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      if (failed(ReshardInserter(function, mesh, *sequences).run()))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -21,9 +21,10 @@ namespace {
 /// One function: new ops are made beside the old ones, which go at the end.
 class FunctionLocalizer {
 public:
-  FunctionLocalizer(func::FuncOp function, MeshRef mesh)
+  FunctionLocalizer(func::FuncOp function, MeshRef mesh,
+                    ReshardSequences &sequences)
       : function(function), positions(function, mesh), mesh(mesh),
-        builder(function.getContext()) {}
+        sequences(sequences), builder(function.getContext()) {}
 
   LogicalResult run();
 
@@ -54,6 +55,7 @@ private:
   func::FuncOp function;
   DevicePositions positions;
   MeshRef mesh;
+  ReshardSequences &sequences;
   OpBuilder builder;
   SmallVector<Operation *> originals;
   DenseMap<Value, Value> locals;
@@ -213,8 +215,9 @@ LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
   if (failed(expectDims(reshard, reshard.getX(), reshard.getFrom())))
     return failure();
   PaddingOfDims padding = paddings[reshard.getX()];
-  FailureOr<Value> local = buildReshard(builder, positions, mesh, reshard,
-                                        locals[reshard.getX()], padding);
+  FailureOr<Value> local =
+      buildReshard(builder, positions, mesh, sequences, reshard,
+                   locals[reshard.getX()], padding);
   if (failed(local))
     return failure();
   set(reshard.getResult(), *local, reshard.getTo(), std::move(padding));
@@ -341,13 +344,18 @@ LogicalResult FunctionLocalizer::run() {
 
 namespace {
 struct LocalizePass : heddle::impl::LocalizePassBase<LocalizePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
     if (!mesh)
       return;
+    auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
+    if (failed(sequences))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
-          failed(FunctionLocalizer(function, mesh).run()))
+          failed(FunctionLocalizer(function, mesh, *sequences).run()))
         return signalPassFailure();
   }
 };

@@ -1,7 +1,6 @@
 //===- LocalizeReshard.cpp - Reshards as collectives ----------------------===//
 
 #include "LocalizeReshard.h"
-#include "ReshardSequence.h"
 #include "dialects/Comm/Comm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -95,24 +94,30 @@ Value StepBuilder::build(const ReshardStep &step, ReductionKind kind,
   auto axes = AxisListAttr::get(builder.getContext(), step.axes);
   RankedTensorType type = step.after.getLocalType(global, mesh.mesh);
   switch (step.kind) {
-  case ReshardStep::Slice:
+  case ReshardingStep::Slice:
     return builder.create<comm::SliceOp>(
         loc, type, value, mesh.symbol.getValue(), axes, step.dim);
-  case ReshardStep::ReduceScatter:
+  case ReshardingStep::ReduceScatter:
     return builder.create<comm::ReduceScatterOp>(
         loc, type, value, mesh.symbol.getValue(), axes, kind, step.dim);
-  case ReshardStep::AllReduce:
+  case ReshardingStep::AllReduce:
     return builder.create<comm::AllReduceOp>(
         loc, type, value, mesh.symbol.getValue(), axes, kind);
-  case ReshardStep::AllToAll:
+  case ReshardingStep::AllToAll:
     return builder.create<comm::AllToAllOp>(loc, type, value,
                                             mesh.symbol.getValue(), axes,
                                             step.dim, step.concatDim);
-  case ReshardStep::AllGather:
+  case ReshardingStep::AllGather:
     return builder.create<comm::AllGatherOp>(
         loc, type, value, mesh.symbol.getValue(), axes, step.dim);
-  case ReshardStep::KeepFirst:
-    return keepFirst(step.axes, value);
+  case ReshardingStep::Permute:
+    return builder.create<comm::PermuteOp>(
+        loc, type, value, mesh.symbol.getValue(), axes, step.sources);
+  case ReshardingStep::KeepFirst:
+    // Copies have themselves as their maximum.
+    return step.after.getPartialKind() == ReductionKind::Max
+               ? value
+               : keepFirst(step.axes, value);
   }
   return value;
 }
@@ -126,20 +131,21 @@ void StepBuilder::updatePadding(const ReshardStep &step,
     else if (wasWhole)
       padding[dim] = Padding::Zero; // collectives fill up with zeros
   };
-  bool splits = step.kind == ReshardStep::Slice ||
-                step.kind == ReshardStep::ReduceScatter ||
-                step.kind == ReshardStep::AllToAll;
+  bool splits = step.kind == ReshardingStep::Slice ||
+                step.kind == ReshardingStep::ReduceScatter ||
+                step.kind == ReshardingStep::AllToAll;
   if (splits)
     update(step.dim,
            step.after.getDims()[step.dim].getAxes().size() == step.axes.size());
-  if (step.kind == ReshardStep::AllGather)
+  if (step.kind == ReshardingStep::AllGather)
     update(step.dim, false);
-  if (step.kind == ReshardStep::AllToAll)
+  if (step.kind == ReshardingStep::AllToAll)
     update(step.concatDim, false);
 }
 
 FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
                                       DevicePositions &positions, MeshRef mesh,
+                                      ReshardSequences &sequences,
                                       ReshardOp reshard, Value local,
                                       PaddingOfDims &padding) {
   auto global = cast<RankedTensorType>(reshard.getType());
@@ -149,15 +155,13 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
         if (!mesh.mesh.getAxisSize(axis))
           return reshard.emitOpError()
                  << "expected an axis of " << mesh.mesh << ", got " << axis;
-  auto steps = planReshard(global, reshard.getFrom(), reshard.getTo(), mesh);
-  if (failed(steps))
-    return reshard.emitOpError()
-           << "expected a sharding that can be reached from "
-           << reshard.getFrom() << ", got " << reshard.getTo();
   StepBuilder stepBuilder(builder, positions, mesh, reshard);
   padding.resize(global.getRank(), Padding::Zero);
-  for (const ReshardStep &step : *steps) {
-    local = stepBuilder.build(step, reshard.getFrom().getPartialKind(), local);
+  ReductionKind kind = reshard.getFrom().getPartialKind();
+  for (const ReshardStep &step :
+       sequences.plan(global, reshard.getFrom(), reshard.getTo())) {
+    local = stepBuilder.build(step, kind, local);
+    kind = step.after.getPartialKind();
     stepBuilder.updatePadding(step, padding);
   }
   return local;

@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_SHARD_LOCALIZERESHARD_H
 
 #include "Padding.h"
+#include "ReshardSequence.h"
 #include "heddle/Shard/FactorShardings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -31,11 +32,12 @@ private:
   llvm::DenseMap<std::pair<AxisListAttr, int64_t>, mlir::Value> offsets;
 };
 
-/// Builds the steps of a reshard on a local value. `padding` is that of the
-/// value, and of the result afterwards.
+/// Builds the cheapest steps of a reshard on a local value. `padding` is that
+/// of the value, and of the result afterwards.
 mlir::FailureOr<mlir::Value>
 buildReshard(mlir::OpBuilder &builder, DevicePositions &positions, MeshRef mesh,
-             ReshardOp reshard, mlir::Value local, PaddingOfDims &padding);
+             ReshardSequences &sequences, ReshardOp reshard, mlir::Value local,
+             PaddingOfDims &padding);
 
 } // namespace heddle
 

@@ -3,36 +3,55 @@
 #ifndef HEDDLE_LIB_SHARD_RESHARDSEQUENCE_H
 #define HEDDLE_LIB_SHARD_RESHARDSEQUENCE_H
 
+#include "heddle/Cost/Resharding.h"
 #include "heddle/Shard/FactorShardings.h"
 
 namespace heddle {
 
-/// One step of a resharding.
+/// One step of a resharding, as ReshardingStep with names of axes.
 struct ReshardStep {
-  enum Kind {
-    Slice,         ///< dim is split by axes, too; nothing moves
-    ReduceScatter, ///< axes leave the partial and split dim
-    AllReduce,     ///< axes leave the partial
-    AllToAll,      ///< axes leave concatDim and split dim
-    AllGather,     ///< axes leave dim
-    KeepFirst,     ///< only the first device over axes keeps the value, the
-                   ///< others zero: a replicated value becomes a partial sum
-  };
-  Kind kind;
+  ReshardingStep::Kind kind;
   Axes axes;
   int64_t dim = 0, concatDim = 0;
+  llvm::SmallVector<int64_t> sources = {};
   ShardingAttr after;
+  CollectiveCost cost;
 };
 
-/// The steps from one sharding of a tensor to another, fewest bytes first: what
-/// makes data smaller before what leaves it, and that before what makes it
-/// larger. Works on global sizes: where parts do not nest (a dimension of size
-/// S over axes a, b with ceil(S / a) != b * ceil(S / (a * b))), the dimension
-/// is gathered whole and sliced anew. Fails only if a maximum would have to
-/// become a partial sum.
-mlir::FailureOr<llvm::SmallVector<ReshardStep>>
-planReshard(mlir::RankedTensorType type, ShardingAttr from, ShardingAttr to,
-            MeshRef mesh);
+/// The cheapest steps between shardings of one mesh on a cluster. Works on
+/// global sizes, so that parts that do not nest (a dimension of size S over
+/// axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut wrongly.
+class ReshardSequences {
+public:
+  /// `cluster` is a preset or a file; empty: all devices are equally near.
+  /// Errors are emitted on `at`.
+  static mlir::FailureOr<ReshardSequences>
+  create(mlir::Operation *at, MeshRef mesh, llvm::StringRef cluster);
+  ReshardSequences(MeshRef mesh, MeshTopology topology)
+      : mesh(mesh), planner(std::move(topology)) {}
+
+  const MeshTopology &getTopology() const { return planner.getTopology(); }
+
+  /// The steps from one sharding of a tensor to another; none, if they are the
+  /// same but for axes of size 1. The shardings must have the type's rank and
+  /// axes of the mesh.
+  llvm::SmallVector<ReshardStep> plan(mlir::RankedTensorType type,
+                                      ShardingAttr from, ShardingAttr to);
+  /// What the steps take, in all.
+  CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
+                         ShardingAttr to);
+
+private:
+  const Resharding &find(mlir::RankedTensorType type, ShardingAttr from,
+                         ShardingAttr to);
+  TensorLayout getLayout(ShardingAttr sharding) const;
+  ShardingAttr getSharding(const TensorLayout &layout) const;
+
+  MeshRef mesh;
+  ReshardingPlanner planner;
+  std::map<std::tuple<const void *, const void *, const void *>, Resharding>
+      known;
+};
 
 } // namespace heddle
 

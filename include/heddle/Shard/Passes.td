@@ -86,13 +86,19 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     as all uses of a value agree and the value does not grow, and are reduced
     after that, at the first use. Several uses with the same need share one
     reshard; a value that was loaded is resharded anew for each use, so that a
-    gathered parameter does not live from the forward to the backward pass. A
-    partial sum with different needs is reduced once.
+    gathered parameter does not live from the forward to the backward pass.
+    Where uses have different needs, all are made from the value, or one first
+    and the others from it, whatever takes less on the cluster.
 
     Input: complete `heddle.factors`, shardings of arguments and results.
     Output: every operand has the sharding that its op needs; `heddle.sharding`
     of ops are exact.
   }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", /*default=*/"",
+           "preset or JSON file of the cluster that communication is weighed "
+           "on; none: all devices are equally near">,
+  ];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
@@ -101,10 +107,11 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
   let description = [{
     Every tensor takes its local type: each dimension is divided by the number
     of devices that split it, rounded up. Each op localizes itself
-    (`ShardingRuleOpInterface`). A reshard becomes slices and collectives: first
-    what makes data smaller (slices, then reduce-scatters), then all-reduces,
-    all-to-alls and all-gathers; where dimensions do not divide and parts do not
-    nest, the dimension is gathered and sliced anew.
+    (`ShardingRuleOpInterface`). A reshard becomes the sequence of slices,
+    reduce-scatters, all-reduces, all-to-alls, all-gathers and permutes that
+    takes least on the cluster: a shortest path over all shardings of the tensor
+    (`heddle/Cost/Resharding.h`). Parts that do not nest, where sizes do not
+    divide, are never cut from each other.
 
     What lies beyond the end of a dimension is tracked as zero, finite or
     unknown for each dimension of each value. `heddle.mask_padding` is inserted
@@ -115,6 +122,11 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
     Input: the output of heddle-insert-reshards. Output: local types, `comm`
     ops, no reshards, no factors.
   }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", /*default=*/"",
+           "preset or JSON file of the cluster that communication is weighed "
+           "on; none: all devices are equally near">,
+  ];
   let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];

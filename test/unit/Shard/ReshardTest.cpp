@@ -4,7 +4,6 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/InitAll.h"
 #include "heddle/Interpreter/Grid.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "gtest/gtest.h"
@@ -87,26 +86,32 @@ protected:
     return parts;
   }
 
-  /// Localizes a reshard and runs it on the grid.
+  /// Localizes the reshards from one sharding to all others, as one function
+  /// with a result for each, and runs it on the grid.
   void check(MeshRef mesh, RankedTensorType type, ShardingAttr from,
-             ShardingAttr to) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    stream << "heddle.mesh @mesh " << "<[";
-    llvm::interleaveComma(mesh.mesh.getAxes(), stream, [&](MeshAxisAttr axis) {
-      stream << axis.getName() << "=" << axis.getSize();
-    });
-    stream << "]>\nfunc.func @f(%x: " << type << " {heddle.sharding = " << from
-           << "}) -> (" << type << " {heddle.sharding = " << to
-           << "}) {\n  %y = \"heddle.reshard\"(%x) <{from = " << from
-           << ", to = " << to << "}> : (" << type << ") -> " << type
-           << "\n  return %y : " << type << "\n}\n";
-    auto module = parseSourceString<ModuleOp>(text, &context);
-    ASSERT_TRUE(module) << text;
+             ArrayRef<ShardingAttr> all) {
+    OpBuilder builder(&context);
+    Location loc = builder.getUnknownLoc();
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    builder.setInsertionPointToStart(module->getBody());
+    builder.create<MeshOp>(loc, mesh.symbol.getValue(), mesh.mesh);
+    SmallVector<Type> types(all.size(), type);
+    auto function = builder.create<func::FuncOp>(
+        loc, "f", builder.getFunctionType(type, types));
+    Block *body = function.addEntryBlock();
+    function.setArgAttr(0, kShardingAttrName, from);
+    builder.setInsertionPointToStart(body);
+    SmallVector<Value> results;
+    for (auto [i, to] : llvm::enumerate(all)) {
+      results.push_back(
+          builder.create<ReshardOp>(loc, type, body->getArgument(0), from, to));
+      function.setResultAttr(i, kShardingAttrName, to);
+    }
+    builder.create<func::ReturnOp>(loc, results);
     PassManager manager(&context);
     ASSERT_TRUE(succeeded(
         parsePassPipeline("heddle-localize,heddle-verify-localized", manager)));
-    ASSERT_TRUE(succeeded(manager.run(*module))) << text;
+    ASSERT_TRUE(succeeded(manager.run(*module)));
 
     Tensor tensor(type.getShape());
     for (auto [i, value] : llvm::enumerate(tensor.values))
@@ -115,18 +120,29 @@ protected:
     for (Tensor &part : distribute(tensor, from, mesh))
       arguments.push_back({part});
     std::vector<Variables> variables(arguments.size());
-    auto results = interpretGrid(module->lookupSymbol<func::FuncOp>("f"),
-                                 mesh.mesh, arguments, variables);
-    ASSERT_TRUE(succeeded(results)) << text;
-    // A partial result: what the partial axes hold, added up.
-    std::vector<Tensor> parts;
-    for (auto &result : *results)
-      parts.push_back(result[0]);
-    sumOver(parts, to.getPartialAxes(), mesh);
-    auto whole =
-        unshardTensor(parts, to.withoutPartial(), mesh.mesh, type.getShape());
-    ASSERT_TRUE(bool(whole)) << text << llvm::toString(whole.takeError());
-    ASSERT_EQ(whole->values, tensor.values) << text;
+    auto grid = interpretGrid(function, mesh.mesh, arguments, variables);
+    ASSERT_TRUE(succeeded(grid));
+    for (auto [i, to] : llvm::enumerate(all)) {
+      // A partial result: what the partial axes hold, added up.
+      std::vector<Tensor> parts;
+      for (auto &device : *grid)
+        parts.push_back(std::move(device[i]));
+      sumOver(parts, to.getPartialAxes(), mesh);
+      auto whole =
+          unshardTensor(parts, to.withoutPartial(), mesh.mesh, type.getShape());
+      ASSERT_TRUE(bool(whole))
+          << describe(type, from, to) << llvm::toString(whole.takeError());
+      ASSERT_EQ(whole->values, tensor.values) << describe(type, from, to);
+      ++pairs;
+    }
+  }
+
+  std::string describe(RankedTensorType type, ShardingAttr from,
+                       ShardingAttr to) {
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << type << " from " << from << " to " << to << "\n";
+    return text;
   }
 
   void sumOver(std::vector<Tensor> &parts, ArrayRef<StringAttr> axes,
@@ -150,29 +166,55 @@ protected:
   }
 
   MLIRContext context;
+  size_t pairs = 0;
 };
 
+// The same settings as in test/unit/Cost/ReshardingTest.cpp, which compares the
+// cost with that of all short sequences.
 TEST_F(ReshardTest, EveryPairOfShardings) {
   Builder builder(&context);
   struct Setting {
     SmallVector<int64_t> mesh, shape;
   };
   const Setting settings[] = {
-      {{4}, {8}},       {{4}, {5, 6}},     {{2, 2}, {8, 4}},
-      {{2, 2}, {5, 7}}, {{2, 3}, {6, 6}},  {{2, 3}, {10}},
-      {{2, 3}, {7, 4}}, {{2, 2, 2}, {10}}, {{2, 2}, {}},
+      {{4}, {}},
+      {{4}, {8}},
+      {{4}, {5, 8}},
+      {{4}, {4, 8, 6}},
+      {{2, 2}, {}},
+      {{2, 2}, {8}},
+      {{2, 2}, {5}},
+      {{2, 2}, {1, 4}},
+      {{2, 2}, {4, 8}},
+      {{2, 2}, {5, 7}},
+      {{2, 2}, {4, 4, 8}},
+      {{2, 2}, {3, 4, 5}},
+      {{2, 3}, {}},
+      {{2, 3}, {12}},
+      {{2, 3}, {10}},
+      {{2, 3}, {6, 12}},
+      {{2, 3}, {7, 4}},
+      {{2, 3}, {6, 6, 12}},
+      {{2, 3}, {4, 5, 9}},
+      {{2, 2, 2}, {}},
+      {{2, 2, 2}, {8}},
+      {{2, 2, 2}, {10}},
+      {{2, 2, 2}, {8, 16}},
+      {{2, 2, 2}, {6, 9}},
+      {{2, 2, 2}, {8, 8, 16}},
+      {{2, 2, 2}, {8, 5, 6}},
   };
   for (const Setting &setting : settings) {
     MeshRef mesh = makeMesh(setting.mesh);
     auto type = RankedTensorType::get(setting.shape, builder.getF64Type());
     std::vector<ShardingAttr> all = allShardings(mesh, type.getRank());
-    for (ShardingAttr from : all)
-      for (ShardingAttr to : all) {
-        check(mesh, type, from, to);
-        if (HasFatalFailure())
-          return;
-      }
+    for (ShardingAttr from : all) {
+      check(mesh, type, from, all);
+      if (HasFatalFailure())
+        return;
+    }
   }
+  std::printf("%zu pairs\n", pairs);
 }
 
 TEST_F(ReshardTest, SequencesAreShort) {
@@ -180,11 +222,11 @@ TEST_F(ReshardTest, SequencesAreShort) {
   MeshRef mesh = makeMesh({2, 2});
   StringAttr a = builder.getStringAttr("a"), b = builder.getStringAttr("b");
   auto type = RankedTensorType::get({8, 8}, builder.getF32Type());
+  ReshardSequences sequences(mesh, llvm::cantFail(MeshTopology::create(
+                                       makeUniformCluster(4), {2, 2})));
   auto kinds = [&](ShardingAttr from, ShardingAttr to) {
     std::vector<int> kinds;
-    auto steps = planReshard(type, from, to, mesh);
-    EXPECT_TRUE(succeeded(steps));
-    for (const ReshardStep &step : *steps)
+    for (const ReshardStep &step : sequences.plan(type, from, to))
       kinds.push_back(step.kind);
     return kinds;
   };
@@ -192,18 +234,22 @@ TEST_F(ReshardTest, SequencesAreShort) {
   auto s = [&](DimensionAxes dims, Axes partial = {}) {
     return makeSharding(mesh, dims, partial);
   };
-  EXPECT_EQ(kinds(s({{a}, {}}), s({{}, {a}})), Kinds{ReshardStep::AllToAll});
+  EXPECT_EQ(kinds(s({{a}, {}}), s({{}, {a}})), Kinds{ReshardingStep::AllToAll});
   EXPECT_EQ(kinds(s({{}, {}}, {a}), s({{a}, {}})),
-            Kinds{ReshardStep::ReduceScatter});
+            Kinds{ReshardingStep::ReduceScatter});
   EXPECT_EQ(kinds(s({{}, {}}, {a, b}), s({{}, {}})),
-            Kinds{ReshardStep::AllReduce});
+            Kinds{ReshardingStep::AllReduce});
   EXPECT_EQ(kinds(s({{a, b}, {}}), s({{a}, {}})),
-            Kinds{ReshardStep::AllGather});
+            Kinds{ReshardingStep::AllGather});
   EXPECT_EQ(kinds(s({{}, {}}), s({{a}, {b}})),
-            (Kinds{ReshardStep::Slice, ReshardStep::Slice}));
+            (Kinds{ReshardingStep::Slice, ReshardingStep::Slice}));
+  EXPECT_EQ(kinds(s({{a, b}, {}}), s({{b, a}, {}})),
+            Kinds{ReshardingStep::Permute});
+  EXPECT_EQ(kinds(s({{a}, {b}}), s({{b}, {a}})),
+            Kinds{ReshardingStep::Permute});
   // What is sliced first need not be reduced.
   EXPECT_EQ(kinds(s({{}, {}}, {a}), s({{}, {b}})),
-            (Kinds{ReshardStep::Slice, ReshardStep::AllReduce}));
+            (Kinds{ReshardingStep::Slice, ReshardingStep::AllReduce}));
 }
 
 } // namespace

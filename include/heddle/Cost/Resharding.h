@@ -1,0 +1,101 @@
+//===- Resharding.h - The cheapest way between two layouts ------*- C++ -*-===//
+//
+// How a tensor lies on a mesh, and the cheapest sequence of local ops and
+// collectives from one layout to another: a shortest path in the graph whose
+// nodes are all layouts of the tensor and whose edges are single ops, weighted
+// by what they take on a cluster. Knows no IR.
+//
+// Example (mesh a=2, b=2, tensor 8x8): from [{a}, {}] to [{}, {a}] the path is
+// one all-to-all; from [{a, b}, {}] to [{b, a}, {}] one permute; from [{}, {}]
+// partial over a to [{a}, {}] one reduce-scatter.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_COST_RESHARDING_H
+#define HEDDLE_COST_RESHARDING_H
+
+#include "heddle/Cost/CollectiveCost.h"
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace heddle {
+
+/// How a tensor lies on a mesh; axes are indices into it. A dimension of size S
+/// over n devices has parts of ceil(S / n) rows; device k holds rows
+/// [k * part, (k + 1) * part), of which those from S on are padding.
+struct TensorLayout {
+  /// Of each dimension, the axes that split it, major to minor.
+  std::vector<std::vector<unsigned>> dims;
+  /// The axes over which the devices hold parts of a sum (or a maximum).
+  AxisMask partial = 0;
+  /// Of a partial value: a maximum and no sum.
+  bool isMax = false;
+
+  bool operator==(const TensorLayout &other) const {
+    return dims == other.dims && partial == other.partial &&
+           (!partial || isMax == other.isMax);
+  }
+};
+
+/// One op of a resharding.
+struct ReshardingStep {
+  enum Kind {
+    Slice,         ///< dim is split by axes, too; nothing moves
+    ReduceScatter, ///< axes leave the partial and split dim
+    AllReduce,     ///< axes leave the partial
+    AllToAll,      ///< axes leave concatDim and split dim
+    AllGather,     ///< axes leave dim
+    Permute,       ///< axes change their places; parts keep their shape
+    KeepFirst,     ///< a replicated value becomes a partial one over axes: of a
+                   ///< sum, all devices but the first hold zero
+  };
+  Kind kind;
+  /// Major to minor; of AllReduce, Permute and KeepFirst in the mesh's order.
+  std::vector<unsigned> axes;
+  unsigned dim = 0, concatDim = 0;
+  /// Of a Permute: member i over axes receives the part of member sources[i].
+  std::vector<int64_t> sources = {};
+  TensorLayout after = {};
+  CollectiveCost cost = {};
+};
+
+/// "all_gather", "slice", ... as the ops are called.
+llvm::StringRef stringifyReshardingKind(ReshardingStep::Kind kind);
+
+struct Resharding {
+  std::vector<ReshardingStep> steps;
+  CollectiveCost cost = {};
+};
+
+/// Finds reshardings on one mesh and remembers what it has looked at. Of
+/// sequences that take equally long the one with fewer steps is chosen, then
+/// the one that is found first; the result does not depend on earlier calls.
+///
+/// Axes of size 1 count for nothing. If more than four axes are left, an axis
+/// that from and to have in one and the same place stays there, unless it is
+/// one of the first that make up four with those that do not.
+class ReshardingPlanner {
+public:
+  explicit ReshardingPlanner(MeshTopology topology);
+  ~ReshardingPlanner();
+  ReshardingPlanner(ReshardingPlanner &&) noexcept;
+
+  const MeshTopology &getTopology() const { return *topology; }
+
+  /// `elementBytes`: of one element, at least 1. There is always a way, if only
+  /// by gathering the whole tensor; the layouts must have a list for every
+  /// dimension of `shape`, and every axis at most once.
+  Resharding find(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                  const TensorLayout &from, const TensorLayout &to);
+
+private:
+  class Graph;
+  struct Key;
+  std::unique_ptr<MeshTopology> topology;
+  std::map<Key, std::unique_ptr<Graph>> graphs;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_COST_RESHARDING_H

@@ -1,0 +1,188 @@
+//===- CollectiveCost.cpp - Time and traffic of collectives ---------------===//
+
+#include "heddle/Cost/CollectiveCost.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace heddle;
+using llvm::ArrayRef;
+
+llvm::Expected<MeshTopology> MeshTopology::create(Cluster cluster,
+                                                  ArrayRef<int64_t> axisSizes) {
+  MeshTopology topology;
+  if (axisSizes.size() > 32)
+    return llvm::createStringError("expected a mesh of at most 32 axes, got " +
+                                   std::to_string(axisSizes.size()));
+  topology.sizes = axisSizes.vec();
+  topology.strides.resize(axisSizes.size());
+  for (size_t i = axisSizes.size(); i-- > 0;) {
+    topology.strides[i] = topology.devices;
+    topology.devices *= axisSizes[i];
+  }
+  if (topology.devices > cluster.getNumDevices())
+    return llvm::createStringError(
+        "expected a mesh of at most the " +
+        std::to_string(cluster.getNumDevices()) + " devices of the cluster '" +
+        cluster.name + "', got one of " + std::to_string(topology.devices));
+  int64_t unit = 1;
+  for (const ClusterLevel &level : cluster.levels) {
+    topology.unitSizes.push_back(unit);
+    unit *= level.count;
+  }
+  topology.cluster = std::move(cluster);
+  return topology;
+}
+
+int64_t MeshTopology::getSize(AxisMask axes) const {
+  int64_t size = 1;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (axes >> i & 1)
+      size *= sizes[i];
+  return size;
+}
+
+int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
+  int level = -1;
+  for (size_t i = 0; i < unitSizes.size(); ++i)
+    if (a / unitSizes[i] != b / unitSizes[i])
+      level = int(i);
+  return level;
+}
+
+std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
+  // The lowest device of a group names it.
+  std::map<int64_t, std::vector<int64_t>> groups;
+  for (int64_t device = 0; device < devices; ++device) {
+    int64_t first = device;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      if (axes >> i & 1)
+        first -= getCoordinate(device, i) * strides[i];
+    groups[first].push_back(device);
+  }
+  std::vector<std::vector<int64_t>> members;
+  for (auto &[first, group] : groups)
+    members.push_back(std::move(group));
+  return members;
+}
+
+int MeshTopology::getOutermostLevel(AxisMask axes) const {
+  int level = -1;
+  for (const std::vector<int64_t> &group : getGroups(axes))
+    level = std::max(level, getMeetingLevel(group.front(), group.back()));
+  return level;
+}
+
+MeshTopology::Step
+MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
+  // By level and unit: the blocks that go out, and that come in.
+  std::vector<std::map<int64_t, int64_t>> out(unitSizes.size()), in = out;
+  for (auto [from, to] : messages) {
+    int level = getMeetingLevel(from, to);
+    if (level < 0)
+      continue;
+    ++out[level][from / unitSizes[level]];
+    ++in[level][to / unitSizes[level]];
+  }
+  Step step;
+  for (size_t i = 0; i < unitSizes.size(); ++i) {
+    int64_t most = 0;
+    for (auto &counts : {out[i], in[i]})
+      for (auto [unit, count] : counts)
+        most = std::max(most, count);
+    if (most == 0)
+      continue;
+    const ClusterLevel &level = cluster.levels[i];
+    step.latency = std::max(step.latency, level.latency);
+    step.secondsPerByte =
+        std::max(step.secondsPerByte, double(most) / level.getUnitBandwidth());
+  }
+  return step;
+}
+
+MeshTopology::Step MeshTopology::getShift(AxisMask axes, int64_t shift) const {
+  std::vector<std::pair<int64_t, int64_t>> messages;
+  for (const std::vector<int64_t> &group : getGroups(axes))
+    for (size_t i = 0; i < group.size(); ++i)
+      messages.emplace_back(group[i], group[(i + shift) % group.size()]);
+  return measure(messages);
+}
+
+MeshTopology::Step MeshTopology::getRing(AxisMask axes) const {
+  auto [known, isNew] = rings.try_emplace(axes);
+  if (isNew)
+    known->second = getShift(axes, 1);
+  return known->second;
+}
+
+CollectiveCost MeshTopology::ring(AxisMask axes, int64_t steps,
+                                  int64_t blockBytes) const {
+  CollectiveCost cost{cluster.device.launch, 0};
+  if (getSize(axes) == 1)
+    return cost;
+  Step step = getRing(axes);
+  cost.seconds +=
+      double(steps) * (step.latency + double(blockBytes) * step.secondsPerByte);
+  cost.bytes = steps * blockBytes;
+  return cost;
+}
+
+CollectiveCost MeshTopology::allGather(AxisMask axes, int64_t partBytes) const {
+  return ring(axes, getSize(axes) - 1, partBytes);
+}
+
+CollectiveCost MeshTopology::reduceScatter(AxisMask axes,
+                                           int64_t partBytes) const {
+  return ring(axes, getSize(axes) - 1, partBytes);
+}
+
+CollectiveCost MeshTopology::allReduce(AxisMask axes, int64_t bytes) const {
+  int64_t members = getSize(axes);
+  return ring(axes, 2 * (members - 1), llvm::divideCeil(bytes, members));
+}
+
+CollectiveCost MeshTopology::allToAll(AxisMask axes, int64_t blockBytes) const {
+  int64_t members = getSize(axes);
+  auto [known, isNew] = exchanges.try_emplace(axes);
+  if (isNew)
+    for (int64_t shift = 1; shift < members; ++shift) {
+      Step step = getShift(axes, shift);
+      known->second.latency += step.latency;
+      known->second.secondsPerByte += step.secondsPerByte;
+    }
+  return {cluster.device.launch + known->second.latency +
+              double(blockBytes) * known->second.secondsPerByte,
+          (members - 1) * blockBytes};
+}
+
+CollectiveCost MeshTopology::broadcast(AxisMask axes, int64_t bytes) const {
+  int64_t members = getSize(axes);
+  if (members == 1)
+    return {cluster.device.launch, 0};
+  Step step = getRing(axes);
+  return {cluster.device.launch + double(members - 1) * step.latency +
+              double(bytes) * step.secondsPerByte,
+          bytes};
+}
+
+CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
+                                     int64_t bytes) const {
+  std::vector<std::pair<int64_t, int64_t>> messages;
+  std::map<int64_t, int64_t> sent;
+  int64_t most = 0;
+  for (auto [device, source] : llvm::enumerate(sources))
+    if (source >= 0 && source != int64_t(device)) {
+      messages.emplace_back(source, int64_t(device));
+      most = std::max(most, ++sent[source]);
+    }
+  Step step = measure(messages);
+  return {cluster.device.launch + step.latency +
+              double(bytes) * step.secondsPerByte,
+          most * bytes};
+}
+
+CollectiveCost MeshTopology::local(int64_t bytes) const {
+  double bandwidth = cluster.device.memoryBandwidth;
+  return {cluster.device.launch + 2 * double(bytes) / bandwidth, 0};
+}

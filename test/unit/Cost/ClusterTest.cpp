@@ -1,0 +1,137 @@
+//===- ClusterTest.cpp - Clusters as text, and what collectives cost ------===//
+
+#include "heddle/Cost/CollectiveCost.h"
+#include "llvm/ADT/StringExtras.h"
+#include "gtest/gtest.h"
+
+using namespace heddle;
+
+namespace {
+
+std::string errorOf(llvm::Expected<Cluster> cluster) {
+  return cluster ? "" : llvm::toString(cluster.takeError());
+}
+
+/// The canonical text of two servers of four, with one edit.
+std::string textWith(llvm::StringRef from, llvm::StringRef to) {
+  Cluster cluster{
+      "two",
+      {"GPU", 1 << 30, 1e12, 0, {{"f32", 1e13}}},
+      {{"server", 4, 1e-6, 1e11, 1}, {"network", 2, 1e-5, 1e10, 2}}};
+  std::string text = writeCluster(cluster);
+  size_t found = text.find(from);
+  EXPECT_NE(found, std::string::npos) << from.str();
+  return text.replace(found, from.size(), to);
+}
+
+Cluster makeCluster() {
+  return llvm::cantFail(parseCluster(textWith("two", "two"), "c.json"));
+}
+
+TEST(Cluster, RewritesTheSameBytes) {
+  for (const std::string &name : getClusterPresets()) {
+    Cluster preset = llvm::cantFail(loadCluster(name));
+    EXPECT_EQ(preset.name, name);
+    std::string text = writeCluster(preset);
+    EXPECT_EQ(writeCluster(llvm::cantFail(parseCluster(text, "c.json"))), text);
+  }
+}
+
+TEST(Cluster, PresetsHaveTheirSizes) {
+  EXPECT_EQ(llvm::cantFail(loadCluster("rtx3090")).getNumDevices(), 32);
+  EXPECT_EQ(llvm::cantFail(loadCluster("rtx3090-nvlink")).getNumDevices(), 32);
+  EXPECT_EQ(llvm::cantFail(loadCluster("dgx-a100:16")).getNumDevices(), 128);
+  EXPECT_EQ(llvm::cantFail(loadCluster("dgx-h100:1")).getNumDevices(), 8);
+}
+
+TEST(Cluster, ErrorsNameThePath) {
+  EXPECT_EQ(errorOf(parseCluster("[", "c.json")), "c.json: $: expected JSON");
+  EXPECT_EQ(
+      errorOf(parseCluster(textWith("\"launch\"", "\"lunch\""), "c.json")),
+      "c.json: $.device.lunch: unknown key, expected one of kind, memory, "
+      "memory_bandwidth, peak, launch");
+  EXPECT_EQ(
+      errorOf(parseCluster(textWith("1e-06", "-1"), "c.json")),
+      "c.json: $.levels[0].latency: expected a number, 0 or more, got -1");
+  EXPECT_EQ(errorOf(parseCluster(textWith("\"count\": 2", "\"count\": 0"), "")),
+            "cluster: $.levels[1].count: expected a whole number from 1 to "
+            "16777216, got 0");
+  EXPECT_EQ(
+      errorOf(
+          parseCluster(textWith("\"count\": 2", "\"count\": 8388608"), "c")),
+      "c: $.levels[1].count: expected at most 16777216 devices in all, got "
+      "33554432");
+  EXPECT_EQ(
+      errorOf(parseCluster(textWith("\"version\": 1", "\"version\": 2"), "c")),
+      "c: $.version: expected 1, got 2");
+  EXPECT_EQ(errorOf(parseCluster(textWith("\"network\"", "\"server\""), "c")),
+            "c: $.levels[1].name: expected names that differ, got \"server\" "
+            "twice");
+  EXPECT_EQ(errorOf(parseCluster(textWith("f32", "f31"), "c")),
+            "c: $.device.peak.f31: expected f64, f32, tf32, f16, bf16, f8 or "
+            "i8");
+  EXPECT_EQ(errorOf(parseCluster(textWith("\"version\": 1,", ""), "c")),
+            "c: $: expected a \"version\"");
+  EXPECT_EQ(
+      errorOf(parseCluster(
+          textWith("\"version\": 1,", "\"version\": 1, \"version\": 1,"), "c")),
+      "c: $: expected each key once, got \"version\" twice");
+  EXPECT_NE(errorOf(loadCluster("dgx")).find("rtx3090, rtx3090-nvlink"),
+            std::string::npos);
+  EXPECT_NE(errorOf(loadCluster("dgx-a100:0")).find("after the colon, got '0'"),
+            std::string::npos);
+}
+
+// All devices equally near: the formulas of the literature.
+TEST(CollectiveCost, RingsOnEqualDevices) {
+  Cluster cluster = makeUniformCluster(8);
+  double launch = 10e-6, alpha = 5e-6, beta = 1 / 25e9;
+  auto topology = llvm::cantFail(MeshTopology::create(cluster, {2, 4}));
+  CollectiveCost gather = topology.allGather(0b10, 1000);
+  EXPECT_DOUBLE_EQ(gather.seconds, launch + 3 * (alpha + 1000 * beta));
+  EXPECT_EQ(gather.bytes, 3000);
+  CollectiveCost reduce = topology.allReduce(0b11, 8000);
+  EXPECT_DOUBLE_EQ(reduce.seconds, launch + 14 * (alpha + 1000 * beta));
+  EXPECT_EQ(reduce.bytes, 14000);
+  CollectiveCost exchange = topology.allToAll(0b10, 250);
+  EXPECT_DOUBLE_EQ(exchange.seconds, launch + 3 * (alpha + 250 * beta));
+  EXPECT_EQ(exchange.bytes, 750);
+  EXPECT_EQ(topology.permute({0, 1, 2, 3, 4, 5, 6, 7}, 1000).bytes, 0);
+  EXPECT_EQ(topology.permute({1, 0, 0, 0, 4, 5, 6, 7}, 1000).bytes, 3000);
+  EXPECT_EQ(topology.allReduce(0, 8000).bytes, 0);
+}
+
+// Two servers of four devices; a server has two network links of 10 GB/s.
+TEST(CollectiveCost, TheBottleneckDecides) {
+  auto topology = llvm::cantFail(MeshTopology::create(makeCluster(), {2, 4}));
+  EXPECT_EQ(topology.getOutermostLevel(0b10), 0);
+  EXPECT_EQ(topology.getOutermostLevel(0b01), 1);
+  EXPECT_EQ(topology.getOutermostLevel(0), -1);
+  // Inside, all servers work at once and do not meet.
+  EXPECT_DOUBLE_EQ(topology.allGather(0b10, 1000).seconds,
+                   3 * (1e-6 + 1000 / 1e11));
+  // Between, four groups share a server's links.
+  EXPECT_DOUBLE_EQ(topology.allGather(0b01, 1000).seconds,
+                   1e-5 + 4 * 1000 / 2e10);
+  // A ring through all crosses them once.
+  EXPECT_DOUBLE_EQ(topology.allGather(0b11, 1000).seconds,
+                   7 * (1e-5 + 1000 / 2e10));
+  // By hand: between, then inside, sends less over the network.
+  EXPECT_LT(topology.allGather(0b01, 1000).seconds +
+                topology.allGather(0b10, 2000).seconds,
+            topology.allGather(0b11, 1000).seconds);
+  // The mesh's last axis is the fastest: tp=2 of dp=4 x tp=2 is in a server.
+  auto other = llvm::cantFail(MeshTopology::create(makeCluster(), {4, 2}));
+  EXPECT_EQ(other.getOutermostLevel(0b10), 0);
+  EXPECT_EQ(other.getOutermostLevel(0b01), 1);
+}
+
+TEST(CollectiveCost, MeshesHaveToFit) {
+  auto topology = MeshTopology::create(makeCluster(), {3, 4});
+  ASSERT_FALSE(bool(topology));
+  EXPECT_EQ(llvm::toString(topology.takeError()),
+            "expected a mesh of at most the 8 devices of the cluster 'two', "
+            "got one of 12");
+}
+
+} // namespace
