@@ -34,6 +34,8 @@ static std::string stateToJSON(const TrainingState &state) {
                                  {"rows_per_step", state.rowsPerStep},
                                  {"sequence", state.sequence},
                                  {"held_out_fraction", state.heldOutFraction}};
+  if (state.loss)
+    json["loss"] = *state.loss;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
@@ -71,6 +73,8 @@ Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
   integer("sequence", state.sequence);
   if (auto found = json.find("data"); found != json.end() && found->is_string())
     found->get_to(state.data);
+  if (auto found = json.find("loss"); found != json.end() && found->is_number())
+    state.loss = found->get<double>();
   if (auto found = json.find("held_out_fraction");
       found != json.end() && found->is_number())
     found->get_to(state.heldOutFraction);

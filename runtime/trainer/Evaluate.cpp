@@ -68,6 +68,7 @@ Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
     return error(context + ": expected a tensor 'tokens'");
 
   Batch batch;
+  batch.source = path.string();
   auto values = readIntegers(*tokens);
   if (!values.ok())
     return std::move(values).status().in(context);
@@ -90,12 +91,14 @@ Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
 }
 
 Status heddle::rt::checkBatch(const Batch &batch, int64_t vocabulary) {
+  std::string context =
+      batch.source.empty() ? "batch" : "batch '" + batch.source + "'";
   auto check = [&](const char *tensor, const std::vector<int32_t> &values,
                    bool mayIgnore) -> Status {
     for (size_t i = 0; i < values.size(); ++i)
       if ((values[i] < 0 || values[i] >= vocabulary) &&
           !(mayIgnore && values[i] == ignoredLabel))
-        return error(std::string(tensor) + "[" +
+        return error(context + ": " + tensor + "[" +
                      std::to_string(i / batch.sequence) + ", " +
                      std::to_string(i % batch.sequence) + "] is " +
                      std::to_string(values[i]) + ", beyond the vocabulary of " +
@@ -103,7 +106,15 @@ Status heddle::rt::checkBatch(const Batch &batch, int64_t vocabulary) {
     return Status::success();
   };
   HEDDLE_RT_RETURN_IF_ERROR(check("tokens", batch.tokens, false));
-  return check("targets", batch.targets, true);
+  HEDDLE_RT_RETURN_IF_ERROR(check("targets", batch.targets, true));
+  if (std::ranges::all_of(
+          batch.targets, [](int32_t target) { return target == ignoredLabel; }))
+    return error(context + ": expected a target that counts, got " +
+                 std::to_string(batch.targets.size()) + " that are " +
+                 std::to_string(ignoredLabel) +
+                 (batch.sequence == 1 ? " (a row of one token has no next one)"
+                                      : " (ignored)"));
+  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,7 @@ private:
   Status openData();
   Status openBatch();
   Status startState();
+  Status checkSteps();
   Status resumeState(const fs::path &directory);
 
   Expected<StepResults> runStep();
@@ -67,6 +68,7 @@ private:
   int64_t completed = 0;     ///< steps
   int64_t checkpointed = -1; ///< step of the newest checkpoint of this run
   int64_t evaluated = -1;
+  std::optional<double> lastLoss;
 };
 
 } // namespace
@@ -83,7 +85,8 @@ Status Trainer::prepare() {
   tokens.resize(programs.batch * programs.sequence);
   targets.resize(tokens.size());
   HEDDLE_RT_RETURN_IF_ERROR(openData());
-  return startState();
+  HEDDLE_RT_RETURN_IF_ERROR(startState());
+  return checkSteps();
 }
 
 Status Trainer::openData() {
@@ -107,8 +110,7 @@ Status Trainer::openBatch() {
   if (!opened.ok())
     return std::move(opened).status();
   batch.emplace(*std::move(opened));
-  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(*batch, programs.vocabulary)
-                                .in("batch '" + options.data.string() + "'"));
+  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(*batch, programs.vocabulary));
   if (batch->rows != programs.rowsPerStep() ||
       batch->sequence != programs.sequence)
     return error(
@@ -148,6 +150,22 @@ Status Trainer::startState() {
     HEDDLE_RT_RETURN_IF_ERROR(loadWeights(session, options.weights));
     observer.note("starting from the weights in " + options.weights.string());
   }
+  return Status::success();
+}
+
+/// A run with nothing left to do must not look like one that was done.
+Status Trainer::checkSteps() {
+  if (completed == 0 || completed < options.steps)
+    return Status::success();
+  std::string found = "the checkpoint is after step " +
+                      std::to_string(completed) +
+                      ", and the run's number of steps, those included, is " +
+                      std::to_string(options.steps);
+  std::string remedy =
+      "; ask for more than " + std::to_string(completed) + " steps to train on";
+  if (!options.resume || completed > options.steps)
+    return error("nothing to train: " + found + remedy);
+  observer.note("nothing left to train: " + found + remedy);
   return Status::success();
 }
 
@@ -199,6 +217,7 @@ TrainingState Trainer::state() const {
   state.rowsPerStep = programs.rowsPerStep();
   state.sequence = programs.sequence;
   state.heldOutFraction = options.heldOutFraction;
+  state.loss = lastLoss;
   return state;
 }
 
@@ -300,6 +319,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
       return std::move(results).status().in("step " +
                                             std::to_string(completed + 1));
     ++completed;
+    lastLoss = results->loss;
     double seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
     smoothSeconds =

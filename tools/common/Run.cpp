@@ -96,6 +96,15 @@ CLI::Validator tools::between(double least, double most) {
                 [=](double value) { return value >= least && value <= most; });
 }
 
+CLI::Validator tools::notEmpty(const std::string &what) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        return text.empty() ? "expected " + what + ", got an empty text"
+                            : std::string();
+      },
+      "");
+}
+
 void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
@@ -103,11 +112,13 @@ void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_flag("--times", flags.times,
                "Print where the time went, by kind of work");
   app.add_option("--trace", flags.trace,
-                 "Write every call of the run as Chrome trace JSON");
+                 "Write every call of the run as Chrome trace JSON")
+      ->check(notEmpty("a file to write"));
   CLI::Option *weights = app.add_option(
       "--weights", flags.weights,
       "Load these weights (safetensors file or folder, Hugging Face names) "
       "instead of the model's own");
+  weights->check(notEmpty("a file or folder"));
   app.add_flag("--no-weights", flags.noWeights,
                "Initialize at random although the model has weights")
       ->excludes(weights);
@@ -146,7 +157,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->capture_default_str()
       ->check(notNegative());
   app.add_option("-o,--output", options.output,
-                 "Folder of the run and its checkpoints (default: MODEL.run)");
+                 "Folder of the run and its checkpoints (default: MODEL.run)")
+      ->check(notEmpty("a folder"));
   app.add_option("--checkpoint-every", options.checkpointEach,
                  "Steps between checkpoints (0: at the end only)")
       ->capture_default_str()
@@ -169,7 +181,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->excludes(resume);
   app.add_option("--export", options.exportTo,
                  "Write the trained weights here as model.safetensors and "
-                 "config.json, as Hugging Face names them");
+                 "config.json, as Hugging Face names them")
+      ->check(notEmpty("a folder"));
   app.add_flag("--check-replicas", options.checkReplicas,
                "At every checkpoint, compare the copies of each variable that "
                "several devices hold");
@@ -189,7 +202,8 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
                "Also the gradient of the mean loss by every parameter");
   app.add_option("-o,--output", flags.options.output,
                  "Write `loss`, `logits` and `grad.NAME` here (safetensors; "
-                 "NAME as in the model's checkpoint)");
+                 "NAME as in the model's checkpoint)")
+      ->check(notEmpty("a file to write"));
   app.add_option("--checkpoint", flags.checkpoint,
                  "Take the parameters from this checkpoint of a run")
       ->check(CLI::ExistingDirectory);
@@ -290,17 +304,22 @@ static rt::Status finishSession(rt::Session &session,
 // Train
 //===----------------------------------------------------------------------===//
 
-/// A signal handler can only write to a variable with static lifetime.
+// A signal handler can only use variables with static lifetime.
 static volatile std::sig_atomic_t interruptedBySignal = 0;
+static struct sigaction actionOfInterrupt, actionOfTerminate;
 
-/// The first signal asks the run to stop after its step; the second, with the
-/// handler gone, ends the process.
+/// The first signal asks the run to stop after its step; the second does what
+/// it did before: it ends the process, after cleaning up if need be.
 static void stopOnSignals() {
   struct sigaction action{};
-  action.sa_handler = [](int) { interruptedBySignal = 1; };
-  action.sa_flags = SA_RESETHAND;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = [](int number) {
+    interruptedBySignal = 1;
+    ::sigaction(number,
+                number == SIGINT ? &actionOfInterrupt : &actionOfTerminate,
+                nullptr);
+  };
+  ::sigaction(SIGINT, &action, &actionOfInterrupt);
+  ::sigaction(SIGTERM, &action, &actionOfTerminate);
   // A file that grows beyond the limit is an error of the write, not the end.
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;

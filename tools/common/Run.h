@@ -41,6 +41,8 @@ int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 CLI::Validator positive();
 CLI::Validator between(double least, double most);
 CLI::Validator notNegative();
+/// Of a path or another text that must not be empty; `what` names it.
+CLI::Validator notEmpty(const std::string &what);
 
 struct SessionFlags {
   int cores = 0;

@@ -28,8 +28,10 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
       ->check(notNegative());
   command->add_flag("--gradients", flags->options.training.gradients,
                     "Also the program that returns every gradient");
-  command->add_option("-o,--output", *output,
-                      "Folder to write (default: MODEL.heddle)");
+  command
+      ->add_option("-o,--output", *output,
+                   "Folder to write (default: MODEL.heddle)")
+      ->check(notEmpty("a folder"));
   command->callback([flags, output, &result] {
     bool compiled = false;
     result = compileModel(*flags,

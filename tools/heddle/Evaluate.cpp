@@ -3,6 +3,7 @@
 #include "../common/Run.h"
 #include "Commands.h"
 #include "Model.h"
+#include "TemporaryFolder.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;
@@ -11,6 +12,7 @@ using namespace heddle::tools;
 namespace {
 struct Flags {
   CompileFlags compile;
+  std::vector<CLI::Option *> compileOptions; ///< those of `compile`
   EvaluateFlags evaluate;
 };
 } // namespace
@@ -21,7 +23,9 @@ static int runCommand(Flags &flags) {
   if (!model.isParametric() && !(kind = classifyModel(model.path)))
     return exitFailure;
   if (kind == ModelKind::Artifact)
-    return runEvaluate(model.path, flags.evaluate);
+    return checkNotCompiled(flags.compileOptions, model.path)
+               ? runEvaluate(model.path, flags.evaluate)
+               : exitUsage;
 
   // The batch says for which shape to compile; an .mlir file has its own.
   if (kind != ModelKind::Module) {
@@ -40,7 +44,7 @@ static int runCommand(Flags &flags) {
 
   TemporaryFolder temporary;
   if (temporary.path().empty())
-    return reportError("cannot make a temporary folder");
+    return reportError(cannotMakeTemporary);
   fs::path artifact = temporary.path() / "model.heddle";
   bool compiled = false;
   int result = compileModel(flags.compile, artifact, compiled);
@@ -56,6 +60,7 @@ void tools::addEvaluateCommand(CLI::App &app, int &result) {
   addModelFlags(*command, flags->compile.model);
   addPlanFlags(*command, flags->compile);
   addOutputFlags(*command, flags->compile);
+  flags->compileOptions = compilerOptions(*command);
   addEvaluateFlags(*command, flags->evaluate);
   command->callback([flags, &result] { result = runCommand(*flags); });
 }

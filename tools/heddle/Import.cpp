@@ -13,8 +13,10 @@ void tools::addImportCommand(CLI::App &app, int &result) {
   auto flags = std::make_shared<ModelFlags>();
   auto output = std::make_shared<std::string>();
   addModelFlags(*command, *flags);
-  command->add_option("-o,--output", *output,
-                      "File to write (default: standard output)");
+  command
+      ->add_option("-o,--output", *output,
+                   "File to write (default: standard output)")
+      ->check(notEmpty("a file to write, or - for standard output"));
   command->callback([flags, output, &result] {
     Compiler compiler;
     auto module = loadModel(compiler, *flags);

@@ -1,7 +1,7 @@
 //===- Info.cpp - heddle info ---------------------------------------------===//
 //
 // Says what a file is: a model (with a plan also what a device holds and
-// sends), an artifact, a plan, a safetensors file, a run's checkpoint.
+// sends), an artifact, a plan, a safetensors file, a run or its checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle_rt/checkpoint.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/safetensors.h"
 
@@ -106,6 +107,57 @@ static int describeArtifact(const fs::path &path, bool all) {
   }
   std::printf("in all                            %10.1f\n",
               mebibytes(total + double(arena)));
+  return exitSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+static bool isRun(const fs::path &path) {
+  std::error_code failure;
+  return fs::is_directory(rt::checkpointFolder(path), failure) ||
+         fs::exists(path / "model.heddle" / "manifest.json", failure);
+}
+
+static int describeRun(const fs::path &path, bool all) {
+  fs::path artifact = path / "model.heddle";
+  std::error_code failure;
+  if (fs::exists(artifact / "manifest.json", failure))
+    if (int code = describeArtifact(artifact, all); code != exitSuccess)
+      return code;
+  if (fs::path plan = artifact / "plan.json"; fs::exists(plan, failure))
+    std::printf("plan         %s\n", plan.c_str());
+
+  std::vector<fs::path> checkpoints =
+      rt::listCheckpoints(rt::checkpointFolder(path));
+  std::vector<rt::TrainingState> states;
+  for (const fs::path &checkpoint : checkpoints) {
+    auto state = rt::readState(checkpoint);
+    if (!state.ok())
+      return reportError(state.message());
+    states.push_back(*std::move(state));
+  }
+  if (states.empty()) {
+    std::printf("no checkpoint yet\n");
+    return exitSuccess;
+  }
+  const rt::TrainingState &last = states.back();
+  std::printf("run          %lld steps of %lld x %lld tokens, seed %llu\n",
+              static_cast<long long>(last.step),
+              static_cast<long long>(last.rowsPerStep),
+              static_cast<long long>(last.sequence),
+              static_cast<unsigned long long>(last.seed));
+  std::printf("data         %s, %lld tokens, of which %g held out\n",
+              last.data.c_str(), static_cast<long long>(last.dataTokens),
+              last.heldOutFraction);
+  for (size_t i = 0; i < states.size(); ++i) {
+    std::string loss =
+        states[i].loss ? "loss " + std::to_string(*states[i].loss) : "";
+    std::printf("checkpoint   step %-8lld %-14s %s\n",
+                static_cast<long long>(states[i].step), loss.c_str(),
+                checkpoints[i].c_str());
+  }
   return exitSuccess;
 }
 
@@ -253,14 +305,34 @@ static int describe(CompileFlags &flags, bool all) {
       return describePlan(path);
     if (fs::exists(path / "manifest.json", failure))
       return describeArtifact(path, all);
+    bool isModel = fs::is_directory(path, failure)
+                       ? fs::exists(path / "config.json", failure)
+                       : path.extension() == ".json" ||
+                             path.extension() == ".mlir" ||
+                             path.extension() == ".mlirbc";
+    if (!isModel && isRun(path))
+      return describeRun(path, all);
+    // A folder of weights alone.
+    if (!isModel &&
+        (fs::exists(path / "model.safetensors", failure) ||
+         fs::exists(path / "model.safetensors.index.json", failure)))
+      return describeTensors(path);
+    if (!isModel)
+      return reportError(
+          "'" + path.string() +
+          "': expected a model (a folder with a config.json, its config.json, "
+          "an .mlir file), an artifact (a folder with a manifest.json), a "
+          "run's folder (with checkpoints or a model.heddle), a checkpoint (a "
+          "folder with a state.json), a plan (.json) or weights "
+          "(.safetensors, .safetensors.index.json)");
   }
   return describeModel(flags, all);
 }
 
 void tools::addInfoCommand(CLI::App &app, int &result) {
   CLI::App *command = app.add_subcommand(
-      "info", "Describe a model, artifact, plan, checkpoint or safetensors "
-              "file");
+      "info", "Describe a model, artifact, plan, run, checkpoint or "
+              "safetensors file");
   auto flags = std::make_shared<CompileFlags>();
   auto all = std::make_shared<bool>(false);
   addModelFlags(*command, flags->model);

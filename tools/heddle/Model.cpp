@@ -18,10 +18,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <set>
 #include <sstream>
 
@@ -100,160 +98,6 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
               "': expected a model's folder, its config.json, an .mlir file "
               "or a compiled artifact");
   return std::nullopt;
-}
-
-//===----------------------------------------------------------------------===//
-// Flags
-//===----------------------------------------------------------------------===//
-
-/// An option whose value is one of these names.
-template <typename T>
-static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
-                              const std::map<std::string, T> &choices,
-                              const char *text) {
-  std::vector<std::string> names;
-  for (auto &[choice, meaning] : choices)
-    names.push_back(choice);
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, choices](const std::string &choice) {
-            value = choices.at(choice);
-          },
-          text)
-      ->check(CLI::IsMember(names));
-}
-
-/// Programs hold the seed as a signed number; the largest double below 2^63.
-static constexpr double largestSeed = 9223372036854774784.0;
-
-void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
-  app.add_option("MODEL", flags.path,
-                 "A Hugging Face model's folder, its config.json, an .mlir "
-                 "file from `heddle import`, or what `heddle compile` wrote");
-  const char *group = "Parametric GPT-2, instead of a MODEL";
-  auto size = [&](const char *name, int64_t &value, const char *text) {
-    return app.add_option(name, value, text)->check(positive())->group(group);
-  };
-  CLI::Option *layers = size("--layers", flags.gpt.layers, "Layers");
-  CLI::Option *hidden = size("--hidden", flags.gpt.hidden, "Hidden size");
-  CLI::Option *heads = size("--heads", flags.gpt.heads, "Attention heads");
-  CLI::Option *vocabulary =
-      size("--vocab", flags.gpt.vocabulary, "Vocabulary (256 for bytes)");
-  layers->needs(hidden)->needs(heads)->needs(vocabulary);
-  for (CLI::Option *option : {hidden, heads, vocabulary})
-    option->needs(layers);
-
-  app.add_option("--batch", flags.batch,
-                 "Rows of a micro-batch, of all devices together")
-      ->check(positive());
-  app.add_option("--seq", flags.sequence, "Tokens in a row")->check(positive());
-  app.add_option("--dropout", flags.dropout,
-                 "Replaces every dropout rate of the model's config")
-      ->check(between(0.0, 0.999));
-  app.add_option("--seed", flags.seed,
-                 "Selects initialization, data order and dropout")
-      ->check(between(0, largestSeed))
-      ->capture_default_str();
-}
-
-void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
-  const char *group = "Distribution";
-  CLI::Option *plan =
-      app.add_option("--plan", flags.plan, "Plan (JSON)")->group(group);
-  app.add_option("--devices", flags.devices,
-                 "Number of devices; without a plan or mesh, data parallel")
-      ->check(positive())
-      ->group(group);
-  CLI::Option *mesh = app.add_option("--mesh", flags.mesh,
-                                     "Data and tensor parallelism, for example "
-                                     "dp=2,tp=4, instead of a plan")
-                          ->group(group);
-  CLI::Option *zero =
-      app.add_option("--zero", flags.options.zeroLevel,
-                     "ZeRO level over the data parallel devices: 1 shards the "
-                     "optimizer's state, 2 also gradients, 3 also parameters")
-          ->check(between(0, 3))
-          ->group(group);
-  plan->excludes(mesh)->excludes(zero);
-}
-
-void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
-  const char *group = "Training step";
-  app.add_option("--micro-batches", options.microBatches,
-                 "Micro-batches whose gradients are summed in one step")
-      ->check(positive())
-      ->capture_default_str()
-      ->group(group);
-  addChoice<Optimizer>(app, "--optimizer", options.optimizer,
-                       {{"adamw", Optimizer::AdamW}, {"sgd", Optimizer::SGD}},
-                       "Optimizer (default: adamw)")
-      ->group(group);
-  app.add_option("--lr", options.learningRate, "Learning rate")
-      ->check(notNegative())
-      ->capture_default_str()
-      ->group(group);
-  addChoice<Schedule>(
-      app, "--schedule", options.schedule,
-      {{"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}},
-      "Learning rate after the warm-up (default: constant)")
-      ->group(group);
-  app.add_option("--warmup", options.warmupSteps,
-                 "Steps in which the learning rate rises linearly")
-      ->check(notNegative())
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--final-ratio", options.finalRatio,
-                 "Learning rate at the cosine's end, relative to --lr")
-      ->check(between(0.0, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--weight-decay", options.weightDecay,
-                 "Decoupled weight decay, not of biases and norms")
-      ->check(notNegative())
-      ->capture_default_str()
-      ->group(group);
-  app.add_option_function<std::vector<double>>(
-         "--betas",
-         [&options](const std::vector<double> &betas) {
-           options.beta1 = betas[0];
-           options.beta2 = betas[1];
-         },
-         "AdamW's decay rates, two numbers below 1 (0.9,0.999)")
-      ->expected(2)
-      ->delimiter(',')
-      ->check(between(0.0, 0.9999999))
-      ->group(group);
-  app.add_option("--epsilon", options.epsilon, "AdamW's epsilon")
-      ->check(positive())
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--momentum", options.momentum, "SGD's momentum")
-      ->check(between(0.0, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--clip", options.clip,
-                 "Largest global norm of the gradient (0: no clipping)")
-      ->check(notNegative())
-      ->capture_default_str()
-      ->group(group);
-  app.add_flag("--no-dropout{false}", options.dropout, "Train without dropout")
-      ->group(group);
-}
-
-void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
-  app.add_flag("--bf16", flags.options.training.bf16,
-               "Compute in bf16 with f32 master weights");
-  app.add_option("--target-cpu", flags.options.targetCpu,
-                 "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
-                 "name,+feature,-feature")
-      ->capture_default_str();
-  std::vector<std::string> phases = {"import"};
-  for (StringRef phase : getPhaseNames())
-    phases.push_back(phase.str());
-  app.add_option("--stop-after", flags.stopAfter,
-                 "Print the program after this phase and stop")
-      ->check(CLI::IsMember(phases));
 }
 
 //===----------------------------------------------------------------------===//
@@ -421,6 +265,16 @@ bool tools::resolvePlan(CompileFlags &flags) {
   } else if (flags.devices != 0) {
     options.dataParallel = flags.devices;
   }
+  // A mesh that says dp=1 means it; one that forgets dp does not.
+  bool dataParallel = flags.mesh.empty() ? flags.devices != 0
+                                         : StringRef(flags.mesh).contains("dp");
+  if (options.zeroLevel > 0 && !dataParallel) {
+    reportError("--zero " + std::to_string(options.zeroLevel) +
+                " shards over the data parallel devices: expected --mesh with "
+                "dp=N, or --devices N, got " +
+                (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
+    return false;
+  }
   return true;
 }
 
@@ -493,18 +347,4 @@ bool tools::writeModule(ModuleOp module, const std::string &path) {
   if (!status.ok())
     reportError(status.message());
   return status.ok();
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::error_code failure;
-  fs::path base = fs::temp_directory_path(failure);
-  std::string pattern = (base / "heddle-XXXXXX").string();
-  if (!failure && ::mkdtemp(pattern.data()))
-    folder = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!folder.empty())
-    fs::remove_all(folder, ignored);
 }

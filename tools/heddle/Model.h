@@ -70,6 +70,13 @@ void addTrainingFlags(CLI::App &app, TrainingOptions &options);
 /// `--target-cpu` and `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
+/// The options that a command has so far, but for MODEL and --help.
+std::vector<CLI::Option *> compilerOptions(CLI::App &app);
+/// An error, printed, if the command line gives one of `options`, which are
+/// decided when a model is compiled, for the artifact `path`.
+bool checkNotCompiled(const std::vector<CLI::Option *> &options,
+                      const std::string &path);
+
 /// Imports or parses the model. Errors are printed.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
@@ -83,20 +90,6 @@ bool resolvePlan(CompileFlags &flags);
 /// an artifact now. With `report`, prints what a device will hold.
 int compileModel(CompileFlags &flags, const std::filesystem::path &output,
                  bool &compiled, bool report = false);
-
-/// A folder that is removed with everything in it.
-class TemporaryFolder {
-public:
-  /// Below the system's folder for temporary files; empty path if that fails.
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-  const std::filesystem::path &path() const { return folder; }
-
-private:
-  std::filesystem::path folder;
-};
 
 /// Prints a module, to a file or, for "-" and "", to standard output. A file is
 /// replaced whole or not at all.

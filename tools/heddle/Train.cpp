@@ -3,6 +3,7 @@
 #include "../common/Run.h"
 #include "Commands.h"
 #include "Model.h"
+#include "TemporaryFolder.h"
 
 namespace fs = std::filesystem;
 using namespace heddle;
@@ -11,6 +12,7 @@ using namespace heddle::tools;
 namespace {
 struct Flags {
   CompileFlags compile;
+  std::vector<CLI::Option *> compileOptions; ///< those of `compile`
   TrainFlags train;
 };
 } // namespace
@@ -28,7 +30,9 @@ static int runCommand(Flags &flags) {
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportError(problem);
   if (kind == ModelKind::Artifact)
-    return runTrain(model.path, flags.train);
+    return checkNotCompiled(flags.compileOptions, model.path)
+               ? runTrain(model.path, flags.train)
+               : exitUsage;
 
   // A batch says for which shape to compile; an .mlir file has its own.
   TrainingOptions &training = flags.compile.options.training;
@@ -49,7 +53,7 @@ static int runCommand(Flags &flags) {
   } else if (flags.train.noCheckpoints) {
     temporary.emplace();
     if (temporary->path().empty())
-      return reportError("cannot make a temporary folder");
+      return reportError(cannotMakeTemporary);
     artifact = temporary->path() / "model.heddle";
   } else {
     std::error_code failure;
@@ -72,6 +76,7 @@ void tools::addTrainCommand(CLI::App &app, int &result) {
   addPlanFlags(*command, flags->compile);
   addTrainingFlags(*command, flags->compile.options.training);
   addOutputFlags(*command, flags->compile);
+  flags->compileOptions = compilerOptions(*command);
   addTrainFlags(*command, flags->train);
   command->callback([flags, &result] { result = runCommand(*flags); });
 }

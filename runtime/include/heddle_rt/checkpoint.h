@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct TrainingState {
   int64_t rowsPerStep = 0;    ///< windows drawn each step
   int64_t sequence = 0;       ///< tokens of a window
   double heldOutFraction = 0; ///< of the tokens
+  std::optional<double> loss; ///< of the last step, if one was run
 };
 
 /// Writes the session's variables and `state` as `directory`, which is replaced

@@ -22,6 +22,7 @@ namespace heddle::rt {
 struct Batch {
   int64_t rows = 0, sequence = 0;
   std::vector<int32_t> tokens, targets;
+  std::string source = {}; ///< the file that it was read from, for errors
 };
 
 /// Reads `tokens` and, if there, `targets` (i32 or i64, B x S; a target of -100
@@ -30,8 +31,8 @@ struct Batch {
 /// input_ids.
 Expected<Batch> readBatch(const std::filesystem::path &path);
 
-/// Checks that tokens are of the vocabulary, targets of it or ignored; an error
-/// names position and value.
+/// Checks that tokens are of the vocabulary, targets of it or ignored, but not
+/// all ignored; an error names the file, the position and the value.
 Status checkBatch(const Batch &batch, int64_t vocabulary);
 
 struct EvaluateOptions {

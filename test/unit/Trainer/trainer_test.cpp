@@ -427,10 +427,13 @@ TEST_F(TrainerTest, EvaluateRefusesBadBatches) {
   EXPECT_TRUE(evaluate(*session, batch, {}).ok());
   batch.tokens[4] = bigram::V;
   expectError(evaluate(*session, batch, {}),
-              "tokens[0, 4] is 16, beyond the vocabulary of 16");
+              "batch: tokens[0, 4] is 16, beyond the vocabulary of 16");
   batch.tokens[4] = 1;
   batch.targets[2] = -1;
   expectError(evaluate(*session, batch, {}), "targets[0, 2] is -1");
+  batch.targets.assign(bigram::S, ignoredLabel);
+  expectError(evaluate(*session, batch, {}),
+              "batch: expected a target that counts, got 6 that are -100");
   Batch longer{1, bigram::S + 1, std::vector<int32_t>(bigram::S + 1, 1),
                std::vector<int32_t>(bigram::S + 1, 2)};
   expectError(evaluate(*session, longer, {}), "compiled for 4 x 6");
