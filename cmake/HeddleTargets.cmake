@@ -81,6 +81,14 @@ if(HEDDLE_BUILD_COMPILER)
   add_custom_target(heddle-tablegen)
 endif()
 
+# heddle_sanitizer_options(test): UBSan's reports with the calls that led there.
+function(heddle_sanitizer_options test)
+  if(HEDDLE_SANITIZE MATCHES "undefined")
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
+      "UBSAN_OPTIONS=print_stacktrace=1")
+  endif()
+endfunction()
+
 # heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR])
 function(heddle_add_unittest name)
   cmake_parse_arguments(ARG "MLIR" "" "LINK" ${ARGN})
@@ -92,4 +100,5 @@ function(heddle_add_unittest name)
     heddle_compile_options(${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
+  heddle_sanitizer_options(${name})
 endfunction()

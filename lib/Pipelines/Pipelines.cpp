@@ -247,11 +247,14 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
                                         StringRef path) {
   // Before the work, not after it.
-  if (failed(checkArtifactPath(module.getLoc(), path)) ||
+  FailureOr<Sanitizer> sanitizer =
+      parseSanitizer(module.getLoc(), options.sanitize);
+  if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||
       failed(runPhases(module, options, Phase::LLVM)))
     return failure();
   ArtifactOptions artifact;
   artifact.targetCpu = options.targetCpu;
+  artifact.sanitizer = *sanitizer;
   artifact.seed = options.training.seed;
   artifact.modelJson = getModelJson(module);
   if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "support/Sanitizer.h"
+
 #include <stdint.h>
 
 namespace heddle::rt {
@@ -26,9 +28,11 @@ static inline int64_t padded(int64_t count) {
 }
 
 static inline Vector load(const float *from) {
+  noteRead(from, sizeof(Vector));
   return *reinterpret_cast<const VectorAt *>(from);
 }
 static inline void store(float *to, Vector value) {
+  noteWrite(to, sizeof(Vector));
   *reinterpret_cast<VectorAt *>(to) = value;
 }
 static inline Vector splat(float value) {

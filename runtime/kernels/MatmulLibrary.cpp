@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +33,16 @@ public:
 private:
   void (*setThreads)(int);
 };
+
+/// oneDNN keeps primitives for the whole process, and devices that ask for the
+/// same share one. It has locks for that, but ThreadSanitizer cannot see them
+/// and reports what a device reads of a primitive that another has made: this
+/// one it sees. Devices that prepare the same products wait for each other in
+/// oneDNN anyway.
+std::mutex &primitiveCache() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 } // namespace
 
@@ -77,8 +88,10 @@ MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
       return entry.plan;
     }
   openMP.workAlone();
-  Expected<MatmulPlan> plan =
-      MatmulPlan::make(desc, engine, pool.size(), packing);
+  Expected<MatmulPlan> plan = [&] {
+    std::lock_guard lock(primitiveCache());
+    return MatmulPlan::make(desc, engine, pool.size(), packing);
+  }();
   HEDDLE_RT_RETURN_IF_ERROR(plan.status());
   plans.push_back(std::make_unique<MatmulPlan>(std::move(*plan)));
   for (MatmulWorker &worker : workers)

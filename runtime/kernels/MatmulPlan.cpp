@@ -4,6 +4,7 @@
 #include "heddle_rt/manifest.h"
 #include "kernels/Convert.h"
 #include "support/Message.h"
+#include "support/Sanitizer.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -103,6 +104,17 @@ void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
   for (int64_t line = 0; line < lines; ++line)
     convertToF32(DType(type), at(from, type, line * stride), to + line * length,
                  length);
+}
+
+/// Calls note(line, bytes) for each dense row or column of a tile.
+template <typename Note>
+void noteLines(int64_t rows, int64_t columns, int64_t rowStride,
+               int64_t columnStride, size_t elementBytes, const Note &note) {
+  int64_t lines = columnStride == 1 ? rows : columns;
+  int64_t length = columnStride == 1 ? columns : rows;
+  int64_t stride = columnStride == 1 ? rowStride : columnStride;
+  for (int64_t line = 0; line < lines; ++line)
+    note(line * stride * int64_t(elementBytes), size_t(length) * elementBytes);
 }
 
 } // namespace
@@ -275,6 +287,30 @@ void MatmulPlan::reserve(MatmulWorker &worker) const {
     grow(worker.bias, nTile);
 }
 
+void MatmulPlan::noteOperands(const MatmulKernel &kernel, const void *a,
+                              const void *b, void *c, const void *bias) const {
+  auto reads = [](const void *from) {
+    return [from](int64_t offset, size_t bytes) {
+      noteRead(static_cast<const char *>(from) + offset, bytes);
+    };
+  };
+  // What was converted lies in the worker's memory.
+  if (!convert) {
+    size_t bytes = byteSize(DType(desc.a_type));
+    noteLines(kernel.m, kernel.k, desc.a_row_stride, desc.a_column_stride,
+              bytes, reads(a));
+    noteLines(kernel.k, kernel.n, desc.b_row_stride, desc.b_column_stride,
+              bytes, reads(b));
+  }
+  if (!separateC)
+    noteLines(kernel.m, kernel.n, desc.c_row_stride, 1,
+              byteSize(DType(desc.c_type)), [&](int64_t offset, size_t bytes) {
+                noteWrite(static_cast<char *>(c) + offset, bytes);
+              });
+  if (kernel.bias)
+    noteRead(bias, size_t(kernel.n) * sizeof(float));
+}
+
 void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
                          MatmulWorker &worker, const void *a, const void *b,
                          void *c, const void *bias) const {
@@ -290,6 +326,8 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
                                                    arguments),
                             "oneDNN could not execute a matrix product");
   };
+  if (*sanitizer)
+    noteOperands(kernel, a, b, c, bias);
   dnnl_memory_t weights = set(operands.b, b);
   if (kernel.packedBytes) {
     dnnl_memory_t packed = set(operands.packed, alignedIn(worker.packed));

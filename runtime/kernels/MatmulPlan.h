@@ -70,6 +70,9 @@ private:
   void execute(const MatmulKernel &kernel, int workerIndex,
                MatmulWorker &worker, const void *a, const void *b, void *c,
                const void *bias) const;
+  /// Tells a sanitizer what oneDNN is about to read and write.
+  void noteOperands(const MatmulKernel &kernel, const void *a, const void *b,
+                    void *c, const void *bias) const;
   void finishTile(MatmulWorker &worker, void *c, int64_t m, int64_t n) const;
 
   std::vector<heddle_rt_matmul_loop> outer, sums;

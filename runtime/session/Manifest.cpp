@@ -340,6 +340,8 @@ public:
         fail("target", "an object", describe(*target));
       else {
         manifest.triple = string(*target, "target", "triple");
+        if (member(*target, "target", "sanitizer", false))
+          manifest.sanitizer = string(*target, "target", "sanitizer");
         each(*target, "target", "features",
              [&](const Json &value, const std::string &at) {
                if (!value.is_string())

@@ -2,6 +2,7 @@
 
 #include "session/Region.h"
 #include "support/Message.h"
+#include "support/Sanitizer.h"
 
 #include <cerrno>
 #include <cstring>
@@ -10,8 +11,10 @@
 namespace heddle::rt {
 
 Region::~Region() {
-  if (base)
-    munmap(base, bytes);
+  if (!base)
+    return;
+  allow(base, bytes);
+  munmap(base, bytes);
 }
 
 Status Region::allocate(size_t wanted) {
@@ -19,6 +22,7 @@ Status Region::allocate(size_t wanted) {
   bool large = wanted >= 2 * hugePage;
   size_t unit = large ? hugePage : 4096;
   bytes = (wanted + unit - 1) / unit * unit;
+  used = wanted;
   if (bytes == 0)
     return Status::success();
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -35,8 +39,11 @@ Status Region::allocate(size_t wanted) {
 }
 
 void Region::touch() {
-  if (base)
-    std::memset(base, 0, bytes);
+  if (!base)
+    return;
+  allow(base, bytes);
+  std::memset(base, 0, bytes);
+  forbid(base + used, bytes - used);
 }
 
 } // namespace heddle::rt

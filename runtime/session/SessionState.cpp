@@ -3,6 +3,7 @@
 #include "session/SessionState.h"
 #include "communicators/ThreadCommunicator.h"
 #include "session/CpuFeatures.h"
+#include "support/Sanitizer.h"
 
 #include <dlfcn.h>
 #include <fstream>
@@ -37,6 +38,14 @@ static Status checkWhole(const std::filesystem::path &file) {
 }
 
 Status SessionState::openLibrary(const std::filesystem::path &directory) {
+  if (!manifest.sanitizer.empty() && manifest.sanitizer != sanitizer)
+    return errorOf(
+        "the model was compiled with --sanitize=", manifest.sanitizer,
+        ": expected a runtime that is built with this sanitizer, "
+        "got one ",
+        *sanitizer ? "with -fsanitize=" : "with none", sanitizer,
+        " (compile the model without it, or build the preset asan "
+        "or tsan)");
   // The program's calls are found among the process's global symbols. If this
   // library was itself opened locally (as Python's ctypes does), it joins them.
   Dl_info self;
@@ -182,6 +191,19 @@ Status SessionState::touchMemory() {
     DeviceState &device = state.devices[size_t(index)];
     for (Region *region : {&device.variables, &device.borders, &device.arena})
       region->touch();
+    // Between two buffers is nothing that anybody should read.
+    auto forbidGaps = [&](const std::vector<PlacedTensor> &tensors) {
+      for (const PlacedTensor &tensor : tensors) {
+        size_t bytes = tensor.layout.localBytes();
+        forbid(tensor.buffers[size_t(index)] + bytes,
+               alignBuffer(bytes) - bytes);
+      }
+    };
+    forbidGaps(state.variables);
+    for (const LoadedProgram &program : state.programs) {
+      forbidGaps(program.arguments);
+      forbidGaps(program.results);
+    }
     return Status::success();
   });
 }

@@ -2,6 +2,9 @@
 
     golden.py --heddle build/bin/heddle --scratch FOLDER MODEL_FOLDER ...
 
+With --heddle-run PROGRAM, heddle only compiles and that program, which may be
+of a build with sanitizers, runs.
+
 Each folder is one that test/reference/make_reference.py wrote. Loss, logits and
 every gradient within 1e-4 relative L2, ten AdamW losses within 1e-5 relative;
 on one device and on four.
@@ -18,10 +21,24 @@ from programs import Failure, Programs, Report
 MESHES = {"one device": [], "dp2-tp2": ["--mesh", "dp=2,tp=2"]}
 
 
+def run(programs, command, folder, compile_flags, run_flags, scratch):
+    """`heddle COMMAND`, or the same in two programs; returns what it prints."""
+    if not programs.runner:
+        return programs.call([programs.compiler, command, folder]
+                             + compile_flags + run_flags)
+    artifact = scratch / "model.heddle"
+    rows, sequence = tensors.read(folder / "batch.safetensors")["tokens"].shape
+    programs.compile(folder, artifact, compile_flags + [
+        "--batch", rows, "--seq", sequence, "--gradients"])
+    return programs.call([programs.runner, command, artifact]
+                         + programs.run_flags + run_flags)
+
+
 def evaluate(programs, folder, mesh, scratch):
     output = scratch / "actual.safetensors"
-    programs.call([programs.compiler, "evaluate", folder, "--data",
-                   folder / "batch.safetensors", "--gradients", "-o", output] + mesh)
+    run(programs, "evaluate", folder, mesh,
+        ["--data", folder / "batch.safetensors", "--gradients", "-o", output],
+        scratch)
     actual = tensors.read(output)
     expected = tensors.read(folder / "expected.safetensors")
     del expected["losses"]
@@ -39,15 +56,18 @@ def train(programs, folder, mesh, scratch):
     training = json.loads((folder / "training.json").read_text())
     expected = list(tensors.read(folder / "expected.safetensors")["losses"].values)
     rate = training["learning_rate"]
-    output = programs.call([
-        programs.compiler, "train", folder, "--data", folder / "batch.safetensors",
-        "--steps", training["steps"], "--lr", rate,
-        "--final-ratio", training["min_learning_rate"] / rate,
+    compile_flags = [
+        "--lr", rate, "--final-ratio", training["min_learning_rate"] / rate,
         "--schedule", training["schedule"], "--warmup", training["warmup"],
         "--betas", "%r,%r" % (training["beta1"], training["beta2"]),
         "--epsilon", training["epsilon"], "--clip", training["clip"],
-        "--weight-decay", training["weight_decay"],
-        "--no-checkpoints", "--json"] + mesh)
+        "--weight-decay", training["weight_decay"]]
+    steps = ["--steps", training["steps"]]
+    if programs.runner:
+        compile_flags += steps  # the schedule's length
+    output = run(programs, "train", folder, compile_flags + mesh, steps + [
+        "--data", folder / "batch.safetensors", "--no-checkpoints", "--json"],
+        scratch)
     actual = [entry["loss"] for entry in map(json.loads, output.splitlines())
               if "loss" in entry]
     if len(actual) != len(expected):
@@ -62,10 +82,14 @@ def train(programs, folder, mesh, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run")
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    programs, report = Programs(options.heddle, None), Report()
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    report = Report()
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
     for folder in options.folders:

@@ -251,6 +251,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--heddle", required=True)
     parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--only", action="append",
                         help="run these plans only, beside one device")
@@ -260,7 +262,7 @@ def main():
     if unknown:
         parser.error("no such model: %s" % ", ".join(sorted(unknown)))
     report = Report()
-    programs = Programs(options.heddle, options.heddle_run)
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
     for name in options.models or MODELS:
         run_model(name, programs, options.scratch, report, options.only)
     report.finish()

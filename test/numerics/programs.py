@@ -1,5 +1,5 @@
 """Calls of the programs under test. `heddle` compiles, `heddle-run` runs: the
-latter may be a build with sanitizers."""
+latter may be a build with a sanitizer, for which programs are compiled then."""
 
 import json
 import subprocess
@@ -11,8 +11,11 @@ class Failure(Exception):
 
 
 class Programs:
-    def __init__(self, compiler, runner):
+    def __init__(self, compiler, runner, sanitizer=None):
         self.compiler, self.runner = compiler, runner
+        self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
+        # So that there are threads within a device on any machine.
+        self.run_flags = ["--cores", 2] if sanitizer else []
 
     def call(self, arguments):
         result = subprocess.run(
@@ -25,17 +28,19 @@ class Programs:
         return result.stdout
 
     def compile(self, model, artifact, arguments):
-        self.call([self.compiler, "compile", model, "-o", artifact] + arguments)
+        self.call([self.compiler, "compile", model, "-o", artifact]
+                  + self.compile_flags + arguments)
 
     def train(self, artifact, arguments):
         """One list entry a step: the JSON object that was printed."""
         output = self.call(
-            [self.runner, "train", artifact, "--json"] + arguments)
+            [self.runner, "train", artifact, "--json"] + self.run_flags + arguments)
         entries = [json.loads(line) for line in output.splitlines()]
         return [entry for entry in entries if "loss" in entry]
 
     def evaluate(self, artifact, arguments):
-        self.call([self.runner, "evaluate", artifact, "--gradients"] + arguments)
+        self.call([self.runner, "evaluate", artifact, "--gradients"]
+                  + self.run_flags + arguments)
 
 
 class Report:

@@ -29,6 +29,11 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
   command->add_flag("--gradients", flags->options.training.gradients,
                     "Also the program that returns every gradient");
   command
+      ->add_option("--sanitize", flags->options.sanitize,
+                   "Instrument the kernels for a heddle-run that is built with "
+                   "this sanitizer: address or thread")
+      ->check(CLI::IsMember({"address", "thread"}));
+  command
       ->add_option("-o,--output", *output,
                    "Folder to write (default: MODEL.heddle)")
       ->check(notEmpty("a folder"));

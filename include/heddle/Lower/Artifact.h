@@ -46,8 +46,17 @@ struct DeviceMemoryPlan {
 /// Of a module with rt programs or their exports; every device's is the same.
 DeviceMemoryPlan getDeviceMemoryPlan(mlir::ModuleOp module);
 
+/// What generated kernels are checked for while they run. The process that runs
+/// them must have the same sanitizer's runtime library linked in.
+enum class Sanitizer { None, Address, Thread };
+
+/// From "", "address" or "thread". An error is emitted at `loc`.
+mlir::FailureOr<Sanitizer> parseSanitizer(mlir::Location loc,
+                                          llvm::StringRef text);
+
 struct ArtifactOptions {
   std::string targetCpu = "native";
+  Sanitizer sanitizer = Sanitizer::None;
   /// Threads that generate code; 0: as many as the machine has cores.
   unsigned threads = 0;
   uint64_t seed = 0;
@@ -70,10 +79,11 @@ mlir::FailureOr<std::string> getManifest(mlir::ModuleOp module,
 
 /// Object code of the module's functions of the LLVM dialect, one or more ELF
 /// files. Kernels (`heddle.blocks`) are optimized and vectorized in parallel;
-/// program functions, which only call, are not.
+/// program functions, which only call, are not. `sanitizer` instruments
+/// kernels.
 mlir::FailureOr<std::vector<std::string>>
 emitObjects(mlir::ModuleOp module, const NativeTarget &target,
-            unsigned threads = 0);
+            unsigned threads = 0, Sanitizer sanitizer = Sanitizer::None);
 
 /// Links objects to a shared library, with the first of ld.lld-19, ld.lld, cc
 /// and clang-19 that is in PATH.

@@ -165,6 +165,9 @@ def WriteArtifactPass : Pass<"heddle-write-artifact", "::mlir::ModuleOp"> {
     Option<"path", "path", "std::string", /*default=*/"", "directory to write">,
     Option<"targetCpu", "target-cpu", "std::string", /*default=*/"\"native\"",
            "native, or CPU[,+feature,-feature...]">,
+    Option<"sanitize", "sanitize", "std::string", /*default=*/"",
+           "address or thread: instrument kernels for a process that has that "
+           "sanitizer">,
     Option<"threads", "threads", "unsigned", /*default=*/"0",
            "threads that generate code; 0: all cores">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",

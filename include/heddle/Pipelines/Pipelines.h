@@ -70,6 +70,9 @@ struct CompileOptions {
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";
+  /// "address" or "thread": kernels are instrumented for that sanitizer and run
+  /// only in processes that have it (a heddle-run of that preset). Or empty.
+  std::string sanitize;
   /// Devices that the program will run on; 0 if the plan decides.
   int64_t devices = 0;
 };

@@ -74,6 +74,17 @@ static LogicalResult replaceDirectory(Location loc, StringRef from,
   return success();
 }
 
+FailureOr<Sanitizer> heddle::parseSanitizer(Location loc, StringRef text) {
+  if (text.empty())
+    return Sanitizer::None;
+  if (text == "address")
+    return Sanitizer::Address;
+  if (text == "thread")
+    return Sanitizer::Thread;
+  return emitError(loc) << "sanitize: expected 'address' or 'thread', got '"
+                        << text << "'";
+}
+
 LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
                                     const ArtifactOptions &options) {
   Location loc = module.getLoc();
@@ -89,7 +100,7 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
   if (failed(manifest))
     return failure();
   FailureOr<std::vector<std::string>> objects =
-      emitObjects(module, *target, options.threads);
+      emitObjects(module, *target, options.threads, options.sanitizer);
   if (failed(objects))
     return failure();
 
@@ -124,6 +135,11 @@ struct WriteArtifact : heddle::impl::WriteArtifactPassBase<WriteArtifact> {
   void runOnOperation() override {
     ArtifactOptions options;
     options.targetCpu = targetCpu;
+    FailureOr<Sanitizer> checked =
+        parseSanitizer(getOperation().getLoc(), sanitize);
+    if (failed(checked))
+      return signalPassFailure();
+    options.sanitizer = *checked;
     options.threads = threads;
     options.seed = seed;
     if (failed(writeArtifact(getOperation(), path, options)))

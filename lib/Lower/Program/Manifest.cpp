@@ -141,6 +141,10 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
         for (const std::string &feature : target.requiredFeatures)
           out.value(feature);
       });
+      if (options.sanitizer != Sanitizer::None)
+        out.attribute("sanitizer", options.sanitizer == Sanitizer::Thread
+                                       ? "thread"
+                                       : "address");
     });
     out.attribute("library", "program.so");
     out.attributeArray("mesh", [&] {

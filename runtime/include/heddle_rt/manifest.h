@@ -84,8 +84,9 @@ struct Manifest {
   int64_t version = 0, abi = 0;
   std::string triple;
   std::vector<std::string>
-      features;        ///< CPU features, LLVM's names, without "+"
-  std::string library; ///< file name inside the directory
+      features;          ///< CPU features, LLVM's names, without "+"
+  std::string sanitizer; ///< "address" or "thread": how kernels are compiled
+  std::string library;   ///< file name inside the directory
   std::vector<MeshAxis> mesh;
   std::vector<std::vector<int32_t>> groups; ///< mesh axes of each group
   std::vector<VariableInfo> variables;

@@ -11,6 +11,7 @@
 // RUN: ls %t/mine | FileCheck %s --check-prefix=KEPT
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b target-cpu=z80" 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b target-cpu=x86-64-v3,+sse9" 2>&1 | FileCheck %s --check-prefix=FEATURE
+// RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/b sanitize=memory" 2>&1 | FileCheck %s --check-prefix=SANITIZE
 // RUN: not env PATH=%t %{opt} %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/b 2>&1 | FileCheck %s --check-prefix=LINKER
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=/dev/full/b 2>&1 | FileCheck %s --check-prefix=FOLDER
 // RUN: ls %t | FileCheck %s --check-prefix=NOTHING-LEFT
@@ -21,6 +22,7 @@
 // KEPT: thesis.tex
 // CPU: target-cpu: expected 'native' or a CPU of {{.*}}, got 'z80'
 // FEATURE: target-cpu: expected +feature or -feature of {{.*}}, got '+sse9'
+// SANITIZE: sanitize: expected 'address' or 'thread', got 'memory'
 // LINKER: expected a linker in PATH: ld.lld-19, ld.lld or cc; install one
 // FOLDER: cannot make the folder
 // NOTHING-LEFT: a

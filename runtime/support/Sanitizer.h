@@ -1,0 +1,73 @@
+//===- Sanitizer.h - What sanitizers cannot see by themselves ---*- C++ -*-===//
+//
+// A sanitizer sees what code that was compiled with it does to memory. oneDNN
+// and our vector types are not such code: here their accesses are told. Without
+// a sanitizer all of this is nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_SUPPORT_SANITIZER_H
+#define HEDDLE_RT_SUPPORT_SANITIZER_H
+
+#include <stddef.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEDDLE_RT_SANITIZER "address"
+#define HEDDLE_RT_ON_READ __asan_loadN
+#define HEDDLE_RT_ON_WRITE __asan_storeN
+extern "C" void __asan_poison_memory_region(const volatile void *, size_t);
+extern "C" void __asan_unpoison_memory_region(const volatile void *, size_t);
+#elif __has_feature(thread_sanitizer)
+#define HEDDLE_RT_SANITIZER "thread"
+#define HEDDLE_RT_ON_READ __tsan_read_range
+#define HEDDLE_RT_ON_WRITE __tsan_write_range
+#endif
+#endif
+#ifndef HEDDLE_RT_SANITIZER
+#define HEDDLE_RT_SANITIZER ""
+#else
+extern "C" void HEDDLE_RT_ON_READ(const void *, size_t);
+extern "C" void HEDDLE_RT_ON_WRITE(void *, size_t);
+#endif
+
+namespace heddle::rt {
+
+/// "address", "thread" or "": what this library was built with.
+constexpr const char *sanitizer = HEDDLE_RT_SANITIZER;
+
+/// Somebody who is not instrumented reads or writes these bytes now.
+inline void noteRead([[maybe_unused]] const void *from,
+                     [[maybe_unused]] size_t bytes) {
+#ifdef HEDDLE_RT_ON_READ
+  HEDDLE_RT_ON_READ(from, bytes);
+#endif
+}
+inline void noteWrite([[maybe_unused]] void *to,
+                      [[maybe_unused]] size_t bytes) {
+#ifdef HEDDLE_RT_ON_WRITE
+  HEDDLE_RT_ON_WRITE(to, bytes);
+#endif
+}
+
+/// Nobody may touch these bytes until they are allowed again.
+inline void forbid([[maybe_unused]] const void *begin,
+                   [[maybe_unused]] size_t bytes) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  __asan_poison_memory_region(begin, bytes);
+#endif
+#endif
+}
+inline void allow([[maybe_unused]] const void *begin,
+                  [[maybe_unused]] size_t bytes) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  __asan_unpoison_memory_region(begin, bytes);
+#endif
+#endif
+}
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SUPPORT_SANITIZER_H
