@@ -202,12 +202,21 @@ void Elimination::passBack() {
   }
 }
 
-double Elimination::rest(size_t BucketIndex, const Labels &X) const {
-  const Bucket &B = Buckets[BucketIndex];
+size_t Elimination::entryOf(size_t BucketIndex, const Labels &X) const {
   size_t Entry = 0;
-  for (int32_t P : B.Separator)
+  for (int32_t P : Buckets[BucketIndex].Separator)
     Entry = Entry * Tables.model().Vars[Order[P]].size() + X[Order[P]];
-  return Rests[B.Offset + Entry];
+  return Entry;
+}
+
+void Elimination::setLabels(size_t BucketIndex, size_t Entry, Labels &X) const {
+  const auto &Separator = Buckets[BucketIndex].Separator;
+  for (size_t D = Separator.size(); D-- > 0;) {
+    int32_t Var = Order[Separator[D]];
+    auto Size = static_cast<size_t>(Tables.model().Vars[Var].size());
+    X[Var] = static_cast<int32_t>(Entry % Size);
+    Entry /= Size;
+  }
 }
 
 } // namespace heddle::solver

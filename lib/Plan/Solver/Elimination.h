@@ -67,7 +67,37 @@ public:
   /// After `solve`: finds for every bucket and every label of its separator
   /// the least cost of everything that is not below it.
   void passBack();
-  double rest(size_t BucketIndex, const Labels &X) const;
+  double rest(size_t BucketIndex, const Labels &X) const {
+    return restAt(BucketIndex, entryOf(BucketIndex, X));
+  }
+
+  /// Labels of a bucket's separator have a number, its entry.
+  size_t entryCount(size_t BucketIndex) const {
+    return Buckets[BucketIndex].Size;
+  }
+  size_t entryOf(size_t BucketIndex, const Labels &X) const;
+  /// The labels of an entry.
+  void setLabels(size_t BucketIndex, size_t Entry, Labels &X) const;
+  /// The least cost of what is below a bucket, and of what is not.
+  double leastAt(size_t BucketIndex, size_t Entry) const {
+    return Messages[Buckets[BucketIndex].Offset + Entry];
+  }
+  double restAt(size_t BucketIndex, size_t Entry) const {
+    return Rests[indexOf(BucketIndex, Entry)];
+  }
+  /// All of `restAt`, by `indexOf`.
+  const std::vector<double> &rests() const { return Rests; }
+  size_t indexOf(size_t BucketIndex, size_t Entry) const {
+    return Buckets[BucketIndex].Offset + Entry;
+  }
+  /// Where a variable is in `members`, or -1.
+  int32_t position(int32_t Var) const { return Position[Var]; }
+  /// The bucket that a bucket's entries go to; -1: it is the last one of its
+  /// component.
+  int32_t parent(size_t BucketIndex) const {
+    const Bucket &B = Buckets[BucketIndex];
+    return B.Separator.empty() ? -1 : B.Separator.back();
+  }
 
 private:
   struct Factor {

@@ -94,7 +94,7 @@ void Solver::openStage(const std::vector<double> &Prices) {
   if (Best)
     if (auto X = Reduced.project(*Best))
       Now->adopt(*X);
-  Now->begin(target(), [this] { return outOfTime(); });
+  Now->begin(target(), Total, [this] { return outOfTime(); });
   takeBest();
 }
 

@@ -1,6 +1,7 @@
 //===- Stage.cpp - All searches on one reduced model ----------------------===//
 
 #include "Stage.h"
+#include "OneLimit.h"
 #include "Parallel.h"
 
 #include <algorithm>
@@ -17,9 +18,13 @@ constexpr int Lifetime = 40;
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
+constexpr double OneLimitWeight = 4;
 constexpr double ExactShare = 0.2;
 /// Up to here the exact bound of a tree decomposition is worth its tables.
 constexpr double MaxTreeEntries = 3e6;
+/// What the exact search for one limit may visit before anything else is
+/// tried: a fraction of a second.
+constexpr double FirstBudget = 1.5e7;
 } // namespace
 
 Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
@@ -67,7 +72,8 @@ static Labels leastUsageLabels(const Model &M) {
   return X;
 }
 
-void Stage::begin(double Target, const std::function<bool()> &Stop) {
+void Stage::begin(double Target, Cost Known,
+                  const std::function<bool()> &Stop) {
   adopt(leastUsageLabels(M));
   Climber.climb(Target, ClimbQuota * 4, Stop);
   adopt(Climber.guess());
@@ -75,7 +81,51 @@ void Stage::begin(double Target, const std::function<bool()> &Stop) {
     return;
   double Aim = feasible() ? static_cast<double>(Best.Total) : Target;
   Tree.climb(Climber.best().prices(), Aim, Stop);
-  adopt(Tree.labels());
+  adopt(Tree.feasibleLabels().value_or(Tree.labels()));
+  OneLimit = M.Capacity.size() <= 1;
+  if (!OneLimit)
+    return;
+  ForExact.emplace();
+  ExactBudget = FirstBudget;
+  constructOneLimit(Stop);
+  if (Finished)
+    return;
+  if (feasible())
+    Known = std::min(Known, Best.Total);
+  tryExact(Known, Stop);
+  takeExact();
+}
+
+/// With lists cut short the search is fast and nearly exact. Looks a little
+/// above the bound first, where lists are short by themselves.
+void Stage::constructOneLimit(const std::function<bool()> &Stop) {
+  constexpr double Budget = FirstBudget / 3;
+  size_t MaxList = 24;
+  prepareTree();
+  double Gap = 2e-5 * std::abs(Tree.bound()) + 1;
+  for (int Try = 0; Try < 10 && !Stop(); ++Try) {
+    double Reach = Tree.bound() + Gap;
+    Cost Below = feasible() ? Best.Total : InfiniteCost;
+    bool Last = Reach >= static_cast<double>(Below);
+    if (!Last)
+      Below = static_cast<Cost>(Reach);
+    ExactResult R =
+        solveOneLimit(M, *ForExact, Tree, Sides, Below, Budget, MaxList, Stop);
+    ExactWork += R.Work * exactWeight();
+    if (R.Complete)
+      Proven = std::max(Proven, static_cast<double>(Below));
+    if (R.Best)
+      adopt(*R.Best);
+    Finished = R.Complete && (R.Best || Last);
+    if (Finished)
+      return;
+    if (R.Work > Budget && MaxList > 2)
+      MaxList /= 2;
+    else if (R.Best || Last)
+      return;
+    else
+      Gap *= 2.5;
+  }
 }
 
 double Stage::bound() const {
@@ -122,10 +172,14 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   join();
 }
 
+double Stage::exactWeight() const {
+  return OneLimit ? OneLimitWeight : ExactWeight;
+}
+
 /// Early, then whenever the other searches have done their share.
 bool Stage::exactIsDue() const {
-  return ExactWork + ExactBudget * ExactWeight <=
-         ExactShare * work() + 1e5 * ExactWeight;
+  return ExactWork + ExactBudget * exactWeight() <=
+         ExactShare * work() + 1e5 * exactWeight();
 }
 
 /// Searches a little above the bound, then further: if nothing is there, that
@@ -137,19 +191,18 @@ void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
     return;
   if (Tree.usable()) {
     Tree.climb(Tree.prices(), static_cast<double>(Known), Stop);
-    Tree.prepare();
-    ForExact = Tree.pricedCosts();
+    prepareTree();
   }
   double From =
       std::max(Tree.usable() ? Tree.bound() : ForExact->Bound, Proven);
   ExactStep = std::max({ExactStep / 4, 1e-6 * std::abs(From), 1.0});
+  double LastWork = 0;
   for (double Left = ExactBudget; Left > 0;) {
     double Reach = std::ceil(From + ExactStep);
     Cost Below =
         Reach < static_cast<double>(Known) ? static_cast<Cost>(Reach) : Known;
-    ExactResult R = solveExactly(M, *ForExact, Tree.usable() ? &Tree : nullptr,
-                                 Below, Left, Stop);
-    ExactWork += R.Work * ExactWeight;
+    ExactResult R = searchBelow(Below, Left, Stop);
+    ExactWork += R.Work * exactWeight();
     Left -= R.Work + 100;
     if (!R.Complete)
       break;
@@ -158,18 +211,42 @@ void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
       Exact = std::move(R);
       break;
     }
-    ExactStep *= 4;
+    // Lists grow fast once the step lets anything in at all.
+    bool Grows = LastWork > 0 && R.Work > 1.2 * LastWork;
+    LastWork = R.Work;
+    ExactStep *= Grows ? 1.5 : OneLimit ? 2 : 4;
+    if (OneLimit && Grows && Sides.empty()) {
+      Sides = Tree.sides();
+      prepareTree();
+    }
   }
   ExactBudget *= 2;
 }
 
+void Stage::prepareTree() {
+  Tree.prepare();
+  ForExact = Tree.pricedCosts();
+}
+
+ExactResult Stage::searchBelow(Cost Below, double MaxWork,
+                               const std::function<bool()> &Stop) const {
+  if (OneLimit)
+    return solveOneLimit(M, *ForExact, Tree, Sides, Below, MaxWork, 0, Stop);
+  return solveExactly(M, *ForExact, Tree.usable() ? &Tree : nullptr, Below,
+                      MaxWork, Stop);
+}
+
+void Stage::takeExact() {
+  if (!ForExact || !Exact.Complete)
+    return;
+  Finished = true;
+  if (Exact.Best)
+    adopt(*Exact.Best);
+}
+
 /// Takes over the best result and whatever the others changed elsewhere.
 void Stage::join() {
-  if (ForExact && Exact.Complete) {
-    Finished = true;
-    if (Exact.Best)
-      adopt(*Exact.Best);
-  }
+  takeExact();
   Labels Base = Best.X;
   std::vector<size_t> Results;
   for (size_t W = 0; W < Walkers.size(); ++W)

@@ -23,8 +23,9 @@ public:
   /// `Prices` to start from; empty: none.
   Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices);
 
-  /// A first look: prices, then one assignment.
-  void begin(double Target, const std::function<bool()> &Stop);
+  /// A first look: prices, then one assignment; where one time binds and the
+  /// tree decomposition is narrow, all there is to know. `Known` as below.
+  void begin(double Target, Cost Known, const std::function<bool()> &Stop);
 
   /// One round of all tasks. `Target`: what the bound aims at; `Known`: the
   /// best cost known, `InfiniteCost` if there is none.
@@ -55,6 +56,12 @@ private:
   void walk(size_t Index, const std::function<bool()> &Stop);
   void join();
   bool exactIsDue() const;
+  ExactResult searchBelow(Cost Below, double MaxWork,
+                          const std::function<bool()> &Stop) const;
+  void takeExact();
+  void prepareTree();
+  double exactWeight() const;
+  void constructOneLimit(const std::function<bool()> &Stop);
   void tryExact(Cost Known, const std::function<bool()> &Stop);
 
   Model M;
@@ -72,6 +79,8 @@ private:
   double Bound = 0;
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
+  bool OneLimit = false;              ///< `solveOneLimit` can be used.
+  std::vector<TreeBound::Side> Sides; ///< For it; made when they pay.
   TreeBound Tree;
   double Proven; ///< By exact search: nothing costs less.
   double ExactStep = 0;

@@ -14,6 +14,7 @@
 #include "Elimination.h"
 
 #include <functional>
+#include <optional>
 
 namespace heddle::solver {
 
@@ -30,14 +31,32 @@ public:
   double bound() const { return Best; } ///< Less what rounding may have added.
   const std::vector<double> &prices() const { return BestPrices; }
   const Labels &labels() const { return BestLabels; }
+  /// The cheapest labels within capacity that were come across, if any.
+  const std::optional<Labels> &feasibleLabels() const { return Feasible; }
   double work() const { return Work; }
 
   /// Passes the tables at the best prices back; then `rest` may be asked for.
   void prepare();
+
+  /// What another price of the only time says: `Free` belongs to no variable,
+  /// `Rests` are the tables' `rests`.
+  struct Side {
+    double Price = 0;
+    double Free = 0;
+    double Loss = 0; ///< How much lower the bound is there.
+    std::vector<double> Rests;
+  };
+  /// Prices further and further away from the best one, on both sides. A part
+  /// that uses unusually much or little leaves the rest too little or too much,
+  /// which is dear at one of them. Undoes `prepare`.
+  std::vector<Side> sides();
   /// Priced costs and, as `Bound`, what belongs to no variable.
   Dual::Reduced pricedCosts() const;
+  /// The tables, for the searches that stand on them; bucket I is that of
+  /// variable `members()[I]`, in the order of `chooseOrder`.
+  const Elimination &tables() const { return Engine; }
   /// The least priced cost of what is not below the bucket, given the labels
-  /// of its separator in `X`. Buckets are in the order of `chooseOrder`.
+  /// of its separator in `X`.
   double rest(size_t Bucket, const Labels &X) const {
     return Engine.rest(Bucket, X);
   }
@@ -57,6 +76,8 @@ private:
   double Rounding = 0;
   std::vector<double> BestPrices;
   Labels BestLabels, X;
+  std::optional<Labels> Feasible;
+  Cost FeasibleCost = InfiniteCost;
   std::vector<double> Excess; ///< Of the labels last found.
   double Work = 0;
 };

@@ -99,7 +99,7 @@ TEST(Structured, TreesWithoutMemory) {
 }
 
 TEST(Structured, ChainsUnderMemory) {
-  for (int64_t Length : {20, 100})
+  for (int64_t Length : {20, 100, 300})
     for (double Fraction : {0.1, 0.5}) {
       Generator G(Length);
       Problem P;
@@ -115,22 +115,27 @@ TEST(Structured, ChainsUnderMemory) {
 }
 
 TEST(Structured, TreesUnderMemory) {
-  Generator G(11);
-  Problem P;
-  for (uint32_t I = 0; I < 200; ++I) {
-    P.Nodes.push_back(G.node({0, 1}, 4));
-    if (I)
-      P.Edges.push_back(G.edge(P, G.R() % I, I));
-  }
-  limitMemory(P, 0.2);
-  expectProvenQuickly(P, "random tree of 200");
+  for (uint32_t Size : {200, 1000})
+    for (double Fraction : {0.2, 0.5}) {
+      Generator G(11);
+      Problem P;
+      for (uint32_t I = 0; I < Size; ++I) {
+        P.Nodes.push_back(G.node({0, 1}, 4));
+        if (I)
+          P.Edges.push_back(G.edge(P, G.R() % I, I));
+      }
+      limitMemory(P, Fraction);
+      expectProvenQuickly(P, "random tree of " + std::to_string(Size) +
+                                 " with limit " + std::to_string(Fraction));
+    }
 }
 
-/// Layers of six nodes with a residual connection, all alike.
-Problem repeatedLayers(int64_t Layers) {
+/// Layers of six nodes with a residual connection, of a number of kinds in
+/// turn.
+Problem repeatedLayers(int64_t Layers, int64_t Kinds) {
   Problem P;
   for (int64_t L = 0; L < Layers; ++L) {
-    Generator G(1); // the same layer every time
+    Generator G(1 + L % Kinds); // the same layer every time
     auto First = static_cast<uint32_t>(P.Nodes.size());
     for (int I = 0; I < 6; ++I)
       P.Nodes.push_back(G.node(activations(L, Layers), 4));
@@ -149,18 +154,95 @@ Problem repeatedLayers(int64_t Layers) {
 
 TEST(Structured, RepeatedLayersWithoutMemory) {
   for (int64_t Layers : {10, 100, 1000})
-    expectProvenQuickly(repeatedLayers(Layers),
+    expectProvenQuickly(repeatedLayers(Layers, 1),
                         std::to_string(Layers) + " layers");
 }
 
 TEST(Structured, RepeatedLayersUnderMemory) {
-  for (int64_t Layers : {10, 50})
-    for (double Fraction : {0.1, 0.5}) {
-      Problem P = repeatedLayers(Layers);
+  for (int64_t Layers : {10, 50, 300, 1000})
+    for (double Fraction : {0.1, 0.3, 0.5, 0.8}) {
+      Problem P = repeatedLayers(Layers, 1);
       limitMemory(P, Fraction);
       expectProvenQuickly(P, std::to_string(Layers) + " layers with limit " +
                                  std::to_string(Fraction));
     }
+}
+
+/// Nothing repeats, or only every fourth layer does.
+TEST(Structured, DifferentLayersUnderMemory) {
+  for (int64_t Kinds : {4, 100})
+    for (double Fraction : {0.1, 0.5}) {
+      Problem P = repeatedLayers(100, Kinds);
+      limitMemory(P, Fraction);
+      expectProvenQuickly(P, std::to_string(Kinds) +
+                                 " kinds of layers with limit " +
+                                 std::to_string(Fraction));
+    }
+}
+
+/// The optimum of a chain whose nodes are all live at once, by a table over
+/// everything that they may use together.
+Cost optimumOfChain(const Problem &P) {
+  auto Limit = static_cast<size_t>(*P.UsageLimit);
+  std::vector<std::vector<Cost>> Least; // by strategy, then usage
+  for (size_t I = 0; I < P.Nodes.size(); ++I) {
+    const Node &N = P.Nodes[I];
+    std::vector<std::vector<Cost>> Next(
+        N.Costs.size(), std::vector<Cost>(Limit + 1, InfiniteCost));
+    for (size_t S = 0; S < N.Costs.size(); ++S)
+      for (size_t U = N.Usages[S]; U <= Limit; ++U) {
+        size_t Before = U - N.Usages[S];
+        Cost From = I || Before ? InfiniteCost : 0;
+        for (size_t T = 0; T < Least.size(); ++T)
+          From = std::min(
+              From, addCosts(Least[T][Before],
+                             P.Edges[I - 1].Costs[T * N.Costs.size() + S]));
+        Next[S][U] = addCosts(From, N.Costs[S]);
+      }
+    Least = std::move(Next);
+  }
+  Cost Best = InfiniteCost;
+  for (const auto &Row : Least)
+    Best = std::min(Best, *std::ranges::min_element(Row));
+  return Best;
+}
+
+/// Small numbers make many ties, alike nodes make long runs of equal steps.
+TEST(Structured, ChainsOfAlikeNodesAgreeWithATable) {
+  std::mt19937_64 R(3);
+  for (int Instance = 0; Instance < 300; ++Instance) {
+    uint64_t Length = 1 + R() % 60, Kinds = 1 + R() % 3, Scale = 1 + R() % 30;
+    std::vector<Node> NodeOf;
+    std::vector<Edge> EdgeOf;
+    for (uint64_t K = 0; K < Kinds; ++K) {
+      Node N{{0, 1}, {}, {}};
+      Edge E;
+      for (int S = 0; S < 3; ++S) {
+        N.Costs.push_back(R() % (10 * Scale));
+        N.Usages.push_back(R() % 10);
+        for (int T = 0; T < 3; ++T)
+          E.Costs.push_back(R() % 10 ? R() % (4 * Scale) : InfiniteCost);
+      }
+      NodeOf.push_back(N);
+      EdgeOf.push_back(E);
+    }
+    Problem P;
+    for (uint32_t I = 0; I < Length; ++I) {
+      P.Nodes.push_back(NodeOf[I % Kinds]);
+      if (I) {
+        P.Edges.push_back(EdgeOf[I % Kinds]);
+        P.Edges.back().Nodes = {I - 1, I};
+      }
+    }
+    P.UsageLimit = R() % (6 * Length);
+    Cost Expected = optimumOfChain(P);
+    SolveOptions O;
+    O.Threads = 1;
+    auto S = solve(P, O);
+    ASSERT_TRUE(bool(S));
+    EXPECT_EQ(S->Total, Expected) << "instance " << Instance;
+    EXPECT_EQ(S->LowerBound, Expected) << "instance " << Instance;
+  }
 }
 
 } // namespace
