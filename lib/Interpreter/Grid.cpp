@@ -3,8 +3,7 @@
 #include "heddle/Interpreter/Grid.h"
 #include "Collectives.h"
 #include "Evaluation.h"
-#include "Interpretation.h"
-#include "dialects/Comm/Comm.h"
+#include "Execution.h"
 #include <cmath>
 
 using namespace mlir;
@@ -20,36 +19,7 @@ heddle::interpretGrid(func::FuncOp function, MeshAttr mesh,
       (int64_t)variables.size() != devices)
     return function.emitError()
            << "expected arguments and variables of " << devices << " devices";
-  std::vector<Interpretation> grid;
-  for (int64_t i = 0; i < devices; ++i) {
-    grid.emplace_back(variables[i], options);
-    if (failed(grid.back().begin(function, arguments[i])))
-      return failure();
-  }
-  Block &block = function.getBody().front();
-  for (Operation &op : block.without_terminator()) {
-    if (!isa<comm::CommDialect>(op.getDialect())) {
-      for (Interpretation &device : grid)
-        if (failed(device.evaluate(op)))
-          return failure();
-      continue;
-    }
-    for (int64_t i = 0; i < devices; ++i) {
-      // Looked up anew each time: inserting moves a map's values.
-      auto operandOf = [&](int64_t device) -> const Tensor & {
-        return grid[device].get(op.getOperand(0));
-      };
-      FailureOr<Tensor> result = evaluateCollective(&op, mesh, i, operandOf);
-      if (failed(result))
-        return op.emitError()
-               << "the interpreter does not know '" << op.getName() << "'";
-      grid[i].get(op.getResult(0)) = std::move(*result);
-    }
-  }
-  std::vector<std::vector<Tensor>> results;
-  for (Interpretation &device : grid)
-    results.push_back(device.getResults(block));
-  return results;
+  return Execution(mesh, variables, options).run(function, arguments);
 }
 
 /// Calls body(global index, local index) for each element of a device's part;

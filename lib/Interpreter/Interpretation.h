@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// The execution of one block, op by op.
+/// One device: its values, and what an op without control flow makes of them.
 class Interpretation {
 public:
   Interpretation(Variables &variables, const InterpreterOptions &options)

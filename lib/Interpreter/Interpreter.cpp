@@ -2,7 +2,7 @@
 
 #include "heddle/Interpreter/Interpreter.h"
 #include "Evaluation.h"
-#include "Interpretation.h"
+#include "Execution.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/APFloat.h"
@@ -147,14 +147,11 @@ std::vector<Tensor> Interpretation::getResults(Block &block) {
 FailureOr<std::vector<Tensor>>
 heddle::interpret(func::FuncOp function, ArrayRef<Tensor> arguments,
                   Variables &variables, const InterpreterOptions &options) {
-  Interpretation interpretation(variables, options);
-  if (failed(interpretation.begin(function, arguments)))
+  std::vector<Tensor> mine(arguments.begin(), arguments.end());
+  auto results = Execution({}, variables, options).run(function, mine);
+  if (failed(results))
     return failure();
-  Block &block = function.getBody().front();
-  for (Operation &op : block.without_terminator())
-    if (failed(interpretation.evaluate(op)))
-      return failure();
-  return interpretation.getResults(block);
+  return std::move(results->front());
 }
 
 void heddle::initializeVariables(ModuleOp module, Variables &variables,

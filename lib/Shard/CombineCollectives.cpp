@@ -37,6 +37,16 @@ private:
 
 } // namespace
 
+/// All that an op and its regions read, values of the regions included.
+static SmallVector<Value> getUsedValues(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) {
+      llvm::append_range(values, inner->getOperands());
+    });
+  return values;
+}
+
 /// In program order, each all-reduce joins the open group of its key unless it
 /// depends on a member; then it opens a new one.
 SmallVector<Group> Combiner::findGroups() {
@@ -48,10 +58,10 @@ SmallVector<Group> Combiner::findGroups() {
     SmallVector<Operation *> work = {op};
     llvm::DenseSet<Operation *> seen;
     while (!work.empty()) {
-      for (Value operand : work.pop_back_val()->getOperands()) {
+      for (Value operand : getUsedValues(work.pop_back_val())) {
         Operation *source = operand.getDefiningOp();
-        if (!source || source->isBeforeInBlock(first) ||
-            !seen.insert(source).second)
+        if (!source || source->getBlock() != &block ||
+            source->isBeforeInBlock(first) || !seen.insert(source).second)
           continue;
         if (llvm::is_contained(members, dyn_cast<AllReduceOp>(source)))
           return true;
@@ -79,13 +89,19 @@ SmallVector<Group> Combiner::findGroups() {
   return done;
 }
 
-/// The variable that an op accesses, if it does.
-static FlatSymbolRefAttr accessedBy(Operation *op) {
-  if (auto load = dyn_cast<LoadOp>(op))
-    return load.getVariableAttr();
-  if (auto store = dyn_cast<StoreOp>(op))
-    return store.getVariableAttr();
-  return {};
+/// The variables that an op and its regions access. A null one, for any, if
+/// they call functions.
+static SmallVector<Attribute> getAccesses(Operation *op) {
+  SmallVector<Attribute> variables;
+  op->walk([&](Operation *inner) {
+    if (auto load = dyn_cast<LoadOp>(inner))
+      variables.push_back(load.getVariableAttr());
+    else if (auto store = dyn_cast<StoreOp>(inner))
+      variables.push_back(store.getVariableAttr());
+    else if (isa<func::CallOp>(inner))
+      variables.push_back({});
+  });
+  return variables;
 }
 
 bool Combiner::combine(Group &group) {
@@ -97,11 +113,12 @@ bool Combiner::combine(Group &group) {
   for (auto it = Block::iterator(group.front()); &*it != last; ++it) {
     Operation *op = &*it;
     bool isMember = llvm::is_contained(group, dyn_cast<AllReduceOp>(op));
-    if (!isMember && llvm::none_of(op->getOperands(), [&](Value operand) {
+    if (!isMember && llvm::none_of(getUsedValues(op), [&](Value operand) {
           return dependent.contains(operand.getDefiningOp());
         })) {
-      if (Attribute variable = accessedBy(op))
-        if (stored.contains(variable))
+      for (Attribute variable : getAccesses(op))
+        if (stored.contains(variable) || stored.contains(Attribute()) ||
+            (!variable && !stored.empty()))
           return false;
       continue;
     }
@@ -109,7 +126,7 @@ bool Combiner::combine(Group &group) {
     if (isMember)
       continue;
     later.push_back(op);
-    if (Attribute variable = accessedBy(op))
+    for (Attribute variable : getAccesses(op))
       stored.insert(variable);
   }
   OpBuilder builder(last);

@@ -1,5 +1,6 @@
 //===- InsertReshards.cpp - Makes each mismatch explicit ------------------===//
 
+#include "ControlFlow.h"
 #include "PartialSums.h"
 #include "ReshardSequence.h"
 #include "heddle/Shard/Passes.h"
@@ -25,8 +26,15 @@ public:
 
 private:
   LogicalResult readFactors();
+  /// What control flow and calls pass on: produced values and needs.
+  LogicalResult readCarried(Operation *op);
+  LogicalResult readCall(func::CallOp call);
+  const PartialSums &sumsOf(Value value) {
+    return *partialSums[value.getParentBlock()];
+  }
   /// The shardings that values have when their ops have made them.
   LogicalResult findProduced();
+  LogicalResult findProduced(Operation *op);
   /// What each operand needs.
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
@@ -47,7 +55,10 @@ private:
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
       mismatches;
-  std::optional<PartialSums> partialSums;
+  /// The needs of operands that control flow passes on.
+  DenseMap<OpOperand *, ShardingAttr> passedOn;
+  /// Partial sums do not leave their block.
+  DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
 };
 
 } // namespace
@@ -65,12 +76,75 @@ static LogicalResult expectRank(Operation *op, ShardingAttr sharding,
 }
 
 LogicalResult ReshardInserter::readFactors() {
-  for (Operation &op : function.getBody().front()) {
-    ShardingRule rule = getRule(&op);
-    FailureOr<FactorAxes> axes = readFactorAxes(&op, rule, mesh.mesh);
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    ShardingRule rule = getRule(op);
+    FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
     if (failed(axes))
+      status = failure();
+    else
+      factors[op] = {std::move(rule), std::move(*axes)};
+  });
+  if (failed(status))
+    return failure();
+  auto factorsOf = [&](Operation *op, const ShardingRule &) {
+    return factors[op].second;
+  };
+  auto add = [&](Block &block) {
+    partialSums[&block] = std::make_unique<PartialSums>(block, mesh, factorsOf);
+  };
+  add(function.getBody().front());
+  forEachOp(function, [&](Operation *op) {
+    if (isControlFlow(op))
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          add(block);
+  });
+  return success();
+}
+
+LogicalResult ReshardInserter::readCarried(Operation *op) {
+  FailureOr<SmallVector<CarriedValue>> carried = getCarriedValues(op);
+  if (failed(carried))
+    return failure();
+  auto shardings = op->getAttrOfType<ArrayAttr>(kCarriedAttrName);
+  if (carried->size() != (shardings ? shardings.size() : 0))
+    return op->emitOpError()
+           << "expected " << kCarriedAttrName << " with " << carried->size()
+           << " shardings: run heddle-propagate-shardings before";
+  for (auto [i, entry] : llvm::enumerate(*carried)) {
+    auto sharding = dyn_cast<ShardingAttr>(shardings[i]);
+    if (failed(expectRank(op, sharding, entry.values.front())))
       return failure();
-    factors[&op] = {std::move(rule), std::move(*axes)};
+    for (Value value : entry.values)
+      produced[value] = sharding;
+    for (OpOperand *source : entry.sources)
+      passedOn[source] = sharding;
+  }
+  return success();
+}
+
+LogicalResult ReshardInserter::readCall(func::CallOp call) {
+  FailureOr<func::FuncOp> callee = getCallee(call);
+  if (failed(callee))
+    return failure();
+  for (OpOperand &operand : call->getOpOperands()) {
+    if (!isa<RankedTensorType>(operand.get().getType()))
+      continue;
+    auto sharding = callee->getArgAttrOfType<ShardingAttr>(
+        operand.getOperandNumber(), kShardingAttrName);
+    if (failed(expectRank(call, sharding, operand.get())))
+      return failure();
+    passedOn[&operand] = sharding;
+  }
+  for (OpResult result : call.getResults()) {
+    if (!isa<RankedTensorType>(result.getType()))
+      continue;
+    auto sharding = callee->getResultAttrOfType<ShardingAttr>(
+        result.getResultNumber(), kShardingAttrName);
+    if (failed(expectRank(call, sharding, result)))
+      return failure();
+    produced[result] = sharding;
   }
   return success();
 }
@@ -86,37 +160,52 @@ LogicalResult ReshardInserter::findProduced() {
       return failure();
     produced[argument] = given;
   }
-  for (Operation &op : body) {
-    if (auto load = dyn_cast<LoadOp>(op)) {
-      auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
-          load, load.getVariableAttr());
-      ShardingAttr storage =
-          variable ? variable.getStorageAttr() : ShardingAttr();
-      if (failed(expectRank(&op, storage, load.getResult())))
-        return failure();
-      produced[load.getResult()] = storage;
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    if (succeeded(status))
+      status = findProduced(op);
+  });
+  return status;
+}
+
+LogicalResult ReshardInserter::findProduced(Operation *op) {
+  if (isControlFlow(op))
+    return readCarried(op);
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return readCall(call);
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
+        load, load.getVariableAttr());
+    ShardingAttr storage =
+        variable ? variable.getStorageAttr() : ShardingAttr();
+    if (failed(expectRank(op, storage, load.getResult())))
+      return failure();
+    produced[load.getResult()] = storage;
+    return success();
+  }
+  if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    produced[reshard.getResult()] = reshard.getTo();
+    return success();
+  }
+  auto &[rule, axes] = factors[op];
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    if (!isa<RankedTensorType>(result.getType()))
       continue;
-    }
-    if (auto reshard = dyn_cast<ReshardOp>(op)) {
-      produced[reshard.getResult()] = reshard.getTo();
-      continue;
-    }
-    auto &[rule, axes] = factors[&op];
-    for (auto [i, result] : llvm::enumerate(op.getResults())) {
-      if (!isa<RankedTensorType>(result.getType()))
-        continue;
-      ShardingAttr own = getResultSharding(rule, axes, i, mesh);
-      ArrayRef<StringAttr> partial = partialSums->getPartialAxes(result);
-      if (!partial.empty())
-        own = makeSharding(mesh, getDimensions(own), partial);
-      produced[result] = own;
-    }
+    ShardingAttr own = getResultSharding(rule, axes, i, mesh);
+    ArrayRef<StringAttr> partial = sumsOf(result).getPartialAxes(result);
+    if (!partial.empty())
+      own = makeSharding(mesh, getDimensions(own), partial);
+    produced[result] = own;
   }
   return success();
 }
 
 LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
   Operation *op = operand.getOwner();
+  if (auto known = passedOn.find(&operand); known != passedOn.end()) {
+    need = known->second;
+    return success();
+  }
   if (auto store = dyn_cast<StoreOp>(op)) {
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
         store, store.getVariableAttr());
@@ -134,30 +223,36 @@ LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
   }
   auto &[rule, axes] = factors[op];
   need = getOperandSharding(rule, axes, operand.getOperandNumber(), mesh);
-  if (partialSums->isKept(operand.get()))
+  if (const PartialSums &sums = sumsOf(operand.get());
+      sums.isKept(operand.get()))
     need = makeSharding(mesh, getDimensions(need),
-                        partialSums->getPartialAxes(operand.get()));
+                        sums.getPartialAxes(operand.get()));
   return success();
 }
 
 LogicalResult ReshardInserter::findNeeds() {
-  for (Operation &op : function.getBody().front())
-    for (OpOperand &operand : op.getOpOperands()) {
-      if (!isa<RankedTensorType>(operand.get().getType()))
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (failed(status) || !isa<RankedTensorType>(operand.get().getType()))
         continue;
       ShardingAttr need;
-      if (failed(needOf(operand, need)))
-        return failure();
-      if (need != produced[operand.get()])
+      status = needOf(operand, need);
+      if (succeeded(status) && need != produced[operand.get()])
         mismatches[operand.get()].emplace_back(&operand, need);
     }
-  return success();
+  });
+  return status;
 }
 
 Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
                                Operation *at) {
   if (from == to)
     return value;
+  // In the block of the value: once, and not in every iteration of a loop. A
+  // loaded parameter is resharded where it is used.
+  if (!value.getDefiningOp<LoadOp>())
+    at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
   return builder.create<ReshardOp>(value.getLoc(), value.getType(), value, from,
                                    to);
@@ -239,12 +334,7 @@ void ReshardInserter::insert() {
 }
 
 LogicalResult ReshardInserter::run() {
-  if (failed(readFactors()))
-    return failure();
-  partialSums.emplace(
-      function.getBody().front(), mesh,
-      [&](Operation *op, const ShardingRule &) { return factors[op].second; });
-  if (failed(findProduced()) || failed(findNeeds()))
+  if (failed(readFactors()) || failed(findProduced()) || failed(findNeeds()))
     return failure();
   insert();
   return success();

@@ -1,5 +1,6 @@
 //===- PropagateShardings.cpp - Completes the assignment ------------------===//
 
+#include "ControlFlow.h"
 #include "Propagation.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -65,11 +66,23 @@ private:
   LogicalResult build();
   LogicalResult addFunction(func::FuncOp function);
   LogicalResult addOp(Operation *op);
+  LogicalResult addControlFlow(Operation *op);
+  LogicalResult addCalls();
+  void addCarried(const CarriedValue &carried, unsigned cell);
+  void growModel();
   LogicalResult seedFromStorage();
   LogicalResult seedFromFunctions();
+  std::optional<unsigned> resultCell(func::FuncOp function,
+                                     OpOperand &returned);
   LogicalResult seedCell(Location loc, unsigned cell, ShardingAttr sharding);
   void write();
   void writeFunction(func::FuncOp function);
+
+  /// Values that take a cell together, and what flows into them.
+  struct Carried {
+    CarriedValue value;
+    unsigned cell;
+  };
 
   ModuleOp module;
   MeshRef mesh;
@@ -79,6 +92,11 @@ private:
   /// Loads and stores with the cell of their value.
   SmallVector<std::pair<Operation *, unsigned>> accesses;
   SmallVector<bool> isOfModel; ///< by node
+  llvm::MapVector<Operation *, SmallVector<Carried, 2>> controlFlow;
+  /// Of functions that are called.
+  DenseMap<func::FuncOp, SmallVector<std::optional<unsigned>>> resultCells;
+  /// Where a value comes from that no node makes.
+  DenseMap<Value, SmallVector<Value>> sourcesOf;
 };
 
 } // namespace
@@ -100,6 +118,8 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
     accesses.emplace_back(op, cell);
     return success();
   }
+  if (isControlFlow(op) || isa<func::CallOp>(op))
+    return success(); // see addControlFlow and addCalls
   bool hasTensors = llvm::any_of(
       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
                                SmallVector<Type>(op->getResultTypes())),
@@ -109,7 +129,9 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
            << "cannot be partitioned: it has regions and no sharding rule";
   if (isa<CallOpInterface>(op) && hasTensors)
     return op->emitOpError()
-           << "cannot be partitioned: calls are not supported; inline it";
+           << "cannot be partitioned: only func.call of functions in the "
+              "module is understood, got '"
+           << op->getName() << "'";
   if (!hasTensors || op->hasTrait<OpTrait::IsTerminator>())
     return success();
   ShardingRule rule = getRule(op);
@@ -134,40 +156,131 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
 LogicalResult ModulePropagation::addFunction(func::FuncOp function) {
   if (function.isExternal())
     return success();
-  if (!llvm::hasSingleElement(function.getBody()))
-    return function.emitOpError()
-           << "cannot be partitioned: expected one block, got "
-           << function.getBody().getBlocks().size();
-  for (Operation &op : function.getBody().front())
-    if (failed(addOp(&op)))
-      return failure();
+  // Cells that several values share come before any other mention of them.
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    if (succeeded(status) && isControlFlow(op))
+      status = addControlFlow(op);
+  });
+  forEachOp(function, [&](Operation *op) {
+    if (succeeded(status))
+      status = addOp(op);
+  });
+  return status;
+}
+
+/// The cell of `carried.values` with what flows into them.
+void ModulePropagation::addCarried(const CarriedValue &carried, unsigned cell) {
+  for (OpOperand *source : carried.sources) {
+    bool atEnd = source->getOwner()->hasTrait<OpTrait::IsTerminator>();
+    graph.addFlow(*graph.getCell(source->get()), cell, atEnd);
+    for (Value value : carried.values)
+      sourcesOf[value].push_back(source->get());
+  }
+}
+
+LogicalResult ModulePropagation::addControlFlow(Operation *op) {
+  FailureOr<SmallVector<CarriedValue>> values = getCarriedValues(op);
+  if (failed(values))
+    return failure();
+  for (CarriedValue &value : *values)
+    controlFlow[op].push_back({value, graph.addSharedCell(value.values)});
+  return success();
+}
+
+/// Arguments hear the operands of all calls, and the results of all calls are
+/// one cell that hears what the function returns.
+LogicalResult ModulePropagation::addCalls() {
+  llvm::MapVector<Operation *, SmallVector<func::CallOp>> callsOf;
+  LogicalResult status = success();
+  for (auto function : module.getOps<func::FuncOp>())
+    forEachOp(function, [&](Operation *op) {
+      auto call = dyn_cast<func::CallOp>(op);
+      if (!call || failed(status))
+        return;
+      FailureOr<func::FuncOp> callee = getCallee(call);
+      if (failed(callee))
+        status = failure();
+      else
+        callsOf[*callee].push_back(call);
+    });
+  if (failed(status))
+    return failure();
+  for (auto &[op, calls] : callsOf) {
+    auto function = cast<func::FuncOp>(op);
+    Block &body = function.getBody().front();
+    SmallVector<Carried, 2> carried;
+    for (BlockArgument argument : body.getArguments()) {
+      if (!isa<RankedTensorType>(argument.getType()))
+        continue;
+      CarriedValue value{{argument}, {}};
+      for (func::CallOp call : calls)
+        value.sources.push_back(&call->getOpOperand(argument.getArgNumber()));
+      carried.push_back({value, graph.addSharedCell(value.values)});
+    }
+    auto &cells = resultCells[function];
+    for (OpOperand &returned : body.getTerminator()->getOpOperands()) {
+      cells.emplace_back();
+      if (!isa<RankedTensorType>(returned.get().getType()))
+        continue;
+      CarriedValue value{{}, {&returned}};
+      for (func::CallOp call : calls)
+        value.values.push_back(call.getResult(returned.getOperandNumber()));
+      cells.back() = graph.addSharedCell(value.values);
+      carried.push_back({value, *cells.back()});
+    }
+    controlFlow[op] = std::move(carried);
+  }
   return success();
 }
 
 LogicalResult ModulePropagation::build() {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && !llvm::hasSingleElement(function.getBody()))
+      return function.emitOpError()
+             << "cannot be partitioned: expected one block, got "
+             << function.getBody().getBlocks().size()
+             << "; turn its branches into scf ops first (--lift-cf-to-scf)";
+  if (failed(verifyNoRecursion(module)) || failed(addCalls()))
+    return failure();
   for (VariableOp variable : module.getOps<VariableOp>())
     variables.insert({variable.getSymNameAttr(),
                       {variable, graph.addCell(variable.getTensorType())}});
   for (auto function : module.getOps<func::FuncOp>())
     if (failed(addFunction(function)))
       return failure();
+  for (auto &[op, carried] : controlFlow)
+    for (const Carried &entry : carried)
+      addCarried(entry.value, entry.cell);
   return success();
 }
 
 /// What comes before an op of the model is the model's: it is not recomputed,
 /// nor split, for the sake of storage.
-static void growModel(const Propagation &graph,
-                      MutableArrayRef<bool> isOfModel) {
+void ModulePropagation::growModel() {
   DenseMap<Operation *, unsigned> nodeOf;
   for (unsigned i = 0; i < graph.getNumNodes(); ++i)
     nodeOf[graph.getOp(i)] = i;
-  // Nodes are in order of the text: operands come first.
-  for (unsigned i = graph.getNumNodes(); i-- > 0;)
+  SmallVector<Value> needed;
+  DenseSet<Value> seen;
+  auto need = [&](ValueRange values) {
+    for (Value value : values)
+      if (seen.insert(value).second)
+        needed.push_back(value);
+  };
+  for (unsigned i = 0; i < graph.getNumNodes(); ++i)
     if (isOfModel[i])
-      for (Value operand : graph.getOp(i)->getOperands())
-        if (auto known = nodeOf.find(operand.getDefiningOp());
-            known != nodeOf.end())
-          isOfModel[known->second] = true;
+      need(graph.getOp(i)->getOperands());
+  while (!needed.empty()) {
+    Value value = needed.pop_back_val();
+    if (auto sources = sourcesOf.find(value); sources != sourcesOf.end())
+      need(SmallVector<Value>(sources->second));
+    auto node = nodeOf.find(value.getDefiningOp());
+    if (node == nodeOf.end())
+      continue;
+    isOfModel[node->second] = true;
+    need(value.getDefiningOp()->getOperands());
+  }
 }
 
 LogicalResult ModulePropagation::seedFromStorage() {
@@ -190,7 +303,7 @@ LogicalResult ModulePropagation::seedFromStorage() {
     storage[name] = graph.getAxes(cell);
   }
   graph.clearLinks();
-  growModel(graph, isOfModel);
+  growModel();
   for (unsigned i = 0; i < graph.getNumNodes(); ++i)
     if (isOfModel[i])
       graph.freezeNode(i);
@@ -205,6 +318,15 @@ LogicalResult ModulePropagation::seedFromStorage() {
   }
   graph.run();
   return success();
+}
+
+/// Of what a function returns: its callers' cell if it has callers.
+std::optional<unsigned> ModulePropagation::resultCell(func::FuncOp function,
+                                                      OpOperand &returned) {
+  auto shared = resultCells.find(function);
+  return shared == resultCells.end()
+             ? graph.getCell(returned.get())
+             : shared->second[returned.getOperandNumber()];
 }
 
 LogicalResult ModulePropagation::seedCell(Location loc, unsigned cell,
@@ -237,7 +359,7 @@ LogicalResult ModulePropagation::seedFromFunctions() {
         return failure();
     }
     for (OpOperand &result : body.getTerminator()->getOpOperands()) {
-      std::optional<unsigned> cell = graph.getCell(result.get());
+      std::optional<unsigned> cell = resultCell(function, result);
       auto given = function.getResultAttrOfType<ShardingAttr>(
           result.getOperandNumber(), kShardingAttrName);
       if (cell && given &&
@@ -253,19 +375,19 @@ void ModulePropagation::writeFunction(func::FuncOp function) {
   if (function.isExternal())
     return;
   Block &body = function.getBody().front();
-  auto set = [&](Value value, auto &&setter) {
-    if (std::optional<unsigned> cell = graph.getCell(value))
+  auto set = [&](std::optional<unsigned> cell, auto &&setter) {
+    if (cell)
       setter(makeSharding(mesh, graph.getAxes(*cell)));
   };
   for (BlockArgument argument : body.getArguments())
     if (!function.getArgAttr(argument.getArgNumber(), kShardingAttrName))
-      set(argument, [&](ShardingAttr sharding) {
+      set(graph.getCell(argument), [&](ShardingAttr sharding) {
         function.setArgAttr(argument.getArgNumber(), kShardingAttrName,
                             sharding);
       });
   for (OpOperand &result : body.getTerminator()->getOpOperands())
     if (!function.getResultAttr(result.getOperandNumber(), kShardingAttrName))
-      set(result.get(), [&](ShardingAttr sharding) {
+      set(resultCell(function, result), [&](ShardingAttr sharding) {
         function.setResultAttr(result.getOperandNumber(), kShardingAttrName,
                                sharding);
       });
@@ -286,6 +408,14 @@ void ModulePropagation::write() {
     else if (!shardings.empty())
       op->setAttr(kShardingAttrName,
                   ArrayAttr::get(op->getContext(), shardings));
+  }
+  for (auto &[op, carried] : controlFlow) {
+    if (isa<func::FuncOp>(op) || carried.empty())
+      continue;
+    SmallVector<Attribute> shardings;
+    for (const Carried &entry : carried)
+      shardings.push_back(makeSharding(mesh, graph.getAxes(entry.cell)));
+    op->setAttr(kCarriedAttrName, ArrayAttr::get(op->getContext(), shardings));
   }
   for (auto &[name, entry] : variables) {
     entry.first->removeAttr(kStorageAxesAttrName);

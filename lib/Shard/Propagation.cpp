@@ -10,7 +10,7 @@ using namespace heddle;
 static constexpr double kDefinitionWeight = 1e6;
 
 unsigned Propagation::addCell(RankedTensorType type) {
-  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}});
+  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}, {}});
   return cells.size() - 1;
 }
 
@@ -22,6 +22,13 @@ std::optional<unsigned> Propagation::getCell(Value value) {
   if (isNew)
     addCell(type);
   return known->second;
+}
+
+unsigned Propagation::addSharedCell(ArrayRef<Value> values) {
+  unsigned cell = addCell(cast<RankedTensorType>(values.front().getType()));
+  for (Value value : values)
+    cellOf[value] = cell;
+  return cell;
 }
 
 void Propagation::appendAxes(unsigned cell, unsigned dim,
@@ -63,6 +70,11 @@ void Propagation::clearLinks() {
     cell.links.clear();
 }
 
+void Propagation::addFlow(unsigned from, unsigned to, bool atEnd) {
+  cells[to].flows.push_back({from, atEnd ? kDefinitionWeight : 1.0});
+  cells[from].flows.push_back({to, 1.0});
+}
+
 const TensorFactors &Propagation::tensorOf(const Use &use) const {
   const ShardingRule &rule = nodes[use.node].rule;
   return use.isResult ? rule.results[use.index] : rule.operands[use.index];
@@ -97,10 +109,15 @@ Propagation::Proposals Propagation::hearNodes(const Cell &cell) const {
       if (!axes.empty())
         proposals[i].push_back({axes, use.isResult ? kDefinitionWeight : 1.0});
     }
-  for (unsigned other : cell.links)
+  auto hear = [&](unsigned other, double weight) {
     for (auto [i, axes] : llvm::enumerate(cells[other].dims))
       if (!axes.empty())
-        proposals[i].push_back({axes, 1.0});
+        proposals[i].push_back({axes, weight});
+  };
+  for (unsigned other : cell.links)
+    hear(other, 1.0);
+  for (auto [other, weight] : cell.flows)
+    hear(other, weight);
   return proposals;
 }
 

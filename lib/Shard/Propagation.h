@@ -28,6 +28,8 @@ public:
   /// Values of tensor type get a cell at first mention.
   std::optional<unsigned> getCell(mlir::Value value);
   const DimensionAxes &getAxes(unsigned cell) const { return cells[cell].dims; }
+  /// Makes values share one cell, before any has one of its own.
+  unsigned addSharedCell(llvm::ArrayRef<mlir::Value> values);
   /// Appends to what the cell wants; an axis that it has already is left out.
   void appendAxes(unsigned cell, unsigned dim,
                   llvm::ArrayRef<mlir::StringAttr> axes);
@@ -41,9 +43,13 @@ public:
   const FactorAxes &getFactors(unsigned node) const { return nodes[node].axes; }
   unsigned getNumNodes() const { return nodes.size(); }
 
-  /// The two cells want the same.
+  /// The two cells want the same, until clearLinks.
   void link(unsigned a, unsigned b);
   void clearLinks();
+  /// What is in `from` becomes what is in `to`, at the end of an iteration (or
+  /// of a function) or when control enters: both hear each other, and the end of
+  /// an iteration, which comes more often, is as a definition of `to`.
+  void addFlow(unsigned from, unsigned to, bool atEnd);
 
   /// Rounds until nothing changes.
   void run();
@@ -59,6 +65,8 @@ private:
     DimensionAxes dims;
     llvm::SmallVector<Use, 4> uses;
     llvm::SmallVector<unsigned, 2> links;
+    /// Other cells that this one hears, each with a weight.
+    llvm::SmallVector<std::pair<unsigned, double>, 2> flows;
   };
   struct Node {
     mlir::Operation *op;

@@ -37,13 +37,59 @@ func.func @merged_uneven(%x: tensor<15xf32>) -> tensor<5x3xf32> {
 // -----
 
 heddle.mesh @mesh <["a"=2]>
-func.func @regions(%c: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
+func.func @regions(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error@+1 {{cannot be partitioned: it has regions and no sharding rule}}
-  %0 = scf.if %c -> tensor<8xf32> {
-    scf.yield %x : tensor<8xf32>
-  } else {
-    scf.yield %x : tensor<8xf32>
+  %0 = scf.forall (%i) in (8) shared_outs(%o = %x) -> tensor<8xf32> {
   }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{cannot be partitioned: expected one block, got 3; turn its branches into scf ops first}}
+func.func @blocks(%c: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
+  cf.cond_br %c, ^a, ^b
+^a:
+  return %x : tensor<8xf32>
+^b:
+  %y = math.exp %x : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @blocks_in_region(%c: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{cannot be partitioned: expected regions of one block, got 2; turn its branches into scf ops first}}
+  %0 = scf.execute_region -> tensor<8xf32> {
+    cf.br ^end(%x : tensor<8xf32>)
+  ^end(%y: tensor<8xf32>):
+    scf.yield %y : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @recursion(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{cannot be partitioned: @other calls itself, directly or through others; write the recursion as a loop}}
+  %0 = call @other(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @recursion(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func private @external(tensor<8xf32>) -> tensor<8xf32>
+func.func @external_call(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{cannot be partitioned: expected a function with a body in this module, got @external}}
+  %0 = call @external(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 

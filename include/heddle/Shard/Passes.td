@@ -71,8 +71,16 @@ def PropagateShardingsPass
     Constants and broadcasts of scalars with several uses are first repeated for
     each use, for they can be made in any sharding.
 
+    Control flow (`scf.for`, `scf.if`, `scf.while` and other ops that implement
+    RegionBranchOpInterface) and calls pass values on: what a loop carries, what
+    branches yield, what all callers give to an argument and take from a result
+    has one sharding. It hears what flows in and its uses, and they hear it; of
+    what flows in, the end of an iteration counts as a definition. Functions and
+    regions have one block; recursion and calls of external functions are errors.
+
     Output: complete `heddle.factors`; `heddle.sharding` on ops, arguments and
-    results, the storage of variables. `heddle.storage_axes` is gone.
+    results, the storage of variables; `heddle.carried` on control flow, one
+    sharding for each value that is carried. `heddle.storage_axes` is gone.
   }];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
@@ -88,7 +96,9 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     reshard; a value that was loaded is resharded anew for each use, so that a
     gathered parameter does not live from the forward to the backward pass.
     Where uses have different needs, all are made from the value, or one first
-    and the others from it, whatever takes less on the cluster.
+    and the others from it, whatever takes less on the cluster. Partial
+    sums do not leave a region or function. A value from outside a loop is
+    resharded before the loop, once; what is loaded, at its use.
 
     Input: complete `heddle.factors`, shardings of arguments and results.
     Output: every operand has the sharding that its op needs; `heddle.sharding`
@@ -116,7 +126,7 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
     What lies beyond the end of a dimension is tracked as zero, finite or
     unknown for each dimension of each value. `heddle.mask_padding` is inserted
     where it would count: along summed and maximized dimensions, and before a
-    store.
+    store. What a loop carries and what a call returns has unknown padding.
 
     Arguments and results keep `heddle.sharding` and gain `heddle.global_type`.
     Input: the output of heddle-insert-reshards. Output: local types, `comm`

@@ -1,0 +1,144 @@
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s --check-prefix=P
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
+
+// What the loop carries takes the sharding of what flows in; the product's
+// partial sum is reduced before it is yielded.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// P-LABEL: @loop
+// CHECK-LABEL: @loop
+// CHECK-SAME: (%{{.*}}: tensor<4x8xf32> {{.*}}, %[[W1:[a-z0-9]+]]: tensor<8x8xf32> {heddle.global_type = tensor<8x16xf32>
+func.func @loop(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>},
+                %w1: tensor<8x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"tp"}]>},
+                %w2: tensor<16x8xf32>) -> tensor<8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  // CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}}) -> (tensor<4x8xf32>)
+  %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x) -> tensor<8x8xf32> {
+    // CHECK: heddle.contract [bh, hf -> bf] %[[H]], %[[W1]] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %u = heddle.contract [bh, hf -> bf] %h, %w1 : (tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %a = math.tanh %u : tensor<8x16xf32>
+    // CHECK: %[[PART:.*]] = heddle.contract [bf, fh -> bh]
+    // CHECK: %[[SUM:.*]] = comm.all_reduce sum %[[PART]] over @mesh <{"tp"}>
+    // CHECK: scf.yield %[[SUM]]
+    %p = heddle.contract [bf, fh -> bh] %a, %w2 : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    scf.yield %p : tensor<8x8xf32>
+  }
+  // P: heddle.carried = [#heddle.sharding<@mesh, [{"dp"}, {}]>]
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// Backwards: the result's sharding reaches what the loop carries and, through
+// it, the argument.
+heddle.mesh @mesh <["dp"=2]>
+// CHECK-LABEL: @backwards
+// CHECK-SAME: (%{{.*}}: tensor<4x8xf32>
+func.func @backwards(%x: tensor<8x8xf32>, %n: index)
+    -> (tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: scf.for {{.*}} -> (tensor<4x8xf32>)
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<8x8xf32> {
+    %a = math.tanh %h : tensor<8x8xf32>
+    scf.yield %a : tensor<8x8xf32>
+  }
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// A value from outside that every iteration needs whole is gathered once.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @hoisted
+func.func @hoisted(%x: tensor<8x8xf32>, %w: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}, {}]>}) -> tensor<8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  // CHECK: %[[W:.*]] = comm.all_gather
+  // CHECK-NEXT: scf.for
+  // CHECK-NEXT: heddle.contract [bh, hf -> bf] %{{.*}}, %[[W]]
+  // CHECK-NEXT: scf.yield
+  %y = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x) -> tensor<8x8xf32> {
+    %u = heddle.contract [bh, hf -> bf] %h, %w {heddle.factors = #heddle.factors<["b" = {}, "h" = {}, "f" = {}]>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    scf.yield %u : tensor<8x8xf32>
+  }
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// Branches that end differently agree at their yields.
+heddle.mesh @mesh <["x"=2]>
+// P-LABEL: @branches
+// CHECK-LABEL: @branches
+func.func @branches(%c: i1, %a: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+                    %b: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x8xf32> {
+  // CHECK: scf.if %{{.*}} -> (tensor<4x8xf32>)
+  // CHECK: } else {
+  // CHECK: %[[N:.*]] = arith.negf
+  // CHECK: %[[MOVED:.*]] = comm.all_to_all %[[N]]
+  // CHECK: scf.yield %[[MOVED]]
+  %y = scf.if %c -> tensor<8x8xf32> {
+    %e = math.exp %a : tensor<8x8xf32>
+    scf.yield %e : tensor<8x8xf32>
+  } else {
+    %n = arith.negf %b : tensor<8x8xf32>
+    scf.yield %n : tensor<8x8xf32>
+  }
+  // P: heddle.carried = [#heddle.sharding<@mesh, [{"x"}, {}]>]
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// The condition is computed from everything, the same on all devices; what is
+// carried from iteration to iteration may differ in type from what comes out.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: @while
+// CHECK-SAME: (%[[X:.*]]: tensor<3xf32>
+func.func @while(%x: tensor<6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}, %limit: f32) -> tensor<6xf32> {
+  // CHECK: scf.while (%[[H:.*]] = %[[X]]) : (tensor<3xf32>) -> tensor<3xf32>
+  %y = scf.while (%h = %x) : (tensor<6xf32>) -> tensor<6xf32> {
+    // CHECK: %[[PART:.*]] = heddle.reduce
+    // CHECK: %[[SUM:.*]] = comm.all_reduce sum %[[PART]]
+    // CHECK: %[[NUMBER:.*]] = tensor.extract %[[SUM]][]
+    // CHECK: arith.cmpf olt, %[[NUMBER]]
+    %sum = heddle.reduce sum %h over [0] : tensor<6xf32> -> tensor<f32>
+    %number = tensor.extract %sum[] : tensor<f32>
+    %more = arith.cmpf olt, %number, %limit : f32
+    scf.condition(%more) %h : tensor<6xf32>
+  } do {
+  ^bb0(%g: tensor<6xf32>):
+    %twice = arith.addf %g, %g : tensor<6xf32>
+    scf.yield %twice : tensor<6xf32>
+  }
+  return %y : tensor<6xf32>
+}
+
+// -----
+
+// Several callers: the argument and the result lie one way for all of them,
+// and a caller that has it otherwise reshards.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @callers
+// CHECK-SAME: (%[[A:.*]]: tensor<4x8xf32> {{.*}}, %[[B:.*]]: tensor<4x8xf32> {{.*}}, %[[C:.*]]: tensor<8x4xf32>
+func.func @callers(%a: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+                   %b: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+                   %c: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  // CHECK: call @layer(%[[A]]) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %0 = call @layer(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: call @layer(%[[B]])
+  %1 = call @layer(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: %[[MOVED:.*]] = comm.all_to_all %[[C]]
+  // CHECK: call @layer(%[[MOVED]])
+  %2 = call @layer(%c) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+// CHECK: func.func private @layer(%{{.*}}: tensor<4x8xf32>
+func.func private @layer(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %y = math.exp %x : tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}

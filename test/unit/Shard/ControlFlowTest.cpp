@@ -1,0 +1,401 @@
+//===- ControlFlowTest.cpp - Random programs with loops, branches, calls --===//
+//
+// Programs over square matrices, which every op can take, so that loops,
+// branches and calls nest at random; random axes are pinned to random factors
+// and arguments lie at random. The grid's numbers equal the global program's,
+// and the order of ops in the text does not change what propagation decides.
+//
+//===----------------------------------------------------------------------===//
+
+#include "heddle/InitAll.h"
+#include "heddle/Interpreter/Grid.h"
+#include "heddle/Shard/FactorShardings.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+class Generator {
+public:
+  explicit Generator(uint64_t seed) : engine(seed) {}
+
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(engine);
+  }
+
+  /// @f calls @layer, which may have control flow of its own.
+  std::string run() {
+    size = pick(4, 6);
+    type =
+        "tensor<" + std::to_string(size) + "x" + std::to_string(size) + "xf64>";
+    vector = "tensor<" + std::to_string(size) + "xf64>";
+    std::string text = addFunction("func.func private @layer", 2, 1, false);
+    return text + addFunction("func.func @f", 4, 2, true);
+  }
+
+private:
+  using Values = std::vector<std::string>;
+
+  std::string addFunction(const std::string &head, int arguments, int results,
+                          bool calls) {
+    body.clear();
+    mayCall = calls;
+    Values values;
+    std::string list, types;
+    for (int i = 0; i < arguments; ++i) {
+      values.push_back("%arg" + std::to_string(i));
+      list += (i ? ", " : "") + values.back() + ": " + type;
+    }
+    for (int i = 0; i < results; ++i)
+      types += (i ? ", " : "") + type;
+    emit("%c0 = arith.constant 0 : index");
+    emit("%c1 = arith.constant 1 : index");
+    addOps(values, pick(2, 7), /*depth=*/calls ? 2 : 1);
+    std::string names;
+    for (int i = 0; i < results; ++i)
+      names += (i ? ", " : "") + any(values);
+    emit("return " + names + " : " + types);
+    return head + "(" + list + ") -> (" + types + ") {\n" + body + "}\n";
+  }
+
+  void emit(const std::string &line) { body += "  " + line + "\n"; }
+  std::string fresh() { return "%v" + std::to_string(next++); }
+  /// Late values more often.
+  std::string any(const Values &values) {
+    return values[std::max(pick(0, values.size() - 1),
+                           pick(0, values.size() - 1))];
+  }
+
+  void addOps(Values &values, int count, int depth) {
+    for (int i = 0; i < count; ++i)
+      addOp(values, depth);
+  }
+
+  void addOp(Values &values, int depth) {
+    std::string a = any(values), b = any(values), v = fresh();
+    switch (pick(0, depth > 0 ? 9 : 5)) {
+    case 0:
+      emit(v + " = math.tanh " + a + " : " + type);
+      break;
+    case 1:
+      emit(v + " = arith.addf " + a + ", " + b + " : " + type);
+      break;
+    case 2: {
+      const char *forms[] = {"[ab, bc -> ac]", "[ab, cb -> ac]",
+                             "[ab, bc -> ca]"};
+      emit(v + " = heddle.contract " + forms[pick(0, 2)] + " " + a + ", " + b +
+           " : (" + type + ", " + type + ") -> " + type);
+      break;
+    }
+    case 3: {
+      std::string dim = std::to_string(pick(0, 1)), sum = fresh();
+      emit(sum + " = heddle.reduce sum " + a + " over [" + dim + "] : " + type +
+           " -> " + vector);
+      emit(v + " = heddle.broadcast " + sum + " along [" +
+           std::to_string(pick(0, 1)) + "] : " + vector + " -> " + type);
+      break;
+    }
+    case 4:
+      emit(v + " = arith.mulf " + a + ", " + b + " : " + type);
+      break;
+    case 5:
+      if (!mayCall)
+        return addOp(values, depth);
+      emit(v + " = func.call @layer(" + a + ", " + b + ") : (" + type + ", " +
+           type + ") -> " + type);
+      break;
+    case 6:
+    case 7:
+      addFor(values, a, b, v, depth);
+      return;
+    case 8:
+      addIf(values, a, v, depth);
+      break;
+    case 9:
+      addWhile(values, a, v, depth);
+      break;
+    }
+    values.push_back(v);
+  }
+
+  void addFor(Values &values, const std::string &a, const std::string &b,
+              const std::string &v, int depth) {
+    std::string count = fresh(), x = fresh(), y = fresh();
+    emit(count + " = arith.constant " + std::to_string(pick(0, 3)) +
+         " : index");
+    emit(v + ":2 = scf.for " + x + "i = %c0 to " + count +
+         " step %c1 iter_args(" + x + " = " + a + ", " + y + " = " + b +
+         ") -> (" + type + ", " + type + ") {");
+    Values inner = values;
+    inner.push_back(x);
+    inner.push_back(y);
+    addOps(inner, pick(1, 4), depth - 1);
+    emit("scf.yield " + any(inner) + ", " + any(inner) + " : " + type + ", " +
+         type);
+    emit("}");
+    values.push_back(v + "#0");
+    values.push_back(v + "#1");
+  }
+
+  void addIf(Values &values, const std::string &a, const std::string &v,
+             int depth) {
+    std::string sum = fresh(), number = fresh(), condition = fresh();
+    emit(sum + " = heddle.reduce sum " + a + " over [0, 1] : " + type +
+         " -> tensor<f64>");
+    emit(number + " = tensor.extract " + sum + "[] : tensor<f64>");
+    emit(condition + " = arith.cmpf ogt, " + number + ", " + number +
+         "x : f64");
+    // The other side of the comparison, before its use: no sum of inputs (which
+    // are multiples of 0.005), so that rounding does not decide.
+    size_t at = body.rfind("  " + condition);
+    body.insert(at, "  " + number + "x = arith.constant 0.12345 : f64\n");
+    emit(v + " = scf.if " + condition + " -> " + type + " {");
+    for (int branch = 0; branch < 2; ++branch) {
+      Values inner = values;
+      addOps(inner, pick(0, 3), depth - 1);
+      emit("scf.yield " + any(inner) + " : " + type);
+      emit(branch ? "}" : "} else {");
+    }
+  }
+
+  void addWhile(Values &values, const std::string &a, const std::string &v,
+                int depth) {
+    std::string limit = fresh(), h = fresh(), i = fresh(), more = fresh(),
+                g = fresh(), j = fresh(), k = fresh();
+    emit(limit + " = arith.constant " + std::to_string(pick(0, 3)) +
+         " : index");
+    emit(v + "w:2 = scf.while (" + h + " = " + a + ", " + i + " = %c0) : (" +
+         type + ", index) -> (" + type + ", index) {");
+    Values before = values;
+    before.push_back(h);
+    addOps(before, pick(0, 2), depth - 1);
+    emit(more + " = arith.cmpi slt, " + i + ", " + limit + " : index");
+    emit("scf.condition(" + more + ") " + before.back() + ", " + i + " : " +
+         type + ", index");
+    emit("} do {");
+    emit("^bb0(" + g + ": " + type + ", " + j + ": index):");
+    Values after = values;
+    after.push_back(g);
+    addOps(after, pick(0, 2), depth - 1);
+    emit(k + " = arith.addi " + j + ", %c1 : index");
+    emit("scf.yield " + after.back() + ", " + k + " : " + type + ", index");
+    emit("}");
+    emit(v + " = math.tanh " + v + "w#0 : " + type);
+  }
+
+  std::mt19937_64 engine;
+  int64_t size = 4;
+  std::string type, vector, body;
+  bool mayCall = false;
+  int next = 0;
+};
+
+class ControlFlowTest : public testing::Test {
+protected:
+  ControlFlowTest() {
+    static bool registered = (registerAllPasses(), true);
+    (void)registered;
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      diagnostics += diagnostic.str() + "\n";
+    });
+  }
+
+  bool run(ModuleOp module, StringRef pipeline) {
+    PassManager manager(&context);
+    return succeeded(parsePassPipeline(pipeline, manager)) &&
+           succeeded(manager.run(module));
+  }
+
+  /// A program with random seeds of propagation.
+  OwningOpRef<ModuleOp> make(Generator &random) {
+    const char *meshes[] = {"[\"a\"=2, \"b\"=2]", "[\"a\"=3, \"b\"=2]",
+                            "[\"a\"=4]"};
+    text = "heddle.mesh @mesh <" + std::string(meshes[random.pick(0, 2)]) +
+           ">\n" + random.run();
+    auto module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return module;
+    MeshRef mesh = getMesh(*module);
+    module->walk([&](Operation *op) {
+      auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
+      if (!shardable || random.pick(0, 3))
+        return;
+      ShardingRule rule = shardable.getShardingRule();
+      if (rule.factors.empty())
+        return;
+      FactorAxes axes(rule.factors.size());
+      unsigned factor = random.pick(0, rule.factors.size() - 1);
+      if (rule.factors[factor].kind != FactorKind::Replicate)
+        axes[factor].push_back(randomAxis(mesh, random));
+      writeFactorAxes(op, rule, axes);
+    });
+    auto function = module->lookupSymbol<func::FuncOp>("f");
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (random.pick(0, 1))
+        function.setArgAttr(i, kShardingAttrName, randomSharding(mesh, random));
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (random.pick(0, 3) == 0)
+        function.setResultAttr(i, kShardingAttrName,
+                               randomSharding(mesh, random));
+    return module;
+  }
+
+  StringAttr randomAxis(MeshRef mesh, Generator &random) {
+    auto axes = mesh.mesh.getAxes();
+    return axes[random.pick(0, axes.size() - 1)].getName();
+  }
+  ShardingAttr randomSharding(MeshRef mesh, Generator &random) {
+    DimensionAxes dims(2);
+    for (MeshAxisAttr axis : mesh.mesh.getAxes())
+      if (random.pick(0, 1))
+        dims[random.pick(0, 1)].push_back(axis.getName());
+    return makeSharding(mesh, dims);
+  }
+
+  void checkNumbers(uint64_t seed);
+  void checkOrder(uint64_t seed);
+
+  MLIRContext context;
+  std::string diagnostics, text;
+};
+
+std::string toString(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+void ControlFlowTest::checkNumbers(uint64_t seed) {
+  Generator random(seed);
+  OwningOpRef<ModuleOp> local = make(random);
+  ASSERT_TRUE(local) << diagnostics << text;
+  SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + toString(*local));
+  OwningOpRef<ModuleOp> global = local->clone();
+  MeshAttr mesh = getMesh(*local).mesh;
+  ASSERT_TRUE(run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
+                          "heddle-localize,heddle-verify-localized,"
+                          "canonicalize,cse,"
+                          "func.func(heddle-combine-collectives)"))
+      << diagnostics;
+  SCOPED_TRACE(toString(*local));
+  auto function = local->lookupSymbol<func::FuncOp>("f");
+  auto serial = global->lookupSymbol<func::FuncOp>("f");
+
+  std::vector<Tensor> arguments;
+  std::vector<std::vector<Tensor>> localArguments(mesh.getNumDevices());
+  for (auto [i, type] : llvm::enumerate(serial.getArgumentTypes())) {
+    Tensor tensor(cast<RankedTensorType>(type).getShape());
+    for (double &value : tensor.values)
+      value = random.pick(-100, 100) / 200.0;
+    // What lies beyond the end of an argument may be anything.
+    auto parts = shardTensor(
+        tensor, function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName),
+        mesh, /*padding=*/NAN);
+    for (auto [device, part] : llvm::zip(localArguments, parts))
+      device.push_back(part);
+    arguments.push_back(std::move(tensor));
+  }
+  Variables none;
+  auto expected = interpret(serial, arguments, none);
+  ASSERT_TRUE(succeeded(expected)) << diagnostics;
+  std::vector<Variables> variables(localArguments.size());
+  auto devices = interpretGrid(function, mesh, localArguments, variables);
+  ASSERT_TRUE(succeeded(devices)) << diagnostics;
+  for (auto [i, wanted] : llvm::enumerate(*expected)) {
+    std::vector<Tensor> parts;
+    for (auto &device : *devices)
+      parts.push_back(device[i]);
+    auto whole = unshardTensor(
+        parts, function.getResultAttrOfType<ShardingAttr>(i, kShardingAttrName),
+        mesh, wanted.shape, 1e-9);
+    ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
+    double largest = 1;
+    for (double value : wanted.values)
+      largest = std::max(largest, std::abs(value));
+    for (auto [a, b] : llvm::zip(wanted.values, whole->values))
+      ASSERT_LE(std::abs(a - b), 1e-8 * largest) << "result " << i;
+  }
+}
+
+TEST_F(ControlFlowTest, SameNumbersAsOneDevice) {
+  int count = 200;
+  if (const char *wanted = std::getenv("HEDDLE_RANDOM_PROGRAMS"))
+    count = std::atoi(wanted);
+  for (int seed = 1; seed <= count; ++seed) {
+    checkNumbers(seed);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+/// Moves ops within their blocks, and functions within the module.
+void shuffle(ModuleOp module, Generator &random) {
+  module.walk([&](Block *block) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : *block)
+      if (!op.hasTrait<OpTrait::IsTerminator>())
+        ops.push_back(&op);
+    for (Operation *op : ops) {
+      if (isa<heddle::MeshOp>(op))
+        continue;
+      // Up, to a place after all that it uses.
+      SmallVector<Operation *> places{op};
+      for (Operation *before = op->getPrevNode(); before;
+           before = before->getPrevNode()) {
+        bool uses = llvm::any_of(before->getUsers(), [&](Operation *user) {
+          return op == block->findAncestorOpInBlock(*user);
+        });
+        if (uses)
+          break;
+        places.push_back(before);
+      }
+      Operation *place = places[random.pick(0, places.size() - 1)];
+      if (place != op)
+        op->moveBefore(place);
+    }
+  });
+}
+
+void ControlFlowTest::checkOrder(uint64_t seed) {
+  Generator random(seed);
+  OwningOpRef<ModuleOp> module = make(random);
+  ASSERT_TRUE(module) << diagnostics << text;
+  SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + toString(*module));
+  int64_t id = 0;
+  Builder builder(&context);
+  module->walk([&](Operation *op) {
+    op->setAttr("test.id", builder.getI64IntegerAttr(id++));
+  });
+  OwningOpRef<ModuleOp> other = module->clone();
+  shuffle(*other, random);
+  ASSERT_TRUE(run(*module, "heddle-propagate-shardings")) << diagnostics;
+  ASSERT_TRUE(run(*other, "heddle-propagate-shardings")) << diagnostics;
+  DenseMap<Attribute, Operation *> byId;
+  other->walk([&](Operation *op) { byId[op->getAttr("test.id")] = op; });
+  module->walk([&](Operation *op) {
+    for (StringRef name : {"heddle.factors", "heddle.carried", "arg_attrs"})
+      EXPECT_EQ(op->getAttr(name), byId[op->getAttr("test.id")]->getAttr(name))
+          << toString(*module) << toString(*other);
+  });
+}
+
+TEST_F(ControlFlowTest, OrderOfOpsDecidesNothing) {
+  for (int seed = 1; seed <= 100; ++seed) {
+    checkOrder(seed);
+    if (HasFailure())
+      return;
+  }
+}
+
+} // namespace
