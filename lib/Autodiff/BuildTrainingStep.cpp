@@ -4,6 +4,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Autodiff.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Autodiff/StateNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -202,7 +203,7 @@ FailureOr<SmallVector<Value>> StepBuilder::differentiate(Program &program,
 }
 
 FailureOr<VariableOp> StepBuilder::gradientVariable(VariableOp parameter) {
-  return table.getOrCreate("grad." + parameter.getSymName().str(),
+  return table.getOrCreate((kGradient + parameter.getSymName()).str(),
                            parameter.getTensorType(), VariableRole::Gradient);
 }
 
@@ -322,7 +323,7 @@ LogicalResult StepBuilder::buildUpdateProgram() {
   SmallVector<ParameterGradient> updates;
   for (VariableOp parameter : parameters) {
     auto gradient = table.getSymbols().lookup<VariableOp>(
-        "grad." + parameter.getSymName().str());
+        (kGradient + parameter.getSymName()).str());
     if (!gradient)
       continue; // the loss does not depend on it
     accumulated.push_back(gradient);

@@ -2,6 +2,7 @@
 
 #include "Optimizer.h"
 #include "heddle/Autodiff/Autodiff.h"
+#include "heddle/Autodiff/StateNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -224,10 +225,10 @@ static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
   VariableOp variable = p.variable;
   RankedTensorType type = variable.getTensorType();
   std::string name = variable.getSymName().str();
-  FailureOr<VariableOp> mean =
-      table.getOrCreate("adamw.m." + name, type, VariableRole::OptimizerState);
-  FailureOr<VariableOp> square =
-      table.getOrCreate("adamw.v." + name, type, VariableRole::OptimizerState);
+  FailureOr<VariableOp> mean = table.getOrCreate(
+      (kAdamWMean + name).str(), type, VariableRole::OptimizerState);
+  FailureOr<VariableOp> square = table.getOrCreate(
+      (kAdamWSquare + name).str(), type, VariableRole::OptimizerState);
   if (failed(mean) || failed(square))
     return failure();
 
@@ -264,7 +265,7 @@ static LogicalResult updateSGD(OpBuilder &builder, Location loc,
     g = t.add(g, t.mul(x, o.weightDecay));
   if (o.momentum > 0) {
     FailureOr<VariableOp> momentum =
-        table.getOrCreate("sgd.momentum." + variable.getSymName().str(), type,
+        table.getOrCreate((kSGDMomentum + variable.getSymName()).str(), type,
                           VariableRole::OptimizerState);
     if (failed(momentum))
       return failure();

@@ -108,14 +108,40 @@ void Config::missing(StringRef key) {
                          << "' is missing, and needed";
 }
 
+void Config::remark(StringRef key, const Twine &text) {
+  emitRemark(locate(key)) << "config key '" << prefix << key << "': " << text;
+}
+
 const json *Config::get(Keys keys) {
   const json *found = nullptr;
+  StringRef used;
   for (StringRef key : keys) {
     accounted.insert(key);
-    if (!found && has(key))
-      found = &value[key.str()];
+    auto entry = value.find(key.str());
+    if (entry == value.end() || (entry->is_null() && nullable.contains(key)))
+      continue;
+    if (found && *found != *entry)
+      error(key, "expected " + Twine(show(*found)) + " as '" + used +
+                     "' says, of which it is another name, got " +
+                     show(*entry));
+    if (!found) {
+      found = &*entry;
+      used = key;
+    }
   }
   return found;
+}
+
+void Config::mayBeNull(Keys keys) {
+  for (StringRef key : keys)
+    nullable.insert(key);
+}
+
+StringRef Config::spelling(Keys keys) const {
+  for (StringRef key : keys)
+    if (value.contains(key.str()))
+      return key;
+  return keys.front();
 }
 
 bool Config::has(StringRef key) const {
@@ -134,7 +160,7 @@ int64_t Config::positiveInteger(Keys keys, std::optional<int64_t> byDefault) {
   }
   if (found->is_number_integer() && *found > 0 && *found <= most)
     return found->get<int64_t>();
-  error(keys.front(),
+  error(spelling(keys),
         "expected an integer from 1 to 2^30, got " + Twine(show(*found)));
   return byDefault.value_or(1);
 }
@@ -152,8 +178,9 @@ double Config::number(Keys keys, double least, double most,
     if (std::isfinite(number) && number >= least && number <= most)
       return number;
   }
-  error(keys.front(), "expected a number from " + Twine(show(json(least))) +
-                          " to " + show(json(most)) + ", got " + show(*found));
+  error(spelling(keys), "expected a number from " + Twine(show(json(least))) +
+                            " to " + show(json(most)) + ", got " +
+                            show(*found));
   return byDefault.value_or(least);
 }
 
@@ -163,7 +190,9 @@ bool Config::boolean(Keys keys, bool byDefault) {
     return byDefault;
   if (found->is_boolean())
     return found->get<bool>();
-  error(keys.front(), "expected true or false, got " + Twine(show(*found)));
+  if (found->is_null() && !byDefault)
+    return false;
+  error(spelling(keys), "expected true or false, got " + Twine(show(*found)));
   return byDefault;
 }
 
@@ -176,13 +205,30 @@ std::string Config::string(Keys keys, std::optional<std::string> byDefault) {
   }
   if (found->is_string())
     return found->get<std::string>();
-  error(keys.front(), "expected a string, got " + Twine(show(*found)));
+  error(spelling(keys), "expected a string, got " + Twine(show(*found)));
   return byDefault.value_or("");
+}
+
+std::vector<std::string> Config::strings(StringRef key) {
+  const json *found = get({key});
+  std::vector<std::string> texts;
+  if (!found || found->is_null())
+    return texts;
+  bool good = found->is_array();
+  for (const json &text : *found)
+    good &= text.is_string();
+  if (!good) {
+    error(key, "expected an array of strings, got " + Twine(show(*found)));
+    return texts;
+  }
+  for (const json &text : *found)
+    texts.push_back(text.get<std::string>());
+  return texts;
 }
 
 std::optional<Config> Config::object(StringRef key) {
   const json *found = get({key});
-  if (!found)
+  if (!found || found->is_null())
     return std::nullopt;
   if (!found->is_object()) {
     error(key, "expected an object, got " + Twine(show(*found)));

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heddle {
 
@@ -33,8 +34,9 @@ public:
          llvm::StringRef text);
 
   /// Each getter takes the key and then other spellings of it; the first that
-  /// is there and not null counts, and all are accounted for. Without a default
-  /// the key must be there.
+  /// is there counts, the others must agree, and all are accounted for. Without
+  /// a default the key must be there. Null is a value of the wrong type, except
+  /// that transformers takes it as false.
   using Keys = llvm::ArrayRef<llvm::StringRef>;
   int64_t positiveInteger(Keys keys, std::optional<int64_t> byDefault = {});
   /// A finite number within [least, most].
@@ -42,10 +44,17 @@ public:
                 std::optional<double> byDefault = {});
   bool boolean(Keys keys, bool byDefault);
   std::string string(Keys keys, std::optional<std::string> byDefault = {});
+  /// The strings of an array; none if it is null or absent.
+  std::vector<std::string> strings(llvm::StringRef key);
   /// A nested object, to be finished by the caller; nothing if it is null or
   /// absent.
   std::optional<Config> object(llvm::StringRef key);
 
+  /// Keys for which transformers takes null as if they were absent.
+  void mayBeNull(Keys keys);
+
+  /// The spelling that is there, else the first.
+  llvm::StringRef spelling(Keys keys) const;
   /// Whether the key is there and not null.
   bool has(llvm::StringRef key) const;
 
@@ -61,6 +70,7 @@ public:
   /// An error at the key's line: "config key 'KEY': TEXT".
   void error(llvm::StringRef key, const llvm::Twine &text);
   void warning(llvm::StringRef key, const llvm::Twine &text);
+  void remark(llvm::StringRef key, const llvm::Twine &text);
   /// Everything that is left, of a config that is an error anyway.
   void ignoreAll();
   /// Finishes a nested object: its errors become this config's.
@@ -70,7 +80,7 @@ public:
   mlir::LogicalResult finish(llvm::StringRef reader);
 
 private:
-  /// The first of the keys that is there and not null.
+  /// The first of the keys that is there.
   const nlohmann::json *get(Keys keys);
   mlir::Location locate(llvm::StringRef key) const;
   void missing(llvm::StringRef key);
@@ -79,7 +89,7 @@ private:
   nlohmann::json value;
   std::string path, text;
   std::string prefix; ///< of nested keys in messages: "rope_scaling."
-  llvm::StringSet<> accounted;
+  llvm::StringSet<> accounted, nullable;
   bool failed = false;
 };
 

@@ -23,6 +23,13 @@ importLlama(mlir::MLIRContext &context, Config &config,
 /// and how other programs run it.
 void ignoreCommonKeys(Config &config);
 
+/// An error unless `architectures`, if there, names one of the `supported`
+/// classes, which have a head for language modelling, or the `base` class,
+/// which gets one: transformers' AutoModelForCausalLM does so too.
+void checkArchitectures(Config &config,
+                        llvm::ArrayRef<llvm::StringRef> supported,
+                        llvm::StringRef base);
+
 /// The tokens in a row: the options', or `most` up to 1024.
 int64_t chooseSequence(const ImportOptions &options, int64_t most);
 

@@ -32,11 +32,19 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
                                         const ImportOptions &options) {
   Gpt2Config c;
   c.vocabulary = config.positiveInteger({"vocab_size"});
-  c.positions = config.positiveInteger(
-      {"n_positions", "max_position_embeddings", "n_ctx"});
+  // Older files have n_ctx too, or alone; where both are, it is not used.
+  if (config.has("n_positions") || config.has("max_position_embeddings")) {
+    c.positions =
+        config.positiveInteger({"n_positions", "max_position_embeddings"});
+    config.ignore({"n_ctx"});
+  } else {
+    c.positions = config.positiveInteger(
+        {"n_positions", "max_position_embeddings", "n_ctx"});
+  }
   c.hidden = config.positiveInteger({"n_embd", "hidden_size"});
   c.layers = config.positiveInteger({"n_layer", "num_hidden_layers"});
   c.heads = config.positiveInteger({"n_head", "num_attention_heads"});
+  config.mayBeNull({"n_inner"}); // four times n_embd
   c.inner = config.positiveInteger({"n_inner"}, 4 * c.hidden);
   std::string activation = config.string({"activation_function"}, "gelu_new");
   if (std::optional<Activation> known = parseActivation(activation))
@@ -70,6 +78,7 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
   if (c.hidden % c.heads != 0)
     config.error("n_embd", "expected a multiple of n_head = " + Twine(c.heads) +
                                ", got " + Twine(c.hidden));
+  checkArchitectures(config, {"GPT2LMHeadModel"}, "GPT2Model");
   ignoreCommonKeys(config);
   if (failed(config.finish("gpt2")))
     return failure();

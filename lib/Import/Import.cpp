@@ -19,11 +19,11 @@ using nlohmann::json;
 void heddle::ignoreCommonKeys(Config &config) {
   // Where the files came from, and what reads them.
   config.ignore({"_name_or_path", "name_or_path", "_commit_hash", "model_type",
-                 "architectures", "transformers_version", "auto_map",
-                 "torch_dtype", "dtype", "tokenizer_class", "prefix",
-                 "_attn_implementation", "_attn_implementation_autoset",
-                 "attn_implementation", "torchscript", "use_bfloat16",
-                 "gradient_checkpointing", "chunk_size_feed_forward"});
+                 "transformers_version", "auto_map", "torch_dtype", "dtype",
+                 "tokenizer_class", "prefix", "_attn_implementation",
+                 "_attn_implementation_autoset", "attn_implementation",
+                 "torchscript", "use_bfloat16", "gradient_checkpointing",
+                 "chunk_size_feed_forward"});
   // What the program returns besides, and how text is generated with it.
   config.ignore({"use_cache",
                  "output_attentions",
@@ -74,6 +74,23 @@ void heddle::ignoreCommonKeys(Config &config) {
   config.expectNeutral("quantization_config", {nullptr});
   config.expectNeutral("loss_type",
                        {nullptr, "ForCausalLM", "ForCausalLMLoss"});
+}
+
+void heddle::checkArchitectures(Config &config, ArrayRef<StringRef> supported,
+                                StringRef base) {
+  for (const std::string &name : config.strings("architectures")) {
+    if (llvm::is_contained(supported, name))
+      continue;
+    if (name == base)
+      config.remark("architectures", Twine(base) + " has no head; " +
+                                         supported.front() +
+                                         " is imported, which has one");
+    else
+      config.error("architectures",
+                   "expected \"" + Twine(supported.front()) + "\", or \"" +
+                       base + "\" to give it the former's head, got \"" + name +
+                       "\", whose computation is another");
+  }
 }
 
 int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {

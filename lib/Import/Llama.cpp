@@ -77,8 +77,9 @@ static SmallVector<double> readRotary(Config &config, int64_t headSize,
     } else if (type == "default" || type == "linear") {
       rope->ignore({"factor", "original_max_position_embeddings"});
     } else {
-      rope->error("rope_type", "expected default, linear or llama3, got \"" +
-                                   Twine(type) + "\"");
+      rope->error(rope->spelling({"rope_type", "type"}),
+                  "expected default, linear or llama3, got \"" + Twine(type) +
+                      "\"");
       rope->ignoreAll();
     }
     config.finishNested(*rope, "llama");
@@ -99,6 +100,8 @@ static SmallVector<double> readRotary(Config &config, int64_t headSize,
 static FailureOr<LlamaConfig> readConfig(Config &config,
                                          const ImportOptions &options) {
   LlamaConfig c;
+  // As many as num_attention_heads; hidden_size / num_attention_heads.
+  config.mayBeNull({"num_key_value_heads", "head_dim"});
   c.vocabulary = config.positiveInteger({"vocab_size"});
   c.hidden = config.positiveInteger({"hidden_size"});
   c.inner = config.positiveInteger({"intermediate_size"});
@@ -138,6 +141,8 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   config.ignore({"max_sequence_length"});
   // In how many pieces products are computed, which changes rounding alone.
   config.ignore({"pretraining_tp"});
+  checkArchitectures(config, {"LlamaForCausalLM", "LLaMAForCausalLM"},
+                     "LlamaModel");
   ignoreCommonKeys(config);
   if (failed(config.finish("llama")))
     return failure();

@@ -3,6 +3,7 @@
 #include "heddle/Pipelines/Pipelines.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Plan/DefaultPlan.h"
@@ -191,13 +192,17 @@ static LogicalResult choosePlan(ModuleOp module,
   if (failed(plan))
     return failure();
   // A plan for training also speaks of state that evaluation has none of.
+  std::vector<AbsentVariable> absent;
   if (!options.training.train)
-    llvm::erase_if(plan->storage, [](const PlanEntry &entry) {
-      StringRef glob = entry.glob;
-      return glob.starts_with("adamw.") || glob.starts_with("sgd.") ||
-             glob.starts_with("grad.");
-    });
-  if (failed(applyPlan(module, *plan, options.devices)))
+    for (auto variable : module.getOps<VariableOp>()) {
+      if (variable.getRole() != VariableRole::Parameter)
+        continue;
+      for (StringRef prefix :
+           {kAdamWMean, kAdamWSquare, kSGDMomentum, kGradient})
+        absent.push_back({(prefix + variable.getSymName()).str(),
+                          variable.getTensorType().getRank()});
+    }
+  if (failed(applyPlan(module, *plan, options.devices, absent)))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));
@@ -281,9 +286,9 @@ LogicalResult heddle::partition(ModuleOp module,
   buildLocalizePipeline(passes);
   if (failed(passes.run(module)))
     return failure();
-  module->setAttr(kPhaseAttrName,
-                  StringAttr::get(module.getContext(),
-                                  stringifyPhase(Phase::Localized)));
+  module->setAttr(
+      kPhaseAttrName,
+      StringAttr::get(module.getContext(), stringifyPhase(Phase::Localized)));
   return success();
 }
 

@@ -101,10 +101,14 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
     std::string path = "$.mesh." + name;
     if (name.empty())
       return error(at, "$.mesh", "expected an axis to have a name");
-    if (!size.is_number_integer() || size.get<int64_t>() < 1 ||
-        size.get<int64_t>() > (int64_t(1) << 20))
+    if (!size.is_number_integer() || size.get<int64_t>() < 1)
       return error(at, path,
                    "expected a positive number of devices, got " + size.dump());
+    if (size.get<int64_t>() > kMaxPlanDevices / plan.getNumDevices())
+      return error(at, path,
+                   "expected a mesh of at most " +
+                       std::to_string(kMaxPlanDevices) +
+                       " devices in all, got an axis of " + size.dump());
     plan.mesh.push_back({name, size.get<int64_t>()});
   }
   return Error::success();

@@ -22,8 +22,10 @@ namespace {
 /// Checks a plan against a module and sets the attributes.
 class PlanApplier {
 public:
-  PlanApplier(ModuleOp module, const Plan &plan)
-      : module(module), plan(plan), context(module.getContext()) {}
+  PlanApplier(ModuleOp module, const Plan &plan,
+              ArrayRef<AbsentVariable> absent)
+      : module(module), plan(plan), absent(absent),
+        context(module.getContext()) {}
 
   LogicalResult apply(int64_t devices);
 
@@ -45,6 +47,7 @@ private:
 
   ModuleOp module;
   const Plan &plan;
+  ArrayRef<AbsentVariable> absent;
   MLIRContext *context;
   MeshAttr mesh;
   std::vector<PlannedOp> ops;
@@ -187,7 +190,9 @@ LogicalResult PlanApplier::checkSplit(const PlannedOp &planned, unsigned factor,
   diag << (whole ? ": the op needs it whole" : ": it does not divide")
        << "; the nearest legal degrees are "
        << legalDegrees(what, mesh.getSize(axes));
-  diag.attachNote(planned.op->getLoc()) << "the operator";
+  // The message has the name; only a place in a file says more.
+  if (planned.op->getLoc()->findInstanceOf<FileLineColLoc>())
+    diag.attachNote(planned.op->getLoc()) << "the operator";
   return diag;
 }
 
@@ -245,6 +250,11 @@ LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
     variables.push_back(variable.getSymName().str());
     if (matchesGlob(entry.glob, variable.getSymName()))
       highest = std::max<int64_t>(highest, variable.getTensorType().getRank());
+  }
+  for (const AbsentVariable &variable : absent) {
+    variables.push_back(variable.name);
+    if (matchesGlob(entry.glob, variable.name))
+      highest = std::max(highest, variable.rank);
   }
   if (highest < 0) {
     auto diag = error(entry.position, getPlanPath("storage", entry.glob))
@@ -336,8 +346,9 @@ LogicalResult PlanApplier::apply(int64_t devices) {
 }
 
 LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
-                                int64_t devices) {
-  return PlanApplier(module, plan).apply(devices);
+                                int64_t devices,
+                                ArrayRef<AbsentVariable> absent) {
+  return PlanApplier(module, plan, absent).apply(devices);
 }
 
 LogicalResult heddle::emitPlanError(MLIRContext *context, llvm::Error error) {

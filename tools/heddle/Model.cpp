@@ -15,6 +15,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -255,8 +256,10 @@ bool tools::resolvePlan(CompileFlags &flags) {
   if (!flags.mesh.empty()) {
     if (!parseMesh(flags.mesh, options))
       return false;
-    int64_t devices = options.dataParallel * options.tensorParallel;
-    if (flags.devices != 0 && flags.devices != devices) {
+    int64_t devices = 0;
+    bool overflow = llvm::MulOverflow(options.dataParallel,
+                                      options.tensorParallel, devices);
+    if (!overflow && flags.devices != 0 && flags.devices != devices) {
       reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
                   " devices, but --devices is " +
                   std::to_string(flags.devices));
@@ -264,6 +267,14 @@ bool tools::resolvePlan(CompileFlags &flags) {
     }
   } else if (flags.devices != 0) {
     options.dataParallel = flags.devices;
+  }
+  if (options.dataParallel > kMaxPlanDevices / options.tensorParallel) {
+    reportError("expected at most " + std::to_string(kMaxPlanDevices) +
+                " devices, got " +
+                (flags.mesh.empty()
+                     ? "--devices " + std::to_string(flags.devices)
+                     : "--mesh " + flags.mesh));
+    return false;
   }
   // A mesh that says dp=1 means it; one that forgets dp does not.
   bool dataParallel = flags.mesh.empty() ? flags.devices != 0

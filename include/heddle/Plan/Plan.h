@@ -45,6 +45,9 @@ struct PlanEntry {
   const PlanAssignment *find(llvm::StringRef key) const;
 };
 
+/// As many as a mesh and the runtime take.
+constexpr int64_t kMaxPlanDevices = 1 << 16;
+
 struct Plan {
   /// The file that it was read from; "" if none. Only for messages.
   std::string source;

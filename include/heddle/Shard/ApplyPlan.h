@@ -8,11 +8,18 @@
 
 namespace heddle {
 
+struct AbsentVariable {
+  std::string name;
+  int64_t rank = 0;
+};
+
 /// What the pass heddle-apply-plan does, for a plan in memory. Errors are
 /// diagnostics at the plan's line and column. `devices` is the number of
-/// devices that there are, 0 for any.
+/// devices that there are, 0 for any. The plan may also speak of the `absent`
+/// variables, which another program of the same model has.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan,
-                              int64_t devices = 0);
+                              int64_t devices = 0,
+                              llvm::ArrayRef<AbsentVariable> absent = {});
 
 /// Emits what parsePlan or readPlanFile returned as a diagnostic, at the place
 /// in the plan's text.
