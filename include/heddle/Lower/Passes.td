@@ -9,6 +9,29 @@ include "mlir/Pass/PassBase.td"
 // Kernels: lib/Lower/DecomposeOps, FormKernels, LowerKernels
 //===----------------------------------------------------------------------===//
 
+def FlattenControlFlowPass
+    : Pass<"heddle-flatten-control-flow", "::mlir::ModuleOp"> {
+  let summary = "writes loops, branches and calls out in a row";
+  let description = [{
+    A device's program is a row of calls without control flow. In every public
+    function calls are inlined, `scf.for` with constant bounds is unrolled, and
+    of `scf.if` both branches are computed and the results selected (the branch
+    alone, where the condition is constant). Private functions go.
+
+    All devices run the same ops in the same order, so collectives in branches
+    stay matched. A condition, or another scalar that is computed from tensors,
+    becomes a tensor without dimensions.
+
+    Errors: `scf.while`, bounds that are not constant, a `heddle.store` in a
+    branch, more than `max-ops` ops written out.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",
+           "the most ops that one function is written out to">];
+  let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
   let summary = "turns model ops on local tensors into structured ops";
   let description = [{

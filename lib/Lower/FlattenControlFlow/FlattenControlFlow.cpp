@@ -1,0 +1,218 @@
+//===- FlattenControlFlow.cpp - Loops, branches and calls in a row --------===//
+
+#include "ScalarTensors.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Lower/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_FLATTENCONTROLFLOWPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// One function. Ops of regions are cloned to where they run, one after the
+/// other; what that makes constant is folded, so that inner bounds are known.
+class Flattener {
+public:
+  Flattener(func::FuncOp function, int64_t maxOps)
+      : function(function), maxOps(maxOps) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult flatten(Operation *op);
+  LogicalResult inlineCall(func::CallOp call);
+  LogicalResult unroll(scf::ForOp loop);
+  LogicalResult branch(scf::IfOp op);
+  /// The ops of a block before `at`; its terminator's operands.
+  FailureOr<SmallVector<Value>> cloneBody(Block &block, IRMapping &mapping,
+                                          Operation *at);
+  void replace(Operation *op, ValueRange values) {
+    op->replaceAllUsesWith(values);
+    op->erase();
+  }
+
+  func::FuncOp function;
+  int64_t maxOps, ops = 0;
+};
+
+} // namespace
+
+FailureOr<SmallVector<Value>>
+Flattener::cloneBody(Block &block, IRMapping &mapping, Operation *at) {
+  OpBuilder builder(at);
+  for (Operation &op : block.without_terminator()) {
+    if (++ops > maxOps)
+      return at->emitOpError()
+             << "cannot be compiled: written out, its iterations are more than "
+             << maxOps << " ops; raise max-ops of heddle-flatten-control-flow";
+    Operation *copy = builder.clone(op, mapping);
+    SmallVector<Value> folded;
+    if (succeeded(builder.tryFold(copy, folded))) {
+      for (auto [result, value] : llvm::zip(op.getResults(), folded))
+        mapping.map(result, value);
+      if (isOpTriviallyDead(copy))
+        copy->erase();
+    }
+  }
+  SmallVector<Value> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookupOrDefault(value));
+  return results;
+}
+
+LogicalResult Flattener::inlineCall(func::CallOp call) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  if (!callee || callee.isExternal() ||
+      !llvm::hasSingleElement(callee.getBody()))
+    return call.emitOpError()
+           << "cannot be compiled: expected a function of one block, got @"
+           << call.getCallee();
+  IRMapping mapping;
+  mapping.map(callee.getArguments(), call.getOperands());
+  auto results = cloneBody(callee.getBody().front(), mapping, call);
+  if (failed(results))
+    return failure();
+  replace(call, *results);
+  return success();
+}
+
+LogicalResult Flattener::unroll(scf::ForOp loop) {
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
+                         upper = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
+  if (!lower || !upper || !step || *step <= 0)
+    return loop.emitOpError()
+           << "cannot be compiled: expected constant bounds and a positive "
+              "step, for a device's program has no loops yet";
+  SmallVector<Value> carried(loop.getInitArgs());
+  for (int64_t i = *lower; i < *upper; i += *step) {
+    OpBuilder builder(loop);
+    Value index = builder.create<arith::ConstantOp>(
+        loop.getLoc(),
+        builder.getIntegerAttr(loop.getInductionVar().getType(), i));
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), index);
+    mapping.map(loop.getRegionIterArgs(), carried);
+    auto results = cloneBody(*loop.getBody(), mapping, loop);
+    if (failed(results))
+      return failure();
+    carried = std::move(*results);
+  }
+  replace(loop, carried);
+  return success();
+}
+
+/// Both branches, unless the condition is known, and then the one that counts.
+LogicalResult Flattener::branch(scf::IfOp op) {
+  std::optional<int64_t> known = getConstantIntValue(op.getCondition());
+  if (!known) {
+    WalkResult stores =
+        op.walk([&](StoreOp store) {
+          store.emitOpError()
+              << "cannot be compiled in a branch whose condition is "
+                 "not constant: both branches are computed; store "
+                 "what the scf.if returns instead";
+          return WalkResult::interrupt();
+        });
+    if (stores.wasInterrupted())
+      return failure();
+  }
+  SmallVector<Value> values[2];
+  for (bool isElse : {false, true}) {
+    Region &region = isElse ? op.getElseRegion() : op.getThenRegion();
+    if (region.empty() || (known && bool(*known) == isElse))
+      continue;
+    IRMapping mapping;
+    auto results = cloneBody(region.front(), mapping, op);
+    if (failed(results))
+      return failure();
+    values[isElse] = std::move(*results);
+  }
+  if (known) {
+    replace(op, values[*known ? 0 : 1]);
+    return success();
+  }
+  OpBuilder builder(op);
+  SmallVector<Value> chosen;
+  for (auto [then, otherwise] : llvm::zip(values[0], values[1]))
+    chosen.push_back(then == otherwise ? then
+                                       : builder
+                                             .create<arith::SelectOp>(
+                                                 op.getLoc(), op.getCondition(),
+                                                 then, otherwise)
+                                             .getResult());
+  replace(op, chosen);
+  return success();
+}
+
+LogicalResult Flattener::flatten(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return inlineCall(call);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return unroll(loop);
+  if (auto conditional = dyn_cast<scf::IfOp>(op))
+    return branch(conditional);
+  if (isa<RegionBranchOpInterface>(op))
+    return op->emitOpError()
+           << "cannot be compiled: only scf.for with constant bounds, scf.if "
+              "and calls can be";
+  return success();
+}
+
+LogicalResult Flattener::run() {
+  Block &body = function.getBody().front();
+  Operation *before = nullptr; // all up to here is flat
+  while (true) {
+    Operation *op = before ? before->getNextNode() : &body.front();
+    if (!op)
+      return lower::spreadScalars(function);
+    bool isNested = isa<func::CallOp, RegionBranchOpInterface>(op);
+    if (isNested) {
+      if (failed(flatten(op)))
+        return failure();
+      continue; // with what has taken its place
+    }
+    before = op;
+  }
+}
+
+namespace {
+struct FlattenControlFlow
+    : heddle::impl::FlattenControlFlowPassBase<FlattenControlFlow> {
+  using FlattenControlFlowPassBase::FlattenControlFlowPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> inlined;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal() || function->hasAttr("heddle.kernel"))
+        continue;
+      if (function.isPrivate()) {
+        inlined.push_back(function);
+        continue;
+      }
+      if (!llvm::hasSingleElement(function.getBody())) {
+        function.emitOpError() << "expected one block, got "
+                               << function.getBody().getBlocks().size();
+        return signalPassFailure();
+      }
+      if (failed(Flattener(function, maxOps).run()))
+        return signalPassFailure();
+    }
+    // A private function that nobody calls is no program either.
+    for (func::FuncOp function : inlined)
+      function.erase();
+  }
+};
+} // namespace

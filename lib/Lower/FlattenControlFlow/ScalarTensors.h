@@ -1,0 +1,31 @@
+//===- ScalarTensors.h - Scalars computed from tensors, as tensors --------===//
+
+#ifndef HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
+#define HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace heddle::lower {
+
+/// A device's program has tensors alone: a number that is computed from one
+/// (tensor.extract, and arithmetic on it) is a tensor without dimensions.
+class ScalarTensors {
+public:
+  /// The tensor of rank 0 that holds the scalar, computed where the scalar is.
+  /// Null if it comes from something else than tensors and constants.
+  mlir::Value get(mlir::Value scalar);
+
+private:
+  mlir::Value make(mlir::Operation *op, mlir::Type type);
+  llvm::DenseMap<mlir::Value, mlir::Value> tensors;
+};
+
+/// Rewrites ops that spread a scalar over a tensor (a select between tensors,
+/// tensor.splat, tensor.from_elements, linalg.fill) to read it from a tensor,
+/// where it is no constant; an error on an op whose scalar is no tensor's.
+mlir::LogicalResult spreadScalars(mlir::func::FuncOp function);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H

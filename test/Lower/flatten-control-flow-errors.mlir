@@ -1,0 +1,60 @@
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-flatten-control-flow=max-ops=10
+
+func.func @while(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  // expected-error@+1 {{cannot be compiled: only scf.for with constant bounds, scf.if and calls can be}}
+  %y = scf.while (%h = %x) : (tensor<4xf32>) -> tensor<4xf32> {
+    scf.condition(%c) %h : tensor<4xf32>
+  } do {
+  ^bb0(%g: tensor<4xf32>):
+    scf.yield %g : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @bounds(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{cannot be compiled: expected constant bounds and a positive step}}
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    scf.yield %h : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @long(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 11 : index
+  // expected-error@+1 {{written out, its iterations are more than 10 ops; raise max-ops}}
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %e = math.exp %h : tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+heddle.variable @v : tensor<4xf32> parameter init(zeros)
+func.func @store(%x: tensor<4xf32>, %n: tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %number = tensor.extract %n[] : tensor<f32>
+  %c = arith.cmpf ogt, %number, %zero : f32
+  scf.if %c {
+    // expected-error@+1 {{cannot be compiled in a branch whose condition is not constant}}
+    heddle.store %x, @v : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @scalar_argument(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  // expected-error@+1 {{expected a scalar that is a constant or computed from tensors}}
+  %z = arith.select %c, %x, %y : tensor<4xf32>
+  return %z : tensor<4xf32>
+}

@@ -1,0 +1,126 @@
+// RUN: heddle-opt %s --split-input-file --heddle-flatten-control-flow | FileCheck %s
+
+// Iterations in a row; the index is a constant in each and folds away.
+// CHECK-LABEL: @loop
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
+// CHECK: %[[A:.*]] = math.exp %[[X]]
+// CHECK: %[[B:.*]] = math.exp %[[A]]
+// CHECK: return %[[B]]
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c1 = arith.constant 1 : index
+  %y = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %end = arith.addi %i, %c1 : index
+    %z = scf.for %j = %i to %end step %c1 iter_args(%g = %h) -> tensor<4xf32> {
+      %e = math.exp %g : tensor<4xf32>
+      scf.yield %e : tensor<4xf32>
+    }
+    scf.yield %z : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// No iteration: what goes in comes out.
+// CHECK-LABEL: @none
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
+// CHECK: return %[[X]]
+func.func @none(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = scf.for %i = %c0 to %c0 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %e = math.exp %h : tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Calls, also from callees.
+// CHECK-LABEL: @calls
+// CHECK-NEXT: %[[A:.*]] = math.exp
+// CHECK-NEXT: %[[B:.*]] = math.tanh %[[A]]
+// CHECK-NEXT: %[[C:.*]] = math.exp %[[B]]
+// CHECK-NEXT: return %[[C]]
+// CHECK-NOT: @inner
+func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @outer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @inner(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func private @outer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @inner(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = math.tanh %0 : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = math.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Both branches, then a choice by a condition that has become a tensor.
+// CHECK-LABEL: @branch
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[N:.*]]: tensor<f32>)
+// CHECK: %[[LIMIT:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[C:.*]] = arith.cmpf ogt, %[[N]], %[[LIMIT]] : tensor<f32>
+// CHECK: %[[E:.*]] = math.exp %[[X]]
+// CHECK: %[[ALL:.*]] = heddle.broadcast %[[C]] along [] : tensor<i1> -> tensor<4xi1>
+// CHECK: arith.select %[[ALL]], %[[E]], %[[X]] : tensor<4xi1>, tensor<4xf32>
+// CHECK-NOT: tensor.extract
+func.func @branch(%x: tensor<4xf32>, %n: tensor<f32>) -> tensor<4xf32> {
+  %limit = arith.constant 1.0 : f32
+  %number = tensor.extract %n[] : tensor<f32>
+  %c = arith.cmpf ogt, %number, %limit : f32
+  %y = scf.if %c -> tensor<4xf32> {
+    %e = math.exp %x : tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// A known condition: one branch, here of each iteration.
+// CHECK-LABEL: @known
+// CHECK: %[[A:.*]] = math.exp
+// CHECK: %[[B:.*]] = math.tanh %[[A]]
+// CHECK: return %[[B]]
+func.func @known(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c1 = arith.constant 1 : index
+  %y = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %first = arith.cmpi eq, %i, %c0 : index
+    %z = scf.if %first -> tensor<4xf32> {
+      %e = math.exp %h : tensor<4xf32>
+      scf.yield %e : tensor<4xf32>
+    } else {
+      %t = math.tanh %h : tensor<4xf32>
+      scf.yield %t : tensor<4xf32>
+    }
+    scf.yield %z : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// An element of a tensor, spread over another.
+// CHECK-LABEL: @element
+// CHECK: %[[S:.*]] = tensor.extract_slice %{{.*}}[2, 1] [1, 1] [1, 1] : tensor<4x4xf32> to tensor<f32>
+// CHECK: heddle.broadcast %[[S]] along [] : tensor<f32> -> tensor<4x4xf32>
+func.func @element(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.extract %x[%c2, %c1] : tensor<4x4xf32>
+  %s = tensor.splat %n : tensor<4x4xf32>
+  %y = arith.mulf %x, %s : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
