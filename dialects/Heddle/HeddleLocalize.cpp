@@ -151,44 +151,6 @@ LocalResults PickOp::localize(Localizer &localizer) {
 // Random numbers and positions
 //===----------------------------------------------------------------------===//
 
-/// The dropout of attention depends on the global coordinates of a score.
-template <typename OpTy>
-static LocalResults localizeAttention(OpTy op, Localizer &localizer) {
-  ShardingRule rule = op.getShardingRule();
-  bool anySplit = false;
-  for (unsigned i = 0; i < rule.factors.size(); ++i)
-    anySplit |= localizer.isSplit(i);
-  if (op.getDropout().isZero() || !anySplit)
-    return localizeByCloning(op, localizer);
-  if (!op.getOffsets().empty() || op.getGlobalShape())
-    return op.emitOpError() << "expected no offsets and no global shape before "
-                               "localization";
-  Location loc = op.getLoc();
-  SmallVector<Value> offsets;
-  SmallVector<int64_t> globalShape;
-  for (StringRef name : {"b", "s", "t", "n", "r"}) {
-    std::optional<unsigned> factor = rule.getFactor(name);
-    offsets.push_back(
-        factor ? localizer.getOffset(*factor)
-               : localizer.builder.create<arith::ConstantIndexOp>(loc, 0));
-    if (name != "b")
-      globalShape.push_back(factor ? rule.factors[*factor].size : 1);
-  }
-  SmallVector<Value> locals = localizeByCloning(op, localizer);
-  auto local = cast<OpTy>(locals.front().getDefiningOp());
-  local.getOffsetsMutable().assign(offsets);
-  local.setGlobalShape(globalShape);
-  return locals;
-}
-
-LocalResults AttentionOp::localize(Localizer &localizer) {
-  return localizeAttention(*this, localizer);
-}
-
-LocalResults AttentionGradOp::localize(Localizer &localizer) {
-  return localizeAttention(*this, localizer);
-}
-
 LocalResults DropoutOp::localize(Localizer &localizer) {
   ShardingRule rule = getShardingRule();
   bool anySplit = false;

@@ -74,7 +74,14 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     With `causal` a query sees the keys at its own and earlier positions.
     `step` is the i64 step number for dropout; `offsets` are the global
     coordinates of the first element, as b, s, t, n, r, or empty for zeros.
-    `global_shape` is the global [s, t, n, r] where the tensors are local.
+    `global_shape` is the global [s, t, n, r] where the tensors are local: keys
+    at positions from t on are not seen. A row that sees no key has the output 0
+    and the lse -infinity.
+
+    Split over devices: of s, each device has its own queries and all keys; of
+    t, outputs over each device's keys are combined by their lse; of both over
+    the same axes, keys and values go round a ring of the devices, dealt so that
+    a causal mask leaves each the same work.
 
     Constraints:
     - shapes agree as above; queries, keys, values and o have one element type;

@@ -44,6 +44,9 @@ public:
     return *this;
   }
   Factor &factor(char letter) { return rule.factors[indices.at(letter)]; }
+  void meet(char first, char second) {
+    rule.meet = {indices.at(first), indices.at(second)};
+  }
   ShardingRule take() { return std::move(rule); }
 
 private:
@@ -135,29 +138,37 @@ ShardingRule ContractOp::getShardingRule() {
   return rule;
 }
 
-/// Queries b s n [r] d, keys b t n d. The sequence dimensions stay whole: a
-/// query needs all keys, and its own position.
+/// Queries b s n [r] d, keys b t n d. Splitting s needs all keys on every
+/// device; splitting t combines what the devices' keys give; splitting both
+/// over the same axes makes the keys go round (HeddleAttention.cpp).
 template <typename OpTy>
 static RuleBuilder attentionRule(OpTy op, StringRef sums) {
   StringRef query = shapeOf(op.getQuery()).size() == 5 ? "bsnrd" : "bsnd";
-  RuleBuilder builder(op, sums, "std");
+  RuleBuilder builder(op, sums, "d");
   builder.operand(0, query).operand(1, "btnd").operand(2, "btnd");
+  // No query sees a key beyond the end.
+  builder.factor('t').masksItself = true;
+  builder.factor('t').onlyByPlan = true;
+  builder.factor('t').padding = PaddingRule::Zero;
+  builder.meet('s', 't');
   return builder;
 }
 
 ShardingRule AttentionOp::getShardingRule() {
   StringRef query = shapeOf(getQuery()).size() == 5 ? "bsnrd" : "bsnd";
-  return attentionRule(*this, "")
-      .result(0, query)
+  RuleBuilder builder = attentionRule(*this, "");
+  builder.factor('t').kind = FactorKind::Combine;
+  return builder.result(0, query)
       .result(1, query.drop_back())
       .linear({2}, {0})
       .take();
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  // The gradients of keys and values are sums over the members r of a group.
+  // The gradients of keys and values are sums over the queries s and the
+  // members r of a group, those of queries over the keys t.
   StringRef query = shapeOf(getQuery()).size() == 5 ? "bsnrd" : "bsnd";
-  return attentionRule(*this, "r")
+  return attentionRule(*this, "rst")
       .operand(3, query)
       .operand(4, query.drop_back())
       .operand(5, query)

@@ -51,6 +51,11 @@ struct Factor {
   /// Sum and Max concern the results that the factor does not run over.
   FactorKind kind = FactorKind::Parallel;
   PaddingRule padding = PaddingRule::None;
+  /// The op's own localization keeps the factor's padding out of its results,
+  /// so that no operand has to be masked for it.
+  bool masksItself = false;
+  /// Only a plan splits the factor; propagation does not.
+  bool onlyByPlan = false;
 };
 
 /// The op is linear in these operands together while all others are held:
@@ -84,6 +89,10 @@ struct ShardingRule {
   bool preservesZeroPadding = false;
   /// Where the operands are finite, so are the results (not division, log).
   bool keepsFinite = false;
+  /// Two factors that may be split over the same axes. Each device has its own
+  /// part of both, and the op's localization brings every part of the one past
+  /// every part of the other (ring attention: queries s, keys t).
+  std::optional<std::pair<unsigned, unsigned>> meet;
   /// Partial sums may pass through (along `linear`) because the op is cheap: a
   /// reduction after it costs no more than before it.
   bool defersPartialSums = false;
@@ -121,6 +130,16 @@ public:
   /// Combines `value` over the devices among which the factor is split.
   virtual mlir::Value allReduce(mlir::Value value, FactorKind kind,
                                 unsigned factor) = 0;
+  /// The number of devices among which the factor is split.
+  virtual int64_t getDegree(unsigned factor) const = 0;
+  /// This device's index (of type index) among them.
+  virtual mlir::Value getIndex(unsigned factor) = 0;
+  /// Among them, device i receives the value of device sources[i].
+  virtual mlir::Value permute(mlir::Value value,
+                              llvm::ArrayRef<int64_t> sources,
+                              unsigned factor) = 0;
+  /// Whether the two factors of the rule's `meet` are split over the same axes.
+  virtual bool doFactorsMeet() const = 0;
 
 protected:
   Localizer(mlir::OpBuilder &builder, mlir::ValueRange operands,

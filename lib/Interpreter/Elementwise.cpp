@@ -169,6 +169,13 @@ static bool evaluateArith(Evaluation &e) {
       .Case<arith::MulFOp, arith::MulIOp>(
           [&](Operation *) { return zip(e, std::multiplies<>()); })
       .Case([&](arith::DivFOp) { return zip(e, std::divides<>()); })
+      // Index arithmetic: of numbers that are not negative.
+      .Case([&](arith::DivUIOp) {
+        return zip(e, [](double x, double y) { return std::floor(x / y); });
+      })
+      .Case([&](arith::RemUIOp) {
+        return zip(e, [](double x, double y) { return std::fmod(x, y); });
+      })
       .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](Operation *) {
         return zip(e, [](double x, double y) { return std::max(x, y); });
       })

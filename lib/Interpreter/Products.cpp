@@ -78,7 +78,11 @@ template <typename OpTy> struct Scores {
   int64_t keyRow(int64_t b, int64_t j, int64_t g) const {
     return (b * keys + j) * groups + g;
   }
-  bool sees(int64_t i, int64_t j) const { return !op.getCausal() || j <= i; }
+  /// Local indices: a key that exists and is not later than the query.
+  bool sees(int64_t i, int64_t j) const {
+    int64_t at = j + offsets[2];
+    return at < globalShape[1] && (!op.getCausal() || at <= i + offsets[1]);
+  }
 
   double score(int64_t row, int64_t keyRow) const {
     double sum = 0;

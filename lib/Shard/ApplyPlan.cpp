@@ -221,18 +221,19 @@ LogicalResult PlanApplier::assignOp(PlannedOp &planned) {
     planned.pinned[i] = true;
     sources[i] = {entry, assignment};
   }
+  if (std::optional<SharedAxis> shared =
+          findSharedAxis(planned.rule, planned.axes)) {
+    auto [entry, assignment] = sources[shared->second];
+    return error(assignment->position,
+                 getPlanPath("operators", entry->glob, assignment->key))
+           << "expected " << shared->axis << " for one factor of \"" << name
+           << "\", got it for " << assignment->key << " and for "
+           << planned.rule.factors[shared->first].name;
+  }
   for (unsigned i = 0; i < sources.size(); ++i) {
     auto [entry, assignment] = sources[i];
     if (!entry)
       continue;
-    for (unsigned j = 0; j < i; ++j)
-      for (StringAttr axis : planned.axes[i])
-        if (llvm::is_contained(planned.axes[j], axis))
-          return error(assignment->position,
-                       getPlanPath("operators", entry->glob, assignment->key))
-                 << "expected " << axis << " for one factor of \"" << name
-                 << "\", got it for " << assignment->key << " and for "
-                 << planned.rule.factors[j].name;
     if (failed(checkSplit(planned, i, *entry, *assignment)))
       return failure();
   }

@@ -2,7 +2,6 @@
 
 #include "heddle/Shard/FactorShardings.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -33,13 +32,29 @@ std::string heddle::getFactorKey(const ShardingRule &rule, unsigned factor) {
   return name.empty() ? std::to_string(factor) : name;
 }
 
+std::optional<SharedAxis> heddle::findSharedAxis(const ShardingRule &rule,
+                                                 const FactorAxes &axes) {
+  auto meet = [&](unsigned i, unsigned j) {
+    return rule.meet && axes[i] == axes[j] &&
+           rule.meet == std::pair(std::min(i, j), std::max(i, j));
+  };
+  for (unsigned i = 0; i < axes.size(); ++i)
+    for (auto [k, axis] : llvm::enumerate(axes[i])) {
+      for (unsigned j = 0; j < i; ++j)
+        if (llvm::is_contained(axes[j], axis) && !meet(i, j))
+          return SharedAxis{axis, j, i};
+      if (llvm::is_contained(ArrayRef(axes[i]).take_front(k), axis))
+        return SharedAxis{axis, i, i};
+    }
+  return std::nullopt;
+}
+
 FailureOr<FactorAxes>
 heddle::readFactorAxes(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
   FactorAxes axes(rule.factors.size());
   auto attr = op->getAttrOfType<FactorShardingAttr>(kFactorsAttrName);
   if (!attr)
     return axes;
-  llvm::StringSet<> used;
   for (FactorAxesAttr entry : attr.getFactors()) {
     StringRef key = entry.getFactor().getValue();
     std::optional<unsigned> factor = rule.getFactor(key);
@@ -54,21 +69,19 @@ heddle::readFactorAxes(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
       return op->emitOpError() << "expected a factor of the op (" << known
                                << "), got \"" << key << "\"";
     }
-    for (StringAttr axis : entry.getAxes().getAxes()) {
+    for (StringAttr axis : entry.getAxes().getAxes())
       if (!mesh.getAxisSize(axis))
         return op->emitOpError()
                << "expected an axis of " << mesh << ", got " << axis;
-      if (!used.insert(axis.getValue()).second)
-        return op->emitOpError()
-               << "expected each mesh axis for one factor, got " << axis
-               << " twice";
-    }
     if (!entry.getAxes().empty() &&
         rule.factors[*factor].kind == FactorKind::Replicate)
       return op->emitOpError() << "factor " << key << " must not be split, got "
                                << entry.getAxes();
     axes[*factor] = Axes(entry.getAxes().getAxes());
   }
+  if (std::optional<SharedAxis> shared = findSharedAxis(rule, axes))
+    return op->emitOpError() << "expected each mesh axis for one factor, got "
+                             << shared->axis << " twice";
   return axes;
 }
 
@@ -172,13 +185,18 @@ static DimensionAxes getTensorAxes(const TensorFactors &tensor,
 }
 
 /// The axes over which a tensor is incomplete that the reduction factors of
-/// that kind do not run over.
+/// that kind do not run over. Over the axes of factors that meet, the op's
+/// localization sums, and the tensor is split.
 static Axes getPartialAxes(const ShardingRule &rule, const FactorAxes &axes,
                            const TensorFactors &tensor, FactorKind kind) {
   Axes partial;
   for (auto [i, factor] : llvm::enumerate(rule.factors))
     if (factor.kind == kind && !ShardingRule::runsOver(tensor, i))
-      partial.append(axes[i]);
+      for (StringAttr axis : axes[i])
+        if (llvm::none_of(tensor, [&](const DimensionFactors &dim) {
+              return llvm::is_contained(getDimensionAxes(dim, axes), axis);
+            }))
+          partial.push_back(axis);
   return partial;
 }
 

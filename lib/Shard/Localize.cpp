@@ -106,6 +106,22 @@ public:
         AxisListAttr::get(context, axes[factor]),
         kind == FactorKind::Max ? ReductionKind::Max : ReductionKind::Sum);
   }
+  int64_t getDegree(unsigned factor) const override {
+    return parent.mesh.getSize(axes[factor]);
+  }
+  Value getIndex(unsigned factor) override {
+    return parent.positions.getIndex(axes[factor]);
+  }
+  Value permute(Value value, ArrayRef<int64_t> sources,
+                unsigned factor) override {
+    return builder.create<comm::PermuteOp>(
+        loc, value.getType(), value, parent.mesh.symbol.getValue(),
+        AxisListAttr::get(value.getContext(), axes[factor]), sources);
+  }
+  bool doFactorsMeet() const override {
+    return rule.meet && isSplit(rule.meet->first) &&
+           axes[rule.meet->first] == axes[rule.meet->second];
+  }
 
 private:
   FunctionLocalizer &parent;

@@ -123,7 +123,7 @@ heddle::findMasks(Operation *op, const ShardingRule &rule,
                   ArrayRef<PaddingOfDims> operands) {
   SmallVector<OperandMask> masks;
   for (auto [i, factor] : llvm::enumerate(rule.factors)) {
-    if (!isPadded(factor.size, axes[i], mesh))
+    if (factor.masksItself || !isPadded(factor.size, axes[i], mesh))
       continue;
     Along along{op, rule, unsigned(i), operands};
     if (factor.kind == FactorKind::Max) {

@@ -190,7 +190,7 @@ bool Propagation::listen(Node &node, FactorAxes &next) const {
   Proposals proposals = hearCells(node);
   for (unsigned i = 0; i < node.axes.size(); ++i)
     if (node.pinned[i] || node.rule.factors[i].kind == FactorKind::Replicate ||
-        node.rule.factors[i].size == 1)
+        node.rule.factors[i].onlyByPlan || node.rule.factors[i].size == 1)
       proposals[i].clear();
   bool changed = false;
   for (auto [i, added] : llvm::enumerate(decide(node.axes, proposals)))

@@ -214,13 +214,19 @@ private:
   int64_t used = 0;
 };
 
+/// Keys that exist: the rest of the device's lie beyond the global end.
+static int64_t existingKeys(const AttentionCall &call) {
+  const heddle_rt_attention_desc &d = *call.desc;
+  return minimum(d.keys, maximum(0, d.global_keys - call.offsets.key));
+}
+
 /// Keys that some query below `queries` sees.
 static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
-  const heddle_rt_attention_desc &d = *call.desc;
-  if (!d.causal)
-    return d.keys;
+  int64_t existing = existingKeys(call);
+  if (!call.desc->causal)
+    return existing;
   int64_t last = queries - 1 + call.offsets.query - call.offsets.key;
-  return minimum(d.keys, maximum(0, last + 1));
+  return minimum(existing, maximum(0, last + 1));
 }
 
 } // namespace HEDDLE_RT_ISA

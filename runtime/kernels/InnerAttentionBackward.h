@@ -12,8 +12,9 @@
 //   dS = P (dO V^T M - delta),  delta_i = sum_d dO_id O_id
 //   dK += dS^T Q * scale;  dQ += dS K * scale
 //
-// dQ is summed over the tiles of keys in scratch of the size of the task's
-// queries, in f32 whatever the type. All parts add in the same order.
+// Keys beyond the global end are not seen. dQ is summed over the tiles of keys
+// in scratch of the size of the task's queries, in f32 whatever the type. All
+// parts add in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -208,6 +209,13 @@ static void loadKeys(const AttentionCall &call, BackwardScratch &s,
   transposeTile(s.v, keys, width, s.vTransposed);
 }
 
+/// Whether the last query of the range sees the first key of a tile.
+static bool isTileSeen(const AttentionCall &call, const BackwardRange &range,
+                       int64_t key) {
+  return !call.desc->causal ||
+         key + call.offsets.key < range.queryEnd + call.offsets.query;
+}
+
 static void storeKeyGradients(const AttentionCall &call, BackwardScratch &s,
                               const BackwardRange &range, int64_t key,
                               int64_t keys) {
@@ -236,17 +244,22 @@ static void backward(const AttentionCall &call, BackwardPart part, int64_t task,
       s.dq[i] = 0;
   for (int64_t member = 0; member < d.group_size; ++member)
     prepareRows(call, s, range, member);
+  int64_t existing = existingKeys(call);
   for (int64_t key = range.firstKey; key < range.keyEnd; key += tileEdge) {
-    int64_t keys = minimum(tileEdge, range.keyEnd - key);
-    loadKeys(call, s, range, key, keys);
     for (int64_t i = 0; i < tileEdge * width; ++i)
       s.dk[i] = s.dv[i] = 0;
-    for (int64_t member = 0; member < d.group_size; ++member)
-      for (int64_t query = range.firstQuery; query < range.queryEnd;
-           query += tileEdge)
-        backwardTile(call, dropout, s, range, member, query, key, keys);
+    int64_t keys = minimum(tileEdge, minimum(range.keyEnd, existing) - key);
+    if (keys > 0 && isTileSeen(call, range, key)) {
+      loadKeys(call, s, range, key, keys);
+      for (int64_t member = 0; member < d.group_size; ++member)
+        for (int64_t query = range.firstQuery; query < range.queryEnd;
+             query += tileEdge)
+          backwardTile(call, dropout, s, range, member, query, key, keys);
+    }
+    // Keys that do not exist have gradients of zero.
     if (range.hasKeyGradients())
-      storeKeyGradients(call, s, range, key, keys);
+      storeKeyGradients(call, s, range, key,
+                        minimum(tileEdge, range.keyEnd - key));
   }
   if (!range.hasQueryGradients())
     return;

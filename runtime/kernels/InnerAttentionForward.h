@@ -115,9 +115,10 @@ static void forwardHead(const AttentionCall &call, const Dropout &dropout,
     s.sums[i] = 0;
   }
   int64_t shift = call.offsets.query - call.offsets.key;
+  int64_t existing = existingKeys(call);
   int64_t seen = visibleKeys(call, first + count);
   for (int64_t key = 0; key < seen; key += tileEdge) {
-    int64_t keys = minimum(tileEdge, d.keys - key);
+    int64_t keys = minimum(tileEdge, existing - key);
     loadRows(rows(call.k, batch * d.k_batch_stride + key * d.k_row_stride +
                               group * d.k_group_stride),
              d.type, d.k_row_stride, keys, d.head, 1.0f, s.k);

@@ -27,6 +27,16 @@ func.func @axis_twice(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
+// Two factors may meet over the same axes, not over some of them.
+heddle.mesh @mesh <["a"=2, "b"=2]>
+func.func @half_a_ring(%q: tensor<2x8x4x8xf32>) -> tensor<2x8x4x8xf32> {
+  // expected-error@+1 {{expected each mesh axis for one factor, got "a" twice}}
+  %o, %l = heddle.attention "attn" %q, %q, %q scale(0.5) {heddle.factors = #heddle.factors<["s" = {"a", "b"}, "t" = {"a"}]>} : tensor<2x8x4x8xf32>, tensor<2x8x4x8xf32>, tensor<2x8x4x8xf32> -> tensor<2x8x4x8xf32>, tensor<2x8x4xf32>
+  return %o : tensor<2x8x4x8xf32>
+}
+
+// -----
+
 heddle.mesh @mesh <["a"=2]>
 func.func @merged_uneven(%x: tensor<15xf32>) -> tensor<5x3xf32> {
   // expected-error@+1 {{expected factors of merged dimensions to divide}}

@@ -49,7 +49,9 @@ MODELS = {
     # Vocabulary, heads and feed-forward that neither 2 nor 4 divides.
     "gpt2-odd": gpt2(67, 30, 3, inner=50),
     "gpt2-dropout": gpt2(64, 32, 4, dropout=0.1),
+    "gpt2-length": gpt2(67, 30, 3),
     "llama": llama(64, 8, 4),
+    "llama-length": llama(67, 8, 2),
     "llama-odd": llama(67, 6, 3, inner=50, tied=True),
     # Fewer key/value heads than devices.
     "llama-groups": llama(64, 8, 2),
@@ -69,6 +71,35 @@ def plan_mixed(family):
         "storage": {variables: {"0": ["dp"]}, "adamw.?." + variables: {"0": ["dp"]}}}
 
 
+def plan_context(attention, mesh, operators):
+    """The model split along the sequence over cp, and its attention so."""
+    return lambda family: {
+        "version": 1, "mesh": mesh,
+        "operators": {"*": operators, "*attn": attention}}
+
+
+CP4 = {"cp": 4}, {"s": ["cp"]}
+# Also the batch over dp, and heads, feed-forward and vocabulary over tp.
+CP2_TP2 = {"cp": 2, "tp": 2}, {
+    "s": ["cp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
+DP2_CP2_TP2 = {"dp": 2, "cp": 2, "tp": 2}, {"b": ["dp"], **CP2_TP2[1]}
+GATHER = {"s": ["cp"], "t": []}   # keys and values gathered
+RING = {"s": ["cp"], "t": ["cp"]}  # keys and values go round
+KEYS = {"s": [], "t": ["cp"]}     # outputs over a part of the keys combined
+
+
+def heads(axes):                  # heads exchanged with the sequence
+    return {"s": [], "t": [], "n": axes}
+
+
+def with_zero3(plan):
+    def build(family):
+        result = plan(family)
+        result["storage"] = {"*": {"0": ["dp"]}}
+        return result
+    return build
+
+
 PLANS = {
     "dp4": ["--mesh", "dp=4"],
     "tp4": ["--mesh", "tp=4"],
@@ -77,20 +108,35 @@ PLANS = {
     "zero2": ["--mesh", "dp=4", "--zero", "2"],
     "zero3": ["--mesh", "dp=4", "--zero", "3"],
     "zero3-tp2": ["--mesh", "dp=2,tp=2", "--zero", "3"],
-    "mixed": None,  # a plan file
+    # Plan files.
+    "mixed": plan_mixed,
+    "gather4": plan_context(GATHER, *CP4),
+    "ring4": plan_context(RING, *CP4),
+    "heads4": plan_context(heads(["cp"]), *CP4),
+    "keys4": plan_context(KEYS, *CP4),
+    # Vocabulary and sequence at once, and three kinds of parallelism.
+    "gather2-tp2": plan_context(GATHER, *CP2_TP2),
+    "ring2-tp2": plan_context(RING, *CP2_TP2),
+    "heads2-tp2": plan_context(heads(["tp", "cp"]), *CP2_TP2),
+    "dp2-ring2-tp2": with_zero3(plan_context(RING, *DP2_CP2_TP2)),
 }
+CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
+           "heads2-tp2"]
 
 # model: the plans that it is run under, besides one device
 MATRIX = {
     "gpt2": list(PLANS),
     "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
-    "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"],
+    "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
+    # A length that neither 2 nor 4 divides.
+    "gpt2-length": CONTEXT,
     "llama": list(PLANS),
+    "llama-length": CONTEXT,
     "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "llama-groups": ["tp4", "dp2-tp2"],
     "llama-one-group": ["tp4"],
 }
-BF16 = {"gpt2": ["dp4", "dp2-tp2"], "llama": ["tp4", "zero3"]}
+BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp2"]}
 # With several micro-batches a step, against one of the whole size.
 ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-tp2"]}
 
@@ -123,10 +169,11 @@ def write_batch(path, vocabulary, rows, sequence):
 
 
 class Model:
-    ROWS, SEQUENCE = 4, 16
+    ROWS = 4
 
     def __init__(self, name, programs, scratch):
         self.name, self.programs = name, programs
+        self.sequence = 13 if name.endswith("length") else 16
         self.config = MODELS[name]
         self.folder = scratch / name
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -134,7 +181,7 @@ class Model:
         (self.folder / "config.json").write_text(json.dumps(self.config))
         write_tokens(self.folder / "text", self.config["vocab_size"])
         write_batch(self.folder / "batch.safetensors",
-                    self.config["vocab_size"], self.ROWS, self.SEQUENCE)
+                    self.config["vocab_size"], self.ROWS, self.sequence)
 
     def run(self, name, arguments, micro=1, repeat=True):
         """Ten steps and the gradients of one batch under one plan."""
@@ -142,7 +189,7 @@ class Model:
         self.programs.compile(
             self.folder / "config.json", artifact,
             arguments + TRAINING +
-            ["--batch", str(self.ROWS // micro), "--seq", str(self.SEQUENCE),
+            ["--batch", str(self.ROWS // micro), "--seq", str(self.sequence),
              "--micro-batches", str(micro), "--gradients"])
         train = ["--data", self.folder / "text", "--steps", STEPS,
                  "--eval-every", "0", "--check-replicas", "--no-checkpoints"]
@@ -180,9 +227,9 @@ class Model:
 
     def plan(self, name):
         arguments = PLANS[name]
-        if arguments is None:
+        if callable(arguments):
             path = self.folder / (name + ".json")
-            path.write_text(json.dumps(plan_mixed(self.config["model_type"])))
+            path.write_text(json.dumps(arguments(self.config["model_type"])))
             arguments = ["--plan", path]
         return [str(argument) for argument in arguments]
 

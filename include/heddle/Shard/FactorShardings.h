@@ -47,6 +47,16 @@ ShardingRule getRule(mlir::Operation *op);
 /// The key of a factor in `heddle.factors`: its name, or its index.
 std::string getFactorKey(const ShardingRule &rule, unsigned factor);
 
+/// An axis that two factors (or one factor twice) are split over.
+struct SharedAxis {
+  mlir::StringAttr axis;
+  unsigned first, second;
+};
+/// The first axis with two places; nothing if there is none. The two factors of
+/// the rule's `meet` may have the same axes, but not some of them.
+std::optional<SharedAxis> findSharedAxis(const ShardingRule &rule,
+                                         const FactorAxes &axes);
+
 /// Reads `heddle.factors` of the op (none: nothing is split). Errors, on the
 /// op: a factor that the rule lacks, an axis that the mesh lacks or that occurs
 /// twice, a factor that must not be split.

@@ -62,6 +62,31 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   if (isContiguous)
     return false;
   llvm::SmallBitVector dropped = op.getDroppedDims();
+  // A map's plain dimension means all rows, so the first rows of a dimension
+  // need indices of their own.
+  bool isPrefix = false;
+  for (int64_t dim = 0; dim < from.getRank(); ++dim)
+    isPrefix |= !dropped.test(dim) && offsets[dim] == 0 && strides[dim] == 1 &&
+                sizes[dim] != from.getDimSize(dim);
+  if (isPrefix) {
+    op.replaceAllUsesWith(d.map(to, {}, [&](Body &b, ValueRange) {
+      SmallVector<Value> indices;
+      int64_t next = 0;
+      for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+        Value index = b.integer(b.getIndexType(), offsets[dim]);
+        if (!dropped.test(dim))
+          index = b.create<arith::AddIOp>(
+              b.create<arith::MulIOp>(
+                  b.index(next++), b.integer(b.getIndexType(), strides[dim])),
+              index);
+        indices.push_back(index);
+      }
+      return b.convert(
+          b.widen(b.create<tensor::ExtractOp>(op.getSource(), indices)),
+          to.getElementType());
+    }));
+    return true;
+  }
   SmallVector<AffineExpr> exprs;
   int64_t next = 0;
   for (int64_t dim = 0; dim < from.getRank(); ++dim) {

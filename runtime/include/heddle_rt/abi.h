@@ -147,6 +147,8 @@ typedef struct heddle_rt_attention_desc {
   float dropout;
   uint64_t seed;
   uint32_t op_id;
+  /// Keys at global positions from global_keys on are padding: no query sees
+  /// them, whatever they hold, and their gradients are zero.
   int64_t global_queries, global_keys, global_groups, global_group_size;
 } heddle_rt_attention_desc;
 

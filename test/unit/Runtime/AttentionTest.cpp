@@ -19,6 +19,7 @@ struct Case {
   int32_t type = HEDDLE_RT_F32;
   float dropout = 0;
   heddle_rt_attention_offsets offsets{0, 0, 0, 0, 0};
+  int64_t keysBeyond = 0; ///< of the keys, how many lie beyond the global end
 };
 
 /// Tensors of a call as numbers, in dense layouts: q, o and their gradients
@@ -57,7 +58,9 @@ heddle_rt_attention_desc describe(const Case &c) {
   d.dropout = c.dropout;
   d.seed = 0x123456789abcdef0;
   d.op_id = 42;
-  d.global_queries = 40 + c.queries, d.global_keys = 40 + c.keys;
+  d.global_queries = 40 + c.queries;
+  d.global_keys =
+      c.offsets.key + c.keys + (c.keysBeyond > 0 ? -c.keysBeyond : 40);
   d.global_groups = 5 + c.groups, d.global_group_size = 5 + c.groupSize;
   // Queries, keys and values in one buffer, as a fused projection leaves them:
   // [batch, row, group, (q heads, k, v), head].
@@ -351,6 +354,45 @@ TEST(Attention, ShardedPositions) {
   EXPECT_EQ(got.lse[29], -INFINITY);
   EXPECT_EQ(got.o[29 * 8], 0);
   EXPECT_TRUE(std::isfinite(got.lse[30]));
+}
+
+TEST(Attention, KeysBeyondTheEnd) {
+  // Whatever padding holds, it is as if it were not there.
+  for (bool causal : {false, true})
+    for (int64_t beyond : {1, 20, 100, 130}) {
+      Case padded, cut;
+      padded.queries = cut.queries = 140, padded.keys = 130;
+      padded.causal = cut.causal = causal;
+      padded.offsets = cut.offsets = {0, 64, 64, 0, 0};
+      padded.keysBeyond = beyond;
+      cut.keys = std::max<int64_t>(130 - beyond, 1);
+      Numbers in = inputs(padded), less = in;
+      size_t end = size_t(130 - beyond) * 8;
+      for (auto *values : {&in.k, &in.v})
+        std::fill(values->begin() + ptrdiff_t(end), values->end(), NAN);
+      less.k.resize(size_t(cut.keys) * 8), less.v.resize(size_t(cut.keys) * 8);
+      Numbers got = run(padded, describe(padded), 0, in, 2);
+      for (size_t i = end; i < got.dk.size(); ++i) {
+        ASSERT_EQ(got.dk[i], 0);
+        ASSERT_EQ(got.dv[i], 0);
+      }
+      if (beyond == 130) { // no key at all
+        for (double lse : got.lse)
+          ASSERT_EQ(lse, -INFINITY);
+        for (double x : got.o)
+          ASSERT_EQ(x, 0);
+        for (double x : got.dq)
+          ASSERT_EQ(x, 0);
+        continue;
+      }
+      Numbers expected = run(cut, describe(cut), 0, less, 2);
+      got.dk.resize(end), got.dv.resize(end);
+      EXPECT_EQ(got.o, expected.o);
+      EXPECT_EQ(got.lse, expected.lse);
+      EXPECT_EQ(got.dq, expected.dq);
+      EXPECT_EQ(got.dk, expected.dk);
+      EXPECT_EQ(got.dv, expected.dv);
+    }
 }
 
 TEST(Attention, SameBitsOnAnyNumberOfCores) {

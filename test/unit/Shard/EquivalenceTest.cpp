@@ -270,6 +270,31 @@ const char *kMixed =
         "lm_head": {"v": ["dp"], "b": []}},
         "storage": {"h.0.*": {"0": ["dp"]}, "adamw.?.h.1.*": {"0": ["dp"]}}})";
 
+// Context parallelism: all of the model split over the sequence, and inside of
+// attention keys and values gathered, in a ring, or heads split instead.
+std::string contextPlan(StringRef mesh, StringRef attention,
+                        StringRef all = R"("s": ["cp"])") {
+  return ("{\"version\": 1, \"mesh\": {" + mesh +
+          "}, \"operators\": {\"*\": {" + all + "}, \"*attn\": {" + attention +
+          "}}}")
+      .str();
+}
+constexpr StringRef kGather = R"("s": ["cp"], "t": [])";
+constexpr StringRef kRing = R"("s": ["cp"], "t": ["cp"])";
+constexpr StringRef kHeads = R"("n": ["cp"], "s": [], "t": [])";
+// The keys of attention split, the queries not.
+constexpr StringRef kKeys = R"("s": [], "t": ["cp"])";
+const char *kAllAxes = R"("b": ["dp"], "s": ["cp"], "n": ["tp"], "f": ["tp"],
+                          "v": ["tp"])";
+
+Model ofLength(Model model, int64_t sequence) {
+  model.sequence = sequence;
+  for (StringRef key : {"\"n_positions\": ", "\"max_position_embeddings\": "})
+    if (size_t at = model.config.find(key); at != std::string::npos)
+      model.config.replace(at + key.size(), 1, std::to_string(sequence));
+  return model;
+}
+
 Model withDropout(Model model) {
   model.dropout = 0.25;
   return model;
@@ -305,7 +330,54 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LlamaBf16", llama(6, 3), "2,2,1", "micro-batches=2",
              "heddle-apply-mixed-precision{compute=bf16},"},
         Case{"Dropout", withDropout(gpt2()), "2,2,0"},
-        Case{"DropoutPadded", withDropout(gpt2(3, 23, 3)), "2,2,1"}),
+        Case{"DropoutPadded", withDropout(gpt2(3, 23, 3)), "2,2,1"},
+        Case{"ContextGather", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 4", kGather)},
+        Case{"ContextRing", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"ContextHeads", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"ContextKeys", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 4", kKeys)},
+        Case{"ContextGatherPadded", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kGather)},
+        // Parts of 3, 3, 3 and 0 rows, dealt as 2 and 1.
+        Case{"ContextRingPadded", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"ContextHeadsPadded", ofLength(gpt2(3, 23, 3), 7),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"ContextKeysPadded", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kKeys)},
+        // One row a device, and devices of none.
+        Case{"ContextRingShort", gpt2(), contextPlan("\"cp\": 8", kRing)},
+        Case{"ContextRingOfThree", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 3", kRing)},
+        Case{"ContextRingTensor", ofLength(gpt2(3, 23, 3), 9),
+             contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2", kRing, kAllAxes)},
+        Case{"ContextGatherTensor", ofLength(gpt2(3, 23, 3), 9),
+             contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2", kGather, kAllAxes)},
+        Case{"ContextHeadsTensor", ofLength(gpt2(4, 23, 3), 9),
+             contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2",
+                         R"("n": ["tp", "cp"], "s": [])", kAllAxes)},
+        Case{"ContextDropoutGather", withDropout(ofLength(gpt2(), 7)),
+             contextPlan("\"cp\": 2, \"tp\": 2", kGather,
+                         R"("s": ["cp"], "n": ["tp"])")},
+        Case{"ContextDropoutRing", withDropout(ofLength(gpt2(), 7)),
+             contextPlan("\"cp\": 2, \"tp\": 2", kRing,
+                         R"("s": ["cp"], "n": ["tp"])")},
+        Case{"ContextDropoutHeads", withDropout(ofLength(gpt2(), 7)),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"ContextDropoutKeys", withDropout(ofLength(gpt2(), 7)),
+             contextPlan("\"cp\": 4", kKeys)},
+        Case{"LlamaContextGather", ofLength(llama(), 7),
+             contextPlan("\"cp\": 4", kGather)},
+        Case{"LlamaContextRing", ofLength(llama(), 7),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"LlamaContextHeads", ofLength(llama(), 7),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"LlamaContextRingTensor", ofLength(llama(6, 3), 7),
+             contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2", kRing, kAllAxes),
+             "", "heddle-apply-mixed-precision{compute=bf16},"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

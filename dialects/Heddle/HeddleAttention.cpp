@@ -1,0 +1,472 @@
+//===- HeddleAttention.cpp - Attention of a split sequence ----------------===//
+//
+// What one device computes of an attention whose queries (factor s) or keys (t)
+// are split:
+//
+//   s          its own queries over all keys, at their global positions;
+//   t          all queries over its own keys; outputs are weighted by how much
+//              of each row's sum of exponentials is theirs, and added;
+//   s and t    its own queries, while the keys and values go round a ring of
+//   (the same  devices; each step's output joins what came before. With a
+//   causal axes)      mask the sequence is dealt anew before and after, so that
+//   every
+//              device has the same work (RingParts).
+//
+// The idea of the ring is H. Liu, M. Zaharia, P. Abbeel, "Ring attention with
+// blockwise transformers for near-infinite context" (2023).
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+
+using LocalResults = FailureOr<SmallVector<Value>>;
+
+/// The dimension of the sequence in all tensors of an attention.
+static constexpr int64_t kSequenceDim = 1;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static RankedTensorType withElement(RankedTensorType type, Type element) {
+  return RankedTensorType::get(type.getShape(), element);
+}
+
+namespace {
+
+/// Builds ops at one location.
+struct LocalBuilder {
+  OpBuilder &b;
+  Location loc;
+
+  template <typename Op, typename... Args> Value make(Args &&...args) const {
+    return b.create<Op>(loc, std::forward<Args>(args)...);
+  }
+  Value index(int64_t value) const {
+    return make<arith::ConstantIndexOp>(value);
+  }
+  Value add(Value x, Value y) const { return make<arith::AddIOp>(x, y); }
+  Value sub(Value x, Value y) const { return make<arith::SubIOp>(x, y); }
+  Value mul(Value x, Value y) const { return make<arith::MulIOp>(x, y); }
+  Value mod(Value x, Value y) const { return make<arith::RemUIOp>(x, y); }
+  Value div(Value x, Value y) const { return make<arith::DivUIOp>(x, y); }
+
+  Value splat(RankedTensorType type, double value) const {
+    APFloat number(value);
+    bool lossy;
+    number.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(),
+                   APFloat::rmNearestTiesToEven, &lossy);
+    return make<arith::ConstantOp>(DenseElementsAttr::get(type, number));
+  }
+  Value widen(Value value) const {
+    RankedTensorType type = typeOf(value);
+    if (type.getElementTypeBitWidth() >= 32)
+      return value;
+    return make<arith::ExtFOp>(withElement(type, b.getF32Type()), value);
+  }
+  Value narrow(Value value, Type type) const {
+    return value.getType() == type ? value : make<arith::TruncFOp>(type, value);
+  }
+  /// The value at rows of queries, for every element of the head.
+  Value alongHead(Value rows, RankedTensorType type) const {
+    SmallVector<int64_t> dims;
+    for (int64_t i = 0; i + 1 < type.getRank(); ++i)
+      dims.push_back(i);
+    return make<heddle::BroadcastOp>(
+        withElement(type, typeOf(rows).getElementType()), rows,
+        b.getDenseI64ArrayAttr(dims), StringAttr());
+  }
+  Value slice(Value value, int64_t begin, int64_t size) const {
+    RankedTensorType type = typeOf(value);
+    SmallVector<int64_t> shape(type.getShape());
+    SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes,
+        strides(type.getRank(), b.getIndexAttr(1));
+    shape[kSequenceDim] = size;
+    offsets[kSequenceDim] = b.getIndexAttr(begin);
+    for (int64_t extent : shape)
+      sizes.push_back(b.getIndexAttr(extent));
+    return make<tensor::ExtractSliceOp>(
+        RankedTensorType::get(shape, type.getElementType()), value, offsets,
+        sizes, strides);
+  }
+  /// The two one after the other in the sequence.
+  Value concatenate(Value first, Value second) const {
+    RankedTensorType type = typeOf(first);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[kSequenceDim] += typeOf(second).getDimSize(kSequenceDim);
+    Value whole = make<arith::ConstantOp>(
+        b.getZeroAttr(RankedTensorType::get(shape, type.getElementType())));
+    int64_t begin = 0;
+    for (Value part : {first, second}) {
+      SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)),
+          sizes, strides(type.getRank(), b.getIndexAttr(1));
+      offsets[kSequenceDim] = b.getIndexAttr(begin);
+      for (int64_t extent : typeOf(part).getShape())
+        sizes.push_back(b.getIndexAttr(extent));
+      whole = make<tensor::InsertSliceOp>(part, whole, offsets, sizes, strides);
+      begin += typeOf(part).getDimSize(kSequenceDim);
+    }
+    return whole;
+  }
+};
+
+/// The output over some keys and the log of the sum of exponentials over them.
+struct Partial {
+  Value output, lse;
+};
+
+} // namespace
+
+/// What to subtract before exp: where no key was seen (-infinity), a number, so
+/// that exp gives zero.
+static Value finiteMaximum(const LocalBuilder &b, Value x) {
+  return b.make<arith::MaximumFOp>(
+      x, b.splat(typeOf(x), -std::numeric_limits<float>::max()));
+}
+
+/// Attention over two disjoint sets of keys from that over each:
+///   m = max(lse, lse'), s = exp(lse - m) + exp(lse' - m)
+///   o'' = (o exp(lse - m) + o' exp(lse' - m)) / s,  lse'' = m + log s.
+static Partial join(const LocalBuilder &b, Partial x, Partial y) {
+  Value m = finiteMaximum(b, b.make<arith::MaximumFOp>(x.lse, y.lse));
+  Value p = b.make<math::ExpOp>(b.make<arith::SubFOp>(x.lse, m));
+  Value q = b.make<math::ExpOp>(b.make<arith::SubFOp>(y.lse, m));
+  Value sum = b.make<arith::AddFOp>(p, q);
+  // The larger of the two exponentials is 1, if a key was seen at all.
+  Value divisor = b.make<arith::MaximumFOp>(sum, b.splat(typeOf(sum), 0.5));
+  RankedTensorType type = typeOf(x.output);
+  auto weighted = [&](Value output, Value weight) {
+    return b.make<arith::MulFOp>(
+        output, b.alongHead(b.make<arith::DivFOp>(weight, divisor), type));
+  };
+  return {b.make<arith::AddFOp>(weighted(x.output, p), weighted(y.output, q)),
+          b.make<arith::AddFOp>(m, b.make<math::LogOp>(sum))};
+}
+
+//===----------------------------------------------------------------------===//
+// One call
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Makes local attention ops of one global attention.
+template <typename OpTy> struct Attention {
+  Attention(OpTy op, Localizer &localizer)
+      : op(op), rule(op.getShardingRule()), localizer(localizer),
+        b{localizer.builder, op.getLoc()}, s(*rule.getFactor("s")),
+        t(*rule.getFactor("t")) {}
+
+  bool needsCoordinates() const {
+    bool anySplit = false;
+    for (unsigned i = 0; i < rule.factors.size(); ++i)
+      anySplit |= localizer.isSplit(i);
+    bool positions = localizer.isSplit(s) || localizer.isSplit(t);
+    return (anySplit && !op.getDropout().isZero()) ||
+           (positions && op.getCausal()) || localizer.isPadded(t);
+  }
+
+  void getCoordinates(Value query, Value key, SmallVectorImpl<Value> &offsets,
+                      SmallVectorImpl<int64_t> &shape) const {
+    for (StringRef name : {"b", "s", "t", "n", "r"}) {
+      std::optional<unsigned> factor = rule.getFactor(name);
+      offsets.push_back(name == "s"   ? query
+                        : name == "t" ? key
+                        : factor      ? localizer.getOffset(*factor)
+                                      : b.index(0));
+      if (name != "b")
+        shape.push_back(factor ? rule.factors[*factor].size : 1);
+    }
+  }
+
+  /// The op on these tensors, in place of all that the global op has, with
+  /// results of these types; queries and keys begin at these positions.
+  Operation *make(ArrayRef<Value> tensors, ArrayRef<Type> types, Value query,
+                  Value key) const {
+    SmallVector<Value> offsets;
+    SmallVector<int64_t> shape;
+    if (needsCoordinates())
+      getCoordinates(query, key, offsets, shape);
+    SmallVector<Value> operands(tensors);
+    if (op.getStep())
+      operands.push_back(localizer.operands[tensors.size()]);
+    Operation *made = localizer.builder.insert(op->clone());
+    made->setOperands(operands);
+    for (auto [result, type] : llvm::zip(made->getResults(), types))
+      result.setType(type);
+    if (offsets.empty())
+      return made;
+    auto local = cast<OpTy>(made);
+    local.getOffsetsMutable().assign(offsets);
+    local.setGlobalShape(shape);
+    return made;
+  }
+  /// What the device has of queries and keys where they lie.
+  Operation *makeInPlace(unsigned numTensors) const {
+    return make(llvm::to_vector(localizer.operands.take_front(numTensors)),
+                llvm::to_vector(localizer.resultTypes), localizer.getOffset(s),
+                localizer.getOffset(t));
+  }
+  LogicalResult verifyGlobal() const {
+    if (op.getOffsets().empty() && !op.getGlobalShape())
+      return success();
+    return op.emitOpError() << "expected no offsets and no global shape before "
+                               "localization";
+  }
+
+  mutable OpTy op; // its accessors are not const
+  ShardingRule rule;
+  Localizer &localizer;
+  LocalBuilder b;
+  unsigned s, t;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The ring
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// How a device's part of the sequence takes part in a ring of P devices.
+///
+/// With a causal mask, the last device's queries see P times the keys that the
+/// first one's see. So the sequence is cut into 2 P chunks of which device d
+/// holds 2 d and 2 d + 1 before and after, and d and 2 P - 1 - d in between: in
+/// each step but the first, exactly two of its four pairs of chunks see each
+/// other, on every device. One of the two is even and one odd, so all even
+/// chunks move by one permutation of the devices and all odd ones by another,
+/// and the chunks of a part may differ in size by one row.
+///
+/// Example, P = 4: the even chunks 0 2 4 6 go to devices 0 2 3 1, the odd
+/// chunks 1 3 5 7 to devices 1 3 2 0; device 1 then holds 6 and 1.
+class RingParts {
+public:
+  RingParts(const LocalBuilder &b, Localizer &localizer, unsigned factor,
+            bool deal, int64_t rows)
+      : b(b), localizer(localizer), factor(factor), deal(deal), rows(rows),
+        degree(localizer.getDegree(factor)), evenRows((rows + 1) / 2) {}
+
+  int64_t getNumParts() const { return deal ? 2 : 1; }
+
+  SmallVector<Value> split(Value value) const {
+    if (!deal)
+      return {value};
+    SmallVector<Value> parts;
+    for (int64_t part : {0, 1}) {
+      SmallVector<int64_t> sources(degree);
+      for (int64_t device = 0; device < degree; ++device)
+        sources[holderOf(2 * device + part)] = device;
+      parts.push_back(localizer.permute(
+          part == 0 ? b.slice(value, 0, evenRows)
+                    : b.slice(value, evenRows, rows - evenRows),
+          sources, factor));
+    }
+    return parts;
+  }
+  /// The reverse of split.
+  Value merge(ArrayRef<Value> parts) const {
+    if (!deal)
+      return parts.front();
+    SmallVector<Value> home;
+    for (int64_t part : {0, 1}) {
+      SmallVector<int64_t> sources;
+      for (int64_t device = 0; device < degree; ++device)
+        sources.push_back(holderOf(2 * device + part));
+      home.push_back(localizer.permute(parts[part], sources, factor));
+    }
+    return b.concatenate(home[0], home[1]);
+  }
+  /// The global position of the first row of a part of a device.
+  Value getPosition(int64_t part, Value device) const {
+    if (!deal)
+      return b.mul(device, b.index(rows));
+    // The even one of d and 2 P - 1 - d; the other is what is left to 2 P - 1.
+    Value last = b.index(2 * degree - 1);
+    Value isOdd = b.mod(device, b.index(2));
+    Value chunk =
+        b.add(device, b.mul(isOdd, b.sub(last, b.mul(b.index(2), device))));
+    if (part == 1)
+      chunk = b.sub(last, chunk);
+    Value first = b.mul(b.div(chunk, b.index(2)), b.index(rows));
+    return part == 0 ? first : b.add(first, b.index(evenRows));
+  }
+  /// The device whose keys stand here after that many steps.
+  Value getSource(int64_t step) const {
+    Value device = localizer.getIndex(factor);
+    if (step == 0)
+      return device;
+    return b.mod(b.add(device, b.index(step)), b.index(degree));
+  }
+  void rotate(MutableArrayRef<Value> parts) const {
+    SmallVector<int64_t> sources;
+    for (int64_t device = 0; device < degree; ++device)
+      sources.push_back((device + 1) % degree);
+    for (Value &part : parts)
+      part = localizer.permute(part, sources, factor);
+  }
+  int64_t getDegree() const { return degree; }
+
+private:
+  int64_t holderOf(int64_t chunk) const {
+    return chunk < degree ? chunk : 2 * degree - 1 - chunk;
+  }
+
+  const LocalBuilder &b;
+  Localizer &localizer;
+  unsigned factor;
+  bool deal;
+  int64_t rows, degree, evenRows;
+};
+
+/// The parts of queries and of keys.
+template <typename OpTy> struct Ring {
+  explicit Ring(const Attention<OpTy> &a)
+      : queries(a.b, a.localizer, a.s, isDealt(a), rowsOf(a, 0)),
+        keys(a.b, a.localizer, a.t, isDealt(a), rowsOf(a, 1)) {}
+
+  static int64_t rowsOf(const Attention<OpTy> &a, unsigned operand) {
+    return typeOf(a.localizer.operands[operand]).getDimSize(kSequenceDim);
+  }
+  static bool isDealt(const Attention<OpTy> &a) {
+    return a.op.getCausal() &&
+           a.rule.factors[a.s].size == a.rule.factors[a.t].size &&
+           rowsOf(a, 0) >= 2;
+  }
+
+  RingParts queries, keys;
+};
+
+} // namespace
+
+/// x + y; y where there is no x yet.
+static void accumulate(const LocalBuilder &b, Value &x, Value y) {
+  y = b.widen(y);
+  x = x ? b.make<arith::AddFOp>(x, y) : y;
+}
+
+static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
+  const LocalBuilder &b = a.b;
+  Ring<AttentionOp> ring(a);
+  SmallVector<Value> query = ring.queries.split(a.localizer.operands[0]);
+  SmallVector<Value> key = ring.keys.split(a.localizer.operands[1]);
+  SmallVector<Value> value = ring.keys.split(a.localizer.operands[2]);
+  SmallVector<std::optional<Partial>> sums(query.size());
+  int64_t degree = ring.queries.getDegree();
+  for (int64_t step = 0; step < degree; ++step) {
+    if (step > 0) {
+      ring.keys.rotate(key);
+      ring.keys.rotate(value);
+    }
+    for (auto [i, sum] : llvm::enumerate(sums))
+      for (unsigned j = 0; j < key.size(); ++j) {
+        RankedTensorType type = typeOf(query[i]);
+        auto lse = RankedTensorType::get(type.getShape().drop_back(),
+                                         b.b.getF32Type());
+        Operation *call =
+            a.make({query[i], key[j], value[j]}, {type, lse},
+                   ring.queries.getPosition(i, ring.queries.getSource(0)),
+                   ring.keys.getPosition(j, ring.keys.getSource(step)));
+        Partial part{b.widen(call->getResult(0)), call->getResult(1)};
+        sum = sum ? join(b, *sum, part) : part;
+      }
+  }
+  SmallVector<Value> output, lse;
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    output.push_back(b.narrow(sum->output, query[i].getType()));
+    lse.push_back(sum->lse);
+  }
+  return {ring.queries.merge(output), ring.queries.merge(lse)};
+}
+
+/// The gradients of keys and values go round with them, and are home after as
+/// many steps as there are devices.
+static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
+  const LocalBuilder &b = a.b;
+  Ring<AttentionGradOp> ring(a);
+  auto split = [&](const RingParts &parts, unsigned operand) {
+    return parts.split(a.localizer.operands[operand]);
+  };
+  SmallVector<Value> query = split(ring.queries, 0), key = split(ring.keys, 1),
+                     value = split(ring.keys, 2),
+                     output = split(ring.queries, 3),
+                     lse = split(ring.queries, 4),
+                     outputGrad = split(ring.queries, 5);
+  SmallVector<Value> queryGrad(query.size()), keyGrad(key.size()),
+      valueGrad(key.size());
+  int64_t degree = ring.queries.getDegree();
+  for (int64_t step = 0; step < degree; ++step) {
+    for (unsigned i = 0; i < query.size(); ++i)
+      for (unsigned j = 0; j < key.size(); ++j) {
+        Operation *call = a.make(
+            {query[i], key[j], value[j], output[i], lse[i], outputGrad[i]},
+            {query[i].getType(), key[j].getType(), value[j].getType()},
+            ring.queries.getPosition(i, ring.queries.getSource(0)),
+            ring.keys.getPosition(j, ring.keys.getSource(step)));
+        accumulate(b, queryGrad[i], call->getResult(0));
+        accumulate(b, keyGrad[j], call->getResult(1));
+        accumulate(b, valueGrad[j], call->getResult(2));
+      }
+    if (step + 1 < degree) {
+      ring.keys.rotate(key);
+      ring.keys.rotate(value);
+    }
+    ring.keys.rotate(keyGrad);
+    ring.keys.rotate(valueGrad);
+  }
+  auto finish = [&](const RingParts &parts, SmallVector<Value> &grads,
+                    ArrayRef<Value> like) {
+    for (auto [grad, other] : llvm::zip(grads, like))
+      grad = b.narrow(grad, other.getType());
+    return parts.merge(grads);
+  };
+  return {finish(ring.queries, queryGrad, query),
+          finish(ring.keys, keyGrad, key), finish(ring.keys, valueGrad, value)};
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+/// Outputs over each device's keys, weighted and added as in join.
+static SmallVector<Value> combineKeys(const Attention<AttentionOp> &a) {
+  const LocalBuilder &b = a.b;
+  Operation *local = a.makeInPlace(3);
+  Value output = b.widen(local->getResult(0)), lse = local->getResult(1);
+  Value m = finiteMaximum(b, a.localizer.allReduce(lse, FactorKind::Max, a.t));
+  Value mine = b.make<math::ExpOp>(b.make<arith::SubFOp>(lse, m));
+  Value sum = a.localizer.allReduce(mine, FactorKind::Sum, a.t);
+  Value divisor = b.make<arith::MaximumFOp>(sum, b.splat(typeOf(sum), 0.5));
+  Value weight = b.make<arith::DivFOp>(mine, divisor);
+  Value whole = a.localizer.allReduce(
+      b.make<arith::MulFOp>(output, b.alongHead(weight, typeOf(output))),
+      FactorKind::Sum, a.t);
+  return {b.narrow(whole, a.localizer.resultTypes[0]),
+          b.make<arith::AddFOp>(m, b.make<math::LogOp>(sum))};
+}
+
+LocalResults AttentionOp::localize(Localizer &localizer) {
+  Attention<AttentionOp> attention(*this, localizer);
+  if (failed(attention.verifyGlobal()))
+    return failure();
+  if (localizer.doFactorsMeet())
+    return goRound(attention);
+  if (localizer.isSplit(attention.t))
+    return combineKeys(attention);
+  return SmallVector<Value>(attention.makeInPlace(3)->getResults());
+}
+
+LocalResults AttentionGradOp::localize(Localizer &localizer) {
+  Attention<AttentionGradOp> attention(*this, localizer);
+  if (failed(attention.verifyGlobal()))
+    return failure();
+  if (localizer.doFactorsMeet())
+    return goRound(attention);
+  return SmallVector<Value>(attention.makeInPlace(6)->getResults());
+}
