@@ -323,6 +323,32 @@ void InitAttr::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
+// SplitAttr and SliceAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult SplitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StringAttr factor, int64_t slices,
+                                int64_t sharded) {
+  if (slices < 2)
+    return emitError() << "expected at least 2 slices, got " << slices;
+  if (sharded < 0 || sharded > slices)
+    return emitError() << "expected at most " << slices
+                       << " slices to be sharded, got " << sharded;
+  return success();
+}
+
+LogicalResult SliceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StringAttr of, int64_t dim, int64_t offset,
+                                int64_t size) {
+  if (dim < 0 || offset < 0 || size < 1)
+    return emitError()
+           << "expected a dimension, an offset and a positive size, "
+              "got dim "
+           << dim << ", " << offset << " of " << size;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // ContractionAttr: [bsh, hf -> bsf]
 //===----------------------------------------------------------------------===//
 

@@ -154,6 +154,23 @@ def FactorShardingAttr : Heddle_Attr<"FactorSharding", "factors"> {
   let assemblyFormat = "`<` `[` (`]`) : ($factors^ `]`)? `>`";
 }
 
+def SplitAttr : Heddle_Attr<"Split", "split"> {
+  let summary = "in how many slices an op runs, one after another";
+  let description = [{
+    What a plan says of one op (`heddle.split`): its factor is cut into `slices`
+    parts of nearly equal size, and so is every variable that the factor runs
+    over. Of these, the first `sharded` keep the variable's own storage, the
+    others are stored as their uses want them.
+    Constraints: slices >= 2; 0 <= sharded <= slices.
+
+    Example: `#heddle.split<"h", 4, sharded 2>`.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$factor, "int64_t":$slices,
+                        "int64_t":$sharded);
+  let assemblyFormat = "`<` $factor `,` $slices `,` `sharded` $sharded `>`";
+  let genVerifyDecl = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Variables and contractions
 //===----------------------------------------------------------------------===//
@@ -175,6 +192,22 @@ def CheckpointAttr : Heddle_Attr<"Checkpoint", "checkpoint"> {
   let parameters = (ins "::mlir::StringAttr":$name,
                         ArrayRefParameter<"int64_t">:$shape);
   let assemblyFormat = "`<` $name `,` `[` $shape `]` `>`";
+}
+
+def SliceAttr : Heddle_Attr<"Slice", "slice"> {
+  let summary = "the tensor that a variable is a slice of";
+  let description = [{
+    The variable is rows [offset, offset + its own size) of dimension `dim` of a
+    tensor `of` that has `size` rows there. Its initial values are those of the
+    whole tensor, and checkpoints hold the whole.
+    Constraints: none is negative; size is positive.
+
+    Example: `#heddle.slice<"h.0.mlp.c_fc.weight", dim 0, 192 of 768>`.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$of, "int64_t":$dim,
+                        "int64_t":$offset, "int64_t":$size);
+  let assemblyFormat = "`<` $of `,` `dim` $dim `,` $offset `of` $size `>`";
+  let genVerifyDecl = 1;
 }
 
 def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {

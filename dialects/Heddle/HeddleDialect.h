@@ -20,6 +20,7 @@ namespace heddle {
 inline constexpr llvm::StringLiteral kShardingAttrName = "heddle.sharding";
 inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
 inline constexpr llvm::StringLiteral kFactorsAttrName = "heddle.factors";
+inline constexpr llvm::StringLiteral kSplitAttrName = "heddle.split";
 inline constexpr llvm::StringLiteral kModelAttrName = "heddle.model";
 inline constexpr llvm::StringLiteral kWeightsAttrName = "heddle.weights";
 inline constexpr llvm::StringLiteral kConfigAttrName = "heddle.config";

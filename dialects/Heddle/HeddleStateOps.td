@@ -25,11 +25,14 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
     The type is always the global one. `storage` says how the tensor is stored
     over a mesh between its uses, apart from how they want it; the padding of
     every device's part is zero. `checkpoint` names the tensor of a checkpoint,
-    of which the variable is a reshape.
+    of which the variable is a reshape. A variable may be a `slice` of a larger
+    tensor; the checkpoint then names the tensor of the whole.
 
     Constraints:
     - the type is static and of numbers;
-    - the checkpoint's shape has as many elements as the type;
+    - a slice lies within its tensor;
+    - the checkpoint's shape has as many elements as the type, or, of a slice,
+      as the whole;
     - the storage has the type's rank and is not partial.
 
     Example:
@@ -42,16 +45,20 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
                        VariableRoleAttr:$role, InitAttr:$init,
                        OptionalAttr<ShardingAttr>:$storage,
-                       OptionalAttr<CheckpointAttr>:$checkpoint);
+                       OptionalAttr<CheckpointAttr>:$checkpoint,
+                       OptionalAttr<SliceAttr>:$slice);
   let assemblyFormat = [{
     $sym_name `:` $type custom<BareEnum>($role) `init` `(` custom<BareInit>($init) `)`
-    (`storage` `(` $storage^ `)`)? (`checkpoint` `(` $checkpoint^ `)`)? attr-dict
+    (`storage` `(` $storage^ `)`)? (`checkpoint` `(` $checkpoint^ `)`)?
+    (`slice` `(` $slice^ `)`)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
     }
+    /// The type of the whole tensor, of which this may be a slice.
+    ::mlir::RankedTensorType getWholeType();
   }];
 }
 

@@ -17,10 +17,31 @@ static std::string str(ArrayRef<int64_t> shape) {
   return text;
 }
 
+RankedTensorType VariableOp::getWholeType() {
+  RankedTensorType type = getTensorType();
+  SliceAttr slice = getSliceAttr();
+  if (!slice || slice.getDim() >= type.getRank())
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[slice.getDim()] = slice.getSize();
+  return type.clone(shape);
+}
+
 LogicalResult VariableOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
     return emitOpError() << "expected a static tensor of numbers, got " << type;
+  if (SliceAttr slice = getSliceAttr()) {
+    if (slice.getDim() >= type.getRank())
+      return emitOpError() << "expected the slice to cut a dimension of "
+                           << type << ", got dimension " << slice.getDim();
+    int64_t rows = type.getDimSize(slice.getDim());
+    if (rows > slice.getSize() || slice.getOffset() > slice.getSize() - rows)
+      return emitOpError() << "expected the slice's " << rows
+                           << " rows to lie within the " << slice.getSize()
+                           << " of " << slice.getOf() << ", got the offset "
+                           << slice.getOffset();
+  }
   if (CheckpointAttr checkpoint = getCheckpointAttr()) {
     int64_t elements = 1;
     for (int64_t size : checkpoint.getShape()) {
@@ -33,9 +54,10 @@ LogicalResult VariableOp::verify() {
                                 "than 2^63 elements, got "
                              << str(checkpoint.getShape());
     }
-    if (elements != type.getNumElements())
+    RankedTensorType whole = getWholeType();
+    if (elements != whole.getNumElements())
       return emitOpError() << "expected the checkpoint's tensor to have "
-                           << type.getNumElements() << " elements as " << type
+                           << whole.getNumElements() << " elements as " << whole
                            << " has, got " << elements << " in "
                            << str(checkpoint.getShape());
   }

@@ -78,7 +78,7 @@ FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
   auto variable = builder.create<VariableOp>(
       module.getLoc(), name, type, role,
       InitAttr::get(module.getContext(), InitKind::Zeros, FloatAttr()),
-      ShardingAttr(), CheckpointAttr());
+      ShardingAttr(), CheckpointAttr(), SliceAttr());
   symbols.insert(variable, Block::iterator(variable));
   return variable;
 }

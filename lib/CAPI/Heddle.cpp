@@ -144,8 +144,8 @@ MlirLogicalResult heddlePlanCanonicalize(MlirStringRef text,
 void heddlePlanGetDefault(MlirModule module, int64_t dataParallel,
                           int64_t tensorParallel, unsigned zeroLevel,
                           MlirStringCallback write, void *userData) {
-  writeText(writePlan(makeDefaultPlan(unwrap(module), dataParallel,
-                                      tensorParallel, zeroLevel)),
+  writeText(writePlan(makeDefaultPlan(
+                unwrap(module), {{dataParallel}, {tensorParallel}}, zeroLevel)),
             write, userData);
 }
 

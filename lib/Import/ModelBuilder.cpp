@@ -87,7 +87,8 @@ Value ModelBuilder::load(const Parameter &parameter) {
         loc, parameter.name, type, VariableRole::Parameter, parameter.init,
         ShardingAttr(),
         CheckpointAttr::get(builder.getContext(),
-                            builder.getStringAttr(fileName), fileShape));
+                            builder.getStringAttr(fileName), fileShape),
+        SliceAttr());
   }
   return builder.create<LoadOp>(loc, type, parameter.name);
 }
@@ -183,7 +184,8 @@ Value ModelBuilder::step() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(forward);
   builder.create<VariableOp>(at("steps"), "steps", type, VariableRole::Counter,
-                             zeros(), ShardingAttr(), CheckpointAttr());
+                             zeros(), ShardingAttr(), CheckpointAttr(),
+                             SliceAttr());
   builder.setInsertionPointToStart(&forward.front());
   stepValue = builder.create<LoadOp>(at("steps"), type, "steps");
   return stepValue;

@@ -99,8 +99,7 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 static FailureOr<Plan> makePlan(ModuleOp module,
                                 const CompileOptions &options) {
   if (options.planText.empty())
-    return makeDefaultPlan(module, options.dataParallel, options.tensorParallel,
-                           options.zeroLevel);
+    return makeDefaultPlan(module, options.mesh, options.zeroLevel);
   llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
   if (!plan)
     return emitPlanError(module.getContext(), plan.takeError());
@@ -108,6 +107,9 @@ static FailureOr<Plan> makePlan(ModuleOp module,
 }
 
 static void buildShardPipeline(OpPassManager &passes) {
+  // What runs in slices is cut first: each slice is then stored, gathered and
+  // sharded as any other tensor.
+  passes.addPass(createSplitOperatorsPass());
   // Decide for every op and value, then make each mismatch explicit.
   passes.addPass(createPropagateShardingsPass());
   passes.addPass(createInsertReshardsPass());
@@ -217,8 +219,8 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   if (failed(present))
     return failure();
   bool isPlanned = *present >= Phase::Sharded;
-  if (isPlanned && (!options.planText.empty() || options.dataParallel != 1 ||
-                    options.tensorParallel != 1))
+  if (isPlanned &&
+      (!options.planText.empty() || options.mesh.getNumDevices() != 1))
     return module.emitError()
            << "the program is in phase '" << stringifyPhase(**present)
            << "' and has a plan already: leave out the plan and the mesh, or "

@@ -102,16 +102,60 @@ static bool isStoredSharded(VariableRole role, unsigned zeroLevel) {
   return false;
 }
 
-Plan heddle::makeDefaultPlan(ModuleOp module, int64_t dataParallel,
-                             int64_t tensorParallel, unsigned zeroLevel) {
+int64_t DefaultMesh::getNumDevices() const {
+  int64_t devices = 1;
+  for (const std::vector<int64_t> *sizes : {&data, &tensor})
+    for (int64_t size : *sizes) {
+      if (size > kMaxPlanDevices / devices)
+        return kMaxPlanDevices + 1;
+      devices *= size;
+    }
+  return devices;
+}
+
+llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
+  DefaultMesh mesh;
+  llvm::StringSet<> given;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    auto [axis, numbers] = part.split('=');
+    SmallVector<StringRef> sizes;
+    numbers.split(sizes, 'x');
+    std::vector<int64_t> list;
+    bool isRight = axis == "dp" || axis == "tp";
+    for (StringRef size : sizes) {
+      int64_t number = 0;
+      isRight &= !size.getAsInteger(10, number) && number >= 1;
+      list.push_back(number);
+    }
+    if (!isRight)
+      return llvm::createStringError(
+          "expected dp=N,tp=N with positive numbers, or products such as "
+          "dp=2x4, got '" +
+          part + "'; other meshes need a plan");
+    if (!given.insert(axis).second)
+      return llvm::createStringError("expected each axis once, got '" + text +
+                                     "'");
+    (axis == "dp" ? mesh.data : mesh.tensor) = std::move(list);
+  }
+  return mesh;
+}
+
+Plan heddle::makeDefaultPlan(ModuleOp module, const DefaultMesh &mesh,
+                             unsigned zeroLevel) {
   Model model(module);
   Plan plan;
-  plan.mesh = {{"dp", dataParallel}, {"tp", tensorParallel}};
+  std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);
+  std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
+  // Storage is sharded inside of the innermost group.
+  int64_t dataParallel = mesh.data.back();
   PlanEntry all{"*", {}, {}};
-  for (auto [letter, axis] : {std::pair("b", "dp"), std::pair("f", "tp"),
-                              std::pair("n", "tp"), std::pair("v", "tp")})
+  for (auto [letter, axes] :
+       {std::pair("b", &dataAxes), std::pair("f", &tensorAxes),
+        std::pair("n", &tensorAxes), std::pair("v", &tensorAxes)})
     if (model.letters.count(letter))
-      all.assignments.push_back({letter, {axis}, {}});
+      all.assignments.push_back({letter, *axes, {}});
   if (!all.assignments.empty())
     plan.operators.push_back(all);
   if (zeroLevel == 0 || dataParallel == 1)
@@ -145,7 +189,7 @@ Plan heddle::makeDefaultPlan(ModuleOp module, int64_t dataParallel,
   }
   auto add = [&](StringRef glob, unsigned dim) {
     plan.storage.push_back(
-        {glob.str(), {{std::to_string(dim), {"dp"}, {}}}, {}});
+        {glob.str(), {{std::to_string(dim), {dataAxes.back()}, {}}}, {}});
   };
   for (const auto &[pattern, dims] : byPattern) {
     bool alike = !unstored.contains(pattern) &&

@@ -27,6 +27,21 @@ int64_t Plan::getAxisSize(StringRef name) const {
   return 0;
 }
 
+std::vector<std::string> Plan::addAxes(const std::string &name,
+                                       llvm::ArrayRef<int64_t> sizes) {
+  if (sizes.size() == 1) {
+    mesh.push_back({name, sizes[0]});
+    return {name};
+  }
+  PlanProduct product{name, {}};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    product.axes.push_back(name + "." + std::to_string(i));
+    mesh.push_back({product.axes.back(), sizes[i]});
+  }
+  products.push_back(product);
+  return product.axes;
+}
+
 std::string heddle::getPlanPath(StringRef section, StringRef glob,
                                 StringRef key) {
   std::string path = "$." + section.str();
@@ -92,6 +107,30 @@ const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
         *rival = nullptr;
     } else if (mine == other && rival && !saysTheSame(*best, entry)) {
       *rival = &entry;
+    }
+  }
+  return best;
+}
+
+const PlanSplit *heddle::findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
+                                       StringRef name,
+                                       const PlanSplit **rival) {
+  const PlanSplit *best = nullptr;
+  if (rival)
+    *rival = nullptr;
+  for (const PlanSplit &split : splits) {
+    if (!matchesGlob(split.glob, name))
+      continue;
+    unsigned mine = getGlobSpecificity(split.glob);
+    unsigned other = best ? getGlobSpecificity(best->glob) : 0;
+    if (!best || mine > other) {
+      best = &split;
+      if (rival)
+        *rival = nullptr;
+    } else if (mine == other && rival &&
+               (split.factor != best->factor || split.slices != best->slices ||
+                split.sharded != best->sharded)) {
+      *rival = &split;
     }
   }
   return best;

@@ -59,6 +59,9 @@ private:
   Error readMesh(const json &value, size_t from, Plan &plan);
   Error readEntries(const json &value, StringRef section, size_t from,
                     const Plan &plan, std::vector<PlanEntry> &entries);
+  Error readSplits(const json &value, size_t from, Plan &plan);
+  Error readSplit(const json &body, const std::string &path, size_t from,
+                  PlanSplit &split);
   Error readAxes(const json &value, const std::string &path, size_t from,
                  const Plan &plan, PlanAssignment &assignment);
 
@@ -101,15 +104,30 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
     std::string path = "$.mesh." + name;
     if (name.empty())
       return error(at, "$.mesh", "expected an axis to have a name");
-    if (!size.is_number_integer() || size.get<int64_t>() < 1)
-      return error(at, path,
-                   "expected a positive number of devices, got " + size.dump());
-    if (size.get<int64_t>() > kMaxPlanDevices / plan.getNumDevices())
-      return error(at, path,
-                   "expected a mesh of at most " +
-                       std::to_string(kMaxPlanDevices) +
-                       " devices in all, got an axis of " + size.dump());
-    plan.mesh.push_back({name, size.get<int64_t>()});
+    json sizes = size.is_array() ? size : json::array({size});
+    std::vector<int64_t> parts;
+    int64_t devices = plan.getNumDevices();
+    for (const json &part : sizes) {
+      if (!part.is_number_integer() || part.get<int64_t>() < 1)
+        return error(at, path,
+                     "expected a positive number of devices, got " +
+                         part.dump());
+      if (part.get<int64_t>() > kMaxPlanDevices / devices)
+        return error(at, path,
+                     "expected a mesh of at most " +
+                         std::to_string(kMaxPlanDevices) +
+                         " devices in all, got an axis of " + part.dump());
+      parts.push_back(part.get<int64_t>());
+      devices *= parts.back();
+    }
+    if (parts.empty())
+      return error(at, path, "expected the sizes of an axis' parts, got []");
+    for (const std::string &axis : plan.addAxes(name, parts))
+      if (llvm::count_if(plan.mesh, [&](const PlanAxis &other) {
+            return other.name == axis;
+          }) > 1)
+        return error(at, path,
+                     "expected each axis once, got \"" + axis + "\" twice");
   }
   return Error::success();
 }
@@ -125,7 +143,11 @@ Error PlanReader::readAxes(const json &value, const std::string &path,
       return error(from, path,
                    "expected the name of a mesh axis, got " + axis.dump());
     std::string name = axis.get<std::string>();
-    if (!plan.getAxisSize(name)) {
+    std::vector<std::string> parts = {name};
+    for (const PlanProduct &product : plan.products)
+      if (product.name == name)
+        parts = product.axes;
+    if (!plan.getAxisSize(parts.front())) {
       std::string known;
       for (const PlanAxis &other : plan.mesh)
         known += (known.empty() ? "\"" : ", \"") + other.name + "\"";
@@ -134,10 +156,12 @@ Error PlanReader::readAxes(const json &value, const std::string &path,
                        (known.empty() ? "it has none" : known) + "), got \"" +
                        name + "\"");
     }
-    if (llvm::is_contained(assignment.axes, name))
-      return error(locate(name, from), path,
-                   "expected each axis once, got \"" + name + "\" twice");
-    assignment.axes.push_back(name);
+    for (const std::string &part : parts) {
+      if (llvm::is_contained(assignment.axes, part))
+        return error(locate(name, from), path,
+                     "expected each axis once, got \"" + part + "\" twice");
+      assignment.axes.push_back(part);
+    }
   }
   return Error::success();
 }
@@ -177,11 +201,68 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
   return Error::success();
 }
 
+Error PlanReader::readSplit(const json &body, const std::string &path,
+                            size_t from, PlanSplit &split) {
+  if (!body.is_object())
+    return error(from, path,
+                 "expected an object with \"slices\", got " + body.dump());
+  for (const auto &[key, number] : body.items()) {
+    size_t at = locate(key, from);
+    bool isSlices = key == "slices";
+    if (!isSlices && key != "sharded")
+      return error(at, path,
+                   "unknown key \"" + key + "\": expected slices or sharded");
+    int64_t least = isSlices ? 2 : 0;
+    if (!number.is_number_integer() || number.get<int64_t>() < least ||
+        number.get<int64_t>() > (int64_t(1) << 20))
+      return error(at, path + "." + key,
+                   (isSlices ? "expected a number of slices of at least 2, got "
+                             : "expected a number of slices, got ") +
+                       number.dump());
+    (isSlices ? split.slices : split.sharded.emplace()) = number.get<int64_t>();
+  }
+  if (!body.contains("slices"))
+    return error(from, path, "expected \"slices\"");
+  if (split.sharded && *split.sharded > split.slices)
+    return error(locate("sharded", from), path + ".sharded",
+                 "expected at most " + std::to_string(split.slices) +
+                     ", the number of slices, got " +
+                     std::to_string(*split.sharded));
+  return Error::success();
+}
+
+Error PlanReader::readSplits(const json &value, size_t from, Plan &plan) {
+  if (!value.is_object())
+    return error(from, "$.splits",
+                 "expected an object of globs, got " + value.dump());
+  for (const auto &[glob, body] : value.items()) {
+    size_t at = locate(glob, from);
+    std::string path = getPlanPath("splits", glob);
+    if (glob.empty())
+      return error(at, "$.splits", "expected a glob, got \"\"");
+    if (!body.is_object() || body.size() != 1)
+      return error(at, path,
+                   "expected an object of one factor, got " + body.dump());
+    PlanSplit split;
+    split.glob = glob;
+    split.factor = body.begin().key();
+    size_t factorAt = locate(split.factor, at + glob.size());
+    split.position = position(factorAt);
+    if (Error failure = readSplit(body.begin().value(),
+                                  getPlanPath("splits", glob, split.factor),
+                                  factorAt, split))
+      return failure;
+    plan.splits.push_back(std::move(split));
+  }
+  return Error::success();
+}
+
 llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  const std::string known[] = {"version", "mesh", "operators", "storage"};
+  const std::string known[] = {"version", "mesh", "operators", "storage",
+                               "splits"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -189,7 +270,7 @@ llvm::Expected<Plan> PlanReader::read() {
                    "unknown key \"" + key + "\"" +
                        (nearest.empty()
                             ? std::string(": expected version, mesh, "
-                                          "operators or storage")
+                                          "operators, storage or splits")
                             : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -209,6 +290,9 @@ llvm::Expected<Plan> PlanReader::read() {
       if (Error failure = readEntries(root[section], section,
                                       locate(section, 0), plan, *entries))
         return std::move(failure);
+  if (root.contains("splits"))
+    if (Error failure = readSplits(root["splits"], locate("splits", 0), plan))
+      return std::move(failure);
   return plan;
 }
 
@@ -252,6 +336,23 @@ static std::string writeEntries(llvm::ArrayRef<PlanEntry> entries,
   return text + (sorted.empty() ? "}" : "\n  }");
 }
 
+static std::string writeSplits(llvm::ArrayRef<PlanSplit> splits) {
+  std::map<std::string, std::string> lines;
+  for (const PlanSplit &split : splits)
+    lines[split.glob] =
+        "{" + json(split.factor).dump() +
+        ": {\"slices\": " + std::to_string(split.slices) +
+        (split.sharded ? ", \"sharded\": " + std::to_string(*split.sharded)
+                       : "") +
+        "}}";
+  std::string text = "{", separator = "\n";
+  for (const auto &[glob, line] : lines) {
+    text += separator + "    " + json(glob).dump() + ": " + line;
+    separator = ",\n";
+  }
+  return text + "\n  }";
+}
+
 std::string heddle::writePlan(const Plan &plan) {
   std::string text = "{\n  \"version\": 1,\n  \"mesh\": {";
   for (size_t i = 0; i < plan.mesh.size(); ++i)
@@ -259,5 +360,7 @@ std::string heddle::writePlan(const Plan &plan) {
             std::to_string(plan.mesh[i].size);
   text += "},\n  \"operators\": " + writeEntries(plan.operators, "    ");
   text += ",\n  \"storage\": " + writeEntries(plan.storage, "    ");
+  if (!plan.splits.empty())
+    text += ",\n  \"splits\": " + writeSplits(plan.splits);
   return text + "\n}\n";
 }

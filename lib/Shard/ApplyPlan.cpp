@@ -33,6 +33,11 @@ private:
   InFlightDiagnostic error(PlanPosition at, StringRef path);
   LogicalResult checkMesh(int64_t devices);
   void collect();
+  FailureOr<llvm::SetVector<StringRef>>
+  findFactors(StringRef section, StringRef glob, PlanPosition at);
+  LogicalResult expectFactor(StringRef section, StringRef glob,
+                             StringRef factor, PlanPosition at,
+                             llvm::SetVector<StringRef> &factors);
   LogicalResult checkOperators();
   LogicalResult checkEntry(const PlanEntry &entry);
   LogicalResult assign();
@@ -41,6 +46,9 @@ private:
                            const PlanEntry &entry,
                            const PlanAssignment &assignment);
   LogicalResult assignStorage();
+  LogicalResult checkSplits();
+  LogicalResult checkSplitOf(const PlannedOp &planned, const PlanSplit &split);
+  LogicalResult assignSplits();
   LogicalResult checkStorage(const PlanEntry &entry);
   /// The axes of more than one device: the others split nothing.
   Axes toAxes(ArrayRef<std::string> names);
@@ -56,6 +64,7 @@ private:
   std::vector<std::string> names;
   llvm::BumpPtrAllocator strings;
   SmallVector<std::pair<VariableOp, DimensionAxes>> storage;
+  SmallVector<std::pair<Operation *, SplitAttr>> splits;
 };
 
 } // namespace
@@ -115,33 +124,47 @@ Axes PlanApplier::toAxes(ArrayRef<std::string> names) {
 // Operators
 //===----------------------------------------------------------------------===//
 
-LogicalResult PlanApplier::checkEntry(const PlanEntry &entry) {
+/// The factors of all operators that match; an error if none does.
+FailureOr<llvm::SetVector<StringRef>>
+PlanApplier::findFactors(StringRef section, StringRef glob, PlanPosition at) {
   llvm::SetVector<StringRef> factors;
   bool matches = false;
   for (auto &[name, own] : factorsOf)
-    if (matchesGlob(entry.glob, name)) {
+    if (matchesGlob(glob, name)) {
       matches = true;
       factors.insert(own.begin(), own.end());
     }
-  if (!matches) {
-    auto diag = error(entry.position, getPlanPath("operators", entry.glob))
-                << "no operator has such a name";
-    if (StringRef nearest = findNearestName(entry.glob, names);
-        !nearest.empty())
-      diag << "; the nearest is \"" << nearest << "\"";
-    if (auto model = module->getAttrOfType<StringAttr>(kModelAttrName))
-      diag.attachNote(module.getLoc())
-          << "the model is " << model << " with " << names.size()
-          << " named operators; is the plan for another model?";
-    return diag;
-  }
+  if (matches)
+    return factors;
+  auto diag = error(at, getPlanPath(section, glob))
+              << "no operator has such a name";
+  if (StringRef nearest = findNearestName(glob, names); !nearest.empty())
+    diag << "; the nearest is \"" << nearest << "\"";
+  if (auto model = module->getAttrOfType<StringAttr>(kModelAttrName))
+    diag.attachNote(module.getLoc())
+        << "the model is " << model << " with " << names.size()
+        << " named operators; is the plan for another model?";
+  return diag;
+}
+
+LogicalResult PlanApplier::expectFactor(StringRef section, StringRef glob,
+                                        StringRef factor, PlanPosition at,
+                                        llvm::SetVector<StringRef> &factors) {
+  if (factors.contains(factor))
+    return success();
+  return error(at, getPlanPath(section, glob, factor))
+         << "expected a factor of these operators ("
+         << llvm::join(factors, ", ") << "), got \"" << factor << "\"";
+}
+
+LogicalResult PlanApplier::checkEntry(const PlanEntry &entry) {
+  auto factors = findFactors("operators", entry.glob, entry.position);
+  if (failed(factors))
+    return failure();
   for (const PlanAssignment &assignment : entry.assignments)
-    if (!factors.contains(assignment.key))
-      return error(assignment.position,
-                   getPlanPath("operators", entry.glob, assignment.key))
-             << "expected a factor of these operators ("
-             << llvm::join(factors, ", ") << "), got \"" << assignment.key
-             << "\"";
+    if (failed(expectFactor("operators", entry.glob, assignment.key,
+                            assignment.position, *factors)))
+      return failure();
   return success();
 }
 
@@ -305,6 +328,66 @@ LogicalResult PlanApplier::assignStorage() {
 }
 
 //===----------------------------------------------------------------------===//
+// Splits
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanApplier::checkSplits() {
+  for (const PlanSplit &split : plan.splits) {
+    auto factors = findFactors("splits", split.glob, split.position);
+    if (failed(factors) ||
+        failed(expectFactor("splits", split.glob, split.factor, split.position,
+                            *factors)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult PlanApplier::checkSplitOf(const PlannedOp &planned,
+                                        const PlanSplit &split) {
+  unsigned index = *planned.rule.getFactor(split.factor);
+  const Factor &factor = planned.rule.factors[index];
+  std::string path = getPlanPath("splits", split.glob, split.factor);
+  if (split.slices > factor.size)
+    return error(split.position, path)
+           << "expected at most " << factor.size << " slices, the size of "
+           << split.factor << " in \"" << getOpName(planned.op) << "\", got "
+           << split.slices;
+  if (planned.axes[index].empty())
+    return success();
+  auto diag = error(split.position, path)
+              << "factor " << split.factor << " of \"" << getOpName(planned.op)
+              << "\" is split over ";
+  llvm::interleaveComma(planned.axes[index], diag,
+                        [&](StringAttr axis) { diag << axis; });
+  return diag << ": expected a factor that every device has whole; run it in "
+                 "slices of another one";
+}
+
+LogicalResult PlanApplier::assignSplits() {
+  if (failed(checkSplits()))
+    return failure();
+  for (const PlannedOp &planned : ops) {
+    StringRef name = getOpName(planned.op);
+    const PlanSplit *rival = nullptr;
+    const PlanSplit *split = findPlanSplit(plan.splits, name, &rival);
+    if (!split || !planned.rule.getFactor(split->factor))
+      continue;
+    if (rival)
+      return error(split->position,
+                   getPlanPath("splits", split->glob, split->factor))
+             << "\"" << rival->glob << "\" is as specific and says otherwise "
+             << "of \"" << name << "\"";
+    if (failed(checkSplitOf(planned, *split)))
+      return failure();
+    splits.emplace_back(
+        planned.op,
+        SplitAttr::get(context, StringAttr::get(context, split->factor),
+                       split->slices, split->sharded.value_or(split->slices)));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
 
@@ -317,7 +400,7 @@ LogicalResult PlanApplier::apply(int64_t devices) {
   for (PlannedOp &planned : ops)
     if (failed(assignOp(planned)))
       return failure();
-  if (failed(assignStorage()))
+  if (failed(assignStorage()) || failed(assignSplits()))
     return failure();
 
   SmallVector<DimensionAxes> dims;
@@ -331,6 +414,8 @@ LogicalResult PlanApplier::apply(int64_t devices) {
   for (auto [entry, list] : llvm::zip(storage, dims))
     if (llvm::any_of(list, [](const Axes &axes) { return !axes.empty(); }))
       entry.first->setAttr(kStorageAxesAttrName, makeSharding(ref, list));
+  for (auto [op, split] : splits)
+    op->setAttr(kSplitAttrName, split);
   for (PlannedOp &planned : ops) {
     // Factors that the plan keeps whole are written, too: an empty list.
     SmallVector<FactorAxesAttr> entries;
@@ -371,24 +456,6 @@ LogicalResult heddle::emitPlanError(MLIRContext *context, llvm::Error error) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Reads "dp=2,tp=4".
-static FailureOr<Plan> parseMeshText(ModuleOp module, StringRef text,
-                                     unsigned zero) {
-  int64_t dp = 1, tp = 1;
-  SmallVector<StringRef> parts;
-  text.split(parts, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef part : parts) {
-    auto [name, number] = part.split('=');
-    int64_t size;
-    if ((name != "dp" && name != "tp") || number.getAsInteger(10, size) ||
-        size < 1)
-      return module.emitError()
-             << "expected a mesh such as dp=2,tp=4, got \"" << text << "\"";
-    (name == "dp" ? dp : tp) = size;
-  }
-  return makeDefaultPlan(module, dp, tp, zero);
-}
-
 namespace {
 struct ApplyPlanPass : heddle::impl::ApplyPlanPassBase<ApplyPlanPass> {
   using Base::Base;
@@ -400,8 +467,14 @@ struct ApplyPlanPass : heddle::impl::ApplyPlanPassBase<ApplyPlanPass> {
       return signalPassFailure();
     }
     if (!meshText.empty()) {
-      FailureOr<Plan> plan = parseMeshText(module, meshText, zero);
-      if (failed(plan) || failed(applyPlan(module, *plan, devices)))
+      llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(meshText);
+      if (!mesh) {
+        module.emitError() << "heddle-apply-plan: mesh: "
+                           << llvm::toString(mesh.takeError());
+        return signalPassFailure();
+      }
+      if (failed(
+              applyPlan(module, makeDefaultPlan(module, *mesh, zero), devices)))
         signalPassFailure();
       return;
     }

@@ -2,9 +2,9 @@
 
 #include "ControlFlow.h"
 #include "Propagation.h"
+#include "Slices.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_PROPAGATESHARDINGSPASS
@@ -13,19 +13,6 @@ namespace heddle {
 
 using namespace mlir;
 using namespace heddle;
-
-/// A tensor that is made of nothing, or of scalars: in any sharding, for free.
-static bool isFreeTensor(Operation *op) {
-  if (op->getNumResults() != 1 || !isPure(op) || !getOpName(op).empty())
-    return false;
-  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type || type.getRank() == 0 || !isa<ShardingRuleOpInterface>(op))
-    return false;
-  return llvm::all_of(op->getOperandTypes(), [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return !tensor || tensor.getRank() == 0;
-  });
-}
 
 /// One op for each use, so that unrelated uses do not have to agree.
 static void repeatFreeTensors(ModuleOp module) {

@@ -2,8 +2,9 @@
 //
 // Element i of a variable (i in the global tensor) is a function of the seed,
 // the variable's name and i: Philox block i / 4 of the stream that the name
-// hashes to. Two neighbours share a pair of uniform numbers and are its two
-// normal ones by Box and Muller.
+// hashes to. For a slice, name and i are those of the whole tensor. Two
+// neighbours share a pair of uniform numbers and are its two normal ones by Box
+// and Muller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 #include "kernels/Isa.h"
 #include "session/SessionState.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -84,14 +86,42 @@ void store(DType type, double value, uint8_t *to) {
 
 } // namespace
 
-void initializeBlock(const PlacedTensor &tensor, const Initializer &init,
+namespace {
+/// From elements of a variable to those of the tensor that it is a slice of.
+struct WholeIndex {
+  int64_t run, wholeRun, offset; ///< of elements that are contiguous in both
+
+  explicit WholeIndex(const VariableInfo &variable) {
+    int64_t inner = 1;
+    run = wholeRun = std::max<int64_t>(variable.elements(), 1);
+    offset = 0;
+    if (!variable.slice)
+      return;
+    size_t dim = size_t(variable.slice->dim);
+    for (size_t i = dim + 1; i < variable.shape.size(); ++i)
+      inner *= variable.shape[i];
+    run = variable.shape[dim] * inner;
+    wholeRun = variable.slice->size * inner;
+    offset = variable.slice->offset * inner;
+  }
+  int64_t operator()(int64_t element) const {
+    return element / run * wholeRun + offset + element % run;
+  }
+  /// How many elements from this one on follow one another in the whole.
+  int64_t following(int64_t element) const { return run - element % run; }
+};
+} // namespace
+
+void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
                      uint64_t seed, int32_t device, ThreadPool &pool) {
+  const Initializer &init = variable.init;
   const Layout &layout = tensor.layout;
   DType type = tensor.info->type;
   size_t bytes = layout.elementBytes();
   uint8_t *buffer = tensor.buffers[size_t(device)];
   int64_t own = layout.blockOf(device);
-  NormalStream normal(seed, tensor.info->name);
+  NormalStream normal(seed, variable.wholeName());
+  WholeIndex whole(variable);
   double constant = init.kind == Initializer::Kind::Ones       ? 1.0
                     : init.kind == Initializer::Kind::Constant ? init.value
                                                                : 0.0;
@@ -107,9 +137,10 @@ void initializeBlock(const PlacedTensor &tensor, const Initializer &init,
       return;
     }
     for (int64_t i = 0; i < length;) {
-      uint64_t element = uint64_t(global + i);
+      int64_t end = std::min(length, i + whole.following(global + i));
+      uint64_t element = uint64_t(whole(global + i));
       std::array<float, 4> values = normal(element / 4);
-      for (uint64_t lane = element % 4; lane < 4 && i < length; ++lane, ++i)
+      for (uint64_t lane = element % 4; lane < 4 && i < end; ++lane, ++i)
         store(type, double(mean + deviation * values[lane]),
               to + size_t(i) * bytes);
     }

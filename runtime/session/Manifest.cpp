@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -14,11 +15,22 @@ namespace heddle::rt {
 
 using Json = nlohmann::json;
 
-int64_t TensorInfo::elements() const {
+static int64_t product(const std::vector<int64_t> &shape) {
   int64_t count = 1;
   for (int64_t size : shape)
     count *= size;
   return count;
+}
+
+int64_t TensorInfo::elements() const { return product(shape); }
+
+int64_t WholeTensor::elements() const { return product(shape); }
+
+std::vector<int64_t> VariableInfo::wholeShape() const {
+  std::vector<int64_t> whole = shape;
+  if (slice)
+    whole[size_t(slice->dim)] = slice->size;
+  return whole;
 }
 
 int64_t Manifest::numDevices() const {
@@ -39,6 +51,10 @@ static std::optional<size_t> findByName(const List &list,
 
 std::optional<size_t> Manifest::findVariable(std::string_view name) const {
   return findByName(variables, name);
+}
+
+std::optional<size_t> Manifest::findTensor(std::string_view name) const {
+  return findByName(tensors, name);
 }
 
 std::optional<size_t> Manifest::findProgram(std::string_view name) const {
@@ -249,6 +265,34 @@ public:
     return init;
   }
 
+  std::optional<SliceInfo> slice(const Json &object, const std::string &path,
+                                 const VariableInfo &info) {
+    if (!object.is_object()) {
+      fail(path, "an object", describe(object));
+      return std::nullopt;
+    }
+    SliceInfo slice;
+    slice.of = string(object, path, "of");
+    slice.dim = integer(object, path, "dim", 0);
+    slice.offset = integer(object, path, "offset", 0);
+    slice.size = integer(object, path, "size", 1);
+    if (!status.ok())
+      return std::nullopt;
+    if (slice.dim >= int64_t(info.shape.size())) {
+      fail(join(path, "dim"),
+           concat("a dimension below ", info.shape.size(), ", the rank"),
+           concat(slice.dim));
+      return std::nullopt;
+    }
+    int64_t rows = info.shape[size_t(slice.dim)];
+    if (slice.size < rows || slice.offset > slice.size - rows) {
+      fail(path, concat(rows, " rows within the whole of ", slice.size),
+           concat("them at ", slice.offset));
+      return std::nullopt;
+    }
+    return slice;
+  }
+
   VariableInfo variable(const Json &object, const std::string &path,
                         const Manifest &manifest) {
     VariableInfo info;
@@ -272,6 +316,8 @@ public:
         info.type != HEDDLE_RT_F16 && info.type != HEDDLE_RT_F64)
       fail(join(path, "init.kind"), "zeros, ones or constant for integers",
            "\"normal\"");
+    if (const Json *of = member(object, path, "slice", false))
+      info.slice = slice(*of, join(path, "slice"), info);
     const Json *checkpoint = member(object, path, "checkpoint", false);
     if (!checkpoint || checkpoint->is_null())
       return info;
@@ -283,12 +329,14 @@ public:
     CheckpointTensor tensor;
     tensor.name = string(*checkpoint, at, "name");
     tensor.shape = shape(*checkpoint, at, 1);
-    int64_t elements = 1;
-    for (int64_t size : tensor.shape)
-      elements *= size;
-    if (status.ok() && elements != info.elements())
+    if (!status.ok())
+      return info;
+    int64_t elements = product(tensor.shape);
+    int64_t expected = product(info.wholeShape());
+    if (elements != expected)
       fail(join(at, "shape"),
-           concat("as many elements as the variable has, ", info.elements()),
+           concat("as many elements as the ",
+                  info.slice ? "whole tensor" : "variable", " has, ", expected),
            concat(elements));
     info.checkpoint = std::move(tensor);
     return info;
@@ -310,6 +358,59 @@ public:
     read("arguments", info.arguments);
     read("results", info.results);
     return info;
+  }
+
+  /// Gathers the slices of each tensor and checks that they are all of it.
+  void findTensors(Manifest &manifest) {
+    for (size_t i = 0; i < manifest.variables.size() && status.ok(); ++i) {
+      const VariableInfo &info = manifest.variables[i];
+      std::string path = concat("variables[", i, "].slice");
+      std::optional<size_t> known = manifest.findTensor(info.wholeName());
+      int64_t dim = info.slice ? info.slice->dim : 0;
+      if (!known) {
+        known = manifest.tensors.size();
+        manifest.tensors.push_back({info.wholeName(),
+                                    info.type,
+                                    info.wholeShape(),
+                                    info.role,
+                                    info.checkpoint,
+                                    dim,
+                                    {}});
+      }
+      WholeTensor &tensor = manifest.tensors[*known];
+      bool isFirst = tensor.parts.empty();
+      bool isLike = tensor.type == info.type && tensor.role == info.role &&
+                    tensor.dim == dim && tensor.shape == info.wholeShape();
+      if (!isFirst && (!info.slice || !isLike))
+        return fail(info.slice ? path : concat("variables[", i, "].name"),
+                    concat("type, role and whole shape of the other slices "
+                           "of ",
+                           tensor.name),
+                    "others");
+      tensor.parts.push_back(i);
+    }
+    for (WholeTensor &tensor : manifest.tensors) {
+      if (!manifest.variables[tensor.parts.front()].slice)
+        continue;
+      auto offset = [&](size_t part) {
+        return manifest.variables[part].slice->offset;
+      };
+      std::sort(tensor.parts.begin(), tensor.parts.end(),
+                [&](size_t a, size_t b) { return offset(a) < offset(b); });
+      int64_t end = 0;
+      for (size_t part : tensor.parts) {
+        if (offset(part) != end)
+          return fail(concat("variables[", part, "].slice.offset"),
+                      concat(end, ", where the slice before ends"),
+                      concat(offset(part)));
+        end += manifest.variables[part].shape[size_t(tensor.dim)];
+      }
+      if (end != tensor.shape[size_t(tensor.dim)])
+        return fail("variables",
+                    concat("slices of ", tensor.name, " up to ",
+                           tensor.shape[size_t(tensor.dim)]),
+                    concat("slices up to ", end));
+    }
   }
 
   template <typename List> void checkUnique(const List &list, const char *key) {
@@ -369,6 +470,8 @@ public:
                  manifest.variables.push_back(variable(object, at, manifest));
                });
     checkUnique(manifest.variables, "variables");
+    if (status.ok())
+      findTensors(manifest);
     eachObject(root, "", "programs",
                [&](const Json &object, const std::string &at) {
                  manifest.programs.push_back(program(object, at, manifest));

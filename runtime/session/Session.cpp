@@ -155,12 +155,17 @@ Status Session::writeVariable(size_t variable, ConstBytes from) {
 }
 
 Status Session::readVariable(std::string_view name, Bytes to) const {
+  if (std::optional<size_t> tensor = manifest().findTensor(name))
+    return readTensor(*tensor, 0, manifest().tensors[*tensor].elements(), to);
   Expected<size_t> found = impl->findVariable(name);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   return readVariable(*found, to);
 }
 
 Status Session::writeVariable(std::string_view name, ConstBytes from) {
+  if (std::optional<size_t> tensor = manifest().findTensor(name))
+    return writeTensor(*tensor, 0, manifest().tensors[*tensor].elements(),
+                       from);
   Expected<size_t> found = impl->findVariable(name);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   return writeVariable(*found, from);

@@ -211,7 +211,7 @@ Status SessionState::touchMemory() {
 Status SessionState::initializeVariables() {
   return runOnDevices([](SessionState &state, int32_t index) {
     for (size_t i = 0; i < state.variables.size(); ++i)
-      initializeBlock(state.variables[i], state.manifest.variables[i].init,
+      initializeBlock(state.variables[i], state.manifest.variables[i],
                       state.seed, index,
                       state.devices[size_t(index)].device->pool);
     return Status::success();

@@ -80,7 +80,7 @@ void scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
 void gather(const PlacedTensor &tensor, int64_t first, int64_t count, Bytes to);
 
 /// Writes the elements of `tensor` that `device` holds to their initial values.
-void initializeBlock(const PlacedTensor &tensor, const Initializer &init,
+void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
                      uint64_t seed, int32_t device, ThreadPool &pool);
 
 } // namespace heddle::rt

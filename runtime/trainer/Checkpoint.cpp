@@ -91,21 +91,21 @@ Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
 // Variables
 //===----------------------------------------------------------------------===//
 
-/// The variables that a checkpoint holds: gradients are zero between steps.
-static std::vector<size_t> checkpointVariables(const Manifest &manifest) {
-  std::vector<size_t> variables;
-  for (size_t i = 0; i < manifest.variables.size(); ++i)
-    if (manifest.variables[i].role != VariableRole::Gradient)
-      variables.push_back(i);
-  return variables;
+/// The tensors that a checkpoint holds: gradients are zero between steps.
+static std::vector<size_t> checkpointTensors(const Manifest &manifest) {
+  std::vector<size_t> tensors;
+  for (size_t i = 0; i < manifest.tensors.size(); ++i)
+    if (manifest.tensors[i].role != VariableRole::Gradient)
+      tensors.push_back(i);
+  return tensors;
 }
 
 static Status writeFiles(const Session &session, const TrainingState &state,
                          const fs::path &directory) {
-  std::vector<size_t> variables = checkpointVariables(session.manifest());
+  std::vector<size_t> held = checkpointTensors(session.manifest());
   std::vector<safetensors::TensorInfo> infos;
-  for (size_t variable : variables) {
-    const VariableInfo &info = session.manifest().variables[variable];
+  for (size_t tensor : held) {
+    const WholeTensor &info = session.manifest().tensors[tensor];
     std::optional<safetensors::DType> type = safetensorsType(info.type);
     if (!type)
       return error("variable '" + info.name + "': type " +
@@ -117,9 +117,9 @@ static Status writeFiles(const Session &session, const TrainingState &state,
       safetensors::DirectoryWriter::create(directory.string(), infos, {});
   if (!writer.ok())
     return writer.status();
-  for (size_t i = 0; i < variables.size(); ++i)
-    HEDDLE_RT_RETURN_IF_ERROR(forEachPiece(
-        session, variables[i], [&](int64_t first, ConstBytes bytes) {
+  for (size_t i = 0; i < held.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        forEachPiece(session, held[i], [&](int64_t first, ConstBytes bytes) {
           return writer->write(i, first, bytes);
         }));
   HEDDLE_RT_RETURN_IF_ERROR(writer->commit());
@@ -187,10 +187,10 @@ Status heddle::rt::loadCheckpoint(Session &session, const fs::path &directory) {
     return std::move(reader).status().in(context);
 
   const Manifest &manifest = session.manifest();
-  std::vector<size_t> variables = checkpointVariables(manifest);
+  std::vector<size_t> held = checkpointTensors(manifest);
   std::vector<const safetensors::Tensor *> tensors;
-  for (size_t variable : variables) {
-    const VariableInfo &info = manifest.variables[variable];
+  for (size_t index : held) {
+    const WholeTensor &info = manifest.tensors[index];
     const safetensors::Tensor *tensor = reader->find(info.name);
     auto fail = [&](const std::string &what) {
       return error(context + ": variable '" + info.name + "': " + what +
@@ -208,9 +208,10 @@ Status heddle::rt::loadCheckpoint(Session &session, const fs::path &directory) {
   }
 
   HEDDLE_RT_RETURN_IF_ERROR(zeroGradients(session));
-  for (size_t i = 0; i < variables.size(); ++i)
+  for (size_t i = 0; i < held.size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(
-        session.writeVariable(variables[i], tensors[i]->data).in(context));
+        session.writeTensor(held[i], 0, tensors[i]->elements, tensors[i]->data)
+            .in(context));
   return Status::success();
 }
 

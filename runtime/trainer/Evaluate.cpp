@@ -145,10 +145,10 @@ struct HostResults {
 
 /// The parameters whose gradients the program returns after loss and logits.
 static Expected<std::vector<size_t>>
-gradientVariables(const Manifest &manifest, const ProgramInfo &program) {
+gradientTensors(const Manifest &manifest, const ProgramInfo &program) {
   std::vector<size_t> parameters;
-  for (size_t i = 0; i < manifest.variables.size(); ++i)
-    if (manifest.variables[i].role == VariableRole::Parameter)
+  for (size_t i = 0; i < manifest.tensors.size(); ++i)
+    if (manifest.tensors[i].role == VariableRole::Parameter)
       parameters.push_back(i);
   if (program.results.size() != parameters.size() + 2)
     return error("program 'gradients': expected loss, logits and a gradient "
@@ -156,7 +156,7 @@ gradientVariables(const Manifest &manifest, const ProgramInfo &program) {
                  std::to_string(parameters.size()) + " parameters, got " +
                  std::to_string(program.results.size()) + " results");
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const VariableInfo &variable = manifest.variables[parameters[i]];
+    const WholeTensor &variable = manifest.tensors[parameters[i]];
     const TensorInfo &result = program.results[i + 2];
     if (result.shape != variable.shape)
       return error("program 'gradients', result " + std::to_string(i + 2) +
@@ -182,7 +182,7 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   };
   add("logits", logitsInfo.type, {batch.rows, batch.sequence, vocabulary});
   for (size_t i = 0; i < gradients.size(); ++i) {
-    const VariableInfo &variable = manifest.variables[gradients[i]];
+    const WholeTensor &variable = manifest.tensors[gradients[i]];
     // What the checkpoint format does not know keeps its own name and shape.
     bool known = variable.checkpoint.has_value();
     add("grad." + (known ? variable.checkpoint->name : variable.name),
@@ -244,7 +244,7 @@ Expected<EvaluateResult> heddle::rt::evaluate(Session &session,
 
   std::vector<size_t> gradients;
   if (options.gradients) {
-    auto found = gradientVariables(manifest, program);
+    auto found = gradientTensors(manifest, program);
     if (!found.ok())
       return std::move(found).status();
     gradients = *std::move(found);

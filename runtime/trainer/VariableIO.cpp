@@ -32,17 +32,16 @@ std::optional<safetensors::DType> heddle::rt::safetensorsType(DType type) {
 static constexpr int64_t pieceElements = int64_t(1) << 20;
 
 Status heddle::rt::forEachPiece(
-    const Session &session, size_t variable,
+    const Session &session, size_t tensor,
     const std::function<Status(int64_t first, ConstBytes bytes)> &use) {
-  const VariableInfo &info = session.manifest().variables[variable];
+  const WholeTensor &info = session.manifest().tensors[tensor];
   int64_t elements = info.elements();
   size_t width = byteSize(info.type);
   std::vector<std::byte> buffer(std::min(elements, pieceElements) * width);
   for (int64_t first = 0; first < elements; first += pieceElements) {
     int64_t count = std::min(pieceElements, elements - first);
     Bytes piece = Bytes(buffer).first(count * width);
-    HEDDLE_RT_RETURN_IF_ERROR(
-        session.readElements(variable, first, count, piece));
+    HEDDLE_RT_RETURN_IF_ERROR(session.readTensor(tensor, first, count, piece));
     HEDDLE_RT_RETURN_IF_ERROR(use(first, piece));
   }
   return Status::success();

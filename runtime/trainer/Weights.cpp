@@ -12,13 +12,13 @@ namespace fs = std::filesystem;
 using namespace heddle::rt;
 
 /// The parameters that the model's checkpoint format has.
-static std::vector<size_t> exportedVariables(const Manifest &manifest) {
-  std::vector<size_t> variables;
-  for (size_t i = 0; i < manifest.variables.size(); ++i)
-    if (manifest.variables[i].role == VariableRole::Parameter &&
-        manifest.variables[i].checkpoint)
-      variables.push_back(i);
-  return variables;
+static std::vector<size_t> exportedTensors(const Manifest &manifest) {
+  std::vector<size_t> exported;
+  for (size_t i = 0; i < manifest.tensors.size(); ++i)
+    if (manifest.tensors[i].role == VariableRole::Parameter &&
+        manifest.tensors[i].checkpoint)
+      exported.push_back(i);
+  return exported;
 }
 
 /// Files of the model without its head lack the first component.
@@ -39,10 +39,10 @@ Status heddle::rt::loadWeights(Session &session, const fs::path &path) {
     return std::move(reader).status().in(context);
 
   const Manifest &manifest = session.manifest();
-  std::vector<size_t> variables = exportedVariables(manifest);
+  std::vector<size_t> exported = exportedTensors(manifest);
   std::vector<const safetensors::Tensor *> tensors;
-  for (size_t variable : variables) {
-    const VariableInfo &info = manifest.variables[variable];
+  for (size_t index : exported) {
+    const WholeTensor &info = manifest.tensors[index];
     const safetensors::Tensor *tensor =
         findTensor(*reader, info.checkpoint->name);
     auto fail = [&](const std::string &what) {
@@ -66,15 +66,14 @@ Status heddle::rt::loadWeights(Session &session, const fs::path &path) {
 
   constexpr int64_t piece = int64_t(1) << 20;
   std::vector<float> buffer;
-  for (size_t i = 0; i < variables.size(); ++i) {
+  for (size_t i = 0; i < exported.size(); ++i) {
     for (int64_t first = 0; first < tensors[i]->elements; first += piece) {
       buffer.resize(std::min(piece, tensors[i]->elements - first));
       HEDDLE_RT_RETURN_IF_ERROR(tensors[i]->readF32(first, buffer).in(context));
-      HEDDLE_RT_RETURN_IF_ERROR(session
-                                    .writeElements(variables[i], first,
-                                                   buffer.size(),
-                                                   bytesOf(buffer))
-                                    .in(context));
+      HEDDLE_RT_RETURN_IF_ERROR(
+          session
+              .writeTensor(exported[i], first, buffer.size(), bytesOf(buffer))
+              .in(context));
     }
   }
   return Status::success();
@@ -85,13 +84,13 @@ Status heddle::rt::exportWeights(const Session &session,
                                  const std::string &config) {
   std::string context = "export to '" + directory.string() + "'";
   const Manifest &manifest = session.manifest();
-  std::vector<size_t> variables = exportedVariables(manifest);
-  if (variables.empty())
+  std::vector<size_t> exported = exportedTensors(manifest);
+  if (exported.empty())
     return error(context + ": no parameter of this artifact has a name in the "
                            "model's checkpoint format");
   std::vector<safetensors::TensorInfo> infos;
-  for (size_t variable : variables) {
-    const VariableInfo &info = manifest.variables[variable];
+  for (size_t index : exported) {
+    const WholeTensor &info = manifest.tensors[index];
     infos.push_back(
         {info.checkpoint->name,
          safetensorsType(info.type).value_or(safetensors::DType::F32),
@@ -101,9 +100,9 @@ Status heddle::rt::exportWeights(const Session &session,
       directory.string(), infos, safetensors::pytorchMetadata());
   if (!writer.ok())
     return std::move(writer).status().in(context);
-  for (size_t i = 0; i < variables.size(); ++i)
+  for (size_t i = 0; i < exported.size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(
-        forEachPiece(session, variables[i],
+        forEachPiece(session, exported[i],
                      [&](int64_t first, ConstBytes bytes) {
                        return writer->write(i, first, bytes);
                      })

@@ -100,6 +100,81 @@ def with_zero3(plan):
     return build
 
 
+
+
+# Large operators, and a factor of each that tensor parallelism leaves whole.
+LARGE = {"gpt2": ["h.*.attn.c_attn", "h.*.attn.c_proj", "h.*.mlp.*"],
+         "llama": ["layers.*_proj"]}
+ALL = {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
+
+
+def plan_split(slices, sharded, mesh, more=None):
+    """Large operators in slices, of which some are stored over dp. Whether the
+    hidden size is summed (c_fc) or not (c_proj), it is what is cut."""
+    def plan(family):
+        splits = {name: {"h": {"slices": slices, "sharded": sharded}}
+                  for name in LARGE[family]}
+        splits.update((more or {}).get(family, {}))
+        return {"version": 1, "mesh": mesh,
+                "operators": {"*": {key: axes for key, axes in ALL.items()
+                                    if axes[0] in mesh}},
+                "storage": {name + ".weight": {"0": ["dp"]} for name in splits},
+                "splits": splits}
+    return plan
+
+
+# Slices of vocabulary (the embedding looks rows up in each) and feed-forward;
+# neither 3 nor 5 divides what it cuts.
+UNEVEN = {"gpt2": {"wte": {"v": {"slices": 3, "sharded": 2}},
+                   "h.*.mlp.c_fc": {"f": {"slices": 5, "sharded": 3}}},
+          "llama": {"embed_tokens": {"v": {"slices": 3, "sharded": 2}},
+                    "layers.*.mlp.down_proj": {"f": {"slices": 5}}}}
+
+
+HALVES = {"gpt2": ("h.%d.attn.c_*", "h.%d.mlp.c_*"),
+          "llama": ("layers.%d.self_attn.*_proj", "layers.%d.mlp.*_proj")}
+
+
+def plan_osdp(answer, slices):
+    """An answer of `heddle solve --osdp`: for each layer, how many slices of its
+    attention's and its MLP's operators are stored sharded."""
+    def plan(family):
+        splits = {half % layer: {"h": {"slices": slices, "sharded": sharded}}
+                  for layer, counts in enumerate(answer)
+                  for half, sharded in zip(HALVES[family], counts)}
+        return {"version": 1, "mesh": {"dp": 4},
+                "operators": {"*": {"b": ["dp"]}},
+                "storage": {name + ".weight": {"0": ["dp"]} for name in splits},
+                "splits": splits}
+    return plan
+
+
+def plan_degrees(mesh, attention, mlp, rest):
+    """Every half-layer with a degree of its own: for each layer the axes of its
+    attention's heads and of its MLP; `rest` for all else. The batch is over the
+    axes that are left."""
+    def assign(factor, axes):
+        parts = [] if axes == ["tp"] else [
+            "tp.%d" % part for part in range(len(mesh["tp"]))]
+        return {factor: axes,
+                "b": [axis for axis in mesh if axis != "tp"] +
+                     [part for part in parts if part not in axes]}
+
+    def plan(family):
+        operators = {"*": assign("v", rest)}
+        for layer, halves in enumerate(zip(attention, mlp)):
+            for names, factor, axes in zip(DEGREES[family], "nf", halves):
+                for name in names:
+                    operators[name % layer] = assign(factor, axes)
+        return {"version": 1, "mesh": mesh, "operators": operators}
+    return plan
+
+
+# The operators of a half-layer that its factor runs over.
+DEGREES = {"gpt2": (["h.%d.attn", "h.%d.attn.c_*"], ["h.%d.mlp.c_*"]),
+           "llama": (["layers.%d.self_attn", "layers.%d.self_attn.*_proj"],
+                     ["layers.%d.mlp.*_proj"])}
+
 PLANS = {
     "dp4": ["--mesh", "dp=4"],
     "tp4": ["--mesh", "tp=4"],
@@ -119,23 +194,51 @@ PLANS = {
     "ring2-tp2": plan_context(RING, *CP2_TP2),
     "heads2-tp2": plan_context(heads(["tp", "cp"]), *CP2_TP2),
     "dp2-ring2-tp2": with_zero3(plan_context(RING, *DP2_CP2_TP2)),
+    "split2-0": plan_split(2, 0, {"dp": 4}),
+    "split2-1": plan_split(2, 1, {"dp": 4}),
+    "split2-2": plan_split(2, 2, {"dp": 4}),
+    "split4-0": plan_split(4, 0, {"dp": 4}),
+    "split4-1": plan_split(4, 1, {"dp": 4}),
+    "split4-2": plan_split(4, 2, {"dp": 4}),
+    "split4-3": plan_split(4, 3, {"dp": 4}),
+    "split4-4": plan_split(4, 4, {"dp": 4}),
+    "split3-tp2": plan_split(3, 2, {"dp": 2, "tp": 2}),
+    "split-uneven": plan_split(3, 2, {"dp": 2}, UNEVEN),
+    "osdp": plan_osdp([(2, 4), (0, 1)], 4),
+    # Two groups of two that each hold all of the state.
+    "groups": ["--mesh", "dp=2x2", "--zero", "3"],
+    "groups-zero1": ["--mesh", "dp=2x2", "--zero", "1"],
+    "groups-zero2": ["--mesh", "dp=2x2", "--zero", "2"],
+    "groups-tp2": ["--mesh", "dp=2x2,tp=2", "--zero", "3"],
+    # Attention over both parts of tp, MLP over one, and the other way round.
+    "degrees4": plan_degrees({"tp": [2, 2]}, [["tp"], ["tp.0"]],
+                             [["tp.0"], ["tp"]], ["tp"]),
+    "degrees8": plan_degrees({"dp": 2, "tp": [2, 2]}, [["tp"], ["tp.1"]],
+                             [["tp.0"], ["tp"]], ["tp.1"]),
+    "degrees-none": plan_degrees({"tp": [2, 2]}, [["tp"], []], [[], ["tp"]],
+                                 ["tp.0"]),
 }
 CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
            "heads2-tp2"]
+BASIC = ["dp4", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "zero3-tp2", "mixed"]
 
 # model: the plans that it is run under, besides one device
 MATRIX = {
-    "gpt2": list(PLANS),
+    "gpt2": BASIC + CONTEXT + ["dp2-ring2-tp2", "split4-2", "split3-tp2",
+                               "split-uneven", "groups", "degrees4", "degrees8"],
     "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
     # A length that neither 2 nor 4 divides.
     "gpt2-length": CONTEXT,
-    "llama": list(PLANS),
+    "llama": BASIC + CONTEXT + ["dp2-ring2-tp2", "split2-1", "split-uneven",
+                                "osdp", "groups-tp2", "degrees4", "degrees8"],
     "llama-length": CONTEXT,
     "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "llama-groups": ["tp4", "dp2-tp2"],
     "llama-one-group": ["tp4"],
 }
+# With --long, or asked for by --only.
+LONG = {"gpt2": list(PLANS), "llama": list(PLANS)}
 BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp2"]}
 # With several micro-batches a step, against one of the whole size.
 ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-tp2"]}
@@ -260,7 +363,7 @@ def compare(actual, expected, loss_bound, gradient_bound):
     return note
 
 
-def run_model(name, programs, scratch, report, only):
+def run_model(name, programs, scratch, report, only, long):
     model = Model(name, programs, scratch)
     serial = None
 
@@ -278,7 +381,10 @@ def run_model(name, programs, scratch, report, only):
     report.case(name + " one device", one_device)
     if serial is None:
         return
-    for plan in filter(wanted, MATRIX[name]):
+    plans = list(MATRIX[name])
+    if only or long:
+        plans += [plan for plan in LONG.get(name, []) if plan not in plans]
+    for plan in filter(wanted, plans):
         report.case(name + " " + plan, lambda: compare(
             model.run(plan, model.plan(plan)), serial, LOSS, GRADIENT))
     for plan in filter(wanted, ACCUMULATE.get(name, [])):
@@ -303,6 +409,8 @@ def main():
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--only", action="append",
                         help="run these plans only, beside one device")
+    parser.add_argument("--long", action="store_true",
+                        help="run all plans, not only those of every check")
     parser.add_argument("models", nargs="*", metavar="MODEL", default=[])
     options = parser.parse_args()
     unknown = set(options.models) - set(MODELS)
@@ -311,7 +419,8 @@ def main():
     report = Report()
     programs = Programs(options.heddle, options.heddle_run, options.sanitize)
     for name in options.models or MODELS:
-        run_model(name, programs, options.scratch, report, options.only)
+        run_model(name, programs, options.scratch, report, options.only,
+                  options.long)
     report.finish()
 
 

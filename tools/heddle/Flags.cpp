@@ -72,7 +72,8 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       ->group(group);
   CLI::Option *mesh = app.add_option("--mesh", flags.mesh,
                                      "Data and tensor parallelism, for example "
-                                     "dp=2,tp=4, instead of a plan")
+                                     "dp=2,tp=4, instead of a plan; with "
+                                     "dp=2x4, --zero shards within groups of 4")
                           ->check(notEmpty("dp=N,tp=N with positive numbers"))
                           ->group(group);
   CLI::Option *zero =

@@ -21,7 +21,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -205,31 +204,6 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// "dp=2,tp=4" into the options.
-static bool parseMesh(const std::string &text, CompileOptions &options) {
-  std::stringstream stream(text);
-  std::string part;
-  std::set<std::string> given;
-  while (std::getline(stream, part, ',')) {
-    size_t equals = part.find('=');
-    std::string axis = part.substr(0, equals);
-    int64_t size = 0;
-    if (equals == std::string::npos ||
-        StringRef(part).substr(equals + 1).getAsInteger(10, size) || size < 1 ||
-        (axis != "dp" && axis != "tp")) {
-      reportError("--mesh: expected dp=N,tp=N with positive numbers, got '" +
-                  part + "'; other meshes need a plan");
-      return false;
-    }
-    if (!given.insert(axis).second) {
-      reportError("--mesh: expected each axis once, got '" + text + "'");
-      return false;
-    }
-    (axis == "dp" ? options.dataParallel : options.tensorParallel) = size;
-  }
-  return true;
-}
-
 bool tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
@@ -254,21 +228,24 @@ bool tools::resolvePlan(CompileFlags &flags) {
     return true;
   }
   if (!flags.mesh.empty()) {
-    if (!parseMesh(flags.mesh, options))
+    llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
+    if (!mesh) {
+      reportError("--mesh: " + llvm::toString(mesh.takeError()));
       return false;
-    int64_t devices = 0;
-    bool overflow = llvm::MulOverflow(options.dataParallel,
-                                      options.tensorParallel, devices);
-    if (!overflow && flags.devices != 0 && flags.devices != devices) {
+    }
+    options.mesh = *mesh;
+    int64_t devices = mesh->getNumDevices();
+    if (devices <= kMaxPlanDevices && flags.devices != 0 &&
+        flags.devices != devices) {
       reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
                   " devices, but --devices is " +
                   std::to_string(flags.devices));
       return false;
     }
   } else if (flags.devices != 0) {
-    options.dataParallel = flags.devices;
+    options.mesh.data = {flags.devices};
   }
-  if (options.dataParallel > kMaxPlanDevices / options.tensorParallel) {
+  if (options.mesh.getNumDevices() > kMaxPlanDevices) {
     reportError("expected at most " + std::to_string(kMaxPlanDevices) +
                 " devices, got " +
                 (flags.mesh.empty()

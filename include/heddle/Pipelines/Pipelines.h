@@ -12,6 +12,7 @@
 #ifndef HEDDLE_PIPELINES_PIPELINES_H
 #define HEDDLE_PIPELINES_PIPELINES_H
 
+#include "heddle/Plan/DefaultPlan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
@@ -66,7 +67,7 @@ struct CompileOptions {
   /// A plan as JSON text; empty for the standard plan of the fields below.
   std::string planText;
   std::string planPath; ///< where the text came from, for messages
-  int64_t dataParallel = 1, tensorParallel = 1;
+  DefaultMesh mesh;
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";

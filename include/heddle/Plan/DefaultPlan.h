@@ -5,8 +5,22 @@
 
 #include "heddle/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <vector>
 
 namespace heddle {
+
+/// The mesh of a standard plan. Each list is the sizes of an axis' parts, major
+/// to minor; one size is an axis of its own name, several are dp.0, dp.1, ….
+struct DefaultMesh {
+  std::vector<int64_t> data = {1}, tensor = {1};
+
+  /// At most kMaxPlanDevices + 1, which stands for all that are too many.
+  int64_t getNumDevices() const;
+};
+
+/// Reads "dp=2,tp=4", or "dp=2x4,tp=2x2" with products. Errors say what is
+/// wrong with the text.
+llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 
 /// Data parallel x tensor parallel, with ZeRO over the data axis, as a plan for
 /// this module: the mesh {"dp", "tp"}; batch b over dp; heads n, feed-forward f
@@ -17,8 +31,10 @@ namespace heddle {
 /// largest, in this order. `module` may be before or after autodiff: state that
 /// does not exist yet is named by the patterns of heddle-build-training-step
 /// only if it exists, so call it after autodiff for levels above 0.
-Plan makeDefaultPlan(mlir::ModuleOp module, int64_t dataParallel,
-                     int64_t tensorParallel, unsigned zeroLevel);
+/// Where the data axis is a product, state is stored over its last part alone:
+/// groups of devices that each hold all of it.
+Plan makeDefaultPlan(mlir::ModuleOp module, const DefaultMesh &mesh,
+                     unsigned zeroLevel);
 
 } // namespace heddle
 

@@ -12,6 +12,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct PlanPosition {
 struct PlanAxis {
   std::string name;
   int64_t size = 1;
+};
+
+/// A name for several axes of the mesh, major to minor. "tp": [2, 2] in a plan
+/// makes the axes tp.0 and tp.1, and "tp" stands for both.
+struct PlanProduct {
+  std::string name;
+  std::vector<std::string> axes;
 };
 
 /// A factor (a letter) or a dimension (a number) and the mesh axes that split
@@ -48,17 +56,34 @@ struct PlanEntry {
 /// As many as a mesh and the runtime take.
 constexpr int64_t kMaxPlanDevices = 1 << 16;
 
+/// That operators run in slices of one factor, and how many of the slices of
+/// its parameters are stored as "storage" says.
+struct PlanSplit {
+  std::string glob;
+  std::string factor;
+  int64_t slices = 1;
+  /// The others are stored as their uses want them; nullopt: all.
+  std::optional<int64_t> sharded;
+  PlanPosition position;
+};
+
 struct Plan {
   /// The file that it was read from; "" if none. Only for messages.
   std::string source;
   /// Major to minor: the last axis is the fastest.
   std::vector<PlanAxis> mesh;
+  /// Only for reading: assignments hold axes.
+  std::vector<PlanProduct> products;
   std::vector<PlanEntry> operators;
   std::vector<PlanEntry> storage;
+  std::vector<PlanSplit> splits;
 
   int64_t getNumDevices() const;
   /// The size of an axis, or 0 if there is none of that name.
   int64_t getAxisSize(llvm::StringRef name) const;
+  /// Adds an axis, or a product of several; the names of the axes.
+  std::vector<std::string> addAxes(const std::string &name,
+                                   llvm::ArrayRef<int64_t> sizes);
 };
 
 /// What is wrong with the text of a plan, and where. As a string it reads
@@ -106,6 +131,11 @@ unsigned getGlobSpecificity(llvm::StringRef glob);
 const PlanEntry *findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
                                llvm::StringRef name, llvm::StringRef key,
                                const PlanEntry **rival = nullptr);
+
+/// The most specific split whose glob matches the name, as findPlanEntry.
+const PlanSplit *findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
+                               llvm::StringRef name,
+                               const PlanSplit **rival = nullptr);
 
 /// The candidate with the smallest edit distance, or "" if none is near.
 llvm::StringRef findNearestName(llvm::StringRef name,

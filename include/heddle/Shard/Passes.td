@@ -10,7 +10,8 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
   let description = [{
     Declares the plan's mesh (`heddle.mesh @mesh`), sets `heddle.factors` on
     every op that an entry of "operators" names, and `heddle.storage_axes` on
-    every variable that an entry of "storage" names. All products of a module
+    every variable that an entry of "storage" names, and `heddle.split` on every
+    op that an entry of "splits" names. All products of a module
     (forward, and the gradients of data and weight) have one name, so one entry
     assigns them alike. Of several entries that match a name and speak of the
     same factor, the one whose glob has the most literal characters decides.
@@ -40,6 +41,38 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
            "the number of devices that there are; 0: not checked">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
+  let summary = "Runs large operators slice by slice";
+  let description = [{
+    Every op with `heddle.split<factor, slices, sharded k>` runs as that many
+    ops, each on a part of the factor, so that only one part of a gathered
+    weight has to be there at a time. The parameters that the factor runs over
+    become variables of their own, one a slice (`X.slice0`, ...; sizes differ by
+    at most one), and so does what is computed from them element by element and
+    stored: accumulated gradients and the optimizer's state. A variable's
+    `slice` says what it is a part of, for initial values and checkpoints. Of a
+    parameter's slices the first k keep `heddle.storage_axes`, the others lose
+    it.
+
+    An op is sliced as it would be localized, with a slice in the place of a
+    device: operands that the factor runs over are sliced, results that it runs
+    over are concatenated, other results are added up (in f32 where a product is
+    narrower), each as soon as it is made. Other readers of a split variable,
+    such as the embedding that is tied to a head, run in slices, too; what
+    cannot gets the slices concatenated. A load or a cast of a slice is made
+    anew for each use; elementwise updates run slice by slice.
+
+    Input: a global program, after heddle-apply-plan and before
+    heddle-propagate-shardings. Output: the same, without `heddle.split`.
+
+    Errors, on the op: a factor that the op lacks, that it needs whole, that
+    runs over no parameter of the operator, or over one that another operator
+    cuts otherwise; more slices than the factor's size.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def PropagateShardingsPass

@@ -95,9 +95,27 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
       expr = d.builder.getAffineDimExpr(next++) * strides[dim] + offsets[dim];
     exprs.push_back(expr);
   }
+  Value source = op.getSource();
+  MLIRContext *context = d.builder.getContext();
+  // A loop whose index alone selects along a dimension has to run over all of
+  // it: the first rows of a dimension are read from a flat view.
+  bool takesFirst = false;
+  for (auto [dim, expr] : llvm::enumerate(exprs))
+    takesFirst |=
+        isa<AffineDimExpr>(expr) && sizes[dim] != from.getDimSize(dim);
+  if (takesFirst) {
+    ReassociationIndices all;
+    AffineExpr flat = d.builder.getAffineConstantExpr(0);
+    for (int64_t dim = 0; dim < from.getRank(); ++dim) {
+      all.push_back(dim);
+      flat = flat * from.getDimSize(dim) + exprs[dim];
+    }
+    source = d.builder.create<tensor::CollapseShapeOp>(
+        d.loc, source, SmallVector<ReassociationIndices>{all});
+    exprs = {flat};
+  }
   op.replaceAllUsesWith(
-      copy(d, to, op.getSource(),
-           AffineMap::get(to.getRank(), 0, exprs, d.builder.getContext())));
+      copy(d, to, source, AffineMap::get(to.getRank(), 0, exprs, context)));
   return true;
 }
 
@@ -138,6 +156,98 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   return true;
 }
 
+/// Parts of one type: they are made in place in a stack, of which the result is
+/// a transposition: result[.., k, i, ..] = stack[k, .., i, ..].
+static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
+  if (parts.size() == 1)
+    return parts[0];
+  auto part = cast<RankedTensorType>(parts[0].getType());
+  int64_t count = parts.size(), rank = part.getRank();
+  SmallVector<int64_t> shape = {count};
+  llvm::append_range(shape, part.getShape());
+  Value stack =
+      d.builder.create<StackOp>(d.loc, part.clone(shape), parts, StringAttr());
+  SmallVector<int64_t> expanded(part.getShape());
+  expanded.insert(expanded.begin() + dim, count);
+  SmallVector<int64_t> positions = {dim};
+  for (int64_t i = 0; i <= rank; ++i)
+    if (i != dim)
+      positions.push_back(i);
+  // Where only single elements come before, the stack lies as it should.
+  bool isInOrder = llvm::all_of(part.getShape().take_front(dim),
+                                [](int64_t size) { return size == 1; });
+  SmallVector<int64_t> result(part.getShape());
+  result[dim] *= count;
+  if (isInOrder) {
+    SmallVector<ReassociationIndices> flat(1);
+    for (int64_t i = 0; i <= rank; ++i)
+      flat[0].push_back(i);
+    Value line = d.builder.create<tensor::CollapseShapeOp>(d.loc, stack, flat);
+    flat[0].pop_back();
+    return d.builder.create<tensor::ExpandShapeOp>(d.loc, part.clone(result),
+                                                   line, flat);
+  }
+  Value moved =
+      copy(d, part.clone(expanded), stack, d.dims(rank + 1, positions));
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t from = i <= dim ? i : i + 1;
+    groups.push_back(i == dim ? ReassociationIndices{from, from + 1}
+                              : ReassociationIndices{from});
+  }
+  return d.builder.create<tensor::CollapseShapeOp>(d.loc, part.clone(result),
+                                                   moved, groups);
+}
+
+/// Runs of parts of one type are put together first; of two and more runs, each
+/// element is picked from the one that it lies in.
+static bool decompose(tensor::ConcatOp op, Decomposer &d) {
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t dim = op.getDim(), rank = type.getRank();
+  if (!type.hasStaticShape())
+    return false;
+  SmallVector<Value> runs;
+  OperandRange inputs = op.getInputs();
+  for (size_t first = 0; first < inputs.size();) {
+    size_t next = first + 1;
+    while (next < inputs.size() &&
+           inputs[next].getType() == inputs[first].getType())
+      ++next;
+    runs.push_back(
+        concatAlike(d, ValueRange(inputs.slice(first, next - first)), dim));
+    first = next;
+  }
+  if (runs.size() == 1) {
+    op.replaceAllUsesWith(runs[0]);
+    return true;
+  }
+  Value result = d.map(type, {}, [&](Body &b, ValueRange) {
+    Value picked;
+    int64_t offset = 0;
+    for (Value run : runs) {
+      SmallVector<Value> indices;
+      for (int64_t i = 0; i < rank; ++i)
+        indices.push_back(b.index(i));
+      int64_t size = cast<RankedTensorType>(run.getType()).getDimSize(dim);
+      Value position = b.create<arith::SubIOp>(
+          b.index(dim), b.integer(b.getIndexType(), offset));
+      // Unsigned: an index before the run is a very large one.
+      Value isIn = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
+                                           b.integer(b.getIndexType(), size));
+      indices[dim] = b.create<arith::SelectOp>(isIn, position,
+                                               b.integer(b.getIndexType(), 0));
+      Value element = b.widen(b.create<tensor::ExtractOp>(run, indices));
+      picked =
+          picked ? b.create<arith::SelectOp>(isIn, element, picked).getResult()
+                 : element;
+      offset += size;
+    }
+    return b.convert(picked, type.getElementType());
+  });
+  op.replaceAllUsesWith(result);
+  return true;
+}
+
 static bool decompose(tensor::SplatOp op, Decomposer &d) {
   op.replaceAllUsesWith(
       d.map(cast<RankedTensorType>(op.getType()), {},
@@ -149,7 +259,7 @@ bool lower::decomposeShape(Operation *op, OpBuilder &builder) {
   Decomposer d(builder, op->getLoc());
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<ReduceOp, heddle::BroadcastOp, linalg::TransposeOp,
-            tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::SplatOp>(
-          [&](auto typed) { return decompose(typed, d); })
+            tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ConcatOp,
+            tensor::SplatOp>([&](auto typed) { return decompose(typed, d); })
       .Default(false);
 }

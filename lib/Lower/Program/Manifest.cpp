@@ -172,6 +172,13 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
               out.attribute("name", checkpoint.getName().getValue());
               writeShape(out, "shape", checkpoint.getShape());
             });
+          if (SliceAttr slice = variable.getSliceAttr())
+            out.attributeObject("slice", [&] {
+              out.attribute("of", slice.getOf().getValue());
+              out.attribute("dim", slice.getDim());
+              out.attribute("offset", slice.getOffset());
+              out.attribute("size", slice.getSize());
+            });
         });
     });
     out.attributeArray("programs", [&] {

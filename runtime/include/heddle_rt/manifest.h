@@ -67,10 +67,38 @@ struct CheckpointTensor {
   std::vector<int64_t> shape;
 };
 
+/// What a variable is a part of: rows [offset, offset + own size) of dimension
+/// `dim`, which has `size` rows in the tensor `of`.
+struct SliceInfo {
+  std::string of;
+  int64_t dim = 0, offset = 0, size = 1;
+};
+
 struct VariableInfo : TensorInfo {
   VariableRole role = VariableRole::Parameter;
   Initializer init;
+  /// Of the whole tensor, if this is a slice.
   std::optional<CheckpointTensor> checkpoint;
+  std::optional<SliceInfo> slice;
+
+  /// The name of the whole tensor, which initial values depend on.
+  const std::string &wholeName() const { return slice ? slice->of : name; }
+  std::vector<int64_t> wholeShape() const;
+};
+
+/// A tensor of the model or of its training state, however it is stored: one
+/// variable, or the slices that a plan cut it into. Checkpoints and exports
+/// speak of these, so they do not depend on the plan.
+struct WholeTensor {
+  std::string name;
+  DType type;
+  std::vector<int64_t> shape;
+  VariableRole role = VariableRole::Parameter;
+  std::optional<CheckpointTensor> checkpoint;
+  int64_t dim = 0;           ///< that the slices cut
+  std::vector<size_t> parts; ///< indices of variables, by offset
+
+  int64_t elements() const;
 };
 
 struct ProgramInfo {
@@ -90,6 +118,7 @@ struct Manifest {
   std::vector<MeshAxis> mesh;
   std::vector<std::vector<int32_t>> groups; ///< mesh axes of each group
   std::vector<VariableInfo> variables;
+  std::vector<WholeTensor> tensors; ///< of the variables, in their order
   std::vector<ProgramInfo> programs;
   uint64_t seed = 0;
   std::string model = "{}"; ///< JSON text, free form
@@ -97,6 +126,7 @@ struct Manifest {
 
   int64_t numDevices() const;
   std::optional<size_t> findVariable(std::string_view name) const;
+  std::optional<size_t> findTensor(std::string_view name) const;
   std::optional<size_t> findProgram(std::string_view name) const;
 };
 

@@ -131,7 +131,13 @@ public:
                   Bytes to) const;
   Status writeRows(size_t variable, int64_t first, int64_t count,
                    ConstBytes from);
-  /// The same by name.
+  /// Elements of a whole tensor (manifest().tensors), whose slices may be
+  /// several variables.
+  Status readTensor(size_t tensor, int64_t first, int64_t count,
+                    Bytes to) const;
+  Status writeTensor(size_t tensor, int64_t first, int64_t count,
+                     ConstBytes from);
+  /// A variable, or a whole tensor, by name.
   Status readVariable(std::string_view name, Bytes to) const;
   Status writeVariable(std::string_view name, ConstBytes from);
   /// Compares the replicas of every variable and its padding with zero, byte by

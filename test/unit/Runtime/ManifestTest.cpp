@@ -121,6 +121,51 @@ TEST(Manifest, EveryFieldIsNeeded) {
             "m: expected an object, got array");
 }
 
+TEST(Manifest, SlicesMakeOneTensor) {
+  Expected<Manifest> read = parseManifest(slicedManifest().dump(), "m");
+  ASSERT_TRUE(read.ok()) << read.message();
+  ASSERT_EQ(read->tensors.size(), 2u);
+  const WholeTensor &weight = read->tensors[0];
+  EXPECT_EQ(weight.name, "weight");
+  EXPECT_EQ(weight.shape, (std::vector<int64_t>{5, 6}));
+  EXPECT_EQ(weight.dim, 1);
+  EXPECT_EQ(weight.parts, (std::vector<size_t>{2, 0}));
+  EXPECT_EQ(weight.checkpoint->name, "model.weight");
+  EXPECT_EQ(read->tensors[1].name, "steps");
+  EXPECT_EQ(read->tensors[1].parts, (std::vector<size_t>{1}));
+}
+
+TEST(Manifest, SlicesCoverTheirTensor) {
+  auto errorWith = [](const char *pointer, const Json &value) {
+    Json manifest = slicedManifest();
+    manifest[Json::json_pointer(pointer)] = value;
+    return std::string(parseManifest(manifest.dump(), "m").message());
+  };
+  EXPECT_EQ(errorWith("/variables/0/slice/offset", 3),
+            "m: variables[0].slice.offset: expected 4, where the slice before "
+            "ends, got 3");
+  EXPECT_EQ(errorWith("/variables/0/slice/offset", 5),
+            "m: variables[0].slice: expected 2 rows within the whole of 6, got "
+            "them at 5");
+  EXPECT_EQ(errorWith("/variables/0/slice/dim", 2),
+            "m: variables[0].slice.dim: expected a dimension below 2, the "
+            "rank, got 2");
+  EXPECT_EQ(errorWith("/variables/0/role", "gradient"),
+            "m: variables[2].slice: expected type, role and whole shape of the "
+            "other slices of weight, got others");
+  EXPECT_EQ(errorWith("/variables/1/name", "weight"),
+            "m: variables[1].name: expected type, role and whole shape of the "
+            "other slices of weight, got others");
+  EXPECT_EQ(errorWith("/variables/0/slice/of", "other"),
+            "m: variables[0].slice.offset: expected 0, where the slice before "
+            "ends, got 4");
+  Json manifest = slicedManifest();
+  manifest["variables"].erase(0);
+  EXPECT_EQ(parseManifest(manifest.dump(), "m").message(),
+            "m: variables: expected slices of weight up to 6, got slices up to "
+            "4");
+}
+
 TEST(CpuFeatures, NamesWhatIsMissing) {
   EXPECT_TRUE(checkCpu("x86_64-pc-linux-gnu", {"sse2", "+cx8"}).ok());
   EXPECT_EQ(checkCpu("aarch64-linux-gnu", {}).message(),

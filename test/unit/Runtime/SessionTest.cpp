@@ -81,6 +81,38 @@ TEST(Session, InitializationDoesNotDependOnTheSharding) {
   }
 }
 
+TEST(Session, SlicesAreSeenAsTheirTensor) {
+  TestArtifact whole, sliced(slicedManifest());
+  std::vector<float> expected = read(*load(whole), "weight", 30);
+  std::unique_ptr<Session> session = load(sliced);
+  EXPECT_EQ(read(*session, "weight", 30), expected);
+  std::vector<float> first = read(*session, "weight.slice0", 20);
+  EXPECT_EQ(first[4], expected[6]);
+
+  // Any range, across slices and rows.
+  std::vector<float> all(30);
+  std::iota(all.begin(), all.end(), 1.0f);
+  ASSERT_TRUE(session->writeVariable("weight", bytesOf(all)).ok());
+  for (int64_t begin = 0; begin < 30; ++begin)
+    for (int64_t count = 1; begin + count <= 30; count += 4) {
+      std::vector<float> some(size_t(count), -1.0f);
+      ASSERT_TRUE(session->writeTensor(0, begin, count, bytesOf(some)).ok());
+      std::copy(some.begin(), some.end(), all.begin() + begin);
+      EXPECT_EQ(read(*session, "weight", 30), all);
+      std::iota(all.begin(), all.end(), float(begin));
+      ASSERT_TRUE(session->writeTensor(0, 0, 30, bytesOf(all)).ok());
+      ASSERT_TRUE(
+          session->readTensor(0, begin, count, writableBytesOf(some)).ok());
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + begin));
+    }
+  Status status = session->checkReplicas();
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(session->readTensor(0, 29, 2, {}).message(),
+            "weight: expected elements within [0, 30), got 2 from 29");
+  EXPECT_EQ(session->readTensor(2, 0, 0, {}).message(),
+            "expected a tensor below 2, got 2");
+}
+
 TEST(Session, NormalInitializationHasItsMoments) {
   Json manifest = testManifest();
   manifest["variables"][0]["shape"] = {500, 400};

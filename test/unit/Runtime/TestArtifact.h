@@ -45,6 +45,21 @@ inline nlohmann::json testManifest() {
   })json");
 }
 
+/// The test's weight [5, 6] cut along dimension 1 into slices of 4 and 2.
+inline nlohmann::json slicedManifest() {
+  nlohmann::json manifest = testManifest();
+  nlohmann::json &variables = manifest["variables"];
+  nlohmann::json first = variables[0], second = variables[0];
+  first["name"] = "weight.slice0";
+  first["shape"] = {5, 4};
+  first["slice"] = {{"of", "weight"}, {"dim", 1}, {"offset", 0}, {"size", 6}};
+  second["name"] = "weight.slice1";
+  second["shape"] = {5, 2};
+  second["slice"] = {{"of", "weight"}, {"dim", 1}, {"offset", 4}, {"size", 6}};
+  variables = nlohmann::json::array({second, variables[1], first});
+  return manifest;
+}
+
 /// A directory that lives as long as this.
 class TestArtifact {
 public:

@@ -112,14 +112,15 @@ protected:
     int dp, tp, zero;
     llvm::Expected<Plan> plan =
         std::sscanf(text.c_str(), "%d,%d,%d", &dp, &tp, &zero) == 3
-            ? makeDefaultPlan(module, dp, tp, zero)
+            ? makeDefaultPlan(module, {{dp}, {tp}}, zero)
             : parsePlan(text, "plan");
     if (!plan) {
       diagnostics += llvm::toString(plan.takeError());
       return false;
     }
     return succeeded(applyPlan(module, *plan)) &&
-           run(module, "heddle-propagate-shardings,heddle-insert-reshards,"
+           run(module, "heddle-split-operators,heddle-propagate-shardings,"
+                       "heddle-insert-reshards,"
                        "heddle-localize,heddle-verify-localized,canonicalize,"
                        "cse,func.func(heddle-combine-collectives)");
   }
@@ -139,13 +140,33 @@ protected:
   std::mt19937_64 engine{7};
 };
 
+/// The value of a variable, which may be a slice of a global one.
+Tensor valueOf(VariableOp variable, const Variables &global) {
+  SliceAttr slice = variable.getSliceAttr();
+  if (!slice)
+    return global.find(variable.getSymName())->second;
+  const Tensor &whole = global.find(slice.getOf().getValue())->second;
+  Tensor part(variable.getTensorType().getShape());
+  int64_t dim = slice.getDim(), inner = 1;
+  for (int64_t size : ArrayRef<int64_t>(whole.shape).drop_front(dim + 1))
+    inner *= size;
+  int64_t rows = part.shape[dim];
+  for (int64_t i = 0; i < (int64_t)part.values.size(); ++i) {
+    int64_t outer = i / (rows * inner), rest = i % (rows * inner);
+    part.values[i] =
+        whole.values[(outer * slice.getSize() + slice.getOffset()) * inner +
+                     rest];
+  }
+  return part;
+}
+
 /// The devices' variables from the global ones.
 std::vector<Variables> shardVariables(ModuleOp module, MeshAttr mesh,
                                       const Variables &global) {
   std::vector<Variables> devices(mesh.getNumDevices());
   for (VariableOp variable : module.getOps<VariableOp>()) {
-    auto parts = shardTensor(global.find(variable.getSymName())->second,
-                             variable.getStorageAttr(), mesh);
+    auto parts =
+        shardTensor(valueOf(variable, global), variable.getStorageAttr(), mesh);
     for (auto [device, part] : llvm::zip(devices, parts))
       device[variable.getSymName()] = part;
   }
@@ -233,7 +254,7 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
     // Variables, and their padding.
     for (VariableOp variable : local->getOps<VariableOp>()) {
       StringRef symbol = variable.getSymName();
-      const Tensor &wanted = variables[symbol];
+      Tensor wanted = valueOf(variable, variables);
       auto parts = shardTensor(wanted, variable.getStorageAttr(), mesh);
       for (auto [device, part] : llvm::zip(devices, parts))
         expectNear(part, device[symbol], (name + " " + symbol).str());
@@ -295,6 +316,30 @@ Model ofLength(Model model, int64_t sequence) {
   return model;
 }
 
+// Large operators in slices, of factors that are summed and that are not.
+const char *kSplit =
+    R"({"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {
+        "*": {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}},
+        "storage": {"h.*.weight": {"0": ["dp"]}, "wte.weight": {"1": ["dp"]}},
+        "splits": {"h.*.attn.c_attn": {"h": {"slices": 4, "sharded": 2}},
+                   "h.*.mlp.c_fc": {"h": {"slices": 3}},
+                   "h.0.mlp.c_proj": {"h": {"slices": 4, "sharded": 0}},
+                   "lm_head": {"h": {"slices": 2, "sharded": 1}}}})";
+const char *kSplitPadded =
+    R"({"version": 1, "mesh": {"dp": 3}, "operators": {"*": {"b": ["dp"]}},
+        "storage": {"*": {"0": ["dp"]}},
+        "splits": {"h.*.attn.c_attn": {"c": {"slices": 2, "sharded": 1}},
+                   "h.*.attn.c_proj": {"n": {"slices": 3}},
+                   "h.*.mlp.c_fc": {"f": {"slices": 5, "sharded": 3}},
+                   "h.*.mlp.c_proj": {"f": {"slices": 2}},
+                   "wte": {"v": {"slices": 3, "sharded": 2}}}})";
+const char *kSplitLlama =
+    R"({"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {
+        "*": {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}},
+        "storage": {"*": {"0": ["dp"]}},
+        "splits": {"layers.*_proj": {"h": {"slices": 2, "sharded": 1}},
+                   "lm_head": {"h": {"slices": 5}}}})";
+
 Model withDropout(Model model) {
   model.dropout = 0.25;
   return model;
@@ -318,6 +363,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SequenceTensor", gpt2(), kSequence},
         Case{"TwoAxes", gpt2(), kTwoAxes}, Case{"Hidden", gpt2(), kHidden},
         Case{"Fsdp", gpt2(), kFsdp}, Case{"Mixed", gpt2(), kMixed},
+        Case{"Split", gpt2(), kSplit},
+        Case{"SplitMicroBatches", gpt2(), kSplit, "micro-batches=2"},
+        Case{"SplitSgd", gpt2(), kSplit, "optimizer=sgd momentum=0.9"},
+        Case{"SplitPadded", gpt2(3, 23, 3), kSplitPadded},
+        Case{"SplitBf16", gpt2(), kSplit, "",
+             "heddle-apply-mixed-precision{compute=bf16},"},
+        Case{"SplitLlama", llama(), kSplitLlama},
         Case{"LlamaTp2", llama(), "1,2,0"},
         Case{"LlamaGroupsFewerThanTp", llama(4, 2), "1,4,0"},
         Case{"LlamaOneGroup", llama(4, 1), "1,4,0"},

@@ -37,6 +37,43 @@ TEST(PlanTest, WritingIsStable) {
   EXPECT_EQ(writePlan(*again), text);
 }
 
+TEST(PlanTest, SplitsAndProducts) {
+  auto plan = parsePlan(
+      R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
+          "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
+          "storage": {"*": {"0": ["dp.1"]}},
+          "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
+                     "*.c_fc": {"f": {"slices": 3}}}})",
+      "plan.json");
+  ASSERT_TRUE(bool(plan)) << llvm::toString(plan.takeError());
+  EXPECT_EQ(plan->getNumDevices(), 16);
+  std::string text = writePlan(*plan);
+  EXPECT_EQ(text, R"({
+  "version": 1,
+  "mesh": {"dp.0": 2, "dp.1": 4, "tp": 2},
+  "operators": {
+    "*": {"b": ["dp.0", "dp.1"], "f": ["tp"]},
+    "x": {"b": ["dp.0"]}
+  },
+  "storage": {
+    "*": {"0": ["dp.1"]}
+  },
+  "splits": {
+    "*.c_fc": {"f": {"slices": 3}},
+    "h.*": {"h": {"slices": 4, "sharded": 2}}
+  }
+}
+)");
+  auto again = parsePlan(text, "again");
+  ASSERT_TRUE(bool(again));
+  EXPECT_EQ(writePlan(*again), text);
+  const PlanSplit *rival;
+  EXPECT_EQ(findPlanSplit(plan->splits, "h.0.mlp.c_fc", &rival)->factor, "f");
+  EXPECT_EQ(rival, nullptr);
+  EXPECT_EQ(findPlanSplit(plan->splits, "h.0.attn", &rival)->sharded, 2);
+  EXPECT_EQ(findPlanSplit(plan->splits, "wte"), nullptr);
+}
+
 TEST(PlanTest, Globs) {
   EXPECT_TRUE(matchesGlob("*", "h.0.attn"));
   EXPECT_TRUE(matchesGlob("h.*.attn", "h.10.attn"));
@@ -71,6 +108,20 @@ TEST(PlanTest, ErrorsNameThePlace) {
             "got 0");
   EXPECT_EQ(errorOf("{\"version\": 1,\n \"mseh\": {}}"),
             "plan.json:2:2: $: unknown key \"mseh\", did you mean \"mesh\"?");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {\"dp\": [2, 0]}}"),
+            "plan.json:1:25: $.mesh.dp: expected a positive number of devices, "
+            "got 0");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {\"dp\": []}}"),
+            "plan.json:1:25: $.mesh.dp: expected the sizes of an axis' parts, "
+            "got []");
+  EXPECT_EQ(
+      errorOf("{\"version\": 1, \"mesh\": {\"dp.1\": 2, \"dp\": [2, 2]}}"),
+      "plan.json:1:36: $.mesh.dp: expected each axis once, got \"dp.1\" "
+      "twice");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {\"dp\": [2, 2]}, "
+                    "\"storage\":\n{\"w\": {\"0\": [\"dp\", \"dp.1\"]}}}"),
+            "plan.json:2:20: $.storage[\"w\"][\"0\"]: expected each axis once, "
+            "got \"dp.1\" twice");
   EXPECT_EQ(errorOf("{\"version\": 2, \"mesh\": {}}"),
             "plan.json:1:2: $.version: expected 1, got 2");
   EXPECT_EQ(

@@ -1,0 +1,170 @@
+// RUN: heddle-opt %s --split-input-file --heddle-split-operators | FileCheck %s
+
+// A sum: the input is sliced, the products are added as they are made, each
+// weight is loaded for its product. Two of three slices keep their storage.
+heddle.mesh @mesh <["dp"=2]>
+// CHECK: heddle.variable @w.slice0 : tensor<3x6xf32> parameter init(normal<2.000000e-02>) checkpoint(<"m.w", [48]>) slice(<"w", dim 0, 0 of 8>)
+// CHECK-SAME: heddle.storage_axes
+// CHECK: heddle.variable @w.slice1 : tensor<3x6xf32> {{.*}} slice(<"w", dim 0, 3 of 8>)
+// CHECK-SAME: heddle.storage_axes
+// CHECK: heddle.variable @w.slice2 : tensor<2x6xf32> {{.*}} slice(<"w", dim 0, 6 of 8>)
+// CHECK-NOT: heddle.storage_axes
+// CHECK-NOT: heddle.variable @w :
+heddle.variable @w : tensor<8x6xf32> parameter init(normal<2.0e-02>) checkpoint(<"m.w", [48]>) {heddle.storage_axes = #heddle.sharding<@mesh, [{}, {"dp"}]>}
+// CHECK-LABEL: func.func @sum_factor
+// CHECK-SAME: (%[[X:.*]]: tensor<4x5x8xf32>)
+func.func @sum_factor(%x: tensor<4x5x8xf32>) -> tensor<4x5x6xf32> {
+  %w = heddle.load @w : tensor<8x6xf32>
+  // CHECK-NEXT: %[[X0:.*]] = tensor.extract_slice %[[X]][0, 0, 0] [4, 5, 3] [1, 1, 1]
+  // CHECK-NEXT: %[[W0:.*]] = heddle.load @w.slice0
+  // CHECK-NEXT: %[[Y0:.*]] = heddle.contract "fc" [bsh, hf -> bsf] %[[X0]], %[[W0]]
+  // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}]>
+  // CHECK-NOT: heddle.split
+  // CHECK-NEXT: %[[X1:.*]] = tensor.extract_slice %[[X]][0, 0, 3] [4, 5, 3] [1, 1, 1]
+  // CHECK-NEXT: %[[W1:.*]] = heddle.load @w.slice1
+  // CHECK-NEXT: %[[Y1:.*]] = heddle.contract "fc" [bsh, hf -> bsf] %[[X1]], %[[W1]]
+  // CHECK-NEXT: %[[S1:.*]] = arith.addf %[[Y0]], %[[Y1]]
+  // CHECK-NEXT: %[[X2:.*]] = tensor.extract_slice %[[X]][0, 0, 6] [4, 5, 2] [1, 1, 1]
+  // CHECK-NEXT: %[[W2:.*]] = heddle.load @w.slice2
+  // CHECK-NEXT: %[[Y2:.*]] = heddle.contract "fc" [bsh, hf -> bsf] %[[X2]], %[[W2]]
+  // CHECK-NEXT: %[[S2:.*]] = arith.addf %[[S1]], %[[Y2]]
+  // CHECK-NEXT: return %[[S2]]
+  %y = heddle.contract "fc" [bsh, hf -> bsf] %x, %w {heddle.split = #heddle.split<"h", 3, sharded 2>, heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x5x8xf32>, tensor<8x6xf32>) -> tensor<4x5x6xf32>
+  return %y : tensor<4x5x6xf32>
+}
+
+// -----
+
+// Not a sum: the results are put together. A narrow weight is cast slice by
+// slice.
+heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @parallel_factor
+func.func @parallel_factor(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
+  %w = heddle.load @w : tensor<8x6xf32>
+  %n = arith.truncf %w : tensor<8x6xf32> to tensor<8x6xbf16>
+  // CHECK-NEXT: %[[W0:.*]] = heddle.load @w.slice0 : tensor<8x3xf32>
+  // CHECK-NEXT: %[[N0:.*]] = arith.truncf %[[W0]]
+  // CHECK-NEXT: %[[Y0:.*]] = heddle.contract "fc" [bsh, hf -> bsf] %arg0, %[[N0]]
+  // CHECK-NEXT: %[[W1:.*]] = heddle.load @w.slice1 : tensor<8x3xf32>
+  // CHECK-NEXT: %[[N1:.*]] = arith.truncf %[[W1]]
+  // CHECK-NEXT: %[[Y1:.*]] = heddle.contract "fc" [bsh, hf -> bsf] %arg0, %[[N1]]
+  // CHECK-NEXT: tensor.concat dim(2) %[[Y0]], %[[Y1]]
+  %y = heddle.contract "fc" [bsh, hf -> bsf] %x, %n {heddle.split = #heddle.split<"f", 2, sharded 2>} : (tensor<4x5x8xbf16>, tensor<8x6xbf16>) -> tensor<4x5x6xbf16>
+  return %y : tensor<4x5x6xbf16>
+}
+
+// -----
+
+// A narrow sum is kept wide until all slices are added.
+heddle.variable @w : tensor<8x6xbf16> parameter init(zeros)
+// CHECK-LABEL: func.func @narrow_sum
+func.func @narrow_sum(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
+  %w = heddle.load @w : tensor<8x6xbf16>
+  // CHECK: heddle.contract {{.*}} -> tensor<4x5x6xf32>
+  // CHECK: heddle.contract {{.*}} -> tensor<4x5x6xf32>
+  // CHECK: %[[S:.*]] = arith.addf {{.*}} : tensor<4x5x6xf32>
+  // CHECK: arith.truncf %[[S]] : tensor<4x5x6xf32> to tensor<4x5x6xbf16>
+  %y = heddle.contract "fc" [bsh, hf -> bsf] %x, %w {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x5x8xbf16>, tensor<8x6xbf16>) -> tensor<4x5x6xbf16>
+  return %y : tensor<4x5x6xbf16>
+}
+
+// -----
+
+// The gradient, its norm, the state and the update, slice by slice; a scalar
+// between the ops does not matter.
+// CHECK: heddle.variable @w.slice1 : tensor<4x6xf32>
+// CHECK: heddle.variable @m.slice0 : tensor<4x6xf32> optimizer_state {{.*}} slice(<"m", dim 0, 0 of 8>)
+heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
+heddle.variable @m : tensor<8x6xf32> optimizer_state init(zeros)
+// CHECK-LABEL: func.func @update
+func.func @update(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>, %rate: tensor<f32>) -> tensor<f32> {
+  %w = heddle.load @w : tensor<8x6xf32>
+  %y = heddle.contract "fc" [bh, hf -> bf] %x, %w {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %dz = arith.mulf %y, %dy : tensor<4x6xf32>
+  // CHECK: %[[D0:.*]] = heddle.contract "fc" pass(wgrad) [bh, bf -> hf] {{.*}} -> tensor<4x6xf32>
+  // CHECK: %[[D1:.*]] = heddle.contract "fc" pass(wgrad) [bh, bf -> hf] {{.*}} -> tensor<4x6xf32>
+  %dw = heddle.contract "fc" pass(wgrad) [bh, bf -> hf] %x, %dz {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x8xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  // CHECK: %[[Q0:.*]] = arith.mulf %[[D0]], %[[D0]]
+  // CHECK: %[[Q1:.*]] = arith.mulf %[[D1]], %[[D1]]
+  // CHECK: %[[R0:.*]] = heddle.reduce sum %[[Q0]]
+  // CHECK: %[[R1:.*]] = heddle.reduce sum %[[Q1]]
+  // CHECK: %[[N:.*]] = arith.addf %[[R0]], %[[R1]] : tensor<f32>
+  %sq = arith.mulf %dw, %dw : tensor<8x6xf32>
+  %norm = heddle.reduce sum %sq over [0, 1] : tensor<8x6xf32> -> tensor<f32>
+  %scale = arith.mulf %rate, %norm : tensor<f32>
+  %rates = heddle.broadcast %scale along [] : tensor<f32> -> tensor<8x6xf32>
+  %m = heddle.load @m : tensor<8x6xf32>
+  %m1 = arith.addf %m, %dw : tensor<8x6xf32>
+  %step = arith.mulf %m1, %rates : tensor<8x6xf32>
+  %w1 = arith.subf %w, %step : tensor<8x6xf32>
+  heddle.store %m1, @m : tensor<8x6xf32>
+  heddle.store %w1, @w : tensor<8x6xf32>
+  // CHECK: %[[M0:.*]] = heddle.load @m.slice0
+  // CHECK: %[[M01:.*]] = arith.addf %[[M0]], %[[D0]]
+  // CHECK: heddle.broadcast {{.*}} -> tensor<4x6xf32>
+  // CHECK: heddle.store %[[M01]], @m.slice0
+  // CHECK: heddle.store {{.*}}, @w.slice0
+  // CHECK: %[[M1:.*]] = heddle.load @m.slice1
+  // CHECK: arith.addf %[[M1]], %[[D1]]
+  // CHECK: heddle.store {{.*}}, @m.slice1
+  // CHECK: heddle.store {{.*}}, @w.slice1
+  return %norm : tensor<f32>
+}
+
+// -----
+
+// The embedding that is tied to a split head looks its rows up in every slice.
+heddle.variable @wte : tensor<10x4xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @tied
+func.func @tied(%ids: tensor<2x3xi32>) -> tensor<2x3x10xf32> {
+  %w = heddle.load @wte : tensor<10x4xf32>
+  // CHECK: %[[T0:.*]] = heddle.load @wte.slice0 : tensor<5x4xf32>
+  // CHECK: heddle.embedding "wte" %[[T0]], %arg0 offset(%c0
+  // CHECK: %[[T1:.*]] = heddle.load @wte.slice1 : tensor<5x4xf32>
+  // CHECK: heddle.embedding "wte" %[[T1]], %arg0 offset(%c5
+  // CHECK: arith.addf
+  %x = heddle.embedding "wte" %w, %ids : tensor<10x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>
+  // CHECK: tensor.concat dim(2)
+  %y = heddle.contract "head" [bsh, vh -> bsv] %x, %w {heddle.split = #heddle.split<"v", 2, sharded 2>} : (tensor<2x3x4xf32>, tensor<10x4xf32>) -> tensor<2x3x10xf32>
+  return %y : tensor<2x3x10xf32>
+}
+
+// -----
+
+// What leaves the program is whole. A variable that is stored before it is read
+// again is loaded before.
+heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @whole
+func.func @whole(%x: tensor<4x8xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
+  // CHECK: %[[W0:.*]] = heddle.load @w.slice0
+  // CHECK: %[[W1:.*]] = heddle.load @w.slice1
+  %w = heddle.load @w : tensor<8x6xf32>
+  %y = heddle.contract "fc" [bh, hf -> bf] %x, %w {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %n = arith.negf %w : tensor<8x6xf32>
+  // CHECK: heddle.store {{.*}}, @w.slice1
+  heddle.store %n, @w : tensor<8x6xf32>
+  // CHECK: %[[W:.*]] = tensor.concat dim(0) %[[W0]], %[[W1]]
+  // CHECK: return %{{.*}}, %[[W]]
+  return %y, %w : tensor<4x6xf32>, tensor<8x6xf32>
+}
+
+// -----
+
+// Control flow that reads a split weight reads all of it.
+heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @control_flow
+func.func @control_flow(%x: tensor<4x8xf32>, %p: i1) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
+  %w = heddle.load @w : tensor<8x6xf32>
+  %y = heddle.contract "fc" [bh, hf -> bf] %x, %w {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK: %[[W:.*]] = tensor.concat dim(0)
+  // CHECK: scf.if
+  // CHECK: arith.negf %[[W]]
+  // CHECK: scf.yield %[[W]]
+  %z = scf.if %p -> tensor<8x6xf32> {
+    %n = arith.negf %w : tensor<8x6xf32>
+    scf.yield %n : tensor<8x6xf32>
+  } else {
+    scf.yield %w : tensor<8x6xf32>
+  }
+  return %y, %z : tensor<4x6xf32>, tensor<8x6xf32>
+}
