@@ -51,6 +51,7 @@ private:
   func::FuncOp function;
   MeshRef mesh;
   ReshardSequences &sequences;
+  SymbolTableCollection tables;
   DenseMap<Operation *, std::pair<ShardingRule, FactorAxes>> factors;
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
@@ -174,7 +175,7 @@ LogicalResult ReshardInserter::findProduced(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return readCall(call);
   if (auto load = dyn_cast<LoadOp>(op)) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
+    auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
         load, load.getVariableAttr());
     ShardingAttr storage =
         variable ? variable.getStorageAttr() : ShardingAttr();
@@ -207,7 +208,7 @@ LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
     return success();
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
-    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
+    auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
         store, store.getVariableAttr());
     need = variable ? variable.getStorageAttr() : ShardingAttr();
     return expectRank(op, need, operand.get());

@@ -69,6 +69,7 @@ private:
   DevicePositions positions;
   MeshRef mesh;
   ReshardSequences &sequences;
+  SymbolTableCollection tables;
   OpBuilder builder;
   SmallVector<Operation *> originals;
   DenseMap<Value, Value> locals;
@@ -207,8 +208,7 @@ Value FunctionLocalizer::mask(Value local, ShardingAttr sharding,
 }
 
 ShardingAttr FunctionLocalizer::storageOf(FlatSymbolRefAttr symbol) {
-  auto variable =
-      SymbolTable::lookupNearestSymbolFrom<VariableOp>(function, symbol);
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(function, symbol);
   ShardingAttr storage = variable ? variable.getStorageAttr() : ShardingAttr();
   return storage ? storage
                  : ShardingAttr::getReplicated(

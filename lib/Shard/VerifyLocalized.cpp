@@ -13,7 +13,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-static LogicalResult verifyOp(Operation *op, MeshRef mesh) {
+static LogicalResult verifyOp(Operation *op, MeshRef mesh,
+                              SymbolTableCollection &tables) {
   if (isa<ReshardOp>(op))
     return op->emitOpError() << "expected no reshard after localization";
   for (StringRef name : {kFactorsAttrName, kShardingAttrName})
@@ -27,7 +28,7 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh) {
   Value value = isa<LoadOp>(op) ? op->getResult(0) : op->getOperand(0);
   auto symbol = isa<LoadOp>(op) ? cast<LoadOp>(op).getVariableAttr()
                                 : cast<StoreOp>(op).getVariableAttr();
-  auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, symbol);
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, symbol);
   if (!variable)
     return op->emitOpError() << "expected a variable, got " << symbol;
   RankedTensorType expected = variable.getTensorType();
@@ -90,10 +91,11 @@ struct VerifyLocalizedPass
     : heddle::impl::VerifyLocalizedPassBase<VerifyLocalizedPass> {
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
+    SymbolTableCollection tables;
     WalkResult result = getOperation().walk([&](Operation *op) {
       if (auto function = dyn_cast<func::FuncOp>(op))
         return WalkResult(verifyFunction(function, mesh));
-      return WalkResult(verifyOp(op, mesh));
+      return WalkResult(verifyOp(op, mesh, tables));
     });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -33,7 +33,7 @@ def gpt2(vocabulary, hidden, heads, inner=None, dropout=0.0):
         "initializer_range": 0.02, "tie_word_embeddings": True}
 
 
-def llama(vocabulary, heads, groups, head=4, inner=48, tied=False):
+def llama(vocabulary, heads, groups, head=4, inner=48, tied=False, dropout=0.0):
     return {
         "model_type": "llama", "architectures": ["LlamaForCausalLM"],
         "vocab_size": vocabulary, "hidden_size": 32, "intermediate_size": inner,
@@ -41,7 +41,7 @@ def llama(vocabulary, heads, groups, head=4, inner=48, tied=False):
         "num_key_value_heads": groups, "head_dim": head, "hidden_act": "silu",
         "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "tie_word_embeddings": tied,
-        "initializer_range": 0.02}
+        "attention_dropout": dropout, "initializer_range": 0.02}
 
 
 MODELS = {
@@ -52,6 +52,7 @@ MODELS = {
     "gpt2-length": gpt2(67, 30, 3),
     "llama": llama(64, 8, 4),
     "llama-length": llama(67, 8, 2),
+    "llama-dropout": llama(64, 8, 4, dropout=0.1),
     "llama-odd": llama(67, 6, 3, inner=50, tied=True),
     # Fewer key/value heads than devices.
     "llama-groups": llama(64, 8, 2),
@@ -233,6 +234,7 @@ MATRIX = {
     "llama": BASIC + CONTEXT + ["dp2-ring2-tp2", "split2-1", "split-uneven",
                                 "osdp", "groups-tp2", "degrees4", "degrees8"],
     "llama-length": CONTEXT,
+    "llama-dropout": ["dp4", "tp4", "dp2-tp2"],
     "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "llama-groups": ["tp4", "dp2-tp2"],
     "llama-one-group": ["tp4"],

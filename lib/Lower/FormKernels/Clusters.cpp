@@ -78,7 +78,11 @@ Clusters::Clusters(Block &body) {
     predecessors[i].assign(before.begin(), before.end());
   }
   addOrderEdges();
-  visited.resize(clusters.size(), 0);
+  marks.resize(clusters.size(), 0);
+  for (unsigned i = 0; i < clusters.size(); ++i) {
+    clusterAt.push_back(i);
+    placeOf.push_back(i);
+  }
 }
 
 /// A store comes after the loads and stores of its variable that stand before
@@ -108,34 +112,46 @@ void Clusters::addOrderEdges() {
   }
 }
 
-bool Clusters::hasDetour(unsigned a, unsigned b) const {
+bool Clusters::hasDetour(unsigned a, unsigned b) {
+  // Only what stands between the two can be on a path.
   ++epoch;
-  SmallVector<unsigned> work;
-  auto visit = [&](const Cluster &cluster) {
-    for (unsigned op : cluster.ops)
-      for (unsigned before : predecessors[op]) {
-        unsigned from = clusterOf[before];
-        if (visited[from] != epoch) {
-          visited[from] = epoch;
-          work.push_back(from);
-        }
-      }
+  auto followsMarked = [&](const Cluster &cluster) {
+    return llvm::any_of(cluster.ops, [&](unsigned op) {
+      return llvm::any_of(predecessors[op], [&](unsigned before) {
+        return marks[clusterOf[before]] == epoch;
+      });
+    });
   };
-  visited[b] = epoch;
-  visit(clusters[b]);
-  // A direct edge is no detour: a itself is not entered from b.
-  bool direct = visited[a] == epoch;
-  if (direct) {
-    visited[a] = epoch - 1;
-    llvm::erase(work, a);
+  marks[a] = epoch;
+  for (unsigned place = placeOf[a] + 1; place < placeOf[b]; ++place)
+    if (unsigned next = clusterAt[place];
+        next != kNone && followsMarked(clusters[next]))
+      marks[next] = epoch;
+  marks[a] = 0; // a direct edge is no detour
+  return followsMarked(clusters[b]);
+}
+
+void Clusters::place(unsigned merged, unsigned a, unsigned b) {
+  unsigned begin = placeOf[a], end = placeOf[b], at = begin;
+  SmallVector<unsigned> followers;
+  auto put = [&](unsigned cluster) {
+    clusterAt[at] = cluster;
+    placeOf[cluster] = at++;
+  };
+  for (unsigned place = begin + 1; place < end; ++place) {
+    unsigned next = clusterAt[place];
+    if (next == kNone)
+      continue;
+    if (marks[next] == epoch)
+      followers.push_back(next);
+    else
+      put(next);
   }
-  while (!work.empty()) {
-    unsigned next = work.pop_back_val();
-    if (next == a)
-      return true;
-    visit(clusters[next]);
-  }
-  return false;
+  put(merged);
+  for (unsigned next : followers)
+    put(next);
+  while (at <= end)
+    clusterAt[at++] = kNone;
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,8 +254,12 @@ bool Clusters::tryMerge(unsigned a, unsigned b) {
   if (a == b || !clusters[a].isKernel || !clusters[b].isKernel)
     return false;
   std::optional<Cluster> both = combine(clusters[a], clusters[b]);
-  if (!both || hasDetour(a, b) || hasDetour(b, a))
+  unsigned first = a, second = b;
+  if (placeOf[b] < placeOf[a])
+    std::swap(first, second);
+  if (!both || hasDetour(first, second))
     return false;
+  place(a, first, second);
   clusters[a] = std::move(*both);
   for (unsigned op : clusters[b].ops)
     clusterOf[op] = a;

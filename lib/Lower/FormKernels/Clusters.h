@@ -50,8 +50,13 @@ private:
   std::optional<Cluster> combine(const Cluster &a, const Cluster &b) const;
   /// How many leading dimensions one op passes to another row by row.
   int64_t sharedRowDims(mlir::Operation *from, mlir::Operation *to) const;
-  /// Whether a path leads from a to b through other clusters.
-  bool hasDetour(unsigned a, unsigned b) const;
+  /// Whether a path leads from a to b, which comes after it, through other
+  /// clusters. Marks the clusters between the two that depend on a.
+  bool hasDetour(unsigned a, unsigned b);
+  /// Gives the merger of a and b, after hasDetour, its place in the order: what
+  /// stands between them and is marked goes after it, the rest before. (The
+  /// incremental topological order of Pearce and Kelly, 2006.)
+  void place(unsigned merged, unsigned a, unsigned b);
   void addOrderEdges();
 
   llvm::SmallVector<mlir::Operation *> ops;
@@ -59,8 +64,14 @@ private:
   llvm::SmallVector<llvm::SmallVector<unsigned>> predecessors; ///< of ops
   std::vector<Cluster> clusters;
   llvm::SmallVector<unsigned> clusterOf; ///< by op
-  mutable llvm::SmallVector<unsigned> visited;
-  mutable unsigned epoch = 0;
+
+  /// A topological order of the clusters, kept as they are merged, so that
+  /// paths are looked for between their ends alone. Places of clusters that
+  /// were merged away stay empty.
+  static constexpr unsigned kNone = ~0u;
+  llvm::SmallVector<unsigned> clusterAt, placeOf;
+  llvm::SmallVector<unsigned> marks; ///< by cluster: equals epoch if marked
+  unsigned epoch = 0;
 };
 
 } // namespace heddle::lower
