@@ -2,10 +2,11 @@
 //
 // heddle-oases-table profile_3090.json
 //
-// For every model of the paper that the profile covers and every global batch
-// at which two degrees or more can be told: the time of the optimum with a
-// degree per half-layer, of the best uniform degree that fits, and of what
-// Oases executes after collapsing the optimum to two degrees.
+// Prints a table as Markdown. For every model of the paper that the profile
+// covers and every global batch at which two degrees or more can be told: the
+// time of the optimum with a degree per half-layer, of the best uniform degree
+// that fits, and of what Oases executes after collapsing the optimum to two
+// degrees.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,10 +57,10 @@ void printModel(const std::vector<OasesProfileRow> &Profile, int64_t Hidden,
     auto Result = solve(P->Instance, S);
     if (!Result)
       continue;
-    std::printf("%6lld %6lld %6lld ", static_cast<long long>(Hidden),
+    std::printf("| %lld | %lld | %lld | ", static_cast<long long>(Hidden),
                 static_cast<long long>(Layers), static_cast<long long>(Batch));
     if (!Result->Best) {
-      std::printf("%s\n", nameOf(Result->Why));
+      std::printf("%s | | | |\n", nameOf(Result->Why));
       continue;
     }
     std::string Uniform = "-";
@@ -74,10 +75,11 @@ void printModel(const std::vector<OasesProfileRow> &Profile, int64_t Hidden,
       }
     }
     std::printf(
-        "%10s %16s %10s  %s, %s\n",
-        milliseconds(P->Instance, *Result->Best).c_str(), Uniform.c_str(),
+        "%s (%s) | %s | %s | %s |\n",
+        milliseconds(P->Instance, *Result->Best).c_str(), nameOf(Result->Why),
+        Uniform.c_str(),
         milliseconds(P->Instance, collapseOasesPlan(*P, *Result->Best)).c_str(),
-        degrees(*P, *Result->Best).c_str(), nameOf(Result->Why));
+        degrees(*P, *Result->Best).c_str());
   }
 }
 
@@ -94,8 +96,9 @@ int main(int Argc, char **Argv) {
     std::fprintf(stderr, "error: %s\n", Profile.error().Message.c_str());
     return 2;
   }
-  std::printf("%6s %6s %6s %10s %16s %10s  %s\n", "hidden", "layers", "batch",
-              "optimum/ms", "best uniform", "collapsed", "degree:half-layers");
+  std::printf("| hidden | layers | batch | optimum in ms | best uniform in ms "
+              "(degree) | collapsed in ms | degree: half-layers |\n"
+              "|---|---|---|---|---|---|---|\n");
   // The models of the paper's figures, as far as they are profiled.
   const std::pair<int64_t, int64_t> Models[] = {
       {1024, 24}, {2048, 24}, {3072, 24}, {4096, 16},

@@ -104,7 +104,7 @@ void Presolver::makeArcConsistent() {
       Queue.push_back(Id);
     }
   };
-  Reason = "the finite costs of the edges contradict each other";
+  Reason = "no combination of strategies has a finite cost";
   for (size_t V = 0; V < Work.Vars.size() && !Infeasible; ++V)
     if (Alive[V]) {
       std::vector<char> Keep(Work.Vars[V].size());
@@ -184,6 +184,8 @@ uint64_t Presolver::shapeOf(size_t Var) const {
 }
 
 void Presolver::removeDominated() {
+  // All pairs of two thousand values; an edge of many nodes can have millions.
+  constexpr int64_t MaxComparisons = 4'000'000;
   ShapeWhenChecked.resize(Work.Vars.size(), 0);
   for (size_t V = 0; V < Work.Vars.size() && !Infeasible; ++V) {
     if (!Alive[V] || shapeOf(V) == ShapeWhenChecked[V])
@@ -191,9 +193,11 @@ void Presolver::removeDominated() {
     int32_t Var = static_cast<int32_t>(V), Size = Work.Vars[V].size();
     ShapeWhenChecked[V] = shapeOf(V);
     std::vector<char> Keep(Size, 1);
-    for (int32_t Worse = 0; Worse < Size; ++Worse)
+    int64_t Left = MaxComparisons;
+    for (int32_t Worse = 0; Worse < Size && Left > 0; ++Worse)
       for (int32_t Better = 0; Better < Size && Keep[Worse]; ++Better)
-        if (Better != Worse && Keep[Better] && dominates(Var, Better, Worse)) {
+        if (--Left;
+            Better != Worse && Keep[Better] && dominates(Var, Better, Worse)) {
           Keep[Worse] = 0;
           Replacement[V][Origin[V][Worse]] = Origin[V][Better];
         }

@@ -84,19 +84,18 @@ public:
 
   template <typename T, typename NameFn>
   bool integer(const Json &Item, NameFn Name, T &Out) {
-    constexpr uint64_t Largest = std::numeric_limits<T>::max();
+    using Limits = std::numeric_limits<T>;
     // Numbers too large for 64 bits are parsed as floating-point ones.
-    bool Fits = Item.is_number_unsigned() ? Item.get<uint64_t>() <= Largest
-                                          : Item.is_number_integer();
+    bool Fits = Item.is_number_unsigned()
+                    ? Item.get<uint64_t>() <= uint64_t(Limits::max())
+                    : Item.is_number_integer() &&
+                          Item.get<int64_t>() >= int64_t(Limits::min());
     if (!Fits)
       return fail(Name(),
-                  Largest == std::numeric_limits<int64_t>::max()
-                      ? "a 64-bit integer"
-                      : "a small integer",
+                  !std::is_signed_v<T> ? "a node number"
+                  : sizeof(T) == 8     ? "a 64-bit integer"
+                                       : "a 32-bit integer",
                   Item);
-    if (!Item.is_number_unsigned() && Item.get<int64_t>() < 0 &&
-        !std::is_signed_v<T>)
-      return fail(Name(), "a node number", Item);
     Out = static_cast<T>(Item.get<int64_t>());
     return true;
   }

@@ -58,16 +58,33 @@ void Stage::adopt(const Labels &X) {
     Best = C;
 }
 
-/// Every variable at the value that uses least over time.
+/// Every variable at the value that uses least over time; then those that use
+/// nothing, one after another, as the others like it best.
 static Labels leastUsageLabels(const Model &M) {
-  Labels X;
-  for (const Variable &V : M.Vars) {
-    std::vector<double> Sum(V.Unary.size(), 0);
-    for (const Load &L : V.Loads)
+  Labels X(M.Vars.size(), -1);
+  for (size_t V = 0; V < M.Vars.size(); ++V) {
+    std::vector<double> Sum(M.Vars[V].Unary.size(), 0);
+    for (const Load &L : M.Vars[V].Loads)
       for (size_t S = 0; S < Sum.size(); ++S)
         Sum[S] += static_cast<double>(L.Amount[S]) * (L.End - L.Begin);
-    X.push_back(
-        static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin()));
+    if (!M.Vars[V].Loads.empty())
+      X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+  }
+  for (size_t V = 0; V < M.Vars.size(); ++V) {
+    if (X[V] >= 0)
+      continue;
+    const Variable &Var = M.Vars[V];
+    std::vector<double> Sum(Var.Unary.begin(), Var.Unary.end());
+    for (int32_t Id : Var.Pairs) {
+      const Pair &P = M.Pairs[Id];
+      int32_t Other = X[P.other(static_cast<int32_t>(V))];
+      if (Other < 0)
+        continue;
+      PairView Costs(M, P, static_cast<int32_t>(V));
+      for (size_t S = 0; S < Sum.size(); ++S)
+        Sum[S] += static_cast<double>(Costs(static_cast<int32_t>(S), Other));
+    }
+    X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
   }
   return X;
 }

@@ -92,6 +92,8 @@ TEST(ProblemIO, NamesTheFieldThatIsWrong) {
             "nodes.costs: expected 5 entries as in nodes.intervals, got 4");
   EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, -1]")),
             "edges.nodes[0]: expected a node number, got -1");
+  EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, 4294967296]")),
+            "edges.nodes[0]: expected a node number, got 4294967296");
   EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, 5]")),
             "edges.nodes[0]: expected a node below 5, got 5");
   EXPECT_EQ(errorOf(replaced("[30, 40]", "[30]")),
@@ -110,7 +112,9 @@ TEST(ProblemIO, AssignmentsRoundTrip) {
   EXPECT_FALSE(parseAssignment("{}"));
   EXPECT_FALSE(parseAssignment("[0, 1.5]"));
   EXPECT_EQ(parseAssignment("[0, 99999999999]").error().Message,
-            "assignment[1]: expected a small integer, got 99999999999");
+            "assignment[1]: expected a 32-bit integer, got 99999999999");
+  EXPECT_EQ(parseAssignment("[-4294967296]").error().Message,
+            "assignment[0]: expected a 32-bit integer, got -4294967296");
 }
 
 TEST(ProblemIO, ReadsGzipAndPlainFiles) {

@@ -41,14 +41,15 @@ struct OsdpOptions {
   /// sharded; time and memory between the profile's corners are interpolated
   /// bilinearly. 1: no splitting.
   int64_t Slices = 1;
-  /// What every sharded slice of a half-layer after the first adds, for the
-  /// latency of its collectives; the profile does not tell.
+  /// What every sharded slice of a half-layer after the first adds where others
+  /// are not sharded, for the latency of its collectives; the profile does not
+  /// tell.
   double SecondsPerSlice = 1e-4;
 };
 
 /// Strategy `a * (Slices + 1) + m` of a node shards `a` slices of the layer's
-/// attention and `m` of its MLP. Costs are nanoseconds, usages bytes (10^-6
-/// MB, rounded up).
+/// attention and `m` of its MLP. Costs are nanoseconds / Slices^2, usages bytes
+/// (10^-6 MB, rounded up) / Slices^2.
 Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O);
 
 /// What a plan says of one batch size.

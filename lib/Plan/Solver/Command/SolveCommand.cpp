@@ -128,8 +128,12 @@ private:
 
 void explainFailure(const Problem &P, const Solution &S) {
   std::fprintf(stderr, "no feasible assignment: %s\n",
-               S.Explanation.empty() ? "none was found"
-                                     : S.Explanation.c_str());
+               S.Why == StopReason::Infeasible
+                   ? S.Explanation.c_str()
+                   : (std::string("none found so far, nor a proof that there "
+                                  "is none: ") +
+                      nameOf(S.Why))
+                         .c_str());
   if (!S.Miss || S.Miss->Excess == 0)
     return;
   std::fprintf(stderr, "nearest miss: %lld over the limit at time %lld; nodes",

@@ -16,10 +16,18 @@ constexpr size_t AllSharded = 3;
 constexpr double NanosecondsPerSecond = 1e9;
 constexpr double BytesPerMegabyte = 1e6;
 
-/// Between the four corners, at fractions `A` and `M` of the two halves.
-double interpolate(const std::array<double, 4> &Corner, double A, double M) {
-  return (1 - A) * ((1 - M) * Corner[0] + M * Corner[2]) +
-         A * ((1 - M) * Corner[1] + M * Corner[3]);
+/// Between the four corners, at `A` and `M` of `Slices` slices of the halves,
+/// times Slices^2: whole numbers, so that mixtures that ought to be equal are.
+int64_t interpolate(const std::array<int64_t, 4> &Corner, int64_t A, int64_t M,
+                    int64_t Slices) {
+  return (Slices - A) * ((Slices - M) * Corner[0] + M * Corner[2]) +
+         A * ((Slices - M) * Corner[1] + M * Corner[3]);
+}
+
+/// The sharded slices of a half-layer beyond the first. What is sharded as a
+/// whole need not be split.
+int64_t extraSlices(int64_t Sharded, int64_t Slices) {
+  return Sharded == 0 || Sharded == Slices ? 0 : Sharded - 1;
 }
 } // namespace
 
@@ -58,25 +66,27 @@ parseOsdpProfile(std::string_view Json) {
 Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O) {
   Node Layer;
   Layer.Live = {0, 1};
-  auto Slices = static_cast<double>(O.Slices);
+  std::array<int64_t, 4> Nanoseconds{}, Bytes{};
+  for (size_t C = 0; C < 4; ++C) {
+    Nanoseconds[C] = std::llround(E.Seconds[C] * NanosecondsPerSecond);
+    Bytes[C] =
+        static_cast<int64_t>(std::ceil(E.Megabytes[C] * BytesPerMegabyte));
+  }
+  int64_t Units = O.Slices * O.Slices;
+  int64_t PerSlice =
+      Units * std::llround(O.SecondsPerSlice * NanosecondsPerSecond);
   for (int64_t A = 0; A <= O.Slices; ++A)
     for (int64_t M = 0; M <= O.Slices; ++M) {
-      double FractionA = static_cast<double>(A) / Slices;
-      double FractionM = static_cast<double>(M) / Slices;
-      auto Extra = static_cast<double>(std::max<int64_t>(A - 1, 0) +
-                                       std::max<int64_t>(M - 1, 0));
-      double Seconds = interpolate(E.Seconds, FractionA, FractionM) +
-                       Extra * O.SecondsPerSlice;
-      double Megabytes = interpolate(E.Megabytes, FractionA, FractionM);
-      Layer.Costs.push_back(std::llround(Seconds * NanosecondsPerSecond));
-      Layer.Usages.push_back(
-          static_cast<Usage>(std::ceil(Megabytes * BytesPerMegabyte)));
+      int64_t Extra = extraSlices(A, O.Slices) + extraSlices(M, O.Slices);
+      Layer.Costs.push_back(interpolate(Nanoseconds, A, M, O.Slices) +
+                            Extra * PerSlice);
+      Layer.Usages.push_back(interpolate(Bytes, A, M, O.Slices));
     }
   Problem P;
   P.Name = "osdp-hidden" + std::to_string(E.Hidden) + "-batch" +
            std::to_string(E.BatchIndex);
   P.Nodes.assign(O.Layers, Layer);
-  P.UsageLimit = static_cast<Usage>(O.Megabytes * BytesPerMegabyte);
+  P.UsageLimit = Units * static_cast<Usage>(O.Megabytes * BytesPerMegabyte);
   return P;
 }
 
@@ -101,13 +111,15 @@ Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &E, const OsdpOptions &O,
   Plan.Seconds = Infinity;
   if (!Plan.Result.Best)
     return Plan;
-  Plan.Seconds = static_cast<double>(Plan.Result.Total) / NanosecondsPerSecond;
+  auto Units = static_cast<double>(O.Slices * O.Slices);
+  Plan.Seconds =
+      static_cast<double>(Plan.Result.Total) / Units / NanosecondsPerSecond;
   Plan.Count.assign(P.Nodes[0].Costs.size(), 0);
   for (size_t N = 0; N < P.Nodes.size(); ++N) {
     int32_t Strategy = (*Plan.Result.Best)[N];
     ++Plan.Count[Strategy];
-    Plan.Megabytes +=
-        static_cast<double>(P.Nodes[N].Usages[Strategy]) / BytesPerMegabyte;
+    Plan.Megabytes += static_cast<double>(P.Nodes[N].Usages[Strategy]) / Units /
+                      BytesPerMegabyte;
   }
   return Plan;
 }
