@@ -40,8 +40,22 @@ public:
     needsOthers = true;
     return value;
   }
+  // An op that asks for its place among the others wants their data as well.
+  int64_t getDegree(unsigned) const override {
+    needsOthers = true;
+    return 1;
+  }
+  Value getIndex(unsigned) override {
+    needsOthers = true;
+    return builder.create<arith::ConstantIndexOp>(loc, 0);
+  }
+  Value permute(Value value, ArrayRef<int64_t>, unsigned) override {
+    needsOthers = true;
+    return value;
+  }
+  bool doFactorsMeet() const override { return false; }
 
-  bool needsOthers = false; ///< it cannot run slice by slice
+  mutable bool needsOthers = false; ///< it cannot run slice by slice
 
 private:
   Location loc;
