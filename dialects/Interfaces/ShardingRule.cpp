@@ -53,8 +53,13 @@ bool ShardingRule::runsOver(const TensorFactors &tensor, unsigned factor) {
 }
 
 SmallVector<Value> localizeByCloning(Operation *op, Localizer &localizer) {
+  return localizeByCloning(op, localizer, localizer.operands);
+}
+
+SmallVector<Value> localizeByCloning(Operation *op, Localizer &localizer,
+                                     ValueRange operands) {
   OperationState state(op->getLoc(), op->getName());
-  state.addOperands(localizer.operands);
+  state.addOperands(operands);
   state.addTypes(localizer.resultTypes);
   state.attributes = op->getDiscardableAttrDictionary();
   state.propertiesAttr = op->getPropertiesAsAttribute();

@@ -43,6 +43,7 @@ enum class PaddingRule {
   None,               ///< nothing is known
   ZeroIfOperandsZero, ///< zero if it is zero in every operand with the factor
   Zero,               ///< zero whatever the operands hold there
+  NeverZero, ///< computed from rows that are no padding (windows)
 };
 
 struct Factor {
@@ -75,6 +76,9 @@ struct LinearGroup {
 
 /// Indices into ShardingRule::factors, major to minor; empty for a dimension of
 /// size 1 or one that no loop runs over (such a dimension is never split).
+/// An operand's dimension may have another size than its only factor: it is
+/// split as the factor is, and the op's localization fetches the rows that its
+/// own part needs from its neighbours (the input of a convolution).
 using DimensionFactors = llvm::SmallVector<unsigned, 1>;
 /// One entry a dimension; empty for scalars and values that are not tensors.
 using TensorFactors = llvm::SmallVector<DimensionFactors, 4>;
@@ -150,6 +154,10 @@ protected:
 /// The usual localization: the same op on the local operands and types.
 llvm::SmallVector<mlir::Value> localizeByCloning(mlir::Operation *op,
                                                  Localizer &localizer);
+/// The same on other operands than the localizer's.
+llvm::SmallVector<mlir::Value> localizeByCloning(mlir::Operation *op,
+                                                 Localizer &localizer,
+                                                 mlir::ValueRange operands);
 
 } // namespace heddle
 

@@ -25,7 +25,7 @@ public:
   std::vector<Tensor> getResults(mlir::Block &block);
 
 private:
-  mlir::LogicalResult evaluateGeneric(mlir::linalg::GenericOp op);
+  mlir::LogicalResult evaluateStructured(mlir::linalg::LinalgOp op);
 
   Variables &variables;
   const InterpreterOptions &options;

@@ -48,9 +48,9 @@ static void roundTo(Type type, Tensor &tensor) {
 }
 
 /// The body at every point of the iteration space, on numbers.
-LogicalResult Interpretation::evaluateGeneric(linalg::GenericOp op) {
+LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  Block &body = op.getRegion().front();
+  Block &body = op->getRegion(0).front();
   unsigned numInputs = op.getNumDpsInputs();
   std::vector<Tensor> results;
   for (Value init : op.getDpsInits())
@@ -61,8 +61,9 @@ LogicalResult Interpretation::evaluateGeneric(linalg::GenericOp op) {
       return;
     for (BlockArgument argument : body.getArguments()) {
       unsigned i = argument.getArgNumber();
-      const Tensor &tensor =
-          i < numInputs ? values[op.getDpsInputs()[i]] : results[i - numInputs];
+      const Tensor &tensor = i < numInputs
+                                 ? values[op.getDpsInputs()[i]]
+                                 : results[i - numInputs];
       Tensor number({}, tensor.at(maps[i].compose(loops)));
       values[argument] = number;
     }
@@ -77,14 +78,15 @@ LogicalResult Interpretation::evaluateGeneric(linalg::GenericOp op) {
       results[i].at(maps[numInputs + i].compose(loops)) =
           values[yielded].values[0];
   });
-  for (auto [result, value] : llvm::zip(op.getResults(), results))
+  for (auto [result, value] : llvm::zip(op->getResults(), results))
     values[result] = value;
   return status;
 }
 
 LogicalResult Interpretation::evaluate(Operation &op) {
-  if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return evaluateGeneric(generic);
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op);
+      structured && !isa<linalg::FillOp, linalg::TransposeOp>(op))
+    return evaluateStructured(structured);
   if (auto load = dyn_cast<LoadOp>(op)) {
     auto it = variables.find(load.getVariable());
     if (it == variables.end())

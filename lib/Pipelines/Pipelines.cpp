@@ -218,6 +218,11 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   FailureOr<std::optional<Phase>> present = getPhase(module);
   if (failed(present))
     return failure();
+  // A program of its own functions is what it is: no training step is built,
+  // and without a plan its mesh and shardings are those that it states.
+  bool isProgram = !*present && !module.lookupSymbol("forward");
+  if (isProgram)
+    *present = Phase::Autodiff;
   bool isPlanned = *present >= Phase::Sharded;
   if (isPlanned &&
       (!options.planText.empty() || options.mesh.getNumDevices() != 1))
@@ -241,7 +246,14 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
         buildAutodiffPipeline(passes, options.training);
       })))
     return failure();
-  if (!isPlanned && last >= Phase::Sharded &&
+  bool statesMesh = isProgram && !module.getOps<MeshOp>().empty();
+  if (statesMesh && options.planText.empty() &&
+      options.mesh.getNumDevices() != 1)
+    return module.emitError()
+           << "the program declares a mesh of its own: leave "
+              "out the mesh, or the program's";
+  bool needsPlan = !isPlanned && !(statesMesh && options.planText.empty());
+  if (needsPlan && last >= Phase::Sharded &&
       failed(choosePlan(module, options)))
     return failure();
   return success(

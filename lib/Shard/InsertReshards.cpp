@@ -5,6 +5,7 @@
 #include "ReshardSequence.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_INSERTRESHARDSPASS
@@ -242,6 +243,18 @@ LogicalResult ReshardInserter::findNeeds() {
       if (succeeded(status) && need != produced[operand.get()])
         mismatches[operand.get()].emplace_back(&operand, need);
     }
+    // A tensor that the body of an op reads at any place has to be whole.
+    if (isControlFlow(op))
+      return;
+    for (Region &region : op->getRegions())
+      visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
+        auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+        if (!type)
+          return;
+        auto whole = ShardingAttr::getReplicated(mesh.symbol, type.getRank());
+        if (produced.lookup(operand->get()) != whole)
+          mismatches[operand->get()].emplace_back(operand, whole);
+      });
   });
   return status;
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Windows.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -49,6 +50,60 @@ static bool isMultilinear(linalg::LinalgOp op) {
   return op.getNumDpsInputs() <= 2;
 }
 
+namespace {
+/// A dimension indexed by stride * loop + offsets of further loops: row i of
+/// the loop reads `extent` rows from row stride * i on.
+struct WindowedDim {
+  unsigned loop;
+  int64_t stride, extent;
+};
+} // namespace
+
+/// The window of an indexing expression, if it is one: a sum of loops with
+/// positive factors, of which one alone is parallel.
+static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
+                                            AffineExpr expr) {
+  AffineMap map = AffineMap::get(op.getNumLoops(), 0, expr);
+  bool isLinear = true;
+  expr.walk([&](AffineExpr part) {
+    isLinear &= part.getKind() != AffineExprKind::Mod &&
+                part.getKind() != AffineExprKind::FloorDiv &&
+                part.getKind() != AffineExprKind::CeilDiv;
+  });
+  SmallVector<int64_t> point(op.getNumLoops(), 0);
+  if (!isLinear || map.compose(point)[0] != 0)
+    return std::nullopt;
+  std::optional<WindowedDim> window;
+  int64_t extent = 1;
+  SmallVector<int64_t, 4> ranges = op.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    point[loop] = 1;
+    int64_t factor = map.compose(point)[0];
+    point[loop] = 0;
+    if (factor == 0)
+      continue;
+    if (factor < 0)
+      return std::nullopt;
+    if (iterators[loop] == utils::IteratorType::parallel) {
+      if (window)
+        return std::nullopt;
+      window = WindowedDim{loop, factor, 0};
+    } else {
+      extent += factor * (ranges[loop] - 1);
+    }
+  }
+  if (window)
+    window->extent = extent;
+  return window;
+}
+
+static bool startsFromZero(linalg::LinalgOp op) {
+  auto fill = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+  return fill && (matchPattern(fill.value(), m_AnyZeroFloat()) ||
+                  matchPattern(fill.value(), m_Zero()));
+}
+
 static ShardingRule linalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   SmallVector<int64_t, 4> ranges = op.getStaticLoopRanges();
@@ -60,9 +115,6 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     FactorKind kind = iterator == utils::IteratorType::parallel
                           ? FactorKind::Parallel
                           : reduction.value_or(FactorKind::Replicate);
-    // An index in the body is a global position.
-    if (op.hasIndexSemantics())
-      kind = FactorKind::Replicate;
     rule.addFactor("", size, kind);
   }
   for (OpOperand &operand : op->getOpOperands()) {
@@ -74,11 +126,19 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
           factors.push_back(loop.getPosition());
           continue;
         }
-        // A window (i + k): its loops cannot be split without neighbours.
+        // The rows of a window come from neighbours; its inner loops stay.
+        std::optional<WindowedDim> window;
+        if (op.isDpsInput(&operand))
+          window = getWindow(op, expr);
         expr.walk([&](AffineExpr part) {
-          if (auto loop = dyn_cast<AffineDimExpr>(part))
+          auto loop = dyn_cast<AffineDimExpr>(part);
+          if (loop && (!window || loop.getPosition() != window->loop))
             rule.factors[loop.getPosition()].kind = FactorKind::Replicate;
         });
+        if (window) {
+          factors.push_back(window->loop);
+          rule.factors[window->loop].padding = PaddingRule::NeverZero;
+        }
       }
     }
     rule.operands.push_back(dims);
@@ -86,6 +146,11 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     rule.results.push_back(rule.operands[op.getNumDpsInputs() + i]);
 
+  // A sum that is no product adds its accumulator once, not once a device.
+  if (reduction == FactorKind::Sum && !isMultilinear(op) && !startsFromZero(op))
+    for (auto [factor, iterator] : llvm::zip(rule.factors, iterators))
+      if (iterator == utils::IteratorType::reduction)
+        factor.kind = FactorKind::Replicate;
   if (reduction == FactorKind::Sum && isMultilinear(op)) {
     unsigned accumulator = op.getNumDpsInputs();
     for (unsigned i = 0; i < op.getNumDpsInputs(); ++i)
@@ -95,6 +160,50 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   return rule;
 }
 
+/// The operands with the rows that this device's part of the result reads.
+static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
+                                       Localizer &localizer) {
+  SmallVector<Value> operands(localizer.operands);
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+    if (!type)
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+      std::optional<WindowedDim> found =
+          isa<AffineDimExpr>(expr) ? std::nullopt : getWindow(op, expr);
+      if (!found || !localizer.isSplit(found->loop))
+        continue;
+      int64_t rows = op.getStaticLoopRanges()[found->loop];
+      int64_t part = llvm::divideCeil(rows, localizer.getDegree(found->loop));
+      Window window{0, found->stride * part,
+                    found->stride * (part - 1) + found->extent};
+      Value &local = operands[operand->getOperandNumber()];
+      local = fetchWindow(local, dim, type.getDimSize(dim), window, localizer,
+                          found->loop);
+    }
+  }
+  return operands;
+}
+
+/// An index in the body is a global position.
+static void shiftIndices(Operation *local, Localizer &localizer) {
+  if (local->getNumRegions() == 0 || local->getRegion(0).empty())
+    return;
+  for (auto index :
+       llvm::to_vector(local->getRegion(0).front().getOps<linalg::IndexOp>())) {
+    if (!localizer.isSplit(index.getDim()))
+      continue;
+    OpBuilder::InsertionGuard guard(localizer.builder);
+    localizer.builder.setInsertionPoint(local);
+    Value offset = localizer.getOffset(index.getDim());
+    localizer.builder.setInsertionPointAfter(index);
+    auto shifted = localizer.builder.create<arith::AddIOp>(
+        index.getLoc(), index.getResult(), offset);
+    index.getResult().replaceAllUsesExcept(shifted, shifted);
+  }
+}
+
 namespace {
 
 template <typename OpTy>
@@ -102,6 +211,14 @@ struct LinalgModel
     : ShardingRuleOpInterface::ExternalModel<LinalgModel<OpTy>, OpTy> {
   ShardingRule getShardingRule(Operation *op) const {
     return linalgRule(cast<linalg::LinalgOp>(op));
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op,
+                                         Localizer &localizer) const {
+    SmallVector<Value> results = localizeByCloning(
+        op, localizer, fetchWindows(cast<linalg::LinalgOp>(op), localizer));
+    if (!results.empty())
+      shiftIndices(results[0].getDefiningOp(), localizer);
+    return results;
   }
 };
 
@@ -129,25 +246,28 @@ struct TransposeModel
   }
 };
 
-template <typename... Ops> void attachLinalg(MLIRContext *context) {
-  (Ops::template attachInterface<LinalgModel<Ops>>(*context), ...);
+/// The op's own model, or the one for all structured ops. Random fills draw by
+/// local position: they stay whole.
+template <typename OpTy> void attachLinalg(MLIRContext *context) {
+  if constexpr (std::is_same_v<OpTy, linalg::FillOp>)
+    OpTy::template attachInterface<FillModel>(*context);
+  else if constexpr (std::is_same_v<OpTy, linalg::TransposeOp>)
+    OpTy::template attachInterface<TransposeModel>(*context);
+  else if constexpr (!std::is_same_v<OpTy, linalg::FillRng2DOp>)
+    OpTy::template attachInterface<LinalgModel<OpTy>>(*context);
+}
+
+template <typename... Ops> void attachAllLinalg(MLIRContext *context) {
+  (attachLinalg<Ops>(context), ...);
 }
 
 } // namespace
 
 void heddle::registerLinalgShardingRuleModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    using namespace linalg;
-    FillOp::attachInterface<FillModel>(*context);
-    TransposeOp::attachInterface<TransposeModel>(*context);
-    attachLinalg<GenericOp, MapOp, ReduceOp, BroadcastOp, MatmulOp,
-                 MatmulTransposeAOp, MatmulTransposeBOp, BatchMatmulOp,
-                 BatchMatmulTransposeAOp, BatchMatmulTransposeBOp, MatvecOp,
-                 VecmatOp, BatchMatvecOp, DotOp, CopyOp, ExpOp, LogOp, AbsOp,
-                 CeilOp, FloorOp, NegFOp, ReciprocalOp, RoundOp, SqrtOp,
-                 RsqrtOp, SquareOp, TanhOp, ErfOp, AddOp, SubOp, MulOp, DivOp,
-                 DivUnsignedOp, MaxOp, MinOp, PowFOp, SelectOp, ElemwiseUnaryOp,
-                 ElemwiseBinaryOp, Conv1DNwcWcfOp, Conv2DNhwcHwcfOp,
-                 Conv2DNchwFchwOp, PoolingNhwcSumOp, PoolingNhwcMaxOp>(context);
+    attachAllLinalg<
+#define GET_OP_LIST
+#include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
+        >(context);
   });
 }

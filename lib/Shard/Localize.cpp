@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_LOCALIZEPASS
@@ -37,6 +38,7 @@ private:
   LogicalResult localizeStore(StoreOp store);
   LogicalResult localizeReshard(ReshardOp reshard);
   LogicalResult localizeByRule(Operation *op);
+  LogicalResult localizeCaptured(Operation *op, ArrayRef<Value> results);
   LogicalResult localizeReturn(func::ReturnOp op);
   LogicalResult localizeCall(func::CallOp call);
   LogicalResult localizeControlFlow(Operation *op);
@@ -305,6 +307,8 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   } else {
     results = localizeByCloning(op, localizer);
   }
+  if (failed(localizeCaptured(op, results)))
+    return failure();
   auto inferred = inferPadding(op, rule, *axes, mesh.mesh, padding);
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     if (results[i].getType() != types[i])
@@ -314,6 +318,33 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
     if (isa<RankedTensorType>(result.getType()))
       sharding = getResultSharding(rule, *axes, i, mesh);
     set(result, results[i], sharding, std::move(inferred[i]));
+  }
+  return success();
+}
+
+/// Values from outside that the regions of an op's localization use: no loop of
+/// the op runs over them, so each device needs them whole.
+LogicalResult FunctionLocalizer::localizeCaptured(Operation *op,
+                                                  ArrayRef<Value> results) {
+  if (op->getNumRegions() == 0)
+    return success();
+  for (Value result : results) {
+    Operation *local = result.getDefiningOp();
+    if (!local)
+      continue;
+    LogicalResult status = success();
+    for (Region &region : local->getRegions())
+      visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
+        auto known = locals.find(operand->get());
+        if (known == locals.end())
+          return;
+        if (isa<RankedTensorType>(operand->get().getType()) &&
+            failed(expectDims(op, operand->get(), ShardingAttr())))
+          status = failure();
+        operand->set(known->second);
+      });
+    if (failed(status))
+      return failure();
   }
   return success();
 }

@@ -180,15 +180,16 @@ static Padding inferAlong(const Along &along, unsigned result) {
   const ShardingRule &rule = along.rule;
   const Factor &factor = rule.factors[along.factor];
   auto everyone = [](unsigned) { return true; };
+  bool mayBeZero = factor.padding != PaddingRule::NeverZero;
   if (factor.padding == PaddingRule::Zero)
     return Padding::Zero;
   if (factor.padding == PaddingRule::ZeroIfOperandsZero &&
       along.all(Padding::Zero, everyone))
     return Padding::Zero;
   for (const LinearGroup &group : rule.linear)
-    if (isZeroByLinearity(along, group, result))
+    if (mayBeZero && isZeroByLinearity(along, group, result))
       return Padding::Zero;
-  if (rule.preservesZeroPadding) {
+  if (mayBeZero && rule.preservesZeroPadding) {
     bool zero = !along.operands.empty();
     for (unsigned i = 0; i < along.operands.size(); ++i)
       zero &= along.get(i) == Padding::Zero;

@@ -1,9 +1,12 @@
 //===- TensorShardingRules.cpp - Changes of shape -------------------------===//
 
+#include "Windows.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -163,29 +166,112 @@ struct InsertSliceModel
   }
 };
 
+/// A padded dimension is run over by a factor of the result's size; each device
+/// fetches the rows of the source that its part of the result shows.
 struct PadModel
     : ShardingRuleOpInterface::ExternalModel<PadModel, tensor::PadOp> {
+  static bool isWhole(tensor::PadOp pad, int64_t i) {
+    return pad.getStaticLow()[i] == 0 && pad.getStaticHigh()[i] == 0;
+  }
+
+  /// Rows of known number and value can be made by any device.
+  static bool isKnown(tensor::PadOp pad) {
+    return pad.getResultType().hasStaticShape() && pad->getNumOperands() == 1 &&
+           pad.getConstantPaddingValue() &&
+           matchPattern(pad.getConstantPaddingValue(), m_Constant());
+  }
+
   ShardingRule getShardingRule(Operation *op) const {
     auto pad = cast<tensor::PadOp>(op);
     ShardingRule rule;
     rule.operands.resize(op->getNumOperands());
     rule.results.resize(1);
+    Value value = pad.getConstantPaddingValue();
+    bool isZero = value && (matchPattern(value, m_AnyZeroFloat()) ||
+                            matchPattern(value, m_Zero()));
+    bool known = isKnown(pad);
     for (int64_t i = 0; i < pad.getSourceType().getRank(); ++i) {
       DimensionFactors factors;
-      if (pad.getStaticLow()[i] == 0 && pad.getStaticHigh()[i] == 0)
-        factors = {rule.addFactor("", pad.getSourceType().getDimSize(i),
+      if (isWhole(pad, i) || known)
+        factors = {rule.addFactor("", pad.getResultType().getDimSize(i),
                                   FactorKind::Parallel)};
+      if (!isWhole(pad, i) && known)
+        rule.factors.back().padding =
+            isZero ? PaddingRule::Zero : PaddingRule::NeverZero;
       rule.operands[0].push_back(factors);
       rule.results[0].push_back(factors);
     }
     rule.keepsFinite = true;
-    Value value = pad.getConstantPaddingValue();
-    if (value && (matchPattern(value, m_AnyZeroFloat()) ||
-                  matchPattern(value, m_Zero()))) {
+    if (isZero) {
       rule.linear = {{{0}}};
       rule.defersPartialSums = true;
     }
     return rule;
+  }
+
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto pad = cast<tensor::PadOp>(op);
+    OpBuilder &builder = localizer.builder;
+    Value source = localizer.operands[0];
+    // Dimensions that are split first: their rows are fetched, and masked
+    // where the source has none.
+    SmallVector<int64_t> low(pad.getStaticLow()), high(pad.getStaticHigh());
+    unsigned factor = 0;
+    for (int64_t i = 0; i < pad.getSourceType().getRank(); ++i) {
+      if (!isWhole(pad, i) && !isKnown(pad))
+        continue; // has no factor
+      unsigned mine = factor++;
+      if (isWhole(pad, i) || !localizer.isSplit(mine))
+        continue;
+      int64_t part = llvm::divideCeil(pad.getResultType().getDimSize(i),
+                                      localizer.getDegree(mine));
+      int64_t size = pad.getSourceType().getDimSize(i);
+      source =
+          fetchWindow(source, i, size, {-low[i], part, part}, localizer, mine);
+      source = keepRows(builder, pad, source, i, low[i], size,
+                        localizer.getOffset(mine));
+      low[i] = high[i] = 0;
+    }
+    if (source.getType() == localizer.resultTypes[0])
+      return SmallVector<Value>{source};
+    auto local = builder.create<tensor::PadOp>(
+        op->getLoc(), localizer.resultTypes[0], source, low, high, ValueRange(),
+        ValueRange());
+    IRMapping mapping;
+    pad.getRegion().cloneInto(&local.getRegion(), mapping);
+    return SmallVector<Value>{local};
+  }
+
+  /// Row i of dimension `dim` is row offset + i of the result; those that come
+  /// from no row of the source hold the pad's value.
+  static Value keepRows(OpBuilder &builder, tensor::PadOp pad, Value rows,
+                        int64_t dim, int64_t low, int64_t size, Value offset) {
+    auto type = typeOf(rows);
+    Location loc = pad.getLoc();
+    Value empty = builder.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                  type.getElementType());
+    AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                              utils::IteratorType::parallel);
+    Attribute value;
+    matchPattern(pad.getConstantPaddingValue(), m_Constant(&value));
+    auto masked = builder.create<linalg::GenericOp>(
+        loc, type, rows, empty, ArrayRef<AffineMap>{identity, identity},
+        parallel, [&](OpBuilder &b, Location at, ValueRange arguments) {
+          Value row = b.create<arith::AddIOp>(
+              at, b.create<linalg::IndexOp>(at, dim), offset);
+          Value from = b.create<arith::SubIOp>(
+              at, row, b.create<arith::ConstantIndexOp>(at, low));
+          // Unsigned: a row before the first is a very large one.
+          Value isIn = b.create<arith::CmpIOp>(
+              at, arith::CmpIPredicate::ult, from,
+              b.create<arith::ConstantIndexOp>(at, size));
+          Value other = b.create<arith::ConstantOp>(at, cast<TypedAttr>(value));
+          b.create<linalg::YieldOp>(
+              at, b.create<arith::SelectOp>(at, isIn, arguments[0], other)
+                      .getResult());
+        });
+    return masked.getResult(0);
   }
 };
 

@@ -1,6 +1,6 @@
 //===- main.cpp - heddle-run: runs compiled artifacts, without LLVM -------===//
 
-#include "../common/Run.h"
+#include "../common/Call.h"
 
 using namespace heddle::tools;
 
@@ -31,6 +31,15 @@ int main(int argc, char **argv) {
       ->check(CLI::ExistingDirectory);
   addEvaluateFlags(*evaluateCommand, evaluate);
   evaluateCommand->callback([&] { result = runEvaluate(artifact, evaluate); });
+
+  CallFlags call;
+  CLI::App *callCommand =
+      app.add_subcommand("call", "Call a function of a compiled program once");
+  callCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  addCallFlags(*callCommand, call);
+  callCommand->callback([&] { result = runCall(artifact, call); });
 
   return parseAndRun(app, argc, argv, result);
 }

@@ -113,13 +113,18 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
     return failure(); // the parser has said why
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
   if (!forward) {
-    if (!(*module)->hasAttr("heddle.phase"))
+    bool isProgram =
+        llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp f) {
+          return f.isPublic() && !f.isExternal();
+        });
+    if (!(*module)->hasAttr("heddle.phase") && !isProgram)
       return module->emitError("expected an imported model with a function "
-                               "@forward, or what --stop-after printed, with "
-                               "the attribute heddle.phase");
+                               "@forward, a program with public functions, or "
+                               "what --stop-after printed");
     if (flags.batch || flags.sequence || flags.dropout)
       return module->emitError("--batch, --seq and --dropout are decided at "
-                               "the import; this program is past it");
+                               "the import of a model; this program was not "
+                               "imported, or is past it");
     return module;
   }
   auto tokens = forward.getNumArguments() == 2

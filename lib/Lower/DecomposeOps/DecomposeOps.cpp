@@ -5,7 +5,6 @@
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace heddle {
@@ -16,41 +15,6 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
-
-/// Puts the parallel loops first, in the result's order, and the reductions
-/// after them: the order that kernels rely on.
-static FailureOr<linalg::LinalgOp> normalize(RewriterBase &rewriter,
-                                             linalg::LinalgOp op) {
-  if (!isa<linalg::GenericOp>(op)) {
-    rewriter.setInsertionPoint(op);
-    FailureOr<linalg::GenericOp> generic =
-        linalg::generalizeNamedOp(rewriter, op);
-    if (failed(generic))
-      return failure();
-    op = *generic;
-  }
-  AffineMap result = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  if (!result.isProjectedPermutation())
-    return op->emitOpError()
-           << "expected the result's indexing map to be a projected "
-              "permutation, got "
-           << AffineMapAttr::get(result)
-           << "; write it as an op whose loops run over the result";
-  SmallVector<unsigned> order;
-  for (AffineExpr expr : result.getResults())
-    order.push_back(cast<AffineDimExpr>(expr).getPosition());
-  for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
-    if (!llvm::is_contained(order, dim))
-      order.push_back(dim);
-  if (llvm::is_sorted(order))
-    return op;
-  rewriter.setInsertionPoint(op);
-  FailureOr<linalg::GenericOp> sorted = linalg::interchangeGenericOp(
-      rewriter, cast<linalg::GenericOp>(op.getOperation()), order);
-  if (failed(sorted))
-    return op->emitOpError() << "could not reorder the loops";
-  return cast<linalg::LinalgOp>(sorted->getOperation());
-}
 
 namespace {
 
@@ -72,7 +36,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       rewriter.setInsertionPoint(op);
       if (auto structured = dyn_cast<linalg::LinalgOp>(op);
           structured && !isa<linalg::TransposeOp, linalg::FillOp>(op)) {
-        if (failed(normalize(rewriter, structured)))
+        if (failed(normalizeStructured(rewriter, structured)))
           return failure();
         continue;
       }
@@ -80,7 +44,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
         continue;
       if (decomposeNormalization(op, rewriter) ||
           decomposeVocabulary(op, rewriter) ||
-          decomposeElementwise(op, rewriter) || decomposeShape(op, rewriter))
+          decomposeElementwise(op, rewriter) || decomposeShape(op, rewriter) ||
+          decomposePad(op, rewriter))
         rewriter.eraseOp(op);
     }
     materializeConstants(func, rewriter);

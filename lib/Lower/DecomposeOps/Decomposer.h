@@ -10,6 +10,7 @@
 
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -100,6 +101,12 @@ bool decomposeNormalization(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposePad(mlir::Operation *op, mlir::OpBuilder &builder);
+
+/// Brings any structured op into the form that kernels take; see
+/// Structured.cpp. Errors, on the op, where there is none.
+mlir::LogicalResult normalizeStructured(mlir::RewriterBase &rewriter,
+                                        mlir::linalg::LinalgOp op);
 
 } // namespace heddle::lower
 

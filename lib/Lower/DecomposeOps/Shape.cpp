@@ -47,9 +47,11 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   ArrayRef<int64_t> offsets = op.getStaticOffsets();
   ArrayRef<int64_t> sizes = op.getStaticSizes();
   ArrayRef<int64_t> strides = op.getStaticStrides();
-  if (ShapedType::isDynamicShape(offsets) || ShapedType::isDynamicShape(sizes))
+  if (ShapedType::isDynamicShape(strides) || ShapedType::isDynamicShape(sizes))
     return false;
-  bool isContiguous = true;
+  // Offsets that each device has of its own (those of windows).
+  bool movesAtRunTime = ShapedType::isDynamicShape(offsets);
+  bool isContiguous = !movesAtRunTime;
   // After the first dimension of more than one element all must be whole.
   bool sawRows = false;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
@@ -64,7 +66,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   llvm::SmallBitVector dropped = op.getDroppedDims();
   // A map's plain dimension means all rows, so the first rows of a dimension
   // need indices of their own.
-  bool isPrefix = false;
+  bool isPrefix = movesAtRunTime;
+  SmallVector<OpFoldResult> mixed = op.getMixedOffsets();
   for (int64_t dim = 0; dim < from.getRank(); ++dim)
     isPrefix |= !dropped.test(dim) && offsets[dim] == 0 && strides[dim] == 1 &&
                 sizes[dim] != from.getDimSize(dim);
@@ -73,7 +76,9 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
       SmallVector<Value> indices;
       int64_t next = 0;
       for (int64_t dim = 0; dim < from.getRank(); ++dim) {
-        Value index = b.integer(b.getIndexType(), offsets[dim]);
+        Value index = dyn_cast<Value>(mixed[dim]);
+        if (!index)
+          index = b.integer(b.getIndexType(), offsets[dim]);
         if (!dropped.test(dim))
           index = b.create<arith::AddIOp>(
               b.create<arith::MulIOp>(

@@ -163,6 +163,10 @@ void KernelEmitter::emitLoads(NestState &state, size_t depth) {
       auto found = state.reads.find({index, (unsigned)operand});
       if (found == state.reads.end() || found->second.depth != (int64_t)depth)
         continue;
+      // The window of a pooling has a shape, and no elements that are read.
+      auto generic = dyn_cast<linalg::GenericOp>(plan.statements[index].op);
+      if (generic && generic.getBody()->getArgument(operand).use_empty())
+        continue;
       NestState::Read &read = found->second;
       Value offset;
       for (size_t loop = 0; loop < depth; ++loop)

@@ -1,0 +1,197 @@
+//===- Structured.cpp - Structured ops in the form that kernels take ------===//
+//
+// Foreign programs write structured ops in any form. Kernels take
+// linalg.generic whose parallel loops come first, in the order of the result,
+// which overwrites its result and whose reductions start from a constant.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decomposer.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+/// A generic op without reductions that reads what it overwrites reads it as an
+/// operand instead.
+static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
+                                           linalg::GenericOp op) {
+  SmallVector<Value> inputs(op.getInputs()), outputs;
+  SmallVector<AffineMap> all = op.getIndexingMapsArray(), maps(all);
+  maps.truncate(inputs.size());
+  SmallVector<unsigned> used; // positions among the outputs
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (op.payloadUsesValueFromOperand(&init)) {
+      used.push_back(init.getOperandNumber() - op.getInputs().size());
+      inputs.push_back(init.get());
+      maps.push_back(op.getMatchingIndexingMap(&init));
+    }
+  if (used.empty())
+    return op;
+  maps.append(all.begin() + op.getInputs().size(), all.end());
+  rewriter.setInsertionPoint(op);
+  for (Value output : op.getOutputs()) {
+    auto type = cast<RankedTensorType>(output.getType());
+    outputs.push_back(rewriter.create<tensor::EmptyOp>(
+        op.getLoc(), type.getShape(), type.getElementType()));
+  }
+  auto separate = rewriter.create<linalg::GenericOp>(
+      op.getLoc(), op.getResultTypes(), inputs, outputs, maps,
+      op.getIteratorTypesArray(),
+      [&](OpBuilder &b, Location, ValueRange arguments) {
+        IRMapping mapping;
+        Block &body = *op.getBody();
+        unsigned numInputs = op.getInputs().size();
+        for (unsigned i = 0; i < numInputs; ++i)
+          mapping.map(body.getArgument(i), arguments[i]);
+        for (auto [i, output] : llvm::enumerate(used))
+          mapping.map(body.getArgument(numInputs + output),
+                      arguments[numInputs + i]);
+        for (Operation &inner : body)
+          b.clone(inner, mapping);
+      });
+  rewriter.replaceOp(op, separate);
+  return separate;
+}
+
+/// A reduction that starts from other values than a constant: reduces from the
+/// neutral element, and combines with the values after that.
+static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
+                                                      linalg::GenericOp op) {
+  for (auto [i, init] : llvm::enumerate(op.getOutputs()))
+    if (auto fill = init.getDefiningOp<linalg::FillOp>();
+        !fill || !matchPattern(fill.getInputs()[0], m_Constant())) {
+      SmallVector<Operation *, 4> combiners;
+      std::optional<TypedAttr> neutral;
+      if (matchReduction(op.getRegionOutputArgs(), i, combiners) &&
+          combiners.size() == 1)
+        neutral = arith::getNeutralElement(combiners[0]);
+      if (!neutral)
+        return op.emitOpError()
+               << "expected a reduction that starts from values that are no "
+                  "constant to combine by one op with a neutral element "
+                  "(arith.addf, mulf, maximumf, ...); start from a "
+                  "linalg.fill, or combine in an op of its own";
+      Location loc = op.getLoc();
+      auto type = cast<RankedTensorType>(init.getType());
+      rewriter.setInsertionPoint(op);
+      Value empty = rewriter.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                     type.getElementType());
+      Value start = rewriter.create<arith::ConstantOp>(loc, *neutral);
+      Value filled =
+          rewriter.create<linalg::FillOp>(loc, start, empty).getResult(0);
+      rewriter.modifyOpInPlace(op,
+                               [&] { op.getOutputsMutable()[i].set(filled); });
+      rewriter.setInsertionPointAfter(op);
+      AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
+      SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                                utils::IteratorType::parallel);
+      OpResult result = op->getResult(i);
+      auto combined = rewriter.create<linalg::GenericOp>(
+          loc, TypeRange{type}, ValueRange{init, result}, ValueRange{empty},
+          ArrayRef<AffineMap>{map, map, map}, parallel,
+          [&](OpBuilder &b, Location at, ValueRange arguments) {
+            Operation *combine = b.clone(*combiners[0]);
+            combine->setOperands({arguments[0], arguments[1]});
+            b.create<linalg::YieldOp>(at, combine->getResults());
+          });
+      rewriter.replaceAllUsesExcept(result, combined.getResult(0), combined);
+    }
+  return op;
+}
+
+/// Every element of a tensor.empty is undefined.
+static LogicalResult expectDefined(linalg::GenericOp op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get().getDefiningOp<tensor::EmptyOp>() &&
+        op.payloadUsesValueFromOperand(&operand))
+      return op.emitOpError()
+             << "reads the elements of operand " << operand.getOperandNumber()
+             << ", a tensor.empty, which are undefined; linalg.fill it first";
+  return success();
+}
+
+LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
+                                         linalg::LinalgOp op) {
+  if (!isa<linalg::GenericOp>(op)) {
+    rewriter.setInsertionPoint(op);
+    FailureOr<linalg::GenericOp> generic =
+        linalg::generalizeNamedOp(rewriter, op);
+    if (failed(generic))
+      return op->emitOpError() << "has no form with explicit loops";
+    op = *generic;
+  }
+  auto generic = cast<linalg::GenericOp>(op.getOperation());
+  if (failed(expectDefined(generic)))
+    return failure();
+  AffineMap result =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+  if (!result.isProjectedPermutation())
+    return generic->emitOpError()
+           << "expected the result's indexing map to be a projected "
+              "permutation, got "
+           << AffineMapAttr::get(result)
+           << "; write it as an op whose loops run over the result";
+  SmallVector<unsigned> order;
+  for (AffineExpr expr : result.getResults())
+    order.push_back(cast<AffineDimExpr>(expr).getPosition());
+  for (unsigned dim = 0; dim < generic.getNumLoops(); ++dim)
+    if (!llvm::is_contained(order, dim))
+      order.push_back(dim);
+  if (!llvm::is_sorted(order)) {
+    rewriter.setInsertionPoint(generic);
+    FailureOr<linalg::GenericOp> sorted =
+        linalg::interchangeGenericOp(rewriter, generic, order);
+    if (failed(sorted))
+      return generic->emitOpError() << "could not reorder the loops";
+    generic = *sorted;
+  }
+  if (generic.getNumReductionLoops() == 0) {
+    readInitsAsInputs(rewriter, generic);
+    return success();
+  }
+  return startFromConstant(rewriter, generic);
+}
+
+bool lower::decomposePad(Operation *op, OpBuilder &builder) {
+  auto pad = dyn_cast<tensor::PadOp>(op);
+  if (!pad || !pad.getConstantPaddingValue() ||
+      !pad.getResultType().hasStaticShape() || op->getNumOperands() != 1)
+    return false;
+  Decomposer d(builder, op->getLoc());
+  RankedTensorType type = pad.getResultType(), source = pad.getSourceType();
+  Attribute value;
+  matchPattern(pad.getConstantPaddingValue(), m_Constant(&value));
+  pad.replaceAllUsesWith(d.map(type, {}, [&](Body &b, ValueRange) -> Value {
+    SmallVector<Value> indices;
+    Value isIn;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      int64_t low = pad.getStaticLow()[dim], high = pad.getStaticHigh()[dim];
+      Value index = b.index(dim);
+      if (low != 0 || high != 0) {
+        index =
+            b.create<arith::SubIOp>(index, b.integer(b.getIndexType(), low));
+        // Unsigned: an index before the first is a very large one.
+        Value inside = b.create<arith::CmpIOp>(
+            arith::CmpIPredicate::ult, index,
+            b.integer(b.getIndexType(), source.getDimSize(dim)));
+        index = b.create<arith::SelectOp>(inside, index,
+                                          b.integer(b.getIndexType(), 0));
+        isIn =
+            isIn ? b.create<arith::AndIOp>(isIn, inside).getResult() : inside;
+      }
+      indices.push_back(index);
+    }
+    Value element = b.create<tensor::ExtractOp>(pad.getSource(), indices);
+    if (!isIn)
+      return element;
+    return b.create<arith::SelectOp>(
+        isIn, element, b.create<arith::ConstantOp>(cast<TypedAttr>(value)));
+  }));
+  return true;
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Programs of upstream dialects, partitioned by the shardings that they state,
+run on the devices of their mesh and on one device: the results must agree, and
+two runs must give the same bits.
+
+Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR FILE...
+"""
+
+import argparse
+import array
+import json
+import pathlib
+import random
+import re
+import shutil
+
+import programs
+import tensors
+
+F32_BOUND = 1e-5
+
+
+def inputs_of(artifact):
+    """Numbers for the arguments of @main that depend on their place alone."""
+    manifest = json.loads((artifact / "manifest.json").read_text())
+    (main,) = [p for p in manifest["programs"] if p["name"] == "main"]
+    result = {}
+    for i, argument in enumerate(main["arguments"]):
+        generator = random.Random(i)
+        count = 1
+        for size in argument["shape"]:
+            count *= size
+        values = array.array("f", (generator.uniform(-1, 1) for _ in range(count)))
+        result[argument["name"] or "arg%d" % i] = tensors.Tensor(
+            "F32", argument["shape"], values)
+    return result
+
+
+def check(run, source, scratch):
+    one = re.sub(r'(heddle\.mesh .*)', lambda m: re.sub(r"=\d+", "=1", m.group(0)),
+                 source.read_text(), count=1)
+    results = {}
+    for name, text in (("many", source.read_text()), ("one", one)):
+        module, artifact = scratch / (name + ".mlir"), scratch / name
+        module.write_text(text)
+        run.compile(module, artifact, [])
+        tensors.write(scratch / "in.safetensors", inputs_of(artifact))
+        for attempt in ("", "-again"):
+            output = scratch / (name + attempt + ".safetensors")
+            run.call([run.runner, "call", artifact, "--inputs",
+                      scratch / "in.safetensors", "-o", output] + run.run_flags)
+            results[name + attempt] = tensors.read(output)
+            results[name + attempt + "-bits"] = output.read_bytes()
+    if results["many-bits"] != results["many-again-bits"]:
+        raise programs.Failure("two runs differ")
+    worst = 0.0
+    for name, expected in results["one"].items():
+        if not any(expected.values):
+            raise programs.Failure("'%s' is zero: the test means nothing" % name)
+        distance = tensors.distance(results["many"][name], expected)
+        if not distance <= F32_BOUND:
+            raise programs.Failure("'%s' differs by %g" % (name, distance))
+        worst = max(worst, distance)
+    return "%d results, largest difference %.1e" % (len(results["one"]), worst)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--sanitize")
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
+    report = programs.Report()
+    for source in options.files:
+        scratch = options.scratch / source.stem
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        report.case(source.stem, lambda: check(run, source, scratch))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+//===- Call.cpp - Calling one program of an artifact ----------------------===//
+
+#include "Call.h"
+
+#include "heddle_rt/safetensors.h"
+
+#include <cstdio>
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+namespace st = heddle::rt::safetensors;
+
+void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
+  app.add_option("--program", flags.program, "The function to call")
+      ->capture_default_str()
+      ->check(notEmpty("the name of a function"));
+  app.add_option("--inputs", flags.inputs,
+                 "Arguments (safetensors), by their names (heddle.name), or "
+                 "arg0, arg1, ... where they have none; of the program's own "
+                 "types");
+  app.add_option("-o,--output", flags.output,
+                 "Write the results here (safetensors), by their names or as "
+                 "result0, result1, ...")
+      ->check(notEmpty("a file to write"));
+  app.add_option("--cores", flags.cores,
+                 "Cores of each device (default: all cores, shared equally)")
+      ->check(between(0, 4096));
+}
+
+static std::string nameOf(const rt::TensorInfo &tensor, const char *kind,
+                          size_t index) {
+  return tensor.name.empty() ? kind + std::to_string(index) : tensor.name;
+}
+
+/// The argument of that name, of the type and shape that the program wants.
+static rt::Expected<rt::ConstBytes> findArgument(const st::Reader &file,
+                                                 const fs::path &path,
+                                                 const rt::TensorInfo &wanted,
+                                                 const std::string &name) {
+  const st::Tensor *found = file.find(name);
+  std::string type = std::string(rt::name(wanted.type)) + " " +
+                     st::shapeToString(wanted.shape);
+  if (!found)
+    return rt::error("'" + path.string() + "': expected a tensor '" + name +
+                     "', " + type);
+  std::optional<rt::DType> got;
+  switch (found->dtype) {
+  case st::DType::Bool:
+    got = rt::parseDType("i1");
+    break;
+  case st::DType::I8:
+    got = rt::parseDType("i8");
+    break;
+  case st::DType::I32:
+    got = rt::parseDType("i32");
+    break;
+  case st::DType::I64:
+    got = rt::parseDType("i64");
+    break;
+  case st::DType::F16:
+    got = rt::parseDType("f16");
+    break;
+  case st::DType::BF16:
+    got = rt::parseDType("bf16");
+    break;
+  case st::DType::F32:
+    got = rt::parseDType("f32");
+    break;
+  case st::DType::F64:
+    got = rt::parseDType("f64");
+    break;
+  default:
+    break;
+  }
+  if (got != wanted.type || found->shape != wanted.shape)
+    return rt::error("'" + path.string() + "': expected '" + name + "' as " +
+                     type + ", got " + std::string(st::name(found->dtype)) +
+                     " " + st::shapeToString(found->shape));
+  return rt::ConstBytes(found->data);
+}
+
+static std::optional<st::DType> fileType(rt::DType type) {
+  std::string_view name = rt::name(type);
+  if (name == "i1")
+    return st::DType::Bool;
+  std::string upper;
+  for (char letter : name)
+    upper += static_cast<char>(std::toupper(letter));
+  return st::parseDType(upper);
+}
+
+static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
+  rt::SessionOptions options;
+  options.coresPerDevice = flags.cores;
+  auto session = rt::Session::load(artifact, options);
+  if (!session.ok())
+    return session.status();
+  const rt::Manifest &manifest = (*session)->manifest();
+  std::optional<size_t> index = manifest.findProgram(flags.program);
+  if (!index) {
+    std::string names;
+    for (const rt::ProgramInfo &program : manifest.programs)
+      names += (names.empty() ? "" : ", ") + program.name;
+    return rt::error("'" + artifact.string() + "': expected a program (" +
+                     names + "), got '" + flags.program + "'");
+  }
+  const rt::ProgramInfo &program = manifest.programs[*index];
+
+  std::optional<st::Reader> file;
+  if (!flags.inputs.empty()) {
+    auto opened = st::Reader::open(flags.inputs.string());
+    if (!opened.ok())
+      return opened.status();
+    file.emplace(std::move(*opened));
+  } else if (!program.arguments.empty()) {
+    return rt::error("program '" + program.name + "' has " +
+                     std::to_string(program.arguments.size()) +
+                     " arguments: expected --inputs");
+  }
+  std::vector<rt::ConstBytes> arguments;
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    const rt::TensorInfo &wanted = program.arguments[i];
+    auto found =
+        findArgument(*file, flags.inputs, wanted, nameOf(wanted, "arg", i));
+    if (!found.ok())
+      return found.status();
+    arguments.push_back(*found);
+  }
+
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<st::TensorInfo> infos;
+  for (size_t i = 0; i < program.results.size(); ++i) {
+    const rt::TensorInfo &result = program.results[i];
+    std::optional<st::DType> type = fileType(result.type);
+    if (!type)
+      return rt::error("result " + std::to_string(i) + " of '" + program.name +
+                       "': no type of safetensors is " +
+                       std::string(rt::name(result.type)));
+    infos.push_back({nameOf(result, "result", i), *type, result.shape});
+    storage.emplace_back(result.bytes());
+  }
+  std::vector<rt::Bytes> results(storage.begin(), storage.end());
+  HEDDLE_RT_RETURN_IF_ERROR((*session)->run(program.name, arguments, results));
+  if (flags.output.empty())
+    return rt::Status::success();
+  auto writer = st::FileWriter::create(flags.output.string(), infos, {});
+  if (!writer.ok())
+    return writer.status();
+  for (size_t i = 0; i < storage.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(writer->write(i, 0, storage[i]));
+  return writer->commit();
+}
+
+int tools::runCall(const fs::path &artifact, const CallFlags &flags) {
+  rt::Status status = call(artifact, flags);
+  return status.ok() ? exitSuccess : reportError(status.message());
+}
