@@ -4,6 +4,7 @@
 #include "heddle/Shard/FactorShardings.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace heddle {
@@ -104,6 +105,48 @@ static SmallVector<Attribute> getAccesses(Operation *op) {
   return variables;
 }
 
+/// The ops between that only serve what moves after the last member and are
+/// made of variables alone: left behind, their results would live until then,
+/// and apart from the kernels that read them.
+static SmallVector<Operation *>
+findServants(Operation *first, Operation *last,
+             const llvm::DenseSet<Operation *> &moving) {
+  llvm::DenseSet<Attribute> stored;
+  SmallVector<Operation *> candidates;
+  llvm::DenseSet<Operation *> fromVariables;
+  for (auto it = Block::iterator(first); &*it != last; ++it) {
+    Operation *op = &*it;
+    if (moving.contains(op))
+      continue;
+    if (auto store = dyn_cast<StoreOp>(op))
+      stored.insert(store.getVariableAttr());
+    bool isReady =
+        isa<LoadOp>(op) ||
+        (isPure(op) && llvm::all_of(op->getOperands(), [&](Value v) {
+           Operation *source = v.getDefiningOp();
+           return source &&
+                  (fromVariables.contains(source) || isa<LoadOp>(source) ||
+                   source->hasTrait<OpTrait::ConstantLike>());
+         }));
+    if (!isReady)
+      continue;
+    fromVariables.insert(op);
+    candidates.push_back(op);
+  }
+  llvm::DenseSet<Operation *> served(moving);
+  SmallVector<Operation *> servants;
+  for (Operation *op : llvm::reverse(candidates)) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (op->use_empty() || (load && stored.contains(load.getVariableAttr())) ||
+        llvm::any_of(op->getUsers(),
+                     [&](Operation *user) { return !served.contains(user); }))
+      continue;
+    served.insert(op);
+    servants.push_back(op);
+  }
+  return servants;
+}
+
 bool Combiner::combine(Group &group) {
   AllReduceOp last = group.back();
   // What uses an earlier member has to come after the last one, in its order.
@@ -129,6 +172,13 @@ bool Combiner::combine(Group &group) {
     for (Attribute variable : getAccesses(op))
       stored.insert(variable);
   }
+  llvm::DenseSet<Operation *> moving(later.begin(), later.end());
+  SmallVector<Operation *> servants = findServants(group.front(), last, moving);
+  moving.insert(servants.begin(), servants.end());
+  later.clear();
+  for (auto it = Block::iterator(group.front()); &*it != last; ++it)
+    if (moving.contains(&*it))
+      later.push_back(&*it);
   OpBuilder builder(last);
   Location loc = last.getLoc();
   auto type = cast<RankedTensorType>(last.getType());

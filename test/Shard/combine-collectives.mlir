@@ -53,3 +53,33 @@ func.func @state(%a: tensor<f32>) -> tensor<f32> {
   %2 = comm.all_reduce sum %1 over @mesh <{"tp"}> : tensor<f32>
   return %2 : tensor<f32>
 }
+
+// -----
+
+// What is made of a variable only for an op that moves, moves with it; what
+// serves another stays.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<8xf32> parameter init(zeros)
+heddle.variable @u : tensor<8xf32> parameter init(zeros)
+// CHECK-LABEL: @servants
+func.func @servants(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<f32>) {
+  // CHECK: %[[U:.*]] = heddle.load @u
+  // CHECK: math.sqrt %[[U]]
+  // CHECK: heddle.store %{{.*}}, @u
+  // CHECK: comm.all_reduce
+  // CHECK: heddle.unstack
+  // CHECK: %[[W:.*]] = heddle.load @w
+  // CHECK: %[[E:.*]] = math.exp %[[W]]
+  // CHECK: arith.addf %[[E]]
+  %0 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  %w = heddle.load @w : tensor<8xf32>
+  %1 = math.exp %w : tensor<8xf32>
+  %u = heddle.load @u : tensor<8xf32>
+  %2 = math.sqrt %u : tensor<8xf32>
+  heddle.store %2, @u : tensor<8xf32>
+  %3 = heddle.broadcast %0 along [] : tensor<f32> -> tensor<8xf32>
+  %4 = arith.addf %1, %3 : tensor<8xf32>
+  %5 = arith.addf %2, %3 : tensor<8xf32>
+  %6 = comm.all_reduce sum %b over @mesh <{"tp"}> : tensor<f32>
+  return %4, %5, %6 : tensor<8xf32>, tensor<8xf32>, tensor<f32>
+}

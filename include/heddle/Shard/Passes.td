@@ -195,7 +195,7 @@ def CombineCollectivesPass
     All-reduces of the same kind over the same axes, of tensors of one type of
     at most `max-bytes`, none of which depends on another, are stacked, reduced
     together and unstacked. What depends on the earlier ones moves after the
-    last.
+    last, and so does what is made of variables for it alone.
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"4096",
