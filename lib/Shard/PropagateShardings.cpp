@@ -1,7 +1,6 @@
 //===- PropagateShardings.cpp - Completes the assignment ------------------===//
 
-#include "ControlFlow.h"
-#include "Propagation.h"
+#include "ModulePropagation.h"
 #include "Slices.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,55 +39,7 @@ static bool isModelOp(Operation *op) {
               UnstackOp>(op);
 }
 
-namespace {
-
-class ModulePropagation {
-public:
-  ModulePropagation(ModuleOp module, MeshRef mesh)
-      : module(module), mesh(mesh), graph(mesh) {}
-
-  LogicalResult run();
-
-private:
-  LogicalResult build();
-  LogicalResult addFunction(func::FuncOp function);
-  LogicalResult addOp(Operation *op);
-  LogicalResult addControlFlow(Operation *op);
-  LogicalResult addCalls();
-  void addCarried(const CarriedValue &carried, unsigned cell);
-  void growModel();
-  LogicalResult seedFromStorage();
-  LogicalResult seedFromFunctions();
-  std::optional<unsigned> resultCell(func::FuncOp function,
-                                     OpOperand &returned);
-  LogicalResult seedCell(Location loc, unsigned cell, ShardingAttr sharding);
-  void write();
-  void writeFunction(func::FuncOp function);
-
-  /// Values that take a cell together, and what flows into them.
-  struct Carried {
-    CarriedValue value;
-    unsigned cell;
-  };
-
-  ModuleOp module;
-  MeshRef mesh;
-  Propagation graph;
-  llvm::MapVector<StringAttr, std::pair<VariableOp, unsigned>> variables;
-  DenseMap<StringAttr, DimensionAxes> storage;
-  /// Loads and stores with the cell of their value.
-  SmallVector<std::pair<Operation *, unsigned>> accesses;
-  SmallVector<bool> isOfModel; ///< by node
-  llvm::MapVector<Operation *, SmallVector<Carried, 2>> controlFlow;
-  /// Of functions that are called.
-  DenseMap<func::FuncOp, SmallVector<std::optional<unsigned>>> resultCells;
-  /// Where a value comes from that no node makes.
-  DenseMap<Value, SmallVector<Value>> sourcesOf;
-};
-
-} // namespace
-
-static StringAttr variableOf(Operation *access) {
+StringAttr heddle::variableOf(Operation *access) {
   if (auto load = dyn_cast<LoadOp>(access))
     return load.getVariableAttr().getAttr();
   return cast<StoreOp>(access).getVariableAttr().getAttr();
@@ -135,7 +86,12 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
       for (unsigned i = 0; i < rule.factors.size(); ++i)
         if (getFactorKey(rule, i) == entry.getFactor().getValue())
           pinned[i] = true;
-  graph.addNode(op, std::move(rule), std::move(*axes), pinned);
+  FailureOr<int64_t> level =
+      readPriority(op, op->getDiscardableAttrDictionary());
+  if (failed(level))
+    return failure();
+  graph.addNode(op, std::move(rule), std::move(*axes), pinned,
+                getFactorLevel(*level));
   isOfModel.push_back(isModelOp(op));
   return success();
 }
@@ -242,122 +198,6 @@ LogicalResult ModulePropagation::build() {
   return success();
 }
 
-/// What comes before an op of the model is the model's: it is not recomputed,
-/// nor split, for the sake of storage.
-void ModulePropagation::growModel() {
-  DenseMap<Operation *, unsigned> nodeOf;
-  for (unsigned i = 0; i < graph.getNumNodes(); ++i)
-    nodeOf[graph.getOp(i)] = i;
-  SmallVector<Value> needed;
-  DenseSet<Value> seen;
-  auto need = [&](ValueRange values) {
-    for (Value value : values)
-      if (seen.insert(value).second)
-        needed.push_back(value);
-  };
-  for (unsigned i = 0; i < graph.getNumNodes(); ++i)
-    if (isOfModel[i])
-      need(graph.getOp(i)->getOperands());
-  while (!needed.empty()) {
-    Value value = needed.pop_back_val();
-    if (auto sources = sourcesOf.find(value); sources != sourcesOf.end())
-      need(SmallVector<Value>(sources->second));
-    auto node = nodeOf.find(value.getDefiningOp());
-    if (node == nodeOf.end())
-      continue;
-    isOfModel[node->second] = true;
-    need(value.getDefiningOp()->getOperands());
-  }
-}
-
-LogicalResult ModulePropagation::seedFromStorage() {
-  // Each variable is stored as its uses want, plus the plan's own axes.
-  for (auto &[name, entry] : variables) {
-    auto [variable, cell] = entry;
-    if (ShardingAttr given = variable.getStorageAttr()) {
-      storage[name] = getDimensions(given);
-      continue;
-    }
-    if (auto extra =
-            variable->getAttrOfType<ShardingAttr>(kStorageAxesAttrName)) {
-      if (extra.getRank() != variable.getTensorType().getRank())
-        return variable.emitOpError()
-               << "expected " << kStorageAxesAttrName << " of "
-               << variable.getTensorType().getRank() << " dimensions";
-      for (auto [dim, axes] : llvm::enumerate(getDimensions(extra)))
-        graph.appendAxes(cell, dim, axes);
-    }
-    storage[name] = graph.getAxes(cell);
-  }
-  graph.clearLinks();
-  growModel();
-  for (unsigned i = 0; i < graph.getNumNodes(); ++i)
-    if (isOfModel[i])
-      graph.freezeNode(i);
-  // A loaded parameter serves the model and the update, each in its way; other
-  // values that are loaded or stored serve the update alone.
-  for (auto [op, cell] : accesses) {
-    VariableOp variable = variables.find(variableOf(op))->second.first;
-    if (isa<LoadOp>(op) && variable.getRole() == VariableRole::Parameter)
-      continue;
-    for (auto [dim, axes] : llvm::enumerate(storage[variableOf(op)]))
-      graph.appendAxes(cell, dim, axes);
-  }
-  graph.run();
-  return success();
-}
-
-/// Of what a function returns: its callers' cell if it has callers.
-std::optional<unsigned> ModulePropagation::resultCell(func::FuncOp function,
-                                                      OpOperand &returned) {
-  auto shared = resultCells.find(function);
-  return shared == resultCells.end()
-             ? graph.getCell(returned.get())
-             : shared->second[returned.getOperandNumber()];
-}
-
-LogicalResult ModulePropagation::seedCell(Location loc, unsigned cell,
-                                          ShardingAttr sharding) {
-  DimensionAxes dims = getDimensions(sharding);
-  if (dims.size() != graph.getAxes(cell).size())
-    return emitError(loc) << "expected a sharding of "
-                          << graph.getAxes(cell).size() << " dimensions, got "
-                          << sharding;
-  for (auto [i, axes] : llvm::enumerate(dims)) {
-    for (StringAttr axis : axes)
-      if (!mesh.mesh.getAxisSize(axis))
-        return emitError(loc)
-               << "expected an axis of " << mesh.mesh << ", got " << axis;
-    graph.appendAxes(cell, i, axes);
-  }
-  return success();
-}
-
-LogicalResult ModulePropagation::seedFromFunctions() {
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal())
-      continue;
-    Block &body = function.getBody().front();
-    for (BlockArgument argument : body.getArguments()) {
-      std::optional<unsigned> cell = graph.getCell(argument);
-      auto given = function.getArgAttrOfType<ShardingAttr>(
-          argument.getArgNumber(), kShardingAttrName);
-      if (cell && given && failed(seedCell(argument.getLoc(), *cell, given)))
-        return failure();
-    }
-    for (OpOperand &result : body.getTerminator()->getOpOperands()) {
-      std::optional<unsigned> cell = resultCell(function, result);
-      auto given = function.getResultAttrOfType<ShardingAttr>(
-          result.getOperandNumber(), kShardingAttrName);
-      if (cell && given &&
-          failed(seedCell(result.get().getLoc(), *cell, given)))
-        return failure();
-    }
-  }
-  graph.run();
-  return success();
-}
-
 void ModulePropagation::writeFunction(func::FuncOp function) {
   if (function.isExternal())
     return;
@@ -417,25 +257,48 @@ void ModulePropagation::write() {
 }
 
 LogicalResult ModulePropagation::run() {
-  if (failed(build()))
+  if (failed(readLevels()) || failed(build()) || failed(addArguments()) ||
+      failed(addPins()))
     return failure();
-  graph.run();
-  if (failed(seedFromFunctions()) || failed(seedFromStorage()))
+  for (int64_t level : levels) {
+    if (failed(seedResults(level)))
+      return failure();
+    graph.run(level);
+  }
+  if (failed(seedFromStorage()))
     return failure();
   write();
   return success();
 }
 
+void ModulePropagation::explain() {
+  ShardingExplainer explainer(graph, mesh, seeds);
+  for (auto function : module.getOps<func::FuncOp>())
+    explainer.explain(function);
+}
+
 namespace {
 struct PropagateShardingsPass
     : heddle::impl::PropagateShardingsPassBase<PropagateShardingsPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
     if (!mesh)
       return;
     repeatFreeTensors(getOperation());
-    if (failed(ModulePropagation(getOperation(), mesh).run()))
-      signalPassFailure();
+    ModulePropagation propagation(getOperation(), mesh);
+    if (failed(propagation.run()))
+      return signalPassFailure();
+    if (remarkConflicts) {
+      auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
+      if (failed(sequences))
+        return signalPassFailure();
+      propagation.reportConflicts(*sequences);
+    }
+    if (explain)
+      propagation.explain();
+    propagation.materializePins();
   }
 };
 } // namespace

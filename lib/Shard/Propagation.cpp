@@ -10,7 +10,9 @@ using namespace heddle;
 static constexpr double kDefinitionWeight = 1e6;
 
 unsigned Propagation::addCell(RankedTensorType type) {
-  cells.push_back({type, DimensionAxes(type.getRank()), {}, {}, {}});
+  cells.emplace_back();
+  cells.back().type = type;
+  cells.back().dims.resize(type.getRank());
   return cells.size() - 1;
 }
 
@@ -32,20 +34,36 @@ unsigned Propagation::addSharedCell(ArrayRef<Value> values) {
 }
 
 void Propagation::appendAxes(unsigned cell, unsigned dim,
-                             ArrayRef<StringAttr> axes) {
+                             ArrayRef<StringAttr> axes, Origin origin) {
+  if (cells[cell].pinnedAt)
+    return;
   for (StringAttr axis : axes)
     if (llvm::none_of(cells[cell].dims, [&](const Axes &list) {
           return llvm::is_contained(list, axis);
-        }))
+        })) {
       cells[cell].dims[dim].push_back(axis);
+      cells[cell].origins[axis] = origin;
+    }
+}
+
+void Propagation::pinCell(unsigned cell, DimensionAxes dims, int64_t level,
+                          Origin origin) {
+  cells[cell].dims = std::move(dims);
+  cells[cell].pinnedAt = level;
+  for (const Axes &axes : cells[cell].dims)
+    for (StringAttr axis : axes)
+      cells[cell].origins[axis] = origin;
 }
 
 unsigned Propagation::addNode(Operation *op, ShardingRule rule, FactorAxes axes,
-                              ArrayRef<bool> pinned) {
+                              ArrayRef<bool> pinned, int64_t level) {
   unsigned index = nodes.size();
   Node node{
       op,   std::move(rule), std::move(axes), SmallVector<bool>(pinned), {}, {},
-      false};
+      level};
+  for (const Axes &list : node.axes)
+    for (StringAttr axis : list)
+      node.origins[axis] = {OriginKind::Factors, {}};
   for (auto [i, value] : llvm::enumerate(op->getOperands())) {
     node.operands.push_back(getCell(value));
     if (node.operands.back())
@@ -57,6 +75,7 @@ unsigned Propagation::addNode(Operation *op, ShardingRule rule, FactorAxes axes,
       cells[*node.results.back()].uses.push_back({index, true, unsigned(i)});
   }
   nodes.push_back(std::move(node));
+  nodeOf[op] = index;
   return index;
 }
 
@@ -85,14 +104,14 @@ Propagation::Proposals Propagation::hearCells(const Node &node) const {
   auto hear = [&](ArrayRef<std::optional<unsigned>> tensors,
                   ArrayRef<TensorFactors> factors) {
     for (auto [cell, dims] : llvm::zip(tensors, factors)) {
-      if (!cell)
+      if (!cell || !speaks(cells[*cell]))
         continue;
       double weight = getBytes(cells[*cell].type);
       for (auto [dim, wanted] : llvm::zip(dims, cells[*cell].dims)) {
         auto lists = distributeAxes(dim, node.rule, wanted, mesh.mesh);
         for (auto [factor, axes] : llvm::zip(dim, lists))
           if (!axes.empty())
-            proposals[factor].push_back({axes, weight});
+            proposals[factor].push_back({axes, weight, {false, *cell}, weight});
       }
     }
   };
@@ -103,16 +122,21 @@ Propagation::Proposals Propagation::hearCells(const Node &node) const {
 
 Propagation::Proposals Propagation::hearNodes(const Cell &cell) const {
   Proposals proposals(cell.dims.size());
-  for (const Use &use : cell.uses)
+  for (const Use &use : cell.uses) {
+    FactorAxes spoken = getSpoken(nodes[use.node]);
+    double weight = use.isResult ? kDefinitionWeight : 1.0;
     for (auto [i, dim] : llvm::enumerate(tensorOf(use))) {
-      Axes axes = getDimensionAxes(dim, nodes[use.node].axes);
+      Axes axes = getDimensionAxes(dim, spoken);
       if (!axes.empty())
-        proposals[i].push_back({axes, use.isResult ? kDefinitionWeight : 1.0});
+        proposals[i].push_back({axes, weight, {true, use.node}, weight});
     }
+  }
   auto hear = [&](unsigned other, double weight) {
+    if (!speaks(cells[other]))
+      return;
     for (auto [i, axes] : llvm::enumerate(cells[other].dims))
       if (!axes.empty())
-        proposals[i].push_back({axes, weight});
+        proposals[i].push_back({axes, weight, {false, other}, weight});
   };
   for (unsigned other : cell.links)
     hear(other, 1.0);
@@ -139,10 +163,10 @@ bool Propagation::isBefore(ArrayRef<StringAttr> a,
   return false;
 }
 
-SmallVector<Axes> Propagation::decide(ArrayRef<Axes> current,
-                                      const Proposals &proposals) const {
+SmallVector<Propagation::Gain>
+Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
   // The best continuation of each list.
-  SmallVector<Proposal> best(current.size(), {{}, 0});
+  SmallVector<Proposal> best(current.size(), {{}, 0, {}, 0});
   for (auto [list, heard, mine] : llvm::zip(current, proposals, best)) {
     SmallVector<Proposal, 4> sums;
     for (const Proposal &proposal : heard) {
@@ -153,10 +177,16 @@ SmallVector<Axes> Propagation::decide(ArrayRef<Axes> current,
       Axes rest(axes.drop_front(list.size()));
       auto known =
           llvm::find_if(sums, [&](auto &sum) { return sum.axes == rest; });
-      if (known == sums.end())
-        sums.push_back({rest, proposal.weight});
-      else
-        known->weight += proposal.weight;
+      if (known == sums.end()) {
+        sums.push_back(proposal);
+        sums.back().axes = rest;
+        continue;
+      }
+      known->weight += proposal.weight;
+      if (proposal.weight > known->loudest) {
+        known->from = proposal.from;
+        known->loudest = proposal.weight;
+      }
     }
     for (const Proposal &sum : sums)
       if (mine.axes.empty() || sum.weight > mine.weight ||
@@ -173,69 +203,87 @@ SmallVector<Axes> Propagation::decide(ArrayRef<Axes> current,
   llvm::SmallDenseSet<StringAttr> used;
   for (const Axes &list : current)
     used.insert(list.begin(), list.end());
-  SmallVector<Axes> added(current.size());
-  for (unsigned i : order)
+  SmallVector<Gain> gains(current.size());
+  for (unsigned i : order) {
+    gains[i].from = best[i].from;
     for (StringAttr axis : best[i].axes) {
       if (!used.insert(axis).second)
         break;
-      added[i].push_back(axis);
+      gains[i].axes.push_back(axis);
     }
-  return added;
+  }
+  return gains;
 }
 
-bool Propagation::listen(Node &node, FactorAxes &next) const {
-  next = node.axes;
+FactorAxes Propagation::getSpoken(const Node &node) const {
+  FactorAxes spoken = node.axes;
+  if (node.level > level)
+    for (auto [axes, pinned] : llvm::zip(spoken, node.pinned))
+      if (pinned)
+        axes.clear();
+  return spoken;
+}
+
+SmallVector<Propagation::Gain> Propagation::listen(const Node &node) const {
   if (node.frozen)
-    return false;
+    return {};
   Proposals proposals = hearCells(node);
   for (unsigned i = 0; i < node.axes.size(); ++i)
     if (node.pinned[i] || node.rule.factors[i].kind == FactorKind::Replicate ||
         node.rule.factors[i].onlyByPlan || node.rule.factors[i].size == 1)
       proposals[i].clear();
-  bool changed = false;
-  for (auto [i, added] : llvm::enumerate(decide(node.axes, proposals)))
-    for (StringAttr axis : added) {
-      next[i].push_back(axis);
+  FactorAxes next = node.axes;
+  SmallVector<Gain> gains = decide(node.axes, proposals);
+  for (auto [list, gain] : llvm::zip(next, gains))
+    for (size_t k = 0; k < gain.axes.size(); ++k) {
+      list.push_back(gain.axes[k]);
       if (!isRepresentable(node.rule, next, mesh.mesh)) {
-        next[i].pop_back();
-        break;
+        list.pop_back();
+        gain.axes.truncate(k);
       }
-      changed = true;
     }
-  return changed;
+  return gains;
 }
 
-bool Propagation::listen(Cell &cell, DimensionAxes &next) const {
-  next = cell.dims;
-  bool changed = false;
-  for (auto [list, added] :
-       llvm::zip(next, decide(cell.dims, hearNodes(cell)))) {
-    list.append(added);
-    changed |= !added.empty();
-  }
-  return changed;
+SmallVector<Propagation::Gain> Propagation::listen(const Cell &cell) const {
+  if (cell.pinnedAt)
+    return {};
+  return decide(cell.dims, hearNodes(cell));
 }
 
-void Propagation::run() {
+void Propagation::run(int64_t upTo) {
+  level = upTo;
+  auto take = [](auto &lists, auto &origins, ArrayRef<Gain> gains) {
+    for (auto [list, gain] : llvm::zip(lists, gains))
+      for (StringAttr axis : gain.axes) {
+        list.push_back(axis);
+        origins[axis] = {OriginKind::Heard, gain.from};
+      }
+  };
+  auto isSomething = [](ArrayRef<Gain> gains) {
+    return llvm::any_of(gains,
+                        [](const Gain &gain) { return !gain.axes.empty(); });
+  };
   // All listen to the state before the round, so that their order is not seen.
-  for (bool changed = true; changed;) {
-    changed = false;
-    SmallVector<std::pair<unsigned, FactorAxes>> newFactors;
-    SmallVector<std::pair<unsigned, DimensionAxes>> newDims;
-    for (unsigned i = 0; i < nodes.size(); ++i) {
-      FactorAxes next;
-      if (listen(nodes[i], next))
-        newFactors.emplace_back(i, std::move(next));
-    }
-    for (unsigned i = 0; i < cells.size(); ++i) {
-      DimensionAxes next;
-      if (listen(cells[i], next))
-        newDims.emplace_back(i, std::move(next));
-    }
-    changed = !newFactors.empty() || !newDims.empty();
-    for (auto &[i, axes] : newFactors)
-      nodes[i].axes = std::move(axes);
-    for (auto &[i, dims] : newDims)
-      cells[i].dims = std::move(dims);
+  while (true) {
+    SmallVector<std::pair<unsigned, SmallVector<Gain>>> ofNodes, ofCells;
+    for (unsigned i = 0; i < nodes.size(); ++i)
+      if (auto gains = listen(nodes[i]); isSomething(gains))
+        ofNodes.emplace_back(i, std::move(gains));
+    for (unsigned i = 0; i < cells.size(); ++i)
+      if (auto gains = listen(cells[i]); isSomething(gains))
+        ofCells.emplace_back(i, std::move(gains));
+    if (ofNodes.empty() && ofCells.empty())
+      return;
+    for (auto &[i, gains] : ofNodes)
+      take(nodes[i].axes, nodes[i].origins, gains);
+    for (auto &[i, gains] : ofCells)
+      take(cells[i].dims, cells[i].origins, gains);
   }
+}
+
+Propagation::Origin Propagation::getOrigin(Element element,
+                                           StringAttr axis) const {
+  return element.isNode ? nodes[element.index].origins.lookup(axis)
+                        : cells[element.index].origins.lookup(axis);
 }

@@ -21,6 +21,22 @@ namespace heddle {
 
 class Propagation {
 public:
+  /// A cell or a node.
+  struct Element {
+    bool isNode = false;
+    unsigned index = 0;
+    bool operator==(const Element &other) const {
+      return isNode == other.isNode && index == other.index;
+    }
+  };
+  /// Where an axis of an element comes from: it was heard from another element,
+  /// or it is a seed.
+  enum class OriginKind { Factors, Pin, Boundary, Storage, Heard };
+  struct Origin {
+    OriginKind kind = OriginKind::Factors;
+    Element from = {};
+  };
+
   explicit Propagation(MeshRef mesh) : mesh(mesh) {}
 
   /// Something with a tensor type: a value, a variable, a function's result.
@@ -31,12 +47,17 @@ public:
   /// Makes values share one cell, before any has one of its own.
   unsigned addSharedCell(llvm::ArrayRef<mlir::Value> values);
   /// Appends to what the cell wants; an axis that it has already is left out.
+  /// What it gains is due to `origin`.
   void appendAxes(unsigned cell, unsigned dim,
-                  llvm::ArrayRef<mlir::StringAttr> axes);
+                  llvm::ArrayRef<mlir::StringAttr> axes, Origin origin);
+  /// The cell wants exactly this, due to `origin`. Others hear it from `level`
+  /// on.
+  void pinCell(unsigned cell, DimensionAxes dims, int64_t level, Origin origin);
 
-  /// An op. Pinned factors keep their axes.
+  /// An op. Pinned factors keep their axes; others hear of them from `level`
+  /// on.
   unsigned addNode(mlir::Operation *op, ShardingRule rule, FactorAxes axes,
-                   llvm::ArrayRef<bool> pinned);
+                   llvm::ArrayRef<bool> pinned, int64_t level = 0);
   void freezeNode(unsigned node) { nodes[node].frozen = true; }
   mlir::Operation *getOp(unsigned node) const { return nodes[node].op; }
   const ShardingRule &getRule(unsigned node) const { return nodes[node].rule; }
@@ -47,12 +68,25 @@ public:
   void link(unsigned a, unsigned b);
   void clearLinks();
   /// What is in `from` becomes what is in `to`, at the end of an iteration (or
-  /// of a function) or when control enters: both hear each other, and the end of
-  /// an iteration, which comes more often, is as a definition of `to`.
+  /// of a function) or when control enters: both hear each other, and the end
+  /// of an iteration, which comes more often, is as a definition of `to`.
   void addFlow(unsigned from, unsigned to, bool atEnd);
 
-  /// Rounds until nothing changes.
-  void run();
+  /// Rounds until nothing changes, in which seeds of higher levels are silent.
+  void run(int64_t level);
+
+  /// Why the cell or node has the axis.
+  Origin getOrigin(Element element, mlir::StringAttr axis) const;
+  std::optional<unsigned> findNode(mlir::Operation *op) const {
+    auto known = nodeOf.find(op);
+    return known == nodeOf.end() ? std::nullopt
+                                 : std::optional<unsigned>(known->second);
+  }
+  std::optional<unsigned> findCell(mlir::Value value) const {
+    auto known = cellOf.find(value);
+    return known == cellOf.end() ? std::nullopt
+                                 : std::optional<unsigned>(known->second);
+  }
 
 private:
   struct Use {
@@ -67,6 +101,8 @@ private:
     llvm::SmallVector<unsigned, 2> links;
     /// Other cells that this one hears, each with a weight.
     llvm::SmallVector<std::pair<unsigned, double>, 2> flows;
+    llvm::SmallDenseMap<mlir::StringAttr, Origin, 2> origins;
+    std::optional<int64_t> pinnedAt = std::nullopt; ///< the level of a pin
   };
   struct Node {
     mlir::Operation *op;
@@ -74,12 +110,21 @@ private:
     FactorAxes axes;
     llvm::SmallVector<bool> pinned;
     llvm::SmallVector<std::optional<unsigned>> operands, results;
+    int64_t level = 0; ///< of the pinned factors
     bool frozen = false;
+    llvm::SmallDenseMap<mlir::StringAttr, Origin, 2> origins{0};
   };
   /// Axes that something is proposed to have, and how much speaks for them.
   struct Proposal {
     Axes axes;
     double weight;
+    Element from;
+    double loudest; ///< the weight of `from` alone
+  };
+  /// What a list gains, and from whom.
+  struct Gain {
+    Axes axes;
+    Element from = {};
   };
   using Proposals = llvm::SmallVector<llvm::SmallVector<Proposal, 2>>;
 
@@ -87,17 +132,25 @@ private:
   Proposals hearCells(const Node &node) const;
   Proposals hearNodes(const Cell &cell) const;
   /// What is added to each list. No axis is in two lists.
-  llvm::SmallVector<Axes> decide(llvm::ArrayRef<Axes> current,
+  llvm::SmallVector<Gain> decide(llvm::ArrayRef<Axes> current,
                                  const Proposals &proposals) const;
   bool isBefore(llvm::ArrayRef<mlir::StringAttr> a,
                 llvm::ArrayRef<mlir::StringAttr> b) const;
-  bool listen(Node &node, FactorAxes &next) const;
-  bool listen(Cell &cell, DimensionAxes &next) const;
+  /// What each list gains in this round.
+  llvm::SmallVector<Gain> listen(const Node &node) const;
+  llvm::SmallVector<Gain> listen(const Cell &cell) const;
+  /// The axes that others hear of now.
+  FactorAxes getSpoken(const Node &node) const;
+  bool speaks(const Cell &cell) const {
+    return !cell.pinnedAt || *cell.pinnedAt <= level;
+  }
 
   MeshRef mesh;
+  int64_t level = 0;
   std::vector<Cell> cells;
   std::vector<Node> nodes;
   llvm::DenseMap<mlir::Value, unsigned> cellOf;
+  llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
 };
 
 } // namespace heddle

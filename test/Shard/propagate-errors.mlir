@@ -110,3 +110,62 @@ heddle.mesh @mesh <["a"=2]>
 func.func @rank(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {}]>}) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 }
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @pin_rank(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected a sharding of 1 dimensions}}
+  %0 = math.exp %x {heddle.pin = #heddle.sharding<@mesh, [{"a"}, {}]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @pin_axis(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected an axis of #heddle.mesh<["a"=2]>, got "b"}}
+  %0 = math.exp %x {heddle.pin = #heddle.sharding<@mesh, [{"b"}]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @pin_partial(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected heddle.pin to be a sharding of a tensor, without partial sums}}
+  %0 = math.exp %x {heddle.pin = #heddle.sharding<@mesh, [{}], partial = sum {"a"}>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @pin_count(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected heddle.pin for 1 results, got 2}}
+  %0 = math.exp %x {heddle.pin = [unit, unit]} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @pins_of_two_calls(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // expected-note@+1 {{the other is here}}
+  %0 = call @callee(%x) {heddle.pin = #heddle.sharding<@mesh, [{"a"}]>} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{as of the value that lies as this one does, got #heddle.sharding<@mesh, [{}]>}}
+  %1 = call @callee(%x) {heddle.pin = #heddle.sharding<@mesh, [{}]>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @callee(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @priority(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected heddle.priority to be an i64 from 0 up, got -1 : i64}}
+  %0 = math.exp %x {heddle.priority = -1 : i64} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -101,6 +101,13 @@ def PropagateShardingsPass
     for one factor of an op, one dimension of a value. Where an op goes without
     a proposed axis, a reshard follows.
 
+    By the user: `heddle.pin = #heddle.sharding<…>` on an op says how its result
+    lies, exactly (several results: an array, `unit` for free ones); it becomes a
+    reshard after the op, and the ops around hear it as any value. With
+    `heddle.priority = k : i64` on an op with factors or a pin, or on an argument
+    or result with a sharding, others hear of it only when everything of lower
+    priority (0 if absent) has been propagated to its end.
+
     Constants and broadcasts of scalars with several uses are first repeated for
     each use, for they can be made in any sharding.
 
@@ -115,6 +122,18 @@ def PropagateShardingsPass
     results, the storage of variables; `heddle.carried` on control flow, one
     sharding for each value that is carried. `heddle.storage_axes` is gone.
   }];
+  let options = [
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "a remark on each op and argument: how its value lies, and for each "
+           "axis which op, argument, pin or variable it comes from and through "
+           "which op it came">,
+    Option<"remarkConflicts", "remark-conflicts", "bool", /*default=*/"false",
+           "a remark where two ops claim an axis for different dimensions of a "
+           "value, or one place of it for different axes: both, and the bytes "
+           "that each device sends for it">,
+    Option<"cluster", "cluster", "std::string", /*default=*/"",
+           "preset or JSON file of the cluster that these bytes are counted on">,
+  ];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 

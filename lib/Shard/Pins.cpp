@@ -1,0 +1,60 @@
+//===- Pins.cpp - What the user says of single values ---------------------===//
+
+#include "Pins.h"
+
+using namespace mlir;
+using namespace heddle;
+
+FailureOr<int64_t> heddle::readPriority(Operation *op,
+                                        DictionaryAttr attributes) {
+  Attribute given = attributes ? attributes.get(kPriorityAttrName) : nullptr;
+  if (!given)
+    return 0;
+  auto number = dyn_cast<IntegerAttr>(given);
+  if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < 0)
+    return op->emitOpError() << "expected " << kPriorityAttrName
+                             << " to be an i64 from 0 up, got " << given;
+  return number.getInt();
+}
+
+LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
+                                     size_t rank, MeshRef mesh) {
+  if (size_t(sharding.getRank()) != rank)
+    return emitError(loc) << "expected a sharding of " << rank
+                          << " dimensions, got " << sharding;
+  for (AxisListAttr axes : sharding.getDims())
+    for (StringAttr axis : axes.getAxes())
+      if (!mesh.mesh.getAxisSize(axis))
+        return emitError(loc)
+               << "expected an axis of " << mesh.mesh << ", got " << axis;
+  return success();
+}
+
+LogicalResult heddle::readPins(Operation *op, MeshRef mesh,
+                               llvm::MapVector<Value, ShardingAttr> &pins) {
+  Attribute given = op->getAttr(kPinAttrName);
+  if (!given)
+    return success();
+  SmallVector<Attribute> list = {given};
+  if (auto array = dyn_cast<ArrayAttr>(given))
+    list.assign(array.begin(), array.end());
+  if (list.size() != op->getNumResults())
+    return op->emitOpError()
+           << "expected " << kPinAttrName << " for " << op->getNumResults()
+           << " results, got " << list.size();
+  for (auto [result, pin] : llvm::zip(op->getResults(), list)) {
+    if (isa<UnitAttr>(pin))
+      continue;
+    auto sharding = dyn_cast<ShardingAttr>(pin);
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!sharding || !type || sharding.isPartial())
+      return op->emitOpError()
+             << "expected " << kPinAttrName
+             << " to be a sharding of a tensor, without partial sums, got "
+             << pin << " for " << result.getType();
+    if (failed(verifySharding(op->getLoc(), sharding, type.getRank(), mesh)))
+      return failure();
+    pins[result] = sharding;
+  }
+  return success();
+}
