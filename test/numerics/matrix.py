@@ -152,8 +152,8 @@ def plan_osdp(answer, slices):
 
 def plan_degrees(mesh, attention, mlp, rest):
     """Every half-layer with a degree of its own: for each layer the axes of its
-    attention's heads and of its MLP; `rest` for all else. The batch is over the
-    axes that are left."""
+    attention's heads and of its MLP; `rest` for the vocabulary. The batch is
+    over the axes that are left."""
     def assign(factor, axes):
         parts = [] if axes == ["tp"] else [
             "tp.%d" % part for part in range(len(mesh["tp"]))]
@@ -162,7 +162,8 @@ def plan_degrees(mesh, attention, mlp, rest):
                      [part for part in parts if part not in axes]}
 
     def plan(family):
-        operators = {"*": assign("v", rest)}
+        # Norms follow the half-layers around them.
+        operators = {"*": {"v": rest}, "lm_head": assign("v", rest)}
         for layer, halves in enumerate(zip(attention, mlp)):
             for names, factor, axes in zip(DEGREES[family], "nf", halves):
                 for name in names:
