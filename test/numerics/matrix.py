@@ -50,6 +50,8 @@ MODELS = {
     "gpt2-odd": gpt2(67, 30, 3, inner=50),
     "gpt2-dropout": gpt2(64, 32, 4, dropout=0.1),
     "gpt2-length": gpt2(67, 30, 3),
+    # Queries see later keys, too; neither 2 nor 4 divides the length.
+    "gpt2-both-ways-length": gpt2(64, 32, 4),
     "llama": llama(64, 8, 4),
     "llama-length": llama(67, 8, 2),
     "llama-dropout": llama(64, 8, 4, dropout=0.1),
@@ -72,11 +74,15 @@ def plan_mixed(family):
         "storage": {variables: {"0": ["dp"]}, "adamw.?." + variables: {"0": ["dp"]}}}
 
 
+# Attention itself, not the products before and after it.
+ATTENTION = {"gpt2": "*.attn", "llama": "*.self_attn"}
+
+
 def plan_context(attention, mesh, operators):
     """The model split along the sequence over cp, and its attention so."""
     return lambda family: {
         "version": 1, "mesh": mesh,
-        "operators": {"*": operators, "*attn": attention}}
+        "operators": {"*": operators, ATTENTION[family]: attention}}
 
 
 CP4 = {"cp": 4}, {"s": ["cp"]}
@@ -91,6 +97,25 @@ KEYS = {"s": [], "t": ["cp"]}     # outputs over a part of the keys combined
 
 def heads(axes):                  # heads exchanged with the sequence
     return {"s": [], "t": [], "n": axes}
+
+
+NORMS = {"gpt2": ["*.ln_?", "ln_f"], "llama": ["*norm"]}
+
+
+def plan_sequence(mesh, attention=None):
+    """Tensor parallel products; what lies between them split along the sequence
+    over tp (and all of it over cp)."""
+    letters = {"b": "dp", "s": "cp", "n": "tp", "f": "tp", "v": "tp"}
+
+    def plan(family):
+        operators = {"*": {letter: [axis] for letter, axis in letters.items()
+                           if axis in mesh}}
+        if attention:
+            operators[ATTENTION[family]] = attention
+        for norm in NORMS[family]:
+            operators[norm] = {"s": [axis for axis in ("cp", "tp") if axis in mesh]}
+        return {"version": 1, "mesh": mesh, "operators": operators}
+    return plan
 
 
 def with_zero3(plan):
@@ -187,6 +212,10 @@ PLANS = {
     "zero3-tp2": ["--mesh", "dp=2,tp=2", "--zero", "3"],
     # Plan files.
     "mixed": plan_mixed,
+    # Megatron's sequence parallelism, alone and with context parallelism.
+    "sequence4": plan_sequence({"tp": 4}),
+    "dp2-sequence2": with_zero3(plan_sequence({"dp": 2, "tp": 2})),
+    "ring2-sequence2": plan_sequence({"cp": 2, "tp": 2}, RING),
     "gather4": plan_context(GATHER, *CP4),
     "ring4": plan_context(RING, *CP4),
     "heads4": plan_context(heads(["cp"]), *CP4),
@@ -222,19 +251,23 @@ PLANS = {
 }
 CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
            "heads2-tp2"]
+SEQUENCE = ["sequence4", "dp2-sequence2", "ring2-sequence2"]
 BASIC = ["dp4", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "zero3-tp2", "mixed"]
 
 # model: the plans that it is run under, besides one device
 MATRIX = {
-    "gpt2": BASIC + CONTEXT + ["dp2-ring2-tp2", "split4-2", "split3-tp2",
-                               "split-uneven", "groups", "degrees4", "degrees8"],
+    "gpt2": BASIC + CONTEXT + SEQUENCE + [
+        "dp2-ring2-tp2", "split4-2", "split3-tp2", "split-uneven", "groups",
+        "degrees4", "degrees8"],
     "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
     # A length that neither 2 nor 4 divides.
-    "gpt2-length": CONTEXT,
-    "llama": BASIC + CONTEXT + ["dp2-ring2-tp2", "split2-1", "split-uneven",
-                                "osdp", "groups-tp2", "degrees4", "degrees8"],
-    "llama-length": CONTEXT,
+    "gpt2-length": CONTEXT + ["sequence4"],
+    "gpt2-both-ways-length": CONTEXT,
+    "llama": BASIC + CONTEXT + SEQUENCE + [
+        "dp2-ring2-tp2", "split2-1", "split-uneven", "osdp", "groups-tp2",
+        "degrees4", "degrees8"],
+    "llama-length": CONTEXT + ["sequence4"],
     "llama-dropout": ["dp4", "tp4", "dp2-tp2"],
     "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
     "llama-groups": ["tp4", "dp2-tp2"],
@@ -284,7 +317,8 @@ class Model:
         self.folder = scratch / name
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        (self.folder / "config.json").write_text(json.dumps(self.config))
+        self.path = self.folder / "config.json"
+        self.path.write_text(json.dumps(self.config))
         write_tokens(self.folder / "text", self.config["vocab_size"])
         write_batch(self.folder / "batch.safetensors",
                     self.config["vocab_size"], self.ROWS, self.sequence)
@@ -292,11 +326,13 @@ class Model:
     def run(self, name, arguments, micro=1, repeat=True):
         """Ten steps and the gradients of one batch under one plan."""
         artifact = self.folder / (name + ".heddle")
+        shape = ["--batch", str(self.ROWS // micro), "--seq", str(self.sequence)]
+        source = self.path
+        if "both-ways" in self.name:
+            source, shape = self.without_mask(shape), []
         self.programs.compile(
-            self.folder / "config.json", artifact,
-            arguments + TRAINING +
-            ["--batch", str(self.ROWS // micro), "--seq", str(self.sequence),
-             "--micro-batches", str(micro), "--gradients"])
+            source, artifact, arguments + TRAINING + shape +
+            ["--micro-batches", str(micro), "--gradients"])
         train = ["--data", self.folder / "text", "--steps", STEPS,
                  "--eval-every", "0", "--check-replicas", "--no-checkpoints"]
         steps = self.programs.train(artifact, train)
@@ -315,6 +351,17 @@ class Model:
             if gradients and self.bits(artifact, name, 0) != self.bits(artifact, name, 1):
                 raise Failure("gradients differ when run again")
         return [step["loss"] for step in steps], gradients
+
+    def without_mask(self, shape):
+        """The model, imported, with attention that is not causal."""
+        path = self.folder / "model.mlir"
+        self.programs.call([self.programs.compiler, "import", self.path,
+                            "-o", path, "--seed", "7"] + shape)
+        text = path.read_text()
+        if text.count(" causal ") != self.config["n_layer"]:
+            raise Failure("expected an attention a layer")
+        path.write_text(text.replace(" causal ", " "))
+        return path
 
     def gradients_file(self, name, run):
         return self.folder / ("%s-%d.safetensors" % (name, run))
