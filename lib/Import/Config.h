@@ -78,6 +78,8 @@ public:
   /// Fails if an error was emitted or a key is not accounted for; `reader` says
   /// in the message who does not know it.
   mlir::LogicalResult finish(llvm::StringRef reader);
+  /// Whether an error was emitted.
+  bool hasFailed() const { return failed; }
 
 private:
   /// The first of the keys that is there.

@@ -131,9 +131,9 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   constexpr int64_t most = int64_t(1) << 30;
   if (options.batch < 1 || options.batch > most)
     return emitError(unknown)
-           << "expected a batch of at least 1 row, got " << options.batch;
+           << "expected a batch of 1 to 2^30 rows, got " << options.batch;
   if (options.sequence && (*options.sequence < 1 || *options.sequence > most))
-    return emitError(unknown) << "expected a sequence of at least 1 token, got "
+    return emitError(unknown) << "expected a sequence of 1 to 2^30 tokens, got "
                               << *options.sequence;
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
     return emitError(unknown)
@@ -169,7 +169,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
     module = importLlama(context, *config, options);
     prefix = "model.";
     harmless = {".rotary_emb.inv_freq"};
-  } else if (config->has("model_type")) {
+  } else if (!config->hasFailed()) {
     config->error("model_type", "expected \"gpt2\" or \"llama\", got \"" +
                                     Twine(family) + "\"");
   }

@@ -24,18 +24,27 @@ Status AtomicFile::failure(std::string_view action) const {
 Expected<AtomicFile> AtomicFile::create(const std::string &path,
                                         uint64_t size) {
   AtomicFile file;
-  file.destination = path;
-  std::filesystem::path target(path);
+  std::error_code failed;
+  // A link stays: what it points to is replaced.
+  std::filesystem::path target = std::filesystem::canonical(path, failed);
+  if (failed)
+    target = path;
+  file.destination = target.string();
   if (target.filename().empty())
     return error("cannot write '" + path + "': it names no file");
   std::error_code ignored;
   if (std::filesystem::is_directory(target, ignored))
     return error("cannot write '" + path + "': it is a directory");
+  // A device or a pipe would be replaced, not written to.
+  if (std::filesystem::exists(target, ignored) &&
+      !std::filesystem::is_regular_file(target, ignored))
+    return error("cannot write '" + path + "': it is not a regular file");
 
   // The process id and a counter instead of mkstemp, which would make a private
   // file where the user's umask should decide.
-  std::string stem = parentFolder(path) + "/." + target.filename().string() +
-                     ".tmp." + std::to_string(::getpid()) + ".";
+  std::string stem = parentFolder(file.destination) + "/." +
+                     target.filename().string() + ".tmp." +
+                     std::to_string(::getpid()) + ".";
   for (unsigned attempt = 0; attempt < 10000; ++attempt) {
     std::string name = stem + std::to_string(attempt);
     file.descriptor =

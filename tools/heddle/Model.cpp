@@ -320,17 +320,30 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   return exitSuccess;
 }
 
-bool tools::writeModule(ModuleOp module, const std::string &path) {
-  if (path.empty() || path == "-") {
-    module.print(llvm::outs());
-    llvm::outs() << '\n';
-    llvm::outs().flush();
-    if (llvm::outs().has_error()) {
-      reportError("standard output: " + llvm::outs().error().message());
-      llvm::outs().clear_error();
-      return false;
-    }
+/// Writes to what cannot be replaced: a terminal, a pipe, a device.
+static bool writeModuleTo(llvm::raw_fd_ostream &stream, ModuleOp module,
+                          const std::string &name) {
+  module.print(stream);
+  stream << '\n';
+  stream.flush();
+  if (!stream.has_error())
     return true;
+  reportError(name + ": " + stream.error().message());
+  stream.clear_error();
+  return false;
+}
+
+bool tools::writeModule(ModuleOp module, const std::string &path) {
+  if (path.empty() || path == "-")
+    return writeModuleTo(llvm::outs(), module, "standard output");
+  std::error_code failure;
+  if (fs::exists(path, failure) && !fs::is_regular_file(path, failure) &&
+      !fs::is_directory(path, failure)) {
+    llvm::raw_fd_ostream stream(path, failure);
+    if (!failure)
+      return writeModuleTo(stream, module, "cannot write '" + path + "'");
+    reportError("cannot write '" + path + "': " + failure.message());
+    return false;
   }
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -3,7 +3,9 @@
 // A file that is written beside its destination under a temporary name and
 // takes the destination's place by rename(2), after fsync(2), when it is
 // complete. Whatever fails before that (a full disk above all) leaves what
-// stood at the destination untouched and no temporary behind.
+// stood at the destination untouched and no temporary behind. Where the
+// destination is a link, what it points to is replaced; anything but a regular
+// file (a device, a pipe) is refused.
 //
 //===----------------------------------------------------------------------===//
 

@@ -95,4 +95,22 @@ TEST_F(AtomicFileTest, DestinationIsAFolder) {
       << status.message();
 }
 
+TEST_F(AtomicFileTest, ALinkStays) {
+  write("f", "old");
+  std::filesystem::create_symlink(path("f"), path("link"));
+  ASSERT_TRUE(writeFileAtomically(path("link"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read("f"), "new");
+}
+
+TEST_F(AtomicFileTest, APipeIsNotReplaced) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  Status status = writeFileAtomically(path("pipe"), "x");
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("it is not a regular file"),
+            std::string::npos)
+      << status.message();
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+}
+
 } // namespace
