@@ -24,11 +24,12 @@ Status AtomicFile::failure(std::string_view action) const {
 Expected<AtomicFile> AtomicFile::create(const std::string &path,
                                         uint64_t size) {
   AtomicFile file;
+  std::filesystem::path target = path;
   std::error_code failed;
   // A link stays: what it points to is replaced.
-  std::filesystem::path target = std::filesystem::canonical(path, failed);
-  if (failed)
-    target = path;
+  if (std::filesystem::is_symlink(target, failed))
+    if (auto pointee = std::filesystem::canonical(target, failed); !failed)
+      target = pointee;
   file.destination = target.string();
   if (target.filename().empty())
     return error("cannot write '" + path + "': it names no file");

@@ -280,7 +280,14 @@ Status Trainer::evaluateHeldOut() {
     count += batchCount;
   }
   evaluated = completed;
-  observer.heldOut(completed, lossSum / count, static_cast<int64_t>(count));
+  double loss = lossSum / count;
+  observer.heldOut(completed, loss, static_cast<int64_t>(count));
+  // The update of the last step shows nowhere else.
+  if (!std::isfinite(loss))
+    return error("after step " + std::to_string(completed) +
+                 ": the held-out loss is " + std::to_string(loss) +
+                 ", so the parameters are lost; resume from an earlier "
+                 "checkpoint with a smaller learning rate or clipping");
   return Status::success();
 }
 
