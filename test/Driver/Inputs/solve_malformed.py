@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 folder, command = sys.argv[1], sys.argv[2:]
+PROGRAM = os.path.basename(command[0])
 PROBLEM = os.path.join(folder, "problem.json")
 GOOD = {
     "name": "two",
@@ -146,7 +147,7 @@ def expect(text, code, message):
 
 
 def refuse(text, message):
-    expect(text, 2, "heddle: error: '%s': %s" % (PROBLEM, message))
+    expect(text, 2, "%s: error: '%s': %s" % (PROGRAM, PROBLEM, message))
 
 
 expect(

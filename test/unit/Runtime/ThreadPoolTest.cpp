@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 using heddle::rt::ThreadPool;
@@ -25,6 +27,29 @@ TEST(ThreadPool, RunsEveryChunkOnce) {
           EXPECT_EQ(count, 1);
       }
     }
+}
+
+TEST(ThreadPool, WaitsForWorkersThatAreLate) {
+  for (bool spin : {false, true}) {
+    ThreadPool pool(3, spin);
+    int late = 0;
+    for (int job = 0; job < 20; ++job) {
+      int64_t done[8] = {};
+      bool byWorker[8] = {};
+      pool.run(8, [&](int64_t chunk, int worker) {
+        // The caller leaves something to the workers, which end after it.
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(worker == 0 ? 2 : 5));
+        byWorker[chunk] = worker != 0;
+        done[chunk] = chunk + 1;
+      });
+      for (int64_t chunk = 0; chunk < 8; ++chunk) {
+        EXPECT_EQ(done[chunk], chunk + 1) << "job " << job;
+        late += byWorker[chunk];
+      }
+    }
+    EXPECT_GT(late, 0);
+  }
 }
 
 TEST(ThreadPool, ManyShortJobsInARow) {
