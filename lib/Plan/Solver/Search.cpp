@@ -73,14 +73,18 @@ void Search::solveAt(Elimination &Engine, const std::vector<double> &Prices,
 }
 
 void Search::planWhole() {
-  std::vector<int32_t> All(M.Vars.size());
-  std::iota(All.begin(), All.end(), 0);
-  Whole.plan(All, MaxTable, MaxTotal * 16, R);
-  Work += static_cast<double>(All.size()) * 200;
+  // What has no choice would only tie its neighbours together.
+  std::vector<int32_t> All;
+  for (size_t V = 0; V < M.Vars.size(); ++V)
+    if (M.Vars[V].size() > 1)
+      All.push_back(static_cast<int32_t>(V));
+  Whole.plan(All, MaxTable, MaxWhole, R);
+  Work += static_cast<double>(M.Vars.size()) * 200;
 }
 
 void Search::construct(Candidate &C, const std::vector<double> &Prices,
-                       const std::function<bool()> &Stop) {
+                       double Quota, const std::function<bool()> &Stop) {
+  double Until = Work + Quota;
   constexpr int Tries = 16, TriesPerPlan = 4;
   std::vector<double> Raised(Prices);
   double Highest = 1e-9;
@@ -88,7 +92,7 @@ void Search::construct(Candidate &C, const std::vector<double> &Prices,
     Highest = std::max(Highest, P);
   double Growth = 1.02 + 0.5 * R.unit() * R.unit();
   Next = C;
-  for (int Try = 0; Try < Tries && !Stop(); ++Try) {
+  for (int Try = 0; Try < Tries && Work < Until && !Stop(); ++Try) {
     if (Try % TriesPerPlan == 0)
       planWhole();
     solveAt(Whole, Raised, Next);
@@ -139,12 +143,12 @@ void Search::chooseRegion(size_t Size) {
 
 /// True if the best candidate became better.
 bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                       const std::vector<double> &Prices) {
-  bool Everything = R.below(4) == 0;
+                       const std::vector<double> &Prices, bool Everything) {
   if (Everything && (Whole.members().empty() || R.below(4) == 0))
     planWhole();
   if (!Everything) {
     chooseRegion(size_t(16) << R.below(6));
+    std::erase_if(Region, [&](int32_t V) { return M.Vars[V].size() == 1; });
     Part.plan(Region, MaxTable, MaxTotal, R);
     Work += static_cast<double>(Region.size()) * 200;
   }
@@ -209,6 +213,14 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
   return true;
 }
 
+void Search::improveAtOnce(Candidate &C, const std::vector<double> &Prices,
+                           double Quota, const std::function<bool()> &Stop) {
+  double Until = Work + Quota;
+  Candidate Current = C;
+  while (Work < Until && !Stop())
+    tryPrices(Current, C, 0, Prices, true);
+}
+
 void Search::improve(Candidate &C, const std::vector<double> &Prices,
                      double Quota, Cost Tolerance,
                      const std::function<bool()> &Stop) {
@@ -220,8 +232,9 @@ void Search::improve(Candidate &C, const std::vector<double> &Prices,
     double Chance = std::clamp(OfExact / (OfExact + OfPrices), 0.1, 0.9);
     bool Exactly = Current.feasible() && R.unit() < Chance;
     double Before = Work;
-    bool Better = Exactly ? tryExactly(Current, C, Prices, Stop)
-                          : tryPrices(Current, C, Tolerance, Prices);
+    bool Better =
+        Exactly ? tryExactly(Current, C, Prices, Stop)
+                : tryPrices(Current, C, Tolerance, Prices, R.below(4) == 0);
     Merit &Kind = Exactly ? ByExact : ByPrices;
     Kind.Gain = 0.99 * Kind.Gain + (Better ? 1 : 0.002);
     Kind.Work = 0.99 * Kind.Work + (Work - Before);

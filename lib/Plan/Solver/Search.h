@@ -47,10 +47,12 @@ public:
   /// The largest table and the sum of tables of a neighbourhood, in entries.
   double MaxTable = 1e5;
   double MaxTotal = 1e6;
+  double MaxWhole = 1.6e7; ///< The sum for everything but a cutset.
 
   /// Solves everything at rising prices until the limit is kept, or a number of
-  /// times; starts from and returns into `C`.
-  void construct(Candidate &C, const std::vector<double> &Prices,
+  /// times, or until `Quota` table entries have been visited; starts from and
+  /// returns into `C`.
+  void construct(Candidate &C, const std::vector<double> &Prices, double Quota,
                  const std::function<bool()> &Stop);
 
   /// Tries neighbourhoods until `Quota` table entries have been visited. May
@@ -59,12 +61,17 @@ public:
   void improve(Candidate &C, const std::vector<double> &Prices, double Quota,
                Cost Tolerance, const std::function<bool()> &Stop);
 
+  /// Solves everything but a cutset, again and again until `Quota` table
+  /// entries have been visited.
+  void improveAtOnce(Candidate &C, const std::vector<double> &Prices,
+                     double Quota, const std::function<bool()> &Stop);
+
   /// Table entries visited so far.
   double work() const { return Work; }
 
 private:
   bool tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                 const std::vector<double> &Prices);
+                 const std::vector<double> &Prices, bool Everything);
   bool tryExactly(Candidate &Current, Candidate &Best,
                   const std::vector<double> &Prices,
                   const std::function<bool()> &Stop);

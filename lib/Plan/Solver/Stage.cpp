@@ -3,9 +3,11 @@
 #include "Stage.h"
 #include "OneLimit.h"
 #include "Parallel.h"
+#include "Restriction.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace heddle::solver {
 
@@ -14,7 +16,11 @@ namespace {
 /// own ways for a while.
 constexpr size_t WalkerCount = 8;
 constexpr size_t Exploiting = 5;
-constexpr int Lifetime = 40;
+/// Of the exploiting ones, these search among few values of every variable in
+/// every other round.
+constexpr size_t Restricted = 2;
+/// Short lives find other ways of doing everything, long ones do them well.
+constexpr int Lifetimes[WalkerCount - Exploiting] = {8, 16, 48};
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
@@ -33,7 +39,9 @@ Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
   Random R(Seed);
   for (size_t I = 0; I < WalkerCount; ++I)
     Walkers.push_back(
-        std::make_unique<Walker>(Walker{Search(Tables, R.next()), {}, 0}));
+        std::make_unique<Walker>(Walker{Search(Tables, R.next()), {}}));
+  for (auto &W : Walkers)
+    W->Luck = Random(R.next());
   double Entries = static_cast<double>(Tables.valueCount());
   for (const Pair &P : M.Pairs)
     Entries += static_cast<double>(P.Table.size());
@@ -46,7 +54,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
 double Stage::work() const {
   double Sum = Climber.work() + ExactWork + Tree.work();
   for (const auto &W : Walkers)
-    Sum += W->Engine.work();
+    Sum += W->Engine.work() + W->ExtraWork;
   return Sum;
 }
 
@@ -150,15 +158,54 @@ double Stage::bound() const {
                    Tree.usable() ? Tree.bound() : Climber.bound()});
 }
 
+/// Mixes the best assignment with those of the walkers that go their own ways:
+/// what they have done better somewhere is worth having even if they are worse
+/// on the whole. Or tries the values that the bound makes likely.
+void Stage::walkRestricted(Walker &W, bool Likely,
+                           const std::function<bool()> &Stop) {
+  W.Current = Best;
+  size_t Turn = static_cast<size_t>(W.Age / 2), Count = Proposals.size();
+  std::vector<std::vector<int32_t>> Keep;
+  if (Likely || Count == 0)
+    Keep = likelyValues(Best.X, ValueBounds, 2 + Turn % 4, W.Luck);
+  else if (Turn % 2)
+    Keep = proposedValues(Best.X, Proposals);
+  else
+    Keep = proposedValues(Best.X, {Proposals[Turn / 2 % Count]});
+  W.ExtraWork += improveRestricted(M, W.Current, Prices, std::move(Keep),
+                                   RoundQuota, W.Luck, Stop);
+}
+
+/// Starts from the bound's guess, or from values that the bound makes likely.
+void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
+  W.Current.X = Guess;
+  if (W.Luck.below(2)) {
+    double Blur = std::pow(10.0, -1 - 3 * W.Luck.unit()) *
+                  std::max(1.0, static_cast<double>(Best.Total) - Bound);
+    for (size_t V = 0; V < M.Vars.size(); ++V) {
+      double Least = std::numeric_limits<double>::infinity();
+      for (size_t S = 0; S < ValueBounds[V].size(); ++S) {
+        double Value = ValueBounds[V][S] + Blur * W.Luck.unit();
+        if (Value < Least) {
+          Least = Value;
+          W.Current.X[V] = static_cast<int32_t>(S);
+        }
+      }
+    }
+  }
+  score(M, W.Current);
+  W.Engine.construct(W.Current, Prices, 100 * RoundQuota, Stop);
+}
+
 void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
   Cost Tolerance = 0;
+  if (Index < Restricted && W.Age++ % 2 == 0)
+    return walkRestricted(W, Index > 0, Stop);
   if (Index < Exploiting) {
     W.Current = Best;
-  } else if (W.Age++ % Lifetime == 0 || !Best.feasible()) {
-    W.Current.X = Guess;
-    score(M, W.Current);
-    W.Engine.construct(W.Current, Prices, Stop);
+  } else if (W.Age++ % Lifetimes[Index - Exploiting] == 0 || !Best.feasible()) {
+    setOut(W, Stop);
   } else {
     double Gap = static_cast<double>(W.Current.Total) - Bound;
     Tolerance = static_cast<Cost>(std::max(0.0, Gap) * 1e-3);
@@ -171,6 +218,11 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   Prices = Tree.usable() ? Tree.prices() : Climber.best().prices();
   Guess = Climber.guess();
   Bound = Climber.bound();
+  ValueBounds = Climber.best().valueBounds();
+  Proposals.clear();
+  for (size_t I = Exploiting; I < WalkerCount; ++I)
+    if (Walkers[I]->Age > 0)
+      Proposals.push_back(Walkers[I]->Current.X);
   ForExact.reset();
   if (exactIsDue())
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();

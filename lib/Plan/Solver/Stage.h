@@ -52,7 +52,12 @@ private:
     Search Engine;
     Candidate Current;
     int Age = 0;
+    Random Luck{0};       ///< Of searches among few values,
+    double ExtraWork = 0; ///< and their work.
   };
+  void walkRestricted(Walker &W, bool Likely,
+                      const std::function<bool()> &Stop);
+  void setOut(Walker &W, const std::function<bool()> &Stop);
   void walk(size_t Index, const std::function<bool()> &Stop);
   void join();
   bool exactIsDue() const;
@@ -77,6 +82,8 @@ private:
   std::vector<double> Prices;
   Labels Guess;
   double Bound = 0;
+  std::vector<std::vector<double>> ValueBounds;
+  std::vector<Labels> Proposals; ///< Of the walkers that go their own ways.
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
   bool OneLimit = false;              ///< `solveOneLimit` can be used.
