@@ -18,6 +18,14 @@ def HeddleDialect : Dialect {
     Discardable attributes of the dialect:
     - `heddle.sharding` on function arguments, results and ops: one
       `#heddle.sharding` (ops with several results: an array of them);
+    - `heddle.factors` on ops: which mesh axes split which of the op's factors;
+    - `heddle.pin` on ops: the sharding that the result shall have, exactly (ops
+      with several results: an array, `unit` for those that are free);
+    - `heddle.priority` on ops with factors or a pin, and on function arguments
+      and results with a sharding: an i64; the lower, the earlier others hear of
+      it;
+    - `heddle.carried` on control flow, between the passes of the partitioner:
+      the sharding of each value that a region or a result receives;
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`);
     - `heddle.model`, `heddle.weights` on the module: the family, and the
