@@ -3,118 +3,27 @@
 // What one device computes of an attention whose queries (factor s) or keys (t)
 // are split:
 //
-//   s          its own queries over all keys, at their global positions;
-//   t          all queries over its own keys; outputs are weighted by how much
-//              of each row's sum of exponentials is theirs, and added;
-//   s and t    its own queries, while the keys and values go round a ring of
-//   (the same  devices; each step's output joins what came before. With a
-//   causal axes)      mask the sequence is dealt anew before and after, so that
-//   every
-//              device has the same work (RingParts).
+// - s: its own queries over all keys, at their global positions.
+// - t: all queries over its own keys; outputs are weighted by how much of each
+//   row's sum of exponentials is theirs, and added.
+// - s and t over the same axes: its own queries, while the keys and values go
+//   round a ring of the devices; each step's output joins what came before.
+//   With a causal mask the sequence is dealt anew before and after, so that
+//   every device has the same work (RingParts).
 //
 // The idea of the ring is H. Liu, M. Zaharia, P. Abbeel, "Ring attention with
 // blockwise transformers for near-infinite context" (2023).
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Heddle/Heddle.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "LocalBuilder.h"
 
 using namespace mlir;
 using namespace heddle;
 
 using LocalResults = FailureOr<SmallVector<Value>>;
 
-/// The dimension of the sequence in all tensors of an attention.
-static constexpr int64_t kSequenceDim = 1;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static RankedTensorType withElement(RankedTensorType type, Type element) {
-  return RankedTensorType::get(type.getShape(), element);
-}
-
 namespace {
-
-/// Builds ops at one location.
-struct LocalBuilder {
-  OpBuilder &b;
-  Location loc;
-
-  template <typename Op, typename... Args> Value make(Args &&...args) const {
-    return b.create<Op>(loc, std::forward<Args>(args)...);
-  }
-  Value index(int64_t value) const {
-    return make<arith::ConstantIndexOp>(value);
-  }
-  Value add(Value x, Value y) const { return make<arith::AddIOp>(x, y); }
-  Value sub(Value x, Value y) const { return make<arith::SubIOp>(x, y); }
-  Value mul(Value x, Value y) const { return make<arith::MulIOp>(x, y); }
-  Value mod(Value x, Value y) const { return make<arith::RemUIOp>(x, y); }
-  Value div(Value x, Value y) const { return make<arith::DivUIOp>(x, y); }
-
-  Value splat(RankedTensorType type, double value) const {
-    APFloat number(value);
-    bool lossy;
-    number.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(),
-                   APFloat::rmNearestTiesToEven, &lossy);
-    return make<arith::ConstantOp>(DenseElementsAttr::get(type, number));
-  }
-  Value widen(Value value) const {
-    RankedTensorType type = typeOf(value);
-    if (type.getElementTypeBitWidth() >= 32)
-      return value;
-    return make<arith::ExtFOp>(withElement(type, b.getF32Type()), value);
-  }
-  Value narrow(Value value, Type type) const {
-    return value.getType() == type ? value : make<arith::TruncFOp>(type, value);
-  }
-  /// The value at rows of queries, for every element of the head.
-  Value alongHead(Value rows, RankedTensorType type) const {
-    SmallVector<int64_t> dims;
-    for (int64_t i = 0; i + 1 < type.getRank(); ++i)
-      dims.push_back(i);
-    return make<heddle::BroadcastOp>(
-        withElement(type, typeOf(rows).getElementType()), rows,
-        b.getDenseI64ArrayAttr(dims), StringAttr());
-  }
-  Value slice(Value value, int64_t begin, int64_t size) const {
-    RankedTensorType type = typeOf(value);
-    SmallVector<int64_t> shape(type.getShape());
-    SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)), sizes,
-        strides(type.getRank(), b.getIndexAttr(1));
-    shape[kSequenceDim] = size;
-    offsets[kSequenceDim] = b.getIndexAttr(begin);
-    for (int64_t extent : shape)
-      sizes.push_back(b.getIndexAttr(extent));
-    return make<tensor::ExtractSliceOp>(
-        RankedTensorType::get(shape, type.getElementType()), value, offsets,
-        sizes, strides);
-  }
-  /// The two one after the other in the sequence.
-  Value concatenate(Value first, Value second) const {
-    RankedTensorType type = typeOf(first);
-    SmallVector<int64_t> shape(type.getShape());
-    shape[kSequenceDim] += typeOf(second).getDimSize(kSequenceDim);
-    Value whole = make<arith::ConstantOp>(
-        b.getZeroAttr(RankedTensorType::get(shape, type.getElementType())));
-    int64_t begin = 0;
-    for (Value part : {first, second}) {
-      SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0)),
-          sizes, strides(type.getRank(), b.getIndexAttr(1));
-      offsets[kSequenceDim] = b.getIndexAttr(begin);
-      for (int64_t extent : typeOf(part).getShape())
-        sizes.push_back(b.getIndexAttr(extent));
-      whole = make<tensor::InsertSliceOp>(part, whole, offsets, sizes, strides);
-      begin += typeOf(part).getDimSize(kSequenceDim);
-    }
-    return whole;
-  }
-};
 
 /// The output over some keys and the log of the sum of exponentials over them.
 struct Partial {
@@ -143,7 +52,7 @@ static Partial join(const LocalBuilder &b, Partial x, Partial y) {
   RankedTensorType type = typeOf(x.output);
   auto weighted = [&](Value output, Value weight) {
     return b.make<arith::MulFOp>(
-        output, b.alongHead(b.make<arith::DivFOp>(weight, divisor), type));
+        output, b.alongLast(b.make<arith::DivFOp>(weight, divisor), type));
   };
   return {b.make<arith::AddFOp>(weighted(x.output, p), weighted(y.output, q)),
           b.make<arith::AddFOp>(m, b.make<math::LogOp>(sum))};
@@ -445,7 +354,7 @@ static SmallVector<Value> combineKeys(const Attention<AttentionOp> &a) {
   Value divisor = b.make<arith::MaximumFOp>(sum, b.splat(typeOf(sum), 0.5));
   Value weight = b.make<arith::DivFOp>(mine, divisor);
   Value whole = a.localizer.allReduce(
-      b.make<arith::MulFOp>(output, b.alongHead(weight, typeOf(output))),
+      b.make<arith::MulFOp>(output, b.alongLast(weight, typeOf(output))),
       FactorKind::Sum, a.t);
   return {b.narrow(whole, a.localizer.resultTypes[0]),
           b.make<arith::AddFOp>(m, b.make<math::LogOp>(sum))};

@@ -183,10 +183,19 @@ ShardingRule AttentionGradOp::getShardingRule() {
 // Normalization
 //===----------------------------------------------------------------------===//
 
+/// The first operand of a norm has rows of h. Where h is split, the op's
+/// localization combines the statistics (HeddleNorms.cpp).
+static RuleBuilder normRule(Operation *op, StringRef rows, StringRef sums) {
+  RuleBuilder builder(op, sums);
+  builder.operand(0, (rows + "h").str());
+  builder.factor('h').kind = FactorKind::Combine;
+  builder.factor('h').onlyByPlan = true;
+  return builder;
+}
+
 ShardingRule LayerNormOp::getShardingRule() {
   std::string rows = leading(shapeOf(getX()).size() - 1);
-  return RuleBuilder(*this, "", "h")
-      .operand(0, rows + "h")
+  return normRule(*this, rows, "")
       .operand(1, "h")
       .operand(2, "h")
       .result(0, rows + "h")
@@ -197,8 +206,7 @@ ShardingRule LayerNormOp::getShardingRule() {
 
 ShardingRule LayerNormGradOp::getShardingRule() {
   std::string rows = leading(shapeOf(getX()).size() - 1);
-  return RuleBuilder(*this, rows, "h")
-      .operand(0, rows + "h")
+  return normRule(*this, rows, rows)
       .operand(1, "h")
       .operand(2, rows)
       .operand(3, rows)
@@ -212,8 +220,7 @@ ShardingRule LayerNormGradOp::getShardingRule() {
 
 ShardingRule RmsNormOp::getShardingRule() {
   std::string rows = leading(shapeOf(getX()).size() - 1);
-  return RuleBuilder(*this, "", "h")
-      .operand(0, rows + "h")
+  return normRule(*this, rows, "")
       .operand(1, "h")
       .result(0, rows + "h")
       .result(1, rows)
@@ -222,8 +229,7 @@ ShardingRule RmsNormOp::getShardingRule() {
 
 ShardingRule RmsNormGradOp::getShardingRule() {
   std::string rows = leading(shapeOf(getX()).size() - 1);
-  return RuleBuilder(*this, rows, "h")
-      .operand(0, rows + "h")
+  return normRule(*this, rows, rows)
       .operand(1, "h")
       .operand(2, rows)
       .operand(3, rows + "h")

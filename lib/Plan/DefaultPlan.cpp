@@ -110,7 +110,8 @@ int64_t DefaultMesh::getNumDevices() const {
         return kMaxPlanDevices + 1;
       devices *= size;
     }
-  return devices;
+  return context > kMaxPlanDevices / devices ? kMaxPlanDevices + 1
+                                             : devices * context;
 }
 
 llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
@@ -123,7 +124,8 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
     SmallVector<StringRef> sizes;
     numbers.split(sizes, 'x');
     std::vector<int64_t> list;
-    bool isRight = axis == "dp" || axis == "tp";
+    bool isRight =
+        axis == "dp" || axis == "tp" || (axis == "cp" && sizes.size() == 1);
     for (StringRef size : sizes) {
       int64_t number = 0;
       isRight &= !size.getAsInteger(10, number) && number >= 1;
@@ -131,15 +133,56 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
     }
     if (!isRight)
       return llvm::createStringError(
-          "expected dp=N,tp=N with positive numbers, or products such as "
+          "expected dp=N,cp=N,tp=N with positive numbers, or products such as "
           "dp=2x4, got '" +
           part + "'; other meshes need a plan");
     if (!given.insert(axis).second)
       return llvm::createStringError("expected each axis once, got '" + text +
                                      "'");
-    (axis == "dp" ? mesh.data : mesh.tensor) = std::move(list);
+    if (axis == "cp")
+      mesh.context = list.front();
+    else
+      (axis == "dp" ? mesh.data : mesh.tensor) = std::move(list);
   }
   return mesh;
+}
+
+/// The names of the module's ops of these kinds, one pattern for all layers.
+template <typename... Ops>
+static std::set<std::string> getPatterns(ModuleOp module) {
+  std::set<std::string> patterns;
+  module.walk([&](Operation *op) {
+    if (isa<Ops...>(op) && !getOpName(op).empty())
+      patterns.insert(withoutNumbers(getOpName(op)));
+  });
+  return patterns;
+}
+
+/// What attention and norms do otherwise than all operators.
+static void addSequenceEntries(Plan &plan, ModuleOp module,
+                               const DefaultMesh &mesh,
+                               const std::vector<std::string> &context,
+                               const std::vector<std::string> &tensor) {
+  auto both = [](std::vector<std::string> major,
+                 const std::vector<std::string> &minor) {
+    major.insert(major.end(), minor.begin(), minor.end());
+    return major;
+  };
+  if (!context.empty() && mesh.attention != ContextParallelism::Gather)
+    for (const std::string &pattern :
+         getPatterns<AttentionOp, AttentionGradOp>(module)) {
+      if (mesh.attention == ContextParallelism::Ring)
+        plan.operators.push_back({pattern, {{"t", context, {}}}, {}});
+      else
+        plan.operators.push_back(
+            {pattern, {{"n", both(tensor, context), {}}, {"s", {}, {}}}, {}});
+    }
+  if (mesh.sequence)
+    for (const std::string &pattern :
+         getPatterns<LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp>(
+             module))
+      plan.operators.push_back(
+          {pattern, {{"s", both(context, tensor), {}}}, {}});
 }
 
 Plan heddle::makeDefaultPlan(ModuleOp module, const DefaultMesh &mesh,
@@ -147,17 +190,22 @@ Plan heddle::makeDefaultPlan(ModuleOp module, const DefaultMesh &mesh,
   Model model(module);
   Plan plan;
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);
+  std::vector<std::string> contextAxes;
+  if (mesh.context > 1)
+    contextAxes = plan.addAxes("cp", {mesh.context});
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
   // Storage is sharded inside of the innermost group.
   int64_t dataParallel = mesh.data.back();
   PlanEntry all{"*", {}, {}};
   for (auto [letter, axes] :
-       {std::pair("b", &dataAxes), std::pair("f", &tensorAxes),
-        std::pair("n", &tensorAxes), std::pair("v", &tensorAxes)})
-    if (model.letters.count(letter))
+       {std::pair("b", &dataAxes), std::pair("s", &contextAxes),
+        std::pair("f", &tensorAxes), std::pair("n", &tensorAxes),
+        std::pair("v", &tensorAxes)})
+    if (model.letters.count(letter) && !axes->empty())
       all.assignments.push_back({letter, *axes, {}});
   if (!all.assignments.empty())
     plan.operators.push_back(all);
+  addSequenceEntries(plan, module, mesh, contextAxes, tensorAxes);
   if (zeroLevel == 0 || dataParallel == 1)
     return plan;
 

@@ -70,19 +70,34 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                  "Number of devices; without a plan or mesh, data parallel")
       ->check(positive())
       ->group(group);
-  CLI::Option *mesh = app.add_option("--mesh", flags.mesh,
-                                     "Data and tensor parallelism, for example "
-                                     "dp=2,tp=4, instead of a plan; with "
-                                     "dp=2x4, --zero shards within groups of 4")
-                          ->check(notEmpty("dp=N,tp=N with positive numbers"))
-                          ->group(group);
+  CLI::Option *mesh =
+      app.add_option("--mesh", flags.mesh,
+                     "Data, context and tensor parallelism, for example "
+                     "dp=2,tp=4, instead of a plan; with "
+                     "dp=2x4, --zero shards within groups of 4")
+          ->check(notEmpty("dp=N,cp=N,tp=N with positive numbers"))
+          ->group(group);
   CLI::Option *zero =
       app.add_option("--zero", flags.options.zeroLevel,
                      "ZeRO level over the data parallel devices: 1 shards the "
                      "optimizer's state, 2 also gradients, 3 also parameters")
           ->check(between(0, 3))
           ->group(group);
-  plan->excludes(mesh)->excludes(zero);
+  CLI::Option *context = addChoice<ContextParallelism>(
+      app, "--context", flags.options.mesh.attention,
+      {{"gather", ContextParallelism::Gather},
+       {"ring", ContextParallelism::Ring},
+       {"heads", ContextParallelism::Heads}},
+      "How attention sees a sequence split over cp: keys and values gathered, "
+      "going round (default), or heads exchanged with the sequence");
+  context->needs(mesh)->group(group);
+  CLI::Option *sequence =
+      app.add_flag("--sequence", flags.options.mesh.sequence,
+                   "Split norms and what lies between tensor parallel products "
+                   "along the sequence over tp")
+          ->needs(mesh)
+          ->group(group);
+  plan->excludes(mesh)->excludes(zero)->excludes(context)->excludes(sequence);
 }
 
 void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {

@@ -238,6 +238,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
       reportError("--mesh: " + llvm::toString(mesh.takeError()));
       return false;
     }
+    mesh->attention = options.mesh.attention;
+    mesh->sequence = options.mesh.sequence;
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
@@ -256,6 +258,12 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 (flags.mesh.empty()
                      ? "--devices " + std::to_string(flags.devices)
                      : "--mesh " + flags.mesh));
+    return false;
+  }
+  if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
+    reportError("--sequence splits over the tensor parallel devices: expected "
+                "--mesh with tp=N of at least 2, got --mesh " +
+                flags.mesh);
     return false;
   }
   // A mesh that says dp=1 means it; one that forgets dp does not.

@@ -9,16 +9,29 @@
 
 namespace heddle {
 
+/// How attention sees a sequence that is split over devices.
+enum class ContextParallelism {
+  Gather, ///< keys and values are gathered
+  Ring,   ///< keys and values go round
+  Heads,  ///< heads are exchanged with the sequence
+};
+
 /// The mesh of a standard plan. Each list is the sizes of an axis' parts, major
 /// to minor; one size is an axis of its own name, several are dp.0, dp.1, ….
 struct DefaultMesh {
   std::vector<int64_t> data = {1}, tensor = {1};
+  /// Devices that each have a part of the sequence: an axis cp, if above 1.
+  int64_t context = 1;
+  ContextParallelism attention = ContextParallelism::Ring;
+  /// Norms, and what lies between tensor-parallel products, are split along the
+  /// sequence over tp.
+  bool sequence = false;
 
   /// At most kMaxPlanDevices + 1, which stands for all that are too many.
   int64_t getNumDevices() const;
 };
 
-/// Reads "dp=2,tp=4", or "dp=2x4,tp=2x2" with products. Errors say what is
+/// Reads "dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. Errors say what is
 /// wrong with the text.
 llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 
@@ -31,6 +44,7 @@ llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 /// largest, in this order. `module` may be before or after autodiff: state that
 /// does not exist yet is named by the patterns of heddle-build-training-step
 /// only if it exists, so call it after autodiff for levels above 0.
+/// Over cp the sequence s is split everywhere, and attention as the mesh says.
 /// Where the data axis is a product, state is stored over its last part alone:
 /// groups of devices that each hold all of it.
 Plan makeDefaultPlan(mlir::ModuleOp module, const DefaultMesh &mesh,

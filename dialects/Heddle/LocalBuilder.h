@@ -1,0 +1,145 @@
+//===- LocalBuilder.h - Arithmetic of local tensors -------------*- C++ -*-===//
+//
+// What the localization of several ops builds: arithmetic on indices and on
+// floating-point tensors, at one location.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+#define HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace heddle {
+
+/// The dimension of the sequence in the tensors of an attention.
+inline constexpr int64_t kSequenceDim = 1;
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
+
+inline mlir::RankedTensorType withElement(mlir::RankedTensorType type,
+                                          mlir::Type element) {
+  return mlir::RankedTensorType::get(type.getShape(), element);
+}
+
+/// Builds ops at one location.
+struct LocalBuilder {
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+
+  template <typename Op, typename... Args>
+  mlir::Value make(Args &&...args) const {
+    return b.create<Op>(loc, std::forward<Args>(args)...);
+  }
+  mlir::Value index(int64_t value) const {
+    return make<mlir::arith::ConstantIndexOp>(value);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::AddIOp>(x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::SubIOp>(x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::MulIOp>(x, y);
+  }
+  mlir::Value mod(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::RemUIOp>(x, y);
+  }
+  mlir::Value div(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::DivUIOp>(x, y);
+  }
+
+  mlir::Value splat(mlir::RankedTensorType type, double value) const {
+    llvm::APFloat number(value);
+    bool lossy;
+    number.convert(
+        cast<mlir::FloatType>(type.getElementType()).getFloatSemantics(),
+        llvm::APFloat::rmNearestTiesToEven, &lossy);
+    return make<mlir::arith::ConstantOp>(
+        mlir::DenseElementsAttr::get(type, number));
+  }
+  mlir::Value widen(mlir::Value value) const {
+    mlir::RankedTensorType type = typeOf(value);
+    if (type.getElementTypeBitWidth() >= 32)
+      return value;
+    return make<mlir::arith::ExtFOp>(withElement(type, b.getF32Type()), value);
+  }
+  mlir::Value narrow(mlir::Value value, mlir::Type type) const {
+    return value.getType() == type ? value
+                                   : make<mlir::arith::TruncFOp>(type, value);
+  }
+  /// One number a row, repeated along the last dimension.
+  mlir::Value alongLast(mlir::Value rows, mlir::RankedTensorType type) const {
+    llvm::SmallVector<int64_t> dims;
+    for (int64_t i = 0; i + 1 < type.getRank(); ++i)
+      dims.push_back(i);
+    return make<heddle::BroadcastOp>(
+        withElement(type, typeOf(rows).getElementType()), rows,
+        b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
+  }
+  mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
+    mlir::RankedTensorType type = typeOf(value);
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    llvm::SmallVector<mlir::OpFoldResult> offsets(type.getRank(),
+                                                  b.getIndexAttr(0)),
+        sizes, strides(type.getRank(), b.getIndexAttr(1));
+    shape[kSequenceDim] = size;
+    offsets[kSequenceDim] = b.getIndexAttr(begin);
+    for (int64_t extent : shape)
+      sizes.push_back(b.getIndexAttr(extent));
+    return make<mlir::tensor::ExtractSliceOp>(
+        mlir::RankedTensorType::get(shape, type.getElementType()), value,
+        offsets, sizes, strides);
+  }
+  /// The two one after the other in the sequence.
+  mlir::Value concatenate(mlir::Value first, mlir::Value second) const {
+    mlir::RankedTensorType type = typeOf(first);
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    shape[kSequenceDim] += typeOf(second).getDimSize(kSequenceDim);
+    mlir::Value whole = make<mlir::arith::ConstantOp>(b.getZeroAttr(
+        mlir::RankedTensorType::get(shape, type.getElementType())));
+    int64_t begin = 0;
+    for (mlir::Value part : {first, second}) {
+      llvm::SmallVector<mlir::OpFoldResult> offsets(type.getRank(),
+                                                    b.getIndexAttr(0)),
+          sizes, strides(type.getRank(), b.getIndexAttr(1));
+      offsets[kSequenceDim] = b.getIndexAttr(begin);
+      for (int64_t extent : typeOf(part).getShape())
+        sizes.push_back(b.getIndexAttr(extent));
+      whole = make<mlir::tensor::InsertSliceOp>(part, whole, offsets, sizes,
+                                                strides);
+      begin += typeOf(part).getDimSize(kSequenceDim);
+    }
+    return whole;
+  }
+  mlir::Value mulf(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::MulFOp>(x, y);
+  }
+  mlir::Value addf(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::AddFOp>(x, y);
+  }
+  mlir::Value subf(mlir::Value x, mlir::Value y) const {
+    return make<mlir::arith::SubFOp>(x, y);
+  }
+  /// The sum over these dimensions.
+  mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> over) const {
+    llvm::SmallVector<int64_t> shape;
+    for (auto [i, size] : llvm::enumerate(typeOf(x).getShape()))
+      if (!llvm::is_contained(over, int64_t(i)))
+        shape.push_back(size);
+    return make<ReduceOp>(
+        mlir::RankedTensorType::get(shape, typeOf(x).getElementType()),
+        ReductionKindAttr::get(b.getContext(), ReductionKind::Sum), x,
+        b.getDenseI64ArrayAttr(over), mlir::StringAttr());
+  }
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
