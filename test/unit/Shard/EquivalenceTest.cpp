@@ -206,13 +206,23 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
   const Case &param = GetParam();
   OwningOpRef<ModuleOp> global = import(param.model);
   ASSERT_TRUE(global) << diagnostics;
+  if (StringRef(param.name).starts_with("BothWays")) // no causal mask
+    global->walk([](AttentionOp op) { op.setCausal(false); });
   ASSERT_TRUE(run(*global, param.before +
                                "heddle-build-training-step{learning-rate=0.01 "
                                "clip=0.5 gradients=true " +
                                param.training + "},canonicalize,cse"))
       << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
-  ASSERT_TRUE(partition(*local, param.plan)) << diagnostics;
+  // Attention itself, not the products before and after it.
+  std::string plan = param.plan;
+  StringRef name("ATTENTION");
+  if (size_t at = plan.find(name); at != std::string::npos)
+    plan.replace(at, name.size(),
+                 StringRef(param.model.config).contains("gpt2")
+                     ? "*.attn"
+                     : "*.self_attn");
+  ASSERT_TRUE(partition(*local, plan)) << diagnostics;
   MeshAttr mesh = getMesh(*local).mesh;
 
   Variables variables;
@@ -296,8 +306,8 @@ const char *kMixed =
 std::string contextPlan(StringRef mesh, StringRef attention,
                         StringRef all = R"("s": ["cp"])") {
   return ("{\"version\": 1, \"mesh\": {" + mesh +
-          "}, \"operators\": {\"*\": {" + all + "}, \"*attn\": {" + attention +
-          "}}}")
+          "}, \"operators\": {\"*\": {" + all + "}, \"ATTENTION\": {" +
+          attention + "}}}")
       .str();
 }
 constexpr StringRef kGather = R"("s": ["cp"], "t": [])";
@@ -305,6 +315,13 @@ constexpr StringRef kRing = R"("s": ["cp"], "t": ["cp"])";
 constexpr StringRef kHeads = R"("n": ["cp"], "s": [], "t": [])";
 // The keys of attention split, the queries not.
 constexpr StringRef kKeys = R"("s": [], "t": ["cp"])";
+// Statistics of norms over a split hidden dimension.
+const char *kNorms =
+    R"({"version": 1, "mesh": {"x": 3}, "operators": {
+        "*norm": {"h": ["x"]}}})";
+const char *kLayerNorms =
+    R"({"version": 1, "mesh": {"dp": 2, "x": 3}, "operators": {
+        "*": {"b": ["dp"]}, "*.ln_?": {"h": ["x"]}, "ln_f": {"h": ["x"]}}})";
 const char *kAllAxes = R"("b": ["dp"], "s": ["cp"], "n": ["tp"], "f": ["tp"],
                           "v": ["tp"])";
 
@@ -421,6 +438,21 @@ INSTANTIATE_TEST_SUITE_P(
              contextPlan("\"cp\": 4", kHeads)},
         Case{"ContextDropoutKeys", withDropout(ofLength(gpt2(), 7)),
              contextPlan("\"cp\": 4", kKeys)},
+        Case{"HiddenOfNorms", gpt2(3, 22, 3), kLayerNorms},
+        Case{"HiddenOfNormsPadded", gpt2(4, 22, 3), kLayerNorms},
+        Case{"LlamaHiddenOfNorms", llama(3, 3), kNorms},
+        Case{"LlamaHiddenOfNormsPadded", llama(), kNorms, "",
+             "heddle-apply-mixed-precision{compute=bf16},"},
+        Case{"BothWaysRing", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"BothWaysGather", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kGather)},
+        Case{"BothWaysHeads", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"BothWaysKeys", ofLength(withDropout(llama()), 7),
+             contextPlan("\"cp\": 4", kKeys)},
+        Case{"BothWaysDropoutRing", withDropout(ofLength(llama(), 7)),
+             contextPlan("\"cp\": 4", kRing)},
         Case{"LlamaContextGather", ofLength(llama(), 7),
              contextPlan("\"cp\": 4", kGather)},
         Case{"LlamaContextRing", ofLength(llama(), 7),
