@@ -42,7 +42,7 @@ public:
   Value mean(Value x) const {
     Value sum =
         localizer.allReduce(b.sum(x, {type.getRank() - 1}), FactorKind::Sum, h);
-    return b.mulf(sum, b.splat(typeOf(sum), 1.0 / double(size)));
+    return b.make<arith::DivFOp>(sum, b.splat(typeOf(sum), double(size)));
   }
   /// 1 / sqrt(x + epsilon).
   Value inverseRoot(Value x, const APFloat &epsilon) const {
