@@ -106,21 +106,32 @@ static FailureOr<Plan> makePlan(ModuleOp module,
   return std::move(*plan);
 }
 
-static void buildShardPipeline(OpPassManager &passes) {
+static void buildShardPipeline(OpPassManager &passes,
+                               const CompileOptions &options) {
   // What runs in slices is cut first: each slice is then stored, gathered and
   // sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
   // Decide for every op and value, then make each mismatch explicit.
   passes.addPass(createPropagateShardingsPass());
-  passes.addPass(createInsertReshardsPass());
+  InsertReshardsPassOptions reshards;
+  reshards.cluster = options.cluster;
+  reshards.remarkBytes = options.remarkBytes;
+  passes.addPass(createInsertReshardsPass(reshards));
 }
 
-static void buildLocalizePipeline(OpPassManager &passes) {
-  passes.addPass(createLocalizePass());
+static void buildLocalizePipeline(OpPassManager &passes,
+                                  const CompileOptions &options) {
+  LocalizePassOptions localize;
+  localize.cluster = options.cluster;
+  passes.addPass(createLocalizePass(localize));
   // Offsets and masks of equal shardings are the same.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createCombineCollectivesPass());
+  // What is left, by levels of the topology.
+  DecomposeCollectivesPassOptions decompose;
+  decompose.cluster = options.cluster;
+  passes.addPass(createDecomposeCollectivesPass(decompose));
   passes.addPass(createVerifyLocalizedPass());
 }
 
@@ -257,8 +268,14 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
       failed(choosePlan(module, options)))
     return failure();
   return success(
-      succeeded(runPhase(Phase::Sharded, buildShardPipeline)) &&
-      succeeded(runPhase(Phase::Localized, buildLocalizePipeline)) &&
+      succeeded(runPhase(Phase::Sharded,
+                         [&](OpPassManager &passes) {
+                           buildShardPipeline(passes, options);
+                         })) &&
+      succeeded(runPhase(Phase::Localized,
+                         [&](OpPassManager &passes) {
+                           buildLocalizePipeline(passes, options);
+                         })) &&
       succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
       succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
       succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
@@ -298,8 +315,10 @@ LogicalResult heddle::partition(ModuleOp module,
            << "expected a heddle.mesh in the module, or a plan that has one";
   }
   PassManager passes(module.getContext(), ModuleOp::getOperationName());
-  buildShardPipeline(passes);
-  buildLocalizePipeline(passes);
+  CompileOptions communication;
+  communication.cluster = options.cluster;
+  buildShardPipeline(passes, communication);
+  buildLocalizePipeline(passes, communication);
   if (failed(passes.run(module)))
     return failure();
   module->setAttr(
@@ -318,10 +337,14 @@ void heddle::registerPipelines() {
   PassPipelineRegistration<>(
       "heddle-shard-pipeline",
       "After heddle-apply-plan: shardings propagated, reshards explicit",
-      buildShardPipeline);
+      [](OpPassManager &passes) {
+        buildShardPipeline(passes, CompileOptions());
+      });
   PassPipelineRegistration<>("heddle-localize-pipeline",
                              "One device's program with collectives",
-                             buildLocalizePipeline);
+                             [](OpPassManager &passes) {
+                               buildLocalizePipeline(passes, CompileOptions());
+                             });
   PassPipelineRegistration<>("heddle-kernels-pipeline",
                              "Calls of libraries and outlined kernels",
                              buildKernelPipeline);

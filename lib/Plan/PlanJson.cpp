@@ -261,8 +261,8 @@ llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  const std::string known[] = {"version", "mesh", "operators", "storage",
-                               "splits"};
+  const std::string known[] = {"version", "mesh",   "operators",
+                               "storage", "splits", "hierarchy"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -270,7 +270,8 @@ llvm::Expected<Plan> PlanReader::read() {
                    "unknown key \"" + key + "\"" +
                        (nearest.empty()
                             ? std::string(": expected version, mesh, "
-                                          "operators, storage or splits")
+                                          "operators, storage, splits or "
+                                          "hierarchy")
                             : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -293,6 +294,17 @@ llvm::Expected<Plan> PlanReader::read() {
   if (root.contains("splits"))
     if (Error failure = readSplits(root["splits"], locate("splits", 0), plan))
       return std::move(failure);
+  if (root.contains("hierarchy")) {
+    const json &value = root["hierarchy"];
+    std::optional<Hierarchy> hierarchy =
+        value.is_string() ? parseHierarchy(value.get<std::string>())
+                          : std::nullopt;
+    if (!hierarchy)
+      return error(locate("hierarchy", 0), "$.hierarchy",
+                   "expected \"auto\", \"always\" or \"never\", got " +
+                       value.dump());
+    plan.hierarchy = *hierarchy;
+  }
   return plan;
 }
 
@@ -362,5 +374,8 @@ std::string heddle::writePlan(const Plan &plan) {
   text += ",\n  \"storage\": " + writeEntries(plan.storage, "    ");
   if (!plan.splits.empty())
     text += ",\n  \"splits\": " + writeSplits(plan.splits);
+  if (plan.hierarchy != Hierarchy::Auto)
+    text += ",\n  \"hierarchy\": " +
+            json(stringifyHierarchy(plan.hierarchy).str()).dump();
   return text + "\n}\n";
 }

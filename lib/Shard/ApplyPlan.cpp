@@ -434,7 +434,13 @@ LogicalResult PlanApplier::apply(int64_t devices) {
 LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
                                 int64_t devices,
                                 ArrayRef<AbsentVariable> absent) {
-  return PlanApplier(module, plan, absent).apply(devices);
+  if (failed(PlanApplier(module, plan, absent).apply(devices)))
+    return failure();
+  if (plan.hierarchy != Hierarchy::Auto)
+    module->setAttr(kHierarchyAttrName,
+                    StringAttr::get(module.getContext(),
+                                    stringifyHierarchy(plan.hierarchy)));
+  return success();
 }
 
 LogicalResult heddle::emitPlanError(MLIRContext *context, llvm::Error error) {

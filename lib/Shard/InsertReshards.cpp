@@ -2,6 +2,7 @@
 
 #include "ControlFlow.h"
 #include "PartialSums.h"
+#include "ReshardRemarks.h"
 #include "ReshardSequence.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -371,6 +372,8 @@ struct InsertReshardsPass
         continue;
       if (failed(ReshardInserter(function, mesh, *sequences).run()))
         return signalPassFailure();
+      if (remarkBytes >= 0)
+        emitReshardRemarks(function, mesh, *sequences, remarkBytes);
     }
   }
 };

@@ -4,6 +4,8 @@
 
 #include "../common/Run.h"
 
+#include "heddle/Cost/Cluster.h"
+
 #include <map>
 
 using namespace mlir;
@@ -98,6 +100,19 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
           ->needs(mesh)
           ->group(group);
   plan->excludes(mesh)->excludes(zero)->excludes(context)->excludes(sequence);
+  std::string presets;
+  for (const std::string &preset : getClusterPresets())
+    presets += (presets.empty() ? "" : ", ") + preset;
+  app.add_option("--cluster", flags.options.cluster,
+                 "What communication is weighed on: a JSON file, or one of " +
+                     presets + " (default: all devices are equally near)")
+      ->check(notEmpty("a cluster's file or preset"))
+      ->group(group);
+  app.add_flag("--remarks{1048576}", flags.options.remarkBytes,
+               "Say which tensors are moved between shardings, and what would "
+               "avoid it: those of which a device sends --remarks=BYTES (1 "
+               "MiB) or more")
+      ->group(group);
 }
 
 void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {

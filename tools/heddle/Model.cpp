@@ -4,6 +4,7 @@
 
 #include "../common/Run.h"
 
+#include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Plan/Plan.h"
@@ -213,6 +214,11 @@ bool tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
   options.devices = flags.devices;
+  if (!options.cluster.empty())
+    if (llvm::Error problem = loadCluster(options.cluster).takeError()) {
+      reportError(llvm::toString(std::move(problem)));
+      return false;
+    }
   if (!flags.plan.empty()) {
     std::ifstream stream(flags.plan, std::ios::binary);
     std::stringstream text;

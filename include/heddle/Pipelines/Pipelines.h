@@ -69,6 +69,12 @@ struct CompileOptions {
   std::string planPath; ///< where the text came from, for messages
   DefaultMesh mesh;
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
+  /// A preset or the JSON file of the cluster that communication is weighed on;
+  /// empty: all devices are equally near.
+  std::string cluster;
+  /// Remarks on reshards in which a device sends at least so many bytes; -1:
+  /// none.
+  int64_t remarkBytes = -1;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";
   /// "address" or "thread": kernels are instrumented for that sanitizer and run
@@ -97,6 +103,9 @@ struct PartitionOptions {
   std::string planPath; ///< where the text came from, for messages
   /// Devices that there are; 0 for any.
   int64_t devices = 0;
+  /// A preset or the JSON file of the cluster that communication is weighed on;
+  /// empty: all devices are equally near.
+  std::string cluster;
 };
 
 /// From any global program, with ops of any dialect that has sharding rules, to

@@ -67,6 +67,21 @@ struct PlanSplit {
   PlanPosition position;
 };
 
+/// Whether collectives over several axes are made one by one, by levels of the
+/// topology.
+enum class Hierarchy {
+  Auto,   ///< where that takes less on the cluster
+  Always, ///< wherever a collective has several axes
+  Never,
+};
+
+/// "auto", "always", "never"; nullopt for anything else.
+std::optional<Hierarchy> parseHierarchy(llvm::StringRef name);
+llvm::StringRef stringifyHierarchy(Hierarchy hierarchy);
+
+/// On the module: the plan's, if it is not auto.
+inline constexpr llvm::StringLiteral kHierarchyAttrName = "heddle.hierarchy";
+
 struct Plan {
   /// The file that it was read from; "" if none. Only for messages.
   std::string source;
@@ -77,6 +92,7 @@ struct Plan {
   std::vector<PlanEntry> operators;
   std::vector<PlanEntry> storage;
   std::vector<PlanSplit> splits;
+  Hierarchy hierarchy = Hierarchy::Auto;
 
   int64_t getNumDevices() const;
   /// The size of an axis, or 0 if there is none of that name.

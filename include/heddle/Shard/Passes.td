@@ -152,6 +152,10 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     sums do not leave a region or function. A value from outside a loop is
     resharded before the loop, once; what is loaded, at its use.
 
+    With `remark-bytes`, a remark for each reshard in which a device sends that
+    many bytes or more: the operator and the tensor, the bytes and the time on
+    the cluster, the collectives, and, as notes, what in the plan would avoid it.
+
     Input: complete `heddle.factors`, shardings of arguments and results.
     Output: every operand has the sharding that its op needs; `heddle.sharding`
     of ops are exact.
@@ -160,6 +164,9 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     Option<"cluster", "cluster", "std::string", /*default=*/"",
            "preset or JSON file of the cluster that communication is weighed "
            "on; none: all devices are equally near">,
+    Option<"remarkBytes", "remark-bytes", "int64_t", /*default=*/"-1",
+           "remarks on reshards in which a device sends at least so many "
+           "bytes; -1: none">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
@@ -221,6 +228,60 @@ def CombineCollectivesPass
            "the largest tensor that is combined with others">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect"];
+}
+
+def DecomposeCollectivesPass
+    : Pass<"heddle-decompose-collectives", "::mlir::ModuleOp"> {
+  let summary = "Makes collectives hierarchical, by levels of the topology";
+  let description = [{
+    A collective over axes of different levels (within servers, between them)
+    becomes several over the axes of one level each, where that takes less on
+    the cluster:
+    - all_gather: between, then inside. The parts are gathered along a dimension
+      for each group of axes, so that the chunks are in the order of the one
+      collective;
+    - reduce_scatter: inside, then between; likewise;
+    - all_reduce: reduce_scatter inside, all_reduce of the parts between,
+      all_gather inside, on the tensor as a row of elements.
+
+    The level of an axis is the outermost that its members' messages cross; an
+    axis that spans servers and the devices in them counts as between: give the
+    mesh an axis for each. With "auto", axes of one level stay together; with
+    "always" collectives are decomposed whatever it takes, and where all axes are
+    of one level each counts as one of its own, the mesh's last innermost. An
+    all_reduce of fewer elements than members inside stays whole. Collectives
+    within `comm.start` are left alone.
+
+    Input and output: a localized program.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", /*default=*/"",
+           "preset or JSON file of the cluster; none: all devices are equally "
+           "near">,
+    Option<"hierarchy", "hierarchy", "std::string", /*default=*/"",
+           "auto, always or never; none: as the plan says, else auto">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ReportCommunicationPass
+    : Pass<"heddle-report-communication", "::mlir::ModuleOp"> {
+  let summary = "Prints what a device sends, and how long that takes";
+  let description = [{
+    To standard error, a line for each function, collective and set of axes: how
+    many there are, the bytes that the device that sends most sends (by the ring
+    algorithms of `heddle/Cost/CollectiveCost.h`), and the time one after the
+    other on the cluster; then the sums of each function. Example:
+    `@step all_reduce {"tp"}: 10 ops, 20480 bytes, 0.1208 ms`.
+
+    Input: a localized program. Changes nothing.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", /*default=*/"",
+           "preset or JSON file of the cluster; none: all devices are equally "
+           "near">,
+  ];
 }
 
 #endif

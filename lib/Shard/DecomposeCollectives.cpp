@@ -1,0 +1,353 @@
+//===- DecomposeCollectives.cpp - Collectives by levels of the topology ---===//
+
+#include "ReshardSequence.h"
+#include "dialects/Comm/Comm.h"
+#include "heddle/Plan/Plan.h"
+#include "heddle/Shard/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_DECOMPOSECOLLECTIVESPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// Axes of a collective that follow each other and lie on one level.
+struct Run {
+  Axes axes;
+  AxisMask mask = 0;
+  int level = 0; ///< outermost level that it crosses
+  int64_t size = 1;
+};
+
+class Decomposer {
+public:
+  Decomposer(MeshRef mesh, const MeshTopology &topology, Hierarchy hierarchy)
+      : mesh(mesh), topology(topology), hierarchy(hierarchy) {}
+
+  void decompose(comm::AllReduceOp op);
+  void decompose(comm::AllGatherOp op);
+  void decompose(comm::ReduceScatterOp op);
+
+private:
+  /// The runs of axes, in the order of the list; one, if there is no hierarchy.
+  SmallVector<Run> getRuns(ArrayRef<StringAttr> axes) const;
+  /// The numbers of the runs, innermost level first.
+  static SmallVector<size_t> fromInside(ArrayRef<Run> runs);
+  AxisMask getMask(ArrayRef<StringAttr> axes) const;
+  /// Forced, or cheaper.
+  bool isChosen(CollectiveCost flat, CollectiveCost steps) const {
+    return hierarchy == Hierarchy::Always || steps.seconds < flat.seconds;
+  }
+  AxisListAttr list(const Axes &axes) const {
+    return AxisListAttr::get(mesh.symbol.getContext(), axes);
+  }
+  StringRef symbol() const { return mesh.symbol.getValue(); }
+
+  MeshRef mesh;
+  const MeshTopology &topology;
+  Hierarchy hierarchy;
+};
+
+} // namespace
+
+AxisMask Decomposer::getMask(ArrayRef<StringAttr> axes) const {
+  AxisMask mask = 0;
+  for (auto [i, axis] : llvm::enumerate(mesh.mesh.getAxes()))
+    if (llvm::is_contained(axes, axis.getName()))
+      mask |= AxisMask(1) << i;
+  return mask;
+}
+
+SmallVector<Run> Decomposer::getRuns(ArrayRef<StringAttr> axes) const {
+  Axes larger;
+  llvm::copy_if(axes, std::back_inserter(larger), [&](StringAttr axis) {
+    return mesh.mesh.getAxisSize(axis) > 1;
+  });
+  auto levelOf = [&](StringAttr axis) {
+    return topology.getOutermostLevel(getMask(axis));
+  };
+  bool isFlat = llvm::all_of(larger, [&](StringAttr axis) {
+    return levelOf(axis) == levelOf(larger.front());
+  });
+  SmallVector<Run> runs;
+  for (StringAttr axis : larger) {
+    int level = levelOf(axis);
+    // Where the cluster has no levels to go by, the mesh has: the last axis is
+    // the nearest.
+    if (isFlat && hierarchy == Hierarchy::Always)
+      level = -int(llvm::Log2_32(getMask(axis)));
+    if (runs.empty() || runs.back().level != level)
+      runs.push_back({{}, 0, level, 1});
+    runs.back().axes.push_back(axis);
+    runs.back().mask |= getMask(axis);
+    runs.back().size *= mesh.mesh.getAxisSize(axis);
+  }
+  return runs;
+}
+
+SmallVector<size_t> Decomposer::fromInside(ArrayRef<Run> runs) {
+  SmallVector<size_t> order;
+  for (size_t i = 0; i < runs.size(); ++i)
+    order.push_back(i);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(runs[a].level, a) < std::pair(runs[b].level, b);
+  });
+  return order;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType withSize(RankedTensorType type, int64_t dim,
+                                 int64_t size) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+/// The type with dimension `dim` replaced by several.
+static RankedTensorType withSizes(RankedTensorType type, int64_t dim,
+                                  ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> shape(type.getShape().take_front(dim));
+  shape.append(sizes.begin(), sizes.end());
+  llvm::append_range(shape, type.getShape().drop_front(dim + 1));
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+/// Which dimensions of the larger tensor belong to which of the smaller, if
+/// `dim` of the smaller is `count` of them.
+static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
+                                                  int64_t count) {
+  SmallVector<ReassociationIndices> groups;
+  int64_t next = 0;
+  for (int64_t i = 0; i < rank; ++i) {
+    groups.emplace_back();
+    for (int64_t k = 0; k < (i == dim ? count : 1); ++k)
+      groups.back().push_back(next++);
+  }
+  return groups;
+}
+
+/// The first rows along a dimension.
+static Value takeRows(OpBuilder &builder, Location loc, Value value,
+                      int64_t dim, RankedTensorType type) {
+  if (value.getType() == type)
+    return value;
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : type.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  return builder.create<tensor::ExtractSliceOp>(loc, type, value, offsets,
+                                                sizes, strides);
+}
+
+/// Zeros after the last row along a dimension.
+static Value addRows(OpBuilder &builder, Location loc, Value value,
+                     RankedTensorType type) {
+  auto from = cast<RankedTensorType>(value.getType());
+  if (from == type)
+    return value;
+  Value zeros =
+      builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : from.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  return builder.create<tensor::InsertSliceOp>(loc, value, zeros, offsets,
+                                               sizes, strides);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// Reduce-scatter inside, all-reduce of the parts between, all-gather inside.
+void Decomposer::decompose(comm::AllReduceOp op) {
+  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
+  Run inside, outside;
+  int innermost = INT_MAX;
+  for (const Run &run : runs)
+    innermost = std::min(innermost, run.level);
+  for (const Run &run : runs) {
+    Run &into = run.level == innermost ? inside : outside;
+    into.axes.append(run.axes);
+    into.mask |= run.mask;
+    into.size *= run.size;
+  }
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t count = type.getNumElements();
+  if (outside.axes.empty() || count < inside.size)
+    return;
+  int64_t part = llvm::divideCeil(count, inside.size);
+  int64_t partBytes = getBytes(type) / count * part;
+  CollectiveCost steps = topology.reduceScatter(inside.mask, partBytes);
+  steps += topology.allReduce(outside.mask, partBytes);
+  steps += topology.allGather(inside.mask, partBytes);
+  if (!isChosen(topology.allReduce(inside.mask | outside.mask, getBytes(type)),
+                steps))
+    return;
+
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto flat = RankedTensorType::get({count}, type.getElementType());
+  auto parts = RankedTensorType::get({part}, type.getElementType());
+  SmallVector<ReassociationIndices> groups(1);
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    groups[0].push_back(i);
+  Value value = op.getInput();
+  if (type.getRank() != 1)
+    value = builder.create<tensor::CollapseShapeOp>(loc, flat, value, groups);
+  value = builder.create<comm::ReduceScatterOp>(
+      loc, parts, value, symbol(), list(inside.axes), op.getKind(), 0);
+  auto between = builder.create<comm::AllReduceOp>(
+      loc, parts, value, symbol(), list(outside.axes), op.getKind());
+  value = between;
+  value = builder.create<comm::AllGatherOp>(loc, flat, value, symbol(),
+                                            list(inside.axes), 0);
+  if (type.getRank() != 1)
+    value = builder.create<tensor::ExpandShapeOp>(loc, type, value, groups);
+  op.getResult().replaceAllUsesWith(value);
+  op.erase();
+  decompose(between); // there may be more levels
+}
+
+/// Between, then inside. Every run of axes has a dimension of its own, so that
+/// what is gathered first does not come to lie as the minor part.
+void Decomposer::decompose(comm::AllGatherOp op) {
+  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
+  if (runs.size() < 2)
+    return;
+  auto from = cast<RankedTensorType>(op.getInput().getType());
+  auto type = cast<RankedTensorType>(op.getType());
+  SmallVector<size_t> order = fromInside(runs);
+  CollectiveCost steps;
+  int64_t bytes = getBytes(from), members = 1;
+  for (size_t run : llvm::reverse(order)) {
+    steps += topology.allGather(runs[run].mask, bytes * members);
+    members *= runs[run].size;
+  }
+  int64_t dim = op.getDim(), part = from.getDimSize(dim);
+  if (part * members != type.getDimSize(dim) && dim != 0)
+    steps += topology.local(getBytes(type));
+  if (!isChosen(topology.allGather(getMask(op.getAxes().getAxes()), bytes),
+                steps))
+    return;
+
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  SmallVector<int64_t> sizes(runs.size(), 1);
+  sizes.push_back(part);
+  auto groups = groupsOf(from.getRank(), dim, sizes.size());
+  Value value = builder.create<tensor::ExpandShapeOp>(
+      loc, withSizes(from, dim, sizes), op.getInput(), groups);
+  for (size_t run : llvm::reverse(order)) {
+    sizes[run] = runs[run].size;
+    value = builder.create<comm::AllGatherOp>(loc, withSizes(from, dim, sizes),
+                                              value, symbol(),
+                                              list(runs[run].axes), dim + run);
+  }
+  value = builder.create<tensor::CollapseShapeOp>(
+      loc, withSize(from, dim, part * members), value, groups);
+  op.getResult().replaceAllUsesWith(takeRows(builder, loc, value, dim, type));
+  op.erase();
+}
+
+/// Inside, then between; the reverse of the all-gather.
+void Decomposer::decompose(comm::ReduceScatterOp op) {
+  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
+  if (runs.size() < 2)
+    return;
+  auto from = cast<RankedTensorType>(op.getInput().getType());
+  auto type = cast<RankedTensorType>(op.getType());
+  SmallVector<size_t> order = fromInside(runs);
+  int64_t members = 1;
+  for (const Run &run : runs)
+    members *= run.size;
+  int64_t dim = op.getDim(), part = type.getDimSize(dim);
+  CollectiveCost steps;
+  int64_t rest = members;
+  for (size_t run : order) {
+    rest /= runs[run].size;
+    steps += topology.reduceScatter(runs[run].mask, getBytes(type) * rest);
+  }
+  auto whole = withSize(from, dim, part * members);
+  if (whole != from)
+    steps += topology.local(getBytes(whole));
+  if (!isChosen(topology.reduceScatter(getMask(op.getAxes().getAxes()),
+                                       getBytes(type)),
+                steps))
+    return;
+
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  SmallVector<int64_t> sizes;
+  for (const Run &run : runs)
+    sizes.push_back(run.size);
+  sizes.push_back(part);
+  auto groups = groupsOf(from.getRank(), dim, sizes.size());
+  Value value = builder.create<tensor::ExpandShapeOp>(
+      loc, withSizes(from, dim, sizes),
+      addRows(builder, loc, op.getInput(), whole), groups);
+  for (size_t run : order) {
+    sizes[run] = 1;
+    value = builder.create<comm::ReduceScatterOp>(
+        loc, withSizes(from, dim, sizes), value, symbol(), list(runs[run].axes),
+        op.getKind(), dim + run);
+  }
+  value = builder.create<tensor::CollapseShapeOp>(loc, type, value, groups);
+  op.getResult().replaceAllUsesWith(value);
+  op.erase();
+}
+
+namespace {
+struct DecomposeCollectivesPass
+    : heddle::impl::DecomposeCollectivesPassBase<DecomposeCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    MeshRef mesh = getMesh(module);
+    if (!mesh)
+      return;
+    std::string text = hierarchy;
+    if (text.empty())
+      if (auto given = module->getAttrOfType<StringAttr>(kHierarchyAttrName))
+        text = given.str();
+    std::optional<Hierarchy> chosen =
+        text.empty() ? Hierarchy::Auto : parseHierarchy(text);
+    if (!chosen) {
+      module.emitError()
+          << "expected the hierarchy auto, always or never, got '" << text
+          << "'";
+      return signalPassFailure();
+    }
+    if (chosen == Hierarchy::Never)
+      return;
+    auto sequences = ReshardSequences::create(module, mesh, cluster);
+    if (failed(sequences))
+      return signalPassFailure();
+    Decomposer decomposer(mesh, sequences->getTopology(), *chosen);
+    SmallVector<Operation *> collectives;
+    module.walk([&](Operation *op) {
+      // What has been started already is somebody's schedule.
+      if (isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp>(
+              op) &&
+          !op->getParentOfType<comm::StartOp>())
+        collectives.push_back(op);
+    });
+    for (Operation *op : collectives)
+      llvm::TypeSwitch<Operation *>(op)
+          .Case<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp>(
+              [&](auto collective) { decomposer.decompose(collective); });
+  }
+};
+} // namespace

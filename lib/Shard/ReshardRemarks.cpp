@@ -1,0 +1,256 @@
+//===- ReshardRemarks.cpp - Says what moves, and what would not -----------===//
+
+#include "ReshardRemarks.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// `{"dp", "tp"}`
+static std::string describe(ArrayRef<StringAttr> axes) {
+  std::string text = "{";
+  for (StringAttr axis : axes)
+    text += (text.size() == 1 ? "\"" : ", \"") + axis.str() + "\"";
+  return text + "}";
+}
+
+/// `[{"dp"}, {}], partial sum {"tp"}`
+static std::string describe(ShardingAttr sharding) {
+  std::string text = "[";
+  for (auto [i, dim] : llvm::enumerate(sharding.getDims()))
+    text += (i ? ", " : "") + describe(dim.getAxes());
+  text += "]";
+  if (sharding.isPartial())
+    text += ", partial " +
+            stringifyReductionKind(sharding.getPartialKind()).str() + " " +
+            describe(sharding.getPartialAxes());
+  return text;
+}
+
+/// What a plan calls the op, or what it is.
+static std::string describe(Operation *op) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return "variable '" + load.getVariable().str() + "'";
+  if (auto store = dyn_cast<StoreOp>(op))
+    return "variable '" + store.getVariable().str() + "'";
+  if (StringRef name = getOpName(op); !name.empty())
+    return "'" + name.str() + "' (" + op->getName().getStringRef().str() + ")";
+  return "'" + op->getName().getStringRef().str() + "'";
+}
+
+static std::string describeProducer(Value value) {
+  if (Operation *op = value.getDefiningOp())
+    return describe(op);
+  return "argument " +
+         std::to_string(cast<BlockArgument>(value).getArgNumber());
+}
+
+static std::string describeUse(OpOperand &use) {
+  if (isa<func::ReturnOp>(use.getOwner()))
+    return "result " + std::to_string(use.getOperandNumber());
+  return describe(use.getOwner());
+}
+
+//===----------------------------------------------------------------------===//
+// What would avoid it
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Another assignment of one op, by which a tensor of its would lie as wanted.
+class Alternative {
+public:
+  Alternative(Operation *op, MeshRef mesh) : mesh(mesh), rule(getRule(op)) {
+    // The op has been read before, so its factors are right.
+    if (FailureOr<FactorAxes> read = readFactorAxes(op, rule, mesh.mesh);
+        succeeded(read))
+      known = axes = *read;
+  }
+
+  /// The factors of the op that have to change so that the operand is needed as
+  /// `wanted`, as a plan writes them; empty, if none will do.
+  std::string forOperand(unsigned index, ShardingAttr wanted) {
+    if (wanted.isPartial() || !assign(rule.operands[index], wanted) ||
+        getOperandSharding(rule, axes, index, mesh) != wanted)
+      return "";
+    return difference();
+  }
+  /// The same for a result that comes out as `wanted`.
+  std::string forResult(unsigned index, ShardingAttr wanted) {
+    if (!assign(rule.results[index], wanted))
+      return "";
+    // Sums that the wanted result has been through.
+    for (auto [i, factor] : llvm::enumerate(rule.factors))
+      if ((factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max) &&
+          !ShardingRule::runsOver(rule.results[index], i))
+        llvm::erase_if(axes[i], [&](StringAttr axis) {
+          return !llvm::is_contained(wanted.getPartialAxes(), axis);
+        });
+    if (getResultSharding(rule, axes, index, mesh) != wanted)
+      return "";
+    return difference();
+  }
+
+private:
+  /// Splits the factors of a tensor as its dimensions are to be split.
+  bool assign(const TensorFactors &tensor, ShardingAttr wanted) {
+    if (axes.empty())
+      return false;
+    axes = known;
+    for (const DimensionFactors &dim : tensor)
+      for (unsigned factor : dim)
+        axes[factor].clear();
+    for (auto [dim, list] : llvm::zip(tensor, wanted.getDims())) {
+      // An axis splits one factor.
+      for (StringAttr axis : list.getAxes())
+        for (Axes &other : axes)
+          llvm::erase(other, axis);
+      auto lists = distributeAxes(dim, rule, list.getAxes(), mesh.mesh);
+      for (auto [factor, mine] : llvm::zip(dim, lists)) {
+        if (!mine.empty() && rule.factors[factor].kind == FactorKind::Replicate)
+          return false;
+        axes[factor] = mine;
+      }
+    }
+    return isRepresentable(rule, axes, mesh.mesh);
+  }
+
+  std::string difference() const {
+    std::string text;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i] == known[i])
+        continue;
+      std::string list;
+      for (StringAttr axis : axes[i])
+        list += (list.empty() ? "\"" : ", \"") + axis.str() + "\"";
+      text += (text.empty() ? "\"" : ", \"") + getFactorKey(rule, i) + "\": [" +
+              list + "]";
+    }
+    return text;
+  }
+
+  MeshRef mesh;
+  ShardingRule rule;
+  FactorAxes known, axes;
+};
+
+} // namespace
+
+/// Whether each dimension of `more` is split by the axes of `less` and then by
+/// others.
+static bool refines(ShardingAttr more, ShardingAttr less) {
+  return llvm::all_of(llvm::zip(more.getDims(), less.getDims()), [](auto pair) {
+    auto [a, b] = pair;
+    return a.getAxes().take_front(b.getAxes().size()) == b.getAxes();
+  });
+}
+
+static void suggestStorage(Diagnostic &note, StringRef variable,
+                           ShardingAttr stored, ShardingAttr wanted) {
+  note << "nothing would move if variable '" << variable << "' were stored as "
+       << describe(wanted);
+  if (refines(stored, wanted))
+    note << ": \"storage\": {\"" << variable << "\": {}}";
+}
+
+static void suggestFactors(Diagnostic &note, Operation *op,
+                           const std::string &factors) {
+  note << "nothing would move if " << describe(op) << " had ";
+  if (StringRef name = getOpName(op); !name.empty())
+    note << "\"operators\": {\"" << name << "\": {" << factors << "}}";
+  else
+    note << factors;
+}
+
+static void suggestAtProducer(InFlightDiagnostic &remark, ReshardOp reshard,
+                              MeshRef mesh) {
+  auto result = dyn_cast<OpResult>(reshard.getX());
+  ShardingAttr to = reshard.getTo();
+  if (!result) {
+    remark.attachNote(reshard.getX().getLoc())
+        << "nothing would move if " << describeProducer(reshard.getX())
+        << " came as " << describe(to);
+    return;
+  }
+  Operation *op = result.getOwner();
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    suggestStorage(remark.attachNote(op->getLoc()), load.getVariable(),
+                   reshard.getFrom(), to);
+    return;
+  }
+  if (isa<ReshardOp>(op))
+    return;
+  std::string factors =
+      Alternative(op, mesh).forResult(result.getResultNumber(), to);
+  if (!factors.empty())
+    suggestFactors(remark.attachNote(op->getLoc()), op, factors);
+}
+
+static void suggestAtUse(InFlightDiagnostic &remark, ReshardOp reshard,
+                         OpOperand &use, MeshRef mesh) {
+  Operation *op = use.getOwner();
+  ShardingAttr from = reshard.getFrom();
+  if (isa<ReshardOp>(op) || from.isPartial())
+    return;
+  if (isa<func::ReturnOp>(op)) {
+    remark.attachNote(op->getLoc())
+        << "nothing would move if " << describeUse(use) << " were given as "
+        << describe(from);
+    return;
+  }
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    suggestStorage(remark.attachNote(op->getLoc()), store.getVariable(),
+                   reshard.getTo(), from);
+    return;
+  }
+  std::string factors =
+      Alternative(op, mesh).forOperand(use.getOperandNumber(), from);
+  if (!factors.empty())
+    suggestFactors(remark.attachNote(op->getLoc()), op, factors);
+}
+
+//===----------------------------------------------------------------------===//
+// Remarks
+//===----------------------------------------------------------------------===//
+
+void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
+                                ReshardSequences &sequences,
+                                int64_t leastBytes) {
+  for (auto reshard : function.getOps<ReshardOp>()) {
+    auto type = cast<RankedTensorType>(reshard.getType());
+    CollectiveCost cost =
+        sequences.getCost(type, reshard.getFrom(), reshard.getTo());
+    if (cost.bytes < leastBytes || reshard->use_empty())
+      continue;
+    // A value's list of uses has the latest first.
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : reshard->getUses())
+      uses.push_back(&use);
+    OpOperand &use = *uses.back();
+    std::string steps;
+    for (const ReshardStep &step :
+         sequences.plan(type, reshard.getFrom(), reshard.getTo()))
+      steps += (steps.empty() ? "" : ", ") +
+               stringifyReshardingKind(step.kind).str() + " over " +
+               describe(step.axes);
+    std::string time;
+    llvm::raw_string_ostream(time) << llvm::format("%.3g", cost.seconds * 1e3);
+    size_t others = uses.size() - 1;
+    InFlightDiagnostic remark = emitRemark(use.getOwner()->getLoc());
+    remark << "in @" << function.getName() << ", " << describeUse(use);
+    if (others > 0)
+      remark << " and " << others << " more";
+    remark << (others > 0 ? " need " : " needs ") << type << " of "
+           << describeProducer(reshard.getX()) << " as "
+           << describe(reshard.getTo()) << ", but it lies as "
+           << describe(reshard.getFrom()) << ": " << steps
+           << "; a device sends " << cost.bytes << " bytes in " << time
+           << " ms on '" << sequences.getTopology().getCluster().name << "'";
+    suggestAtProducer(remark, reshard, mesh);
+    suggestAtUse(remark, reshard, use, mesh);
+  }
+}

@@ -1,0 +1,50 @@
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings --heddle-insert-reshards="remark-bytes=1024 cluster=%S/Inputs/two-servers.json" -o /dev/null
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards="remark-bytes=1048576" -o /dev/null 2>&1 | count 0
+
+// The users of a tensor disagree with its maker: either could give way.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func @disagree(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
+  // expected-note @below {{nothing would move if 'first' (heddle.contract) had "operators": {"first": {"b": ["dp"], "f": []}}}}
+  %a = heddle.contract "first" [bh, hf -> bf] %x, %v {heddle.factors = #heddle.factors<["b" = {}, "f" = {"dp"}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
+  // expected-remark @below {{in @disagree, 'second' (heddle.contract) needs 'tensor<64x32xf32>' of 'first' (heddle.contract) as [{"dp"}, {}], but it lies as [{}, {"dp"}]: all_to_all over {"dp"}; a device sends 2048 bytes in 0.0114 ms on 'two servers'}}
+  // expected-note @below {{nothing would move if 'second' (heddle.contract) had "operators": {"second": {"b": [], "f": ["dp"]}}}}
+  %b = heddle.contract "second" [bf, fo -> bo] %a, %w {heddle.factors = #heddle.factors<["b" = {"dp"}, "f" = {}, "o" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
+  return %b : tensor<64x32xf32>
+}
+
+// -----
+
+// A sum that is split: only its own op could avoid the reduction.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func @partial(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
+  // expected-note @below {{nothing would move if 'sum' (heddle.contract) had "operators": {"sum": {"h": []}}}}
+  %a = heddle.contract "sum" [bh, hf -> bf] %x, %v {heddle.factors = #heddle.factors<["h" = {"tp"}, "b" = {}, "f" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
+  // expected-remark @below {{in @partial, 'math.exp' needs 'tensor<64x32xf32>' of 'sum' (heddle.contract) as [{}, {}], but it lies as [{}, {}], partial sum {"tp"}: all_reduce over {"tp"}; a device sends 8192 bytes}}
+  %b = math.exp %a : tensor<64x32xf32>
+  return %b : tensor<64x32xf32>
+}
+
+// -----
+
+// Stored over more axes than its use wants: the plan can leave it out.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @w : tensor<32x32xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
+func.func @stored(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
+  // expected-note @below {{nothing would move if variable 'w' were stored as [{}, {}]: "storage": {"w": {}}}}
+  %w = heddle.load @w : tensor<32x32xf32>
+  // expected-remark @below {{in @stored, 'use' (heddle.contract) needs 'tensor<32x32xf32>' of variable 'w' as [{}, {}], but it lies as [{"dp"}, {}]: all_gather over {"dp"}; a device sends 2048 bytes}}
+  // expected-note @below {{nothing would move if 'use' (heddle.contract) had "operators": {"use": {"b": [], "h": ["dp"]}}}}
+  %b = heddle.contract "use" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}, "f" = {}, "h" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
+  return %b : tensor<64x32xf32>
+}
+
+// -----
+
+// Arguments and results have no plan; what they should be is said.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// expected-note @below {{nothing would move if argument 0 came as [{}, {"dp"}]}}
+func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"dp"}]>}) {
+  // expected-remark @below {{in @through, result 0 needs 'tensor<64x32xf32>' of argument 0 as [{}, {"dp"}], but it lies as [{"dp"}, {}]: all_to_all over {"dp"}}}
+  // expected-note @below {{nothing would move if result 0 were given as [{"dp"}, {}]}}
+  return %x : tensor<64x32xf32>
+}
