@@ -197,6 +197,15 @@ def plan_degrees(mesh, attention, mlp, rest):
     return plan
 
 
+def plan_hierarchy(storage):
+    """Data parallel over two levels, whose collectives are made level by level;
+    everything is stored over `storage`."""
+    return lambda family: {
+        "version": 1, "mesh": {"dp": [2, 2]}, "operators": {"*": {"b": ["dp"]}},
+        "storage": {"*": {"0": storage}} if storage else {},
+        "hierarchy": "always"}
+
+
 # The operators of a half-layer that its factor runs over.
 DEGREES = {"gpt2": (["h.%d.attn", "h.%d.attn.c_*"], ["h.%d.mlp.c_*"]),
            "llama": (["layers.%d.self_attn", "layers.%d.self_attn.*_proj"],
@@ -241,6 +250,10 @@ PLANS = {
     "groups-zero1": ["--mesh", "dp=2x2", "--zero", "1"],
     "groups-zero2": ["--mesh", "dp=2x2", "--zero", "2"],
     "groups-tp2": ["--mesh", "dp=2x2,tp=2", "--zero", "3"],
+    # All-reduces, reduce-scatters and all-gathers over both levels, by levels.
+    "hierarchy-dp": plan_hierarchy([]),
+    "hierarchy-groups": plan_hierarchy(["dp.1"]),
+    "hierarchy-zero3": plan_hierarchy(["dp"]),
     # Attention over both parts of tp, MLP over one, and the other way round.
     "degrees4": plan_degrees({"tp": [2, 2]}, [["tp"], ["tp.0"]],
                              [["tp.0"], ["tp"]], ["tp"]),
@@ -258,15 +271,15 @@ BASIC = ["dp4", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "zero3-tp2", "mixed
 MATRIX = {
     "gpt2": BASIC + CONTEXT + SEQUENCE + [
         "dp2-ring2-tp2", "split4-2", "split3-tp2", "split-uneven", "groups",
-        "degrees4", "degrees8"],
-    "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
+        "hierarchy-zero3", "degrees4", "degrees8"],
+    "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2", "hierarchy-zero3"],
     "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
     # A length that neither 2 nor 4 divides.
     "gpt2-length": CONTEXT + ["sequence4"],
     "gpt2-both-ways-length": CONTEXT,
     "llama": BASIC + CONTEXT + SEQUENCE + [
         "dp2-ring2-tp2", "split2-1", "split-uneven", "osdp", "groups-tp2",
-        "degrees4", "degrees8"],
+        "hierarchy-dp", "hierarchy-groups", "degrees4", "degrees8"],
     "llama-length": CONTEXT + ["sequence4"],
     "llama-dropout": ["dp4", "tp4", "dp2-tp2"],
     "llama-odd": ["tp4", "dp2-tp2", "zero3-tp2"],
