@@ -95,9 +95,14 @@ static bool compare(arith::CmpFPredicate predicate, double x, double y) {
   return false;
 }
 
-// Unsigned comparisons are of index-like, non-negative numbers here.
 static bool compare(arith::CmpIPredicate predicate, double x, double y) {
   using P = arith::CmpIPredicate;
+  // Unsigned, a negative number is larger than all others (and numbers of one
+  // sign compare as they are).
+  bool isUnsigned = predicate == P::ult || predicate == P::ule ||
+                    predicate == P::ugt || predicate == P::uge;
+  if (isUnsigned && (x < 0) != (y < 0))
+    std::swap(x, y);
   switch (predicate) {
   case P::eq:
     return x == y;

@@ -69,11 +69,20 @@ template <typename OpTy> static bool isStatic(OpTy op) {
 }
 
 // A slice may lack dimensions of size 1: its elements are in the same order.
+// Offsets may be values (of a device's position).
 static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
-  if (!isStatic(op))
+  if (!op.getSizes().empty() || !op.getStrides().empty())
     return false;
+  SmallVector<int64_t> offsets(op.getStaticOffsets());
+  auto dynamic = op.getOffsets().begin();
+  for (int64_t &offset : offsets)
+    if (ShapedType::isDynamic(offset))
+      offset = int64_t(e[*dynamic++].values[0]);
   auto to = e.result().values.begin();
-  forEachInSlice(op, e.operand(0).shape, [&](ArrayRef<int64_t> place) {
+  forEachIndex(op.getStaticSizes(), [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> place;
+    for (auto [d, i] : llvm::enumerate(index))
+      place.push_back(offsets[d] + i * op.getStaticStrides()[d]);
     *to++ = e.operand(0).at(place);
   });
   return true;

@@ -26,7 +26,12 @@ static std::optional<FactorKind> reductionKind(linalg::LinalgOp op) {
     return std::nullopt;
   if (isa<arith::AddFOp, arith::AddIOp>(combiners[0]))
     return FactorKind::Sum;
-  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp>(combiners[0]))
+  // Padding is masked in the operand, so the operand must be what is compared:
+  // the lowest number, negated by the body, would be the highest.
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp>(combiners[0]) &&
+      op.getNumDpsInputs() == 1 &&
+      llvm::is_contained(combiners[0]->getOperands(),
+                         op.getRegionInputArgs()[0]))
     return FactorKind::Max;
   return std::nullopt;
 }

@@ -37,6 +37,23 @@ func.func @start(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> {
 
 // -----
 
+// The lowest number that padding is masked with would be the highest here.
+heddle.mesh @mesh <["tp"=4]>
+#map0 = affine_map<(b, f) -> (b, f)>
+#map1 = affine_map<(b, f) -> (b)>
+func.func @maximum_of_negated(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> {
+  // expected-error@+1 {{factor 1 must not be split, got #heddle.axes<{"tp"}>}}
+  %0 = linalg.generic {indexing_maps = [#map0, #map1], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<3x6xf32>) outs(%o : tensor<3xf32>) attrs = {heddle.name = "maxneg", heddle.factors = #heddle.factors<["1" = {"tp"}]>} {
+  ^bb0(%in: f32, %out: f32):
+    %n = arith.negf %in : f32
+    %m = arith.maximumf %out, %n : f32
+    linalg.yield %m : f32
+  } -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
 // What a plan has not seen, as when someone edits the printed program.
 heddle.mesh @mesh <["tp"=4]>
 // expected-error@+1 {{expected an axis of #heddle.mesh<["tp"=4]>, got "dp"}}
