@@ -113,6 +113,7 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                "avoid it: those of which a device sends --remarks=BYTES (1 "
                "MiB) or more")
       ->group(group);
+  flags.options.remarkBytes = -1; // a flag of integers starts from zero
 }
 
 void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
