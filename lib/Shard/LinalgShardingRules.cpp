@@ -109,6 +109,26 @@ static bool startsFromZero(linalg::LinalgOp op) {
                   matchPattern(fill.value(), m_Zero()));
 }
 
+/// A loop that indexes two dimensions of a tensor (a diagonal) would have to
+/// split both over the same devices; a parallel loop that a result lacks writes
+/// its elements again and again.
+static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
+  auto keepWhole = [&](unsigned loop) {
+    rule.factors[loop].kind = FactorKind::Replicate;
+  };
+  for (const TensorFactors &tensor : rule.operands)
+    for (unsigned loop = 0; loop < rule.factors.size(); ++loop)
+      if (llvm::count_if(tensor, [&](const DimensionFactors &dim) {
+            return llvm::is_contained(dim, loop);
+          }) > 1)
+        keepWhole(loop);
+  for (const TensorFactors &result : rule.results)
+    for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
+      if (iterator == utils::IteratorType::parallel &&
+          !ShardingRule::runsOver(result, loop))
+        keepWhole(loop);
+}
+
 static ShardingRule linalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   SmallVector<int64_t, 4> ranges = op.getStaticLoopRanges();
@@ -150,6 +170,7 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   }
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     rule.results.push_back(rule.operands[op.getNumDpsInputs() + i]);
+  keepWholeWhatHasNoPlace(op, rule);
 
   // A sum that is no product adds its accumulator once, not once a device.
   if (reduction == FactorKind::Sum && !isMultilinear(op) && !startsFromZero(op))

@@ -33,6 +33,17 @@ static std::string nameOf(const rt::TensorInfo &tensor, const char *kind,
   return tensor.name.empty() ? kind + std::to_string(index) : tensor.name;
 }
 
+/// How safetensors call a type; nothing if they have none.
+static std::optional<st::DType> fileType(rt::DType type) {
+  std::string_view name = rt::name(type);
+  if (name == "i1")
+    return st::DType::Bool;
+  std::string upper;
+  for (char letter : name)
+    upper += static_cast<char>(std::toupper(letter));
+  return st::parseDType(upper);
+}
+
 /// The argument of that name, of the type and shape that the program wants.
 static rt::Expected<rt::ConstBytes> findArgument(const st::Reader &file,
                                                  const fs::path &path,
@@ -44,50 +55,11 @@ static rt::Expected<rt::ConstBytes> findArgument(const st::Reader &file,
   if (!found)
     return rt::error("'" + path.string() + "': expected a tensor '" + name +
                      "', " + type);
-  std::optional<rt::DType> got;
-  switch (found->dtype) {
-  case st::DType::Bool:
-    got = rt::parseDType("i1");
-    break;
-  case st::DType::I8:
-    got = rt::parseDType("i8");
-    break;
-  case st::DType::I32:
-    got = rt::parseDType("i32");
-    break;
-  case st::DType::I64:
-    got = rt::parseDType("i64");
-    break;
-  case st::DType::F16:
-    got = rt::parseDType("f16");
-    break;
-  case st::DType::BF16:
-    got = rt::parseDType("bf16");
-    break;
-  case st::DType::F32:
-    got = rt::parseDType("f32");
-    break;
-  case st::DType::F64:
-    got = rt::parseDType("f64");
-    break;
-  default:
-    break;
-  }
-  if (got != wanted.type || found->shape != wanted.shape)
+  if (found->dtype != fileType(wanted.type) || found->shape != wanted.shape)
     return rt::error("'" + path.string() + "': expected '" + name + "' as " +
                      type + ", got " + std::string(st::name(found->dtype)) +
                      " " + st::shapeToString(found->shape));
   return rt::ConstBytes(found->data);
-}
-
-static std::optional<st::DType> fileType(rt::DType type) {
-  std::string_view name = rt::name(type);
-  if (name == "i1")
-    return st::DType::Bool;
-  std::string upper;
-  for (char letter : name)
-    upper += static_cast<char>(std::toupper(letter));
-  return st::parseDType(upper);
 }
 
 static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
