@@ -142,6 +142,8 @@ static void buildLocalizePipeline(OpPassManager &passes,
 static void buildKernelPipeline(OpPassManager &passes) {
   // Device programs have no control flow.
   passes.addPass(createFlattenControlFlowPass());
+  // Products of foreign programs.
+  passes.addPass(createRaiseContractionsPass());
   // While biases and sums are still ops of their own.
   passes.addPass(createFuseEpiloguesPass());
   // What is no call of a library becomes loops over tensors, and loops over

@@ -106,6 +106,22 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
 // Programs: lib/Lower/Program
 //===----------------------------------------------------------------------===//
 
+def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"> {
+  let summary = "makes products of linalg calls of the library";
+  let description = [{
+    A structured op (`linalg.matmul`, `batch_matmul`, `matvec`, ...,
+    `linalg.generic`) whose body is `out + lhs * rhs`, whose maps choose loops,
+    and whose reductions run over both operands becomes `heddle.contract`, in
+    f32 or bf16 (with a result of the same type or f32). It accumulates onto its
+    init, unless that is zeros. What a library's product cannot express, and
+    scalar products, stay and become kernels.
+
+    On local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products are
+    rounded once, where linalg rounds after each addition.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "adds biases and sums within matrix products";
   let description = [{

@@ -1,0 +1,159 @@
+//===- RaiseContractions.cpp - heddle-raise-contractions ------------------===//
+
+#include "ContractionLayout.h"
+#include "heddle/Lower/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_RAISECONTRACTIONSPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+/// Whether a value of the body is the block's argument, perhaps made wider.
+static bool isArgument(Value value, BlockArgument argument) {
+  if (auto extend = value.getDefiningOp<arith::ExtFOp>())
+    value = extend.getIn();
+  return value == argument;
+}
+
+/// Whether the body is out + lhs * rhs, in either order of each, and no more.
+static bool addsProducts(linalg::LinalgOp op) {
+  Block &body = *op.getBlock();
+  Value sum = body.getTerminator()->getOperand(0);
+  auto add = sum.getDefiningOp<arith::AddFOp>();
+  if (!add || add->getBlock() != &body)
+    return false;
+  BlockArgument lhs = body.getArgument(0), rhs = body.getArgument(1);
+  for (auto [out, product] : {std::pair(add.getLhs(), add.getRhs()),
+                              std::pair(add.getRhs(), add.getLhs())}) {
+    auto multiply = product.getDefiningOp<arith::MulFOp>();
+    if (out != body.getArgument(2) || !multiply)
+      continue;
+    Value a = multiply.getLhs(), b = multiply.getRhs();
+    if ((isArgument(a, lhs) && isArgument(b, rhs)) ||
+        (isArgument(a, rhs) && isArgument(b, lhs)))
+      return true;
+  }
+  return false;
+}
+
+/// The letters of an operand: loop 0 is a, loop 1 is b. Null where the map does
+/// more than choose loops, or there are more loops than letters.
+static StringAttr getLetters(AffineMap map) {
+  if (!map.isProjectedPermutation() || map.getNumDims() > 26)
+    return nullptr;
+  std::string letters;
+  for (AffineExpr expr : map.getResults())
+    letters += char('a' + cast<AffineDimExpr>(expr).getPosition());
+  return StringAttr::get(map.getContext(), letters);
+}
+
+/// A letter that only one operand has and the result lacks would be a sum over
+/// that operand alone, one that no operand has a repetition: neither is a
+/// product.
+static bool isProduct(ArrayRef<AffineMap> maps) {
+  for (unsigned loop = 0; loop < maps[0].getNumDims(); ++loop) {
+    AffineExpr dim = getAffineDimExpr(loop, maps[0].getContext());
+    bool inLhs = bool(maps[0].getResultPosition(dim)),
+         inRhs = bool(maps[1].getResultPosition(dim)),
+         inResult = bool(maps[2].getResultPosition(dim));
+    if (inResult ? !inLhs && !inRhs : !inLhs || !inRhs)
+      return false;
+  }
+  return true;
+}
+
+/// Whether every element is zero: adding to it is not needed. The padding of
+/// zeros that is set to zeros too is what localization leaves of a sum over
+/// devices.
+static bool isZeros(Value value) {
+  if (auto mask = value.getDefiningOp<MaskPaddingOp>();
+      mask && mask.getValue() == PaddingValue::Zero)
+    return isZeros(mask.getX());
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    value = fill.getInputs()[0];
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+namespace {
+struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
+        op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
+        !addsProducts(op))
+      return failure();
+    Value lhs = op.getDpsInputOperand(0)->get();
+    Value rhs = op.getDpsInputOperand(1)->get();
+    Value init = op.getDpsInitOperand(0)->get();
+    auto lhsType = dyn_cast<RankedTensorType>(lhs.getType());
+    auto rhsType = dyn_cast<RankedTensorType>(rhs.getType());
+    auto type = dyn_cast<RankedTensorType>(init.getType());
+    if (!lhsType || !rhsType || !type || !isSupported(lhsType, rhsType, type))
+      return failure();
+    // Undefined values are refused where ops become kernels.
+    if (init.getDefiningOp<tensor::EmptyOp>())
+      return failure();
+
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    StringAttr letters[3];
+    for (auto [map, list] : llvm::zip(maps, letters))
+      if (!(list = getLetters(map)))
+        return failure();
+    if (!isProduct(maps))
+      return failure();
+    auto contraction = ContractionAttr::get(rewriter.getContext(), letters[0],
+                                            letters[1], letters[2]);
+    std::string why;
+    std::optional<ProductLayout> layout =
+        getProductLayout(contraction, lhsType, rhsType, type, {}, why);
+    // A scalar product is one row of a kernel, fused with what surrounds it.
+    if (!layout || (layout->m == 1 && layout->n == 1))
+      return failure();
+    rewriter.replaceOpWithNewOp<ContractOp>(
+        op, type, lhs, rhs, /*bias=*/Value(),
+        /*accumulate=*/isZeros(init) ? Value() : init, contraction,
+        /*bias_along=*/DenseI64ArrayAttr(),
+        ContractPassAttr::get(rewriter.getContext(), ContractPass::Forward),
+        op->getAttrOfType<StringAttr>("op_name"));
+    return success();
+  }
+
+  /// The products that the runtime has; others are kernels.
+  static bool isSupported(RankedTensorType lhs, RankedTensorType rhs,
+                          RankedTensorType result) {
+    Type element = lhs.getElementType();
+    return (element.isF32() || element.isBF16()) &&
+           rhs.getElementType() == element &&
+           (result.getElementType() == element ||
+            result.getElementType().isF32()) &&
+           lhs.hasStaticShape() && rhs.hasStaticShape() &&
+           result.hasStaticShape() && lhs.getNumElements() > 0 &&
+           rhs.getNumElements() > 0 && result.getNumElements() > 0;
+  }
+};
+
+struct RaiseContractions
+    : heddle::impl::RaiseContractionsPassBase<RaiseContractions> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<RaiseContraction>(&getContext());
+    GreedyRewriteConfig config;
+    config.useTopDownTraversal = true;
+    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),
+                                            config)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,84 @@
+// RUN: heddle-opt %s --heddle-raise-contractions | FileCheck %s
+
+// Onto zeros nothing is added.
+// CHECK-LABEL: func @matmul
+// CHECK-NEXT: %[[Y:.+]] = heddle.contract [ac, cb -> ab] %arg0, %arg1 :
+// CHECK-NEXT: return %[[Y]]
+func.func @matmul(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x6xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%fill : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+
+// CHECK-LABEL: func @accumulates
+// CHECK: heddle.contract [abd, adc -> abc] %arg0, %arg1 accumulate(%arg2)
+func.func @accumulates(%a: tensor<2x4x8xbf16>, %b: tensor<2x8x6xbf16>, %c: tensor<2x4x6xbf16>) -> tensor<2x4x6xbf16> {
+  %y = linalg.batch_matmul ins(%a, %b : tensor<2x4x8xbf16>, tensor<2x8x6xbf16>) outs(%c : tensor<2x4x6xbf16>) -> tensor<2x4x6xbf16>
+  return %y : tensor<2x4x6xbf16>
+}
+
+// The padding of a sum over devices.
+// CHECK-LABEL: func @masked_zeros
+// CHECK: heddle.contract [ab, b -> a] %arg0, %arg1 :
+func.func @masked_zeros(%a: tensor<4x8xf32>, %b: tensor<8xf32>, %offset: index) -> tensor<4xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<4xf32>
+  %masked = heddle.mask_padding %zeros dims [0] sizes [3] offsets(%offset) value(zero) : tensor<4xf32> -> tensor<4xf32>
+  %y = linalg.matvec ins(%a, %b : tensor<4x8xf32>, tensor<8xf32>) outs(%masked : tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Any maps that choose loops, operands that are made wider, in any order.
+// CHECK-LABEL: func @generic
+// CHECK: heddle.contract "scores" [acd, bcd -> cab] %arg0, %arg1 accumulate(%arg2)
+// CHECK-SAME: -> tensor<3x4x5xf32>
+func.func @generic(%q: tensor<4x3x8xbf16>, %k: tensor<5x3x8xbf16>, %c: tensor<3x4x5xf32>) -> tensor<3x4x5xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i, j, h, k) -> (i, h, k)>, affine_map<(i, j, h, k) -> (j, h, k)>,
+                       affine_map<(i, j, h, k) -> (h, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<4x3x8xbf16>, tensor<5x3x8xbf16>) outs(%c : tensor<3x4x5xf32>) attrs = {op_name = "scores"} {
+  ^bb0(%x: bf16, %w: bf16, %s: f32):
+    %a = arith.extf %x : bf16 to f32
+    %b = arith.extf %w : bf16 to f32
+    %p = arith.mulf %b, %a : f32
+    %t = arith.addf %p, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<3x4x5xf32>
+  return %y : tensor<3x4x5xf32>
+}
+
+// No products: other types, a square, a window, a sum over one operand alone,
+// a scalar product, an undefined start.
+// CHECK-LABEL: func @stay
+// CHECK-NOT: heddle.contract
+func.func @stay(%d: tensor<4x4xf64>, %f: tensor<4x4xf32>, %image: tensor<1x6x6x2xf32>, %kernel: tensor<3x3x2x4xf32>,
+                %v: tensor<4xf32>, %s: tensor<f32>, %out: tensor<1x4x4x4xf32>)
+    -> (tensor<4x4xf64>, tensor<4xf32>, tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<f32>, tensor<4x4xf32>) {
+  %0 = linalg.matmul ins(%d, %d : tensor<4x4xf64>, tensor<4x4xf64>) outs(%d : tensor<4x4xf64>) -> tensor<4x4xf64>
+  %1 = linalg.generic {
+      indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%f, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%v : tensor<4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %x : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %2 = linalg.conv_2d_nhwc_hwcf ins(%image, %kernel : tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>)
+      outs(%out : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %3 = linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (j)>],
+      iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%f, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%v : tensor<4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %4 = linalg.dot ins(%v, %v : tensor<4xf32>, tensor<4xf32>) outs(%s : tensor<f32>) -> tensor<f32>
+  %undefined = tensor.empty() : tensor<4x4xf32>
+  %5 = linalg.matmul ins(%f, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%undefined : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<4x4xf64>, tensor<4xf32>, tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<f32>, tensor<4x4xf32>
+}
