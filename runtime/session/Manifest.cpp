@@ -1,14 +1,11 @@
 //===- Manifest.cpp - Reads manifest.json ---------------------------------===//
 
 #include "heddle_rt/manifest.h"
+#include "JsonReader.h"
 #include "support/Message.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <set>
 
 namespace heddle::rt {
@@ -66,110 +63,10 @@ namespace {
 /// More devices than this is a damaged file.
 constexpr int64_t maxDevices = 1 << 16;
 
-/// Reads values at paths such as `variables[3].shape[1]`. After the first error
-/// every read returns a default, so callers check once at the end.
-class Reader {
+/// What a manifest is made of. After the first error every read returns a
+/// default, so that the error is looked at once, at the end.
+class ManifestReader : public JsonReader {
 public:
-  Status status;
-
-  void fail(const std::string &path, std::string_view expected,
-            const std::string &got) {
-    if (status.ok())
-      status = errorOf(path, ": expected ", expected, ", got ", got);
-  }
-
-  /// The member, or null (with an error if `required`).
-  const Json *member(const Json &object, const std::string &path,
-                     const char *key, bool required = true) {
-    if (!status.ok())
-      return nullptr;
-    auto found = object.find(key);
-    if (found != object.end())
-      return &*found;
-    if (required)
-      fail(join(path, key), "a value", "nothing");
-    return nullptr;
-  }
-
-  static std::string join(const std::string &path, std::string_view key) {
-    return path.empty() ? std::string(key) : concat(path, ".", key);
-  }
-
-  static std::string describe(const Json &value) {
-    if (value.is_number())
-      return value.dump();
-    if (value.is_string())
-      return concat("\"", value.get_ref<const std::string &>(), "\"");
-    return value.type_name();
-  }
-
-  std::string string(const Json &object, const std::string &path,
-                     const char *key) {
-    const Json *value = member(object, path, key);
-    if (!value)
-      return {};
-    if (value->is_string())
-      return value->get_ref<const std::string &>();
-    fail(join(path, key), "a string", describe(*value));
-    return {};
-  }
-
-  int64_t toInteger(const Json &value, const std::string &path, int64_t least) {
-    bool fits = value.is_number_integer() &&
-                !(value.is_number_unsigned() &&
-                  value.get<uint64_t>() >
-                      uint64_t(std::numeric_limits<int64_t>::max()));
-    if (fits && value.get<int64_t>() >= least)
-      return value.get<int64_t>();
-    fail(path,
-         least == 1   ? "a positive integer"
-         : least == 0 ? "a non-negative integer"
-                      : "an integer",
-         describe(value));
-    return std::max<int64_t>(least, 1);
-  }
-
-  int64_t integer(const Json &object, const std::string &path, const char *key,
-                  int64_t least) {
-    const Json *value = member(object, path, key);
-    return value ? toInteger(*value, join(path, key), least) : least;
-  }
-
-  double number(const Json &object, const std::string &path, const char *key) {
-    const Json *value = member(object, path, key);
-    if (!value)
-      return 0;
-    if (value->is_number() && std::isfinite(value->get<double>()))
-      return value->get<double>();
-    fail(join(path, key), "a finite number", describe(*value));
-    return 0;
-  }
-
-  /// Calls body(element, path) for each element of an array.
-  template <typename Body>
-  void each(const Json &array, const std::string &path, Body &&body) {
-    if (!array.is_array())
-      return fail(path, "an array", describe(array));
-    for (size_t i = 0; i < array.size() && status.ok(); ++i)
-      body(array[i], concat(path, "[", i, "]"));
-  }
-  template <typename Body>
-  void each(const Json &object, const std::string &path, const char *key,
-            Body &&body) {
-    if (const Json *array = member(object, path, key))
-      each(*array, join(path, key), body);
-  }
-  template <typename Body>
-  void eachObject(const Json &object, const std::string &path, const char *key,
-                  Body &&body) {
-    each(object, path, key, [&](const Json &element, const std::string &at) {
-      if (element.is_object())
-        body(element, at);
-      else
-        fail(at, "an object", describe(element));
-    });
-  }
-
   int32_t axis(const Json &value, const std::string &path,
                const Manifest &manifest) {
     if (!value.is_string()) {
@@ -496,7 +393,7 @@ Expected<Manifest> parseManifest(std::string_view text,
                            "be cut short)");
   if (!root.is_object())
     return errorOf(origin, ": expected an object, got ", root.type_name());
-  Reader reader;
+  ManifestReader reader;
   Manifest manifest = reader.manifest(root);
   if (!reader.status.ok())
     return std::move(reader.status).in(origin);

@@ -1,0 +1,76 @@
+//===- JsonReader.h - Typed values out of JSON ------------------*- C++ -*-===//
+//
+// Reads values at paths such as `variables[3].shape[1]`. After the first error
+// every read returns a default, so callers look at `status` once, at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RUNTIME_SESSION_JSONREADER_H
+#define HEDDLE_RUNTIME_SESSION_JSONREADER_H
+
+#include "heddle_rt/status.h"
+#include "support/Message.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace heddle::rt {
+
+using Json = nlohmann::json;
+
+class JsonReader {
+public:
+  /// The first error.
+  Status status;
+
+  void fail(const std::string &path, std::string_view expected,
+            const std::string &got);
+
+  /// The member of an object, or null (with an error if `required`).
+  const Json *member(const Json &object, const std::string &path,
+                     const char *key, bool required = true);
+
+  std::string string(const Json &object, const std::string &path,
+                     const char *key);
+  /// At least `least`, and within 64 bits.
+  int64_t integer(const Json &object, const std::string &path, const char *key,
+                  int64_t least);
+  int64_t toInteger(const Json &value, const std::string &path, int64_t least);
+  /// Finite.
+  double number(const Json &object, const std::string &path, const char *key);
+
+  /// Calls body(element, path) for each element of an array.
+  template <typename Body>
+  void each(const Json &array, const std::string &path, Body &&body) {
+    if (!array.is_array())
+      return fail(path, "an array", describe(array));
+    for (size_t i = 0; i < array.size() && status.ok(); ++i)
+      body(array[i], concat(path, "[", i, "]"));
+  }
+  template <typename Body>
+  void each(const Json &object, const std::string &path, const char *key,
+            Body &&body) {
+    if (const Json *array = member(object, path, key))
+      each(*array, join(path, key), body);
+  }
+  template <typename Body>
+  void eachObject(const Json &object, const std::string &path, const char *key,
+                  Body &&body) {
+    each(object, path, key, [&](const Json &element, const std::string &at) {
+      if (element.is_object())
+        body(element, at);
+      else
+        fail(at, "an object", describe(element));
+    });
+  }
+
+  static std::string join(const std::string &path, std::string_view key);
+  /// A value in an error: numbers and strings as they are, else the type.
+  static std::string describe(const Json &value);
+};
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RUNTIME_SESSION_JSONREADER_H
