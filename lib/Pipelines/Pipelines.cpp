@@ -112,7 +112,10 @@ static void buildShardPipeline(OpPassManager &passes,
   // sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
   // Decide for every op and value, then make each mismatch explicit.
-  passes.addPass(createPropagateShardingsPass());
+  PropagateShardingsPassOptions propagation;
+  propagation.explain = options.explainShardings;
+  propagation.remarkConflicts = options.explainShardings;
+  passes.addPass(createPropagateShardingsPass(propagation));
   InsertReshardsPassOptions reshards;
   reshards.cluster = options.cluster;
   reshards.remarkBytes = options.remarkBytes;

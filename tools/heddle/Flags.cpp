@@ -203,6 +203,9 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                  "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
                  "name,+feature,-feature")
       ->capture_default_str();
+  app.add_flag("--explain-shardings", flags.options.explainShardings,
+               "Say of each value how it is split, which op that comes from, "
+               "and where two ops want it differently");
   std::vector<std::string> phases = {"import"};
   for (StringRef phase : getPhaseNames())
     phases.push_back(phase.str());

@@ -80,6 +80,9 @@ struct CompileOptions {
   /// "address" or "thread": kernels are instrumented for that sanitizer and run
   /// only in processes that have it (a heddle-run of that preset). Or empty.
   std::string sanitize;
+  /// A remark on each op: how its value is split, which op that comes from, and
+  /// where two ops want it differently.
+  bool explainShardings = false;
   /// Devices that the program will run on; 0 if the plan decides.
   int64_t devices = 0;
 };
