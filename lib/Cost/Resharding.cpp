@@ -1,7 +1,7 @@
 //===- Resharding.cpp - The cheapest way between two layouts --------------===//
 
 #include "heddle/Cost/Resharding.h"
-#include "ReshardingGraph.h"
+#include "ReshardingMoves.h"
 #include <cmath>
 #include <queue>
 
@@ -34,59 +34,83 @@ llvm::StringRef heddle::stringifyReshardingKind(ReshardingStep::Kind kind) {
 
 class ReshardingPlanner::Graph {
 public:
-  explicit Graph(ReshardingMoves moves) : moves(std::move(moves)) {}
+  Graph(ReshardingMoves moves, bool leavesLayouts, double launch)
+      : moves(std::move(moves)), leavesLayouts(leavesLayouts), launch(launch) {}
 
   Resharding find(const TensorLayout &from, const TensorLayout &to);
 
 private:
   struct Edge {
     unsigned target;
-    int64_t picoseconds;
-    ReshardingStep step;
+    Move move;
+    /// Of a permute, which is expensive to weigh: not known before it matters.
+    bool isWeighed = true;
   };
   struct Node {
-    TensorLayout layout;
+    HeldTensor held;
+    bool isLayout;
     std::optional<std::vector<Edge>> edges;
   };
 
-  unsigned intern(const TensorLayout &layout);
-  const std::vector<Edge> &edgesOf(unsigned node);
+  unsigned intern(const HeldTensor &held);
+  std::vector<Edge> &edgesOf(unsigned node);
+  ReshardingStep makeStep(const HeldTensor &before, Move move);
 
   ReshardingMoves moves;
+  bool leavesLayouts;
+  double launch;
   std::vector<Node> nodes;
-  std::map<std::string, unsigned> numbers;
+  std::map<std::vector<unsigned>, unsigned> numbers;
 };
 
-unsigned ReshardingPlanner::Graph::intern(const TensorLayout &given) {
-  TensorLayout layout = moves.canonicalize(given);
-  std::string key;
-  for (const std::vector<unsigned> &dim : layout.dims) {
-    key.append(dim.begin(), dim.end());
-    key.push_back(char(0x7f));
-  }
-  for (AxisMask rest = layout.partial; rest; rest >>= 8)
-    key.push_back(char(rest & 0xff));
-  key.push_back(char(layout.partial && layout.isMax));
+/// Whole picoseconds, so that sums do not depend on their order.
+static int64_t toPicoseconds(CollectiveCost cost) {
+  return std::llround(cost.seconds * 1e12);
+}
+
+unsigned ReshardingPlanner::Graph::intern(const HeldTensor &held) {
+  std::vector<unsigned> key = held.rows;
+  key.push_back(held.partial);
+  key.push_back(held.isMax);
   auto [known, isNew] = numbers.try_emplace(key, unsigned(nodes.size()));
   if (isNew)
-    nodes.push_back({layout, std::nullopt});
+    nodes.push_back({held, moves.getLayout(held).has_value(), std::nullopt});
   return known->second;
 }
 
-const std::vector<ReshardingPlanner::Graph::Edge> &
-ReshardingPlanner::Graph::edgesOf(unsigned node) {
-  if (!nodes[node].edges) {
-    std::vector<Edge> edges;
-    // Whole picoseconds, so that sums do not depend on their order.
-    for (ReshardingStep &step : moves.from(TensorLayout(nodes[node].layout))) {
-      unsigned target = intern(step.after);
-      step.after = nodes[target].layout;
-      edges.push_back(
-          {target, std::llround(step.cost.seconds * 1e12), std::move(step)});
-    }
-    nodes[node].edges = std::move(edges);
+std::vector<ReshardingPlanner::Graph::Edge> &
+ReshardingPlanner::Graph::edgesOf(unsigned number) {
+  if (nodes[number].edges)
+    return *nodes[number].edges;
+  std::vector<Edge> edges;
+  HeldTensor held = nodes[number].held;
+  bool isLayout = nodes[number].isLayout;
+  for (Move &move : moves.from(held)) {
+    unsigned target = intern(move.after);
+    if (nodes[target].isLayout || (isLayout && leavesLayouts))
+      edges.push_back({target, std::move(move), true});
   }
-  return *nodes[node].edges;
+  for (HeldTensor &other : moves.getPermutations(held)) {
+    Move move{ReshardingStep::Permute, {}};
+    move.cost.seconds = launch; // it takes that at least
+    edges.push_back({intern(other), std::move(move), false});
+  }
+  nodes[number].edges = std::move(edges);
+  return *nodes[number].edges;
+}
+
+ReshardingStep ReshardingPlanner::Graph::makeStep(const HeldTensor &before,
+                                                  Move move) {
+  ReshardingStep step{move.kind, move.axes, move.dim, move.concatDim};
+  if (move.kind == ReshardingStep::Permute)
+    step.axes = moves.permute(before, move.after, &step.sources).axes;
+  step.localShape = moves.getLocalShape(move.after);
+  for (size_t dim = 0; dim < step.localShape.size(); ++dim)
+    step.isPadded.push_back(moves.isPadded(move.after, dim));
+  step.isMax = move.after.isMax;
+  step.after = moves.getLayout(move.after);
+  step.cost = move.cost;
+  return step;
 }
 
 /// Dijkstra's algorithm.
@@ -102,7 +126,8 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
   // searches have interned before.
   using Entry = std::tuple<int64_t, unsigned, unsigned, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-  unsigned start = intern(from), goal = intern(to), discovered = 1;
+  unsigned start = intern(moves.hold(from)), goal = intern(moves.hold(to));
+  unsigned discovered = 1;
   std::vector<Reached> reached(nodes.size());
   reached[start].picoseconds = 0;
   queue.push({0, 0, 0, start});
@@ -114,13 +139,28 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
     if (reached[node].done)
       continue;
     reached[node].done = true;
-    const std::vector<Edge> &edges = edgesOf(node);
+    std::vector<Edge> &edges = edgesOf(node);
     reached.resize(nodes.size());
     for (auto [i, edge] : llvm::enumerate(edges)) {
       Reached &target = reached[edge.target];
-      auto now = std::pair(reached[node].picoseconds + edge.picoseconds,
-                           reached[node].steps + 1);
-      if (target.done || now >= std::pair(target.picoseconds, target.steps))
+      auto sum = [&] {
+        return std::pair(reached[node].picoseconds +
+                             toPicoseconds(edge.move.cost),
+                         reached[node].steps + 1);
+      };
+      auto isBetter = [&](std::pair<int64_t, unsigned> now) {
+        return !target.done &&
+               now < std::pair(target.picoseconds, target.steps) &&
+               now.first <= reached[goal].picoseconds;
+      };
+      if (!isBetter(sum()))
+        continue;
+      if (!edge.isWeighed) {
+        edge.move = moves.permute(nodes[node].held, nodes[edge.target].held);
+        edge.isWeighed = true;
+      }
+      auto now = sum();
+      if (!isBetter(now))
         continue;
       if (target.picoseconds == INT64_MAX)
         target.number = discovered++;
@@ -132,16 +172,14 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
     }
   }
   Resharding result;
-  for (unsigned node = goal; node != start; node = reached[node].previous)
+  for (unsigned node = goal; node != start; node = reached[node].previous) {
+    unsigned previous = reached[node].previous;
     result.steps.push_back(
-        (*nodes[reached[node].previous].edges)[reached[node].edge].step);
-  std::reverse(result.steps.begin(), result.steps.end());
-  for (ReshardingStep &step : result.steps) {
-    if (step.kind == ReshardingStep::Permute)
-      step.sources = moves.getSources(
-          &step == result.steps.data() ? from : (&step)[-1].after, step);
-    result.cost += step.cost;
+        makeStep(nodes[previous].held,
+                 (*nodes[previous].edges)[reached[node].edge].move));
+    result.cost += result.steps.back().cost;
   }
+  std::reverse(result.steps.begin(), result.steps.end());
   return result;
 }
 
@@ -153,9 +191,14 @@ struct ReshardingPlanner::Key {
   std::vector<int64_t> shape;
   int64_t elementBytes;
   AxisMask movable;
+  /// Where the other axes are.
+  TensorLayout base;
   bool isMax;
 
-  auto tie() const { return std::tie(shape, elementBytes, movable, isMax); }
+  auto tie() const {
+    return std::tie(shape, elementBytes, movable, base.dims, base.partial,
+                    isMax);
+  }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
 };
 
@@ -211,11 +254,28 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
   for (size_t i = 0, count = involved.size(); i < others.size() && count < 4;
        ++i, ++count)
     movable |= AxisMask(1) << others[i];
-  Key key{shape.vec(), elementBytes, movable,
+  // What stands before an axis that stays has to stay, too.
+  TensorLayout base = from;
+  for (std::vector<unsigned> &dim : base.dims)
+    while (!dim.empty() && (movable >> dim.back() & 1))
+      dim.pop_back();
+  for (const std::vector<unsigned> &dim : base.dims)
+    for (unsigned axis : dim)
+      movable &= ~(AxisMask(1) << axis);
+  base.partial &= ~movable;
+  base.isMax = false;
+  Key key{shape.vec(), elementBytes, movable, base,
           to.partial ? to.isMax : from.isMax};
   std::unique_ptr<Graph> &graph = graphs[key];
-  if (!graph)
-    graph = std::make_unique<Graph>(ReshardingMoves(
-        *topology, shape.vec(), elementBytes, movable, key.isMax));
+  if (!graph) {
+    // Few axes of few devices: other orders of rows than those of layouts pay
+    // now and then, and are few enough.
+    bool leavesLayouts =
+        llvm::popcount(movable) <= 3 && topology->getNumDevices() <= 64;
+    graph = std::make_unique<Graph>(
+        ReshardingMoves(*topology, shape.vec(), elementBytes, movable, base,
+                        key.isMax),
+        leavesLayouts, topology->getCluster().device.launch);
+  }
   return graph->find(from, to);
 }

@@ -301,6 +301,18 @@ ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
   return best;
 }
 
+/// Where something made of the value stands before all of the uses: before the
+/// first, or, if that is in another block than others, before the op around it
+/// that is in the value's own.
+static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
+  Operation *first = uses.front()->getOwner();
+  if (llvm::all_of(uses, [&](OpOperand *use) {
+        return use->getOwner()->getBlock() == first->getBlock();
+      }))
+    return first;
+  return value.getParentBlock()->findAncestorOpInBlock(*first);
+}
+
 void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
@@ -311,11 +323,14 @@ void ReshardInserter::insertFor(
     return;
   }
   Targets targets;
-  for (auto [operand, to] : uses)
+  SmallVector<OpOperand *> all;
+  for (auto [operand, to] : uses) {
     targets[to].push_back(operand);
+    all.push_back(operand);
+  }
   Value source = value;
   if (ShardingAttr hub = chooseHub(value, targets)) {
-    source = reshard(value, from, hub, uses.front().first->getOwner());
+    source = reshard(value, from, hub, getPlaceBefore(value, all));
     for (OpOperand *operand : targets[hub])
       operand->set(source);
     from = hub;
@@ -325,7 +340,7 @@ void ReshardInserter::insertFor(
     bool stillPartial = to.isPartial();
     Value result = reshard(stillPartial ? value : source,
                            stillPartial ? produced[value] : from, to,
-                           operands.front()->getOwner());
+                           getPlaceBefore(value, operands));
     for (OpOperand *operand : operands)
       operand->set(result);
   }

@@ -53,11 +53,9 @@ public:
   StepBuilder(OpBuilder &builder, DevicePositions &positions, MeshRef mesh,
               ReshardOp reshard)
       : builder(builder), positions(positions), mesh(mesh),
-        global(cast<RankedTensorType>(reshard.getType())),
         loc(reshard.getLoc()) {}
 
   Value build(const ReshardStep &step, ReductionKind kind, Value value);
-  void updatePadding(const ReshardStep &step, PaddingOfDims &padding);
 
 private:
   /// Zero on all devices but the first over the axes: an offset beyond the end
@@ -67,7 +65,6 @@ private:
   OpBuilder &builder;
   DevicePositions &positions;
   MeshRef mesh;
-  RankedTensorType global;
   Location loc;
 };
 } // namespace
@@ -92,7 +89,7 @@ Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
 Value StepBuilder::build(const ReshardStep &step, ReductionKind kind,
                          Value value) {
   auto axes = AxisListAttr::get(builder.getContext(), step.axes);
-  RankedTensorType type = step.after.getLocalType(global, mesh.mesh);
+  RankedTensorType type = step.type;
   switch (step.kind) {
   case ReshardingStep::Slice:
     return builder.create<comm::SliceOp>(
@@ -115,32 +112,10 @@ Value StepBuilder::build(const ReshardStep &step, ReductionKind kind,
         loc, type, value, mesh.symbol.getValue(), axes, step.sources);
   case ReshardingStep::KeepFirst:
     // Copies have themselves as their maximum.
-    return step.after.getPartialKind() == ReductionKind::Max
-               ? value
-               : keepFirst(step.axes, value);
+    return step.partialKind == ReductionKind::Max ? value
+                                                  : keepFirst(step.axes, value);
   }
   return value;
-}
-
-void StepBuilder::updatePadding(const ReshardStep &step,
-                                PaddingOfDims &padding) {
-  auto update = [&](int64_t dim, bool wasWhole) {
-    ArrayRef<StringAttr> axes = step.after.getDims()[dim].getAxes();
-    if (!isPadded(global.getDimSize(dim), axes, mesh.mesh))
-      padding[dim] = Padding::Zero; // there is none
-    else if (wasWhole)
-      padding[dim] = Padding::Zero; // collectives fill up with zeros
-  };
-  bool splits = step.kind == ReshardingStep::Slice ||
-                step.kind == ReshardingStep::ReduceScatter ||
-                step.kind == ReshardingStep::AllToAll;
-  if (splits)
-    update(step.dim,
-           step.after.getDims()[step.dim].getAxes().size() == step.axes.size());
-  if (step.kind == ReshardingStep::AllGather)
-    update(step.dim, false);
-  if (step.kind == ReshardingStep::AllToAll)
-    update(step.concatDim, false);
 }
 
 FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
@@ -156,13 +131,20 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
           return reshard.emitOpError()
                  << "expected an axis of " << mesh.mesh << ", got " << axis;
   StepBuilder stepBuilder(builder, positions, mesh, reshard);
+  // What ops add beyond the end is zero; what was there, they move.
   padding.resize(global.getRank(), Padding::Zero);
+  for (auto [state, size, dim] :
+       llvm::zip(padding, global.getShape(), reshard.getFrom().getDims()))
+    if (!isPadded(size, dim.getAxes(), mesh.mesh))
+      state = Padding::Zero;
   ReductionKind kind = reshard.getFrom().getPartialKind();
   for (const ReshardStep &step :
        sequences.plan(global, reshard.getFrom(), reshard.getTo())) {
     local = stepBuilder.build(step, kind, local);
-    kind = step.after.getPartialKind();
-    stepBuilder.updatePadding(step, padding);
+    kind = step.partialKind;
+    for (auto [dim, state] : llvm::enumerate(padding))
+      if (!step.isPadded[dim])
+        state = Padding::Zero;
   }
   return local;
 }

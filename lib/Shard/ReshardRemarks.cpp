@@ -45,8 +45,12 @@ static std::string describe(Operation *op) {
 static std::string describeProducer(Value value) {
   if (Operation *op = value.getDefiningOp())
     return describe(op);
-  return "argument " +
-         std::to_string(cast<BlockArgument>(value).getArgNumber());
+  auto argument = cast<BlockArgument>(value);
+  std::string text = "argument " + std::to_string(argument.getArgNumber());
+  if (Operation *parent = argument.getOwner()->getParentOp();
+      !isa_and_nonnull<func::FuncOp>(parent))
+    text += " of " + describe(parent);
+  return text;
 }
 
 static std::string describeUse(OpOperand &use) {
@@ -170,6 +174,8 @@ static void suggestAtProducer(InFlightDiagnostic &remark, ReshardOp reshard,
                               MeshRef mesh) {
   auto result = dyn_cast<OpResult>(reshard.getX());
   ShardingAttr to = reshard.getTo();
+  if (!result && !isa<func::FuncOp>(reshard->getParentOp()))
+    return;
   if (!result) {
     remark.attachNote(reshard.getX().getLoc())
         << "nothing would move if " << describeProducer(reshard.getX())
@@ -220,12 +226,12 @@ static void suggestAtUse(InFlightDiagnostic &remark, ReshardOp reshard,
 void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
                                 ReshardSequences &sequences,
                                 int64_t leastBytes) {
-  for (auto reshard : function.getOps<ReshardOp>()) {
+  function.walk([&](ReshardOp reshard) {
     auto type = cast<RankedTensorType>(reshard.getType());
     CollectiveCost cost =
         sequences.getCost(type, reshard.getFrom(), reshard.getTo());
     if (cost.bytes < leastBytes || reshard->use_empty())
-      continue;
+      return;
     // A value's list of uses has the latest first.
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : reshard->getUses())
@@ -252,5 +258,5 @@ void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
            << " ms on '" << sequences.getTopology().getCluster().name << "'";
     suggestAtProducer(remark, reshard, mesh);
     suggestAtUse(remark, reshard, use, mesh);
-  }
+  });
 }

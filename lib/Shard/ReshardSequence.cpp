@@ -44,23 +44,6 @@ TensorLayout ReshardSequences::getLayout(ShardingAttr sharding) const {
   return layout;
 }
 
-ShardingAttr ReshardSequences::getSharding(const TensorLayout &layout) const {
-  ArrayRef<MeshAxisAttr> axes = mesh.mesh.getAxes();
-  DimensionAxes dims;
-  for (const std::vector<unsigned> &dim : layout.dims) {
-    dims.emplace_back();
-    for (unsigned axis : dim)
-      dims.back().push_back(axes[axis].getName());
-  }
-  Axes partial;
-  for (auto [i, axis] : llvm::enumerate(axes))
-    if (layout.partial >> i & 1)
-      partial.push_back(axis.getName());
-  return makeSharding(mesh, dims, partial,
-                      layout.partial && layout.isMax ? ReductionKind::Max
-                                                     : ReductionKind::Sum);
-}
-
 const Resharding &ReshardSequences::find(RankedTensorType type,
                                          ShardingAttr from, ShardingAttr to) {
   auto [entry, isNew] =
@@ -92,10 +75,9 @@ SmallVector<ReshardStep> ReshardSequences::plan(RankedTensorType type,
     steps.push_back(
         {step.kind, axes, step.dim, step.concatDim,
          SmallVector<int64_t>(step.sources.begin(), step.sources.end()),
-         getSharding(step.after), step.cost});
+         RankedTensorType::get(step.localShape, type.getElementType()),
+         SmallVector<bool>(step.isPadded.begin(), step.isPadded.end()),
+         step.isMax ? ReductionKind::Max : ReductionKind::Sum, step.cost});
   }
-  // Axes of size 1, which the search leaves out.
-  if (!steps.empty())
-    steps.back().after = to;
   return steps;
 }

@@ -14,7 +14,11 @@ struct ReshardStep {
   Axes axes;
   int64_t dim = 0, concatDim = 0;
   llvm::SmallVector<int64_t> sources = {};
-  ShardingAttr after;
+  /// What a device holds afterwards, which dimensions of it have padding on
+  /// some device, and how what is partial is combined.
+  mlir::RankedTensorType type;
+  llvm::SmallVector<bool> isPadded;
+  ReductionKind partialKind;
   CollectiveCost cost;
 };
 
@@ -45,7 +49,6 @@ private:
   const Resharding &find(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
   TensorLayout getLayout(ShardingAttr sharding) const;
-  ShardingAttr getSharding(const TensorLayout &layout) const;
 
   MeshRef mesh;
   ReshardingPlanner planner;

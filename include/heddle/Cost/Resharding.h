@@ -56,7 +56,14 @@ struct ReshardingStep {
   unsigned dim = 0, concatDim = 0;
   /// Of a Permute: member i over axes receives the part of member sources[i].
   std::vector<int64_t> sources = {};
-  TensorLayout after = {};
+  /// What each device holds afterwards, and which dimensions some device has
+  /// padding of.
+  std::vector<int64_t> localShape = {};
+  std::vector<bool> isPadded = {};
+  /// What is partial afterwards is a maximum and no sum.
+  bool isMax = false;
+  /// Between two steps, rows may be in an order that no layout describes.
+  std::optional<TensorLayout> after = {};
   CollectiveCost cost = {};
 };
 
@@ -72,9 +79,11 @@ struct Resharding {
 /// sequences that take equally long the one with fewer steps is chosen, then
 /// the one that is found first; the result does not depend on earlier calls.
 ///
-/// Axes of size 1 count for nothing. If more than four axes are left, an axis
-/// that from and to have in one and the same place stays there, unless it is
-/// one of the first that make up four with those that do not.
+/// On the way, one state in a row may be no layout, if up to three axes move on
+/// up to 64 devices. Axes of size 1 count for nothing. If more than four axes
+/// are left, an axis that from and to have in one and the same place stays
+/// there, unless it is one of the first that make up four with those that do
+/// not.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);

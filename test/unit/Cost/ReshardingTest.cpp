@@ -4,8 +4,8 @@
 // searched in another way than the planner's: devices are simulated by the rows
 // of each dimension that they hold, every op over every axes in every order
 // moves these rows as the collective does, and a sequence is right if every
-// device ends with the rows that it should have. Sequences through states that
-// are no layouts (rows in an order that no sharding describes) are left out.
+// device ends with the rows that it should have. On the way, rows may be in an
+// order that no layout describes, though not after two ops in a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,6 +58,7 @@ public:
                        0, false});
     for (const TensorLayout &layout : layouts)
       starts.push_back(intern(hold(layout)));
+    layoutStates = states.size();
   }
 
   std::vector<TensorLayout> layouts;
@@ -73,6 +74,8 @@ public:
       std::set<unsigned> changed;
       for (unsigned state : front)
         for (auto [target, price] : edgesOf(state)) {
+          if (target >= next.size())
+            next.resize(states.size(), INT64_MAX);
           if (cost[state] + price < next[target]) {
             next[target] = cost[state] + price;
             changed.insert(target);
@@ -143,16 +146,22 @@ private:
     return known->second;
   }
 
+  /// States are numbered from those of layouts on.
+  bool isLayoutKey(const std::string &key) const {
+    auto known = numbers.find(key);
+    return known != numbers.end() && known->second < layoutStates;
+  }
+
   const std::vector<Edge> &edgesOf(unsigned state) {
     auto [known, isNew] = edges.try_emplace(state);
     if (isNew) {
       std::map<unsigned, int64_t> cheapest;
       moves(Held(states[state]), [&](const Held &held, CollectiveCost cost) {
-        auto layout = numbers.find(held.key());
-        if (layout == numbers.end())
+        bool isLayout = isLayoutKey(held.key());
+        if (!isLayout && state >= layoutStates)
           return;
         int64_t price = std::llround(cost.seconds * 1e12);
-        auto [edge, first] = cheapest.try_emplace(layout->second, price);
+        auto [edge, first] = cheapest.try_emplace(intern(held), price);
         edge->second = std::min(edge->second, price);
       });
       known->second.assign(cheapest.begin(), cheapest.end());
@@ -364,6 +373,7 @@ private:
   std::vector<int64_t> shape;
   int64_t elementBytes;
   std::vector<Held> states;
+  unsigned layoutStates = 0;
   std::unordered_map<std::string, unsigned> numbers;
   std::map<unsigned, std::vector<Edge>> edges;
 };
@@ -387,7 +397,7 @@ std::string describe(const Resharding &resharding) {
   std::string text;
   for (const ReshardingStep &step : resharding.steps)
     text += " " + stringifyReshardingKind(step.kind).str() + "->" +
-            describe(step.after);
+            (step.after ? describe(*step.after) : "?");
   return text;
 }
 
