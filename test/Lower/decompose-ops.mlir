@@ -92,3 +92,25 @@ func.func @constants(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) 
   %y = arith.mulf %x, %c : tensor<4x8xf32>
   return %y, %c : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// A sum that keeps its dimension has loops over the result all the same.
+// CHECK-LABEL: func @keeps_dimension
+// CHECK: %[[SUM:.+]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+// CHECK: } -> tensor<4xf32>
+// CHECK: %[[RESULT:.+]] = tensor.expand_shape %[[SUM]] {{\[}}[0, 1, 2]] output_shape [1, 4, 1]
+// CHECK: return %[[RESULT]]
+func.func @keeps_dimension(%x: tensor<4x8xf32>) -> tensor<1x4x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x1xf32>) -> tensor<1x4x1xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, i, 0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%f : tensor<1x4x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x1xf32>
+  return %y : tensor<1x4x1xf32>
+}

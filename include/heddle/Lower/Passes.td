@@ -113,7 +113,8 @@ def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"
     `linalg.generic`) whose body is `out + lhs * rhs`, whose maps choose loops,
     and whose reductions run over both operands becomes `heddle.contract`, in
     f32 or bf16 (with a result of the same type or f32). It accumulates onto its
-    init, unless that is zeros. What a library's product cannot express, and
+    init, unless that is zeros, and reads transposed and repeated operands where
+    they are. What a library's product cannot express, and
     scalar products, stay and become kernels.
 
     On local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products are

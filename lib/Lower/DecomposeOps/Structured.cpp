@@ -105,6 +105,79 @@ static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
   return op;
 }
 
+/// Results whose map has zeros, such as (i, j, k) -> (i, 0) of a sum that keeps
+/// its dimension: the op makes them without those dimensions, of size 1, and
+/// they are added after it.
+static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
+                                          linalg::GenericOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  SmallVector<Value> inits(op.getOutputs());
+  SmallVector<SmallVector<ReassociationIndices>> kept(inits.size());
+  bool changed = false;
+  for (auto [i, init] : llvm::enumerate(inits)) {
+    AffineMap &map = maps[op.getInputs().size() + i];
+    llvm::SmallBitVector zeros(map.getNumResults());
+    for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+      zeros[dim] = isa<AffineConstantExpr>(expr);
+    // An op without loops has one element, and nothing to be dropped from.
+    if (zeros.none() || zeros.all())
+      continue;
+    // Each kept dimension with the dropped ones before it, the last one also
+    // with those behind.
+    ReassociationIndices group;
+    for (unsigned dim = 0; dim < zeros.size(); ++dim) {
+      group.push_back(dim);
+      if (!zeros[dim])
+        kept[i].push_back(std::exchange(group, {}));
+    }
+    kept[i].back().append(group);
+    auto type = cast<RankedTensorType>(init.getType());
+    SmallVector<int64_t> shape;
+    SmallVector<AffineExpr> exprs;
+    for (unsigned dim = 0; dim < zeros.size(); ++dim)
+      if (!zeros[dim]) {
+        shape.push_back(type.getDimSize(dim));
+        exprs.push_back(map.getResult(dim));
+      }
+    map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+    rewriter.setInsertionPoint(op);
+    if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
+      Value empty = rewriter.create<tensor::EmptyOp>(op.getLoc(), shape,
+                                                     type.getElementType());
+      inits[i] =
+          rewriter
+              .create<linalg::FillOp>(op.getLoc(), fill.getInputs()[0], empty)
+              .getResult(0);
+    } else if (init.getDefiningOp<tensor::EmptyOp>()) {
+      inits[i] = rewriter.create<tensor::EmptyOp>(op.getLoc(), shape,
+                                                  type.getElementType());
+    } else {
+      inits[i] =
+          rewriter.create<tensor::CollapseShapeOp>(op.getLoc(), init, kept[i]);
+    }
+    changed = true;
+  }
+  if (!changed)
+    return op;
+  SmallVector<Type> types(ValueRange(inits).getTypes());
+  auto smaller = rewriter.create<linalg::GenericOp>(
+      op.getLoc(), types, op.getInputs(), inits,
+      rewriter.getAffineMapArrayAttr(maps), op.getIteratorTypes(),
+      op.getDocAttr(), op.getLibraryCallAttr());
+  rewriter.inlineRegionBefore(op.getRegion(), smaller.getRegion(),
+                              smaller.getRegion().begin());
+  SmallVector<Value> results;
+  rewriter.setInsertionPointAfter(smaller);
+  for (auto [i, result] : llvm::enumerate(smaller.getResults()))
+    if (kept[i].empty())
+      results.push_back(result);
+    else
+      results.push_back(rewriter.create<tensor::ExpandShapeOp>(
+          op.getLoc(), op.getResult(i).getType(), result, kept[i]));
+  rewriter.replaceOp(op, results);
+  return smaller;
+}
+
 /// Every element of a tensor.empty is undefined.
 static LogicalResult expectDefined(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands())
@@ -129,6 +202,7 @@ LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
   auto generic = cast<linalg::GenericOp>(op.getOperation());
   if (failed(expectDefined(generic)))
     return failure();
+  generic = dropConstantDims(rewriter, generic);
   AffineMap result =
       generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
   if (!result.isProjectedPermutation())

@@ -45,27 +45,47 @@ static bool addsProducts(linalg::LinalgOp op) {
   return false;
 }
 
-/// The letters of an operand: loop 0 is a, loop 1 is b. Null where the map does
-/// more than choose loops, or there are more loops than letters.
-static StringAttr getLetters(AffineMap map) {
+/// The letters of an operand: loop 0 is a, loop 1 is b. Nullopt where the map
+/// does more than choose loops, or there are more loops than letters.
+static std::optional<std::string> getLetters(AffineMap map) {
   if (!map.isProjectedPermutation() || map.getNumDims() > 26)
-    return nullptr;
+    return std::nullopt;
   std::string letters;
   for (AffineExpr expr : map.getResults())
     letters += char('a' + cast<AffineDimExpr>(expr).getPosition());
-  return StringAttr::get(map.getContext(), letters);
+  return letters;
+}
+
+/// Reads through ops that only transpose or repeat: the product takes their
+/// operand with its own letters, and nothing is copied.
+static Value skipCopies(Value value, std::string &letters) {
+  while (auto copy = value.getDefiningOp<linalg::LinalgOp>()) {
+    if (copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
+        !isa<RankedTensorType>(copy.getDpsInputOperand(0)->get().getType()) ||
+        copy.getBlock()->getTerminator()->getOperand(0) !=
+            copy.getBlock()->getArgument(0))
+      break;
+    SmallVector<AffineMap> maps = copy.getIndexingMapsArray();
+    if (!maps[0].isProjectedPermutation() || !maps[1].isPermutation())
+      break;
+    std::string from;
+    for (AffineExpr expr : maps[0].getResults())
+      from += letters[*maps[1].getResultPosition(expr)];
+    letters = from;
+    value = copy.getDpsInputOperand(0)->get();
+  }
+  return value;
 }
 
 /// A letter that only one operand has and the result lacks would be a sum over
 /// that operand alone, one that no operand has a repetition: neither is a
 /// product.
-static bool isProduct(ArrayRef<AffineMap> maps) {
-  for (unsigned loop = 0; loop < maps[0].getNumDims(); ++loop) {
-    AffineExpr dim = getAffineDimExpr(loop, maps[0].getContext());
-    bool inLhs = bool(maps[0].getResultPosition(dim)),
-         inRhs = bool(maps[1].getResultPosition(dim)),
-         inResult = bool(maps[2].getResultPosition(dim));
-    if (inResult ? !inLhs && !inRhs : !inLhs || !inRhs)
+static bool isProduct(StringRef lhs, StringRef rhs, StringRef result,
+                      unsigned numLoops) {
+  for (unsigned loop = 0; loop < numLoops; ++loop) {
+    char letter = char('a' + loop);
+    bool inLhs = lhs.contains(letter), inRhs = rhs.contains(letter);
+    if (result.contains(letter) ? !inLhs && !inRhs : !inLhs || !inRhs)
       return false;
   }
   return true;
@@ -93,27 +113,41 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
         op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
         !addsProducts(op))
       return failure();
-    Value lhs = op.getDpsInputOperand(0)->get();
-    Value rhs = op.getDpsInputOperand(1)->get();
+    // Undefined values are refused where ops become kernels.
     Value init = op.getDpsInitOperand(0)->get();
+    if (init.getDefiningOp<tensor::EmptyOp>())
+      return failure();
+
+    std::optional<std::string> letters[3];
+    for (auto [map, list] : llvm::zip(op.getIndexingMapsArray(), letters))
+      if (!(list = getLetters(map)))
+        return failure();
+    Value operands[2];
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      Value given = op.getDpsInputOperand(i)->get();
+      std::string through = *letters[i];
+      operand = skipCopies(given, through);
+      bool isStillProduct = isProduct(i == 0 ? through : *letters[0],
+                                      i == 1 ? through : *letters[1],
+                                      *letters[2], op.getNumLoops());
+      if (isStillProduct)
+        letters[i] = through;
+      else
+        operand = given;
+    }
+    if (!isProduct(*letters[0], *letters[1], *letters[2], op.getNumLoops()))
+      return failure();
+    auto [lhs, rhs] = operands;
     auto lhsType = dyn_cast<RankedTensorType>(lhs.getType());
     auto rhsType = dyn_cast<RankedTensorType>(rhs.getType());
     auto type = dyn_cast<RankedTensorType>(init.getType());
     if (!lhsType || !rhsType || !type || !isSupported(lhsType, rhsType, type))
       return failure();
-    // Undefined values are refused where ops become kernels.
-    if (init.getDefiningOp<tensor::EmptyOp>())
-      return failure();
-
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    StringAttr letters[3];
-    for (auto [map, list] : llvm::zip(maps, letters))
-      if (!(list = getLetters(map)))
-        return failure();
-    if (!isProduct(maps))
-      return failure();
-    auto contraction = ContractionAttr::get(rewriter.getContext(), letters[0],
-                                            letters[1], letters[2]);
+    MLIRContext *context = rewriter.getContext();
+    auto contraction =
+        ContractionAttr::get(context, StringAttr::get(context, *letters[0]),
+                             StringAttr::get(context, *letters[1]),
+                             StringAttr::get(context, *letters[2]));
     std::string why;
     std::optional<ProductLayout> layout =
         getProductLayout(contraction, lhsType, rhsType, type, {}, why);

@@ -82,3 +82,29 @@ func.func @stay(%d: tensor<4x4xf64>, %f: tensor<4x4xf32>, %image: tensor<1x6x6x2
   %5 = linalg.matmul ins(%f, %f : tensor<4x4xf32>, tensor<4x4xf32>) outs(%undefined : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0, %1, %2, %3, %4, %5 : tensor<4x4xf64>, tensor<4xf32>, tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<f32>, tensor<4x4xf32>
 }
+
+// Transposed and repeated operands are read where they are.
+// CHECK-LABEL: func @through_copies
+// CHECK-NEXT: %[[Y:.+]] = heddle.contract [abd, cd -> abc] %arg0, %arg1 :
+// CHECK-NEXT: return %[[Y]]
+func.func @through_copies(%x: tensor<5x6x16xf32>, %w: tensor<12x16xf32>) -> tensor<5x6x12xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<5x6x12xf32>
+  %t = tensor.empty() : tensor<16x12xf32>
+  %transposed = linalg.transpose ins(%w : tensor<12x16xf32>) outs(%t : tensor<16x12xf32>) permutation = [1, 0]
+  %r = tensor.empty() : tensor<5x16x12xf32>
+  %repeated = linalg.broadcast ins(%transposed : tensor<16x12xf32>) outs(%r : tensor<5x16x12xf32>) dimensions = [0]
+  %y = linalg.batch_matmul ins(%x, %repeated : tensor<5x6x16xf32>, tensor<5x16x12xf32>) outs(%zeros : tensor<5x6x12xf32>) -> tensor<5x6x12xf32>
+  return %y : tensor<5x6x12xf32>
+}
+
+// Repeated along what is summed: without the copy it would be no product.
+// CHECK-LABEL: func @repeated_sum
+// CHECK: %[[R:.+]] = linalg.broadcast
+// CHECK: heddle.contract [ac, cb -> ab] %arg0, %[[R]] :
+func.func @repeated_sum(%x: tensor<6x16xf32>, %w: tensor<12xf32>) -> tensor<6x12xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<6x12xf32>
+  %r = tensor.empty() : tensor<16x12xf32>
+  %repeated = linalg.broadcast ins(%w : tensor<12xf32>) outs(%r : tensor<16x12xf32>) dimensions = [0]
+  %y = linalg.matmul ins(%x, %repeated : tensor<6x16xf32>, tensor<16x12xf32>) outs(%zeros : tensor<6x12xf32>) -> tensor<6x12xf32>
+  return %y : tensor<6x12xf32>
+}
