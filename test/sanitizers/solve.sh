@@ -15,6 +15,6 @@ for threads in 1 4; do
 done
 cmp "$scratch/answer-1" "$scratch/answer-4"
 "$solve" "$scratch/hard.json" --check "$scratch/answer-4"
-python3 "$inputs/solve_interrupt.py" \
+python3 "$inputs/solve_interrupt.py" SIGINT \
   "$solve" "$scratch/hard.json" --timeout 600 --threads 4
 python3 "$inputs/solve_malformed.py" "$scratch" "$solve"

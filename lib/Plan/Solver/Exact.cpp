@@ -13,6 +13,12 @@ namespace heddle::solver {
 
 namespace {
 
+/// What the lists and their trace may take.
+constexpr size_t MaxBytes = size_t(400) << 20;
+/// Above this many pairs of a bucket and a time, laying out would take longer
+/// than the search is worth.
+constexpr double MaxLayout = 3e8;
+
 /// Times in which everything below a bucket uses the same.
 using Range = Interval;
 
@@ -52,10 +58,11 @@ public:
 
 private:
   bool givesUp() {
-    if (!GaveUp && (Work > MaxWork || Stop()))
+    if (!GaveUp && (Work > MaxWork || bytes() > MaxBytes || Stop()))
       GaveUp = true;
     return GaveUp;
   }
+  size_t bytes() const { return ListBytes + Trace.size() * sizeof(TraceNode); }
   bool layOut();
   void findRanges();
   uint64_t keyOf(const std::vector<int32_t> &Vars) const;
@@ -82,6 +89,7 @@ private:
   std::vector<TraceNode> Trace;
   Labels X; ///< While a bucket is enumerated; -1: open.
   double Work = 0;
+  size_t ListBytes = 0; ///< Of all buckets, and of the list being made.
   bool GaveUp = false;
 };
 
@@ -89,8 +97,14 @@ bool ExactSearch::layOut() {
   std::vector<int32_t> All(M.Vars.size());
   std::iota(All.begin(), All.end(), 0);
   Random Unused(0);
-  double Infinity = std::numeric_limits<double>::infinity();
-  EliminationOrder Order = chooseOrder(M, All, Infinity, Infinity, Unused);
+  if (static_cast<double>(All.size() * M.Capacity.size()) > MaxLayout)
+    return false;
+  // Where a separator has more labels than a number can tell, all is lost.
+  constexpr double MaxKeys = 1e18;
+  EliminationOrder Order = chooseOrder(
+      M, All, MaxKeys, static_cast<double>(All.size()) * MaxKeys, Unused);
+  if (Order.Vars.size() < All.size())
+    return false;
   std::vector<int32_t> Position(M.Vars.size());
   for (size_t I = 0; I < Order.Vars.size(); ++I)
     Position[Order.Vars[I]] = static_cast<int32_t>(I);
@@ -100,14 +114,9 @@ bool ExactSearch::layOut() {
     Bucket &B = Buckets[I];
     B.Var = Order.Vars[I];
     B.Separator = Order.Separators[I];
-    double Keys = 1;
     int32_t Parent = std::numeric_limits<int32_t>::max();
-    for (int32_t V : B.Separator) {
-      Keys *= M.Vars[V].size();
+    for (int32_t V : B.Separator)
       Parent = std::min(Parent, Position[V]);
-    }
-    if (Keys > 1e18)
-      return false;
     if (B.Separator.empty())
       Roots.push_back(static_cast<int32_t>(I));
     else
@@ -260,11 +269,19 @@ void ExactSearch::process(Bucket &B) {
     }
   }
   for (auto It = B.Lists.begin(); It != B.Lists.end(); ++It) {
-    It->second.project(B.OpenInFull);
-    Work += It->second.removeDominated();
+    ParetoList &List = It->second;
+    ListBytes -= List.bytes();
+    List.project(B.OpenInFull);
+    Work += List.removeDominated(MaxWork - Work);
+    ListBytes += List.bytes();
+    if (givesUp())
+      return;
   }
-  for (int32_t C : B.Children)
+  for (int32_t C : B.Children) {
+    for (const auto &[Key, List] : Buckets[C].Lists)
+      ListBytes -= List.bytes();
     Buckets[C].Lists = {};
+  }
 }
 
 void ExactSearch::extend(Bucket &B, const std::vector<int32_t> &Missing,
@@ -321,7 +338,8 @@ ParetoList ExactSearch::combine(const Bucket &B, const ParetoList &Have,
                                 double Limit) {
   ParetoList Result(B.Full.size());
   std::vector<Usage> Used(B.Full.size());
-  for (size_t I = 0; I < Have.size() && !givesUp(); ++I)
+  size_t Grown = 0;
+  for (size_t I = 0; I < Have.size() && !givesUp(); ++I) {
     for (size_t J = 0; J < Child.size(); ++J) {
       double Reduced = Have[I].Reduced + Child[J].Reduced;
       if (Reduced > Limit) // lists ascend
@@ -340,7 +358,11 @@ ParetoList ExactSearch::combine(const Bucket &B, const ParetoList &Have,
       if (Fits)
         Result.add({Total, Reduced, I << 32 | J}, Used.data());
     }
-  Work += Result.removeDominated();
+    ListBytes += Result.bytes() - Grown;
+    Grown = Result.bytes();
+  }
+  ListBytes -= Grown;
+  Work += Result.removeDominated(MaxWork - Work);
   for (size_t K = 0; K < Result.size(); ++K) {
     uint64_t From = Result[K].Trace;
     Result[K].Trace = Trace.size();
@@ -379,6 +401,7 @@ void ExactSearch::addEntries(Bucket &B) {
   }
   auto Place = B.Lists.try_emplace(keyOf(B.Separator), B.Full.size()).first;
   Place->second.append(List);
+  ListBytes += List.bytes();
 }
 
 void ExactSearch::label(uint64_t From, Labels &Result) const {

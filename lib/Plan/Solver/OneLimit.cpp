@@ -206,7 +206,7 @@ RunList OneLimitSearch::combine(const RunList &A, const RunList &B,
       Parts.emplace_back(I, J);
       Result.push_back(R);
     }
-  removeDominated(Result, Step, Work);
+  removeDominated(Result, Step, Work, MaxWork);
   for (Run &R : Result) {
     auto [I, J] = Parts[R.Trace];
     R.Trace = Trace.addSum(A[I], B[J]);
@@ -304,7 +304,7 @@ void OneLimitSearch::process(size_t Index) {
     trimBySides(List, Index, Entry);
     if (List.empty())
       continue;
-    removeDominated(List, Step, Work);
+    removeDominated(List, Step, Work, MaxWork);
     findStep(List);
     joinRuns(List, Step, Trace);
     thinOut(List);

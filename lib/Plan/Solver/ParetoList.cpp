@@ -41,7 +41,7 @@ void ParetoList::reorder(const std::vector<uint32_t> &Kept) {
   Used = std::move(NewUsed);
 }
 
-double ParetoList::removeDominated() {
+double ParetoList::removeDominated(double MaxComparisons) {
   std::vector<uint32_t> Order(size()), Kept;
   std::iota(Order.begin(), Order.end(), 0u);
   std::ranges::sort(Order, [&](uint32_t A, uint32_t B) {
@@ -74,6 +74,8 @@ double ParetoList::removeDominated() {
     }
     if (!Dominated)
       Kept.push_back(I);
+    if (Comparisons > MaxComparisons)
+      return Comparisons;
   }
   std::ranges::sort(Kept, [&](uint32_t A, uint32_t B) {
     return Entries[A].Reduced != Entries[B].Reduced

@@ -34,8 +34,14 @@ public:
 
   /// Removes every entry that another one beats or equals in cost and in every
   /// dimension; leaves the rest by ascending reduced cost. Returns the number
-  /// of comparisons.
-  double removeDominated();
+  /// of comparisons; after more than `MaxComparisons` it leaves the list as it
+  /// is.
+  double removeDominated(double MaxComparisons);
+
+  /// What the entries take.
+  size_t bytes() const {
+    return size() * (sizeof(ParetoEntry) + Dimensions * sizeof(Usage));
+  }
 
 private:
   void reorder(const std::vector<uint32_t> &Kept);

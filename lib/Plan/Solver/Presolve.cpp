@@ -195,25 +195,25 @@ size_t Presolver::measure() const {
   return Sum;
 }
 
-bool Presolver::run() {
+bool Presolver::run(const std::function<bool()> &Stop) {
   // Each of these leaves the optimum alone and asks nothing of the others'
   // order; cheap ones come first so that dear ones see less.
+  const std::function<void()> Steps[] = {
+      [&] { makeArcConsistent(Stop); }, [&] { reduceTimes(); },
+      [&] { pruneByMemory(); },         [&] { makeArcConsistent(Stop); },
+      [&] { makePairsSeparable(); },    [&] { mergeBijections(); },
+      [&] { removeDominated(Stop); },   [&] { eliminateFree(Stop); }};
   size_t Before, After = measure();
   do {
     Before = After;
-    void (Presolver::*const Steps[])() = {
-        &Presolver::makeArcConsistent,  &Presolver::reduceTimes,
-        &Presolver::pruneByMemory,      &Presolver::makeArcConsistent,
-        &Presolver::makePairsSeparable, &Presolver::mergeBijections,
-        &Presolver::removeDominated,    &Presolver::eliminateFree};
-    for (auto Step : Steps) {
-      if (Infeasible)
-        return false;
-      (this->*Step)();
+    for (const auto &Step : Steps) {
+      if (Infeasible || Stop())
+        break;
+      Step();
     }
     After = measure();
     // The last few values of a large problem are not worth another round.
-  } while (!Infeasible && After < Before - Before / 500);
+  } while (!Infeasible && !Stop() && After < Before - Before / 500);
   if (!Infeasible)
     reduceTimes();
   return !Infeasible;

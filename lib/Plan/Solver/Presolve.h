@@ -21,6 +21,7 @@
 
 #include "Model.h"
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 
@@ -33,9 +34,10 @@ public:
   /// `P` must be valid.
   explicit Presolver(const Problem &P);
 
-  /// Reduces to a fixed point. False: no assignment exists, `whyInfeasible`
-  /// tells which reduction proved it.
-  bool run();
+  /// Reduces to a fixed point, or until `Stop`: what is reduced by then can be
+  /// used. False: no assignment exists, `whyInfeasible` tells which reduction
+  /// proved it.
+  bool run(const std::function<bool()> &Stop);
 
   const std::string &whyInfeasible() const { return Reason; }
 
@@ -82,10 +84,11 @@ private:
   void detach(int32_t Var, int32_t PairId);
   int32_t findPair(int32_t A, int32_t B) const;
 
-  void makeArcConsistent();
+  void makeArcConsistent(const std::function<bool()> &Stop);
   bool supportInPair(int32_t Id);
   void pruneByMemory();
-  void removeDominated();
+  void removeDominated(const std::function<bool()> &Stop);
+  void removeDominated(int32_t Var, const std::function<bool()> &Stop);
   uint64_t shapeOf(size_t Var) const;
   bool dominates(int32_t Var, int32_t Better, int32_t Worse) const;
   bool keepValues(int32_t Var, const std::vector<char> &Keep);
@@ -93,7 +96,7 @@ private:
   void mergeBijections();
   void mergeInto(int32_t Kept, int32_t Gone, const std::vector<int32_t> &Map,
                  int32_t PairId);
-  void eliminateFree();
+  void eliminateFree(const std::function<bool()> &Stop);
   void eliminate(int32_t Var);
   void reduceTimes();
   void normalizeLoads();

@@ -145,12 +145,12 @@ void Presolver::mergeInto(int32_t Kept, int32_t Gone,
   G = {};
 }
 
-void Presolver::eliminateFree() {
+void Presolver::eliminateFree(const std::function<bool()> &Stop) {
   std::vector<int32_t> Queue;
   for (size_t V = Work.Vars.size(); V-- > 0;)
     if (Alive[V])
       Queue.push_back(static_cast<int32_t>(V));
-  while (!Queue.empty()) {
+  while (!Queue.empty() && !Stop()) {
     int32_t Var = Queue.back();
     Queue.pop_back();
     const Variable &V = Work.Vars[Var];

@@ -95,7 +95,7 @@ bool Presolver::supportInPair(int32_t Id) {
   return !Infeasible && (keepValues(VarB, KeepB) || Changed);
 }
 
-void Presolver::makeArcConsistent() {
+void Presolver::makeArcConsistent(const std::function<bool()> &Stop) {
   std::vector<int32_t> Queue;
   std::vector<char> Queued(Work.Pairs.size(), 0);
   auto Push = [&](int32_t Id) {
@@ -115,7 +115,9 @@ void Presolver::makeArcConsistent() {
   for (size_t Id = 0; Id < Work.Pairs.size(); ++Id)
     if (PairAlive[Id])
       Push(static_cast<int32_t>(Id));
-  while (!Queue.empty() && !Infeasible) {
+  for (size_t Turn = 0; !Queue.empty() && !Infeasible; ++Turn) {
+    if (Turn % 64 == 0 && Stop())
+      return;
     int32_t Id = Queue.back();
     Queue.pop_back();
     Queued[Id] = 0;
@@ -183,25 +185,30 @@ uint64_t Presolver::shapeOf(size_t Var) const {
   return Shape;
 }
 
-void Presolver::removeDominated() {
+void Presolver::removeDominated(int32_t Var,
+                                const std::function<bool()> &Stop) {
   // All pairs of two thousand values; an edge of many nodes can have millions.
   constexpr int64_t MaxComparisons = 4'000'000;
+  int32_t Size = Work.Vars[Var].size();
+  std::vector<char> Keep(Size, 1);
+  int64_t Left = MaxComparisons;
+  for (int32_t Worse = 0; Worse < Size && Left > 0 && !Stop(); ++Worse)
+    for (int32_t Better = 0; Better < Size && Keep[Worse]; ++Better)
+      if (--Left;
+          Better != Worse && Keep[Better] && dominates(Var, Better, Worse)) {
+        Keep[Worse] = 0;
+        Replacement[Var][Origin[Var][Worse]] = Origin[Var][Better];
+      }
+  keepValues(Var, Keep);
+}
+
+void Presolver::removeDominated(const std::function<bool()> &Stop) {
   ShapeWhenChecked.resize(Work.Vars.size(), 0);
-  for (size_t V = 0; V < Work.Vars.size() && !Infeasible; ++V) {
+  for (size_t V = 0; V < Work.Vars.size() && !Infeasible && !Stop(); ++V) {
     if (!Alive[V] || shapeOf(V) == ShapeWhenChecked[V])
       continue;
-    int32_t Var = static_cast<int32_t>(V), Size = Work.Vars[V].size();
     ShapeWhenChecked[V] = shapeOf(V);
-    std::vector<char> Keep(Size, 1);
-    int64_t Left = MaxComparisons;
-    for (int32_t Worse = 0; Worse < Size && Left > 0; ++Worse)
-      for (int32_t Better = 0; Better < Size && Keep[Worse]; ++Better)
-        if (--Left;
-            Better != Worse && Keep[Better] && dominates(Var, Better, Worse)) {
-          Keep[Worse] = 0;
-          Replacement[V][Origin[V][Worse]] = Origin[V][Better];
-        }
-    keepValues(Var, Keep);
+    removeDominated(static_cast<int32_t>(V), Stop);
   }
 }
 

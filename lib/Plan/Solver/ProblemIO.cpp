@@ -66,7 +66,7 @@ public:
     return true;
   }
 
-  /// A list of integers in [0, Largest], where `Path[Index]` names the list.
+  /// A list of integers that fit `T`, where `Path[Index]` names the list.
   template <typename T>
   bool integers(const Json &List, const char *Path, size_t Index,
                 std::vector<T> &Out) {
@@ -76,9 +76,13 @@ public:
     if (!List.is_array())
       return fail(Name(), "an array", List);
     Out.reserve(List.size());
-    for (const Json &Item : List)
-      if (!integer(Item, Name, Out.emplace_back()))
+    for (const Json &Item : List) {
+      auto ItemName = [&] {
+        return Name() + "[" + std::to_string(Out.size() - 1) + "]";
+      };
+      if (!integer(Item, ItemName, Out.emplace_back()))
         return false;
+    }
     return true;
   }
 
@@ -175,7 +179,7 @@ Expected<Problem> parseProblem(std::string_view Text) {
     return R.Failure;
   }
   const Json *Body = R.object(*Root, "problem", "problem");
-  if (!Body)
+  if (!Body || !R.onlyKeys(*Root, "the file", {"problem"}))
     return R.Failure;
   if (!Body->is_object()) {
     R.fail("problem", "an object", *Body);

@@ -26,6 +26,28 @@ GridRun onGrid(const Run &R, const RunStep &Step) {
           R.Total + static_cast<Wide>(From) * Step.Less};
 }
 
+/// A run and where it lies.
+struct Item {
+  GridRun G;
+  Run R;
+};
+
+std::vector<Item> itemsOf(const RunList &List, const RunStep &Step) {
+  std::vector<Item> Items;
+  Items.reserve(List.size());
+  for (const Run &R : List)
+    Items.push_back({onGrid(R, Step), R});
+  return Items;
+}
+
+void sortByPrice(RunList &List) {
+  std::ranges::sort(List, [](const Run &A, const Run &B) {
+    if (A.Priced != B.Priced)
+      return A.Priced < B.Priced;
+    return A.Total != B.Total ? A.Total < B.Total : A.Used < B.Used;
+  });
+}
+
 /// Points of single-point runs that a cheaper single-point run beats.
 void sweepSingles(RunList &List, double &Work) {
   Work += static_cast<double>(List.size());
@@ -62,14 +84,9 @@ bool dominatedRange(const GridRun &Strong, const GridRun &Weak,
   return From <= Weak.To && To >= Weak.From;
 }
 
-void trimByRuns(RunList &List, const RunStep &Step, double &Work) {
-  struct Item {
-    GridRun G;
-    Run R;
-  };
-  std::vector<Item> Items;
-  for (const Run &R : List)
-    Items.push_back({onGrid(R, Step), R});
+void trimByRuns(RunList &List, const RunStep &Step, double &Work,
+                double MaxWork) {
+  std::vector<Item> Items = itemsOf(List, Step);
   std::ranges::sort(Items, [](const Item &A, const Item &B) {
     if (A.G.Base != B.G.Base)
       return A.G.Base < B.G.Base;
@@ -83,7 +100,8 @@ void trimByRuns(RunList &List, const RunStep &Step, double &Work) {
   for (const Item &I : Items) {
     Left = {{I.G.From, I.G.To}};
     for (const GridRun &S : Strong) {
-      ++Work;
+      if (++Work > MaxWork)
+        break;
       Wide From, To;
       if (!dominatedRange(S, I.G, Step, From, To))
         continue;
@@ -117,16 +135,13 @@ void trimByRuns(RunList &List, const RunStep &Step, double &Work) {
 
 } // namespace
 
-void removeDominated(RunList &List, const RunStep &Step, double &Work) {
+void removeDominated(RunList &List, const RunStep &Step, double &Work,
+                     double MaxWork) {
   sweepSingles(List, Work);
   if (Step.More &&
       std::ranges::any_of(List, [](const Run &R) { return R.Count > 1; }))
-    trimByRuns(List, Step, Work);
-  std::ranges::sort(List, [](const Run &A, const Run &B) {
-    if (A.Priced != B.Priced)
-      return A.Priced < B.Priced;
-    return A.Total != B.Total ? A.Total < B.Total : A.Used < B.Used;
-  });
+    trimByRuns(List, Step, Work, MaxWork);
+  sortByPrice(List);
 }
 
 uint32_t RunTrace::addLabel(int32_t Var, int32_t Label) {
@@ -177,13 +192,7 @@ void RunTrace::label(uint32_t Trace, uint32_t Index, Labels &X) const {
 void joinRuns(RunList &List, const RunStep &Step, RunTrace &Trace) {
   if (!Step.More || List.size() < 2)
     return;
-  struct Item {
-    GridRun G;
-    Run R;
-  };
-  std::vector<Item> Items;
-  for (const Run &R : List)
-    Items.push_back({onGrid(R, Step), R});
+  std::vector<Item> Items = itemsOf(List, Step);
   std::ranges::sort(Items, [](const Item &A, const Item &B) {
     if (A.G.Rest != B.G.Rest)
       return A.G.Rest < B.G.Rest;
@@ -209,11 +218,7 @@ void joinRuns(RunList &List, const RunStep &Step, RunTrace &Trace) {
     }
     List.push_back(Whole.R);
   }
-  std::ranges::sort(List, [](const Run &A, const Run &B) {
-    if (A.Priced != B.Priced)
-      return A.Priced < B.Priced;
-    return A.Total != B.Total ? A.Total < B.Total : A.Used < B.Used;
-  });
+  sortByPrice(List);
 }
 
 } // namespace heddle::solver

@@ -36,8 +36,10 @@ using RunList = std::vector<Run>;
 
 /// Removes the points that another one beats or equals in cost and usage, as
 /// far as this costs little; all of them if no run is longer than one point.
-/// Adds the number of comparisons to `Work`.
-void removeDominated(RunList &List, const RunStep &Step, double &Work);
+/// Adds the number of comparisons to `Work` and goes no further once that
+/// exceeds `MaxWork`.
+void removeDominated(RunList &List, const RunStep &Step, double &Work,
+                     double MaxWork);
 
 /// How points of runs came about.
 class RunTrace {

@@ -47,7 +47,8 @@ public:
 
 private:
   double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - Start).count();
+    return O.SecondsSpent +
+           std::chrono::duration<double>(Clock::now() - Start).count();
   }
   bool interrupted() const { return O.Stop && *O.Stop; }
   bool outOfTime() const {
@@ -182,7 +183,7 @@ bool Solver::shrink() {
   std::vector<int32_t> OldTimes = Reduced.times();
   const std::vector<double> &OldPrices = D.prices();
   Reduced.restrict(Keep);
-  if (!Reduced.run()) {
+  if (!Reduced.run([this] { return outOfTime(); })) {
     LowerBound = Total;
     return true;
   }
@@ -215,7 +216,7 @@ Solution Solver::finish(StopReason Why) {
 }
 
 Solution Solver::run() {
-  if (!Reduced.run()) {
+  if (!Reduced.run([this] { return outOfTime(); })) {
     Explanation = Reduced.whyInfeasible();
     LowerBound = InfiniteCost;
     return finish(StopReason::Infeasible);

@@ -72,12 +72,12 @@ CASES = [
     (
         "nodes/costs/0",
         [1, 1.5],
-        "nodes.costs[0]: expected a 64-bit integer, got 1.5",
+        "nodes.costs[0][1]: expected a 64-bit integer, got 1.5",
     ),
     (
         "nodes/costs/0",
         [1, MAX + 1],
-        "nodes.costs[0]: expected a 64-bit integer, got 9223372036854775808",
+        "nodes.costs[0][1]: expected a 64-bit integer, got 9223372036854775808",
     ),
     (
         "nodes/usages",
@@ -85,7 +85,7 @@ CASES = [
         "nodes.usages: expected sums that fit 64 bits, got an overflow at time 1",
     ),
     ("edges/nodes/0", [0, 2], "edges.nodes[0]: expected a node below 2, got 2"),
-    ("edges/nodes/0", [0, -1], "edges.nodes[0]: expected a node number, got -1"),
+    ("edges/nodes/0", [0, -1], "edges.nodes[0][1]: expected a node number, got -1"),
     ("edges/nodes/0", [], "edges.nodes[0]: expected at least one node, got none"),
     ("edges/costs", [], "edges.costs: expected 1 entries as in edges.nodes, got 0"),
     (
@@ -166,6 +166,10 @@ refuse(
 )
 refuse("[]", "the file: expected an object with the key problem, got []")
 refuse("{}", "problem: expected an object, got nothing")
+refuse(
+    good[:-1] + ', "usage_limit": 5}',
+    "the file.usage_limit: expected one of problem, got an unknown key",
+)
 refuse('{"problem": []}', "problem: expected an object, got []")
 refuse(
     good.replace('"usage_limit"', '"usage_limit": 1, "usage_limit"'),

@@ -158,7 +158,7 @@ TEST(Osdp, NamesTheFieldThatIsWrong) {
   };
   EXPECT_EQ(ErrorOf("{}"), "rows: expected an array of measurements");
   EXPECT_EQ(ErrorOf(R"({"rows": [{"hidden": "x"}]})"),
-            "rows[0].hidden: expected an integer of at least 0, got \"x\"");
+            "rows[0].hidden: expected an integer from 0 to 1000000, got \"x\"");
   EXPECT_EQ(ErrorOf(R"({"rows": [{"hidden": 1, "batch_index": 0,
                        "sharded": "some"}]})"),
             "rows[0].sharded: expected none, attention, mlp or attention+mlp, "

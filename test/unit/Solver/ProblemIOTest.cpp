@@ -75,6 +75,10 @@ TEST(ProblemIO, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(errorOf(replaced("\"nodes\": {", "\"nods\": {")),
             "problem.nods: expected one of name, nodes, edges, usage_limit, "
             "got an unknown key");
+  EXPECT_EQ(
+      errorOf(replaced("{\"problem\"", "{\"usage_limit\": 5, \"problem\"")),
+      "the file.usage_limit: expected one of problem, got an unknown "
+      "key");
   EXPECT_EQ(errorOf(replaced("\"intervals\": [[30, 70]", "\"intervals\": [30")),
             "nodes.intervals[0]: expected an array, got 30");
   EXPECT_EQ(errorOf(replaced("[30, 70]", "[30]")),
@@ -82,18 +86,18 @@ TEST(ProblemIO, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(errorOf(replaced("[30, 70]", "[70, 30]")),
             "nodes.intervals[0]: expected 0 <= begin <= end, got [70, 30]");
   EXPECT_EQ(errorOf(replaced("[15], [55, 65]", "[15], [55, \"x\"]")),
-            "nodes.costs[1]: expected a 64-bit integer, got \"x\"");
+            "nodes.costs[1][1]: expected a 64-bit integer, got \"x\"");
   EXPECT_EQ(errorOf(replaced("[15], [55", "[1.5], [55")),
-            "nodes.costs[0]: expected a 64-bit integer, got 1.5");
+            "nodes.costs[0][0]: expected a 64-bit integer, got 1.5");
   EXPECT_EQ(errorOf(replaced("[15], [55", "[9223372036854775808], [55")),
-            "nodes.costs[0]: expected a 64-bit integer, got "
+            "nodes.costs[0][0]: expected a 64-bit integer, got "
             "9223372036854775808");
   EXPECT_EQ(errorOf(replaced(", [95]]", "]")),
             "nodes.costs: expected 5 entries as in nodes.intervals, got 4");
   EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, -1]")),
-            "edges.nodes[0]: expected a node number, got -1");
+            "edges.nodes[0][1]: expected a node number, got -1");
   EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, 4294967296]")),
-            "edges.nodes[0]: expected a node number, got 4294967296");
+            "edges.nodes[0][1]: expected a node number, got 4294967296");
   EXPECT_EQ(errorOf(replaced("[[0, 1]", "[[0, 5]")),
             "edges.nodes[0]: expected a node below 5, got 5");
   EXPECT_EQ(errorOf(replaced("[30, 40]", "[30]")),

@@ -3,6 +3,7 @@
 #include "heddle/Plan/Solver/Solve.h"
 #include "RandomProblem.h"
 
+#include <ctime>
 #include <gtest/gtest.h>
 
 namespace heddle::solver {
@@ -96,6 +97,49 @@ TEST(Solve, StopsAtTheTimeout) {
   ASSERT_TRUE(bool(S));
   EXPECT_EQ(S->Why, StopReason::Timeout);
   EXPECT_LT(Last, 3);
+}
+
+/// Many strategies of which none dominates another: the reductions alone would
+/// take many seconds.
+TEST(Solve, ReductionsKeepTheTimeout) {
+  std::mt19937_64 R(1);
+  constexpr uint32_t Count = 60, Strategies = 300;
+  Problem P;
+  for (uint32_t I = 0; I < Count; ++I) {
+    Node N{{0, 1}, {}, {}};
+    for (uint32_t S = 0; S < Strategies; ++S) {
+      N.Costs.push_back(R() % 1000);
+      N.Usages.push_back(1);
+    }
+    P.Nodes.push_back(std::move(N));
+    for (uint32_t J = I < 3 ? 0 : I - 3; J < I; ++J) {
+      Edge E{{J, I}, {}};
+      for (uint32_t S = 0; S < Strategies * Strategies; ++S)
+        E.Costs.push_back(R() % 1000);
+      P.Edges.push_back(std::move(E));
+    }
+  }
+  SolveOptions O;
+  O.Threads = 2;
+  O.TimeoutSeconds = 0.5;
+  auto Start = std::clock(); // processor time: the machine may be busy
+  auto S = solve(P, O);
+  double Took = double(std::clock() - Start) / CLOCKS_PER_SEC;
+  ASSERT_TRUE(bool(S));
+  EXPECT_EQ(S->Why, StopReason::Timeout);
+  EXPECT_LT(Took, 4 * test::slowdown());
+}
+
+TEST(Solve, TimeSpentBeforeCounts) {
+  SolveOptions O;
+  O.TimeoutSeconds = 1e6;
+  O.SecondsSpent = 2e6;
+  double First = 0;
+  O.OnProgress = [&](const Progress &Now) { First = Now.Seconds; };
+  auto S = solve(hardGrid(7), O);
+  ASSERT_TRUE(bool(S));
+  EXPECT_EQ(S->Why, StopReason::Timeout);
+  EXPECT_GE(First, 2e6);
 }
 
 TEST(Solve, StopsWhenAskedTo) {

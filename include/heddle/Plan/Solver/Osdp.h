@@ -34,6 +34,11 @@ struct OsdpProfileEntry {
 /// four choices.
 Expected<std::vector<OsdpProfileEntry>> parseOsdpProfile(std::string_view Json);
 
+/// Up to these, and for the profiles that `parseOsdpProfile` reads, nothing in
+/// `osdpProblem` leaves 64 bits.
+inline constexpr double MaxOsdpMegabytes = 1e9;
+inline constexpr int64_t MaxOsdpSlices = 64;
+
 struct OsdpOptions {
   int64_t Layers = 48;
   double Megabytes = 0; ///< For the layers, after fixed overhead.

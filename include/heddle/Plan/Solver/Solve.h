@@ -40,6 +40,9 @@ struct Progress {
 
 struct SolveOptions {
   double TimeoutSeconds = 60; ///< Wall clock.
+  /// What is gone of the timeout before `solve` is called, for reading the
+  /// problem, say. All times that are reported count from then.
+  double SecondsSpent = 0;
   /// Threads used; 0: as many as the machine has. Changes how fast, never what
   /// is found, unless time is what ends the search.
   unsigned Threads = 0;

@@ -7,9 +7,13 @@
 #include "heddle/Plan/Solver/Solve.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <limits>
 
 namespace heddle::solver {
 
@@ -17,23 +21,36 @@ namespace {
 
 constexpr int Done = 0, NoAssignment = 1, WrongInput = 2;
 
+constexpr double Infinity = std::numeric_limits<double>::infinity();
+constexpr uint64_t Most64 = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t MaxSize = 1'000'000; ///< Of batches and devices.
+constexpr uint64_t MaxLayers = 10'000;
+
 /// The one thing that a signal handler may touch.
 std::atomic<bool> StopRequested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void requestStop(int) { StopRequested = true; }
 
-/// Takes over SIGINT for as long as it lives.
+/// Takes over the first SIGINT and the first SIGTERM for as long as it lives.
 class InterruptGuard {
 public:
   InterruptGuard() {
     StopRequested = false;
-    Previous = std::signal(SIGINT, requestStop);
+    struct sigaction Action = {};
+    Action.sa_handler = requestStop;
+    Action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    for (size_t I = 0; I < std::size(Signals); ++I)
+      sigaction(Signals[I], &Action, &Previous[I]);
   }
-  ~InterruptGuard() { std::signal(SIGINT, Previous); }
+  ~InterruptGuard() {
+    for (size_t I = 0; I < std::size(Signals); ++I)
+      sigaction(Signals[I], &Previous[I], nullptr);
+  }
 
 private:
-  void (*Previous)(int);
+  static constexpr int Signals[] = {SIGINT, SIGTERM};
+  struct sigaction Previous[std::size(Signals)];
 };
 
 struct Arguments {
@@ -61,6 +78,13 @@ int complain(const Arguments &Args, const Error &E) {
   std::fprintf(stderr, "%s: error: %s\n", Args.Program.c_str(),
                E.Message.c_str());
   return WrongInput;
+}
+
+/// The exit code, unless what was printed could not be written.
+int flushOutput(const Arguments &Args, int Code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return Code;
+  return complain(Args, {"cannot write to standard output"});
 }
 
 /// What `Parse` makes of the content of a file; errors name the file.
@@ -91,7 +115,7 @@ int check(const Problem &P, const Arguments &Args) {
   if (P.UsageLimit)
     std::printf("usage limit %lld\n", static_cast<long long>(*P.UsageLimit));
   std::printf("%s\n", Value->feasible() ? "feasible" : "infeasible");
-  return Value->feasible() ? Done : NoAssignment;
+  return flushOutput(Args, Value->feasible() ? Done : NoAssignment);
 }
 
 std::string describe(const Progress &Now) {
@@ -162,6 +186,11 @@ int search(const Problem &P, Arguments &Args) {
   auto S = solve(P, Args.Options);
   if (!S)
     return complain(Args, S.error());
+  int Code = Done;
+  if (!Args.TracePath.empty() && !Trace.flush())
+    Code = complain(Args, {"'" + Args.TracePath +
+                           "': expected a file that takes all of "
+                           "the trace"});
   if (!S->Best) {
     explainFailure(P, *S);
     return NoAssignment;
@@ -170,7 +199,7 @@ int search(const Problem &P, Arguments &Args) {
                nameOf(S->Why), static_cast<long long>(S->Total),
                static_cast<long long>(S->LowerBound), 100 * S->Gap);
   std::printf("%s\n", printAssignment(*S->Best).c_str());
-  return Done;
+  return flushOutput(Args, Code);
 }
 
 Expected<Problem> fromOsdp(const Arguments &Args) {
@@ -207,6 +236,41 @@ Expected<Problem> readProblem(Arguments &Args) {
   return parseFile(Args.ProblemPath, parseProblem);
 }
 
+std::string outOfRange(const std::string &What, const std::string &Text) {
+  return "expected " + What + ", got '" + Text.substr(0, 40) + "'";
+}
+
+/// A number from 0 to `Most`, which `Most` itself and NaN are not.
+CLI::Validator realBelow(double Most, const std::string &What) {
+  return CLI::Validator(
+      [=](std::string &Text) {
+        double Value = 0;
+        const char *End = Text.data() + Text.size();
+        auto [Rest, Status] = std::from_chars(Text.data(), End, Value);
+        bool Fits =
+            Status == std::errc() && Rest == End && Value >= 0 && Value < Most;
+        return Fits ? std::string() : outOfRange(What, Text);
+      },
+      "");
+}
+
+CLI::Validator wholeNumber(uint64_t Least, uint64_t Most) {
+  return CLI::Validator(
+      [=](std::string &Text) {
+        uint64_t Value = 0;
+        const char *End = Text.data() + Text.size();
+        auto [Rest, Status] = std::from_chars(Text.data(), End, Value);
+        bool Fits = Status == std::errc() && Rest == End && Value >= Least &&
+                    Value <= Most;
+        return Fits
+                   ? std::string()
+                   : outOfRange("a whole number from " + std::to_string(Least) +
+                                    " to " + std::to_string(Most),
+                                Text);
+      },
+      "");
+}
+
 void addConverters(CLI::App &App, Arguments &Args) {
   const char *Group = "Problems made from profiles";
   auto *Osdp = App.add_option("--from-osdp", Args.OsdpPath,
@@ -214,28 +278,44 @@ void addConverters(CLI::App &App, Arguments &Args) {
   auto *Oases =
       App.add_option("--from-oases", Args.OasesPath,
                      "Tensor parallelism per half-layer, from Oases' profile");
-  Osdp->group(Group)->excludes(Oases);
-  Oases->group(Group);
-  App.add_option("--hidden", Args.Hidden, "Hidden size")->group(Group);
+  // Each of these says what the problem is.
+  CLI::Option *File = App.get_option("problem");
+  Osdp->group(Group)->excludes(Oases)->excludes(File);
+  Oases->group(Group)->excludes(File);
+  App.add_option("--hidden", Args.Hidden, "Hidden size")
+      ->group(Group)
+      ->excludes(File)
+      ->check(wholeNumber(0, MaxSize));
   App.add_option("--layers", Args.Osdp.Layers, "Layers")
       ->group(Group)
-      ->check(CLI::Range(1, 1000000));
+      ->excludes(File)
+      ->capture_default_str()
+      ->check(wholeNumber(1, MaxLayers));
   App.add_option("--batch-index", Args.BatchIndex,
                  "OSDP: position in the profile")
-      ->group(Group);
+      ->group(Group)
+      ->needs(Osdp)
+      ->check(wholeNumber(0, MaxSize));
   App.add_option("--memory-mb", Args.Osdp.Megabytes,
                  "OSDP: megabytes for the layers")
       ->group(Group)
-      ->check(CLI::Range(0.0, 1e12));
+      ->needs(Osdp)
+      ->check(realBelow(MaxOsdpMegabytes, "megabytes from 0 to below 1e9"));
   App.add_option("--slices", Args.Osdp.Slices,
                  "OSDP: slices that each operator splits into")
       ->group(Group)
-      ->check(CLI::Range(1, 64));
+      ->needs(Osdp)
+      ->capture_default_str()
+      ->check(wholeNumber(1, MaxOsdpSlices));
   App.add_option("--global-batch", Args.Oases.GlobalBatch, "Oases: samples")
-      ->group(Group);
+      ->group(Group)
+      ->needs(Oases)
+      ->check(wholeNumber(1, MaxSize));
   App.add_option("--devices", Args.Oases.Devices, "Oases: devices")
       ->group(Group)
-      ->check(CLI::Range(1, 1 << 20));
+      ->needs(Oases)
+      ->capture_default_str()
+      ->check(wholeNumber(1, MaxSize));
   App.add_flag("--print-problem", Args.PrintProblem,
                "Print the problem in the contest's form instead of solving it");
 }
@@ -243,6 +323,7 @@ void addConverters(CLI::App &App, Arguments &Args) {
 } // namespace
 
 int runSolveCommand(int Argc, const char *const *Argv) {
+  auto Start = std::chrono::steady_clock::now();
   Arguments Args;
   std::string Command = Argc > 0 ? Argv[0] : "heddle solve";
   Args.Program = programName(Command);
@@ -252,19 +333,22 @@ int runSolveCommand(int Argc, const char *const *Argv) {
   App.add_option("problem", Args.ProblemPath,
                  "Problem in the contest's JSON form, plain or gzip");
   App.add_option("--timeout", Args.Options.TimeoutSeconds,
-                 "Seconds of wall clock")
+                 "Seconds of wall clock, reading included")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(realBelow(Infinity, "seconds of at least 0"));
   App.add_option("--threads", Args.Options.Threads, "Threads; 0: all")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(wholeNumber(0, 1024));
   App.add_option("--seed", Args.Options.Seed, "Seed of all random choices")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(wholeNumber(0, Most64));
   App.add_option("--gap", Args.Options.Gap, "Stop at this relative gap")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(realBelow(Infinity, "a gap of at least 0"));
   App.add_option("--work-limit", Args.Options.WorkLimit,
                  "Stop after this many table entries, reproducibly; 0: never")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(wholeNumber(0, Most64));
   App.add_option("--trace", Args.TracePath,
                  "Write every improvement to this file, as CSV");
   App.add_option("--check", Args.CheckPath,
@@ -284,10 +368,13 @@ int runSolveCommand(int Argc, const char *const *Argv) {
     return complain(Args, P.error());
   if (Args.PrintProblem) {
     std::printf("%s\n", printProblem(*P).c_str());
-    return Done;
+    return flushOutput(Args, Done);
   }
   if (!Args.CheckPath.empty())
     return check(*P, Args);
+  Args.Options.SecondsSpent =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - Start)
+          .count();
   return search(*P, Args);
 }
 

@@ -109,12 +109,12 @@ parseOasesProfile(std::string_view Json) {
     R.Hidden = Row.integer("hidden");
     R.Degree = Row.integer("tensor_parallel");
     R.Batch = Row.integer("batch");
-    R.AttentionForward = Row.number("attn_forward_ms");
-    R.AttentionBackward = Row.number("attn_backward_ms");
-    R.MlpForward = Row.number("mlp_forward_ms");
-    R.MlpBackward = Row.number("mlp_backward_ms");
-    R.AllReduce = Row.number("all_reduce_ms");
-    R.RuntimeMebibytes = Row.number("runtime_memory_mib");
+    R.AttentionForward = Row.number("attn_forward_ms", 1e9);
+    R.AttentionBackward = Row.number("attn_backward_ms", 1e9);
+    R.MlpForward = Row.number("mlp_forward_ms", 1e9);
+    R.MlpBackward = Row.number("mlp_backward_ms", 1e9);
+    R.AllReduce = Row.number("all_reduce_ms", 1e9);
+    R.RuntimeMebibytes = Row.number("runtime_memory_mib", 1e9);
     Rows.push_back(R);
   });
   if (Failure)

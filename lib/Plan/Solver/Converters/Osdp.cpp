@@ -43,8 +43,8 @@ parseOsdpProfile(std::string_view Json) {
     E.BatchIndex = Key.second;
     for (size_t C = 0; C < 4; ++C)
       if (Sharded == ChoiceNames[C]) {
-        E.Seconds[C] = Row.number("layer_time_s");
-        E.Megabytes[C] = Row.number("layer_memory_mb");
+        E.Seconds[C] = Row.number("layer_time_s", 1e6);
+        E.Megabytes[C] = Row.number("layer_memory_mb", 1e9);
         Seen[Key] |= 1 << C;
         return;
       }
@@ -92,10 +92,11 @@ Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O) {
 
 Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &E, const OsdpOptions &O,
                             const SolveOptions &S) {
-  if (O.Layers < 1 || O.Slices < 1 || !(O.Megabytes >= 0) ||
-      !(O.Megabytes < 1e12))
-    return Error{"osdp: expected at least one layer and slice and memory of "
-                 "at least 0"};
+  if (O.Layers < 1 || O.Slices < 1 || O.Slices > MaxOsdpSlices ||
+      !(O.Megabytes >= 0) || !(O.Megabytes < MaxOsdpMegabytes))
+    return Error{"osdp: expected at least one layer, 1 to " +
+                 std::to_string(MaxOsdpSlices) +
+                 " slices and memory from 0 to below 1e9 MB"};
   OsdpPlan Plan;
   Plan.Profile = E;
   Problem P = osdpProblem(E, O);

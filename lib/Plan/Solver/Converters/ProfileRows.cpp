@@ -4,7 +4,9 @@
 
 namespace heddle::solver {
 
-void ProfileRow::fail(const char *Key, const char *Expected) {
+static constexpr int64_t MaxInteger = 1'000'000;
+
+void ProfileRow::fail(const char *Key, const std::string &Expected) {
   if (Failure)
     return;
   auto Found = Row.find(Key);
@@ -20,18 +22,19 @@ const nlohmann::json *ProfileRow::find(const char *Key) {
 int64_t ProfileRow::integer(const char *Key) {
   const nlohmann::json *Found = find(Key);
   if (Found && Found->is_number_integer() && Found->get<int64_t>() >= 0 &&
-      Found->get<int64_t>() < (int64_t(1) << 32))
+      Found->get<int64_t>() <= MaxInteger)
     return Found->get<int64_t>();
-  fail(Key, "an integer of at least 0");
+  fail(Key, "an integer from 0 to " + std::to_string(MaxInteger));
   return 0;
 }
 
-double ProfileRow::number(const char *Key) {
+double ProfileRow::number(const char *Key, double Most) {
   const nlohmann::json *Found = find(Key);
   if (Found && Found->is_number() && Found->get<double>() >= 0 &&
-      Found->get<double>() < 1e9)
+      Found->get<double>() < Most)
     return Found->get<double>();
-  fail(Key, "a number of at least 0");
+  fail(Key, "a number from 0 to below " +
+                std::to_string(static_cast<int64_t>(Most)));
   return 0;
 }
 

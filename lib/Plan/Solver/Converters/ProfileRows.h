@@ -19,11 +19,13 @@ public:
   ProfileRow(const nlohmann::json &Row, size_t Index)
       : Row(Row), Name("rows[" + std::to_string(Index) + "]") {}
 
-  int64_t integer(const char *Key);  ///< 0 after a failure.
-  double number(const char *Key);    ///< Not negative; 0 after a failure.
+  /// From 0 to a million, so that products fit 64 bits; 0 after a failure.
+  int64_t integer(const char *Key);
+  /// From 0 to below `Most`; 0 after a failure.
+  double number(const char *Key, double Most);
   std::string text(const char *Key); ///< Empty after a failure.
 
-  void fail(const char *Key, const char *Expected);
+  void fail(const char *Key, const std::string &Expected);
   const std::optional<Error> &failure() const { return Failure; }
 
 private:
