@@ -95,35 +95,6 @@ static bool compare(arith::CmpFPredicate predicate, double x, double y) {
   return false;
 }
 
-static bool compare(arith::CmpIPredicate predicate, double x, double y) {
-  using P = arith::CmpIPredicate;
-  // Unsigned, a negative number is larger than all others (and numbers of one
-  // sign compare as they are).
-  bool isUnsigned = predicate == P::ult || predicate == P::ule ||
-                    predicate == P::ugt || predicate == P::uge;
-  if (isUnsigned && (x < 0) != (y < 0))
-    std::swap(x, y);
-  switch (predicate) {
-  case P::eq:
-    return x == y;
-  case P::ne:
-    return x != y;
-  case P::slt:
-  case P::ult:
-    return x < y;
-  case P::sle:
-  case P::ule:
-    return x <= y;
-  case P::sgt:
-  case P::ugt:
-    return x > y;
-  case P::sge:
-  case P::uge:
-    return x >= y;
-  }
-  return false;
-}
-
 //===----------------------------------------------------------------------===//
 // Activations: value and derivative
 //===----------------------------------------------------------------------===//
@@ -160,44 +131,34 @@ static bool evaluateArith(Evaluation &e) {
   return llvm::TypeSwitch<Operation *, bool>(e.op)
       .Case([&](arith::ConstantOp op) { return evaluateConstant(op, e); })
       .Case([&](arith::SelectOp) { return evaluateSelect(e); })
-      .Case<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp,
-            arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp>(
+      .Case<arith::ExtFOp, arith::TruncFOp>(
           [&](Operation *) { return map(e, identity); })
-      .Case([&](arith::FPToSIOp) {
-        return map(e, [](double x) { return std::trunc(x); });
-      })
       .Case([&](arith::NegFOp) { return map(e, std::negate<>()); })
-      .Case<arith::AddFOp, arith::AddIOp>(
-          [&](Operation *) { return zip(e, std::plus<>()); })
-      .Case<arith::SubFOp, arith::SubIOp>(
-          [&](Operation *) { return zip(e, std::minus<>()); })
-      .Case<arith::MulFOp, arith::MulIOp>(
-          [&](Operation *) { return zip(e, std::multiplies<>()); })
+      .Case([&](arith::AddFOp) { return zip(e, std::plus<>()); })
+      .Case([&](arith::SubFOp) { return zip(e, std::minus<>()); })
+      .Case([&](arith::MulFOp) { return zip(e, std::multiplies<>()); })
       .Case([&](arith::DivFOp) { return zip(e, std::divides<>()); })
-      // Index arithmetic: of numbers that are not negative.
-      .Case([&](arith::DivUIOp) {
-        return zip(e, [](double x, double y) { return std::floor(x / y); });
-      })
-      .Case([&](arith::RemUIOp) {
+      .Case([&](arith::RemFOp) {
         return zip(e, [](double x, double y) { return std::fmod(x, y); });
       })
-      .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](Operation *) {
-        return zip(e, [](double x, double y) { return std::max(x, y); });
-      })
-      .Case<arith::MinimumFOp, arith::MinNumFOp>([&](Operation *) {
-        return zip(e, [](double x, double y) { return std::min(x, y); });
-      })
-      .Case([&](arith::AndIOp) {
+      // The first two hand on what is no number, the others pass over it.
+      .Case([&](arith::MaximumFOp) {
         return zip(e, [](double x, double y) {
-          return double(int64_t(x) & int64_t(y));
+          return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
         });
       })
-      .Case([&](arith::OrIOp) {
+      .Case([&](arith::MinimumFOp) {
         return zip(e, [](double x, double y) {
-          return double(int64_t(x) | int64_t(y));
+          return std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y);
         });
       })
-      .Case<arith::CmpFOp, arith::CmpIOp>([&](auto op) {
+      .Case([&](arith::MaxNumFOp) {
+        return zip(e, [](double x, double y) { return std::fmax(x, y); });
+      })
+      .Case([&](arith::MinNumFOp) {
+        return zip(e, [](double x, double y) { return std::fmin(x, y); });
+      })
+      .Case([&](arith::CmpFOp op) {
         return zip(e, [&](double x, double y) {
           return double(compare(op.getPredicate(), x, y));
         });
@@ -226,6 +187,20 @@ static bool evaluateMath(Evaluation &e) {
       .Case([&](math::AtanOp) { return apply(std::atan); })
       .Case([&](math::ErfOp) { return apply(std::erf); })
       .Case([&](math::AbsFOp) { return apply(std::fabs); })
+      .Case([&](math::CeilOp) { return apply(std::ceil); })
+      .Case([&](math::FloorOp) { return apply(std::floor); })
+      .Case([&](math::RoundOp) { return apply(std::round); })
+      .Case([&](math::RoundEvenOp) { return apply(std::nearbyint); })
+      .Case([&](math::TruncOp) { return apply(std::trunc); })
+      .Case([&](math::CbrtOp) { return apply(std::cbrt); })
+      .Case([&](math::TanOp) { return apply(std::tan); })
+      .Case([&](math::SinhOp) { return apply(std::sinh); })
+      .Case([&](math::CoshOp) { return apply(std::cosh); })
+      .Case([&](math::AsinOp) { return apply(std::asin); })
+      .Case([&](math::AcosOp) { return apply(std::acos); })
+      .Case([&](math::Atan2Op) {
+        return zip(e, [](double y, double x) { return std::atan2(y, x); });
+      })
       .Case([&](math::PowFOp) {
         return zip(e, [](double x, double y) { return std::pow(x, y); });
       })
@@ -243,7 +218,7 @@ static bool evaluateMath(Evaluation &e) {
 }
 
 bool heddle::evaluateElementwise(Evaluation &e) {
-  if (evaluateArith(e) || evaluateMath(e))
+  if (evaluateArith(e) || evaluateInteger(e) || evaluateMath(e))
     return true;
   return llvm::TypeSwitch<Operation *, bool>(e.op)
       .Case([&](GeluOp op) {

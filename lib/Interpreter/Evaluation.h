@@ -23,6 +23,7 @@ struct Evaluation {
 
 // Each executes the op if it is of its family, and else returns false.
 bool evaluateElementwise(Evaluation &e);
+bool evaluateInteger(Evaluation &e);
 bool evaluateProduct(Evaluation &e);
 bool evaluateNormalization(Evaluation &e);
 bool evaluateVocabulary(Evaluation &e);

@@ -5,6 +5,7 @@
 
 #include "heddle/Interpreter/Interpreter.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace heddle {
@@ -26,6 +27,7 @@ public:
 
 private:
   mlir::LogicalResult evaluateStructured(mlir::linalg::LinalgOp op);
+  mlir::LogicalResult evaluateGenerate(mlir::tensor::GenerateOp op);
 
   Variables &variables;
   const InterpreterOptions &options;

@@ -5,6 +5,7 @@
 #include "Execution.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -61,9 +62,8 @@ LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
       return;
     for (BlockArgument argument : body.getArguments()) {
       unsigned i = argument.getArgNumber();
-      const Tensor &tensor = i < numInputs
-                                 ? values[op.getDpsInputs()[i]]
-                                 : results[i - numInputs];
+      const Tensor &tensor =
+          i < numInputs ? values[op.getDpsInputs()[i]] : results[i - numInputs];
       Tensor number({}, tensor.at(maps[i].compose(loops)));
       values[argument] = number;
     }
@@ -83,7 +83,26 @@ LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   return status;
 }
 
+/// The body at every position.
+LogicalResult Interpretation::evaluateGenerate(tensor::GenerateOp op) {
+  Tensor result(shapeOf(op.getType()));
+  Block &body = op.getBody().front();
+  LogicalResult status = success();
+  forEachIndex(result.shape, [&](ArrayRef<int64_t> index) {
+    for (auto [argument, i] : llvm::zip(body.getArguments(), index))
+      values[argument] = Tensor({}, double(i));
+    for (Operation &inner : body.without_terminator())
+      if (failed(status) || failed(evaluate(inner)))
+        return void(status = failure());
+    result.at(index) = values[body.getTerminator()->getOperand(0)].values[0];
+  });
+  values[op] = std::move(result);
+  return status;
+}
+
 LogicalResult Interpretation::evaluate(Operation &op) {
+  if (auto generate = dyn_cast<tensor::GenerateOp>(op))
+    return evaluateGenerate(generate);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op);
       structured && !isa<linalg::FillOp, linalg::TransposeOp>(op))
     return evaluateStructured(structured);

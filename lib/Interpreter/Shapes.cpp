@@ -101,11 +101,20 @@ static bool evaluateInsertSlice(tensor::InsertSliceOp op, Evaluation &e) {
 
 static bool evaluatePad(tensor::PadOp op, Evaluation &e) {
   Value padding = op.getConstantPaddingValue();
-  FloatAttr constant;
-  if (!padding || !matchPattern(padding, m_Constant(&constant)))
+  Attribute constant;
+  if (!padding || !op.getLow().empty() || !op.getHigh().empty())
     return false;
-  std::fill(e.result().values.begin(), e.result().values.end(),
-            constant.getValueAsDouble());
+  double value = 0;
+  if (!matchPattern(padding, m_Constant(&constant))) {
+    value = e[padding].values[0];
+  } else if (auto number = dyn_cast<FloatAttr>(constant)) {
+    value = number.getValueAsDouble();
+  } else {
+    APInt bits = cast<IntegerAttr>(constant).getValue();
+    value = bits.getBitWidth() == 1 ? double(bits.getZExtValue())
+                                    : double(bits.getSExtValue());
+  }
+  std::fill(e.result().values.begin(), e.result().values.end(), value);
   forEachIndex(e.operand(0).shape, [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> to;
     for (auto [d, i] : llvm::enumerate(index))
@@ -138,12 +147,84 @@ static bool evaluateTranspose(linalg::TransposeOp op, Evaluation &e) {
   return true;
 }
 
+/// The finite one.
+static double lowestOf(Type element) {
+  if (auto type = dyn_cast<FloatType>(element))
+    return APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true)
+        .convertToDouble();
+  return double(
+      APInt::getSignedMinValue(element.getIntOrFloatBitWidth()).getSExtValue());
+}
+
+static bool isWithin(const Tensor &tensor, ArrayRef<int64_t> index) {
+  return llvm::all_of(llvm::zip(tensor.shape, index), [](auto pair) {
+    return std::get<1>(pair) >= 0 && std::get<1>(pair) < std::get<0>(pair);
+  });
+}
+
+static bool errorOutside(Evaluation &e) {
+  e.op->emitError() << "reads beyond the end of its tensor";
+  return false;
+}
+
+static bool evaluateExtract(Evaluation &e) {
+  SmallVector<int64_t> index;
+  for (const Tensor *i : llvm::drop_begin(e.operands))
+    index.push_back(i->values[0]);
+  if (!isWithin(e.operand(0), index))
+    return errorOutside(e);
+  e.result().values[0] = e.operand(0).at(index);
+  return true;
+}
+
+/// The result's elements are in the order of the indices and then of the
+/// source, whether it has the dimensions of size 1 or not.
+static bool evaluateGather(tensor::GatherOp op, Evaluation &e) {
+  const Tensor &source = e.operand(0), &indices = e.operand(1);
+  ArrayRef<int64_t> gathered = op.getGatherDims();
+  SmallVector<int64_t> slice = source.shape;
+  for (int64_t dim : gathered)
+    slice[dim] = 1;
+  auto to = e.result().values.begin();
+  for (int64_t row = 0; row < indices.rows(); ++row) {
+    SmallVector<int64_t> begin(slice.size(), 0);
+    for (auto [i, dim] : llvm::enumerate(gathered))
+      begin[dim] = indices.values[row * indices.last() + i];
+    if (!isWithin(source, begin))
+      return errorOutside(e);
+    forEachIndex(slice, [&](ArrayRef<int64_t> index) {
+      SmallVector<int64_t> from(begin);
+      for (auto [place, i] : llvm::zip(from, index))
+        place += i;
+      *to++ = source.at(from);
+    });
+  }
+  return true;
+}
+
+static bool evaluateSoftmax(linalg::SoftmaxOp op, Evaluation &e) {
+  const Tensor &x = e.operand(0);
+  int64_t dim = op.getDimension();
+  SmallVector<int64_t> rows = x.shape;
+  rows[dim] = 1;
+  forEachIndex(rows, [&](ArrayRef<int64_t> index) {
+    SmallVector<int64_t> at(index);
+    auto forEach = [&](auto body) {
+      for (at[dim] = 0; at[dim] < x.shape[dim]; ++at[dim])
+        body(x.at(at), e.result().at(at));
+    };
+    double largest = -INFINITY, sum = 0;
+    forEach([&](double v, double &) { largest = std::max(largest, v); });
+    forEach([&](double v, double &) { sum += std::exp(v - largest); });
+    forEach([&](double v, double &result) {
+      result = std::exp(v - largest) / sum;
+    });
+  });
+  return true;
+}
+
 static bool evaluateMaskPadding(MaskPaddingOp op, Evaluation &e) {
-  auto type = dyn_cast<FloatType>(op.getType().getElementType());
-  double lowest =
-      type ? APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true)
-                 .convertToDouble()
-           : 0;
+  double lowest = lowestOf(op.getType().getElementType());
   double value = op.getValue() == PaddingValue::Zero ? 0 : lowest;
   forEachIndex(e.result().shape, [&](ArrayRef<int64_t> index) {
     bool isPadding = false;
@@ -176,11 +257,12 @@ bool heddle::evaluateShape(Evaluation &e) {
       .Case([&](tensor::PadOp op) { return evaluatePad(op, e); })
       .Case([&](tensor::ConcatOp op) { return evaluateConcat(op, e); })
       .Case([&](tensor::EmptyOp) { return true; })
-      .Case([&](tensor::ExtractOp) {
-        SmallVector<int64_t> index;
-        for (const Tensor *i : llvm::drop_begin(e.operands))
-          index.push_back(i->values[0]);
-        e.result().values[0] = e.operand(0).at(index);
+      .Case([&](tensor::ExtractOp) { return evaluateExtract(e); })
+      .Case([&](tensor::GatherOp op) { return evaluateGather(op, e); })
+      .Case([&](linalg::SoftmaxOp op) { return evaluateSoftmax(op, e); })
+      .Case([&](tensor::FromElementsOp) {
+        for (auto [place, element] : llvm::zip(e.result().values, e.operands))
+          place = element->values[0];
         return true;
       })
       .Case<tensor::SplatOp, linalg::FillOp>([&](Operation *) {

@@ -1,5 +1,6 @@
 //===- ArithShardingRules.cpp - arith and math: elementwise ---------------===//
 
+#include "StructuredBodies.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +17,21 @@ struct ElementwiseModel
     : ShardingRuleOpInterface::ExternalModel<ElementwiseModel<OpTy>, OpTy> {
   ShardingRule getShardingRule(Operation *op) const {
     return ShardingRule::elementwise(op);
+  }
+};
+
+/// Padding must not be divided by: a division by zero traps.
+template <typename OpTy>
+struct IntegerDivisionModel
+    : ShardingRuleOpInterface::ExternalModel<IntegerDivisionModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    return ShardingRule::elementwise(op);
+  }
+  FailureOr<SmallVector<Value>> localize(Operation *op,
+                                         Localizer &localizer) const {
+    SmallVector<Value> operands(localizer.operands);
+    operands[1] = guardDivisor(op, operands[1], localizer);
+    return localizeByCloning(op, localizer, operands);
   }
 };
 
@@ -131,8 +147,9 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
            UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp, IndexCastUIOp, BitcastOp>(
         context);
     attach<FiniteModel, CmpFOp, CmpIOp>(context);
-    attach<ElementwiseModel, DivSIOp, DivUIOp, CeilDivSIOp, CeilDivUIOp,
-           FloorDivSIOp, RemSIOp, RemUIOp, RemFOp>(context);
+    attach<IntegerDivisionModel, DivSIOp, DivUIOp, CeilDivSIOp, CeilDivUIOp,
+           FloorDivSIOp, RemSIOp, RemUIOp>(context);
+    attach<ElementwiseModel, RemFOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
     using namespace math;

@@ -5,55 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StructuredBodies.h"
 #include "Windows.h"
+#include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heddle;
-
-/// How the op's reductions combine, or nothing where it is not known.
-static std::optional<FactorKind> reductionKind(linalg::LinalgOp op) {
-  if (op.getNumDpsInits() != 1)
-    return std::nullopt;
-  SmallVector<Operation *, 4> combiners;
-  if (!matchReduction(op.getRegionOutputArgs(), 0, combiners) ||
-      combiners.size() != 1)
-    return std::nullopt;
-  if (isa<arith::AddFOp, arith::AddIOp>(combiners[0]))
-    return FactorKind::Sum;
-  // Padding is masked in the operand, so the operand must be what is compared:
-  // the lowest number, negated by the body, would be the highest.
-  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp>(combiners[0]) &&
-      op.getNumDpsInputs() == 1 &&
-      llvm::is_contained(combiners[0]->getOperands(),
-                         op.getRegionInputArgs()[0]))
-    return FactorKind::Max;
-  return std::nullopt;
-}
-
-/// A product of values of different operands, summed: linear in each of them
-/// alone, together with the accumulator.
-static bool isMultilinear(linalg::LinalgOp op) {
-  if (op.hasIndexSemantics())
-    return false;
-  for (Operation &inner : op->getRegion(0).front().without_terminator())
-    if (!isa<arith::MulFOp, arith::MulIOp, arith::ExtFOp, arith::ExtSIOp>(
-            inner)) {
-      // The combination with the accumulator comes last.
-      if (!isa<arith::AddFOp, arith::AddIOp>(inner) ||
-          !llvm::is_contained(op.getRegionOutputArgs(), inner.getOperand(0)) ||
-          !llvm::all_of(inner.getUsers(), [](Operation *user) {
-            return isa<linalg::YieldOp>(user);
-          }))
-        return false;
-    }
-  return op.getNumDpsInputs() <= 2;
-}
 
 namespace {
 /// A dimension indexed by stride * loop + offsets of further loops: row i of
@@ -129,18 +92,34 @@ static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
         keepWhole(loop);
 }
 
+/// The loops that the op reduces over: results do not have them.
+static SmallVector<unsigned> reducedLoops(linalg::LinalgOp op) {
+  SmallVector<unsigned> loops;
+  op.getReductionDims(loops);
+  llvm::erase_if(loops, [&](unsigned loop) {
+    return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+      return op.getMatchingIndexingMap(&init).isFunctionOfDim(loop);
+    });
+  });
+  return loops;
+}
+
 static ShardingRule linalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
-  SmallVector<int64_t, 4> ranges = op.getStaticLoopRanges();
-  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-  std::optional<FactorKind> reduction;
-  if (llvm::is_contained(iterators, utils::IteratorType::reduction))
-    reduction = reductionKind(op);
-  for (auto [size, iterator] : llvm::zip(ranges, iterators)) {
-    FactorKind kind = iterator == utils::IteratorType::parallel
-                          ? FactorKind::Parallel
-                          : reduction.value_or(FactorKind::Replicate);
-    rule.addFactor("", size, kind);
+  std::optional<Reduction> reduction;
+  if (op.getNumReductionLoops() != 0)
+    reduction = findReduction(op);
+  std::optional<SmallVector<unsigned>> product;
+  if (reduction)
+    product = findProduct(op, *reduction);
+  for (int64_t size : op.getStaticLoopRanges())
+    rule.addFactor("", size, FactorKind::Parallel);
+  for (unsigned loop : reducedLoops(op)) {
+    rule.factors[loop].kind =
+        reduction ? reduction->kind : FactorKind::Replicate;
+    // The factors of a product are zero in their padding. All else is kept out
+    // by the body.
+    rule.factors[loop].masksItself = !product;
   }
   for (OpOperand &operand : op->getOpOperands()) {
     TensorFactors dims;
@@ -172,15 +151,10 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     rule.results.push_back(rule.operands[op.getNumDpsInputs() + i]);
   keepWholeWhatHasNoPlace(op, rule);
 
-  // A sum that is no product adds its accumulator once, not once a device.
-  if (reduction == FactorKind::Sum && !isMultilinear(op) && !startsFromZero(op))
-    for (auto [factor, iterator] : llvm::zip(rule.factors, iterators))
-      if (iterator == utils::IteratorType::reduction)
-        factor.kind = FactorKind::Replicate;
-  if (reduction == FactorKind::Sum && isMultilinear(op)) {
+  if (product) {
     unsigned accumulator = op.getNumDpsInputs();
-    for (unsigned i = 0; i < op.getNumDpsInputs(); ++i)
-      rule.linear.push_back({{i, accumulator}});
+    for (unsigned input : *product)
+      rule.linear.push_back({{input, accumulator}});
     rule.keepsFinite = true;
   }
   return rule;
@@ -212,22 +186,33 @@ static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
   return operands;
 }
 
-/// An index in the body is a global position.
-static void shiftIndices(Operation *local, Localizer &localizer) {
-  if (local->getNumRegions() == 0 || local->getRegion(0).empty())
-    return;
-  for (auto index :
-       llvm::to_vector(local->getRegion(0).front().getOps<linalg::IndexOp>())) {
-    if (!localizer.isSplit(index.getDim()))
-      continue;
-    OpBuilder::InsertionGuard guard(localizer.builder);
-    localizer.builder.setInsertionPoint(local);
-    Value offset = localizer.getOffset(index.getDim());
-    localizer.builder.setInsertionPointAfter(index);
-    auto shifted = localizer.builder.create<arith::AddIOp>(
-        index.getLoc(), index.getResult(), offset);
-    index.getResult().replaceAllUsesExcept(shifted, shifted);
+/// The accumulator of a sum over several devices counts once. That of a product
+/// is partial by its rule, for it is linear together with the factors.
+static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
+                                             Localizer &localizer) {
+  SmallVector<Value> operands = fetchWindows(op, localizer);
+  std::optional<Reduction> reduction = findReduction(op);
+  SmallVector<unsigned> split;
+  for (unsigned loop : reducedLoops(op))
+    if (localizer.isSplit(loop))
+      split.push_back(loop);
+  bool isProduct = reduction && findProduct(op, *reduction);
+  if (!split.empty() && reduction->kind == FactorKind::Sum && !isProduct &&
+      !startsFromZero(op)) {
+    Value &accumulator = operands[op.getNumDpsInputs()];
+    accumulator = addOnce(accumulator, localizer, split);
   }
+  SmallVector<Value> results = localizeByCloning(op, localizer, operands);
+  if (results.empty())
+    return results;
+  Operation *local = localizeBody(
+      results[0].getDefiningOp(), op.getStaticLoopRanges(), localizer,
+      isProduct ? ArrayRef<unsigned>() : ArrayRef(split));
+  results.assign(local->result_begin(), local->result_end());
+  if (!split.empty() && reduction->kind == FactorKind::Combine)
+    results[0] =
+        combineParts(results[0], reduction->combiner, localizer, split);
+  return results;
 }
 
 namespace {
@@ -240,11 +225,7 @@ struct LinalgModel
   }
   FailureOr<SmallVector<Value>> localize(Operation *op,
                                          Localizer &localizer) const {
-    SmallVector<Value> results = localizeByCloning(
-        op, localizer, fetchWindows(cast<linalg::LinalgOp>(op), localizer));
-    if (!results.empty())
-      shiftIndices(results[0].getDefiningOp(), localizer);
-    return results;
+    return localizeStructured(cast<linalg::LinalgOp>(op), localizer);
   }
 };
 
@@ -272,6 +253,67 @@ struct TransposeModel
   }
 };
 
+/// Along its own dimension, each device takes the exponentials of its part
+/// with the maximum and the sum of all.
+struct SoftmaxModel
+    : ShardingRuleOpInterface::ExternalModel<SoftmaxModel, linalg::SoftmaxOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto softmax = cast<linalg::SoftmaxOp>(op);
+    ShardingRule rule;
+    TensorFactors dims;
+    for (auto [i, size] :
+         llvm::enumerate(softmax.getInputOperandType().getShape()))
+      dims.push_back(
+          {rule.addFactor("", size,
+                          i == softmax.getDimension() ? FactorKind::Combine
+                                                      : FactorKind::Parallel)});
+    rule.operands = {dims, dims};
+    rule.results.assign(op->getNumResults(), dims);
+    return rule;
+  }
+
+  FailureOr<SmallVector<Value>> localize(Operation *op,
+                                         Localizer &localizer) const {
+    auto softmax = cast<linalg::SoftmaxOp>(op);
+    unsigned dim = softmax.getDimension();
+    if (!localizer.isSplit(dim))
+      return localizeByCloning(op, localizer);
+    OpBuilder &b = localizer.builder;
+    Location loc = op->getLoc();
+    Value x = localizer.operands[0];
+    auto type = cast<RankedTensorType>(x.getType());
+    int64_t size = softmax.getInputOperandType().getDimSize(dim);
+    SmallVector<int64_t> kept, sizes;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      if (i != int64_t(dim)) {
+        kept.push_back(i);
+        sizes.push_back(type.getDimSize(i));
+      }
+    auto mask = [&](Value value, PaddingValue with) -> Value {
+      if (!localizer.isPadded(dim))
+        return value;
+      return b.create<MaskPaddingOp>(
+          loc, type, value, ValueRange{localizer.getOffset(dim)},
+          ArrayRef<int64_t>{dim}, ArrayRef<int64_t>{size}, with);
+    };
+    auto overAll = [&](Value value, ReductionKind kind) -> Value {
+      Value mine =
+          b.create<heddle::ReduceOp>(loc, type.clone(sizes), kind, value,
+                                     ArrayRef<int64_t>{dim}, StringAttr());
+      Value all = localizer.allReduce(
+          mine, kind == ReductionKind::Max ? FactorKind::Max : FactorKind::Sum,
+          dim);
+      return b.create<heddle::BroadcastOp>(loc, type, all, kept, StringAttr());
+    };
+    Value largest = overAll(mask(x, PaddingValue::Lowest), ReductionKind::Max);
+    Value exponentials =
+        b.create<math::ExpOp>(loc, b.create<arith::SubFOp>(loc, x, largest));
+    Value sum =
+        overAll(mask(exponentials, PaddingValue::Zero), ReductionKind::Sum);
+    return SmallVector<Value>{b.create<arith::DivFOp>(loc, exponentials, sum)};
+  }
+};
+
 /// The op's own model, or the one for all structured ops. Random fills draw by
 /// local position: they stay whole.
 template <typename OpTy> void attachLinalg(MLIRContext *context) {
@@ -295,5 +337,6 @@ void heddle::registerLinalgShardingRuleModels(DialectRegistry &registry) {
 #define GET_OP_LIST
 #include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
         >(context);
+    linalg::SoftmaxOp::attachInterface<SoftmaxModel>(*context);
   });
 }

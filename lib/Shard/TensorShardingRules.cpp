@@ -1,6 +1,8 @@
 //===- TensorShardingRules.cpp - Changes of shape -------------------------===//
 
+#include "StructuredBodies.h"
 #include "Windows.h"
+#include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -300,6 +302,113 @@ struct ConcatModel
   }
 };
 
+/// One loop for each dimension of the indices but the last, which holds
+/// coordinates, and for each dimension of the source that is not indexed. What
+/// is indexed stays whole.
+struct GatherModel
+    : ShardingRuleOpInterface::ExternalModel<GatherModel, tensor::GatherOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    auto gather = cast<tensor::GatherOp>(op);
+    RankedTensorType source = gather.getSourceType(),
+                     indices = gather.getIndicesType();
+    ArrayRef<int64_t> gathered = gather.getGatherDims();
+    ShardingRule rule;
+    TensorFactors from, at, result;
+    for (int64_t size : indices.getShape().drop_back()) {
+      at.push_back({rule.addFactor("", size, FactorKind::Parallel)});
+      result.push_back(at.back());
+    }
+    at.emplace_back();
+    // The result has the indexed dimensions with size 1, or not at all.
+    bool keepsIndexed = gather.getResultType().getRank() ==
+                        indices.getRank() - 1 + source.getRank();
+    for (int64_t i = 0; i < source.getRank(); ++i) {
+      bool isIndexed = llvm::is_contained(gathered, i);
+      from.emplace_back();
+      if (!isIndexed)
+        from.back().push_back(
+            rule.addFactor("", source.getDimSize(i), FactorKind::Parallel));
+      if (!isIndexed || keepsIndexed)
+        result.push_back(from.back());
+    }
+    rule.operands = {from, at};
+    rule.results = {result};
+    rule.keepsFinite = true;
+    return rule;
+  }
+
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto gather = cast<tensor::GatherOp>(op);
+    SmallVector<Value> operands(localizer.operands);
+    // Padding holds no coordinates.
+    SmallVector<Value> offsets;
+    SmallVector<int64_t> dims, sizes;
+    ArrayRef<int64_t> shape = gather.getIndicesType().getShape();
+    for (int64_t i = 0; i < int64_t(shape.size()) - 1; ++i)
+      if (localizer.isPadded(i)) {
+        offsets.push_back(localizer.getOffset(i));
+        dims.push_back(i);
+        sizes.push_back(shape[i]);
+      }
+    if (!dims.empty())
+      operands[1] = localizer.builder.create<MaskPaddingOp>(
+          op->getLoc(), operands[1].getType(), operands[1], offsets, dims,
+          sizes, PaddingValue::Zero);
+    return localizeByCloning(op, localizer, operands);
+  }
+};
+
+/// One loop a dimension; the body's arguments are global positions.
+struct GenerateModel
+    : ShardingRuleOpInterface::ExternalModel<GenerateModel,
+                                             tensor::GenerateOp> {
+  ShardingRule getShardingRule(Operation *op) const {
+    return ShardingRule::elementwise(op);
+  }
+
+  /// Written as a structured op, whose body knows how to keep padding from
+  /// trapping.
+  LocalResults localize(Operation *op, Localizer &localizer) const {
+    auto generate = cast<tensor::GenerateOp>(op);
+    auto type = cast<RankedTensorType>(generate.getType());
+    bool isSplit = false;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      isSplit |= localizer.isSplit(i);
+    if (!isSplit)
+      return localizeByCloning(op, localizer);
+    linalg::GenericOp local =
+        toStructured(localizer.builder, generate,
+                     cast<RankedTensorType>(localizer.resultTypes[0]));
+    return SmallVector<Value>(
+        localizeBody(local, type.getShape(), localizer, {})->getResults());
+  }
+
+private:
+  static linalg::GenericOp toStructured(OpBuilder &builder,
+                                        tensor::GenerateOp generate,
+                                        RankedTensorType type) {
+    Location loc = generate.getLoc();
+    Value empty = builder.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                  type.getElementType());
+    SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                              utils::IteratorType::parallel);
+    return builder.create<linalg::GenericOp>(
+        loc, type, ValueRange(), empty,
+        ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(type.getRank())},
+        parallel, [&](OpBuilder &b, Location at, ValueRange) {
+          IRMapping mapping;
+          Block &body = generate.getRegion().front();
+          for (BlockArgument argument : body.getArguments())
+            mapping.map(argument,
+                        b.create<linalg::IndexOp>(at, argument.getArgNumber()));
+          for (Operation &inner : body.without_terminator())
+            b.clone(inner, mapping);
+          b.create<linalg::YieldOp>(
+              at, mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
+        });
+  }
+};
+
 /// Every device makes its own part out of a scalar or of nothing.
 template <typename OpTy>
 struct MakeModel
@@ -324,6 +433,8 @@ void heddle::registerTensorShardingRuleModels(DialectRegistry &registry) {
     InsertSliceOp::attachInterface<InsertSliceModel>(*context);
     PadOp::attachInterface<PadModel>(*context);
     ConcatOp::attachInterface<ConcatModel>(*context);
+    GatherOp::attachInterface<GatherModel>(*context);
+    GenerateOp::attachInterface<GenerateModel>(*context);
     SplatOp::attachInterface<MakeModel<SplatOp>>(*context);
     EmptyOp::attachInterface<MakeModel<EmptyOp>>(*context);
   });

@@ -13,3 +13,92 @@ func.func @diagonal(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mes
   } -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// Padding of what is no product is kept out by the body, and the start of a sum
+// counts on the first device alone.
+#rows = affine_map<(b, f) -> (b, f)>
+#kept = affine_map<(b, f) -> (b)>
+// CHECK-LABEL: func.func @sum_of_exponentials
+// CHECK-SAME: %[[X:.*]]: tensor<2x3xf32>
+// CHECK: %[[DEVICE:.*]] = comm.axis_index
+// CHECK: %[[START:.*]] = arith.constant 5.000000e-01
+// CHECK: linalg.fill ins(%[[START]]
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[DEVICE]]
+// CHECK: arith.select %[[FIRST]]
+// CHECK: linalg.generic {{.*}} ins(%[[X]]
+// CHECK: %[[INDEX:.*]] = linalg.index 1
+// CHECK: %[[AT:.*]] = arith.addi %[[INDEX]]
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[AT]], %{{.*}}
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: %[[NEW:.*]] = arith.select %[[IN]], %[[E]]
+// CHECK: arith.addf %{{.*}}, %[[NEW]]
+// CHECK: comm.all_reduce sum
+func.func @sum_of_exponentials(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) -> tensor<2xf32> {
+  %half = arith.constant 0.5 : f32
+  %empty = tensor.empty() : tensor<2xf32>
+  %o = linalg.fill ins(%half : f32) outs(%empty : tensor<2xf32>) -> tensor<2xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, #kept], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<2x5xf32>) outs(%o : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %e = math.exp %in : f32
+    %s = arith.addf %out, %e : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// A minimum is the maximum of what is negated.
+// CHECK-LABEL: func.func @minimum
+// CHECK: %[[MINE:.*]] = linalg.generic
+// CHECK: arith.constant 0x7F800000
+// CHECK: arith.minimumf
+// CHECK: %[[NEGATED:.*]] = arith.negf %[[MINE]]
+// CHECK: %[[MAX:.*]] = comm.all_reduce max %[[NEGATED]]
+// CHECK: arith.negf %[[MAX]]
+func.func @minimum(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}, %o: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = linalg.generic {indexing_maps = [#rows, #kept], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<2x5xf32>) outs(%o : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.minimumf %out, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// A division by what padding holds would trap.
+// CHECK-LABEL: func.func @divide
+// CHECK: linalg.index 0
+// CHECK: %[[DIVISOR:.*]] = arith.select
+// CHECK: arith.divsi
+// CHECK: %[[OTHER:.*]] = arith.select
+// CHECK: arith.remsi %{{.*}}, %[[OTHER]]
+func.func @divide(%x: tensor<5xi32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}, %y: tensor<5xi32>) -> tensor<5xi32> {
+  %0 = arith.divsi %x, %y : tensor<5xi32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%0 : tensor<5xi32>) outs(%y : tensor<5xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    %r = arith.remsi %in, %out : i32
+    linalg.yield %r : i32
+  } -> tensor<5xi32>
+  return %1 : tensor<5xi32>
+}
+
+// The maximum and the sum of all.
+// CHECK-LABEL: func.func @softmax
+// CHECK: heddle.mask_padding {{.*}} value(lowest)
+// CHECK: comm.all_reduce max
+// CHECK: math.exp
+// CHECK: heddle.mask_padding {{.*}} value(zero)
+// CHECK: comm.all_reduce sum
+// CHECK: arith.divf
+func.func @softmax(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) -> tensor<2x5xf32> {
+  %empty = tensor.empty() : tensor<2x5xf32>
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<2x5xf32>) outs(%empty : tensor<2x5xf32>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// Rows lie as the indices do, columns as those of the source.
+// CHECK-LABEL: func.func @gather
+// CHECK: %[[AT:.*]] = heddle.mask_padding %{{.*}} dims [0] sizes [3]
+// CHECK: tensor.gather %{{.*}}[%[[AT]]] gather_dims([0]) : (tensor<7x4xf32>, tensor<2x1xi32>) -> tensor<2x4xf32>
+func.func @gather(%x: tensor<7x4xf32>, %i: tensor<3x1xi32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) -> tensor<3x4xf32> {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<7x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}

@@ -7,28 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/InitAll.h"
-#include "heddle/Interpreter/Grid.h"
-#include "heddle/Shard/FactorShardings.h"
+#include "ProgramTest.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
-#include "gtest/gtest.h"
-#include <cmath>
-#include <random>
 
 using namespace mlir;
 using namespace heddle;
 
 namespace {
 
-class Generator {
+class Generator : public Random {
 public:
-  explicit Generator(uint64_t seed) : engine(seed) {}
-
-  int64_t pick(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(engine);
-  }
+  using Random::Random;
 
   /// @f calls @layer, which may have control flow of its own.
   std::string run() {
@@ -152,8 +141,8 @@ private:
     emit(number + " = tensor.extract " + sum + "[] : tensor<f64>");
     emit(condition + " = arith.cmpf ogt, " + number + ", " + number +
          "x : f64");
-    // The other side of the comparison, before its use: no sum of inputs (which
-    // are multiples of 0.005), so that rounding does not decide.
+    // The other side of the comparison, before its use: no sum of inputs, so
+    // that rounding does not decide.
     size_t at = body.rfind("  " + condition);
     body.insert(at, "  " + number + "x = arith.constant 0.12345 : f64\n");
     emit(v + " = scf.if " + condition + " -> " + type + " {");
@@ -190,33 +179,14 @@ private:
     emit(v + " = math.tanh " + v + "w#0 : " + type);
   }
 
-  std::mt19937_64 engine;
   int64_t size = 4;
   std::string type, vector, body;
   bool mayCall = false;
   int next = 0;
 };
 
-class ControlFlowTest : public testing::Test {
+class ControlFlowTest : public ProgramTest {
 protected:
-  ControlFlowTest() {
-    static bool registered = (registerAllPasses(), true);
-    (void)registered;
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      diagnostics += diagnostic.str() + "\n";
-    });
-  }
-
-  bool run(ModuleOp module, StringRef pipeline) {
-    PassManager manager(&context);
-    return succeeded(parsePassPipeline(pipeline, manager)) &&
-           succeeded(manager.run(module));
-  }
-
   /// A program with random seeds of propagation.
   OwningOpRef<ModuleOp> make(Generator &random) {
     const char *meshes[] = {"[\"a\"=2, \"b\"=2]", "[\"a\"=3, \"b\"=2]",
@@ -240,14 +210,8 @@ protected:
         axes[factor].push_back(randomAxis(mesh, random));
       writeFactorAxes(op, rule, axes);
     });
-    auto function = module->lookupSymbol<func::FuncOp>("f");
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (random.pick(0, 1))
-        function.setArgAttr(i, kShardingAttrName, randomSharding(mesh, random));
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (random.pick(0, 3) == 0)
-        function.setResultAttr(i, kShardingAttrName,
-                               randomSharding(mesh, random));
+    shardArguments(module->lookupSymbol<func::FuncOp>("f"), mesh, random,
+                   /*leaveOut=*/2);
     return module;
   }
 
@@ -255,26 +219,12 @@ protected:
     auto axes = mesh.mesh.getAxes();
     return axes[random.pick(0, axes.size() - 1)].getName();
   }
-  ShardingAttr randomSharding(MeshRef mesh, Generator &random) {
-    DimensionAxes dims(2);
-    for (MeshAxisAttr axis : mesh.mesh.getAxes())
-      if (random.pick(0, 1))
-        dims[random.pick(0, 1)].push_back(axis.getName());
-    return makeSharding(mesh, dims);
-  }
 
   void checkNumbers(uint64_t seed);
   void checkOrder(uint64_t seed);
 
-  MLIRContext context;
-  std::string diagnostics, text;
-};
-
-std::string toString(ModuleOp module) {
   std::string text;
-  llvm::raw_string_ostream(text) << module;
-  return text;
-}
+};
 
 void ControlFlowTest::checkNumbers(uint64_t seed) {
   Generator random(seed);
@@ -282,56 +232,17 @@ void ControlFlowTest::checkNumbers(uint64_t seed) {
   ASSERT_TRUE(local) << diagnostics << text;
   SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + toString(*local));
   OwningOpRef<ModuleOp> global = local->clone();
-  MeshAttr mesh = getMesh(*local).mesh;
   ASSERT_TRUE(run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
                           "heddle-localize,heddle-verify-localized,"
                           "canonicalize,cse,"
                           "func.func(heddle-combine-collectives)"))
       << diagnostics;
   SCOPED_TRACE(toString(*local));
-  auto function = local->lookupSymbol<func::FuncOp>("f");
-  auto serial = global->lookupSymbol<func::FuncOp>("f");
-
-  std::vector<Tensor> arguments;
-  std::vector<std::vector<Tensor>> localArguments(mesh.getNumDevices());
-  for (auto [i, type] : llvm::enumerate(serial.getArgumentTypes())) {
-    Tensor tensor(cast<RankedTensorType>(type).getShape());
-    for (double &value : tensor.values)
-      value = random.pick(-100, 100) / 200.0;
-    // What lies beyond the end of an argument may be anything.
-    auto parts = shardTensor(
-        tensor, function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName),
-        mesh, /*padding=*/NAN);
-    for (auto [device, part] : llvm::zip(localArguments, parts))
-      device.push_back(part);
-    arguments.push_back(std::move(tensor));
-  }
-  Variables none;
-  auto expected = interpret(serial, arguments, none);
-  ASSERT_TRUE(succeeded(expected)) << diagnostics;
-  std::vector<Variables> variables(localArguments.size());
-  auto devices = interpretGrid(function, mesh, localArguments, variables);
-  ASSERT_TRUE(succeeded(devices)) << diagnostics;
-  for (auto [i, wanted] : llvm::enumerate(*expected)) {
-    std::vector<Tensor> parts;
-    for (auto &device : *devices)
-      parts.push_back(device[i]);
-    auto whole = unshardTensor(
-        parts, function.getResultAttrOfType<ShardingAttr>(i, kShardingAttrName),
-        mesh, wanted.shape, 1e-9);
-    ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
-    double largest = 1;
-    for (double value : wanted.values)
-      largest = std::max(largest, std::abs(value));
-    for (auto [a, b] : llvm::zip(wanted.values, whole->values))
-      ASSERT_LE(std::abs(a - b), 1e-8 * largest) << "result " << i;
-  }
+  expectSameNumbers(*global, *local, random, {1e-8, /*toLargest=*/true});
 }
 
 TEST_F(ControlFlowTest, SameNumbersAsOneDevice) {
-  int count = 200;
-  if (const char *wanted = std::getenv("HEDDLE_RANDOM_PROGRAMS"))
-    count = std::atoi(wanted);
+  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 200);
   for (int seed = 1; seed <= count; ++seed) {
     checkNumbers(seed);
     if (HasFatalFailure())

@@ -7,15 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/InitAll.h"
-#include "heddle/Interpreter/Grid.h"
-#include "heddle/Shard/FactorShardings.h"
+#include "ProgramTest.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
-#include "gtest/gtest.h"
-#include <cmath>
-#include <random>
 
 using namespace mlir;
 using namespace heddle;
@@ -25,9 +18,9 @@ namespace {
 using Shape = SmallVector<int64_t>;
 
 /// Writes a function of random ops.
-class Generator {
+class Generator : public Random {
 public:
-  explicit Generator(uint64_t seed) : engine(seed) {}
+  using Random::Random;
 
   std::string run(int numOps) {
     std::string arguments;
@@ -37,7 +30,6 @@ public:
         shape.push_back(pick(1, 6));
       arguments += (i ? ", " : "") + std::string("%") +
                    std::to_string(values.size()) + ": " + type(shape);
-      argumentShapes.push_back(shape);
       values.push_back(shape);
     }
     for (int i = 0; i < numOps; ++i)
@@ -52,13 +44,6 @@ public:
     return "func.func @f(" + arguments + ") -> (" + types + ") {\n" + body +
            "  return " + names + " : " + types + "\n}\n";
   }
-
-  int64_t pick(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(engine);
-  }
-
-  std::mt19937_64 engine;
-  std::vector<Shape> argumentShapes;
 
 private:
   static std::string type(const Shape &shape) {
@@ -217,20 +202,8 @@ private:
   std::string body;
 };
 
-class RandomProgramTest : public testing::Test {
+class RandomProgramTest : public ProgramTest {
 protected:
-  RandomProgramTest() {
-    static bool registered = (registerAllPasses(), true);
-    (void)registered;
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      diagnostics += diagnostic.str() + "\n";
-    });
-  }
-
   /// Pins random axes to random factors of some ops.
   void pinFactors(ModuleOp module, MeshRef mesh, Generator &random) {
     module.walk([&](ShardingRuleOpInterface op) {
@@ -252,18 +225,7 @@ protected:
     });
   }
 
-  ShardingAttr randomSharding(int64_t rank, MeshRef mesh, Generator &random) {
-    DimensionAxes dims(rank);
-    for (MeshAxisAttr axis : mesh.mesh.getAxes())
-      if (rank > 0 && random.pick(0, 1))
-        dims[random.pick(0, rank - 1)].push_back(axis.getName());
-    return makeSharding(mesh, dims);
-  }
-
   void check(uint64_t seed);
-
-  MLIRContext context;
-  std::string diagnostics;
 };
 
 void RandomProgramTest::check(uint64_t seed) {
@@ -278,71 +240,21 @@ void RandomProgramTest::check(uint64_t seed) {
   ASSERT_TRUE(global) << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
   MeshRef mesh = getMesh(*local);
-  auto function = local->lookupSymbol<func::FuncOp>("f");
   pinFactors(*local, mesh, random);
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (random.pick(0, 1))
-      function.setArgAttr(
-          i, kShardingAttrName,
-          randomSharding(random.argumentShapes[i].size(), mesh, random));
-  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
-    if (random.pick(0, 3) == 0)
-      function.setResultAttr(
-          i, kShardingAttrName,
-          randomSharding(cast<RankedTensorType>(type).getRank(), mesh, random));
-  std::string annotated;
-  llvm::raw_string_ostream(annotated) << *local;
-  SCOPED_TRACE(annotated);
-
-  PassManager manager(&context);
-  ASSERT_TRUE(succeeded(parsePassPipeline(
-      "heddle-propagate-shardings,heddle-insert-reshards,heddle-localize,"
-      "heddle-verify-localized,canonicalize,cse,"
-      "func.func(heddle-combine-collectives)",
-      manager)));
-  ASSERT_TRUE(succeeded(manager.run(*local))) << diagnostics;
-
-  std::vector<Tensor> arguments;
-  std::vector<std::vector<Tensor>> localArguments(mesh.mesh.getNumDevices());
-  for (auto [i, shape] : llvm::enumerate(random.argumentShapes)) {
-    Tensor tensor(shape);
-    for (double &value : tensor.values)
-      value = random.pick(-100, 100) / 100.0;
-    auto sharding =
-        function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName);
-    // What lies beyond the end of an argument may be anything.
-    auto parts = shardTensor(tensor, sharding, mesh.mesh, /*padding=*/NAN);
-    for (auto [device, part] : llvm::zip(localArguments, parts))
-      device.push_back(part);
-    arguments.push_back(std::move(tensor));
-  }
-  Variables none;
-  auto expected =
-      interpret(global->lookupSymbol<func::FuncOp>("f"), arguments, none);
-  ASSERT_TRUE(succeeded(expected)) << diagnostics;
-  std::vector<Variables> variables(localArguments.size());
-  auto devices = interpretGrid(function, mesh.mesh, localArguments, variables);
-  ASSERT_TRUE(succeeded(devices)) << diagnostics;
-  std::string localText;
-  llvm::raw_string_ostream(localText) << *local;
-  SCOPED_TRACE(localText);
-  for (auto [i, wanted] : llvm::enumerate(*expected)) {
-    std::vector<Tensor> parts;
-    for (auto &device : *devices)
-      parts.push_back(device[i]);
-    auto whole = unshardTensor(
-        parts, function.getResultAttrOfType<ShardingAttr>(i, kShardingAttrName),
-        mesh.mesh, wanted.shape, 1e-9);
-    ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
-    for (auto [a, b] : llvm::zip(wanted.values, whole->values))
-      ASSERT_NEAR(a, b, 1e-9 * std::max(1.0, std::abs(a))) << "result " << i;
-  }
+  shardArguments(local->lookupSymbol<func::FuncOp>("f"), mesh, random,
+                 /*leaveOut=*/2);
+  SCOPED_TRACE(toString(*local));
+  ASSERT_TRUE(run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
+                          "heddle-localize,heddle-verify-localized,"
+                          "canonicalize,cse,"
+                          "func.func(heddle-combine-collectives)"))
+      << diagnostics;
+  SCOPED_TRACE(toString(*local));
+  expectSameNumbers(*global, *local, random);
 }
 
 TEST_F(RandomProgramTest, SameNumbersAsOneDevice) {
-  int count = 300;
-  if (const char *wanted = std::getenv("HEDDLE_RANDOM_PROGRAMS"))
-    count = std::atoi(wanted);
+  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 300);
   for (int seed = 1; seed <= count; ++seed) {
     check(seed);
     if (HasFatalFailure())

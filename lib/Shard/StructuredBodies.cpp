@@ -1,0 +1,354 @@
+//===- StructuredBodies.cpp - Bodies of structured ops on a device --------===//
+
+#include "StructuredBodies.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// What the body does
+//===----------------------------------------------------------------------===//
+
+static FactorKind combinationOf(Operation *combiner) {
+  bool isBit = combiner->getResult(0).getType().isInteger(1);
+  if (isa<arith::AddFOp>(combiner) || (isa<arith::AddIOp>(combiner) && !isBit))
+    return FactorKind::Sum;
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
+      (isa<arith::MaxSIOp>(combiner) && !isBit))
+    return FactorKind::Max;
+  if (isa<arith::MinimumFOp, arith::MinNumFOp, arith::MaxUIOp, arith::MinUIOp>(
+          combiner) ||
+      (isa<arith::MinSIOp>(combiner) && !isBit) ||
+      (isa<arith::OrIOp, arith::AndIOp>(combiner) && isBit))
+    return FactorKind::Combine;
+  return FactorKind::Replicate;
+}
+
+std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
+  if (op.getNumDpsInits() != 1)
+    return std::nullopt;
+  SmallVector<Operation *, 4> combiners;
+  if (!matchReduction(op.getRegionOutputArgs(), 0, combiners) ||
+      combiners.size() != 1)
+    return std::nullopt;
+  Operation *combiner = combiners[0];
+  BlockArgument accumulator = op.getRegionOutputArgs()[0];
+  if (combiner->getNumOperands() != 2 || combiner->getNumResults() != 1 ||
+      combiner->getBlock() != accumulator.getOwner() ||
+      combiner->getBlock()->getTerminator()->getOperand(0) !=
+          combiner->getResult(0))
+    return std::nullopt;
+  unsigned place = combiner->getOperand(0) == accumulator ? 0 : 1;
+  if (combiner->getOperand(place) != accumulator ||
+      combiner->getOperand(1 - place) == accumulator)
+    return std::nullopt;
+  return Reduction{combiner, &combiner->getOpOperand(1 - place),
+                   combinationOf(combiner)};
+}
+
+static bool isFiniteConstant(Value value) {
+  FloatAttr number;
+  return matchPattern(value, m_Constant(&number))
+             ? number.getValue().isFinite()
+             : matchPattern(value, m_Constant());
+}
+
+/// Collects the factors of a product; false if the value is no product of
+/// inputs and constants.
+static bool collectFactors(Value value, Block *body,
+                           SmallVectorImpl<unsigned> &inputs) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != body ||
+        llvm::is_contained(inputs, argument.getArgNumber()))
+      return false;
+    inputs.push_back(argument.getArgNumber());
+    return true;
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::ConstantOp>(op))
+    return isFiniteConstant(value);
+  bool isProduct =
+      isa<arith::MulFOp, arith::MulIOp, arith::ExtFOp, arith::ExtSIOp,
+          arith::ExtUIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+  return isProduct && op->getBlock() == body &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return collectFactors(operand, body, inputs);
+         });
+}
+
+std::optional<SmallVector<unsigned>>
+heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
+  SmallVector<unsigned> inputs;
+  if (reduction.kind != FactorKind::Sum ||
+      !collectFactors(reduction.contribution->get(),
+                      reduction.combiner->getBlock(), inputs))
+    return std::nullopt;
+  return inputs;
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of devices
+//===----------------------------------------------------------------------===//
+
+static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
+                   const APInt &value) {
+  return builder.create<arith::ConstantOp>(loc,
+                                           DenseElementsAttr::get(type, value));
+}
+
+Value heddle::combineParts(Value part, Operation *combiner,
+                           Localizer &localizer, ArrayRef<unsigned> factors) {
+  OpBuilder &builder = localizer.builder;
+  Location loc = part.getLoc();
+  auto reduceMax = [&](Value value) {
+    for (unsigned factor : factors)
+      value = localizer.allReduce(value, FactorKind::Max, factor);
+    return value;
+  };
+  auto type = cast<RankedTensorType>(part.getType());
+  if (isa<FloatType>(type.getElementType())) {
+    Value negated = builder.create<arith::NegFOp>(loc, part);
+    return builder.create<arith::NegFOp>(loc, reduceMax(negated));
+  }
+  bool isBit = type.getElementType().isInteger(1);
+  bool isLeast = isa<arith::MinSIOp, arith::MinUIOp, arith::AndIOp>(combiner);
+  bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(combiner);
+  // Devices compare signed numbers of whole bytes: bits are widened, unsigned
+  // numbers have their order with the sign flipped, and the order of all bits
+  // flipped is the reverse one.
+  auto wide = isBit ? type.clone(builder.getI32Type()) : type;
+  unsigned width = wide.getElementTypeBitWidth();
+  APInt flips = isLeast ? APInt::getAllOnes(width) : APInt::getZero(width);
+  if (isUnsigned && !isBit)
+    flips ^= APInt::getSignMask(width);
+  Value value = part;
+  if (isBit)
+    value = builder.create<arith::ExtUIOp>(loc, wide, value);
+  auto flip = [&](Value bits) -> Value {
+    if (flips.isZero())
+      return bits;
+    return builder.create<arith::XOrIOp>(loc, bits,
+                                         splat(builder, loc, wide, flips));
+  };
+  value = flip(reduceMax(flip(value)));
+  if (isBit)
+    value = builder.create<arith::TruncIOp>(loc, type, value);
+  return value;
+}
+
+/// A structured op without reductions over one tensor, or none.
+static Value
+mapElements(OpBuilder &builder, Location loc, Value tensor,
+            function_ref<Value(OpBuilder &, Location, Value element)> body) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Value empty = builder.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                type.getElementType());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                            utils::IteratorType::parallel);
+  return builder
+      .create<linalg::GenericOp>(
+          loc, type, tensor, empty, ArrayRef<AffineMap>{identity, identity},
+          parallel,
+          [&](OpBuilder &b, Location at, ValueRange arguments) {
+            b.create<linalg::YieldOp>(at, body(b, at, arguments[0]));
+          })
+      .getResult(0);
+}
+
+static Value createZero(OpBuilder &builder, Location loc, Type type) {
+  return builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
+}
+
+Value heddle::addOnce(Value accumulator, Localizer &localizer,
+                      ArrayRef<unsigned> factors) {
+  SmallVector<Value> indices;
+  for (unsigned factor : factors)
+    indices.push_back(localizer.getIndex(factor));
+  return mapElements(localizer.builder, accumulator.getLoc(), accumulator,
+                     [&](OpBuilder &b, Location at, Value element) {
+                       Value zero = createZero(b, at, b.getIndexType());
+                       Value nothing = createZero(b, at, element.getType());
+                       for (Value index : indices) {
+                         Value isFirst = b.create<arith::CmpIOp>(
+                             at, arith::CmpIPredicate::eq, index, zero);
+                         element = b.create<arith::SelectOp>(at, isFirst,
+                                                             element, nothing);
+                       }
+                       return element;
+                     });
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+static bool isIntegerDivision(Operation *op) {
+  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+             arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+}
+
+/// Operands that make an op trap, with what is harmless in their place.
+static SmallVector<std::pair<OpOperand *, int64_t>> findTraps(Operation *root) {
+  SmallVector<std::pair<OpOperand *, int64_t>> traps;
+  auto add = [&](OpOperand &operand, int64_t harmless) {
+    if (!matchPattern(operand.get(), m_Constant()))
+      traps.push_back({&operand, harmless});
+  };
+  root->walk([&](Operation *op) {
+    if (isIntegerDivision(op))
+      add(op->getOpOperand(1), 1);
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      for (OpOperand &index : extract.getIndicesMutable())
+        add(index, 0);
+  });
+  return traps;
+}
+
+namespace {
+/// Edits a body of explicit loops.
+class BodyLocalizer {
+public:
+  BodyLocalizer(Block &body, Localizer &localizer)
+      : body(body), localizer(localizer),
+        builder(localizer.builder.getContext()),
+        loc(body.getParentOp()->getLoc()) {}
+
+  void shiftIndices() {
+    for (auto index : llvm::to_vector(body.getOps<linalg::IndexOp>())) {
+      if (!localizer.isSplit(index.getDim()))
+        continue;
+      Value offset = localizer.getOffset(index.getDim());
+      builder.setInsertionPointAfter(index);
+      auto shifted = builder.create<arith::AddIOp>(index.getLoc(),
+                                                   index.getResult(), offset);
+      index.getResult().replaceAllUsesExcept(shifted, shifted);
+    }
+  }
+
+  /// Whether an iteration is none of padding, along those loops; computed once
+  /// at the beginning of the body.
+  Value isWithin(ArrayRef<std::pair<unsigned, int64_t>> loops) {
+    builder.setInsertionPointToStart(&body);
+    Value all;
+    for (auto [loop, size] : loops) {
+      Value at = builder.create<arith::AddIOp>(
+          loc, builder.create<linalg::IndexOp>(loc, loop),
+          localizer.getOffset(loop));
+      Value isIn = builder.create<arith::CmpIOp>(
+          loc, arith::CmpIPredicate::slt, at,
+          builder.create<arith::ConstantIndexOp>(loc, size));
+      all = all ? builder.create<arith::AndIOp>(loc, all, isIn).getResult()
+                : isIn;
+    }
+    return all;
+  }
+
+  void select(OpOperand &operand, Value isIn, TypedAttr otherwise) {
+    builder.setInsertionPoint(operand.getOwner());
+    Value other = builder.create<arith::ConstantOp>(loc, otherwise);
+    operand.set(
+        builder.create<arith::SelectOp>(loc, isIn, operand.get(), other));
+  }
+
+private:
+  Block &body;
+  Localizer &localizer;
+  OpBuilder builder;
+  Location loc;
+};
+} // namespace
+
+/// What changes no accumulator.
+static TypedAttr neutralOf(Operation *combiner) {
+  // Of these, upstream's function knows none: they pass over what is no number.
+  if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
+    auto type = cast<FloatType>(combiner->getResult(0).getType());
+    return FloatAttr::get(type, APFloat::getNaN(type.getFloatSemantics()));
+  }
+  return *arith::getNeutralElement(combiner);
+}
+
+/// With a body that can be edited: that of a named op is given by its name.
+static linalg::LinalgOp makeBodyExplicit(Operation *local, OpBuilder &builder) {
+  auto op = cast<linalg::LinalgOp>(local);
+  if (isa<linalg::GenericOp, linalg::ReduceOp, linalg::MapOp>(local))
+    return op;
+  IRRewriter rewriter(builder.getContext());
+  rewriter.setInsertionPoint(local);
+  FailureOr<linalg::GenericOp> generic =
+      linalg::generalizeNamedOp(rewriter, op);
+  return failed(generic) ? op : cast<linalg::LinalgOp>(generic->getOperation());
+}
+
+Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
+                                Localizer &localizer,
+                                ArrayRef<unsigned> masked) {
+  if (local->getNumRegions() == 0 || local->getRegion(0).empty())
+    return local;
+  SmallVector<std::pair<unsigned, int64_t>> padded, unwanted;
+  for (auto [loop, size] : llvm::enumerate(loops))
+    if (localizer.isPadded(loop)) {
+      padded.push_back({loop, size});
+      if (llvm::is_contained(masked, loop))
+        unwanted.push_back({loop, size});
+    }
+  if (!unwanted.empty() || (!padded.empty() && !findTraps(local).empty()))
+    local = makeBodyExplicit(local, localizer.builder);
+  Block &body = local->getRegion(0).front();
+  OpBuilder::InsertionGuard guard(localizer.builder);
+  localizer.builder.setInsertionPoint(local); // offsets of this device
+  BodyLocalizer edit(body, localizer);
+  edit.shiftIndices();
+  auto traps = findTraps(local);
+  if (!padded.empty() && !traps.empty()) {
+    Value isIn = edit.isWithin(padded);
+    OpBuilder b(local->getContext());
+    for (auto [operand, harmless] : traps)
+      edit.select(*operand, isIn,
+                  b.getIntegerAttr(operand->get().getType(), harmless));
+  }
+  if (!unwanted.empty()) {
+    std::optional<Reduction> reduction =
+        findReduction(cast<linalg::LinalgOp>(local));
+    edit.select(*reduction->contribution, edit.isWithin(unwanted),
+                neutralOf(reduction->combiner));
+  }
+  return local;
+}
+
+Value heddle::guardDivisor(Operation *op, Value divisor, Localizer &localizer) {
+  auto type = dyn_cast<RankedTensorType>(divisor.getType());
+  SmallVector<std::pair<unsigned, int64_t>> padded;
+  if (!type || !isIntegerDivision(op))
+    return divisor;
+  auto global = cast<RankedTensorType>(op->getOperand(1).getType());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (localizer.isPadded(i))
+      padded.push_back({i, global.getDimSize(i)});
+  if (padded.empty())
+    return divisor;
+  SmallVector<Value> offsets;
+  for (auto [factor, size] : padded)
+    offsets.push_back(localizer.getOffset(factor));
+  return mapElements(
+      localizer.builder, op->getLoc(), divisor,
+      [&](OpBuilder &b, Location at, Value element) {
+        Value one = b.create<arith::ConstantOp>(
+            at, b.getIntegerAttr(element.getType(), 1));
+        for (auto [dim, offset] : llvm::zip(padded, offsets)) {
+          Value place = b.create<arith::AddIOp>(
+              at, b.create<linalg::IndexOp>(at, dim.first), offset);
+          Value isIn = b.create<arith::CmpIOp>(
+              at, arith::CmpIPredicate::slt, place,
+              b.create<arith::ConstantIndexOp>(at, dim.second));
+          element = b.create<arith::SelectOp>(at, isIn, element, one);
+        }
+        return element;
+      });
+}

@@ -1,0 +1,63 @@
+//===- StructuredBodies.h - Bodies of structured ops on a device -*- C++
+//-*-===//
+//
+// The body of a structured op may ask for its place (linalg.index), combines
+// what it reads with an accumulator, and may do what traps on nonsense (an
+// integer division by zero, a read beyond the end of a tensor). On one device
+// of several its loops run over a part of the global ones, and beyond their
+// end over padding, of which nothing may count and nothing may trap.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_SHARD_STRUCTUREDBODIES_H
+#define HEDDLE_LIB_SHARD_STRUCTUREDBODIES_H
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace heddle {
+
+/// accumulator = combine(accumulator, contribution), which is what the body
+/// yields for its only result.
+struct Reduction {
+  mlir::Operation *combiner;
+  mlir::OpOperand *contribution;
+  /// How the parts of devices combine: Sum and Max as such, Combine by
+  /// `combineParts`, Replicate not at all.
+  FactorKind kind;
+};
+std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
+
+/// The inputs whose product the body adds to the accumulator: nothing if it
+/// adds anything else. Each is used once.
+std::optional<llvm::SmallVector<unsigned>>
+findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
+
+/// All devices' results of a reduction of kind Combine (a minimum, or, and) out
+/// of each device's own.
+mlir::Value combineParts(mlir::Value part, mlir::Operation *combiner,
+                         Localizer &localizer,
+                         llvm::ArrayRef<unsigned> factors);
+
+/// `accumulator` on the first device, zero on all others among which the
+/// factors are split.
+mlir::Value addOnce(mlir::Value accumulator, Localizer &localizer,
+                    llvm::ArrayRef<unsigned> factors);
+
+/// Makes indices global, lets no padding of the loops in `masked` contribute,
+/// and no padding trap. `local` is a clone for one device of a global op of
+/// those loops, which have the numbers of the rule's factors; returns what has
+/// taken its place.
+mlir::Operation *localizeBody(mlir::Operation *local,
+                              llvm::ArrayRef<int64_t> loops,
+                              Localizer &localizer,
+                              llvm::ArrayRef<unsigned> masked);
+
+/// Guards the integer divisions of whole tensors in the same way: `divisor`
+/// with ones in its padding. Dimension i is run over by factor i.
+mlir::Value guardDivisor(mlir::Operation *op, mlir::Value divisor,
+                         Localizer &localizer);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SHARD_STRUCTUREDBODIES_H

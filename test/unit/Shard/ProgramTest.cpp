@@ -1,0 +1,125 @@
+//===- ProgramTest.cpp - One program, one and many devices ----------------===//
+
+#include "ProgramTest.h"
+#include "heddle/InitAll.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle;
+
+ProgramTest::ProgramTest() {
+  static bool registered = (registerAllPasses(), true);
+  (void)registered;
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      diagnostics += diagnostic.str() + "\n";
+  });
+}
+
+bool ProgramTest::run(ModuleOp module, StringRef pipeline) {
+  PassManager manager(&context);
+  return succeeded(parsePassPipeline(pipeline, manager)) &&
+         succeeded(manager.run(module));
+}
+
+ShardingAttr ProgramTest::randomSharding(int64_t rank, MeshRef mesh,
+                                         Random &random, int64_t leaveOut) {
+  DimensionAxes dims(rank);
+  for (MeshAxisAttr axis : mesh.mesh.getAxes())
+    if (rank > 0 && random.pick(1, leaveOut) != 1)
+      dims[random.pick(0, rank - 1)].push_back(axis.getName());
+  return makeSharding(mesh, dims);
+}
+
+void ProgramTest::shardArguments(func::FuncOp function, MeshRef mesh,
+                                 Random &random, int64_t leaveOut) {
+  auto shard = [&](Type type) -> ShardingAttr {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || random.pick(1, leaveOut) == 1)
+      return {};
+    return randomSharding(tensor.getRank(), mesh, random, leaveOut);
+  };
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (ShardingAttr sharding = shard(type))
+      function.setArgAttr(i, kShardingAttrName, sharding);
+  // Fewer of the results, so that what propagation says is returned, too.
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (ShardingAttr sharding = shard(type); sharding && random.pick(0, 1))
+      function.setResultAttr(i, kShardingAttrName, sharding);
+}
+
+static Tensor randomTensor(RankedTensorType type, Random &random) {
+  Tensor tensor(type.getShape());
+  for (double &value : tensor.values)
+    if (isa<FloatType>(type.getElementType()))
+      value = random.uniform();
+    else if (type.getElementType().isInteger(1))
+      value = random.pick(0, 1);
+    else
+      value = random.pick(-9, 9);
+  return tensor;
+}
+
+void ProgramTest::expectSameNumbers(ModuleOp global, ModuleOp local,
+                                    Random &random, Tolerance tolerance) {
+  MeshAttr mesh = getMesh(local).mesh;
+  auto serial = global.lookupSymbol<func::FuncOp>("f");
+  auto function = local.lookupSymbol<func::FuncOp>("f");
+  std::vector<Tensor> arguments;
+  std::vector<std::vector<Tensor>> localArguments(mesh.getNumDevices());
+  for (auto [i, type] : llvm::enumerate(serial.getArgumentTypes())) {
+    auto tensorType = cast<RankedTensorType>(type);
+    Tensor tensor = randomTensor(tensorType, random);
+    // What lies beyond the end of an argument may be anything.
+    double padding = isa<FloatType>(tensorType.getElementType()) ? NAN : 0;
+    auto parts = shardTensor(
+        tensor, function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName),
+        mesh, padding);
+    for (auto [device, part] : llvm::zip(localArguments, parts))
+      device.push_back(part);
+    arguments.push_back(std::move(tensor));
+  }
+  Variables none;
+  auto expected = interpret(serial, arguments, none);
+  ASSERT_TRUE(succeeded(expected)) << diagnostics;
+  std::vector<Variables> variables(localArguments.size());
+  auto devices = interpretGrid(function, mesh, localArguments, variables);
+  ASSERT_TRUE(succeeded(devices)) << diagnostics;
+  for (auto [i, wanted] : llvm::enumerate(*expected)) {
+    std::vector<Tensor> parts;
+    for (auto &device : *devices)
+      parts.push_back(device[i]);
+    auto whole = unshardTensor(
+        parts, function.getResultAttrOfType<ShardingAttr>(i, kShardingAttrName),
+        mesh, wanted.shape, 1e-9);
+    ASSERT_TRUE(bool(whole))
+        << "result " << i << ": " << llvm::toString(whole.takeError());
+    double largest = 1;
+    for (double value : wanted.values)
+      largest = std::max(largest, std::abs(value));
+    for (auto [a, b] : llvm::zip(wanted.values, whole->values)) {
+      if (a == b) // infinite, too
+        continue;
+      double scale = tolerance.toLargest ? largest : std::max(1.0, std::abs(a));
+      ASSERT_LE(std::abs(a - b), tolerance.relative * scale)
+          << "result " << i << ": expected " << a << ", got " << b;
+    }
+  }
+}
+
+std::string heddle::toString(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+int heddle::countFromEnvironment(const char *name, int otherwise) {
+  const char *wanted = std::getenv(name);
+  return wanted ? std::atoi(wanted) : otherwise;
+}

@@ -1,0 +1,76 @@
+//===- ProgramTest.h - One program, one and many devices --------*- C++ -*-===//
+//
+// What the tests of random programs share: a context that collects
+// diagnostics, random shardings and arguments, and the comparison of the global
+// program's numbers with those of the grid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_UNIT_SHARD_PROGRAMTEST_H
+#define HEDDLE_TEST_UNIT_SHARD_PROGRAMTEST_H
+
+#include "heddle/Interpreter/Grid.h"
+#include "heddle/Shard/FactorShardings.h"
+#include "gtest/gtest.h"
+#include <random>
+
+namespace heddle {
+
+/// Numbers that depend on the seed alone.
+class Random {
+public:
+  explicit Random(uint64_t seed) : engine(seed) {}
+
+  /// In [low, high].
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(engine);
+  }
+  /// In [-1, 1).
+  double uniform() {
+    return std::uniform_real_distribution<double>(-1, 1)(engine);
+  }
+
+protected:
+  std::mt19937_64 engine;
+};
+
+/// How far numbers may be apart: relative to each number, or to the largest of
+/// its tensor where sums cancel; in any case to 1 at least.
+struct Tolerance {
+  double relative = 1e-9;
+  bool toLargest = false;
+};
+
+class ProgramTest : public testing::Test {
+protected:
+  ProgramTest();
+
+  /// Whether all passes succeed; else `diagnostics` says why not.
+  bool run(mlir::ModuleOp module, llvm::StringRef pipeline);
+
+  /// Each axis of the mesh on a random dimension, or, once in `leaveOut` times,
+  /// on none.
+  ShardingAttr randomSharding(int64_t rank, MeshRef mesh, Random &random,
+                              int64_t leaveOut);
+  /// On some arguments and results of the function: each is left open once in
+  /// so many times.
+  void shardArguments(mlir::func::FuncOp function, MeshRef mesh, Random &random,
+                      int64_t leaveOut);
+
+  /// Runs @f of both on random arguments, whose padding holds what is not a
+  /// number, and expects equal results.
+  void expectSameNumbers(mlir::ModuleOp global, mlir::ModuleOp local,
+                         Random &random, Tolerance tolerance = {});
+
+  mlir::MLIRContext context;
+  std::string diagnostics; ///< errors only
+};
+
+std::string toString(mlir::ModuleOp module);
+
+/// The number in an environment variable, or `otherwise`.
+int countFromEnvironment(const char *name, int otherwise);
+
+} // namespace heddle
+
+#endif // HEDDLE_TEST_UNIT_SHARD_PROGRAMTEST_H
