@@ -8,7 +8,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_LOCALIZEPASS
@@ -332,18 +331,23 @@ LogicalResult FunctionLocalizer::localizeCaptured(Operation *op,
     Operation *local = result.getDefiningOp();
     if (!local)
       continue;
-    LogicalResult status = success();
-    for (Region &region : local->getRegions())
-      visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
-        auto known = locals.find(operand->get());
+    // The regions are clones: what they use of the global program is what they
+    // capture, and may lie in a region that does not enclose them.
+    WalkResult status = local->walk([&](Operation *inner) {
+      if (inner == local)
+        return WalkResult::advance();
+      for (OpOperand &operand : inner->getOpOperands()) {
+        auto known = locals.find(operand.get());
         if (known == locals.end())
-          return;
-        if (isa<RankedTensorType>(operand->get().getType()) &&
-            failed(expectDims(op, operand->get(), ShardingAttr())))
-          status = failure();
-        operand->set(known->second);
-      });
-    if (failed(status))
+          continue;
+        if (isa<RankedTensorType>(operand.get().getType()) &&
+            failed(expectDims(op, operand.get(), ShardingAttr())))
+          return WalkResult::interrupt();
+        operand.set(known->second);
+      }
+      return WalkResult::advance();
+    });
+    if (status.wasInterrupted())
       return failure();
   }
   return success();

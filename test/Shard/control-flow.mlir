@@ -142,3 +142,29 @@ func.func private @layer(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %y = math.exp %x : tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+// What the body of an op captures may live in a branch.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @captured_in_branch
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: scf.if
+// CHECK: linalg.generic
+// CHECK: arith.addi %{{.*}}, %[[ONE]]
+func.func @captured_in_branch(%c: i1, %x: tensor<4xf64> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}) -> tensor<4xf64> {
+  %0 = scf.if %c -> tensor<4xf64> {
+    %one = arith.constant 1 : index
+    %generated = tensor.generate {
+    ^bb0(%i: index):
+      %1 = arith.addi %one, %i : index
+      %2 = arith.index_cast %1 : index to i64
+      %3 = arith.sitofp %2 : i64 to f64
+      tensor.yield %3 : f64
+    } : tensor<4xf64>
+    scf.yield %generated : tensor<4xf64>
+  } else {
+    scf.yield %x : tensor<4xf64>
+  }
+  return %0 : tensor<4xf64>
+}

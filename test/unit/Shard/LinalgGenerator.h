@@ -1,0 +1,117 @@
+//===- LinalgGenerator.h - Random programs of upstream ops ------*- C++ -*-===//
+//
+// Writes well-typed programs of linalg, tensor, arith, math, scf and func on
+// awkward sizes and on many element types, without any Heddle op. No number
+// grows without bounds, nothing divides by zero, and no comparison of floating
+// point hangs on the order of a sum.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_UNIT_SHARD_LINALGGENERATOR_H
+#define HEDDLE_TEST_UNIT_SHARD_LINALGGENERATOR_H
+
+#include "ProgramTest.h"
+
+namespace heddle {
+
+class LinalgGenerator : public Random {
+public:
+  using Random::Random;
+
+  /// @f with four arguments and three results, and at times a @g that it calls.
+  std::string run(int numOps);
+
+private:
+  using Shape = llvm::SmallVector<int64_t>;
+  struct TensorType {
+    Shape shape;
+    std::string element;
+    bool operator==(const TensorType &other) const = default;
+    TensorType with(Shape other) const { return {std::move(other), element}; }
+    TensorType with(std::string other) const {
+      return {shape, std::move(other)};
+    }
+    int64_t rank() const { return shape.size(); }
+    int64_t size() const;
+    bool isFloat() const { return element[0] == 'f' || element[0] == 'b'; }
+    bool isBit() const { return element == "i1"; }
+    bool isInteger() const { return !isFloat() && !isBit(); }
+    std::string text() const;
+  };
+  /// A value of the program.
+  struct Named {
+    std::string name;
+    TensorType type;
+  };
+
+  // Functions and their values.
+  std::string addFunction(const std::string &name, int arguments, int results,
+                          int numOps);
+  TensorType anyType();
+  std::string anyElement();
+  const Named &any() { return values[pick(0, values.size() - 1)]; }
+  /// One with that type: an old value, or a constant.
+  std::string get(const TensorType &type);
+  void emit(const std::string &text, const TensorType &type);
+  std::string helper(const std::string &text);
+  std::string number(const std::string &text, const std::string &element);
+  std::string constant(const TensorType &type);
+  std::string splat(const std::string &text, const TensorType &type);
+  std::string filled(const TensorType &type, const std::string &text);
+  std::string empty(const TensorType &type);
+  static std::string list(llvm::ArrayRef<int64_t> numbers);
+  static Shape iota(size_t count);
+  static bool isSmall(const Shape &shape);
+
+  void addOp(int depth);
+
+  // Elementwise.
+  void addElementwise(Named x);
+  void addFloat(Named x);
+  void addInteger(Named x);
+  void addBit(Named x);
+  void addConversion(Named x);
+  void addSelect(Named x);
+  void addNamedElementwise(Named x);
+  void addMap(Named x);
+  void addGeneric(Named x);
+  /// Reads a captured tensor at a place that the body computes.
+  void addLookup(Named x);
+
+  // Reductions, products, windows.
+  void addReduction(Named x);
+  void addTwoReductions(Named x);
+  void addSoftmax(Named x);
+  void addProduct(Named x);
+  void addBatchProduct(Named x);
+  void addConvolution(Named x);
+  void addChannelConvolution(Named x);
+  void addPooling(Named x);
+
+  // Changes of shape.
+  void addPad(Named x);
+  void addSlice(Named x);
+  void addConcat(Named x);
+  void addReshape(Named x);
+  void addTranspose(Named x);
+  void addBroadcast(Named x);
+  void addGather(Named x);
+  void addGenerate();
+  void addElements(Named x);
+
+  // Control flow.
+  void addFor(Named x, int depth);
+  void addIf(Named x, int depth);
+  void addCall();
+  /// Ops in a region; returns a value of the type that lives there.
+  std::string addBody(const Named &carried, int depth);
+
+  std::vector<Named> values;
+  std::string body;
+  std::vector<TensorType> calleeArguments, calleeResults;
+  int next = 0;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_TEST_UNIT_SHARD_LINALGGENERATOR_H
