@@ -142,6 +142,18 @@ void heddle::forEachOp(func::FuncOp function,
     forEachOp(block, body);
 }
 
+void heddle::forEachBlock(func::FuncOp function,
+                          function_ref<void(Block &)> body) {
+  for (Block &block : function.getBody())
+    body(block);
+  forEachOp(function, [&](Operation *op) {
+    if (isControlFlow(op))
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          body(block);
+  });
+}
+
 FailureOr<func::FuncOp> heddle::getCallee(func::CallOp call) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());

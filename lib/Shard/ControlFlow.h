@@ -50,6 +50,10 @@ bool isControlFlow(mlir::Operation *op);
 mlir::FailureOr<llvm::SmallVector<CarriedValue>>
 getCarriedValues(mlir::Operation *op);
 
+/// Calls `body` for the function's block and those of its control flow.
+void forEachBlock(mlir::func::FuncOp function,
+                  llvm::function_ref<void(mlir::Block &)> body);
+
 /// Calls `body` for every op of the function that is partitioned, in order of
 /// the text: an op before those in its regions.
 void forEachOp(mlir::func::FuncOp function,

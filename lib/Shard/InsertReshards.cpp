@@ -93,15 +93,8 @@ LogicalResult ReshardInserter::readFactors() {
   auto factorsOf = [&](Operation *op, const ShardingRule &) {
     return factors[op].second;
   };
-  auto add = [&](Block &block) {
+  forEachBlock(function, [&](Block &block) {
     partialSums[&block] = std::make_unique<PartialSums>(block, mesh, factorsOf);
-  };
-  add(function.getBody().front());
-  forEachOp(function, [&](Operation *op) {
-    if (isControlFlow(op))
-      for (Region &region : op->getRegions())
-        for (Block &block : region)
-          add(block);
   });
   return success();
 }

@@ -45,6 +45,8 @@ private:
                                      mlir::OpOperand &returned);
   void seed(unsigned cell, unsigned dim, llvm::ArrayRef<mlir::StringAttr> axes,
             Propagation::OriginKind kind, const llvm::Twine &name);
+  /// Ops that sum partial sums give up axes over which the sum comes later.
+  void releaseSums();
   void write();
   void writeFunction(mlir::func::FuncOp function);
 

@@ -5,14 +5,17 @@
 using namespace mlir;
 using namespace heddle;
 
-Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule,
-                              const FactorAxes &factors) const {
+PartialSums::Passage PartialSums::passThrough(Operation *op,
+                                              const ShardingRule &rule,
+                                              const FactorAxes &factors,
+                                              bool mayRelease) const {
   if (!rule.defersPartialSums || op->getNumResults() == 0)
     return {};
   // The partial operands, which must be exactly one linear group.
   SmallVector<unsigned, 2> incomplete;
+  llvm::SmallDenseSet<Value, 2> sums;
   Axes axes;
-  int64_t bytes = 0;
+  int64_t bytes = 0, distinctBytes = 0;
   for (OpOperand &operand : op->getOpOperands()) {
     auto known = partial.find(operand.get());
     if (known == partial.end() || !kept.contains(operand.get()))
@@ -22,6 +25,8 @@ Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule,
     axes = known->second;
     incomplete.push_back(operand.getOperandNumber());
     bytes += getBytes(operand.get().getType());
+    if (sums.insert(operand.get()).second)
+      distinctBytes += getBytes(operand.get().getType());
   }
   bool isGroup = llvm::any_of(rule.linear, [&](const LinearGroup &group) {
     return group.results.empty() && group.operands == incomplete;
@@ -29,30 +34,34 @@ Axes PartialSums::passThrough(Operation *op, const ShardingRule &rule,
   int64_t resultBytes = 0;
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
-  // The op may split a factor over the same axes: then the sum comes first.
+  // The op may split a factor over the same axes: then the sum comes first,
+  // unless less is to be summed afterwards and the op can do without them.
   bool isFree = llvm::all_of(factors, [&](const Axes &list) {
     return llvm::none_of(
         list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
   });
-  if (!isGroup || !isFree || resultBytes > bytes)
+  bool releases = !isFree && mayRelease && resultBytes < distinctBytes;
+  if (!isGroup || !(isFree || releases) || resultBytes > bytes)
     return {};
-  return axes;
+  return {axes, releases};
 }
 
 PartialSums::PartialSums(
     Block &block, MeshRef mesh,
-    function_ref<FactorAxes(Operation *, const ShardingRule &)> factors) {
+    function_ref<FactorAxes(Operation *, const ShardingRule &)> factors,
+    function_ref<bool(Operation *)> mayRelease) {
   struct Entry {
     Operation *op;
     ShardingRule rule;
     FactorAxes axes;
+    bool mayRelease;
     SmallVector<Axes, 2> own; ///< of each result, by the op's own sums
   };
   std::vector<Entry> entries;
   for (Operation &op : block) {
     if (isa<LoadOp, StoreOp>(op))
       continue;
-    Entry entry{&op, getRule(&op), {}, {}};
+    Entry entry{&op, getRule(&op), {}, mayRelease && mayRelease(&op), {}};
     entry.axes = factors(&op, entry.rule);
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Axes own;
@@ -81,11 +90,15 @@ PartialSums::PartialSums(
     changed = false;
     partial.clear();
     kept.clear();
+    released.clear();
     DenseSet<Operation *> passing;
     for (Entry &entry : entries) {
-      Axes passed = passThrough(entry.op, entry.rule, entry.axes);
+      auto [passed, releases] =
+          passThrough(entry.op, entry.rule, entry.axes, entry.mayRelease);
       if (!passed.empty())
         passing.insert(entry.op);
+      if (releases)
+        released[entry.op] = passed;
       for (auto [result, own] : llvm::zip(entry.op->getResults(), entry.own)) {
         Axes all = own;
         for (StringAttr axis : passed)

@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_SHARD_PARTIALSUMS_H
 
 #include "heddle/Shard/FactorShardings.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace heddle {
 
@@ -15,26 +16,42 @@ namespace heddle {
 /// cheap (`defersPartialSums`). A value is passed on only if all its uses pass
 /// it on, for otherwise it would be reduced twice; and only into a result that
 /// is no larger, for that is what is reduced in the end.
+///
+/// An op that splits a factor over the axes may give these up, if it makes one
+/// partial sum of several: then one is scattered in front of its use in place
+/// of each in front of the op. (The gradients of a norm's output that come from
+/// queries, keys and values under sequence parallelism.)
 class PartialSums {
 public:
-  /// `factors` has the assignment of every op of the block.
+  /// `factors` has the assignment of every op of the block; `mayRelease` tells
+  /// which ops may give up axes of theirs.
   PartialSums(
       mlir::Block &block, MeshRef mesh,
       llvm::function_ref<FactorAxes(mlir::Operation *, const ShardingRule &)>
-          factors);
+          factors,
+      llvm::function_ref<bool(mlir::Operation *)> mayRelease = nullptr);
 
   /// The axes over which the value is a partial sum when its op made it.
   llvm::ArrayRef<mlir::StringAttr> getPartialAxes(mlir::Value value) const;
   /// Whether its uses take it as such.
   bool isKept(mlir::Value value) const { return kept.contains(value); }
+  /// Ops and the axes that they give up for a partial sum.
+  const llvm::MapVector<mlir::Operation *, Axes> &getReleased() const {
+    return released;
+  }
 
 private:
   /// The axes of the result if partial operands pass through the op.
-  Axes passThrough(mlir::Operation *op, const ShardingRule &rule,
-                   const FactorAxes &factors) const;
+  struct Passage {
+    Axes axes;
+    bool releases = false; ///< the op gives up these axes
+  };
+  Passage passThrough(mlir::Operation *op, const ShardingRule &rule,
+                      const FactorAxes &factors, bool mayRelease) const;
 
   llvm::DenseMap<mlir::Value, Axes> partial;
   llvm::DenseSet<mlir::Value> kept;
+  llvm::MapVector<mlir::Operation *, Axes> released;
 };
 
 } // namespace heddle

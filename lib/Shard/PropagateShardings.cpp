@@ -1,6 +1,7 @@
 //===- PropagateShardings.cpp - Completes the assignment ------------------===//
 
 #include "ModulePropagation.h"
+#include "PartialSums.h"
 #include "Slices.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -220,6 +221,27 @@ void ModulePropagation::writeFunction(func::FuncOp function) {
       });
 }
 
+void ModulePropagation::releaseSums() {
+  auto factorsOf = [&](Operation *op, const ShardingRule &rule) {
+    std::optional<unsigned> node = graph.findNode(op);
+    return node ? graph.getFactors(*node) : FactorAxes(rule.factors.size());
+  };
+  auto mayRelease = [&](Operation *op) {
+    std::optional<unsigned> node = graph.findNode(op);
+    return node && !graph.hasPinnedFactors(*node) &&
+           llvm::none_of(op->getOperands(),
+                         [&](Value operand) { return pins.contains(operand); });
+  };
+  auto release = [&](Block &block) {
+    PartialSums sums(block, mesh, factorsOf, mayRelease);
+    for (auto &[op, axes] : sums.getReleased())
+      graph.releaseAxes(*graph.findNode(op), axes);
+  };
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal())
+      forEachBlock(function, release);
+}
+
 void ModulePropagation::write() {
   for (unsigned i = 0; i < graph.getNumNodes(); ++i) {
     Operation *op = graph.getOp(i);
@@ -267,6 +289,7 @@ LogicalResult ModulePropagation::run() {
   }
   if (failed(seedFromStorage()))
     return failure();
+  releaseSums();
   write();
   return success();
 }

@@ -79,6 +79,12 @@ unsigned Propagation::addNode(Operation *op, ShardingRule rule, FactorAxes axes,
   return index;
 }
 
+void Propagation::releaseAxes(unsigned node, ArrayRef<StringAttr> axes) {
+  for (Axes &list : nodes[node].axes)
+    llvm::erase_if(
+        list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+}
+
 void Propagation::link(unsigned a, unsigned b) {
   cells[a].links.push_back(b);
   cells[b].links.push_back(a);

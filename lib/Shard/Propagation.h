@@ -59,6 +59,12 @@ public:
   unsigned addNode(mlir::Operation *op, ShardingRule rule, FactorAxes axes,
                    llvm::ArrayRef<bool> pinned, int64_t level = 0);
   void freezeNode(unsigned node) { nodes[node].frozen = true; }
+  /// Whether the user's word decides about a factor of the op.
+  bool hasPinnedFactors(unsigned node) const {
+    return llvm::is_contained(nodes[node].pinned, true);
+  }
+  /// Takes axes away from all factors of the op, after the last run.
+  void releaseAxes(unsigned node, llvm::ArrayRef<mlir::StringAttr> axes);
   mlir::Operation *getOp(unsigned node) const { return nodes[node].op; }
   const ShardingRule &getRule(unsigned node) const { return nodes[node].rule; }
   const FactorAxes &getFactors(unsigned node) const { return nodes[node].axes; }

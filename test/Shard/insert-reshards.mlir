@@ -22,6 +22,44 @@ func.func @late(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %s: tensor<f32>) -> te
 
 // -----
 
+// Also if the next op splits a factor over the same axes: the additions are of
+// whole rows, and one sum is scattered in place of three. (A norm's gradient
+// from queries, keys and values under sequence parallelism.)
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @late_scatter
+func.func @late_scatter(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %b = heddle.contract "b" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %c = heddle.contract "c" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK-NOT: heddle.reshard
+  // CHECK: arith.addf {{.*}}partial = sum {"tp"}
+  // CHECK: %[[SUM:.*]] = arith.addf {{.*}}partial = sum {"tp"}
+  %ab = arith.addf %a, %b : tensor<4x6xf32>
+  %abc = arith.addf %ab, %c : tensor<4x6xf32>
+  // CHECK: %[[ROWS:.*]] = heddle.reshard %[[SUM]] from <@mesh, [{}, {}], partial = sum {"tp"}> to <@mesh, [{"tp"}, {}]>
+  // CHECK: math.exp %[[ROWS]]
+  %e = math.exp %abc {heddle.factors = #heddle.factors<["0" = {"tp"}]>} : tensor<4x6xf32>
+  return %e : tensor<4x6xf32>
+}
+
+// -----
+
+// But not if the user said that the addition is split.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @early_scatter
+func.func @early_scatter(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %a = heddle.contract "a" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %b = heddle.contract "b" [bf, fh -> bh] %x, %w {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK-COUNT-2: heddle.reshard {{.*}} to <@mesh, [{"tp"}, {}]>
+  // CHECK: arith.addf
+  // CHECK-NOT: heddle.reshard
+  %ab = arith.addf %a, %b {heddle.factors = #heddle.factors<["0" = {"tp"}]>} : tensor<4x6xf32>
+  %e = math.exp %ab : tensor<4x6xf32>
+  return %e : tensor<4x6xf32>
+}
+
+// -----
+
 // A value with a use that needs the sum is reduced at once, for both.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @once

@@ -101,6 +101,11 @@ def PropagateShardingsPass
     for one factor of an op, one dimension of a value. Where an op goes without
     a proposed axis, a reshard follows.
 
+    In the end an op that makes one partial sum of several (the sum of two
+    gradients) gives up an axis that these are partial over, unless
+    `heddle.factors` named one of its factors: one sum is then scattered in
+    place of several.
+
     By the user: `heddle.pin = #heddle.sharding<…>` on an op says how its result
     lies, exactly (several results: an array, `unit` for free ones); it becomes a
     reshard after the op, and the ops around hear it as any value. With
