@@ -231,6 +231,8 @@ static LogicalResult choosePlan(ModuleOp module,
 
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
+  // A program of other dialects gets a mesh and shardings.
+  module.getContext()->loadDialect<HeddleDialect>();
   FailureOr<std::optional<Phase>> present = getPhase(module);
   if (failed(present))
     return failure();

@@ -12,9 +12,21 @@ MeshRef heddle::getMesh(ModuleOp module) {
   return {};
 }
 
+/// Whether the sizes of all operands and results are known.
+static bool hasStaticShapes(Operation *op) {
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<TensorType>(type);
+    return !tensor || tensor.hasStaticShape();
+  };
+  return llvm::all_of(op->getOperandTypes(), isStatic) &&
+         llvm::all_of(op->getResultTypes(), isStatic);
+}
+
 ShardingRule heddle::getRule(Operation *op) {
   ShardingRule rule;
-  if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op))
+  // What has unknown sizes stays whole.
+  if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
+      shardable && hasStaticShapes(op))
     rule = shardable.getShardingRule();
   auto complete = [](SmallVectorImpl<TensorFactors> &tensors, TypeRange types) {
     tensors.resize(types.size());

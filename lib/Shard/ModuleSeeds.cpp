@@ -109,10 +109,10 @@ LogicalResult ModulePropagation::addArguments() {
       FailureOr<int64_t> priority = readPriority(function, attributes);
       if (failed(priority))
         return failure();
-      if (!cell || !given)
+      if (!given)
         continue;
-      if (failed(verifySharding(argument.getLoc(), given,
-                                graph.getAxes(*cell).size(), mesh)))
+      if (failed(verifySharding(argument.getLoc(), given, argument.getType(),
+                                mesh)))
         return failure();
       for (const Axes &axes : getDimensions(given))
         for (StringAttr axis : axes)
@@ -141,10 +141,10 @@ LogicalResult ModulePropagation::seedResults(int64_t level) {
       FailureOr<int64_t> priority = readPriority(function, attributes);
       if (failed(priority))
         return failure();
-      if (!cell || !given || getBoundaryLevel(*priority) != level)
+      if (!given || getBoundaryLevel(*priority) != level)
         continue;
       if (failed(verifySharding(result.get().getLoc(), given,
-                                graph.getAxes(*cell).size(), mesh)))
+                                result.get().getType(), mesh)))
         return failure();
       for (auto [i, axes] : llvm::enumerate(getDimensions(given)))
         seed(*cell, i, axes, Propagation::OriginKind::Boundary,

@@ -18,15 +18,25 @@ FailureOr<int64_t> heddle::readPriority(Operation *op,
 }
 
 LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
-                                     size_t rank, MeshRef mesh) {
-  if (size_t(sharding.getRank()) != rank)
-    return emitError(loc) << "expected a sharding of " << rank
+                                     Type type, MeshRef mesh) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return emitError(loc) << "expected a ranked tensor to have a sharding, got "
+                          << type;
+  if (sharding.getRank() != tensor.getRank())
+    return emitError(loc) << "expected a sharding of " << tensor.getRank()
                           << " dimensions, got " << sharding;
   for (AxisListAttr axes : sharding.getDims())
-    for (StringAttr axis : axes.getAxes())
+    for (StringAttr axis : axes.getAxes()) {
       if (!mesh.mesh.getAxisSize(axis))
         return emitError(loc)
                << "expected an axis of " << mesh.mesh << ", got " << axis;
+      if (!tensor.hasStaticShape())
+        return emitError(loc)
+               << "expected a static shape to be split over " << axis
+               << ", got " << type
+               << "; partition the program for the sizes that it runs with";
+    }
   return success();
 }
 
@@ -52,7 +62,7 @@ LogicalResult heddle::readPins(Operation *op, MeshRef mesh,
              << "expected " << kPinAttrName
              << " to be a sharding of a tensor, without partial sums, got "
              << pin << " for " << result.getType();
-    if (failed(verifySharding(op->getLoc(), sharding, type.getRank(), mesh)))
+    if (failed(verifySharding(op->getLoc(), sharding, type, mesh)))
       return failure();
     pins[result] = sharding;
   }

@@ -25,9 +25,10 @@ mlir::FailureOr<int64_t> readPriority(mlir::Operation *op,
 mlir::LogicalResult readPins(mlir::Operation *op, MeshRef mesh,
                              llvm::MapVector<mlir::Value, ShardingAttr> &pins);
 
-/// An error unless the sharding has the rank and axes of the mesh.
+/// An error unless `type` is a ranked tensor, of static shape where something is
+/// split, and the sharding has its rank and axes of the mesh.
 mlir::LogicalResult verifySharding(mlir::Location loc, ShardingAttr sharding,
-                                   size_t rank, MeshRef mesh);
+                                   mlir::Type type, MeshRef mesh);
 
 } // namespace heddle
 

@@ -114,3 +114,14 @@ func.func @keeps_dimension(%x: tensor<4x8xf32>) -> tensor<1x4x1xf32> {
   } -> tensor<1x4x1xf32>
   return %y : tensor<1x4x1xf32>
 }
+
+// Upstream has no generic form of it.
+// CHECK-LABEL: func @map
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel"]
+// CHECK: arith.mulf
+func.func @map(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %z = linalg.map { arith.mulf } ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)
+  return %z : tensor<4xf32>
+}

@@ -53,7 +53,8 @@ func.func @store(%x: tensor<4xf32>, %n: tensor<f32>) {
 
 // -----
 
-func.func @scalar_argument(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+func.func @index_argument(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: index) -> tensor<4xf32> {
+  %c = arith.cmpi eq, %i, %i : index
   // expected-error@+1 {{expected a scalar that is a constant or computed from tensors}}
   %z = arith.select %c, %x, %y : tensor<4xf32>
   return %z : tensor<4xf32>

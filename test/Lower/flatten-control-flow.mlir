@@ -124,3 +124,29 @@ func.func @element(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %y = arith.mulf %x, %s : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// Numbers of the program's border, of operands and from around a body are
+// tensors without dimensions.
+// CHECK-LABEL: func @scalars(
+// CHECK-SAME: %[[X:.+]]: tensor<4xf32>, %[[S:.+]]: tensor<f32>) -> (tensor<4xf32>, tensor<f32>)
+// CHECK: %[[TWICE:.+]] = arith.addf %[[S]], %[[S]] : tensor<f32>
+// CHECK: %[[Y:.+]] = linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[S]], %[[TWICE]] : tensor<4xf32>, tensor<f32>, tensor<f32>)
+// CHECK-NEXT: ^bb0(%[[A:.+]]: f32, %[[B:.+]]: f32, %[[C:.+]]: f32, %{{.+}}: f32):
+// CHECK-NEXT: %[[P:.+]] = arith.mulf %[[A]], %[[C]]
+// CHECK-NEXT: arith.addf %[[P]], %[[B]]
+// CHECK: return %[[Y]], %[[TWICE]]
+func.func @scalars(%x: tensor<4xf32>, %s: f32) -> (tensor<4xf32>, f32) {
+  %twice = arith.addf %s, %s : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
+      ins(%x, %s : tensor<4xf32>, f32) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %twice : f32
+    %q = arith.addf %p, %b : f32
+    linalg.yield %q : f32
+  } -> tensor<4xf32>
+  return %y, %twice : tensor<4xf32>, f32
+}

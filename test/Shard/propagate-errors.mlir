@@ -169,3 +169,19 @@ func.func @priority(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = math.exp %x {heddle.priority = -1 : i64} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected a static shape to be split over "a", got 'tensor<?x8xf32>'; partition the program for the sizes that it runs with}}
+func.func @dynamic(%x: tensor<?x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"a"}]>}) -> tensor<?x8xf32> {
+  return %x : tensor<?x8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected a ranked tensor to have a sharding, got 'f32'}}
+func.func @scalar(%x: f32 {heddle.sharding = #heddle.sharding<@mesh, []>}) -> f32 {
+  return %x : f32
+}

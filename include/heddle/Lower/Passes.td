@@ -20,7 +20,8 @@ def FlattenControlFlowPass
 
     All devices run the same ops in the same order, so collectives in branches
     stay matched. A condition, or another scalar that is computed from tensors,
-    becomes a tensor without dimensions.
+    becomes a tensor without dimensions, also as an argument or result of the
+    function, as an operand of a structured op or in its body.
 
     Errors: `scf.while`, bounds that are not constant, a `heddle.store` in a
     branch, more than `max-ops` ops written out.

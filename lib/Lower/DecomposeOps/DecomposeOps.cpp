@@ -18,6 +18,19 @@ using namespace heddle::lower;
 
 namespace {
 
+/// Sizes decide loops and places in memory.
+LogicalResult expectStaticShapes(Operation *op) {
+  for (Type type :
+       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
+                                SmallVector<Type>(op->getResultTypes())))
+    if (auto tensor = dyn_cast<TensorType>(type);
+        tensor && !tensor.hasStaticShape())
+      return op->emitOpError()
+             << "cannot be compiled: expected static shapes, got " << tensor
+             << "; compile the program for the sizes that it runs with";
+  return success();
+}
+
 struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
@@ -33,6 +46,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       for (Operation &op : block)
         ops.push_back(&op);
     for (Operation *op : ops) {
+      if (failed(expectStaticShapes(op)))
+        return failure();
       rewriter.setInsertionPoint(op);
       if (auto structured = dyn_cast<linalg::LinalgOp>(op);
           structured && !isa<linalg::TransposeOp, linalg::FillOp>(op)) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decomposer.h"
+#include "GenericForm.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -191,17 +192,10 @@ static LogicalResult expectDefined(linalg::GenericOp op) {
 
 LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
                                          linalg::LinalgOp op) {
-  if (!isa<linalg::GenericOp>(op)) {
-    rewriter.setInsertionPoint(op);
-    FailureOr<linalg::GenericOp> generic =
-        linalg::generalizeNamedOp(rewriter, op);
-    if (failed(generic))
-      return op->emitOpError() << "has no form with explicit loops";
-    op = *generic;
-  }
-  auto generic = cast<linalg::GenericOp>(op.getOperation());
-  if (failed(expectDefined(generic)))
+  FailureOr<linalg::GenericOp> form = makeGeneric(rewriter, op);
+  if (failed(form) || failed(expectDefined(*form)))
     return failure();
+  linalg::GenericOp generic = *form;
   generic = dropConstantDims(rewriter, generic);
   AffineMap result =
       generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));

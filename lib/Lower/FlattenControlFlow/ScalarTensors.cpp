@@ -1,12 +1,14 @@
 //===- ScalarTensors.cpp - Scalars computed from tensors, as tensors ------===//
 
 #include "ScalarTensors.h"
+#include "../DecomposeOps/GenericForm.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -63,6 +65,12 @@ Value ScalarTensors::get(Value scalar) {
   return tensor;
 }
 
+static LogicalResult emitNoTensor(Operation *op) {
+  return op->emitOpError()
+         << "cannot be compiled: expected a scalar that is a constant or "
+            "computed from tensors";
+}
+
 /// The scalar that an op spreads over its result; null if it does not, or if
 /// the scalar is a constant.
 static Value getSpreadScalar(Operation *op) {
@@ -83,32 +91,138 @@ static Value getSpreadScalar(Operation *op) {
   return scalar && !matchPattern(scalar, m_Constant()) ? scalar : Value();
 }
 
-LogicalResult lower::spreadScalars(func::FuncOp function) {
-  ScalarTensors tensors;
-  SmallVector<Operation *> spreading;
-  for (Operation &op : function.getBody().front())
-    if (getSpreadScalar(&op))
-      spreading.push_back(&op);
-  for (Operation *op : spreading) {
-    Value scalar = tensors.get(getSpreadScalar(op));
-    if (!scalar)
-      return op->emitOpError()
-             << "cannot be compiled: expected a scalar that is a constant or "
-                "computed from tensors";
-    OpBuilder builder(op);
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    auto element = cast<RankedTensorType>(scalar.getType()).getElementType();
-    Value spread = scalar;
-    if (type.getRank() != 0)
-      spread = builder.create<heddle::BroadcastOp>(
-          op->getLoc(), RankedTensorType::get(type.getShape(), element), scalar,
-          ArrayRef<int64_t>(), StringAttr());
-    if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      select.getConditionMutable().assign(spread);
+/// Replaces the op that spreads a scalar by one that spreads a tensor.
+static LogicalResult spread(Operation *op, ScalarTensors &tensors) {
+  Value scalar = tensors.get(getSpreadScalar(op));
+  if (!scalar)
+    return emitNoTensor(op);
+  OpBuilder builder(op);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto element = cast<RankedTensorType>(scalar.getType()).getElementType();
+  Value spread = scalar;
+  if (type.getRank() != 0)
+    spread = builder.create<heddle::BroadcastOp>(
+        op->getLoc(), RankedTensorType::get(type.getShape(), element), scalar,
+        ArrayRef<int64_t>(), StringAttr());
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    select.getConditionMutable().assign(spread);
+    return success();
+  }
+  op->getResult(0).replaceAllUsesWith(spread);
+  op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Structured ops
+//===----------------------------------------------------------------------===//
+
+/// The scalars that the op's body takes from around it, but for constants and
+/// indices, which are computed along the program.
+static SmallVector<Value> getCapturedScalars(linalg::LinalgOp op) {
+  llvm::SetVector<Value> above;
+  getUsedValuesDefinedAbove(op->getRegions(), above);
+  return llvm::to_vector(llvm::make_filter_range(above, [](Value value) {
+    return value.getType().isIntOrFloat() && !matchPattern(value, m_Constant());
+  }));
+}
+
+/// A generic op with one operand without dimensions for each captured scalar.
+static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
+                                  ScalarTensors &tensors) {
+  IRRewriter rewriter(op.getContext());
+  FailureOr<linalg::GenericOp> form = makeGeneric(rewriter, op);
+  if (failed(form))
+    return failure();
+  linalg::GenericOp generic = *form;
+  rewriter.setInsertionPoint(generic);
+  SmallVector<Value> inputs(generic.getInputs());
+  SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+  AffineMap none = AffineMap::get(generic.getNumLoops(), 0, op.getContext());
+  unsigned first = inputs.size();
+  for (Value scalar : scalars) {
+    Value tensor = tensors.get(scalar);
+    if (!tensor)
+      return emitNoTensor(generic);
+    maps.insert(maps.begin() + inputs.size(), none);
+    inputs.push_back(tensor);
+  }
+  auto reading = rewriter.create<linalg::GenericOp>(
+      generic.getLoc(), generic.getResultTypes(), inputs, generic.getOutputs(),
+      rewriter.getAffineMapArrayAttr(maps), generic.getIteratorTypes(),
+      generic.getDocAttr(), generic.getLibraryCallAttr());
+  reading->setDiscardableAttrs(generic->getDiscardableAttrDictionary());
+  Region &body = reading.getRegion();
+  rewriter.inlineRegionBefore(generic.getRegion(), body, body.begin());
+  for (auto [i, captured] : llvm::enumerate(scalars)) {
+    Value scalar = captured;
+    BlockArgument read = body.front().insertArgument(
+        first + i, scalar.getType(), generic.getLoc());
+    scalar.replaceUsesWithIf(read, [&](OpOperand &use) {
+      return body.isAncestor(use.getOwner()->getParentRegion());
+    });
+  }
+  rewriter.replaceOp(generic, reading);
+  return success();
+}
+
+/// Operands of a structured op that are scalars, and scalars in its body.
+static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    if (!operand->get().getType().isIntOrFloat())
       continue;
+    Value tensor = tensors.get(operand->get());
+    if (!tensor)
+      return emitNoTensor(op);
+    operand->set(tensor);
+  }
+  SmallVector<Value> captured = getCapturedScalars(op);
+  return captured.empty() ? success() : readCaptured(op, captured, tensors);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// Arguments and results that are numbers become tensors without dimensions.
+static void passAsTensors(func::FuncOp function) {
+  Block &body = function.getBody().front();
+  OpBuilder builder = OpBuilder::atBlockBegin(&body);
+  Location loc = function.getLoc();
+  for (BlockArgument argument : body.getArguments()) {
+    Type type = argument.getType();
+    if (!type.isIntOrFloat())
+      continue;
+    argument.setType(RankedTensorType::get({}, type));
+    auto number =
+        builder.create<tensor::ExtractOp>(loc, type, argument, ValueRange());
+    argument.replaceAllUsesExcept(number, number);
+  }
+  Operation *end = body.getTerminator();
+  builder.setInsertionPoint(end);
+  for (OpOperand &result : end->getOpOperands())
+    if (Type type = result.get().getType(); type.isIntOrFloat())
+      result.set(builder.create<tensor::FromElementsOp>(
+          loc, RankedTensorType::get({}, type), result.get()));
+  function.setFunctionType(
+      builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+}
+
+LogicalResult lower::spreadScalars(func::FuncOp function) {
+  passAsTensors(function);
+  ScalarTensors tensors;
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    if (getSpreadScalar(op)) {
+      if (failed(spread(op, tensors)))
+        return failure();
+    } else if (auto structured = dyn_cast<linalg::LinalgOp>(op);
+               structured && !isa<linalg::FillOp>(op)) {
+      if (failed(readScalars(structured, tensors)))
+        return failure();
     }
-    op->getResult(0).replaceAllUsesWith(spread);
-    op->erase();
   }
   // What computed the scalars is not needed any more.
   for (Operation &op :

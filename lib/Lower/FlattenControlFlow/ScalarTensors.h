@@ -21,9 +21,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> tensors;
 };
 
-/// Rewrites ops that spread a scalar over a tensor (a select between tensors,
-/// tensor.splat, tensor.from_elements, linalg.fill) to read it from a tensor,
-/// where it is no constant; an error on an op whose scalar is no tensor's.
+/// Makes numbers tensors without dimensions: arguments and results of the
+/// function; scalars that are spread over a tensor (a select between tensors,
+/// tensor.splat, tensor.from_elements, linalg.fill), where they are no
+/// constants; scalar operands of structured ops and what their bodies take from
+/// around them. An error on an op whose scalar is no tensor's.
 mlir::LogicalResult spreadScalars(mlir::func::FuncOp function);
 
 } // namespace heddle::lower

@@ -192,13 +192,29 @@ int Placer::addPinned(Memory memory, int64_t bytes, int64_t first,
   return content;
 }
 
+/// Tensors that the runtime can hold.
+static bool isStorable(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() &&
+         rt::getByteSize(tensor.getElementType());
+}
+
+static constexpr StringLiteral kStorableTypes =
+    "tensors of static shape and of a type that the runtime has (f32, bf16, "
+    "f16, f64, i1, i8, i32, i64)";
+
 LogicalResult Placer::addContents() {
+  Operation *terminator = program.getBody().front().getTerminator();
+  for (auto [what, types] : {std::pair<StringRef, TypeRange>(
+                                 "arguments", program.getArgumentTypes()),
+                             {"results", terminator->getOperandTypes()}})
+    for (auto [i, type] : llvm::enumerate(types))
+      if (!isStorable(type))
+        return program.emitOpError()
+               << "expected " << what << " to be " << kStorableTypes << ", got "
+               << type << " (number " << i << ")";
   for (BlockArgument argument : program.getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type)
-      return program.emitOpError()
-             << "expected arguments that are tensors, got "
-             << argument.getType();
+    auto type = cast<RankedTensorType>(argument.getType());
     // Arguments belong to the caller: never overwritten.
     int memory =
         addPinned({rt::Space::Argument, nullptr, argument.getArgNumber()},
@@ -213,11 +229,9 @@ LogicalResult Placer::addContents() {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (!type)
         continue;
-      if (!type.hasStaticShape() || !rt::getByteSize(type.getElementType()))
+      if (!isStorable(type))
         return op->emitOpError()
-               << "expected tensors of static shape and of a type that the "
-                  "runtime has (f32, bf16, f16, f64, i1, i8, i32, i64), got "
-               << type;
+               << "expected " << kStorableTypes << ", got " << type;
       int64_t first = position;
       if (auto wait = dyn_cast<comm::WaitOp>(op))
         if (Operation *start = wait.getToken().getDefiningOp())
