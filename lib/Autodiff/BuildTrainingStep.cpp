@@ -273,7 +273,9 @@ LogicalResult StepBuilder::buildAccumulate() {
     // At once, so that no gradient outlives the sum.
     b.setInsertionPointAfterValue(value);
     Location at = value.getLoc();
-    Value sum = addGradients(b, at, loadVariable(b, at, *variable), value);
+    // After the sum over devices, which may be stored in parts.
+    Value sum =
+        b.create<arith::AddFOp>(at, loadVariable(b, at, *variable), value);
     storeVariable(b, at, *variable, sum);
     return success();
   };

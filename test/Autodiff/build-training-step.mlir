@@ -126,11 +126,11 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: %[[OLD:.*]] = heddle.load @grad.fc.weight
 // MICRO: %[[SUM:.*]] = arith.addf %[[OLD]], %[[DW]]
 // MICRO: heddle.store %[[SUM]], @grad.fc.weight
-// The product's epilogue can add the old gradient, and the embedding the sum.
-// MICRO: %[[OLDHEAD:.*]] = heddle.load @grad.wte.weight
-// MICRO: %[[SUMHEAD:.*]] = arith.addf %[[OLDHEAD]], %[[DHEAD]]
-// MICRO: %[[DTABLE:.*]] = heddle.embedding_grad "wte" %{{.*}}, %{{.*}} accumulate(%[[SUMHEAD]] :
-// MICRO: heddle.store %[[DTABLE]], @grad.wte.weight
+// What is accumulated is added last: it is no partial sum of a device.
+// MICRO: %[[DTABLE:.*]] = heddle.embedding_grad "wte" %{{.*}}, %{{.*}} accumulate(%[[DHEAD]] :
+// MICRO: %[[OLDTABLE:.*]] = heddle.load @grad.wte.weight
+// MICRO: %[[SUMTABLE:.*]] = arith.addf %[[OLDTABLE]], %[[DTABLE]]
+// MICRO: heddle.store %[[SUMTABLE]], @grad.wte.weight
 // MICRO: heddle.store %{{.*}}, @micro_batch
 // MICRO-LABEL: func.func @update()
 // MICRO-SAME: -> (tensor<f32> {heddle.name = "loss"}, tensor<f32> {heddle.name = "grad_norm"}, tensor<f32> {heddle.name = "learning_rate"})

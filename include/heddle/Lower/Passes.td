@@ -131,7 +131,8 @@ def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
     that is added to a contraction only used there becomes the contraction's
     `bias`. A contraction added to another one, or to a variable's value that is
     stored back (a gradient that accumulates), becomes a contraction that
-    accumulates. Residual connections stay: what is added to is read again
+    accumulates; likewise the gradient of a table (`heddle.embedding_grad`) that
+    is added to a variable's value. Residual connections stay: what is added to is read again
     later, so a copy would be needed, and a kernel fuses the addition with the
     normalization that follows.
 

@@ -38,6 +38,15 @@ static void replace(PatternRewriter &rewriter, arith::AddFOp add,
   rewriter.eraseOp(product);
 }
 
+/// Whether `c` is a variable's value and the sum is stored there.
+static bool isStoredBack(arith::AddFOp add, Value c) {
+  auto load = c.getDefiningOp<LoadOp>();
+  if (!load || !c.hasOneUse() || !add->hasOneUse())
+    return false;
+  auto store = dyn_cast<StoreOp>(*add->user_begin());
+  return store && store.getVariableAttr() == load.getVariableAttr();
+}
+
 namespace {
 /// product + broadcast(b), where the library can add b to every row.
 struct FuseBias : OpRewritePattern<arith::AddFOp> {
@@ -93,11 +102,29 @@ struct FuseSum : OpRewritePattern<arith::AddFOp> {
       // The later of the two adds to the earlier.
       return other->getBlock() == product->getBlock() &&
              other->isBeforeInBlock(product);
-    auto load = c.getDefiningOp<LoadOp>();
-    if (!load || !add->hasOneUse())
-      return false;
-    auto store = dyn_cast<StoreOp>(*add->user_begin());
-    return store && store.getVariableAttr() == load.getVariableAttr();
+    return isStoredBack(add, c);
+  }
+};
+
+/// The gradient of a table that is added to what is accumulated of it.
+struct FuseTableSum : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::AddFOp add,
+                                PatternRewriter &rewriter) const override {
+    for (auto [g, c] : {std::pair(add.getRhs(), add.getLhs()),
+                        std::pair(add.getLhs(), add.getRhs())}) {
+      auto gradient = g.getDefiningOp<EmbeddingGradOp>();
+      if (!gradient || !g.hasOneUse() || gradient.getAccumulate() ||
+          !isStoredBack(add, c))
+        continue;
+      rewriter.replaceOpWithNewOp<EmbeddingGradOp>(
+          add, add.getType(), gradient.getIds(), gradient.getYGrad(), c,
+          gradient.getOffset(), gradient.getOpNameAttr());
+      rewriter.eraseOp(gradient);
+      return success();
+    }
+    return failure();
   }
 };
 
@@ -105,7 +132,7 @@ struct FuseEpilogues : heddle::impl::FuseEpiloguesPassBase<FuseEpilogues> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseBias>(&getContext(), /*benefit=*/2);
-    patterns.add<FuseSum>(&getContext());
+    patterns.add<FuseSum, FuseTableSum>(&getContext());
     // One visit in program order is enough: no pattern enables an earlier one.
     GreedyRewriteConfig config;
     config.useTopDownTraversal = true;

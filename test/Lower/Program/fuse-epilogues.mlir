@@ -73,6 +73,31 @@ func.func @gradient(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {
   return
 }
 
+// So does that of a table, if it does not start from something else.
+// CHECK-LABEL: func.func @table
+func.func @table(%ids: tensor<4xi32>, %g: tensor<4x6xf32>) {
+  // CHECK: %[[OLD:.*]] = heddle.load @grad
+  // CHECK: %[[NEW:.*]] = heddle.embedding_grad "wte" {{.*}} accumulate(%[[OLD]] :
+  // CHECK: heddle.store %[[NEW]], @grad
+  // CHECK-NOT: arith.addf
+  %dw = heddle.embedding_grad "wte" %ids, %g : tensor<4xi32>, tensor<4x6xf32> -> tensor<8x6xf32>
+  %old = heddle.load @grad : tensor<8x6xf32>
+  %new = arith.addf %old, %dw : tensor<8x6xf32>
+  heddle.store %new, @grad : tensor<8x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @tied_table
+func.func @tied_table(%ids: tensor<4xi32>, %g: tensor<4x6xf32>, %head: tensor<8x6xf32>) {
+  // CHECK: heddle.embedding_grad "wte" {{.*}} accumulate(%arg2 :
+  // CHECK: arith.addf
+  %dw = heddle.embedding_grad "wte" %ids, %g accumulate(%head : tensor<8x6xf32>) : tensor<4xi32>, tensor<4x6xf32> -> tensor<8x6xf32>
+  %old = heddle.load @grad : tensor<8x6xf32>
+  %new = arith.addf %old, %dw : tensor<8x6xf32>
+  heddle.store %new, @grad : tensor<8x6xf32>
+  return
+}
+
 // Stored elsewhere, the sum would need a copy: a kernel adds.
 // CHECK-LABEL: func.func @stored_elsewhere
 func.func @stored_elsewhere(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {

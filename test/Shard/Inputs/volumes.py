@@ -62,11 +62,12 @@ def apply_plan(plan, norms, scratch):
             "operators": {"*": {"f": ["tp"], "n": ["tp"], "v": ["tp"]},
                           norms: {"s": ["tp"]}}}))
         return "plan=%s" % path
-    return "mesh=dp=%d,tp=1 zero=%s" % (DEVICES, plan.removeprefix("zero"))
+    return "mesh=dp=%d,tp=1 zero=%s" % (DEVICES, plan[len("zero")])
 
 
 def measure(bin, scratch, name, plan, layers):
-    """Bytes by (program, op) of a training step."""
+    """Bytes by op of a training step; with micro-batches, of one and of the
+    update."""
     config, key, _, sequence, norms = MODELS[name]
     folder = scratch / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,16 +77,17 @@ def measure(bin, scratch, name, plan, layers):
                     "--seq", str(sequence), "-o", program], check=True)
     report = subprocess.run(
         [bin / "heddle-opt", program,
-         "--heddle-build-training-step=evaluate=false", "--canonicalize",
+         "--heddle-build-training-step=evaluate=false micro-batches=%d"
+         % (2 if plan.endswith("micro") else 1), "--canonicalize",
          "--cse", "--heddle-apply-plan=" + apply_plan(plan, norms, folder),
          "--heddle-shard-pipeline", "--heddle-localize-pipeline",
          "--heddle-report-communication", "-o", step],
         check=True, stderr=subprocess.PIPE, text=True).stderr
-    lines = re.findall(r'@(\w+) (\w+) \{.*?\}: \d+ ops, (\d+) bytes', report)
+    lines = re.findall(r'@\w+ (\w+) \{.*?\}: \d+ ops, (\d+) bytes', report)
     if not lines:
         sys.exit("expected a report, got:\n" + report)
     sums = {}
-    for program, op, count in lines:
+    for op, count in lines:
         sums[op] = sums.get(op, 0) + int(count)
     return sums
 
