@@ -30,6 +30,9 @@ bool evaluateVocabulary(Evaluation &e);
 bool evaluateShape(Evaluation &e);
 bool evaluatePositional(Evaluation &e);
 
+/// Integers of a type as sums of them are: at its width.
+void wrapAround(mlir::Type type, Tensor &tensor);
+
 /// Calls `body` with every index of a tensor of that shape, row-major.
 template <typename Body>
 void forEachIndex(llvm::ArrayRef<int64_t> shape, Body body) {

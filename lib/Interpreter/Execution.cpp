@@ -2,6 +2,7 @@
 
 #include "Execution.h"
 #include "Collectives.h"
+#include "Evaluation.h"
 #include "dialects/Comm/Comm.h"
 
 using namespace mlir;
@@ -63,6 +64,7 @@ LogicalResult Execution::evaluateCollective(Operation &op) {
     if (failed(result))
       return op.emitError()
              << "the interpreter does not know '" << op.getName() << "'";
+    wrapAround(op.getResult(0).getType(), *result);
     results.push_back(std::move(*result));
   }
   for (auto [device, result] : llvm::zip(devices, results))

@@ -20,12 +20,21 @@ static unsigned widthOf(Type type) {
 }
 
 static APInt toBits(double value, unsigned width) {
+  if (value >= 0x1p63) // the largest i64 has no double of its own
+    return APInt::getSignedMaxValue(64).trunc(width);
   return APInt(64, uint64_t(int64_t(value))).trunc(width);
 }
 
 static double fromBits(const APInt &bits) {
   return bits.getBitWidth() == 1 ? double(bits.getZExtValue())
                                  : double(bits.getSExtValue());
+}
+
+void heddle::wrapAround(Type type, Tensor &tensor) {
+  if (!isa<IntegerType>(getElementTypeOrSelf(type)))
+    return;
+  for (double &value : tensor.values)
+    value = fromBits(toBits(value, widthOf(type)));
 }
 
 template <typename Function> static bool mapBits(Evaluation &e, Function f) {

@@ -60,6 +60,8 @@ private:
   std::string filled(const TensorType &type, const std::string &text);
   std::string empty(const TensorType &type);
   static std::string list(llvm::ArrayRef<int64_t> numbers);
+  /// Loops as an affine map's result list.
+  static std::string dims(llvm::ArrayRef<int64_t> positions);
   static Shape iota(size_t count);
   static bool isSmall(const Shape &shape);
 
@@ -75,6 +77,8 @@ private:
   void addNamedElementwise(Named x);
   void addMap(Named x);
   void addGeneric(Named x);
+  std::string countdown(const TensorType &type);
+  std::string positions(int64_t size);
   /// Reads a captured tensor at a place that the body computes.
   void addLookup(Named x);
 

@@ -77,6 +77,8 @@ void LinalgGenerator::addFloat(Named x) {
 
 void LinalgGenerator::addInteger(Named x) {
   std::string type = x.type.text(), y = get(x.type);
+  // Unsigned, a negative i64 is beyond what the interpreter has exactly.
+  bool exact = x.type.element != "i64";
   auto binary = [&](const std::string &op, const std::string &lhs,
                     const std::string &rhs) {
     return op + " " + lhs + ", " + rhs + " : " + type;
@@ -84,14 +86,17 @@ void LinalgGenerator::addInteger(Named x) {
   switch (pick(0, 4)) {
   case 0: // an odd number is not zero
   case 1: {
-    const char *ops[] = {"arith.divsi", "arith.divui",     "arith.remsi",
-                         "arith.remui", "arith.ceildivsi", "arith.floordivsi"};
-    std::string divisor = helper(binary("arith.ori", y, splat("1", x.type)));
-    return emit(binary(ops[pick(0, 5)], x.name, divisor), x.type);
+    const char *ops[] = {"arith.divsi",      "arith.remsi", "arith.ceildivsi",
+                         "arith.floordivsi", "arith.divui", "arith.remui"};
+    std::string divisor =
+        x.type.rank() > 0 && pick(0, 1)
+            ? countdown(x.type)
+            : helper(binary("arith.ori", y, splat("1", x.type)));
+    return emit(binary(ops[pick(0, exact ? 5 : 3)], x.name, divisor), x.type);
   }
   case 2: {
     const char *ops[] = {"arith.shli", "arith.shrsi", "arith.shrui"};
-    return emit(binary(ops[pick(0, 2)], x.name,
+    return emit(binary(ops[pick(0, exact ? 2 : 1)], x.name,
                        splat(std::to_string(pick(1, 3)), x.type)),
                 x.type);
   }
@@ -202,8 +207,7 @@ void LinalgGenerator::addMap(Named x) {
        x.type);
 }
 
-/// Loops as an affine map's result list.
-static std::string dims(llvm::ArrayRef<int64_t> positions) {
+std::string LinalgGenerator::dims(llvm::ArrayRef<int64_t> positions) {
   std::string text;
   for (int64_t position : positions)
     text += (text.empty() ? "d" : ", d") + std::to_string(position);
@@ -252,10 +256,12 @@ void LinalgGenerator::addGeneric(Named x) {
   case 2:
     if (!x.type.isInteger())
       break;
-    code = "      %c = arith.constant 1 : " + element +
-           "\n      %d = arith.ori %p, %c : " + element +
-           "\n      %n = arith.constant 100 : " + element +
-           "\n      %s = arith.divsi %n, %d : " + element + "\n";
+    code = "      %i = linalg.index 0 : index\n"
+           "      %l = arith.constant " +
+           std::to_string(result[0]) +
+           " : index\n      %e = arith.subi %l, %i : index\n"
+           "      %d = arith.index_cast %e : index to " +
+           element + "\n      %s = arith.divsi %p, %d : " + element + "\n";
     yielded = "%s";
     break;
   }
@@ -271,23 +277,37 @@ void LinalgGenerator::addGeneric(Named x) {
        type);
 }
 
+/// The number of elements from one on to the end along the first dimension:
+/// zero where that is over.
+std::string LinalgGenerator::countdown(const TensorType &type) {
+  std::vector<std::string> iterators(type.rank(), "\"parallel\"");
+  std::string in = dims(iota(type.rank())), element = type.element;
+  return helper(
+      "linalg.generic {indexing_maps = [affine_map<" + in + " -> " + in +
+      ">], iterator_types = [" + join(iterators) + "]} outs(" + empty(type) +
+      " : " + type.text() + ") {\n    ^bb0(%q: " + element +
+      "):\n      %n = arith.constant " + std::to_string(type.shape[0]) +
+      " : index\n      %i = linalg.index 0 : index\n"
+      "      %d = arith.subi %n, %i : index\n"
+      "      %r = arith.index_cast %d : index to " +
+      element + "\n      linalg.yield %r : " + element + "\n  } -> " +
+      type.text());
+}
+
+/// The positions along a dimension of that size, and beyond its end wrong ones.
+std::string LinalgGenerator::positions(int64_t size) {
+  TensorType type{{size}, "i32"};
+  std::string down = countdown(type);
+  return helper("arith.subi " + splat(std::to_string(size), type) + ", " +
+                down + " : " + type.text());
+}
+
 void LinalgGenerator::addLookup(Named x) {
   if (x.type.rank() != 1 || x.type.size() == 0)
     return;
-  // Positions that are right, and beyond the end of them are wrong ones.
-  int64_t size = x.type.shape[0];
-  TensorType places{{size}, "i32"};
-  std::string some =
-      "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], "
-      "iterator_types = [\"parallel\"]} outs(" +
-      empty(places) + " : " + places.text() +
-      ") {\n    ^bb0(%q: i32):\n      %i = linalg.index 0 : index\n"
-      "      %j = arith.index_cast %i : index to i32\n"
-      "      linalg.yield %j : i32\n  } -> " +
-      places.text();
-  emit(some, places);
+  TensorType places{{x.type.shape[0]}, "i32"};
   const std::string &element = x.type.element;
-  std::string index = values.back().name;
+  std::string index = positions(x.type.shape[0]);
   emit("linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, "
        "affine_map<(d0) -> (d0)>], iterator_types = [\"parallel\"]} ins(" +
            index + " : " + places.text() + ") outs(" + empty(x.type) + " : " +

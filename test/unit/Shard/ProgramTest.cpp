@@ -58,7 +58,7 @@ static Tensor randomTensor(RankedTensorType type, Random &random) {
   Tensor tensor(type.getShape());
   for (double &value : tensor.values)
     if (isa<FloatType>(type.getElementType()))
-      value = random.uniform();
+      value = random.pick(-64, 64) / 64.0; // of any type
     else if (type.getElementType().isInteger(1))
       value = random.pick(0, 1);
     else

@@ -25,11 +25,6 @@ public:
   int64_t pick(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(engine);
   }
-  /// In [-1, 1).
-  double uniform() {
-    return std::uniform_real_distribution<double>(-1, 1)(engine);
-  }
-
 protected:
   std::mt19937_64 engine;
 };
