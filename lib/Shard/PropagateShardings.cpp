@@ -1,5 +1,6 @@
 //===- PropagateShardings.cpp - Completes the assignment ------------------===//
 
+#include "Boundaries.h"
 #include "ModulePropagation.h"
 #include "PartialSums.h"
 #include "Slices.h"
@@ -307,6 +308,8 @@ struct PropagateShardingsPass
 
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
+    if (failed(verifyBoundaries(getOperation(), mesh)))
+      return signalPassFailure();
     if (!mesh)
       return;
     repeatFreeTensors(getOperation());

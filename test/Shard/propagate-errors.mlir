@@ -185,3 +185,41 @@ heddle.mesh @mesh <["a"=2]>
 func.func @scalar(%x: f32 {heddle.sharding = #heddle.sharding<@mesh, []>}) -> f32 {
   return %x : f32
 }
+
+// -----
+
+// expected-error@+1 {{expected heddle.sharding of argument 0 to be a sharding, such as #heddle.sharding<@mesh, [{"x"}, {}]>, got "x"}}
+func.func @no_sharding(%x: tensor<8xf32> {heddle.sharding = "x"}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{has a sharding of argument 0 over @mesh, but the module has no heddle.mesh}}
+func.func @no_mesh(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected a sharding of result 0 over @mesh, the mesh of the module, got one over @other}}
+func.func @other_mesh(%x: tensor<8xf32>) -> (tensor<8xf32> {heddle.sharding = #heddle.sharding<@other, [{"a"}]>}) {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected one mesh in a module, got another after @mesh}}
+heddle.mesh @other <["b"=2]>
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+module {
+  // expected-error@+1 {{is within another module than the one to be partitioned}}
+  func.func @nested(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+    return %x : tensor<8xf32>
+  }
+}

@@ -1,0 +1,55 @@
+//===- Boundaries.cpp - What functions say of their shardings -------------===//
+
+#include "Boundaries.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace heddle;
+
+static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
+                                    MeshRef mesh, const Twine &what,
+                                    Attribute attribute) {
+  if (!attribute)
+    return success();
+  auto sharding = dyn_cast<ShardingAttr>(attribute);
+  if (!sharding)
+    return function.emitOpError()
+           << "expected " << kShardingAttrName << " of " << what
+           << " to be a sharding, such as #heddle.sharding<@mesh, [{\"x\"}, "
+              "{}]>, got "
+           << attribute;
+  if (function->getParentOp() != module.getOperation())
+    return function.emitOpError()
+           << "has a sharding of " << what
+           << ", but is within another module than the one to be partitioned; "
+              "move it there, or run the pass on its own module";
+  if (!mesh)
+    return function.emitOpError()
+           << "has a sharding of " << what << " over " << sharding.getMesh()
+           << ", but the module has no heddle.mesh";
+  if (sharding.getMesh() != mesh.symbol)
+    return function.emitOpError()
+           << "expected a sharding of " << what << " over " << mesh.symbol
+           << ", the mesh of the module, got one over " << sharding.getMesh();
+  return success();
+}
+
+LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
+  auto meshes = module.getOps<MeshOp>();
+  if (!meshes.empty() && !llvm::hasSingleElement(meshes))
+    return (*std::next(meshes.begin()))->emitOpError()
+           << "expected one mesh in a module, got another after " << mesh.symbol
+           << "; axes of both can be axes of one";
+  WalkResult result = module.walk([&](func::FuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(verifyBoundary(function, module, mesh, "argument " + Twine(i),
+                                function.getArgAttr(i, kShardingAttrName))))
+        return WalkResult::interrupt();
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (failed(verifyBoundary(function, module, mesh, "result " + Twine(i),
+                                function.getResultAttr(i, kShardingAttrName))))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}

@@ -1,0 +1,18 @@
+//===- Boundaries.h - What functions say of their shardings -----*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SHARD_BOUNDARIES_H
+#define HEDDLE_LIB_SHARD_BOUNDARIES_H
+
+#include "heddle/Shard/FactorShardings.h"
+
+namespace heddle {
+
+/// An error, on the mesh or function, unless the module has one mesh at most
+/// and each `heddle.sharding` of an argument or result is a sharding over it.
+/// A function within another module belongs to no mesh: what it says would be
+/// passed over in silence.
+mlir::LogicalResult verifyBoundaries(mlir::ModuleOp module, MeshRef mesh);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SHARD_BOUNDARIES_H
