@@ -103,16 +103,18 @@ struct SliceRule {
            slice.getStaticSize(i) == type.getDimSize(i);
   }
 
-  /// The sizes with those of the whole dimensions replaced by local ones.
-  static SmallVector<OpFoldResult> localSizes(OpBuilder &builder,
-                                              OffsetSizeAndStrideOpInterface op,
-                                              RankedTensorType global,
-                                              RankedTensorType local) {
-    SmallVector<OpFoldResult> sizes = op.getMixedSizes();
+  /// The op on local tensors: sizes of whole dimensions are those of `local`,
+  /// the larger tensor.
+  template <typename SliceOp>
+  static LocalResults localize(SliceOp slice, RankedTensorType global,
+                               RankedTensorType local, Localizer &localizer) {
+    SmallVector<Value> results = localizeByCloning(slice, localizer);
+    SmallVector<int64_t> sizes(slice.getStaticSizes());
     for (int64_t i = 0; i < global.getRank(); ++i)
-      if (isWhole(op, global, i))
-        sizes[i] = builder.getIndexAttr(local.getDimSize(i));
-    return sizes;
+      if (isWhole(slice, global, i))
+        sizes[i] = local.getDimSize(i);
+    results[0].getDefiningOp<SliceOp>().setStaticSizes(sizes);
+    return results;
   }
 };
 
@@ -130,15 +132,8 @@ struct ExtractSliceModel
   }
   LocalResults localize(Operation *op, Localizer &localizer) const {
     auto slice = cast<tensor::ExtractSliceOp>(op);
-    if (!slice.getOffsets().empty() || !slice.getSizes().empty() ||
-        !slice.getStrides().empty())
-      return localizeByCloning(op, localizer);
-    return SmallVector<Value>{localizer.builder.create<tensor::ExtractSliceOp>(
-        op->getLoc(), cast<RankedTensorType>(localizer.resultTypes[0]),
-        localizer.operands[0], slice.getMixedOffsets(),
-        SliceRule::localSizes(localizer.builder, slice, slice.getSourceType(),
-                              typeOf(localizer.operands[0])),
-        slice.getMixedStrides())};
+    return SliceRule::localize(slice, slice.getSourceType(),
+                               typeOf(localizer.operands[0]), localizer);
   }
 };
 
@@ -157,14 +152,8 @@ struct InsertSliceModel
   }
   LocalResults localize(Operation *op, Localizer &localizer) const {
     auto slice = cast<tensor::InsertSliceOp>(op);
-    if (op->getNumOperands() > 2)
-      return localizeByCloning(op, localizer);
-    return SmallVector<Value>{localizer.builder.create<tensor::InsertSliceOp>(
-        op->getLoc(), localizer.operands[0], localizer.operands[1],
-        slice.getMixedOffsets(),
-        SliceRule::localSizes(localizer.builder, slice, slice.getDestType(),
-                              typeOf(localizer.operands[1])),
-        slice.getMixedStrides())};
+    return SliceRule::localize(slice, slice.getDestType(),
+                               typeOf(localizer.operands[1]), localizer);
   }
 };
 

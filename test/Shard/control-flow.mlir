@@ -168,3 +168,25 @@ func.func @captured_in_branch(%c: i1, %x: tensor<4xf64> {heddle.sharding = #hedd
   }
   return %0 : tensor<4xf64>
 }
+
+// -----
+
+// A dimension that a slice takes whole stays split, wherever the slice begins.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @moving_slices
+// CHECK: scf.for %[[I:[a-z0-9]*]] =
+// CHECK: tensor.extract_slice %{{.*}}[%[[I]], 0] [2, 2] [1, 1] : tensor<8x2xf32> to tensor<2x2xf32>
+// CHECK: tensor.insert_slice %{{.*}}[%[[I]], 0] [2, 2] [1, 1] : tensor<2x2xf32> into tensor<8x2xf32>
+func.func @moving_slices(%x: tensor<8x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %e = tensor.empty() : tensor<8x4xf32>
+  %r = scf.for %i = %c0 to %c8 step %c2 iter_args(%acc = %e) -> tensor<8x4xf32> {
+    %s = tensor.extract_slice %x[%i, 0] [2, 4] [1, 1] : tensor<8x4xf32> to tensor<2x4xf32>
+    %y = math.exp %s : tensor<2x4xf32>
+    %n = tensor.insert_slice %y into %acc[%i, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<8x4xf32>
+    scf.yield %n : tensor<8x4xf32>
+  }
+  return %r : tensor<8x4xf32>
+}

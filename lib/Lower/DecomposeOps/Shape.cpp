@@ -128,20 +128,27 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
 /// dest[i].
 static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   RankedTensorType type = op.getType();
-  ArrayRef<int64_t> offsets = op.getStaticOffsets();
+  SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   ArrayRef<int64_t> sizes = op.getStaticSizes();
-  if (ShapedType::isDynamicShape(offsets) ||
-      ShapedType::isDynamicShape(sizes) || !op.hasUnitStride())
+  if (ShapedType::isDynamicShape(sizes) || !op.hasUnitStride())
     return false;
   llvm::SmallBitVector dropped = op.getDroppedDims();
+  Value dest = op.getDest();
+  // What a loop fills slice by slice starts undefined: zeros will do.
+  if (dest.getDefiningOp<tensor::EmptyOp>()) {
+    OpBuilder builder(op);
+    dest = builder.create<arith::ConstantOp>(op.getLoc(),
+                                             builder.getZeroAttr(type));
+  }
   Value result = d.map(
-      type, {{op.getDest(), d.identity(type.getRank())}},
-      [&](Body &b, ValueRange v) {
+      type, {{dest, d.identity(type.getRank())}}, [&](Body &b, ValueRange v) {
         SmallVector<Value> indices;
         Value inside = b.integer(b.getI1Type(), 1);
         for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-          Value position = b.create<arith::SubIOp>(
-              b.index(dim), b.integer(b.getIndexType(), offsets[dim]));
+          auto offset = dyn_cast<Value>(offsets[dim]);
+          if (!offset)
+            offset = b.integer(b.getIndexType(), op.getStaticOffset(dim));
+          Value position = b.create<arith::SubIOp>(b.index(dim), offset);
           // Unsigned: an index before the slice is a very large one.
           Value isIn =
               b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
