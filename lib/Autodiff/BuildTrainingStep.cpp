@@ -77,6 +77,9 @@ public:
 private:
   /// The gradient of every parameter; null where it is zero.
   FailureOr<SmallVector<Value>> differentiate(Program &program, Value seed);
+  /// The same of the loss divided by `count`.
+  FailureOr<SmallVector<Value>> differentiateMean(Program &program,
+                                                  Value count);
   /// max(count, 1), so that a batch of ignored tokens has the loss 0.
   Value atLeastOne(OpBuilder &builder, Location loc, Value count);
   void configureDropout(Program &program);
@@ -207,6 +210,14 @@ FailureOr<VariableOp> StepBuilder::gradientVariable(VariableOp parameter) {
                            parameter.getTensorType(), VariableRole::Gradient);
 }
 
+FailureOr<SmallVector<Value>> StepBuilder::differentiateMean(Program &program,
+                                                             Value count) {
+  OpBuilder &b = program.builder;
+  Value one = createSplat(b, program.loc(), count.getType(), 1);
+  return differentiate(program,
+                       b.create<arith::DivFOp>(program.loc(), one, count));
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
@@ -217,9 +228,7 @@ LogicalResult StepBuilder::buildStep() {
   OpBuilder &b = program.builder;
   Location loc = program.loc();
   Value count = atLeastOne(b, loc, program.count);
-  Value seed = b.create<arith::DivFOp>(
-      loc, createSplat(b, loc, count.getType(), 1), count);
-  FailureOr<SmallVector<Value>> gradients = differentiate(program, seed);
+  FailureOr<SmallVector<Value>> gradients = differentiateMean(program, count);
   if (failed(gradients))
     return failure();
 
@@ -369,9 +378,7 @@ LogicalResult StepBuilder::buildGradientsProgram() {
   OpBuilder &b = program.builder;
   Location loc = program.loc();
   Value count = atLeastOne(b, loc, program.count);
-  Value seed = b.create<arith::DivFOp>(
-      loc, createSplat(b, loc, count.getType(), 1), count);
-  FailureOr<SmallVector<Value>> gradients = differentiate(program, seed);
+  FailureOr<SmallVector<Value>> gradients = differentiateMean(program, count);
   if (failed(gradients))
     return failure();
   Value loss = b.create<arith::DivFOp>(loc, program.lossSum, count);

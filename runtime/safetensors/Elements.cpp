@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
+#include <utility>
 
 using namespace heddle::rt;
 using namespace heddle::rt::safetensors;
@@ -82,6 +82,41 @@ void forEach(std::span<const std::byte> bytes, int64_t first, size_t count,
   }
 }
 
+/// forEach for tensors of integers; false for those of floats.
+template <typename Fn>
+bool forEachInteger(DType dtype, std::span<const std::byte> bytes,
+                    int64_t first, size_t count, Fn convert) {
+  auto read = [&]<typename T>() {
+    forEach<T>(bytes, first, count, convert);
+    return true;
+  };
+  switch (dtype) {
+  case DType::Bool:
+  case DType::U8:
+    return read.template operator()<uint8_t>();
+  case DType::I8:
+    return read.template operator()<int8_t>();
+  case DType::U16:
+    return read.template operator()<uint16_t>();
+  case DType::I16:
+    return read.template operator()<int16_t>();
+  case DType::U32:
+    return read.template operator()<uint32_t>();
+  case DType::I32:
+    return read.template operator()<int32_t>();
+  case DType::U64:
+    return read.template operator()<uint64_t>();
+  case DType::I64:
+    return read.template operator()<int64_t>();
+  case DType::F16:
+  case DType::BF16:
+  case DType::F32:
+  case DType::F64:
+    break;
+  }
+  return false;
+}
+
 Status checkRange(const Tensor &tensor, int64_t first, size_t count) {
   if (first >= 0 && first <= tensor.elements &&
       count <= static_cast<uint64_t>(tensor.elements - first))
@@ -124,96 +159,33 @@ std::string safetensors::shapeToString(std::span<const int64_t> shape) {
 Status Tensor::readF32(int64_t first, std::span<float> out) const {
   HEDDLE_RT_RETURN_IF_ERROR(checkRange(*this, first, out.size()));
   auto convert = [&](size_t i, auto element) { out[i] = toF32(element); };
-  switch (dtype) {
-  case DType::Bool:
-  case DType::U8:
-    forEach<uint8_t>(data, first, out.size(), convert);
-    break;
-  case DType::I8:
-    forEach<int8_t>(data, first, out.size(), convert);
-    break;
-  case DType::U16:
-    forEach<uint16_t>(data, first, out.size(), convert);
-    break;
-  case DType::I16:
-    forEach<int16_t>(data, first, out.size(), convert);
-    break;
-  case DType::U32:
-    forEach<uint32_t>(data, first, out.size(), convert);
-    break;
-  case DType::I32:
-    forEach<int32_t>(data, first, out.size(), convert);
-    break;
-  case DType::U64:
-    forEach<uint64_t>(data, first, out.size(), convert);
-    break;
-  case DType::I64:
-    forEach<int64_t>(data, first, out.size(), convert);
-    break;
-  case DType::F16:
+  if (forEachInteger(dtype, data, first, out.size(), convert))
+    return Status();
+  if (dtype == DType::F16)
     forEach<Half>(data, first, out.size(), convert);
-    break;
-  case DType::BF16:
+  else if (dtype == DType::BF16)
     forEach<BFloat16>(data, first, out.size(), convert);
-    break;
-  case DType::F32:
-    if (!out.empty())
-      std::memcpy(out.data(),
-                  data.data() + static_cast<size_t>(first) * sizeof(float),
-                  out.size_bytes());
-    break;
-  case DType::F64:
+  else if (dtype == DType::F64)
     forEach<double>(data, first, out.size(), convert);
-    break;
-  }
+  else if (!out.empty())
+    std::memcpy(out.data(),
+                data.data() + static_cast<size_t>(first) * sizeof(float),
+                out.size_bytes());
   return Status();
 }
 
 Status Tensor::readI64(int64_t first, std::span<int64_t> out) const {
   HEDDLE_RT_RETURN_IF_ERROR(checkRange(*this, first, out.size()));
+  bool fits = true;
   auto convert = [&](size_t i, auto element) {
+    fits &= std::in_range<int64_t>(element);
     out[i] = static_cast<int64_t>(element);
   };
-  switch (dtype) {
-  case DType::Bool:
-  case DType::U8:
-    forEach<uint8_t>(data, first, out.size(), convert);
-    break;
-  case DType::I8:
-    forEach<int8_t>(data, first, out.size(), convert);
-    break;
-  case DType::U16:
-    forEach<uint16_t>(data, first, out.size(), convert);
-    break;
-  case DType::I16:
-    forEach<int16_t>(data, first, out.size(), convert);
-    break;
-  case DType::U32:
-    forEach<uint32_t>(data, first, out.size(), convert);
-    break;
-  case DType::I32:
-    forEach<int32_t>(data, first, out.size(), convert);
-    break;
-  case DType::U64: {
-    bool fits = true;
-    forEach<uint64_t>(data, first, out.size(), [&](size_t i, uint64_t element) {
-      fits &= element <= static_cast<uint64_t>(INT64_MAX);
-      out[i] = static_cast<int64_t>(element);
-    });
-    if (!fits)
-      return error("tensor '" + name +
-                   "': expected values that fit in i64, got larger ones");
-    break;
-  }
-  case DType::I64:
-    forEach<int64_t>(data, first, out.size(), convert);
-    break;
-  case DType::F16:
-  case DType::BF16:
-  case DType::F32:
-  case DType::F64:
+  if (!forEachInteger(dtype, data, first, out.size(), convert))
     return error("tensor '" + name + "': expected an integer type, got " +
                  std::string(safetensors::name(dtype)));
-  }
+  if (!fits)
+    return error("tensor '" + name +
+                 "': expected values that fit in i64, got larger ones");
   return Status();
 }

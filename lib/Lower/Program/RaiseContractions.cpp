@@ -119,9 +119,11 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
       return failure();
 
     std::optional<std::string> letters[3];
-    for (auto [map, list] : llvm::zip(op.getIndexingMapsArray(), letters))
-      if (!(list = getLetters(map)))
+    for (auto [map, list] : llvm::zip(op.getIndexingMapsArray(), letters)) {
+      list = getLetters(map);
+      if (!list)
         return failure();
+    }
     Value operands[2];
     for (auto [i, operand] : llvm::enumerate(operands)) {
       Value given = op.getDpsInputOperand(i)->get();
