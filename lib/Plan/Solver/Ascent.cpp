@@ -15,13 +15,9 @@ constexpr int Patience = 15;
 double safe(const Dual &D) { return D.bound() - D.rounding(); }
 } // namespace
 
-Ascent::Ascent(const Model &M, const TablePool &Tables,
-               const std::vector<double> &Prices)
-    : Current(M, Tables), Best(Current), PassWork(64) {
-  if (!Prices.empty())
-    Current.setPrices(Prices);
-  Best = Current;
-  BestBound = safe(Best);
+Ascent::Ascent(const Model &M, const TablePool &Tables, const DualState &From)
+    : Current(M, Tables, From), Best(Current), BestBound(safe(Best)),
+      PassWork(64), Warmup(From.Messages.empty() ? 20 : 3) {
   for (const Pair &P : M.Pairs)
     PassWork += 4.0 * static_cast<double>(P.Table.size());
 }

@@ -14,9 +14,7 @@ namespace heddle::solver {
 /// the steps turn out too long.
 class Ascent {
 public:
-  /// `Prices` to start from; empty: none.
-  Ascent(const Model &M, const TablePool &Tables,
-         const std::vector<double> &Prices);
+  Ascent(const Model &M, const TablePool &Tables, const DualState &From);
 
   /// Works until `Quota` table entries have been visited. `Target`: the best
   /// cost known, or a guess at it.
@@ -39,7 +37,7 @@ private:
   double Scale = 0.03;
   double Work = 0;
   int SinceBetter = 0;
-  int Warmup = 20; ///< Passes before the first step of prices.
+  int Warmup; ///< Passes before the first step of prices.
 };
 
 } // namespace heddle::solver

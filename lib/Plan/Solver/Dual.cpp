@@ -27,20 +27,23 @@ std::vector<double> priceValues(const Model &M,
   return Result;
 }
 
-Dual::Dual(const Model &Source, const TablePool &Tables)
+Dual::Dual(const Model &Source, const TablePool &Tables, const DualState &From)
     : M(&Source), Tables(&Tables), Price(Source.Capacity.size(), 0),
       Guess(Source.Vars.size(), 0) {
   build();
+  if (!From.Prices.empty())
+    Price = From.Prices;
+  for (size_t Id = 0; Id < From.Messages.size(); ++Id)
+    std::ranges::copy(From.Messages[Id],
+                      Messages.begin() + Fixed->MessageToA[Id]);
+  rebuildUnary();
 }
 
 void Dual::build() {
   auto L = std::make_shared<Layout>();
   L->Offsets.push_back(0);
-  for (const Variable &V : M->Vars) {
-    for (Cost C : V.Unary)
-      Unary.push_back(Tables->convert(C));
-    L->Offsets.push_back(Unary.size());
-  }
+  for (const Variable &V : M->Vars)
+    L->Offsets.push_back(L->Offsets.back() + V.Unary.size());
   size_t MessageCount = 0;
   L->Earlier.resize(M->Vars.size());
   L->Later.resize(M->Vars.size());
@@ -62,12 +65,37 @@ void Dual::build() {
   Fixed = std::move(L);
 }
 
+/// From the model, prices and messages: passes change it bit by bit, and what
+/// rounding leaves there would add up.
+void Dual::rebuildUnary() {
+  Unary = priceValues(*M, Price);
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    double *Own = Unary.data() + Fixed->Offsets[V];
+    for (Cost C : M->Vars[V].Unary)
+      *Own++ += Tables->convert(C);
+  }
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
+    for (int32_t Var : {M->Pairs[Id].A, M->Pairs[Id].B})
+      addTo(Unary.data() + Fixed->Offsets[Var],
+            Messages.data() + (Var == M->Pairs[Id].A ? Fixed->MessageToA[Id]
+                                                     : Fixed->MessageToB[Id]),
+            Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]);
+}
+
 void Dual::setPrices(const std::vector<double> &Prices) {
-  std::vector<double> Difference(Price.size());
-  for (size_t T = 0; T < Price.size(); ++T)
-    Difference[T] = Prices[T] - Price[T];
-  addTo(Unary.data(), priceValues(*M, Difference).data(), Unary.size());
   Price = Prices;
+  rebuildUnary();
+}
+
+DualState Dual::state() const {
+  DualState State{Price, {}};
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
+    const Pair &P = M->Pairs[Id];
+    auto First = Messages.begin() + Fixed->MessageToA[Id];
+    State.Messages.emplace_back(First, First + M->Vars[P.A].size() +
+                                           M->Vars[P.B].size());
+  }
+  return State;
 }
 
 /// Shares what `Var` has among its pairs in one direction and lets each pair
@@ -99,6 +127,8 @@ void Dual::push(int32_t Var, const std::vector<Link> &Ahead,
 }
 
 void Dual::pass() {
+  if (++Passes % 64 == 0)
+    rebuildUnary();
   auto Count = static_cast<int32_t>(M->Vars.size());
   for (int32_t V = Count; V-- > 0;)
     push(V, Fixed->Earlier[V], Fixed->Later[V]);

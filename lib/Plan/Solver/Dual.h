@@ -17,7 +17,7 @@
 #ifndef HEDDLE_LIB_PLAN_SOLVER_DUAL_H
 #define HEDDLE_LIB_PLAN_SOLVER_DUAL_H
 
-#include "Model.h"
+#include "DualState.h"
 #include "TablePool.h"
 
 #include <memory>
@@ -28,11 +28,14 @@ namespace heddle::solver {
 /// Copies share what does not change. Not thread-safe.
 class Dual {
 public:
-  Dual(const Model &M, const TablePool &Tables);
+  Dual(const Model &M, const TablePool &Tables, const DualState &From);
 
   /// Prices per time; at least 0.
   const std::vector<double> &prices() const { return Price; }
   void setPrices(const std::vector<double> &Prices);
+
+  /// All that another one can start from.
+  DualState state() const;
 
   /// One pass over all variables, forward and backward; never lowers the
   /// bound. Leaves a guess at a good assignment in `guess`.
@@ -78,6 +81,7 @@ private:
     std::vector<std::vector<Link>> Earlier, Later; ///< By variable.
   };
   void build();
+  void rebuildUnary();
   void push(int32_t Var, const std::vector<Link> &Ahead,
             const std::vector<Link> &Behind);
   void decode();
@@ -93,12 +97,14 @@ private:
   const Model *M;
   const TablePool *Tables;
   std::shared_ptr<const Layout> Fixed;
-  std::vector<double> Unary;    ///< With prices and messages; by value.
-  std::vector<double> Messages; ///< What pairs have handed to variables.
+  std::vector<double> Unary; ///< With prices and messages; by value.
+  /// What pairs have handed to variables: by pair, first to `A`, then to `B`.
+  std::vector<double> Messages;
   std::vector<double> Price;
   std::vector<double> AverageUsage;
   std::vector<double> Scratch;
   Labels Guess;
+  int64_t Passes = 0;
   bool Settled = false; ///< Every pair's least entry is zero, as after a pass.
 };
 

@@ -241,6 +241,17 @@ Model Presolver::extract() const {
   return M;
 }
 
+ModelNames Presolver::names() const {
+  ModelNames Names;
+  for (size_t V = 0; V < Work.Vars.size(); ++V)
+    if (Alive[V]) {
+      Names.Vars.push_back(static_cast<int32_t>(V));
+      Names.Values.push_back(Origin[V]);
+    }
+  Names.Times = TimeOf;
+  return Names;
+}
+
 void Presolver::restrict(const std::vector<std::vector<char>> &Keep) {
   size_t Number = 0;
   for (size_t V = 0; V < Work.Vars.size(); ++V)

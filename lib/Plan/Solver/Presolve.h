@@ -19,7 +19,7 @@
 #ifndef HEDDLE_LIB_PLAN_SOLVER_PRESOLVE_H
 #define HEDDLE_LIB_PLAN_SOLVER_PRESOLVE_H
 
-#include "Model.h"
+#include "DualState.h"
 
 #include <functional>
 #include <optional>
@@ -44,9 +44,9 @@ public:
   /// The live part, renumbered.
   Model extract() const;
 
-  /// For each time of the last `extract`, which of the problem's maximal times
-  /// it is.
-  const std::vector<int32_t> &times() const { return TimeOf; }
+  /// What variables and values of the last `extract` are called here; times are
+  /// numbers of the problem's maximal times.
+  ModelNames names() const;
 
   /// Removes values that a bound has excluded, by the numbering of the last
   /// `extract`: `Keep[variable][value]`. Call `run` afterwards.

@@ -188,7 +188,7 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
   Used = usageOf(M, Current.X);
   Submodel Sub = fixOutside(M, Region, Current.X, Used, Prices);
   TablePool Pool(Sub.M);
-  Ascent Climber(Sub.M, Pool, Sub.Prices);
+  Ascent Climber(Sub.M, Pool, {Sub.Prices, {}});
   auto Target = static_cast<double>(Sub.Before);
   double Entries = static_cast<double>(M.Capacity.size() + M.Vars.size());
   for (const Pair &P : Sub.M.Pairs)

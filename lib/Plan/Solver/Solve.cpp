@@ -56,7 +56,7 @@ private:
   }
   /// What the bound aims at; while no cost is known, a good way above it.
   double target() const;
-  void openStage(const std::vector<double> &Prices);
+  void openStage(Model M, const DualState &From);
   void takeBest();
   void raiseBound(double Bound);
   void report();
@@ -87,10 +87,10 @@ double Solver::target() const {
   return 2 * std::abs(Bound) + 1;
 }
 
-void Solver::openStage(const std::vector<double> &Prices) {
+void Solver::openStage(Model M, const DualState &From) {
   if (Now)
     ClosedWork += Now->work();
-  Now = std::make_unique<Stage>(Reduced.extract(), Seeds.next(), Prices);
+  Now = std::make_unique<Stage>(std::move(M), Seeds.next(), From);
   StageTotal = InfiniteCost;
   if (Best)
     if (auto X = Reduced.project(*Best))
@@ -179,21 +179,16 @@ bool Solver::shrink() {
   }
   if (Gone < 4 || Gone * 20 < All)
     return false;
-  std::vector<double> ByTime;
-  std::vector<int32_t> OldTimes = Reduced.times();
-  const std::vector<double> &OldPrices = D.prices();
+  ModelNames OldNames = Reduced.names();
   Reduced.restrict(Keep);
   if (!Reduced.run([this] { return outOfTime(); })) {
     LowerBound = Total;
     return true;
   }
-  const std::vector<int32_t> &Times = Reduced.times();
-  std::vector<double> Prices(Times.size(), 0);
-  for (size_t T = 0; T < OldTimes.size() && !Times.empty(); ++T) {
-    size_t Near = std::ranges::lower_bound(Times, OldTimes[T]) - Times.begin();
-    Prices[std::min(Near, Times.size() - 1)] += OldPrices[T];
-  }
-  openStage(Prices);
+  Model Next = Reduced.extract();
+  DualState From =
+      carryOver(D.state(), Now->model(), OldNames, Next, Reduced.names());
+  openStage(std::move(Next), From);
   return true;
 }
 
@@ -221,7 +216,7 @@ Solution Solver::run() {
     LowerBound = InfiniteCost;
     return finish(StopReason::Infeasible);
   }
-  openStage({});
+  openStage(Reduced.extract(), {});
   raiseBound(Now->bound());
   for (int Round = 1;; ++Round) {
     if (Now->model().Vars.empty() || Now->finished()) {

@@ -33,8 +33,8 @@ constexpr double MaxTreeEntries = 3e6;
 constexpr double FirstBudget = 1.5e7;
 } // namespace
 
-Stage::Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices)
-    : M(std::move(Reduced)), Pool(M), Tables(M, Pool), Climber(M, Pool, Prices),
+Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
+    : M(std::move(Reduced)), Pool(M), Tables(M, Pool), Climber(M, Pool, From),
       Tree(Tables, Pool, MaxTreeEntries), Proven(Climber.bound()) {
   Random R(Seed);
   for (size_t I = 0; I < WalkerCount; ++I)

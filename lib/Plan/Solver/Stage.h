@@ -20,8 +20,8 @@ namespace heddle::solver {
 
 class Stage {
 public:
-  /// `Prices` to start from; empty: none.
-  Stage(Model Reduced, uint64_t Seed, const std::vector<double> &Prices);
+  /// `From`: what the bound starts from.
+  Stage(Model Reduced, uint64_t Seed, const DualState &From);
 
   /// A first look: prices, then one assignment; where one time binds and the
   /// tree decomposition is narrow, all there is to know. `Known` as below.
