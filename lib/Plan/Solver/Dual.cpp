@@ -204,7 +204,11 @@ void Dual::stepPrices(double Target, double Scale) {
       Excess[T] = 0;
     Norm += Excess[T] * Excess[T];
   }
-  double Gap = Target - bound();
+  // A cost found early may be many times the optimum: aiming there would
+  // overshoot.
+  double Bound = bound();
+  double Gap =
+      std::min(Target - Bound, std::max(0.5 * std::abs(Bound), 0.01 * Target));
   if (Norm <= 0 || Gap <= 0)
     return;
   double Step = Scale * Gap / Norm;

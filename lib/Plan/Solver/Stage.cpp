@@ -49,6 +49,8 @@ Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
   ClimbQuota = Entries * 36;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);
+  for (auto &W : Walkers)
+    W->Current = Best;
 }
 
 double Stage::work() const {
@@ -197,14 +199,14 @@ void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
   W.Engine.construct(W.Current, Prices, 100 * RoundQuota, Stop);
 }
 
-void Stage::walk(size_t Index, const std::function<bool()> &Stop) {
+void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
   Cost Tolerance = 0;
   if (Index < Restricted && W.Age++ % 2 == 0)
     return walkRestricted(W, Index > 0, Stop);
   if (Index < Exploiting) {
     W.Current = Best;
-  } else if (W.Age++ % Lifetimes[Index - Exploiting] == 0 || !Best.feasible()) {
+  } else if (Afresh || W.Age++ % Lifetimes[Index - Exploiting] == 0) {
     setOut(W, Stop);
   } else {
     double Gap = static_cast<double>(W.Current.Total) - Bound;
@@ -227,16 +229,20 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   if (exactIsDue())
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
-  // with bad ones.
-  bool Rising = Bound - LastBound > 1e-3 * std::abs(Target - Bound);
+  // with bad ones: then only the guesses are tried out.
+  bool Rising = Bound - LastBound >
+                5e-3 * std::min(std::abs(Target - Bound), std::abs(Bound));
   LastBound = Bound;
-  runParallel(Threads, WalkerCount + 2, [&](size_t Task) {
+  bool Afresh = Rising || !Best.feasible();
+  size_t First = Rising ? Exploiting : 0;
+  size_t End = Rising && Best.feasible() ? Exploiting + 1 : WalkerCount;
+  runParallel(Threads, End - First + 2, [&](size_t Task) {
     if (Task == 0)
-      Climber.climb(Target, Rising ? 4 * ClimbQuota : ClimbQuota, Stop);
+      Climber.climb(Target, Rising ? 16 * ClimbQuota : ClimbQuota, Stop);
     else if (Task == 1)
       tryExact(Known, Stop);
     else
-      walk(Task - 2, Stop);
+      walk(First + Task - 2, Afresh, Stop);
   });
   join();
 }

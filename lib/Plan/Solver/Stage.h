@@ -58,7 +58,7 @@ private:
   void walkRestricted(Walker &W, bool Likely,
                       const std::function<bool()> &Stop);
   void setOut(Walker &W, const std::function<bool()> &Stop);
-  void walk(size_t Index, const std::function<bool()> &Stop);
+  void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
   void join();
   bool exactIsDue() const;
   ExactResult searchBelow(Cost Below, double MaxWork,
