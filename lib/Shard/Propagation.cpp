@@ -1,6 +1,7 @@
 //===- Propagation.cpp - Which axes split what ----------------------------===//
 
 #include "Propagation.h"
+#include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -270,21 +271,42 @@ void Propagation::run(int64_t upTo) {
     return llvm::any_of(gains,
                         [](const Gain &gain) { return !gain.axes.empty(); });
   };
-  // All listen to the state before the round, so that their order is not seen.
-  while (true) {
+  // All listen to the state before the round, so that their order is not seen;
+  // later on, those for whom something has changed since they last did.
+  SmallVector<unsigned> dirtyNodes(nodes.size()), dirtyCells(cells.size());
+  std::iota(dirtyNodes.begin(), dirtyNodes.end(), 0);
+  std::iota(dirtyCells.begin(), dirtyCells.end(), 0);
+  while (!dirtyNodes.empty() || !dirtyCells.empty()) {
     SmallVector<std::pair<unsigned, SmallVector<Gain>>> ofNodes, ofCells;
-    for (unsigned i = 0; i < nodes.size(); ++i)
+    for (unsigned i : dirtyNodes)
       if (auto gains = listen(nodes[i]); isSomething(gains))
         ofNodes.emplace_back(i, std::move(gains));
-    for (unsigned i = 0; i < cells.size(); ++i)
+    for (unsigned i : dirtyCells)
       if (auto gains = listen(cells[i]); isSomething(gains))
         ofCells.emplace_back(i, std::move(gains));
-    if (ofNodes.empty() && ofCells.empty())
-      return;
-    for (auto &[i, gains] : ofNodes)
+    dirtyNodes.clear();
+    dirtyCells.clear();
+    for (auto &[i, gains] : ofNodes) {
       take(nodes[i].axes, nodes[i].origins, gains);
-    for (auto &[i, gains] : ofCells)
+      dirtyNodes.push_back(i);
+      for (auto tensors : {&nodes[i].operands, &nodes[i].results})
+        for (std::optional<unsigned> cell : *tensors)
+          if (cell)
+            dirtyCells.push_back(*cell);
+    }
+    for (auto &[i, gains] : ofCells) {
       take(cells[i].dims, cells[i].origins, gains);
+      dirtyCells.push_back(i);
+      for (const Use &use : cells[i].uses)
+        dirtyNodes.push_back(use.node);
+      llvm::append_range(dirtyCells, cells[i].links);
+      for (auto [other, weight] : cells[i].flows)
+        dirtyCells.push_back(other);
+    }
+    for (auto list : {&dirtyNodes, &dirtyCells}) {
+      llvm::sort(*list);
+      list->erase(llvm::unique(*list), list->end());
+    }
   }
 }
 
