@@ -98,25 +98,19 @@ unsigned heddle::getGlobSpecificity(StringRef glob) {
   return glob.size() - glob.count('*') - glob.count('?');
 }
 
-const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
-                                       StringRef name, StringRef key,
-                                       const PlanEntry **rival) {
-  const PlanEntry *best = nullptr;
-  auto saysTheSame = [&](const PlanEntry &a, const PlanEntry &b) {
-    if (!key.empty())
-      return a.find(key)->axes == b.find(key)->axes;
-    auto covers = [](const PlanEntry &x, const PlanEntry &y) {
-      return llvm::all_of(y.assignments, [&](const PlanAssignment &wanted) {
-        const PlanAssignment *found = x.find(wanted.key);
-        return found && found->axes == wanted.axes;
-      });
-    };
-    return covers(a, b) && covers(b, a);
-  };
+/// Of the entries that `matches` names, the one whose glob has the most literal
+/// characters; `rival` is another one that has as many and says otherwise.
+template <typename EntryT>
+static const EntryT *
+findMostSpecific(llvm::ArrayRef<EntryT> entries,
+                 llvm::function_ref<bool(const EntryT &)> matches,
+                 llvm::function_ref<bool(const EntryT &, const EntryT &)> agree,
+                 const EntryT **rival) {
+  const EntryT *best = nullptr;
   if (rival)
     *rival = nullptr;
-  for (const PlanEntry &entry : entries) {
-    if ((!key.empty() && !entry.find(key)) || !matchesGlob(entry.glob, name))
+  for (const EntryT &entry : entries) {
+    if (!matches(entry))
       continue;
     unsigned mine = getGlobSpecificity(entry.glob);
     unsigned other = best ? getGlobSpecificity(best->glob) : 0;
@@ -124,35 +118,58 @@ const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
       best = &entry;
       if (rival)
         *rival = nullptr;
-    } else if (mine == other && rival && !saysTheSame(*best, entry)) {
+    } else if (mine == other && rival && !agree(*best, entry)) {
       *rival = &entry;
     }
   }
   return best;
 }
 
+const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
+                                       StringRef name, StringRef key,
+                                       const PlanEntry **rival) {
+  auto covers = [](const PlanEntry &x, const PlanEntry &y) {
+    return llvm::all_of(y.assignments, [&](const PlanAssignment &wanted) {
+      const PlanAssignment *found = x.find(wanted.key);
+      return found && found->axes == wanted.axes;
+    });
+  };
+  return findMostSpecific<PlanEntry>(
+      entries,
+      [&](const PlanEntry &entry) {
+        return (key.empty() || entry.find(key)) &&
+               matchesGlob(entry.glob, name);
+      },
+      [&](const PlanEntry &a, const PlanEntry &b) {
+        return key.empty() ? covers(a, b) && covers(b, a)
+                           : a.find(key)->axes == b.find(key)->axes;
+      },
+      rival);
+}
+
 const PlanSplit *heddle::findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
                                        StringRef name,
                                        const PlanSplit **rival) {
-  const PlanSplit *best = nullptr;
-  if (rival)
-    *rival = nullptr;
-  for (const PlanSplit &split : splits) {
-    if (!matchesGlob(split.glob, name))
-      continue;
-    unsigned mine = getGlobSpecificity(split.glob);
-    unsigned other = best ? getGlobSpecificity(best->glob) : 0;
-    if (!best || mine > other) {
-      best = &split;
-      if (rival)
-        *rival = nullptr;
-    } else if (mine == other && rival &&
-               (split.factor != best->factor || split.slices != best->slices ||
-                split.sharded != best->sharded)) {
-      *rival = &split;
-    }
-  }
-  return best;
+  return findMostSpecific<PlanSplit>(
+      splits,
+      [&](const PlanSplit &split) { return matchesGlob(split.glob, name); },
+      [](const PlanSplit &a, const PlanSplit &b) {
+        return a.factor == b.factor && a.slices == b.slices &&
+               a.sharded == b.sharded;
+      },
+      rival);
+}
+
+const PlanPriority *
+heddle::findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
+                         StringRef name, const PlanPriority **rival) {
+  return findMostSpecific<PlanPriority>(
+      priorities,
+      [&](const PlanPriority &entry) { return matchesGlob(entry.glob, name); },
+      [](const PlanPriority &a, const PlanPriority &b) {
+        return a.priority == b.priority;
+      },
+      rival);
 }
 
 StringRef heddle::findNearestName(StringRef name,

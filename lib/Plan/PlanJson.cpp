@@ -60,6 +60,7 @@ private:
   Error readEntries(const json &value, StringRef section, size_t from,
                     const Plan &plan, std::vector<PlanEntry> &entries);
   Error readSplits(const json &value, size_t from, Plan &plan);
+  Error readPriorities(const json &value, size_t from, Plan &plan);
   Error readSplit(const json &body, const std::string &path, size_t from,
                   PlanSplit &split);
   Error readAxes(const json &value, const std::string &path, size_t from,
@@ -257,12 +258,31 @@ Error PlanReader::readSplits(const json &value, size_t from, Plan &plan) {
   return Error::success();
 }
 
+Error PlanReader::readPriorities(const json &value, size_t from, Plan &plan) {
+  if (!value.is_object())
+    return error(from, "$.priorities",
+                 "expected an object of globs, got " + value.dump());
+  for (const auto &[glob, number] : value.items()) {
+    size_t at = locate(glob, from);
+    if (glob.empty())
+      return error(at, "$.priorities", "expected a glob, got \"\"");
+    if (!number.is_number_unsigned() ||
+        number.get<uint64_t>() > uint64_t(kMaxPlanPriority))
+      return error(at, getPlanPath("priorities", glob),
+                   "expected a number from 0 to " +
+                       std::to_string(kMaxPlanPriority) + ", got " +
+                       number.dump());
+    plan.priorities.push_back({glob, number.get<int64_t>(), position(at)});
+  }
+  return Error::success();
+}
+
 llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  const std::string known[] = {"version", "mesh",   "operators",
-                               "storage", "splits", "hierarchy"};
+  const std::string known[] = {"version", "mesh", "operators",  "storage",
+                               "splits",  "pins", "priorities", "hierarchy"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -270,8 +290,8 @@ llvm::Expected<Plan> PlanReader::read() {
                    "unknown key \"" + key + "\"" +
                        (nearest.empty()
                             ? std::string(": expected version, mesh, "
-                                          "operators, storage, splits or "
-                                          "hierarchy")
+                                          "operators, storage, splits, pins, "
+                                          "priorities or hierarchy")
                             : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -285,14 +305,19 @@ llvm::Expected<Plan> PlanReader::read() {
   plan.source = source.str();
   if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
     return std::move(failure);
-  for (auto [section, entries] : {std::pair("operators", &plan.operators),
-                                  std::pair("storage", &plan.storage)})
+  for (auto [section, entries] :
+       {std::pair("operators", &plan.operators),
+        std::pair("storage", &plan.storage), std::pair("pins", &plan.pins)})
     if (root.contains(section))
       if (Error failure = readEntries(root[section], section,
                                       locate(section, 0), plan, *entries))
         return std::move(failure);
   if (root.contains("splits"))
     if (Error failure = readSplits(root["splits"], locate("splits", 0), plan))
+      return std::move(failure);
+  if (root.contains("priorities"))
+    if (Error failure =
+            readPriorities(root["priorities"], locate("priorities", 0), plan))
       return std::move(failure);
   if (root.contains("hierarchy")) {
     const json &value = root["hierarchy"];
@@ -348,6 +373,16 @@ static std::string writeEntries(llvm::ArrayRef<PlanEntry> entries,
   return text + (sorted.empty() ? "}" : "\n  }");
 }
 
+/// A section of lines that have been written, by glob.
+static std::string writeLines(const std::map<std::string, std::string> &lines) {
+  std::string text = "{", separator = "\n";
+  for (const auto &[glob, line] : lines) {
+    text += separator + "    " + json(glob).dump() + ": " + line;
+    separator = ",\n";
+  }
+  return text + "\n  }";
+}
+
 static std::string writeSplits(llvm::ArrayRef<PlanSplit> splits) {
   std::map<std::string, std::string> lines;
   for (const PlanSplit &split : splits)
@@ -357,12 +392,14 @@ static std::string writeSplits(llvm::ArrayRef<PlanSplit> splits) {
         (split.sharded ? ", \"sharded\": " + std::to_string(*split.sharded)
                        : "") +
         "}}";
-  std::string text = "{", separator = "\n";
-  for (const auto &[glob, line] : lines) {
-    text += separator + "    " + json(glob).dump() + ": " + line;
-    separator = ",\n";
-  }
-  return text + "\n  }";
+  return writeLines(lines);
+}
+
+static std::string writePriorities(llvm::ArrayRef<PlanPriority> priorities) {
+  std::map<std::string, std::string> lines;
+  for (const PlanPriority &entry : priorities)
+    lines[entry.glob] = std::to_string(entry.priority);
+  return writeLines(lines);
 }
 
 std::string heddle::writePlan(const Plan &plan) {
@@ -374,6 +411,10 @@ std::string heddle::writePlan(const Plan &plan) {
   text += ",\n  \"storage\": " + writeEntries(plan.storage, "    ");
   if (!plan.splits.empty())
     text += ",\n  \"splits\": " + writeSplits(plan.splits);
+  if (!plan.pins.empty())
+    text += ",\n  \"pins\": " + writeEntries(plan.pins, "    ");
+  if (!plan.priorities.empty())
+    text += ",\n  \"priorities\": " + writePriorities(plan.priorities);
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();

@@ -1,13 +1,10 @@
 //===- ApplyPlan.cpp - Annotates a program with a plan --------------------===//
 
 #include "heddle/Shard/ApplyPlan.h"
-#include "RefineAxes.h"
+#include "Pins.h"
+#include "PlanApplier.h"
 #include "heddle/Plan/DefaultPlan.h"
-#include "heddle/Shard/FactorShardings.h"
 #include "heddle/Shard/Passes.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_APPLYPLANPASS
@@ -16,58 +13,6 @@ namespace heddle {
 
 using namespace mlir;
 using namespace heddle;
-
-namespace {
-
-/// Checks a plan against a module and sets the attributes.
-class PlanApplier {
-public:
-  PlanApplier(ModuleOp module, const Plan &plan,
-              ArrayRef<AbsentVariable> absent)
-      : module(module), plan(plan), absent(absent),
-        context(module.getContext()) {}
-
-  LogicalResult apply(int64_t devices);
-
-private:
-  InFlightDiagnostic error(PlanPosition at, StringRef path);
-  LogicalResult checkMesh(int64_t devices);
-  void collect();
-  FailureOr<llvm::SetVector<StringRef>>
-  findFactors(StringRef section, StringRef glob, PlanPosition at);
-  LogicalResult expectFactor(StringRef section, StringRef glob,
-                             StringRef factor, PlanPosition at,
-                             llvm::SetVector<StringRef> &factors);
-  LogicalResult checkOperators();
-  LogicalResult checkEntry(const PlanEntry &entry);
-  LogicalResult assign();
-  LogicalResult assignOp(PlannedOp &planned);
-  LogicalResult checkSplit(const PlannedOp &planned, unsigned factor,
-                           const PlanEntry &entry,
-                           const PlanAssignment &assignment);
-  LogicalResult assignStorage();
-  LogicalResult checkSplits();
-  LogicalResult checkSplitOf(const PlannedOp &planned, const PlanSplit &split);
-  LogicalResult assignSplits();
-  LogicalResult checkStorage(const PlanEntry &entry);
-  /// The axes of more than one device: the others split nothing.
-  Axes toAxes(ArrayRef<std::string> names);
-
-  ModuleOp module;
-  const Plan &plan;
-  ArrayRef<AbsentVariable> absent;
-  MLIRContext *context;
-  MeshAttr mesh;
-  std::vector<PlannedOp> ops;
-  /// The factors of all ops of a name, in order.
-  llvm::MapVector<StringRef, llvm::SetVector<StringRef>> factorsOf;
-  std::vector<std::string> names;
-  llvm::BumpPtrAllocator strings;
-  SmallVector<std::pair<VariableOp, DimensionAxes>> storage;
-  SmallVector<std::pair<Operation *, SplitAttr>> splits;
-};
-
-} // namespace
 
 InFlightDiagnostic PlanApplier::error(PlanPosition at, StringRef path) {
   Location loc = UnknownLoc::get(context);
@@ -147,11 +92,16 @@ PlanApplier::findFactors(StringRef section, StringRef glob, PlanPosition at) {
   return diag;
 }
 
-LogicalResult PlanApplier::expectFactor(StringRef section, StringRef glob,
-                                        StringRef factor, PlanPosition at,
-                                        llvm::SetVector<StringRef> &factors) {
+LogicalResult
+PlanApplier::expectFactor(StringRef section, StringRef glob, StringRef factor,
+                          PlanPosition at,
+                          const llvm::SetVector<StringRef> &factors) {
   if (factors.contains(factor))
     return success();
+  if (factors.empty())
+    return error(at, getPlanPath(section, glob, factor))
+           << "these operators have no factors of a name: they follow their "
+              "neighbours, or the pin of one";
   return error(at, getPlanPath(section, glob, factor))
          << "expected a factor of these operators ("
          << llvm::join(factors, ", ") << "), got \"" << factor << "\"";
@@ -264,130 +214,6 @@ LogicalResult PlanApplier::assignOp(PlannedOp &planned) {
 }
 
 //===----------------------------------------------------------------------===//
-// Storage
-//===----------------------------------------------------------------------===//
-
-LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
-  int64_t highest = -1;
-  std::vector<std::string> variables;
-  for (VariableOp variable : module.getOps<VariableOp>()) {
-    variables.push_back(variable.getSymName().str());
-    if (matchesGlob(entry.glob, variable.getSymName()))
-      highest = std::max<int64_t>(highest, variable.getTensorType().getRank());
-  }
-  for (const AbsentVariable &variable : absent) {
-    variables.push_back(variable.name);
-    if (matchesGlob(entry.glob, variable.name))
-      highest = std::max(highest, variable.rank);
-  }
-  if (highest < 0) {
-    auto diag = error(entry.position, getPlanPath("storage", entry.glob))
-                << "no variable has such a name";
-    if (StringRef nearest = findNearestName(entry.glob, variables);
-        !nearest.empty())
-      diag << "; the nearest is \"" << nearest << "\"";
-    return diag;
-  }
-  llvm::StringSet<> used;
-  for (const PlanAssignment &assignment : entry.assignments) {
-    std::string path = getPlanPath("storage", entry.glob, assignment.key);
-    int64_t dim = std::stoll(assignment.key); // the reader checked it
-    if (dim >= highest)
-      return error(assignment.position, path)
-             << "expected a dimension below " << highest
-             << ", the rank of these variables, got " << dim;
-    for (const std::string &axis : assignment.axes)
-      if (!used.insert(axis).second)
-        return error(assignment.position, path)
-               << "expected \"" << axis << "\" for one dimension";
-  }
-  return success();
-}
-
-LogicalResult PlanApplier::assignStorage() {
-  for (const PlanEntry &entry : plan.storage)
-    if (failed(checkStorage(entry)))
-      return failure();
-  for (VariableOp variable : module.getOps<VariableOp>()) {
-    const PlanEntry *rival = nullptr;
-    const PlanEntry *entry =
-        findPlanEntry(plan.storage, variable.getSymName(), "", &rival);
-    if (!entry)
-      continue;
-    if (rival)
-      return error(entry->position, getPlanPath("storage", entry->glob))
-             << "\"" << rival->glob << "\" is as specific and says otherwise "
-             << "of \"" << variable.getSymName() << "\"";
-    DimensionAxes dims(variable.getTensorType().getRank());
-    for (const PlanAssignment &assignment : entry->assignments)
-      if (size_t dim = std::stoull(assignment.key); dim < dims.size())
-        dims[dim] = toAxes(assignment.axes);
-    storage.emplace_back(variable, std::move(dims));
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Splits
-//===----------------------------------------------------------------------===//
-
-LogicalResult PlanApplier::checkSplits() {
-  for (const PlanSplit &split : plan.splits) {
-    auto factors = findFactors("splits", split.glob, split.position);
-    if (failed(factors) ||
-        failed(expectFactor("splits", split.glob, split.factor, split.position,
-                            *factors)))
-      return failure();
-  }
-  return success();
-}
-
-LogicalResult PlanApplier::checkSplitOf(const PlannedOp &planned,
-                                        const PlanSplit &split) {
-  unsigned index = *planned.rule.getFactor(split.factor);
-  const Factor &factor = planned.rule.factors[index];
-  std::string path = getPlanPath("splits", split.glob, split.factor);
-  if (split.slices > factor.size)
-    return error(split.position, path)
-           << "expected at most " << factor.size << " slices, the size of "
-           << split.factor << " in \"" << getOpName(planned.op) << "\", got "
-           << split.slices;
-  if (planned.axes[index].empty())
-    return success();
-  auto diag = error(split.position, path)
-              << "factor " << split.factor << " of \"" << getOpName(planned.op)
-              << "\" is split over ";
-  llvm::interleaveComma(planned.axes[index], diag,
-                        [&](StringAttr axis) { diag << axis; });
-  return diag << ": expected a factor that every device has whole; run it in "
-                 "slices of another one";
-}
-
-LogicalResult PlanApplier::assignSplits() {
-  if (failed(checkSplits()))
-    return failure();
-  for (const PlannedOp &planned : ops) {
-    StringRef name = getOpName(planned.op);
-    const PlanSplit *rival = nullptr;
-    const PlanSplit *split = findPlanSplit(plan.splits, name, &rival);
-    if (!split || !planned.rule.getFactor(split->factor))
-      continue;
-    if (rival)
-      return error(split->position,
-                   getPlanPath("splits", split->glob, split->factor))
-             << "\"" << rival->glob << "\" is as specific and says otherwise "
-             << "of \"" << name << "\"";
-    if (failed(checkSplitOf(planned, *split)))
-      return failure();
-    splits.emplace_back(
-        planned.op,
-        SplitAttr::get(context, StringAttr::get(context, split->factor),
-                       split->slices, split->sharded.value_or(split->slices)));
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
 
@@ -400,12 +226,16 @@ LogicalResult PlanApplier::apply(int64_t devices) {
   for (PlannedOp &planned : ops)
     if (failed(assignOp(planned)))
       return failure();
-  if (failed(assignStorage()) || failed(assignSplits()))
+  if (failed(assignStorage()) || failed(assignSplits()) ||
+      failed(assignPins()) || failed(assignPriorities()))
     return failure();
 
   SmallVector<DimensionAxes> dims;
   for (auto &[variable, list] : storage)
     dims.push_back(std::move(list));
+  // Pins are refined as the ops are that make these values.
+  size_t count = ops.size();
+  std::move(pins.begin(), pins.end(), std::back_inserter(ops));
   refineAxes(context, mesh, ops, dims);
 
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
@@ -416,19 +246,28 @@ LogicalResult PlanApplier::apply(int64_t devices) {
       entry.first->setAttr(kStorageAxesAttrName, makeSharding(ref, list));
   for (auto [op, split] : splits)
     op->setAttr(kSplitAttrName, split);
-  for (PlannedOp &planned : ops) {
-    // Factors that the plan keeps whole are written, too: an empty list.
-    SmallVector<FactorAxesAttr> entries;
-    for (auto [i, factor] : llvm::enumerate(planned.rule.factors))
-      if (planned.pinned[i])
-        entries.push_back(
-            FactorAxesAttr::get(context, StringAttr::get(context, factor.name),
-                                AxisListAttr::get(context, planned.axes[i])));
-    if (!entries.empty())
-      planned.op->setAttr(kFactorsAttrName,
-                          FactorShardingAttr::get(context, entries));
+  for (auto [i, planned] : llvm::enumerate(ops)) {
+    if (i < count)
+      setFactors(planned);
+    else
+      setPin(planned, ref);
   }
+  for (auto [op, priority] : priorities)
+    op->setAttr(kPriorityAttrName, builder.getI64IntegerAttr(priority));
   return success();
+}
+
+void PlanApplier::setFactors(const PlannedOp &planned) {
+  // Factors that the plan keeps whole are written, too: an empty list.
+  SmallVector<FactorAxesAttr> entries;
+  for (auto [i, factor] : llvm::enumerate(planned.rule.factors))
+    if (planned.pinned[i])
+      entries.push_back(
+          FactorAxesAttr::get(context, StringAttr::get(context, factor.name),
+                              AxisListAttr::get(context, planned.axes[i])));
+  if (!entries.empty())
+    planned.op->setAttr(kFactorsAttrName,
+                        FactorShardingAttr::get(context, entries));
 }
 
 LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,

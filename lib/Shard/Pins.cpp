@@ -68,3 +68,24 @@ LogicalResult heddle::readPins(Operation *op, MeshRef mesh,
   }
   return success();
 }
+
+ShardingAttr heddle::getPinOf(OpResult result) {
+  Attribute given = result.getOwner()->getAttr(kPinAttrName);
+  if (auto list = dyn_cast_or_null<ArrayAttr>(given))
+    given = result.getResultNumber() < list.size()
+                ? list[result.getResultNumber()]
+                : Attribute();
+  return dyn_cast_or_null<ShardingAttr>(given);
+}
+
+void heddle::setPinOf(OpResult result, ShardingAttr pin) {
+  Operation *op = result.getOwner();
+  if (op->getNumResults() == 1)
+    return op->setAttr(kPinAttrName, pin);
+  SmallVector<Attribute> list;
+  for (OpResult other : op->getResults()) {
+    ShardingAttr own = other == result ? pin : getPinOf(other);
+    list.push_back(own ? Attribute(own) : UnitAttr::get(op->getContext()));
+  }
+  op->setAttr(kPinAttrName, ArrayAttr::get(op->getContext(), list));
+}

@@ -25,8 +25,13 @@ mlir::FailureOr<int64_t> readPriority(mlir::Operation *op,
 mlir::LogicalResult readPins(mlir::Operation *op, MeshRef mesh,
                              llvm::MapVector<mlir::Value, ShardingAttr> &pins);
 
-/// An error unless `type` is a ranked tensor, of static shape where something is
-/// split, and the sharding has its rank and axes of the mesh.
+/// The pin of one result; null if it has none.
+ShardingAttr getPinOf(mlir::OpResult result);
+/// Adds the pin of one result to those of the op.
+void setPinOf(mlir::OpResult result, ShardingAttr pin);
+
+/// An error unless `type` is a ranked tensor, of static shape where something
+/// is split, and the sharding has its rank and axes of the mesh.
 mlir::LogicalResult verifySharding(mlir::Location loc, ShardingAttr sharding,
                                    mlir::Type type, MeshRef mesh);
 

@@ -1,5 +1,6 @@
 //===- SplitOperators.cpp - Runs large operators slice by slice -----------===//
 
+#include "Pins.h"
 #include "Slices.h"
 #include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -292,9 +293,13 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   for (Value result : *results)
     if (Operation *copy = result.getDefiningOp()) {
       copy->removeAttr(kSplitAttrName);
+      copy->removeAttr(kPinAttrName); // of what all slices make
       if (Attribute factors = op->getAttr(kFactorsAttrName);
-          factors && copy->getName() == op->getName())
+          factors && copy->getName() == op->getName()) {
         copy->setAttr(kFactorsAttrName, factors);
+        if (Attribute priority = op->getAttr(kPriorityAttrName))
+          copy->setAttr(kPriorityAttrName, priority);
+      }
     }
   return results;
 }
@@ -315,6 +320,17 @@ static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
                    : builder.create<arith::MaxSIOp>(loc, a, b).getResult();
   return isFloat ? builder.create<arith::AddFOp>(loc, a, b).getResult()
                  : builder.create<arith::AddIOp>(loc, a, b).getResult();
+}
+
+/// What is made in the place of a value that the user pinned is pinned.
+static void movePin(OpResult from, Value to) {
+  ShardingAttr pin = getPinOf(from);
+  auto result = dyn_cast<OpResult>(to);
+  if (!pin || !result)
+    return;
+  setPinOf(result, pin);
+  if (Attribute priority = from.getOwner()->getAttr(kPriorityAttrName))
+    result.getOwner()->setAttr(kPriorityAttrName, priority);
 }
 
 LogicalResult FunctionSplitter::runInSlices(Operation *op,
@@ -352,6 +368,8 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
     Value whole = sums[i];
     if (dim &&
         slices.getCut(result) == Cut{*dim, loop.cut.size, loop.cut.slices}) {
+      for (Value part : parts[i])
+        movePin(result, part);
       made[result] = std::move(parts[i]);
       continue;
     }
@@ -361,6 +379,7 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
     else if (whole.getType() != result.getType())
       whole = builder.create<arith::TruncFOp>(op->getLoc(), result.getType(),
                                               whole);
+    movePin(result, whole);
     if (slices.getCut(result))
       setWhole(result, whole); // cut along another dimension than it was made
     else
@@ -401,6 +420,7 @@ LogicalResult FunctionSplitter::flush(Operation *at) {
           op, rule, {*factorOf(rule.results[0], cut.dim), cut}, slice, types);
       if (failed(results))
         return failure();
+      movePin(cast<OpResult>(result), (*results)[0]);
       made[result].push_back((*results)[0]);
     }
   llvm::append_range(replaced, chain);

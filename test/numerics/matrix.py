@@ -206,6 +206,19 @@ def plan_hierarchy(storage):
         "hierarchy": "always"}
 
 
+# What half-layers end with, and the weights that are first heard of.
+ENDS = {"gpt2": ["h.*.c_proj"], "llama": ["*.o_proj", "*.down_proj"]}
+
+
+def plan_pins(family):
+    """Sums of half-layers pinned along the sequence, the embedding whole; the
+    head is heard of last."""
+    pins = {name: {"b": ["dp"], "s": ["tp"]} for name in ENDS[family]}
+    pins[{"gpt2": "wte", "llama": "embed_tokens"}[family]] = {}
+    return {"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {"*": ALL},
+            "pins": pins, "priorities": {"lm_head": 1, "loss": 2}}
+
+
 # The operators of a half-layer that its factor runs over.
 DEGREES = {"gpt2": (["h.%d.attn", "h.%d.attn.c_*"], ["h.%d.mlp.c_*"]),
            "llama": (["layers.%d.self_attn", "layers.%d.self_attn.*_proj"],
@@ -229,6 +242,7 @@ PLANS = {
     "ring4": plan_context(RING, *CP4),
     "heads4": plan_context(heads(["cp"]), *CP4),
     "keys4": plan_context(KEYS, *CP4),
+    "pins": plan_pins,
     # Vocabulary and sequence at once, and three kinds of parallelism.
     "gather2-tp2": plan_context(GATHER, *CP2_TP2),
     "ring2-tp2": plan_context(RING, *CP2_TP2),

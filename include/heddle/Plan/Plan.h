@@ -55,6 +55,8 @@ struct PlanEntry {
 
 /// As many as a mesh and the runtime take.
 constexpr int64_t kMaxPlanDevices = 1 << 16;
+/// Each priority is a round of propagation to its end.
+constexpr int64_t kMaxPlanPriority = 1 << 16;
 
 /// That operators run in slices of one factor, and how many of the slices of
 /// its parameters are stored as "storage" says.
@@ -64,6 +66,14 @@ struct PlanSplit {
   int64_t slices = 1;
   /// The others are stored as their uses want them; nullopt: all.
   std::optional<int64_t> sharded;
+  PlanPosition position;
+};
+
+/// When others hear of what the plan says of operators: from 0, which is what
+/// others have, up.
+struct PlanPriority {
+  std::string glob;
+  int64_t priority = 0;
   PlanPosition position;
 };
 
@@ -92,6 +102,9 @@ struct Plan {
   std::vector<PlanEntry> operators;
   std::vector<PlanEntry> storage;
   std::vector<PlanSplit> splits;
+  /// How what operators make lies, by factors: one without axes is whole.
+  std::vector<PlanEntry> pins;
+  std::vector<PlanPriority> priorities;
   Hierarchy hierarchy = Hierarchy::Auto;
 
   int64_t getNumDevices() const;
@@ -152,6 +165,11 @@ const PlanEntry *findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
 const PlanSplit *findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
                                llvm::StringRef name,
                                const PlanSplit **rival = nullptr);
+
+/// The most specific priority whose glob matches the name, as findPlanEntry.
+const PlanPriority *findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
+                                     llvm::StringRef name,
+                                     const PlanPriority **rival = nullptr);
 
 /// The candidate with the smallest edit distance, or "" if none is near.
 llvm::StringRef findNearestName(llvm::StringRef name,

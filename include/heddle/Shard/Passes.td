@@ -10,8 +10,10 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
   let description = [{
     Declares the plan's mesh (`heddle.mesh @mesh`), sets `heddle.factors` on
     every op that an entry of "operators" names, and `heddle.storage_axes` on
-    every variable that an entry of "storage" names, and `heddle.split` on every
-    op that an entry of "splits" names. All products of a module
+    every variable that an entry of "storage" names, `heddle.split` on every op
+    that an entry of "splits" names, `heddle.pin` on the first op (of each
+    function: the forward one) that an entry of "pins" names, and
+    `heddle.priority` on those that an entry of "priorities" names. All products of a module
     (forward, and the gradients of data and weight) have one name, so one entry
     assigns them alike. Of several entries that match a name and speak of the
     same factor, the one whose glob has the most literal characters decides.

@@ -37,6 +37,37 @@ TEST(PlanTest, WritingIsStable) {
   EXPECT_EQ(writePlan(*again), text);
 }
 
+TEST(PlanTest, PinsAndPriorities) {
+  auto plan = parsePlan(
+      R"({"version": 1, "mesh": {"dp": 2, "tp": 2},
+          "priorities": {"z": 0, "h.*": 3},
+          "pins": {"x": {}, "h.*": {"s": ["tp"], "b": ["dp"]}}})",
+      "plan.json");
+  ASSERT_TRUE(bool(plan)) << llvm::toString(plan.takeError());
+  std::string text = writePlan(*plan);
+  EXPECT_EQ(text, R"({
+  "version": 1,
+  "mesh": {"dp": 2, "tp": 2},
+  "operators": {},
+  "storage": {},
+  "pins": {
+    "h.*": {"b": ["dp"], "s": ["tp"]},
+    "x": {}
+  },
+  "priorities": {
+    "h.*": 3,
+    "z": 0
+  }
+}
+)");
+  auto again = parsePlan(text, "again");
+  ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
+  EXPECT_EQ(writePlan(*again), text);
+  EXPECT_EQ(errorOf(R"({"version": 1, "mesh": {}, "priorities": {"x": 1.5}})"),
+            "plan.json:1:43: $.priorities[\"x\"]: expected a number from 0 to "
+            "65536, got 1.5");
+}
+
 TEST(PlanTest, SplitsAndProducts) {
   auto plan = parsePlan(
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
