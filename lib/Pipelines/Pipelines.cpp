@@ -229,6 +229,16 @@ static LogicalResult choosePlan(ModuleOp module,
   return success();
 }
 
+/// Whether the plan says something about an operator of the module.
+static bool isAnythingSplit(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return op->hasAttr(kFactorsAttrName) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
   // A program of other dialects gets a mesh and shardings.
@@ -271,9 +281,16 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
            << "the program declares a mesh of its own: leave "
               "out the mesh, or the program's";
   bool needsPlan = !isPlanned && !(statesMesh && options.planText.empty());
-  if (needsPlan && last >= Phase::Sharded &&
-      failed(choosePlan(module, options)))
-    return failure();
+  if (needsPlan && last >= Phase::Sharded) {
+    if (failed(choosePlan(module, options)))
+      return failure();
+    if (isProgram && options.mesh.getNumDevices() != 1 &&
+        !isAnythingSplit(module))
+      return module.emitError()
+             << "the mesh splits nothing: no operator of the program has a "
+                "batch, heads or features that it names; declare a heddle.mesh "
+                "in the program and shardings of its arguments";
+  }
   return success(
       succeeded(runPhase(Phase::Sharded,
                          [&](OpPassManager &passes) {
