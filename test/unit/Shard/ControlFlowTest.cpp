@@ -114,11 +114,40 @@ private:
     values.push_back(v);
   }
 
+  /// Whether the sum of a value is above a number that no sum of inputs comes
+  /// near, so that rounding does not decide.
+  std::string addDecision(const std::string &a) {
+    std::string sum = fresh(), number = fresh(), bound = fresh(),
+                condition = fresh();
+    emit(sum + " = heddle.reduce sum " + a + " over [0, 1] : " + type +
+         " -> tensor<f64>");
+    emit(number + " = tensor.extract " + sum + "[] : tensor<f64>");
+    emit(bound + " = arith.constant 0.12345 : f64");
+    emit(condition + " = arith.cmpf ogt, " + number + ", " + bound + " : f64");
+    return condition;
+  }
+
+  /// Known, or one of two that the numbers decide.
+  std::string addCount(const std::string &a) {
+    auto constant = [&] {
+      std::string count = fresh();
+      emit(count + " = arith.constant " + std::to_string(pick(0, 3)) +
+           " : index");
+      return count;
+    };
+    std::string count = constant();
+    if (pick(0, 1))
+      return count;
+    std::string condition = addDecision(a), other = constant(),
+                chosen = fresh();
+    emit(chosen + " = arith.select " + condition + ", " + count + ", " + other +
+         " : index");
+    return chosen;
+  }
+
   void addFor(Values &values, const std::string &a, const std::string &b,
               const std::string &v, int depth) {
-    std::string count = fresh(), x = fresh(), y = fresh();
-    emit(count + " = arith.constant " + std::to_string(pick(0, 3)) +
-         " : index");
+    std::string count = addCount(a), x = fresh(), y = fresh();
     emit(v + ":2 = scf.for " + x + "i = %c0 to " + count +
          " step %c1 iter_args(" + x + " = " + a + ", " + y + " = " + b +
          ") -> (" + type + ", " + type + ") {");
@@ -135,16 +164,7 @@ private:
 
   void addIf(Values &values, const std::string &a, const std::string &v,
              int depth) {
-    std::string sum = fresh(), number = fresh(), condition = fresh();
-    emit(sum + " = heddle.reduce sum " + a + " over [0, 1] : " + type +
-         " -> tensor<f64>");
-    emit(number + " = tensor.extract " + sum + "[] : tensor<f64>");
-    emit(condition + " = arith.cmpf ogt, " + number + ", " + number +
-         "x : f64");
-    // The other side of the comparison, before its use: no sum of inputs, so
-    // that rounding does not decide.
-    size_t at = body.rfind("  " + condition);
-    body.insert(at, "  " + number + "x = arith.constant 0.12345 : f64\n");
+    std::string condition = addDecision(a);
     emit(v + " = scf.if " + condition + " -> " + type + " {");
     for (int branch = 0; branch < 2; ++branch) {
       Values inner = values;
@@ -154,29 +174,39 @@ private:
     }
   }
 
+  /// Carries one tensor back, and two forward, whose order is another one. It
+  /// ends after some iterations, or when the numbers say so.
   void addWhile(Values &values, const std::string &a, const std::string &v,
                 int depth) {
-    std::string limit = fresh(), h = fresh(), i = fresh(), more = fresh(),
-                g = fresh(), j = fresh(), k = fresh();
-    emit(limit + " = arith.constant " + std::to_string(pick(0, 3)) +
-         " : index");
-    emit(v + "w:2 = scf.while (" + h + " = " + a + ", " + i + " = %c0) : (" +
-         type + ", index) -> (" + type + ", index) {");
+    std::string limit = addCount(a), h = fresh(), i = fresh(), more = fresh(),
+                g = fresh(), f = fresh(), j = fresh(), k = fresh();
+    std::string forward = "index, " + type + ", " + type;
+    emit(v + "w:3 = scf.while (" + h + " = " + a + ", " + i + " = %c0) : (" +
+         type + ", index) -> (" + forward + ") {");
     Values before = values;
     before.push_back(h);
     addOps(before, pick(0, 2), depth - 1);
     emit(more + " = arith.cmpi slt, " + i + ", " + limit + " : index");
-    emit("scf.condition(" + more + ") " + before.back() + ", " + i + " : " +
-         type + ", index");
+    if (pick(0, 1)) {
+      std::string decision = addDecision(any(before)), both = fresh();
+      emit(both + " = arith.andi " + more + ", " + decision + " : i1");
+      more = both;
+    }
+    emit("scf.condition(" + more + ") " + i + ", " + before.back() + ", " +
+         any(before) + " : " + forward);
     emit("} do {");
-    emit("^bb0(" + g + ": " + type + ", " + j + ": index):");
+    emit("^bb0(" + j + ": index, " + g + ": " + type + ", " + f + ": " + type +
+         "):");
     Values after = values;
+    after.push_back(f);
     after.push_back(g);
     addOps(after, pick(0, 2), depth - 1);
     emit(k + " = arith.addi " + j + ", %c1 : index");
     emit("scf.yield " + after.back() + ", " + k + " : " + type + ", index");
     emit("}");
-    emit(v + " = math.tanh " + v + "w#0 : " + type);
+    emit(v + " = arith.addf " + v + "w#1, " + v + "w#2 : " + type);
+    emit(v + "t = math.tanh " + v + " : " + type);
+    values.push_back(v + "t");
   }
 
   int64_t size = 4;
