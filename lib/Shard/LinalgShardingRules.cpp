@@ -10,6 +10,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
+#include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -64,12 +65,6 @@ static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
   if (window)
     window->extent = extent;
   return window;
-}
-
-static bool startsFromZero(linalg::LinalgOp op) {
-  auto fill = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  return fill && (matchPattern(fill.value(), m_AnyZeroFloat()) ||
-                  matchPattern(fill.value(), m_Zero()));
 }
 
 /// A loop that indexes two dimensions of a tensor (a diagonal) would have to
@@ -198,7 +193,7 @@ static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
       split.push_back(loop);
   bool isProduct = reduction && findProduct(op, *reduction);
   if (!split.empty() && reduction->kind == FactorKind::Sum && !isProduct &&
-      !startsFromZero(op)) {
+      !isZeros(op.getDpsInits()[0])) {
     Value &accumulator = operands[op.getNumDpsInputs()];
     accumulator = addOnce(accumulator, localizer, split);
   }

@@ -2,6 +2,7 @@
 
 #include "LocalizeReshard.h"
 #include "dialects/Comm/Comm.h"
+#include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -58,8 +59,8 @@ public:
   Value build(const ReshardStep &step, ReductionKind kind, Value value);
 
 private:
-  /// Zero on all devices but the first over the axes: an offset beyond the end
-  /// masks everything.
+  /// Zero on all devices but the first over the axes (what is zero already, as
+  /// it is): an offset beyond the end masks everything.
   Value keepFirst(ArrayRef<StringAttr> axes, Value value);
 
   OpBuilder &builder;
@@ -70,6 +71,8 @@ private:
 } // namespace
 
 Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
+  if (isZeros(value))
+    return value;
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getRank() == 0) {
     auto row = RankedTensorType::get({1}, type.getElementType());

@@ -102,3 +102,20 @@ func.func @gather(%x: tensor<7x4xf32>, %i: tensor<3x1xi32> {heddle.sharding = #h
   %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<7x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
 }
+
+// A sum over devices that starts from zeros starts from them on each; from
+// anything else, on the first alone.
+// CHECK-LABEL: func.func @start
+// CHECK: %[[ZEROS:.*]] = linalg.fill
+// CHECK-NOT: mask_padding
+// CHECK: linalg.matmul {{.*}} outs(%[[ZEROS]] : tensor<4x4xf32>)
+// CHECK: %[[FIRST:.*]] = heddle.mask_padding %arg2
+// CHECK: linalg.matmul {{.*}} outs(%[[FIRST]] : tensor<4x4xf32>)
+func.func @start(%x: tensor<4x6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}, %w: tensor<6x4xf32>, %c: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x4xf32>) outs(%f : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -2,11 +2,11 @@
 
 #include "ContractionLayout.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace heddle {
@@ -89,18 +89,6 @@ static bool isProduct(StringRef lhs, StringRef rhs, StringRef result,
       return false;
   }
   return true;
-}
-
-/// Whether every element is zero: adding to it is not needed. The padding of
-/// zeros that is set to zeros too is what localization leaves of a sum over
-/// devices.
-static bool isZeros(Value value) {
-  if (auto mask = value.getDefiningOp<MaskPaddingOp>();
-      mask && mask.getValue() == PaddingValue::Zero)
-    return isZeros(mask.getX());
-  if (auto fill = value.getDefiningOp<linalg::FillOp>())
-    value = fill.getInputs()[0];
-  return matchPattern(value, m_AnyZeroFloat());
 }
 
 namespace {

@@ -19,16 +19,6 @@ func.func @accumulates(%a: tensor<2x4x8xbf16>, %b: tensor<2x8x6xbf16>, %c: tenso
   return %y : tensor<2x4x6xbf16>
 }
 
-// The padding of a sum over devices.
-// CHECK-LABEL: func @masked_zeros
-// CHECK: heddle.contract [ab, b -> a] %arg0, %arg1 :
-func.func @masked_zeros(%a: tensor<4x8xf32>, %b: tensor<8xf32>, %offset: index) -> tensor<4xf32> {
-  %zeros = arith.constant dense<0.0> : tensor<4xf32>
-  %masked = heddle.mask_padding %zeros dims [0] sizes [3] offsets(%offset) value(zero) : tensor<4xf32> -> tensor<4xf32>
-  %y = linalg.matvec ins(%a, %b : tensor<4x8xf32>, tensor<8xf32>) outs(%masked : tensor<4xf32>) -> tensor<4xf32>
-  return %y : tensor<4xf32>
-}
-
 // Any maps that choose loops, operands that are made wider, in any order.
 // CHECK-LABEL: func @generic
 // CHECK: heddle.contract "scores" [acd, bcd -> cab] %arg0, %arg1 accumulate(%arg2)
