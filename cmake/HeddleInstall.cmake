@@ -7,9 +7,10 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Heddle)
 
 function(heddle_install target component)
   if(TARGET ${target})
-    # Found beside the file, wherever the tree is moved to.
+    # Found beside the file, wherever the tree is moved to; MLIR where it was.
     set_target_properties(${target} PROPERTIES
-      INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+      INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+      INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${target} ${ARGN} COMPONENT ${component})
   endif()
 endfunction()
