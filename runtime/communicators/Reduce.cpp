@@ -12,7 +12,8 @@ namespace heddle::rt {
 bool isReducible(DType type) {
   return type == HEDDLE_RT_F32 || type == HEDDLE_RT_BF16 ||
          type == HEDDLE_RT_F16 || type == HEDDLE_RT_F64 ||
-         type == HEDDLE_RT_I32 || type == HEDDLE_RT_I64;
+         type == HEDDLE_RT_I8 || type == HEDDLE_RT_I32 ||
+         type == HEDDLE_RT_I64;
 }
 
 namespace {
@@ -130,8 +131,9 @@ void reduceInto(Reduction reduction, DType type,
     return as(BF16());
   case HEDDLE_RT_F16:
     return as(F16());
-  case HEDDLE_RT_I1:
   case HEDDLE_RT_I8:
+    return as(Plain<int8_t>());
+  case HEDDLE_RT_I1:
     return; // refused by isReducible
   }
 }

@@ -125,3 +125,109 @@ func.func @map(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %z = linalg.map { arith.mulf } ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)
   return %z : tensor<4xf32>
 }
+
+// -----
+
+// Coordinates are read, and then the element there.
+// CHECK-LABEL: func.func @gather
+// CHECK: %[[AT:.*]] = tensor.extract %arg1[%{{.*}}, %{{.*}}, %{{.*}}] : tensor<3x2x1xi32>
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[AT]] : i32 to index
+// CHECK: %[[COLUMN:.*]] = linalg.index 2
+// CHECK: tensor.extract %arg0[%[[ROW]], %[[COLUMN]]]
+func.func @gather(%x: tensor<7x4xf32>, %at: tensor<3x2x1xi32>) -> tensor<3x2x4xf32> {
+  %0 = tensor.gather %x[%at] gather_dims([0]) : (tensor<7x4xf32>, tensor<3x2x1xi32>) -> tensor<3x2x4xf32>
+  return %0 : tensor<3x2x4xf32>
+}
+
+// -----
+
+// The positions are those of loops.
+// CHECK-LABEL: func.func @generate
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} outs
+// CHECK: %[[I:.*]] = linalg.index 0
+// CHECK: %[[J:.*]] = linalg.index 1
+// CHECK: tensor.extract %arg0[%[[I]]]
+// CHECK: arith.index_cast %[[J]]
+func.func @generate(%x: tensor<4xi64>) -> tensor<4x5xi64> {
+  %0 = tensor.generate {
+  ^bb0(%i: index, %j: index):
+    %a = tensor.extract %x[%i] : tensor<4xi64>
+    %b = arith.index_cast %j : index to i64
+    %c = arith.addi %a, %b : i64
+    tensor.yield %c : i64
+  } : tensor<4x5xi64>
+  return %0 : tensor<4x5xi64>
+}
+
+// -----
+
+// Maximum, exponentials, sum, quotient.
+// CHECK-LABEL: func.func @softmax
+// CHECK-NOT: linalg.softmax
+// CHECK: arith.maxnumf
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: arith.divf
+func.func @softmax(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %empty = tensor.empty() : tensor<4x5xf32>
+  %0 = linalg.softmax dimension(1) ins(%x : tensor<4x5xf32>) outs(%empty : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %0 : tensor<4x5xf32>
+}
+
+// -----
+
+// An element of the slice where the distance from its first is a multiple of the
+// stride.
+// CHECK-LABEL: func.func @every_second
+// CHECK: %[[REST:.*]] = arith.remui
+// CHECK: arith.cmpi eq, %[[REST]]
+// CHECK: %[[AT:.*]] = arith.divui
+// CHECK: tensor.extract %arg0[%[[AT]]]
+func.func @every_second(%x: tensor<3xf32>, %y: tensor<7xf32>) -> tensor<7xf32> {
+  %0 = tensor.insert_slice %x into %y[1] [3] [2] : tensor<3xf32> into tensor<7xf32>
+  return %0 : tensor<7xf32>
+}
+
+// -----
+
+// One row is contiguous, however long the step to the next.
+// CHECK-LABEL: func.func @one_of_steps
+// CHECK: tensor.extract_slice %arg0[2, 0] [1, 3] [1, 1]
+func.func @one_of_steps(%x: tensor<6x3xf32>) -> tensor<1x3xf32> {
+  %0 = tensor.extract_slice %x[2, 0] [1, 3] [2, 1] : tensor<6x3xf32> to tensor<1x3xf32>
+  return %0 : tensor<1x3xf32>
+}
+
+// -----
+
+// What a product starts from lies in memory.
+// CHECK-LABEL: func.func @start_of_a_product
+// CHECK: %[[START:.*]] = linalg.generic
+// CHECK: heddle.contract {{.*}} accumulate(%[[START]])
+func.func @start_of_a_product(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %two = arith.constant 2.0 : f32
+  %empty = tensor.empty() : tensor<2x2xf32>
+  %fill = linalg.fill ins(%two : f32) outs(%empty : tensor<2x2xf32>) -> tensor<2x2xf32>
+  %0 = heddle.contract [ab, bc -> ac] %x, %y accumulate(%fill) : (tensor<2x3xf32>, tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+// -----
+
+// An index of loops that are reordered.
+// CHECK-LABEL: func.func @reordered
+// CHECK: linalg.generic
+// CHECK-NOT: affine.apply
+// CHECK: %[[I:.*]] = linalg.index 1
+// CHECK: arith.index_cast %[[I]]
+func.func @reordered(%x: tensor<4x5xi64>) -> tensor<5x4xi64> {
+  %empty = tensor.empty() : tensor<5x4xi64>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x5xi64>) outs(%empty : tensor<5x4xi64>) {
+  ^bb0(%a: i64, %b: i64):
+    %i = linalg.index 0 : index
+    %c = arith.index_cast %i : index to i64
+    %d = arith.addi %a, %c : i64
+    linalg.yield %d : i64
+  } -> tensor<5x4xi64>
+  return %0 : tensor<5x4xi64>
+}

@@ -150,3 +150,35 @@ func.func @scalars(%x: tensor<4xf32>, %s: f32) -> (tensor<4xf32>, f32) {
   } -> tensor<4xf32>
   return %y, %twice : tensor<4xf32>, f32
 }
+
+// -----
+
+// Numbers in a row, of which one is computed.
+// CHECK-LABEL: @elements
+// CHECK: %[[A:.*]] = tensor.extract_slice %arg0[2] [1] [1]
+// CHECK: %[[ROW:.*]] = tensor.expand_shape %[[A]]
+// CHECK: tensor.concat dim(0) %[[ROW]]
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1]]
+func.func @elements(%x: tensor<4xf32>) -> tensor<2x1xf32> {
+  %one = arith.constant 1.0 : f32
+  %c2 = arith.constant 2 : index
+  %a = tensor.extract %x[%c2] : tensor<4xf32>
+  %0 = tensor.from_elements %a, %one : tensor<2x1xf32>
+  return %0 : tensor<2x1xf32>
+}
+
+// -----
+
+// Padding of a number that is computed.
+// CHECK-LABEL: @pad
+// CHECK: %[[AROUND:.*]] = heddle.broadcast
+// CHECK: tensor.insert_slice %arg0 into %[[AROUND]][1] [4] [1]
+func.func @pad(%x: tensor<4xf32>) -> tensor<7xf32> {
+  %c2 = arith.constant 2 : index
+  %a = tensor.extract %x[%c2] : tensor<4xf32>
+  %0 = tensor.pad %x low[1] high[2] {
+  ^bb0(%i: index):
+    tensor.yield %a : f32
+  } : tensor<4xf32> to tensor<7xf32>
+  return %0 : tensor<7xf32>
+}

@@ -58,3 +58,25 @@ func.func private @softmax(%x: tensor<9x50xbf16>) -> tensor<9x50xbf16> attribute
   } -> tensor<9x50xbf16>
   return %y : tensor<9x50xbf16>
 }
+
+// The polynomials are of f32: f64 calls the C library. A constant of f16 from
+// outside of the body is f32 as all that is computed.
+// CHECK-LABEL: llvm.func @library
+// CHECK-DAG: llvm.mlir.constant(1.500000e+00 : f32) : f32
+// CHECK-DAG: llvm.call @tanh(%{{.*}}) : (f64) -> f64
+// CHECK-DAG: llvm.call @sinhf(%{{.*}}) : (f32) -> f32
+func.func private @library(%x: tensor<50xf64>, %y: tensor<50xf16>) -> (tensor<50xf64>, tensor<50xf16>) attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %c = arith.constant 1.5 : f16
+  %e = tensor.empty() : tensor<50xf64>
+  %f = tensor.empty() : tensor<50xf16>
+  %z:2 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x, %y : tensor<50xf64>, tensor<50xf16>) outs(%e, %f : tensor<50xf64>, tensor<50xf16>) {
+  ^bb0(%a: f64, %b: f16, %o: f64, %p: f16):
+    %t = math.tanh %a : f64
+    %s = math.sinh %b : f16
+    %l = arith.cmpf olt, %s, %c : f16
+    %m = arith.select %l, %s, %c : f16
+    linalg.yield %t, %m : f64, f16
+  } -> (tensor<50xf64>, tensor<50xf16>)
+  return %z#0, %z#1 : tensor<50xf64>, tensor<50xf16>
+}

@@ -6,12 +6,35 @@ import json
 import math
 import struct
 
-CODES = {"F32": "f", "I32": "i", "I64": "q"}
+# Types that array has itself.
+CODES = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I8": "b", "BOOL": "B"}
 
 
 class Tensor:
     def __init__(self, dtype, shape, values):
         self.dtype, self.shape, self.values = dtype, tuple(shape), values
+
+
+def to_bytes(dtype, values):
+    if dtype == "F16":
+        return struct.pack("<%de" % len(values), *values)
+    if dtype == "BF16":  # the upper half of an F32 that it holds exactly
+        words = array.array("I", array.array("f", values).tobytes())
+        if any(word & 0xFFFF for word in words):
+            raise ValueError("expected numbers that BF16 holds")
+        return array.array("H", (word >> 16 for word in words)).tobytes()
+    return array.array(CODES[dtype], values).tobytes()
+
+
+def from_bytes(dtype, data):
+    if dtype == "F16":
+        return array.array("f", struct.unpack("<%de" % (len(data) // 2), data))
+    if dtype == "BF16":
+        words = array.array("I", (half << 16 for half in array.array("H", data)))
+        return array.array("f", words.tobytes())
+    values = array.array(CODES[dtype])
+    values.frombytes(data)
+    return values
 
 
 def read(path):
@@ -25,16 +48,15 @@ def read(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        values = array.array(CODES[entry["dtype"]])
-        values.frombytes(data[begin:end])
-        tensors[name] = Tensor(entry["dtype"], entry["shape"], values)
+        tensors[name] = Tensor(entry["dtype"], entry["shape"],
+                               from_bytes(entry["dtype"], data[begin:end]))
     return tensors
 
 
 def write(path, tensors):
     header, data = {}, b""
     for name, tensor in tensors.items():
-        part = array.array(CODES[tensor.dtype], tensor.values).tobytes()
+        part = to_bytes(tensor.dtype, tensor.values)
         header[name] = {
             "dtype": tensor.dtype,
             "shape": list(tensor.shape),

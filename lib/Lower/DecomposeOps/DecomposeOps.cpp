@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_DECOMPOSEOPSPASS
@@ -41,6 +42,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
 
   LogicalResult decompose(func::FuncOp func) {
     IRRewriter rewriter(func.getContext());
+    if (failed(decomposeSoftmax(func, rewriter)))
+      return failure();
     SmallVector<Operation *> ops;
     for (Block &block : func.getBody())
       for (Operation &op : block)
@@ -60,38 +63,58 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       if (decomposeNormalization(op, rewriter) ||
           decomposeVocabulary(op, rewriter) ||
           decomposeElementwise(op, rewriter) || decomposeShape(op, rewriter) ||
-          decomposePad(op, rewriter))
+          decomposeLookup(op, rewriter))
         rewriter.eraseOp(op);
     }
     materializeConstants(func, rewriter);
     return success();
   }
 
-  /// Splat constants that a structured op reads are folded into it when kernels
-  /// are formed; all others (returned, stored, an operand of a product) become
-  /// an op that writes them.
+  /// Into upstream's structured ops.
+  LogicalResult decomposeSoftmax(func::FuncOp func, RewriterBase &rewriter) {
+    for (auto op : llvm::to_vector(func.getOps<linalg::SoftmaxOp>())) {
+      if (failed(expectStaticShapes(op)))
+        return failure();
+      rewriter.setInsertionPoint(op);
+      FailureOr<SmallVector<Value>> results = op.decomposeOperation(rewriter);
+      if (failed(results))
+        return op->emitOpError() << "has no form with explicit loops";
+      rewriter.replaceOp(op, *results);
+    }
+    return success();
+  }
+
+  /// Splat constants and fills that a structured op reads are folded into it
+  /// when kernels are formed; all others (returned, stored, an operand of a
+  /// product) become an op that writes them.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
-    SmallVector<arith::ConstantOp> constants;
-    func.walk([&](arith::ConstantOp op) {
-      if (auto value = dyn_cast<SplatElementsAttr>(op.getValue()))
-        if (isa<RankedTensorType>(op.getType()))
-          constants.push_back(op);
+    SmallVector<std::pair<Value, TypedAttr>> constants;
+    func.walk([&](Operation *op) {
+      TypedAttr element;
+      if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+        if (auto value = dyn_cast<SplatElementsAttr>(constant.getValue()))
+          element = value.getSplatValue<TypedAttr>();
+      } else if (auto fill = dyn_cast<linalg::FillOp>(op)) {
+        matchPattern(fill.value(), m_Constant(&element));
+      }
+      if (element && op->getNumResults() == 1 &&
+          isa<RankedTensorType>(op->getResult(0).getType()))
+        constants.push_back({op->getResult(0), element});
     });
-    for (arith::ConstantOp op : constants) {
+    for (auto &[constant, value] : constants) {
+      TypedAttr element = value;
       auto isOther = [](OpOperand &use) {
         return !isa<linalg::LinalgOp, ReduceBlocksOp>(use.getOwner());
       };
-      if (!llvm::any_of(op->getUses(), isOther))
+      if (!llvm::any_of(constant.getUses(), isOther))
         continue;
-      builder.setInsertionPointAfter(op);
-      Decomposer d(builder, op.getLoc());
-      auto type = cast<RankedTensorType>(op.getType());
-      auto element =
-          cast<SplatElementsAttr>(op.getValue()).getSplatValue<TypedAttr>();
+      builder.setInsertionPointAfterValue(constant);
+      Decomposer d(builder, constant.getLoc());
+      auto type = cast<RankedTensorType>(constant.getType());
       Value filled = d.map(type, {}, [&](Body &b, ValueRange) -> Value {
         return b.create<arith::ConstantOp>(element);
       });
-      op.getResult().replaceUsesWithIf(filled, isOther);
+      constant.replaceUsesWithIf(filled, isOther);
     }
   }
 };

@@ -101,7 +101,7 @@ bool decomposeNormalization(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
-bool decomposePad(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposeLookup(mlir::Operation *op, mlir::OpBuilder &builder);
 
 /// Brings any structured op into the form that kernels take; see
 /// Structured.cpp. Errors, on the op, where there is none.

@@ -61,8 +61,19 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
       isContiguous = false;
     sawRows |= size != 1;
   }
-  if (isContiguous)
-    return false;
+  if (isContiguous) {
+    if (op.hasUnitStride())
+      return false;
+    // A step from the only element leads nowhere.
+    SmallVector<OpFoldResult> ones(from.getRank(), d.builder.getIndexAttr(1));
+    op.replaceAllUsesWith(
+        d.builder
+            .create<tensor::ExtractSliceOp>(d.loc, to, op.getSource(),
+                                            op.getMixedOffsets(),
+                                            op.getMixedSizes(), ones)
+            .getResult());
+    return true;
+  }
   llvm::SmallBitVector dropped = op.getDroppedDims();
   // A map's plain dimension means all rows, so the first rows of a dimension
   // need indices of their own.
@@ -124,14 +135,19 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// result[i] = source[i - offsets] where that index is in the source, else
-/// dest[i].
+/// result[i] = source[(i - offsets) / strides] where that is an index of the
+/// source, else dest[i].
 static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   RankedTensorType type = op.getType();
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   ArrayRef<int64_t> sizes = op.getStaticSizes();
-  if (ShapedType::isDynamicShape(sizes) || !op.hasUnitStride())
+  ArrayRef<int64_t> strides = op.getStaticStrides();
+  if (ShapedType::isDynamicShape(sizes) || ShapedType::isDynamicShape(strides))
     return false;
+  if (llvm::is_contained(sizes, 0)) {
+    op.replaceAllUsesWith(op.getDest());
+    return true;
+  }
   llvm::SmallBitVector dropped = op.getDroppedDims();
   Value dest = op.getDest();
   // What a loop fills slice by slice starts undefined: zeros will do.
@@ -150,13 +166,23 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
             offset = b.integer(b.getIndexType(), op.getStaticOffset(dim));
           Value position = b.create<arith::SubIOp>(b.index(dim), offset);
           // Unsigned: an index before the slice is a very large one.
+          int64_t length = (sizes[dim] - 1) * strides[dim] + 1;
           Value isIn =
               b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
-                                      b.integer(b.getIndexType(), sizes[dim]));
+                                      b.integer(b.getIndexType(), length));
           inside = b.create<arith::AndIOp>(inside, isIn);
           Value zero = b.integer(b.getIndexType(), 0);
+          Value index = b.create<arith::SelectOp>(isIn, position, zero);
+          if (strides[dim] != 1) {
+            Value stride = b.integer(b.getIndexType(), strides[dim]);
+            inside = b.create<arith::AndIOp>(
+                inside, b.create<arith::CmpIOp>(
+                            arith::CmpIPredicate::eq,
+                            b.create<arith::RemUIOp>(index, stride), zero));
+            index = b.create<arith::DivUIOp>(index, stride);
+          }
           if (!dropped.test(dim))
-            indices.push_back(b.create<arith::SelectOp>(isIn, position, zero));
+            indices.push_back(index);
         }
         Value element =
             b.widen(b.create<tensor::ExtractOp>(op.getSource(), indices));

@@ -9,6 +9,8 @@
 #include "Decomposer.h"
 #include "GenericForm.h"
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -190,6 +192,18 @@ static LogicalResult expectDefined(linalg::GenericOp op) {
   return success();
 }
 
+/// affine.apply in the body, which reordered loops leave behind, as arithmetic.
+static void expandIndexMaps(RewriterBase &rewriter, linalg::GenericOp op) {
+  for (auto apply : llvm::to_vector(op.getOps<affine::AffineApplyOp>())) {
+    rewriter.setInsertionPoint(apply);
+    std::optional<SmallVector<Value, 8>> results =
+        affine::expandAffineMap(rewriter, apply.getLoc(), apply.getAffineMap(),
+                                llvm::to_vector<8>(apply.getOperands()));
+    if (results)
+      rewriter.replaceOp(apply, *results);
+  }
+}
+
 LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
                                          linalg::LinalgOp op) {
   FailureOr<linalg::GenericOp> form = makeGeneric(rewriter, op);
@@ -219,47 +233,10 @@ LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
       return generic->emitOpError() << "could not reorder the loops";
     generic = *sorted;
   }
+  expandIndexMaps(rewriter, generic);
   if (generic.getNumReductionLoops() == 0) {
     readInitsAsInputs(rewriter, generic);
     return success();
   }
   return startFromConstant(rewriter, generic);
-}
-
-bool lower::decomposePad(Operation *op, OpBuilder &builder) {
-  auto pad = dyn_cast<tensor::PadOp>(op);
-  if (!pad || !pad.getConstantPaddingValue() ||
-      !pad.getResultType().hasStaticShape() || op->getNumOperands() != 1)
-    return false;
-  Decomposer d(builder, op->getLoc());
-  RankedTensorType type = pad.getResultType(), source = pad.getSourceType();
-  Attribute value;
-  matchPattern(pad.getConstantPaddingValue(), m_Constant(&value));
-  pad.replaceAllUsesWith(d.map(type, {}, [&](Body &b, ValueRange) -> Value {
-    SmallVector<Value> indices;
-    Value isIn;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      int64_t low = pad.getStaticLow()[dim], high = pad.getStaticHigh()[dim];
-      Value index = b.index(dim);
-      if (low != 0 || high != 0) {
-        index =
-            b.create<arith::SubIOp>(index, b.integer(b.getIndexType(), low));
-        // Unsigned: an index before the first is a very large one.
-        Value inside = b.create<arith::CmpIOp>(
-            arith::CmpIPredicate::ult, index,
-            b.integer(b.getIndexType(), source.getDimSize(dim)));
-        index = b.create<arith::SelectOp>(inside, index,
-                                          b.integer(b.getIndexType(), 0));
-        isIn =
-            isIn ? b.create<arith::AndIOp>(isIn, inside).getResult() : inside;
-      }
-      indices.push_back(index);
-    }
-    Value element = b.create<tensor::ExtractOp>(pad.getSource(), indices);
-    if (!isIn)
-      return element;
-    return b.create<arith::SelectOp>(
-        isIn, element, b.create<arith::ConstantOp>(cast<TypedAttr>(value)));
-  }));
-  return true;
 }

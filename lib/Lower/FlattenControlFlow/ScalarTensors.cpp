@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace heddle;
@@ -111,6 +112,67 @@ static LogicalResult spread(Operation *op, ScalarTensors &tensors) {
   op->getResult(0).replaceAllUsesWith(spread);
   op->erase();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars as parts of a tensor
+//===----------------------------------------------------------------------===//
+
+/// Elements, each as a tensor of one, in a row.
+static LogicalResult joinElements(tensor::FromElementsOp op,
+                                  ScalarTensors &tensors) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getType());
+  SmallVector<Value> rows;
+  for (Value element : op.getElements()) {
+    Value tensor = tensors.get(element);
+    if (!tensor)
+      return emitNoTensor(op);
+    builder.setInsertionPoint(op);
+    rows.push_back(builder.create<tensor::ExpandShapeOp>(
+        loc, RankedTensorType::get({1}, type.getElementType()), tensor,
+        ArrayRef<ReassociationIndices>()));
+  }
+  Value joined = builder.create<tensor::ConcatOp>(loc, /*dim=*/0, rows);
+  if (type.getRank() != 1) {
+    ReassociationIndices all(type.getRank());
+    std::iota(all.begin(), all.end(), 0);
+    joined = builder.create<tensor::ExpandShapeOp>(
+        loc, type, joined, SmallVector<ReassociationIndices>{all});
+  }
+  op.replaceAllUsesWith(joined);
+  op->erase();
+  return success();
+}
+
+/// The source in the middle of a tensor of the padding's value.
+static LogicalResult insertIntoPadding(tensor::PadOp op,
+                                       ScalarTensors &tensors) {
+  Value scalar = tensors.get(op.getConstantPaddingValue());
+  if (!scalar)
+    return emitNoTensor(op);
+  OpBuilder builder(op);
+  Value padding = builder.create<heddle::BroadcastOp>(
+      op.getLoc(), op.getResultType(), scalar, ArrayRef<int64_t>(),
+      StringAttr());
+  SmallVector<OpFoldResult> sizes, ones;
+  for (int64_t size : op.getSourceType().getShape()) {
+    sizes.push_back(builder.getIndexAttr(size));
+    ones.push_back(builder.getIndexAttr(1));
+  }
+  Value padded = builder.create<tensor::InsertSliceOp>(
+      op.getLoc(), op.getSource(), padding, op.getMixedLowPad(), sizes, ones);
+  op.replaceAllUsesWith(padded);
+  op->erase();
+  return success();
+}
+
+/// A pad of static sizes with a value that is computed.
+static bool isPadOfComputed(tensor::PadOp op) {
+  Value value = op.getConstantPaddingValue();
+  return value && !matchPattern(value, m_Constant()) &&
+         op.getResultType().hasStaticShape() && op->getNumOperands() == 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,6 +279,14 @@ LogicalResult lower::spreadScalars(func::FuncOp function) {
   for (Operation *op : ops) {
     if (getSpreadScalar(op)) {
       if (failed(spread(op, tensors)))
+        return failure();
+    } else if (auto elements = dyn_cast<tensor::FromElementsOp>(op);
+               elements && elements.getElements().size() > 1) {
+      if (failed(joinElements(elements, tensors)))
+        return failure();
+    } else if (auto pad = dyn_cast<tensor::PadOp>(op);
+               pad && isPadOfComputed(pad)) {
+      if (failed(insertIntoPadding(pad, tensors)))
         return failure();
     } else if (auto structured = dyn_cast<linalg::LinalgOp>(op);
                structured && !isa<linalg::FillOp>(op)) {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -63,6 +64,56 @@ Value KernelEmitter::extract(tensor::ExtractOp op, IRMapping &mapping,
                 groups);
 }
 
+Value KernelEmitter::emitConstant(arith::ConstantOp op) {
+  Type type = ElementType(op.getType()).compute;
+  if (type == op.getType())
+    return b.clone(*op)->getResult(0);
+  bool lost;
+  APFloat value = cast<FloatAttr>(op.getValue()).getValue();
+  value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
+  return b.create<arith::ConstantOp>(FloatAttr::get(type, value));
+}
+
+/// The C library's function for an op that has neither a polynomial nor an
+/// intrinsic: the polynomials are of f32 alone.
+static StringRef libraryFunction(Operation *op, Type type) {
+  StringRef always = llvm::TypeSwitch<Operation *, StringRef>(op)
+                         .Case([](math::TanOp) { return "tan"; })
+                         .Case([](math::SinhOp) { return "sinh"; })
+                         .Case([](math::CoshOp) { return "cosh"; })
+                         .Case([](math::AsinOp) { return "asin"; })
+                         .Case([](math::AcosOp) { return "acos"; })
+                         .Case([](math::AsinhOp) { return "asinh"; })
+                         .Case([](math::AcoshOp) { return "acosh"; })
+                         .Case([](math::AtanhOp) { return "atanh"; })
+                         .Default(StringRef());
+  if (!always.empty() || type.isF32())
+    return always;
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case([](math::TanhOp) { return "tanh"; })
+      .Case([](math::ErfOp) { return "erf"; })
+      .Case([](math::AtanOp) { return "atan"; })
+      .Case([](math::Atan2Op) { return "atan2"; })
+      .Case([](math::CbrtOp) { return "cbrt"; })
+      .Case([](math::ExpM1Op) { return "expm1"; })
+      .Case([](math::Log1pOp) { return "log1p"; })
+      .Default(StringRef());
+}
+
+Value KernelEmitter::callLibrary(StringRef name, Type type,
+                                 ValueRange operands) {
+  std::string symbol = name.str() + (type.isF32() ? "f" : "");
+  auto module = plan.kernel->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(symbol)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    b.create<LLVM::LLVMFuncOp>(
+        symbol, LLVM::LLVMFunctionType::get(
+                    type, SmallVector<Type>(operands.size(), type)));
+  }
+  return b.create<LLVM::CallOp>(TypeRange{type}, symbol, operands).getResult();
+}
+
 /// An op of a body on values of compute types.
 Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
   SmallVector<Value> operands;
@@ -81,14 +132,8 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
   }
   Type from = op->getResult(0).getType(), type = ElementType(from).compute;
 
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    if (type == from)
-      return b.clone(*op)->getResult(0);
-    bool lost;
-    APFloat value = cast<FloatAttr>(constant.getValue()).getValue();
-    value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);
-    return b.create<arith::ConstantOp>(FloatAttr::get(type, value));
-  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return emitConstant(constant);
   if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
     unsigned have = operands[0].getType().getIntOrFloatBitWidth();
     unsigned want = type.getIntOrFloatBitWidth();
@@ -115,6 +160,8 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
     Value one = b.create<arith::ConstantOp>(FloatAttr::get(type, 1.0));
     return b.create<arith::DivFOp>(one, b.create<math::SqrtOp>(operands[0]));
   }
+  if (StringRef name = libraryFunction(op, type); !name.empty())
+    return callLibrary(name, type, operands);
   if (!op->getDialect() ||
       !isa<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
     (void)fail(op, "expected arith and math in a kernel");

@@ -106,7 +106,7 @@ void KernelEmitter::emitEntry(Value buffers) {
     base[guest] = base.lookup(result);
   for (auto constant : body.getOps<arith::ConstantOp>())
     if (!isa<TensorType>(constant.getType()))
-      scalars[constant] = b.clone(*constant.getOperation())->getResult(0);
+      scalars[constant] = emitConstant(constant);
   for (const Statement &statement : plan.statements)
     for (Value result : statement.op->getResults())
       if (plan.scratch.contains(result))

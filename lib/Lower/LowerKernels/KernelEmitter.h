@@ -9,6 +9,7 @@
 #define HEDDLE_LIB_LOWER_LOWERKERNELS_KERNELEMITTER_H
 
 #include "../KernelPlan/KernelPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -80,6 +81,11 @@ private:
             llvm::function_ref<mlir::Value(int64_t)> loopIndex,
             mlir::ArrayAttr groups);
   mlir::Value cloneOp(mlir::Operation *op, mlir::IRMapping &mapping);
+  /// Of its compute type.
+  mlir::Value emitConstant(mlir::arith::ConstantOp op);
+  /// A call of libm, which programs are linked with.
+  mlir::Value callLibrary(llvm::StringRef name, mlir::Type type,
+                          mlir::ValueRange operands);
   mlir::Value extract(mlir::tensor::ExtractOp op, mlir::IRMapping &mapping,
                       mlir::ArrayAttr groups);
   mlir::Value combineBlocks(ReduceBlocksOp op, mlir::Value x,

@@ -195,13 +195,13 @@ int Placer::addPinned(Memory memory, int64_t bytes, int64_t first,
 /// Tensors that the runtime can hold.
 static bool isStorable(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() &&
+  return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0 &&
          rt::getByteSize(tensor.getElementType());
 }
 
 static constexpr StringLiteral kStorableTypes =
-    "tensors of static shape and of a type that the runtime has (f32, bf16, "
-    "f16, f64, i1, i8, i32, i64)";
+    "tensors of static shape, with an element at least, and of a type that the "
+    "runtime has (f32, bf16, f16, f64, i1, i8, i32, i64)";
 
 LogicalResult Placer::addContents() {
   Operation *terminator = program.getBody().front().getTerminator();

@@ -17,7 +17,7 @@ func.func @branches() {
 
 // -----
 
-// expected-error @below {{expected arguments to be tensors of static shape and of a type that the runtime has (f32, bf16, f16, f64, i1, i8, i32, i64), got 'tensor<4xcomplex<f32>>' (number 1)}}
+// expected-error @below {{expected arguments to be tensors of static shape, with an element at least, and of a type that the runtime has (f32, bf16, f16, f64, i1, i8, i32, i64), got 'tensor<4xcomplex<f32>>' (number 1)}}
 func.func @type(%x: tensor<4xf32>, %y: tensor<4xcomplex<f32>>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }

@@ -81,6 +81,7 @@ TEST_P(CommunicatorTest, AllReduceOfEveryType) {
     sum(double(), HEDDLE_RT_F64);
     sum(int32_t(), HEDDLE_RT_I32);
     sum(int64_t(), HEDDLE_RT_I64);
+    sum(int8_t(), HEDDLE_RT_I8); // wraps around
     // Summed in f32 and rounded once: 256 + 1 + 1 + 1 is 260 in bf16 (259 lies
     // between 258 and 260, and ties go to the even one), but 256 if every step
     // were rounded.
@@ -355,9 +356,9 @@ TEST_P(CommunicatorTest, BadCalls) {
     EXPECT_EQ(communicator.allReduce(1, HEDDLE_RT_SUM, HEDDLE_RT_F32, x, x, 8)
                   .message(),
               "group 1 does not exist: the artifact has 1");
-    EXPECT_EQ(communicator.allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_I8, x, x, 8)
+    EXPECT_EQ(communicator.allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_I1, x, x, 8)
                   .message(),
-              "elements of type i8 cannot be reduced");
+              "elements of type i1 cannot be reduced");
     EXPECT_EQ(
         communicator.allGather(0, HEDDLE_RT_F32, x, x, 1, 1, 5, 1).message(),
         "all_gather: expected at most 4 rows from 4 members of 1, got 5");

@@ -66,24 +66,31 @@ static Tensor randomTensor(RankedTensorType type, Random &random) {
   return tensor;
 }
 
+std::vector<Tensor> heddle::randomArguments(func::FuncOp function,
+                                            Random &random) {
+  std::vector<Tensor> arguments;
+  for (Type type : function.getArgumentTypes())
+    arguments.push_back(randomTensor(cast<RankedTensorType>(type), random));
+  return arguments;
+}
+
 void ProgramTest::expectSameNumbers(ModuleOp global, ModuleOp local,
                                     Random &random, Tolerance tolerance) {
   MeshAttr mesh = getMesh(local).mesh;
   auto serial = global.lookupSymbol<func::FuncOp>("f");
   auto function = local.lookupSymbol<func::FuncOp>("f");
-  std::vector<Tensor> arguments;
+  std::vector<Tensor> arguments = randomArguments(serial, random);
   std::vector<std::vector<Tensor>> localArguments(mesh.getNumDevices());
   for (auto [i, type] : llvm::enumerate(serial.getArgumentTypes())) {
     auto tensorType = cast<RankedTensorType>(type);
-    Tensor tensor = randomTensor(tensorType, random);
     // What lies beyond the end of an argument may be anything.
     double padding = isa<FloatType>(tensorType.getElementType()) ? NAN : -77;
     auto parts = shardTensor(
-        tensor, function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName),
-        mesh, padding);
+        arguments[i],
+        function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName), mesh,
+        padding);
     for (auto [device, part] : llvm::zip(localArguments, parts))
       device.push_back(part);
-    arguments.push_back(std::move(tensor));
   }
   Variables none;
   auto expected = interpret(serial, arguments, none);

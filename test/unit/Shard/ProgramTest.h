@@ -25,6 +25,7 @@ public:
   int64_t pick(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(engine);
   }
+
 protected:
   std::mt19937_64 engine;
 };
@@ -62,6 +63,10 @@ protected:
 };
 
 std::string toString(mlir::ModuleOp module);
+
+/// One for each argument, of numbers that its type holds.
+std::vector<Tensor> randomArguments(mlir::func::FuncOp function,
+                                    Random &random);
 
 /// The number in an environment variable, or `otherwise`.
 int countFromEnvironment(const char *name, int otherwise);

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Random programs of upstream dialects (test/unit/Shard/LinalgGenerator.h),
+compiled and run on the devices of their mesh and on one device: the results
+must be those of the interpreter. A program that cannot be compiled must be
+refused by an error at an op, and no more than a few may be.
+
+Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
+         --generator SHARD_TEST --scratch DIR [--first SEED] [--count N]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import programs
+import tensors
+
+# Of the largest number of a result: rounding, and the polynomials that stand
+# for exp, tanh and the like.
+BOUND = {"f64": 1e-5, "f32": 1e-4, "f16": 3e-2, "bf16": 1e-1}
+DTYPES = {"i1": "BOOL", "f64": "F64", "f32": "F32", "f16": "F16",
+          "bf16": "BF16", "i8": "I8", "i32": "I32", "i64": "I64"}
+REFUSED = re.compile(r"error: '[a-z_.0-9]+' op ")
+
+
+def tensor_of(entry):
+    dtype = DTYPES[entry["type"]]
+    whole = entry["type"].startswith("i")
+    values = [int(v) if whole else v for v in entry["values"]]
+    return tensors.Tensor(dtype, entry["shape"], values)
+
+
+def expect_near(name, actual, expected, bound):
+    if actual.shape != tuple(expected["shape"]):
+        raise programs.Failure("'%s' has shape %s, expected %s" % (
+            name, actual.shape, expected["shape"]))
+    scale = max([1.0] + [abs(v) for v in expected["values"]])
+    worst = 0.0
+    for i, (a, e) in enumerate(zip(actual.values, expected["values"])):
+        if a == e:
+            continue
+        if not abs(a - e) <= bound * scale:
+            raise programs.Failure("'%s'[%d] is %g, expected %g" % (name, i, a, e))
+        worst = max(worst, abs(a - e) / scale)
+    return worst
+
+
+def check(run, source, scratch):
+    text = source.read_text()
+    numbers = json.loads(source.with_suffix(".json").read_text())
+    inputs = {"argument%d" % i: tensor_of(entry)
+              for i, entry in enumerate(numbers["arguments"])}
+    tensors.write(scratch / "in.safetensors", inputs)
+    bound = max(BOUND[t] for t in BOUND if t in text or t == "f64")
+    worst = 0.0
+    for name, program in (("one", programs.on_one_device(text)), ("many", text)):
+        module, artifact = scratch / (name + ".mlir"), scratch / name
+        module.write_text(program)
+        try:
+            run.compile(module, artifact, [])
+        except programs.Failure as failure:
+            if REFUSED.search(str(failure)):
+                return "refused " + str(failure)[REFUSED.search(str(failure)).start():].splitlines()[0]
+            raise
+        output = scratch / (name + ".safetensors")
+        run.call([run.runner, "call", artifact, "--program", "f", "--inputs",
+                  scratch / "in.safetensors", "-o", output] + run.run_flags)
+        results = tensors.read(output)
+        for i, expected in enumerate(numbers["results"]):
+            key = "result%d" % i
+            worst = max(worst, expect_near("%s of %s" % (key, name), results[key],
+                                           expected, bound))
+    return "largest difference %.1e" % worst
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--generator", required=True)
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--sanitize")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=40)
+    options = parser.parse_args()
+    run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
+    shutil.rmtree(options.scratch, ignore_errors=True)
+    options.scratch.mkdir(parents=True)
+    subprocess.run(
+        [options.generator, "--gtest_filter=RandomLinalgTest.*"], check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=dict(os.environ, HEDDLE_RANDOM_WRITE=str(options.scratch),
+                 HEDDLE_RANDOM_FIRST=str(options.first),
+                 HEDDLE_RANDOM_LINALG=str(options.count)))
+    report = programs.Report()
+    refused = []
+    for seed in range(options.first, options.first + options.count):
+        scratch = options.scratch / ("seed%d" % seed)
+        scratch.mkdir()
+
+        def checked():
+            note = check(run, options.scratch / ("%d.mlir" % seed), scratch)
+            if note.startswith("refused"):
+                refused.append(seed)
+            return note
+        report.case("seed %d" % seed, checked)
+    if len(refused) > options.count // 10:
+        report.failures.append("%d of %d were refused" % (
+            len(refused), options.count))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
