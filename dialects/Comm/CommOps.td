@@ -58,9 +58,9 @@ def AllReduceOp : Comm_Collective<"all_reduce", (ins ReductionKindAttr:$kind),
 def AllGatherOp : Comm_Collective<"all_gather", (ins I64Attr:$dim)> {
   let summary = "the members' parts, one after the other, on every member";
   let description = [{
-    Constraints: `dim` is within the rank; the result's size along it is at most
-    the number of members times the operand's and more than one operand less
-    (the last part's padding is dropped); all other sizes are equal.
+    Constraints: `dim` is within the rank; the operand's size along it is the
+    result's divided by the number of members, rounded up (the rows beyond the
+    result's size are dropped); all other sizes are equal.
   }];
   let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }

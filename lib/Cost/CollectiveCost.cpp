@@ -43,6 +43,14 @@ int64_t MeshTopology::getSize(AxisMask axes) const {
   return size;
 }
 
+int64_t MeshTopology::getFirstOfGroup(int64_t device, AxisMask axes) const {
+  int64_t first = device;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (axes >> i & 1)
+      first -= getCoordinate(device, i) * strides[i];
+  return first;
+}
+
 int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
   int level = -1;
   for (size_t i = 0; i < unitSizes.size(); ++i)
@@ -54,13 +62,8 @@ int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
 std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
   // The lowest device of a group names it.
   std::map<int64_t, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < devices; ++device) {
-    int64_t first = device;
-    for (size_t i = 0; i < sizes.size(); ++i)
-      if (axes >> i & 1)
-        first -= getCoordinate(device, i) * strides[i];
-    groups[first].push_back(device);
-  }
+  for (int64_t device = 0; device < devices; ++device)
+    groups[getFirstOfGroup(device, axes)].push_back(device);
   std::vector<std::vector<int64_t>> members;
   for (auto &[first, group] : groups)
     members.push_back(std::move(group));
@@ -171,15 +174,21 @@ CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
   std::vector<std::pair<int64_t, int64_t>> messages;
   std::map<int64_t, int64_t> sent;
   int64_t most = 0;
-  for (auto [device, source] : llvm::enumerate(sources))
-    if (source >= 0 && source != int64_t(device)) {
-      messages.emplace_back(source, int64_t(device));
-      most = std::max(most, ++sent[source]);
+  bool isLocal = false;
+  for (auto [device, source] : llvm::enumerate(sources)) {
+    if (source < 0 || source == int64_t(device)) {
+      isLocal = true;
+      continue;
     }
+    messages.emplace_back(source, int64_t(device));
+    most = std::max(most, ++sent[source]);
+  }
   Step step = measure(messages);
-  return {cluster.device.launch + step.latency +
-              double(bytes) * step.secondsPerByte,
-          most * bytes};
+  double seconds = step.latency + double(bytes) * step.secondsPerByte;
+  if (isLocal)
+    seconds =
+        std::max(seconds, 2 * double(bytes) / cluster.device.memoryBandwidth);
+  return {cluster.device.launch + seconds, most * bytes};
 }
 
 CollectiveCost MeshTopology::local(int64_t bytes) const {

@@ -143,10 +143,13 @@ DimensionRows::join(unsigned number, const std::vector<unsigned> &axes) {
       for (const Run &run : states[number].held[member])
         append(all[device], run);
   }
+  // Of as many rows as some layout's parts have, or several of them.
   std::set<int64_t> totals = {part * members};
-  for (int64_t parts = 1; parts <= topology.getNumDevices(); ++parts)
-    if (topology.getNumDevices() % parts == 0)
-      totals.insert(llvm::divideCeil(size, parts));
+  int64_t devices = topology.getNumDevices();
+  for (int64_t parts = 1; parts <= devices; ++parts)
+    for (int64_t count = 1; devices % parts == 0 && count <= parts; ++count)
+      if (parts % count == 0)
+        totals.insert(llvm::divideCeil(size, parts) * count);
   for (int64_t total : totals) {
     if (int64_t(llvm::divideCeil(total, members)) != part ||
         total > part * members)

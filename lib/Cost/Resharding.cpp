@@ -34,31 +34,43 @@ llvm::StringRef heddle::stringifyReshardingKind(ReshardingStep::Kind kind) {
 
 class ReshardingPlanner::Graph {
 public:
-  Graph(ReshardingMoves moves, bool leavesLayouts, double launch)
-      : moves(std::move(moves)), leavesLayouts(leavesLayouts), launch(launch) {}
+  Graph(ReshardingMoves moves, unsigned mostUnnamed)
+      : moves(std::move(moves)), mostUnnamed(mostUnnamed) {}
 
   Resharding find(const TensorLayout &from, const TensorLayout &to);
 
 private:
   struct Edge {
-    unsigned target;
     Move move;
-    /// Of a permute, which is expensive to weigh: not known before it matters.
-    bool isWeighed = true;
+    unsigned target = 0;
+    /// Of a permute: where it leads to, what it takes at least, and whether it
+    /// has been weighed, and can be.
+    const PermuteGoal *goal = nullptr;
+    bool isAligned = false;
+    int64_t leastPicoseconds = 0;
+    bool isWeighed = true, isPossible = true;
   };
   struct Node {
     HeldTensor held;
     bool isLayout;
     std::optional<std::vector<Edge>> edges;
   };
+  /// How a search has come to a node.
+  struct Reached {
+    int64_t picoseconds = INT64_MAX;
+    unsigned steps = 0, number = 0;
+    unsigned previous = 0, edge = 0;
+    /// States up to here that no layout describes.
+    unsigned unnamed = 0;
+    bool done = false;
+  };
 
   unsigned intern(const HeldTensor &held);
   std::vector<Edge> &edgesOf(unsigned node);
-  ReshardingStep makeStep(const HeldTensor &before, Move move);
+  ReshardingStep makeStep(const Move &move);
 
   ReshardingMoves moves;
-  bool leavesLayouts;
-  double launch;
+  unsigned mostUnnamed;
   std::vector<Node> nodes;
   std::map<std::vector<unsigned>, unsigned> numbers;
 };
@@ -70,11 +82,11 @@ static int64_t toPicoseconds(CollectiveCost cost) {
 
 unsigned ReshardingPlanner::Graph::intern(const HeldTensor &held) {
   std::vector<unsigned> key = held.rows;
-  key.push_back(held.partial);
+  key.push_back(held.summands);
   key.push_back(held.isMax);
   auto [known, isNew] = numbers.try_emplace(key, unsigned(nodes.size()));
   if (isNew)
-    nodes.push_back({held, moves.getLayout(held).has_value(), std::nullopt});
+    nodes.push_back({held, moves.isLayout(held), std::nullopt});
   return known->second;
 }
 
@@ -84,26 +96,23 @@ ReshardingPlanner::Graph::edgesOf(unsigned number) {
     return *nodes[number].edges;
   std::vector<Edge> edges;
   HeldTensor held = nodes[number].held;
-  bool isLayout = nodes[number].isLayout;
   for (Move &move : moves.from(held)) {
     unsigned target = intern(move.after);
-    if (nodes[target].isLayout || (isLayout && leavesLayouts))
-      edges.push_back({target, std::move(move), true});
+    edges.push_back({std::move(move), target});
   }
-  for (HeldTensor &other : moves.getPermutations(held)) {
-    Move move{ReshardingStep::Permute, {}};
-    move.cost.seconds = launch; // it takes that at least
-    edges.push_back({intern(other), std::move(move), false});
-  }
+  for (auto [goal, seconds] : moves.getPermutes(held))
+    for (bool isAligned : {true, false})
+      if (!isAligned || goal->partial)
+        edges.push_back({Move{ReshardingStep::Permute, {}}, 0, goal, isAligned,
+                         toPicoseconds({seconds, 0}), false});
   nodes[number].edges = std::move(edges);
   return *nodes[number].edges;
 }
 
-ReshardingStep ReshardingPlanner::Graph::makeStep(const HeldTensor &before,
-                                                  Move move) {
+ReshardingStep ReshardingPlanner::Graph::makeStep(const Move &move) {
   ReshardingStep step{move.kind, move.axes, move.dim, move.concatDim};
   if (move.kind == ReshardingStep::Permute)
-    step.axes = moves.permute(before, move.after, &step.sources).axes;
+    step.axes = moves.getGroupAxes(move.sources, step.sources);
   step.localShape = moves.getLocalShape(move.after);
   for (size_t dim = 0; dim < step.localShape.size(); ++dim)
     step.isPadded.push_back(moves.isPadded(move.after, dim));
@@ -113,70 +122,77 @@ ReshardingStep ReshardingPlanner::Graph::makeStep(const HeldTensor &before,
   return step;
 }
 
-/// Dijkstra's algorithm.
+/// Dijkstra's algorithm. What a permute takes is only found out when it
+/// matters: until then it stands in the queue with what it takes at least.
 Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
                                           const TensorLayout &to) {
-  struct Reached {
-    int64_t picoseconds = INT64_MAX;
-    unsigned steps = 0, number = 0;
-    unsigned previous = 0, edge = 0;
-    bool done = false;
-  };
   // Cost, steps, and order of discovery, which does not depend on what other
-  // searches have interned before.
-  using Entry = std::tuple<int64_t, unsigned, unsigned, unsigned>;
+  // searches have interned before; then a node, and an edge of it.
+  constexpr unsigned none = ~0u;
+  using Entry = std::tuple<int64_t, unsigned, unsigned, unsigned, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-  unsigned start = intern(moves.hold(from)), goal = intern(moves.hold(to));
+  HeldTensor wanted = moves.hold(to);
+  unsigned start = intern(moves.hold(from)), goal = none;
   unsigned discovered = 1;
   std::vector<Reached> reached(nodes.size());
   reached[start].picoseconds = 0;
-  queue.push({0, 0, 0, start});
-  while (!queue.empty()) {
-    unsigned node = std::get<3>(queue.top());
-    queue.pop();
-    if (node == goal)
-      break;
-    if (reached[node].done)
-      continue;
-    reached[node].done = true;
-    std::vector<Edge> &edges = edgesOf(node);
-    reached.resize(nodes.size());
-    for (auto [i, edge] : llvm::enumerate(edges)) {
-      Reached &target = reached[edge.target];
-      auto sum = [&] {
-        return std::pair(reached[node].picoseconds +
-                             toPicoseconds(edge.move.cost),
-                         reached[node].steps + 1);
-      };
-      auto isBetter = [&](std::pair<int64_t, unsigned> now) {
-        return !target.done &&
-               now < std::pair(target.picoseconds, target.steps) &&
-               now.first <= reached[goal].picoseconds;
-      };
-      if (!isBetter(sum()))
-        continue;
-      if (!edge.isWeighed) {
-        edge.move = moves.permute(nodes[node].held, nodes[edge.target].held);
-        edge.isWeighed = true;
+  queue.push({0, 0, 0, start, none});
+  auto relax = [&](unsigned node, unsigned number) {
+    const Edge &edge = (*nodes[node].edges)[number];
+    const Reached &here = reached[node];
+    Reached &target = reached[edge.target];
+    auto now = std::pair(here.picoseconds + toPicoseconds(edge.move.cost),
+                         here.steps + 1);
+    unsigned unnamed = nodes[edge.target].isLayout ? 0 : here.unnamed + 1;
+    if (target.done || unnamed > mostUnnamed ||
+        now >= std::pair(target.picoseconds, target.steps))
+      return;
+    target = {now.first, now.second, discovered++, node, number, unnamed};
+    queue.push({now.first, now.second, target.number, edge.target, none});
+  };
+  auto weigh = [&](unsigned node, unsigned number) {
+    Edge &edge = (*nodes[node].edges)[number];
+    if (!edge.isWeighed) {
+      edge.isWeighed = true;
+      std::optional<Move> move =
+          moves.permute(nodes[node].held, *edge.goal, edge.isAligned);
+      edge.isPossible = move.has_value();
+      if (move) {
+        edge.target = intern(move->after);
+        edge.move = std::move(*move);
       }
-      auto now = sum();
-      if (!isBetter(now))
-        continue;
-      if (target.picoseconds == INT64_MAX)
-        target.number = discovered++;
-      target.picoseconds = now.first;
-      target.steps = now.second;
-      target.previous = node;
-      target.edge = unsigned(i);
-      queue.push({now.first, now.second, target.number, edge.target});
     }
+    reached.resize(nodes.size());
+    return edge.isPossible;
+  };
+  while (goal == none) {
+    auto [cost, steps, order, node, number] = queue.top();
+    queue.pop();
+    if (number != none) {
+      if (weigh(node, number))
+        relax(node, number);
+      continue;
+    }
+    if (reached[node].done || order != reached[node].number)
+      continue;
+    if (moves.isHeldAs(nodes[node].held, wanted, to)) {
+      goal = node;
+      break;
+    }
+    reached[node].done = true;
+    const std::vector<Edge> &edges = edgesOf(node);
+    reached.resize(nodes.size());
+    for (unsigned i = 0; i < edges.size(); ++i)
+      if (!edges[i].goal)
+        relax(node, i);
+      else
+        queue.push({reached[node].picoseconds + edges[i].leastPicoseconds,
+                    reached[node].steps + 1, discovered++, node, i});
   }
   Resharding result;
   for (unsigned node = goal; node != start; node = reached[node].previous) {
-    unsigned previous = reached[node].previous;
-    result.steps.push_back(
-        makeStep(nodes[previous].held,
-                 (*nodes[previous].edges)[reached[node].edge].move));
+    result.steps.push_back(makeStep(
+        (*nodes[reached[node].previous].edges)[reached[node].edge].move));
     result.cost += result.steps.back().cost;
   }
   std::reverse(result.steps.begin(), result.steps.end());
@@ -193,11 +209,9 @@ struct ReshardingPlanner::Key {
   AxisMask movable;
   /// Where the other axes are.
   TensorLayout base;
-  bool isMax;
 
   auto tie() const {
-    return std::tie(shape, elementBytes, movable, base.dims, base.partial,
-                    isMax);
+    return std::tie(shape, elementBytes, movable, base.dims, base.partial);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
 };
@@ -264,18 +278,16 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
       movable &= ~(AxisMask(1) << axis);
   base.partial &= ~movable;
   base.isMax = false;
-  Key key{shape.vec(), elementBytes, movable, base,
-          to.partial ? to.isMax : from.isMax};
+  Key key{shape.vec(), elementBytes, movable, base};
   std::unique_ptr<Graph> &graph = graphs[key];
   if (!graph) {
     // Few axes of few devices: other orders of rows than those of layouts pay
     // now and then, and are few enough.
-    bool leavesLayouts =
-        llvm::popcount(movable) <= 3 && topology->getNumDevices() <= 64;
+    unsigned mostUnnamed =
+        llvm::popcount(movable) <= 3 && topology->getNumDevices() <= 64 ? 2 : 0;
     graph = std::make_unique<Graph>(
-        ReshardingMoves(*topology, shape.vec(), elementBytes, movable, base,
-                        key.isMax),
-        leavesLayouts, topology->getCluster().device.launch);
+        ReshardingMoves(*topology, shape.vec(), elementBytes, movable, base),
+        mostUnnamed);
   }
   return graph->find(from, to);
 }

@@ -1,9 +1,7 @@
 //===- ReshardingMoves.cpp - Single ops on what devices hold --------------===//
 
 #include "ReshardingMoves.h"
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include <functional>
 
 using namespace heddle;
@@ -21,9 +19,10 @@ static std::vector<unsigned> listOf(AxisMask axes) {
 ReshardingMoves::ReshardingMoves(const MeshTopology &topology,
                                  std::vector<int64_t> shape,
                                  int64_t elementBytes, AxisMask movable,
-                                 TensorLayout base, bool wantedMax)
+                                 TensorLayout base)
     : topology(topology), shape(std::move(shape)), elementBytes(elementBytes),
-      movable(movable), base(std::move(base)), wantedMax(wantedMax) {
+      movable(movable), base(std::move(base)), summands(topology),
+      whole(summands.ofPartial(0)) {
   for (int64_t size : this->shape)
     dims.emplace_back(topology, size);
   std::vector<unsigned> chosen;
@@ -51,15 +50,49 @@ ReshardingMoves::ReshardingMoves(const MeshTopology &topology,
     enumerate(0, layout);
 }
 
+void ReshardingMoves::addGoal(const HeldTensor &held, AxisMask partial) {
+  std::vector<PermuteGoal> &equal = goals[getLocalShape(held)];
+  if (llvm::none_of(equal, [&](const PermuteGoal &other) {
+        return other.rows == held.rows && other.partial == partial;
+      }))
+    equal.push_back({held.rows, partial});
+}
+
 void ReshardingMoves::enumerate(unsigned axis, TensorLayout &layout) {
   if (axis == topology.getAxisSizes().size()) {
-    for (bool isMax : {false, true}) {
-      layout.isMax = isMax;
-      HeldTensor held = hold(layout);
-      std::vector<HeldTensor> &equal = layouts[getSignature(held)];
-      if (!llvm::is_contained(equal, held))
-        equal.push_back(std::move(held));
-    }
+    HeldTensor held = hold(layout);
+    addGoal(held, layout.partial);
+    if (llvm::popcount(movable) > 3)
+      return;
+    // What a single op makes a layout of, though no layout itself: parts of
+    // parts of a size that does not divide, and parts side by side.
+    AxisMask free = movable & ~layout.partial & ~getRowAxes(held);
+    auto add = [&](const HeldTensor &other) {
+      if (!isLayout(other))
+        addGoal(other, layout.partial);
+    };
+    for (const auto &[axes, mask] : orders)
+      for (size_t dim = 0; dim < shape.size(); ++dim) {
+        if ((mask & free) == mask) {
+          HeldTensor part = held;
+          part.rows[dim] = dims[dim].cut(held.rows[dim], axes);
+          add(part);
+        }
+        if ((dims[dim][held.rows[dim]].depends & mask) != mask)
+          continue;
+        for (unsigned joined : dims[dim].join(held.rows[dim], axes)) {
+          HeldTensor whole = held;
+          whole.rows[dim] = joined;
+          add(whole);
+          for (size_t other = 0; other < shape.size(); ++other) {
+            if (other == dim)
+              continue;
+            HeldTensor exchanged = whole;
+            exchanged.rows[other] = dims[other].cut(held.rows[other], axes);
+            add(exchanged);
+          }
+        }
+      }
     return;
   }
   enumerate(axis + 1, layout);
@@ -82,20 +115,52 @@ HeldTensor ReshardingMoves::hold(const TensorLayout &layout) {
   HeldTensor held;
   for (auto [dim, axes] : llvm::zip(dims, layout.dims))
     held.rows.push_back(dim.ofLayout(axes));
-  held.partial = layout.partial;
-  held.isMax = layout.partial && layout.isMax;
+  held.summands = summands.ofPartial(layout.partial);
+  held.isMax = held.summands != whole && layout.isMax;
   return held;
+}
+
+bool ReshardingMoves::isHeldAs(const HeldTensor &held, const HeldTensor &wanted,
+                               const TensorLayout &layout) const {
+  if (held.rows != wanted.rows)
+    return false;
+  if (held.summands == whole)
+    // A value is the maximum of copies of it.
+    return wanted.summands == whole || layout.isMax;
+  return layout.partial && held.isMax == layout.isMax &&
+         summands.isPartialOver(held.summands, layout.partial, held.isMax);
+}
+
+bool ReshardingMoves::isLayout(const HeldTensor &held) const {
+  for (auto [dim, rows] : llvm::zip(dims, held.rows))
+    if (!dim[rows].layout)
+      return false;
+  return true;
 }
 
 std::optional<TensorLayout>
 ReshardingMoves::getLayout(const HeldTensor &held) const {
-  TensorLayout layout{{}, held.partial, held.isMax};
+  if (!isLayout(held))
+    return std::nullopt;
+  TensorLayout layout{{}, 0, held.isMax};
+  AxisMask used = 0;
   for (auto [dim, rows] : llvm::zip(dims, held.rows)) {
-    if (!dim[rows].layout)
-      return std::nullopt;
     layout.dims.push_back(*dim[rows].layout);
+    for (unsigned axis : layout.dims.back())
+      used |= bit(axis);
   }
-  return layout;
+  if (held.summands == whole)
+    return layout;
+  // The fewest axes over which the devices hold each summand.
+  AxisMask others = ((bit(unsigned(topology.getAxisSizes().size())))-1) & ~used;
+  for (unsigned count = 1; count <= unsigned(llvm::popcount(others)); ++count)
+    for (AxisMask axes = others; axes; axes = (axes - 1) & others)
+      if (unsigned(llvm::popcount(axes)) == count &&
+          summands.isPartialOver(held.summands, axes, held.isMax)) {
+        layout.partial = axes;
+        return layout;
+      }
+  return std::nullopt;
 }
 
 std::vector<int64_t>
@@ -113,30 +178,32 @@ int64_t ReshardingMoves::getBytes(const HeldTensor &held) const {
   return bytes;
 }
 
-AxisMask ReshardingMoves::getUsed(const HeldTensor &held) const {
-  AxisMask used = held.partial;
+AxisMask ReshardingMoves::getRowAxes(const HeldTensor &held) const {
+  AxisMask used = 0;
   for (auto [dim, rows] : llvm::zip(dims, held.rows))
     used |= dim[rows].depends;
   return used;
 }
 
-//===----------------------------------------------------------------------===//
-// Moves
-//===----------------------------------------------------------------------===//
-
 /// Slices of what is held several times, reduce-scatters of what is partial.
-void ReshardingMoves::addCuts(const std::vector<unsigned> &axes, AxisMask mask,
-                              bool isFree) {
+void ReshardingMoves::addCuts(const std::vector<unsigned> &axes,
+                              AxisMask mask) {
+  bool isPartial = summands[current.summands].depends & mask;
+  std::optional<unsigned> sum = current.summands;
+  if (isPartial)
+    sum = summands.reduce(current.summands, mask, current.isMax);
+  if (!sum)
+    return;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    Move move{isFree ? ReshardingStep::Slice : ReshardingStep::ReduceScatter,
+    Move move{isPartial ? ReshardingStep::ReduceScatter : ReshardingStep::Slice,
               axes, unsigned(dim)};
     move.after = current;
     move.after.rows[dim] = dims[dim].cut(current.rows[dim], axes);
-    move.after.partial &= ~mask;
-    move.after.isMax &= move.after.partial != 0;
+    move.after.summands = *sum;
+    move.after.isMax &= *sum != whole;
     int64_t bytes = getBytes(move.after);
     move.cost =
-        isFree ? topology.local(bytes) : topology.reduceScatter(mask, bytes);
+        isPartial ? topology.reduceScatter(mask, bytes) : topology.local(bytes);
     moves.push_back(std::move(move));
   }
 }
@@ -172,148 +239,36 @@ void ReshardingMoves::addJoins(const std::vector<unsigned> &axes,
 std::vector<Move> ReshardingMoves::from(const HeldTensor &held) {
   current = held;
   moves.clear();
-  AxisMask free = movable & ~getUsed(held);
-  AxisMask partial = held.partial & movable;
+  AxisMask rowAxes = getRowAxes(held);
+  AxisMask partial = summands[held.summands].depends;
   for (const auto &[axes, mask] : orders) {
-    if ((mask & free) == mask)
-      addCuts(axes, mask, /*isFree=*/true);
-    else if ((mask & partial) == mask)
-      addCuts(axes, mask, /*isFree=*/false);
-    else if (!(mask & (free | partial)))
+    bool isFree = !(mask & (rowAxes | partial));
+    // Copies have themselves as their maximum.
+    bool isPartial =
+        !(mask & rowAxes) &&
+        (held.isMax ? (mask & partial) != 0 : (mask & partial) == mask);
+    if (isFree || isPartial)
+      addCuts(axes, mask);
+    else if (!(mask & partial))
       addJoins(axes, mask);
-    if (!std::is_sorted(axes.begin(), axes.end()))
+    if (!llvm::is_sorted(axes))
       continue;
-    if ((mask & partial) == mask) {
-      Move reduce{ReshardingStep::AllReduce, axes};
-      reduce.after = held;
-      reduce.after.partial &= ~mask;
-      reduce.after.isMax &= reduce.after.partial != 0;
-      reduce.cost = topology.allReduce(mask, getBytes(held));
-      moves.push_back(std::move(reduce));
-    }
-    if ((mask & free) == mask && (!held.partial || held.isMax == wantedMax)) {
+    if (isPartial)
+      if (auto sum = summands.reduce(held.summands, mask, held.isMax)) {
+        Move reduce{ReshardingStep::AllReduce, axes};
+        reduce.after = held;
+        reduce.after.summands = *sum;
+        reduce.after.isMax &= *sum != whole;
+        reduce.cost = topology.allReduce(mask, getBytes(held));
+        moves.push_back(std::move(reduce));
+      }
+    if (isFree && !held.isMax) {
       Move keep{ReshardingStep::KeepFirst, axes};
       keep.after = held;
-      keep.after.partial |= mask;
-      keep.after.isMax = wantedMax;
-      // A value is the maximum of copies of it as it is.
-      if (!wantedMax)
-        keep.cost = topology.local(getBytes(held));
+      keep.after.summands = summands.keepFirst(held.summands, mask);
+      keep.cost = topology.local(getBytes(held));
       moves.push_back(std::move(keep));
     }
   }
   return std::move(moves);
-}
-
-//===----------------------------------------------------------------------===//
-// Permutes
-//===----------------------------------------------------------------------===//
-
-uint64_t ReshardingMoves::getContent(const HeldTensor &held,
-                                     int64_t device) const {
-  // Which summand, if it is one of a sum.
-  uint64_t summand = 0;
-  for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis)
-    if (held.partial & bit(axis))
-      summand = summand * topology.getAxisSizes()[axis] +
-                topology.getCoordinate(device, axis);
-  uint64_t content = llvm::hash_combine(summand, held.isMax);
-  for (auto [dim, rows] : llvm::zip(dims, held.rows))
-    content =
-        llvm::hash_combine(content, dim[rows].hashes[device], dim[rows].rows);
-  return content;
-}
-
-uint64_t ReshardingMoves::getSignature(const HeldTensor &held) const {
-  uint64_t sum = topology.getSize(held.partial);
-  for (int64_t device = 0; device < topology.getNumDevices(); ++device)
-    sum += llvm::hash_combine(getContent(held, device), 17);
-  return sum;
-}
-
-std::vector<HeldTensor>
-ReshardingMoves::getPermutations(const HeldTensor &held) {
-  std::vector<HeldTensor> others;
-  if (auto known = layouts.find(getSignature(held)); known != layouts.end())
-    llvm::copy_if(known->second, std::back_inserter(others),
-                  [&](const HeldTensor &other) { return other != held; });
-  return others;
-}
-
-std::vector<unsigned>
-ReshardingMoves::getGroupAxes(const std::vector<int64_t> &sources,
-                              std::vector<int64_t> &inGroup) const {
-  AxisMask larger = 0, crossed = 0;
-  for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis) {
-    larger |= topology.getAxisSizes()[axis] > 1 ? bit(axis) : 0;
-    for (int64_t device = 0; device < topology.getNumDevices(); ++device)
-      if (topology.getCoordinate(device, axis) !=
-          topology.getCoordinate(sources[device], axis))
-        crossed |= bit(axis);
-  }
-  for (AxisMask axes : {crossed, larger}) {
-    // The members of each group, in the order of device numbers.
-    std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
-    for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-      std::vector<int64_t> rest;
-      for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis)
-        if (!(axes & bit(axis)))
-          rest.push_back(topology.getCoordinate(device, axis));
-      groups[rest].push_back(device);
-    }
-    bool isSame = true;
-    inGroup.clear();
-    for (const auto &[rest, members] : groups) {
-      std::vector<int64_t> mine;
-      for (int64_t member : members)
-        mine.push_back(llvm::find(members, sources[member]) - members.begin());
-      if (inGroup.empty())
-        inGroup = mine;
-      isSame &= inGroup == mine;
-    }
-    if (isSame)
-      return listOf(axes);
-  }
-  return {};
-}
-
-Move ReshardingMoves::permute(const HeldTensor &before, const HeldTensor &after,
-                              std::vector<int64_t> *inGroup) const {
-  int64_t devices = topology.getNumDevices();
-  std::map<uint64_t, std::vector<int64_t>> holders;
-  for (int64_t device = 0; device < devices; ++device)
-    holders[getContent(before, device)].push_back(device);
-  auto countCrossed = [&](int64_t a, int64_t b) {
-    int64_t count = 0;
-    for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis)
-      count +=
-          topology.getCoordinate(a, axis) != topology.getCoordinate(b, axis);
-    return count;
-  };
-  std::vector<int64_t> sources(devices, -1);
-  std::vector<bool> isGiven(devices);
-  int levels = int(topology.getCluster().levels.size());
-  for (int level = -1; level < levels; ++level)
-    for (int64_t device = 0; device < devices; ++device) {
-      if (sources[device] >= 0)
-        continue;
-      // Of the nearest, the one that differs along the fewest axes.
-      int64_t best = -1;
-      for (int64_t holder : holders[getContent(after, device)])
-        if (!isGiven[holder] &&
-            topology.getMeetingLevel(device, holder) <= level &&
-            (best < 0 ||
-             countCrossed(device, holder) < countCrossed(device, best)))
-          best = holder;
-      if (best < 0)
-        continue;
-      sources[device] = best;
-      isGiven[best] = true;
-    }
-  Move move{ReshardingStep::Permute, {}};
-  move.after = after;
-  move.cost = topology.permute(sources, getBytes(before));
-  if (inGroup)
-    move.axes = getGroupAxes(sources, *inGroup);
-  return move;
 }

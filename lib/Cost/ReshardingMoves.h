@@ -4,15 +4,17 @@
 #define HEDDLE_LIB_COST_RESHARDINGMOVES_H
 
 #include "DimensionRows.h"
+#include "Summands.h"
 #include "heddle/Cost/Resharding.h"
 
 namespace heddle {
 
-/// What the devices hold of a tensor: a state of each dimension, and the axes
-/// of a partial sum (or maximum).
+/// What the devices hold of a tensor: a state of each dimension, and one of the
+/// summands.
 struct HeldTensor {
   std::vector<unsigned> rows;
-  AxisMask partial = 0;
+  unsigned summands = 0;
+  /// What the devices hold are parts of a maximum and no sum.
   bool isMax = false;
 
   bool operator==(const HeldTensor &) const = default;
@@ -25,60 +27,80 @@ struct Move {
   unsigned dim = 0, concatDim = 0;
   HeldTensor after = {};
   CollectiveCost cost = {};
+  /// Of a permute: where each device receives from; -1: zeros.
+  std::vector<int64_t> sources = {};
+};
+
+/// What permutes lead to: the rows of a layout, partial over some axes.
+struct PermuteGoal {
+  std::vector<unsigned> rows;
+  AxisMask partial = 0;
 };
 
 class ReshardingMoves {
 public:
   /// Only the axes `movable` change their places; layouts are those of `base`,
-  /// in which they have none, with them in all places. A value that becomes
-  /// partial becomes part of a maximum if `wantedMax`.
+  /// in which they have none, with them in all places.
   ReshardingMoves(const MeshTopology &topology, std::vector<int64_t> shape,
-                  int64_t elementBytes, AxisMask movable, TensorLayout base,
-                  bool wantedMax);
+                  int64_t elementBytes, AxisMask movable, TensorLayout base);
 
   HeldTensor hold(const TensorLayout &layout);
-  /// The layout in which the devices hold that, if there is one.
+  /// Whether the devices hold what that layout says.
+  bool isHeldAs(const HeldTensor &held, const HeldTensor &wanted,
+                const TensorLayout &layout) const;
+  /// A layout in which the devices hold that, if there is one.
   std::optional<TensorLayout> getLayout(const HeldTensor &held) const;
+  /// Whether some layout describes the rows.
+  bool isLayout(const HeldTensor &held) const;
   std::vector<int64_t> getLocalShape(const HeldTensor &held) const;
+  bool isWhole(const HeldTensor &held) const { return held.summands == whole; }
   bool isPadded(const HeldTensor &held, size_t dim) const {
     return dims[dim][held.rows[dim]].isPadded;
   }
 
   /// All single ops but permutes.
   std::vector<Move> from(const HeldTensor &held);
-  /// Layouts that a permute leads to; what they cost is still open.
-  std::vector<HeldTensor> getPermutations(const HeldTensor &held);
-  /// A permute, with its cost. Of all devices that hold a part each gives to
-  /// one: to itself, else to the nearest.
-  Move permute(const HeldTensor &before, const HeldTensor &after,
-               std::vector<int64_t> *sources = nullptr) const;
-
-private:
-  void addCuts(const std::vector<unsigned> &axes, AxisMask mask, bool isFree);
-  void addJoins(const std::vector<unsigned> &axes, AxisMask mask);
-  void enumerate(unsigned axis, TensorLayout &layout);
-  int64_t getBytes(const HeldTensor &held) const;
-  AxisMask getUsed(const HeldTensor &held) const;
-  /// What a device holds, as a number.
-  uint64_t getContent(const HeldTensor &held, int64_t device) const;
-  /// The same for tensors that differ only in who holds what.
-  uint64_t getSignature(const HeldTensor &held) const;
+  /// What permutes may lead to, with seconds that they take at least.
+  std::vector<std::pair<const PermuteGoal *, double>>
+  getPermutes(const HeldTensor &held);
+  /// The cheapest permute, if there is one. (Of more than eight devices: one
+  /// in which each device in turn receives from where that adds least.)
+  /// `isAligned`: of a partial sum, which summands a device has depends on its
+  /// place along the partial axes only, so that all others can be gathered.
+  std::optional<Move> permute(const HeldTensor &before, const PermuteGoal &goal,
+                              bool isAligned);
   /// The axes over which a permute of the mesh falls into equal ones, and the
   /// sources in such a group.
   std::vector<unsigned> getGroupAxes(const std::vector<int64_t> &sources,
                                      std::vector<int64_t> &inGroup) const;
+
+private:
+  void addCuts(const std::vector<unsigned> &axes, AxisMask mask);
+  void addJoins(const std::vector<unsigned> &axes, AxisMask mask);
+  void addGoal(const HeldTensor &held, AxisMask partial);
+  void enumerate(unsigned axis, TensorLayout &layout);
+  int64_t getBytes(const HeldTensor &held) const;
+  AxisMask getRowAxes(const HeldTensor &held) const;
+  /// What a permute takes at least; nothing if there can be none.
+  std::optional<double> getLeastSeconds(const HeldTensor &held,
+                                        const PermuteGoal &goal);
+  /// Of each device, a number for the rows that it holds; 0: none but padding.
+  const std::vector<unsigned> &getContents(const std::vector<unsigned> &rows);
 
   const MeshTopology &topology;
   std::vector<int64_t> shape;
   int64_t elementBytes;
   AxisMask movable;
   TensorLayout base;
-  bool wantedMax;
   std::vector<DimensionRows> dims;
+  Summands summands;
+  unsigned whole;
   /// Every selection of movable axes in every order, and as a mask.
   std::vector<std::pair<std::vector<unsigned>, AxisMask>> orders;
-  /// All layouts, by signature.
-  std::map<uint64_t, std::vector<HeldTensor>> layouts;
+  /// By the shape of what devices hold.
+  std::map<std::vector<int64_t>, std::vector<PermuteGoal>> goals;
+  std::map<std::vector<unsigned>, std::vector<unsigned>> contents;
+  std::unordered_map<uint64_t, unsigned> contentNumbers;
   /// What the moves start from, and the moves.
   HeldTensor current;
   std::vector<Move> moves;

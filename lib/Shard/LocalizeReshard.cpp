@@ -114,9 +114,7 @@ Value StepBuilder::build(const ReshardStep &step, ReductionKind kind,
     return builder.create<comm::PermuteOp>(
         loc, type, value, mesh.symbol.getValue(), axes, step.sources);
   case ReshardingStep::KeepFirst:
-    // Copies have themselves as their maximum.
-    return step.partialKind == ReductionKind::Max ? value
-                                                  : keepFirst(step.axes, value);
+    return keepFirst(step.axes, value);
   }
   return value;
 }

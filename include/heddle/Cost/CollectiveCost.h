@@ -25,7 +25,9 @@
 //   all_to_all       sum over k = 1..n-1 of the step in which member i sends
 //                    a block to member i + k
 //   broadcast        (n - 1) max alpha + s(whole)'s second term (a pipeline)
-//   permute          one step, with the blocks that really cross
+//   permute          one step, with the blocks that really cross; at least
+//                    what a slice takes, if some member keeps its own block or
+//                    receives zeros
 //   slice, mask      2 * bytes / memory bandwidth
 //
 // and each, besides, the launch time of the device. A group of one costs its
@@ -73,6 +75,10 @@ public:
   int64_t getCoordinate(int64_t device, unsigned axis) const {
     return device / strides[axis] % sizes[axis];
   }
+  /// The device at the origin of the group over these axes that a device is in.
+  int64_t getFirstOfGroup(int64_t device, AxisMask axes) const;
+  /// Devices of one unit of the level below a level.
+  int64_t getUnitSize(unsigned level) const { return unitSizes[level]; }
   /// The level at which two devices meet: -1 for a device and itself.
   int getMeetingLevel(int64_t a, int64_t b) const;
   /// The outermost level that a message between members of a group of these
@@ -85,7 +91,7 @@ public:
   /// `blockBytes`: what one member sends to one other.
   CollectiveCost allToAll(AxisMask axes, int64_t blockBytes) const;
   CollectiveCost broadcast(AxisMask axes, int64_t bytes) const;
-  /// Device i receives `bytes` from device sources[i]; -1 or itself: from none.
+  /// Device i receives `bytes` from device sources[i]; -1: zeros.
   CollectiveCost permute(llvm::ArrayRef<int64_t> sources, int64_t bytes) const;
   /// Reads and writes that many bytes of the device's own memory.
   CollectiveCost local(int64_t bytes) const;

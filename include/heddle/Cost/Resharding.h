@@ -2,8 +2,8 @@
 //
 // How a tensor lies on a mesh, and the cheapest sequence of local ops and
 // collectives from one layout to another: a shortest path in the graph whose
-// nodes are all layouts of the tensor and whose edges are single ops, weighted
-// by what they take on a cluster. Knows no IR.
+// nodes are what the devices can hold of the tensor and whose edges are single
+// ops, weighted by what they take on a cluster. Knows no IR.
 //
 // Example (mesh a=2, b=2, tensor 8x8): from [{a}, {}] to [{}, {a}] the path is
 // one all-to-all; from [{a, b}, {}] to [{b, a}, {}] one permute; from [{}, {}]
@@ -46,7 +46,7 @@ struct ReshardingStep {
     AllReduce,     ///< axes leave the partial
     AllToAll,      ///< axes leave concatDim and split dim
     AllGather,     ///< axes leave dim
-    Permute,       ///< axes change their places; parts keep their shape
+    Permute,       ///< every device receives from at most one; shapes stay
     KeepFirst,     ///< a replicated value becomes a partial one over axes: of a
                    ///< sum, all devices but the first hold zero
   };
@@ -54,7 +54,8 @@ struct ReshardingStep {
   /// Major to minor; of AllReduce, Permute and KeepFirst in the mesh's order.
   std::vector<unsigned> axes;
   unsigned dim = 0, concatDim = 0;
-  /// Of a Permute: member i over axes receives the part of member sources[i].
+  /// Of a Permute: member i over axes receives what member sources[i] has; -1:
+  /// zeros. One member may give to several.
   std::vector<int64_t> sources = {};
   /// What each device holds afterwards, and which dimensions some device has
   /// padding of.
@@ -79,11 +80,11 @@ struct Resharding {
 /// sequences that take equally long the one with fewer steps is chosen, then
 /// the one that is found first; the result does not depend on earlier calls.
 ///
-/// On the way, one state in a row may be no layout, if up to three axes move on
-/// up to 64 devices. Axes of size 1 count for nothing. If more than four axes
-/// are left, an axis that from and to have in one and the same place stays
-/// there, unless it is one of the first that make up four with those that do
-/// not.
+/// On the way, two states in a row may be no layouts, if up to three axes move
+/// on up to 64 devices. Permutes are tried if up to four axes move. Axes of
+/// size 1 count for nothing. If more than four axes are left, an axis that from
+/// and to have in one and the same place stays there, unless it is one of the
+/// first that make up four with those that do not.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);

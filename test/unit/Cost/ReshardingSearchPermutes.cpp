@@ -1,0 +1,313 @@
+//===- ReshardingSearchPermutes.cpp - Who receives from whom --------------===//
+
+#include "ReshardingSearch.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+using namespace heddle;
+using namespace heddle::test;
+using llvm::ArrayRef;
+
+namespace heddle::test {
+
+/// The cheapest choice of a source for each device, by branch and bound.
+class SourceSearch {
+public:
+  SourceSearch(const MeshTopology &topology, int64_t bytes, int devices)
+      : topology(topology), bytes(bytes), devices(devices), sources(devices),
+        out(topology.getCluster().levels.size()), in(out) {}
+
+  /// Of each device, the bits of those that it may receive from; bit 8: none.
+  std::array<uint16_t, 8> candidates = {};
+  /// Called with all sources chosen for the devices up to one.
+  std::function<bool(ArrayRef<int64_t>, int)> isAllowed;
+  bool selfIsBest = true;
+
+  /// Seconds of the best; infinity if there is none.
+  double find() {
+    // Each device receives at best as if it were alone.
+    for (int device = 0; device < devices; ++device) {
+      double nearest = std::numeric_limits<double>::infinity();
+      for (int source = 0; source <= 8; ++source)
+        if (candidates[device] >> source & 1)
+          nearest = std::min(nearest, secondsOf(add({}, device, source)));
+      lowest = std::max(lowest, nearest);
+    }
+    visit(0, {});
+    if (std::isinf(best))
+      return best;
+    return topology.permute(bestSources, bytes).seconds;
+  }
+
+private:
+  struct Load {
+    double latency = 0, secondsPerByte = 0;
+    bool isLocal = false;
+  };
+
+  double secondsOf(Load load) const {
+    const ClusterDevice &device = topology.getCluster().device;
+    double local =
+        load.isLocal ? 2 * double(bytes) / device.memoryBandwidth : 0;
+    return device.launch +
+           std::max(local, load.latency + double(bytes) * load.secondsPerByte);
+  }
+
+  Load add(Load load, int device, int source) const {
+    if (source == 8 || source == device) {
+      load.isLocal = true;
+      return load;
+    }
+    int level = topology.getMeetingLevel(source, device);
+    int64_t unit = topology.getUnitSize(level);
+    const ClusterLevel &link = topology.getCluster().levels[level];
+    int most =
+        1 + std::max(out[level][source / unit], in[level][device / unit]);
+    load.latency = std::max(load.latency, link.latency);
+    load.secondsPerByte =
+        std::max(load.secondsPerByte, double(most) / link.getUnitBandwidth());
+    return load;
+  }
+
+  void count(int device, int source, int by) {
+    if (source == 8 || source == device)
+      return;
+    int level = topology.getMeetingLevel(source, device);
+    int64_t unit = topology.getUnitSize(level);
+    out[level][source / unit] += by;
+    in[level][device / unit] += by;
+  }
+
+  void visit(int device, Load load) {
+    // Eight devices have too many choices of summands to try all.
+    if (secondsOf(load) >= best || ++visited > 20000)
+      return;
+    if (device == devices) {
+      best = secondsOf(load);
+      bestSources = sources;
+      return;
+    }
+    for (int choice = -1; choice <= 8; ++choice) {
+      int source = choice < 0 ? device : choice;
+      if (best <= lowest || (choice == device) ||
+          !(candidates[device] >> source & 1))
+        continue;
+      sources[device] = source == 8 ? -1 : source;
+      if (!isAllowed || isAllowed(sources, device)) {
+        Load next = add(load, device, source);
+        count(device, source, 1);
+        visit(device + 1, next);
+        count(device, source, -1);
+      }
+      if (selfIsBest && choice < 0)
+        return;
+    }
+  }
+
+  const MeshTopology &topology;
+  int64_t bytes;
+  int devices;
+  std::vector<int64_t> sources, bestSources;
+  std::vector<std::array<int, 8>> out, in; ///< messages by level and unit
+  double best = std::numeric_limits<double>::infinity(), lowest = 0;
+  int visited = 0;
+};
+
+} // namespace heddle::test
+
+std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
+                                               const HeldState *to,
+                                               size_t layout) {
+  AxisMask partial = to ? 0 : layouts[layout].partial;
+  std::array<uint16_t, 8> candidates = {};
+  const Content zero = make(from.devices[0].rows, 0);
+  for (int device = 0; device < devices; ++device) {
+    auto isFit = [&](const Content &content) {
+      if (!to)
+        return fits(content, layout, device, from.allSummands);
+      const Content &want = to->devices[device];
+      return isNothing(want) ? content.summands == 0 || isNothing(content)
+                             : content == want;
+    };
+    for (int source = 0; source < devices; ++source)
+      if (isFit(from.devices[source]))
+        candidates[device] |= 1 << source;
+    if (isFit(zero))
+      candidates[device] |= 1 << 8;
+    if (!candidates[device])
+      return std::nullopt;
+  }
+  int64_t count = getBytes(from.devices[0]);
+  std::string key(reinterpret_cast<const char *>(candidates.data()),
+                  sizeof(candidates));
+  key += {char(count & 127), char(count >> 7)};
+  if (partial) {
+    key += {char(partial), char(from.allSummands)};
+    for (int device = 0; device < devices; ++device)
+      key.push_back(char(isNothing(wanted[layout][device])
+                             ? 0xff
+                             : from.devices[device].summands));
+  }
+  auto [known, isNew] = permuteCosts.try_emplace(key);
+  if (!isNew)
+    return known->second;
+  Costs costs;
+  for (const CostModel &model : models) {
+    SourceSearch search(model.topology, count * model.elementBytes, devices);
+    search.candidates = candidates;
+    if (partial) {
+      search.selfIsBest = false;
+      search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
+        HeldState state;
+        state.allSummands = from.allSummands;
+        for (int device = 0; device <= last; ++device)
+          state.devices[device] =
+              sources[device] < 0 ? zero : from.devices[sources[device]];
+        if (last == devices - 1)
+          return isSum(state, layout);
+        // No summand twice in a group.
+        for (const Order &order : orders) {
+          if (order.mask != partial || isNothing(wanted[layout][last]))
+            continue;
+          for (int i = 0; i < order.members; ++i) {
+            int other = order.group[last][i];
+            if (!isMax && other < last &&
+                (state.devices[other].summands & state.devices[last].summands))
+              return false;
+          }
+          break;
+        }
+        return true;
+      };
+    }
+    double seconds = search.find();
+    if (std::isinf(seconds))
+      return std::nullopt;
+    costs.push_back(std::llround(seconds * 1e12));
+  }
+  return permuteCosts[key] = costs;
+}
+
+Costs ReshardingSearch::getLeast(const HeldState &from, bool moves) const {
+  Costs least;
+  for (const CostModel &model : models) {
+    const Cluster &cluster = model.topology.getCluster();
+    double bytes = double(getBytes(from.devices[0]) * model.elementBytes);
+    double seconds = moves ? std::numeric_limits<double>::infinity() : 0;
+    for (const ClusterLevel &level : cluster.levels)
+      seconds =
+          std::min(seconds, level.latency + bytes / level.getUnitBandwidth());
+    least.push_back(
+        int64_t((cluster.device.launch + seconds) * (1 - 1e-9) * 1e12));
+  }
+  return least;
+}
+
+const std::vector<ReshardingSearch::Hit> &
+ReshardingSearch::getPermutes(unsigned number) {
+  auto [known, isNew] = permutes.try_emplace(number);
+  if (!isNew)
+    return known->second;
+  HeldState state = states[number];
+  for (unsigned layout = 0; layout < layouts.size(); ++layout) {
+    bool isPossible = true, moves = false;
+    for (int device = 0; device < devices && isPossible; ++device) {
+      auto isFit = [&](const Content &content) {
+        return fits(content, layout, device, state.allSummands);
+      };
+      bool stays =
+          isFit(state.devices[device]) || isFit(make(state.devices[0].rows, 0));
+      moves |= !stays;
+      isPossible =
+          stays ||
+          llvm::any_of(ArrayRef(state.devices).take_front(devices), isFit);
+    }
+    if (isPossible)
+      known->second.push_back({layout, getLeast(state, moves)});
+  }
+  return known->second;
+}
+
+std::vector<Content>
+ReshardingSearch::getDistinct(const HeldState &state) const {
+  std::vector<Content> distinct;
+  for (int device = 0; device < devices; ++device)
+    if (!llvm::is_contained(distinct, state.devices[device]))
+      distinct.push_back(state.devices[device]);
+  llvm::sort(distinct, [](const Content &a, const Content &b) {
+    return std::tie(a.rows, a.summands) < std::tie(b.rows, b.summands);
+  });
+  return distinct;
+}
+
+void ReshardingSearch::forEachPermuted(
+    const HeldState &state, llvm::function_ref<void(const HeldState &)> visit) {
+  if (devices > 6) {
+    // All would be too many: those that hold a layout as it is held at first.
+    for (unsigned start : starts) {
+      const HeldState layout = states[start];
+      bool isThere = layout.allSummands == state.allSummands;
+      for (size_t dim = 0; dim < shape.size(); ++dim)
+        isThere &= lists[layout.devices[0].rows[dim]].size() ==
+                   lists[state.devices[0].rows[dim]].size();
+      for (int device = 0; device < devices && isThere; ++device)
+        isThere = isNothing(layout.devices[device]) ||
+                  llvm::is_contained(state.devices, layout.devices[device]);
+      if (isThere)
+        visit(layout);
+    }
+    return;
+  }
+  std::vector<Content> contents = getDistinct(state);
+  const Content zero = make(state.devices[0].rows, 0);
+  if (!isMax && !llvm::is_contained(contents, zero))
+    contents.push_back(zero);
+  // Without which something would be lost.
+  std::vector<bool> isNeeded;
+  for (const Content &content : contents) {
+    HeldState rest = state;
+    for (Content &other : rest.devices)
+      if (other == content)
+        other = zero;
+    isNeeded.push_back(!isComplete(rest));
+  }
+  HeldState permuted;
+  permuted.allSummands = state.allSummands;
+  std::vector<int> uses(contents.size());
+  std::function<void(int)> place = [&](int device) {
+    int missing = 0;
+    for (size_t i = 0; i < contents.size(); ++i)
+      missing += isNeeded[i] && !uses[i];
+    if (missing > devices - device)
+      return;
+    if (device == devices) {
+      if (isComplete(permuted))
+        visit(permuted);
+      return;
+    }
+    for (size_t i = 0; i < contents.size(); ++i) {
+      permuted.devices[device] = contents[i];
+      ++uses[i];
+      place(device + 1);
+      --uses[i];
+    }
+  };
+  place(0);
+}
+
+const std::vector<ReshardingSearch::Exchanged> &
+ReshardingSearch::getExchanged(const HeldState &state) {
+  std::string key(1, char(state.allSummands));
+  for (const Content &content : getDistinct(state))
+    key.append(reinterpret_cast<const char *>(&content), sizeof(content));
+  auto [known, isNew] = exchanged.try_emplace(key);
+  if (isNew)
+    forEachPermuted(state, [&](const HeldState &permuted) {
+      std::vector<Hit> found = findHits(permuted);
+      if (!found.empty())
+        known->second.push_back({permuted, std::move(found)});
+    });
+  return known->second;
+}
