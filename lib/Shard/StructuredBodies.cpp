@@ -1,6 +1,7 @@
 //===- StructuredBodies.cpp - Bodies of structured ops on a device --------===//
 
 #include "StructuredBodies.h"
+#include "dialects/Interfaces/ScalarBodies.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -14,8 +15,11 @@ using namespace heddle;
 // What the body does
 //===----------------------------------------------------------------------===//
 
-static FactorKind combinationOf(Operation *combiner) {
+static FactorKind combinationOf(Operation *combiner, bool accumulatorFirst) {
   bool isBit = combiner->getResult(0).getType().isInteger(1);
+  // Parts of a difference are negative sums.
+  if (isa<arith::SubFOp>(combiner) || (isa<arith::SubIOp>(combiner) && !isBit))
+    return accumulatorFirst ? FactorKind::Sum : FactorKind::Replicate;
   if (isa<arith::AddFOp>(combiner) || (isa<arith::AddIOp>(combiner) && !isBit))
     return FactorKind::Sum;
   if (isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
@@ -48,7 +52,7 @@ std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
       combiner->getOperand(1 - place) == accumulator)
     return std::nullopt;
   return Reduction{combiner, &combiner->getOpOperand(1 - place),
-                   combinationOf(combiner)};
+                   combinationOf(combiner, place == 0)};
 }
 
 static bool isFiniteConstant(Value value) {
@@ -188,28 +192,6 @@ Value heddle::addOnce(Value accumulator, Localizer &localizer,
 // Bodies
 //===----------------------------------------------------------------------===//
 
-static bool isIntegerDivision(Operation *op) {
-  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-             arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
-}
-
-/// Operands that make an op trap, with what is harmless in their place.
-static SmallVector<std::pair<OpOperand *, int64_t>> findTraps(Operation *root) {
-  SmallVector<std::pair<OpOperand *, int64_t>> traps;
-  auto add = [&](OpOperand &operand, int64_t harmless) {
-    if (!matchPattern(operand.get(), m_Constant()))
-      traps.push_back({&operand, harmless});
-  };
-  root->walk([&](Operation *op) {
-    if (isIntegerDivision(op))
-      add(op->getOpOperand(1), 1);
-    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-      for (OpOperand &index : extract.getIndicesMutable())
-        add(index, 0);
-  });
-  return traps;
-}
-
 namespace {
 /// Edits a body of explicit loops.
 class BodyLocalizer {
@@ -264,16 +246,6 @@ private:
 };
 } // namespace
 
-/// What changes no accumulator.
-static TypedAttr neutralOf(Operation *combiner) {
-  // Of these, upstream's function knows none: they pass over what is no number.
-  if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
-    auto type = cast<FloatType>(combiner->getResult(0).getType());
-    return FloatAttr::get(type, APFloat::getNaN(type.getFloatSemantics()));
-  }
-  return *arith::getNeutralElement(combiner);
-}
-
 /// With a body that can be edited: that of a named op is given by its name.
 static linalg::LinalgOp makeBodyExplicit(Operation *local, OpBuilder &builder) {
   auto op = cast<linalg::LinalgOp>(local);
@@ -308,16 +280,14 @@ Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
   auto traps = findTraps(local);
   if (!padded.empty() && !traps.empty()) {
     Value isIn = edit.isWithin(padded);
-    OpBuilder b(local->getContext());
-    for (auto [operand, harmless] : traps)
-      edit.select(*operand, isIn,
-                  b.getIntegerAttr(operand->get().getType(), harmless));
+    for (const Trap &trap : traps)
+      edit.select(*trap.operand, isIn, getHarmless(trap));
   }
   if (!unwanted.empty()) {
     std::optional<Reduction> reduction =
         findReduction(cast<linalg::LinalgOp>(local));
     edit.select(*reduction->contribution, edit.isWithin(unwanted),
-                neutralOf(reduction->combiner));
+                getNeutral(reduction->combiner));
   }
   return local;
 }
@@ -325,7 +295,7 @@ Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
 Value heddle::guardDivisor(Operation *op, Value divisor, Localizer &localizer) {
   auto type = dyn_cast<RankedTensorType>(divisor.getType());
   SmallVector<std::pair<unsigned, int64_t>> padded;
-  if (!type || !isIntegerDivision(op))
+  if (!type)
     return divisor;
   auto global = cast<RankedTensorType>(op->getOperand(1).getType());
   for (int64_t i = 0; i < type.getRank(); ++i)

@@ -53,8 +53,8 @@ mlir::Operation *localizeBody(mlir::Operation *local,
                               Localizer &localizer,
                               llvm::ArrayRef<unsigned> masked);
 
-/// Guards the integer divisions of whole tensors in the same way: `divisor`
-/// with ones in its padding. Dimension i is run over by factor i.
+/// The same for an integer division of whole tensors: `divisor` with ones in
+/// its padding. Dimension i is run over by factor i.
 mlir::Value guardDivisor(mlir::Operation *op, mlir::Value divisor,
                          Localizer &localizer);
 

@@ -182,3 +182,31 @@ func.func @pad(%x: tensor<4xf32>) -> tensor<7xf32> {
   } : tensor<4xf32> to tensor<7xf32>
   return %0 : tensor<7xf32>
 }
+
+// -----
+
+// Both branches are computed: nothing is divided by where that branch is not
+// taken, even in what it calls.
+// CHECK-LABEL: @divide_if
+// CHECK-SAME: (%[[C:.*]]: tensor<i1>, %[[X:.*]]: tensor<4xi32>, %[[Y:.*]]: tensor<4xi32>)
+// CHECK-DAG: %[[ONES:.*]] = arith.constant dense<1> : tensor<4xi32>
+// CHECK-DAG: %[[SPREAD:.*]] = heddle.broadcast %[[C]] along [] : tensor<i1> -> tensor<4xi1>
+// CHECK: %[[DIVISOR:.*]] = arith.select %[[SPREAD]], %[[Y]], %[[ONES]]
+// CHECK: arith.divsi %[[X]], %[[DIVISOR]]
+// CHECK: arith.select %{{.*}}, %[[ONES_TOO:.*]], %[[Y]]
+// CHECK: arith.remsi
+func.func private @divide(%x: tensor<4xi32>, %y: tensor<4xi32>) -> tensor<4xi32> {
+  %0 = arith.divsi %x, %y : tensor<4xi32>
+  return %0 : tensor<4xi32>
+}
+func.func @divide_if(%c: tensor<i1>, %x: tensor<4xi32>, %y: tensor<4xi32>) -> tensor<4xi32> {
+  %condition = tensor.extract %c[] : tensor<i1>
+  %0 = scf.if %condition -> tensor<4xi32> {
+    %1 = func.call @divide(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+    scf.yield %1 : tensor<4xi32>
+  } else {
+    %1 = arith.remsi %x, %y : tensor<4xi32>
+    scf.yield %1 : tensor<4xi32>
+  }
+  return %0 : tensor<4xi32>
+}

@@ -24,11 +24,17 @@ LogicalResult expectStaticShapes(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
                                 SmallVector<Type>(op->getResultTypes())))
-    if (auto tensor = dyn_cast<TensorType>(type);
-        tensor && !tensor.hasStaticShape())
-      return op->emitOpError()
-             << "cannot be compiled: expected static shapes, got " << tensor
-             << "; compile the program for the sizes that it runs with";
+    if (auto tensor = dyn_cast<TensorType>(type)) {
+      if (!tensor.hasStaticShape())
+        return op->emitOpError()
+               << "cannot be compiled: expected static shapes, got " << tensor
+               << "; compile the program for the sizes that it runs with";
+      if (tensor.getNumElements() == 0)
+        return op->emitOpError()
+               << "cannot be compiled: expected tensors with an element at "
+                  "least, got "
+               << tensor;
+    }
   return success();
 }
 

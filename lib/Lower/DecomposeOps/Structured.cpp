@@ -8,6 +8,7 @@
 
 #include "Decomposer.h"
 #include "GenericForm.h"
+#include "dialects/Interfaces/ScalarBodies.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -62,6 +63,18 @@ static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
   return separate;
 }
 
+/// Of two results of a reduction. Those of differences are negative sums.
+static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
+  Location loc = combiner->getLoc();
+  if (isa<arith::SubFOp>(combiner))
+    return b.create<arith::AddFOp>(loc, x, y);
+  if (isa<arith::SubIOp>(combiner))
+    return b.create<arith::AddIOp>(loc, x, y);
+  Operation *both = b.clone(*combiner);
+  both->setOperands({x, y});
+  return both->getResult(0);
+}
+
 /// A reduction that starts from other values than a constant: reduces from the
 /// neutral element, and combines with the values after that.
 static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
@@ -70,10 +83,15 @@ static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
     if (auto fill = init.getDefiningOp<linalg::FillOp>();
         !fill || !matchPattern(fill.getInputs()[0], m_Constant())) {
       SmallVector<Operation *, 4> combiners;
-      std::optional<TypedAttr> neutral;
+      TypedAttr neutral;
       if (matchReduction(op.getRegionOutputArgs(), i, combiners) &&
           combiners.size() == 1)
-        neutral = arith::getNeutralElement(combiners[0]);
+        neutral = getNeutral(combiners[0]);
+      // What the accumulator is taken from changes its sign.
+      if (isa_and_nonnull<arith::SubFOp, arith::SubIOp>(
+              combiners.empty() ? nullptr : combiners[0]) &&
+          combiners[0]->getOperand(0) != op.getRegionOutputArgs()[i])
+        neutral = {};
       if (!neutral)
         return op.emitOpError()
                << "expected a reduction that starts from values that are no "
@@ -85,7 +103,7 @@ static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
       rewriter.setInsertionPoint(op);
       Value empty = rewriter.create<tensor::EmptyOp>(loc, type.getShape(),
                                                      type.getElementType());
-      Value start = rewriter.create<arith::ConstantOp>(loc, *neutral);
+      Value start = rewriter.create<arith::ConstantOp>(loc, neutral);
       Value filled =
           rewriter.create<linalg::FillOp>(loc, start, empty).getResult(0);
       rewriter.modifyOpInPlace(op,
@@ -99,9 +117,8 @@ static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
           loc, TypeRange{type}, ValueRange{init, result}, ValueRange{empty},
           ArrayRef<AffineMap>{map, map, map}, parallel,
           [&](OpBuilder &b, Location at, ValueRange arguments) {
-            Operation *combine = b.clone(*combiners[0]);
-            combine->setOperands({arguments[0], arguments[1]});
-            b.create<linalg::YieldOp>(at, combine->getResults());
+            b.create<linalg::YieldOp>(
+                at, combine(b, combiners[0], arguments[0], arguments[1]));
           });
       rewriter.replaceAllUsesExcept(result, combined.getResult(0), combined);
     }

@@ -1,5 +1,6 @@
 //===- FlattenControlFlow.cpp - Loops, branches and calls in a row --------===//
 
+#include "GuardTraps.h"
 #include "ScalarTensors.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Lower/Passes.h"
@@ -30,6 +31,8 @@ public:
 
 private:
   LogicalResult flatten(Operation *op);
+  /// Calls first, wherever they are: what a branch calls is a part of it.
+  LogicalResult inlineCalls();
   LogicalResult inlineCall(func::CallOp call);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
@@ -87,6 +90,20 @@ LogicalResult Flattener::inlineCall(func::CallOp call) {
   return success();
 }
 
+LogicalResult Flattener::inlineCalls() {
+  while (true) {
+    func::CallOp call;
+    function.walk([&](func::CallOp found) {
+      call = found;
+      return WalkResult::interrupt();
+    });
+    if (!call)
+      return success();
+    if (failed(inlineCall(call)))
+      return failure();
+  }
+}
+
 LogicalResult Flattener::unroll(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
                          upper = getConstantIntValue(loop.getUpperBound()),
@@ -127,6 +144,7 @@ LogicalResult Flattener::branch(scf::IfOp op) {
         });
     if (stores.wasInterrupted())
       return failure();
+    lower::guardTraps(op);
   }
   SmallVector<Value> values[2];
   for (bool isElse : {false, true}) {
@@ -157,8 +175,6 @@ LogicalResult Flattener::branch(scf::IfOp op) {
 }
 
 LogicalResult Flattener::flatten(Operation *op) {
-  if (auto call = dyn_cast<func::CallOp>(op))
-    return inlineCall(call);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return unroll(loop);
   if (auto conditional = dyn_cast<scf::IfOp>(op))
@@ -171,13 +187,15 @@ LogicalResult Flattener::flatten(Operation *op) {
 }
 
 LogicalResult Flattener::run() {
+  if (failed(inlineCalls()))
+    return failure();
   Block &body = function.getBody().front();
   Operation *before = nullptr; // all up to here is flat
   while (true) {
     Operation *op = before ? before->getNextNode() : &body.front();
     if (!op)
       return lower::spreadScalars(function);
-    bool isNested = isa<func::CallOp, RegionBranchOpInterface>(op);
+    bool isNested = isa<RegionBranchOpInterface>(op);
     if (isNested) {
       if (failed(flatten(op)))
         return failure();

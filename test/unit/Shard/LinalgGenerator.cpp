@@ -271,16 +271,27 @@ void LinalgGenerator::addIf(Named x, int depth) {
     indices += (i ? ", " : "") + zero;
   std::string scalar = helper("tensor.extract " + y.name + "[" + indices +
                               "] : " + y.type.text());
+  std::string number = scalar;
+  bool guarded = y.type.isInteger() && x.type.element == y.type.element;
   if (y.type.isFloat())
     scalar = helper("arith.cmpf ogt, " + scalar + ", " +
                     helper("arith.constant 0.12345 : " + y.type.element) +
                     " : " + y.type.element);
+  else if (guarded)
+    scalar = helper("arith.cmpi ne, " + scalar + ", " +
+                    this->number("0", y.type.element) + " : " + y.type.element);
   else if (y.type.isInteger())
     scalar = helper("arith.cmpi sgt, " + scalar + ", " +
-                    number("1", y.type.element) + " : " + y.type.element);
+                    this->number("1", y.type.element) + " : " + y.type.element);
   std::string type = x.type.text(), result = "%v" + std::to_string(next++);
+  std::string divisor = guarded ? "%g" + std::to_string(next++) : "";
   body += "  " + result + " = scf.if " + scalar + " -> " + type + " {\n";
-  body += "  scf.yield " + addBody(x, depth) + " : " + type + "\n  } else {\n";
+  std::string then = addBody(x, depth);
+  if (guarded) { // by what would trap in the other branch
+    body += "  " + divisor + " = tensor.splat " + number + " : " + type + "\n";
+    then = helper("arith.divsi " + then + ", " + divisor + " : " + type);
+  }
+  body += "  scf.yield " + then + " : " + type + "\n  } else {\n";
   body += "  scf.yield " + addBody(x, depth) + " : " + type + "\n  }\n";
   values.push_back({result, x.type});
 }
