@@ -152,6 +152,11 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
       rule.linear.push_back({{input, accumulator}});
     rule.keepsFinite = true;
   }
+  if (LinearBody linear = findLinearGroups(op); !linear.groups.empty()) {
+    rule.linear = std::move(linear.groups);
+    rule.keepsFinite = !linear.divides;
+    rule.defersPartialSums = true;
+  }
   return rule;
 }
 

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -93,6 +94,95 @@ heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
                       reduction.combiner->getBlock(), inputs))
     return std::nullopt;
   return inputs;
+}
+
+namespace {
+/// What a value of a body is of the inputs that it depends on: linear in each
+/// of the groups, while the others are held.
+struct Linearity {
+  BitVector inputs;
+  SmallVector<BitVector, 2> groups;
+};
+} // namespace
+
+/// A sum of products has a group for each choice of a factor of each; more than
+/// these are not worth to be known.
+static constexpr size_t kMaxGroups = 16;
+
+static Linearity addLinear(const Linearity &a, const Linearity &b) {
+  Linearity sum{a.inputs, {}};
+  sum.inputs |= b.inputs;
+  for (const BitVector &mine : a.groups)
+    for (const BitVector &theirs : b.groups) {
+      // Each of the two is linear in what it has of the group.
+      BitVector both = mine, inA = a.inputs, inB = b.inputs;
+      both |= theirs;
+      inA &= both;
+      inB &= both;
+      if (inA == mine && inB == theirs && sum.groups.size() < kMaxGroups &&
+          !llvm::is_contained(sum.groups, both))
+        sum.groups.push_back(both);
+    }
+  return sum;
+}
+
+/// A factor is held while the other is not.
+static Linearity multiplyLinear(const Linearity &a, const Linearity &b,
+                                bool isQuotient) {
+  Linearity product{a.inputs, {}};
+  product.inputs |= b.inputs;
+  auto take = [&](const Linearity &mine, const Linearity &held) {
+    for (const BitVector &group : mine.groups)
+      if (!group.anyCommon(held.inputs) && product.groups.size() < kMaxGroups)
+        product.groups.push_back(group);
+  };
+  take(a, b);
+  if (!isQuotient)
+    take(b, a);
+  return product;
+}
+
+LinearBody heddle::findLinearGroups(linalg::LinalgOp op) {
+  LinearBody linear;
+  if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0)
+    return linear;
+  Block *body = op.getBlock();
+  BitVector none(body->getNumArguments());
+  DenseMap<Value, Linearity> known;
+  for (BlockArgument argument : body->getArguments()) {
+    BitVector self = none;
+    self.set(argument.getArgNumber());
+    known[argument] = {self, {self}};
+  }
+  auto find = [&](Value value) -> std::optional<Linearity> {
+    if (auto found = known.find(value); found != known.end())
+      return found->second;
+    if (isFiniteConstant(value))
+      return Linearity{none, {}};
+    return std::nullopt;
+  };
+  for (Operation &inner : body->without_terminator()) {
+    bool isSum = isa<arith::AddFOp, arith::SubFOp>(inner);
+    bool isQuotient = isa<arith::DivFOp>(inner);
+    if (isa<arith::NegFOp, arith::ExtFOp>(inner)) {
+      if (auto x = find(inner.getOperand(0)))
+        known[inner.getResult(0)] = *x;
+    } else if (isSum || isQuotient || isa<arith::MulFOp>(inner)) {
+      auto a = find(inner.getOperand(0)), b = find(inner.getOperand(1));
+      if (!a || !b)
+        continue;
+      linear.divides |= isQuotient;
+      known[inner.getResult(0)] =
+          isSum ? addLinear(*a, *b) : multiplyLinear(*a, *b, isQuotient);
+    }
+  }
+  if (auto found = find(body->getTerminator()->getOperand(0)))
+    for (const BitVector &group : found->groups) {
+      LinearGroup &operands = linear.groups.emplace_back();
+      for (unsigned input : group.set_bits())
+        operands.operands.push_back(input);
+    }
+  return linear;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,4 @@
-//===- StructuredBodies.h - Bodies of structured ops on a device -*- C++
-//-*-===//
+//===- StructuredBodies.h - Bodies of structured ops ------------*- C++ -*-===//
 //
 // The body of a structured op may ask for its place (linalg.index), combines
 // what it reads with an accumulator, and may do what traps on nonsense (an
@@ -32,6 +31,15 @@ std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
 /// adds anything else. Each is used once.
 std::optional<llvm::SmallVector<unsigned>>
 findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
+
+/// Of an op without reductions: the sets of inputs in which the body's only
+/// result is linear together, all others held, and whether it divides. Inputs
+/// are numbered as operands.
+struct LinearBody {
+  llvm::SmallVector<LinearGroup, 2> groups;
+  bool divides = false;
+};
+LinearBody findLinearGroups(mlir::linalg::LinalgOp op);
 
 /// All devices' results of a reduction of kind Combine (a minimum, or, and) out
 /// of each device's own.
