@@ -1,13 +1,12 @@
 //===- Solve.cpp - The anytime solver -------------------------------------===//
 
 #include "heddle/Plan/Solver/Solve.h"
+#include "Components.h"
 #include "NearestMiss.h"
-#include "Presolve.h"
-#include "Stage.h"
+#include "PartSolver.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -35,97 +34,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Solver {
-public:
-  Solver(const Problem &P, const SolveOptions &O)
-      : P(P), O(O), Start(Clock::now()), Reduced(P),
-        Threads(O.Threads ? O.Threads
-                          : std::max(1u, std::thread::hardware_concurrency())),
-        Seeds(O.Seed) {}
-
-  Solution run();
-
-private:
-  double seconds() const {
-    return O.SecondsSpent +
-           std::chrono::duration<double>(Clock::now() - Start).count();
-  }
-  bool interrupted() const { return O.Stop && *O.Stop; }
-  bool outOfTime() const {
-    return interrupted() || seconds() >= O.TimeoutSeconds;
-  }
-  /// What the bound aims at; while no cost is known, a good way above it.
-  double target() const;
-  void openStage(Model M, const DualState &From);
-  void takeBest();
-  void raiseBound(double Bound);
-  void report();
-  std::optional<StopReason> reasonToStop() const;
-  bool shrink();
-  Solution finish(StopReason Why);
-
-  const Problem &P;
-  const SolveOptions &O;
-  Clock::time_point Start;
-  Presolver Reduced;
-  unsigned Threads;
-  Random Seeds;
-  std::unique_ptr<Stage> Now;
-  double ClosedWork = 0; ///< Of earlier stages.
-
-  std::optional<Assignment> Best;
-  Cost Total = InfiniteCost;
-  Cost LowerBound = 0;
-  Cost StageTotal = InfiniteCost; ///< Of the stage's best, when last seen.
-  std::string Explanation;
-};
-
-double Solver::target() const {
-  if (Best)
-    return static_cast<double>(Total);
-  double Bound = Now->ascent().bound();
-  return 2 * std::abs(Bound) + 1;
-}
-
-void Solver::openStage(Model M, const DualState &From) {
-  if (Now)
-    ClosedWork += Now->work();
-  Now = std::make_unique<Stage>(std::move(M), Seeds.next(), From);
-  StageTotal = InfiniteCost;
-  if (Best)
-    if (auto X = Reduced.project(*Best))
-      Now->adopt(*X);
-  Now->begin(target(), Total, [this] { return outOfTime(); });
-  takeBest();
-}
-
-/// Only what the independent evaluator confirms counts.
-void Solver::takeBest() {
-  if (!Now->feasible())
-    return;
-  Cost Found = Now->best().Total;
-  if (Found >= StageTotal)
-    return;
-  StageTotal = Found;
-  Assignment A = Reduced.expand(Now->best().X);
-  auto Value = evaluate(P, A);
-  if (!Value || !Value->feasible() || Value->Total >= Total)
-    return;
-  Best = std::move(A);
-  Total = Value->Total;
-  report();
-}
-
-void Solver::raiseBound(double Bound) {
-  if (Bound >= static_cast<double>(InfiniteCost))
-    Bound = static_cast<double>(InfiniteCost);
-  Cost Next = std::min(static_cast<Cost>(std::ceil(Bound)), Total);
-  if (Next <= LowerBound)
-    return;
-  LowerBound = Next;
-  report();
-}
-
 double gapOf(const std::optional<Assignment> &Best, Cost Total, Cost Bound) {
   if (!Best)
     return std::numeric_limits<double>::infinity();
@@ -134,14 +42,140 @@ double gapOf(const std::optional<Assignment> &Best, Cost Total, Cost Bound) {
              : static_cast<double>(Total - Bound) / static_cast<double>(Total);
 }
 
-void Solver::report() {
-  if (!O.OnProgress)
+/// `Count` times `Each`, saturating.
+Cost multiply(Cost Each, size_t Count) {
+  __int128 Product = static_cast<__int128>(Each) * Count;
+  return Product < InfiniteCost ? static_cast<Cost>(Product) : InfiniteCost;
+}
+
+/// Works on the parts of a problem in turn, always where most is left between
+/// cost and bound.
+class Solver {
+public:
+  Solver(const Problem &P, const SolveOptions &O)
+      : P(P), O(O), Start(Clock::now()) {}
+
+  Solution run();
+
+private:
+  struct Part {
+    std::unique_ptr<PartSolver> Search;
+    size_t Count; ///< Parts that equal it, itself included.
+    Cost gap() const {
+      return multiply(Search->total() - Search->bound(), Count);
+    }
+  };
+
+  /// Whether it is proven that a part has no assignment.
+  static bool hopeless(const Part &Own) {
+    return Own.Search->done() && !Own.Search->best();
+  }
+  double seconds() const {
+    return O.SecondsSpent +
+           std::chrono::duration<double>(Clock::now() - Start).count();
+  }
+  bool interrupted() const { return O.Stop && *O.Stop; }
+  bool outOfTime() const {
+    return interrupted() || seconds() >= O.TimeoutSeconds;
+  }
+  void setOut();
+  Part *mostOpen();
+  void update();
+  double work() const;
+  Assignment join(Assignment (*Of)(const PartSolver &)) const;
+  std::optional<StopReason> reasonToStop() const;
+  Solution finish(StopReason Why);
+
+  const Problem &P;
+  const SolveOptions &O;
+  Clock::time_point Start;
+  std::vector<Component> Components; ///< None: the problem is in one piece.
+  std::vector<Part> Parts;
+
+  std::optional<Assignment> Best;
+  Cost Total = InfiniteCost;
+  Cost LowerBound = 0;
+};
+
+void Solver::setOut() {
+  unsigned Threads =
+      O.Threads ? O.Threads : std::max(1u, std::thread::hardware_concurrency());
+  Random Seeds(O.Seed);
+  auto Add = [&](const Problem &Piece, size_t Count) {
+    Parts.push_back(
+        {std::make_unique<PartSolver>(Piece, Seeds.next(), Threads,
+                                      [this] { return outOfTime(); }),
+         Count});
+  };
+  Components = findComponents(P);
+  for (const Component &C : Components)
+    Add(C.Part, C.Nodes.size());
+  if (Components.empty())
+    Add(P, 1);
+}
+
+/// The first of those where most is left; null if all are done.
+Solver::Part *Solver::mostOpen() {
+  Part *Chosen = nullptr;
+  for (Part &Own : Parts)
+    if (!Own.Search->done() && (!Chosen || Own.gap() > Chosen->gap()))
+      Chosen = &Own;
+  return Chosen;
+}
+
+/// What all nodes do, of what the parts' nodes do.
+Assignment Solver::join(Assignment (*Of)(const PartSolver &)) const {
+  if (Components.empty())
+    return Of(*Parts[0].Search);
+  Assignment Whole(P.Nodes.size());
+  for (size_t I = 0; I < Parts.size(); ++I) {
+    Assignment Own = Of(*Parts[I].Search);
+    for (const std::vector<uint32_t> &Nodes : Components[I].Nodes)
+      for (size_t N = 0; N < Nodes.size(); ++N)
+        Whole[Nodes[N]] = Own[N];
+  }
+  return Whole;
+}
+
+/// Sums up what the parts have found and reports what has become better. Only
+/// what the independent evaluator confirms counts.
+void Solver::update() {
+  Cost Sum = 0, Bound = 0;
+  bool Found = true;
+  for (const Part &Own : Parts) {
+    Found &= Own.Search->best().has_value();
+    Sum = addCosts(Sum, multiply(Own.Search->total(), Own.Count));
+    Bound = addCosts(Bound, multiply(Own.Search->bound(), Own.Count));
+  }
+  bool Better = false;
+  if (Found && Sum < Total) {
+    Assignment A = join([](const PartSolver &Own) { return *Own.best(); });
+    auto Value = evaluate(P, A);
+    if (Value && Value->feasible() && Value->Total < Total) {
+      Best = std::move(A);
+      Total = Value->Total;
+      Better = true;
+    }
+  }
+  Bound = std::min(Bound, Total);
+  if (Bound > LowerBound) {
+    LowerBound = Bound;
+    Better = true;
+  }
+  if (!Better || !O.OnProgress)
     return;
   Progress Now{seconds(), std::nullopt, LowerBound,
                gapOf(Best, Total, LowerBound)};
   if (Best)
     Now.Best = Total;
   O.OnProgress(Now);
+}
+
+double Solver::work() const {
+  double Sum = 0;
+  for (const Part &Own : Parts)
+    Sum += Own.Search->work();
+  return Sum;
 }
 
 std::optional<StopReason> Solver::reasonToStop() const {
@@ -153,43 +187,9 @@ std::optional<StopReason> Solver::reasonToStop() const {
     return StopReason::Interrupted;
   if (seconds() >= O.TimeoutSeconds)
     return StopReason::Timeout;
-  if (O.WorkLimit &&
-      ClosedWork + Now->work() >= static_cast<double>(O.WorkLimit))
+  if (O.WorkLimit && work() >= static_cast<double>(O.WorkLimit))
     return StopReason::WorkLimit;
   return std::nullopt;
-}
-
-/// Excludes values that no better assignment uses, if there are enough of them
-/// to pay for a new stage.
-bool Solver::shrink() {
-  if (!Best)
-    return false;
-  const Dual &D = Now->ascent().best();
-  double Margin = D.rounding();
-  std::vector<std::vector<char>> Keep;
-  size_t All = 0, Gone = 0;
-  for (const auto &Row : D.valueBounds()) {
-    auto &KeepRow = Keep.emplace_back();
-    for (double Bound : Row) {
-      // Those that tie with the best cost stay: the search stands on it.
-      KeepRow.push_back(Bound - Margin <= static_cast<double>(Total));
-      ++All;
-      Gone += !KeepRow.back();
-    }
-  }
-  if (Gone < 4 || Gone * 20 < All)
-    return false;
-  ModelNames OldNames = Reduced.names();
-  Reduced.restrict(Keep);
-  if (!Reduced.run([this] { return outOfTime(); })) {
-    LowerBound = Total;
-    return true;
-  }
-  Model Next = Reduced.extract();
-  DualState From =
-      carryOver(D.state(), Now->model(), OldNames, Next, Reduced.names());
-  openStage(std::move(Next), From);
-  return true;
 }
 
 Solution Solver::finish(StopReason Why) {
@@ -199,41 +199,37 @@ Solution Solver::finish(StopReason Why) {
   S.Total = Total;
   S.LowerBound = LowerBound;
   S.Gap = gapOf(Best, Total, LowerBound);
-  S.Work = static_cast<uint64_t>(ClosedWork + (Now ? Now->work() : 0));
+  S.Work = static_cast<uint64_t>(work());
   if (Best)
     return S;
-  S.Explanation = Explanation;
-  if (Now)
-    S.Miss = nearestMiss(P, Reduced.expand(Now->best().X));
-  else
-    S.Miss = nearestMiss(P, leastUsage(P));
+  if (Why == StopReason::Infeasible)
+    S.Explanation = "every assignment has an infinite cost";
+  for (const Part &Own : Parts)
+    if (hopeless(Own))
+      S.Explanation = Own.Search->explanation();
+  S.Miss =
+      nearestMiss(P, join([](const PartSolver &Own) { return Own.closest(); }));
   return S;
 }
 
 Solution Solver::run() {
-  if (!Reduced.run([this] { return outOfTime(); })) {
-    Explanation = Reduced.whyInfeasible();
-    LowerBound = InfiniteCost;
-    return finish(StopReason::Infeasible);
+  setOut();
+  bool Hopeless = false; // then nothing else matters
+  for (size_t I = 0; I < Parts.size() && !Hopeless; ++I) {
+    Parts[I].Search->start();
+    Hopeless = hopeless(Parts[I]);
   }
-  openStage(Reduced.extract(), {});
-  raiseBound(Now->bound());
-  for (int Round = 1;; ++Round) {
-    if (Now->model().Vars.empty() || Now->finished()) {
-      LowerBound = Total;
-      if (!Best) {
-        Explanation = "every assignment exceeds the memory limit or has an "
-                      "infinite cost";
-        return finish(StopReason::Infeasible);
-      }
+  for (;;) {
+    update();
+    Part *Next = mostOpen();
+    if (Hopeless || (!Next && !Best)) {
+      LowerBound = InfiniteCost;
+      return finish(StopReason::Infeasible);
     }
     if (auto Why = reasonToStop())
       return finish(*Why);
-    Now->round(target(), Total, Threads, [this] { return outOfTime(); });
-    takeBest();
-    raiseBound(Now->bound());
-    if (Round % 8 == 0)
-      shrink();
+    Next->Search->round();
+    Hopeless = hopeless(*Next);
   }
 }
 

@@ -45,7 +45,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
   double Entries = static_cast<double>(Tables.valueCount());
   for (const Pair &P : M.Pairs)
     Entries += static_cast<double>(P.Table.size());
-  RoundQuota = std::clamp(Entries * 4, 2e5, 5e6);
+  RoundQuota = std::clamp(Entries * 12, 2e5, 2e7);
   ClimbQuota = Entries * 36;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);

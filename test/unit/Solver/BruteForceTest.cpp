@@ -4,6 +4,7 @@
 #include "heddle/Plan/Solver/ProblemIO.h"
 #include "heddle/Plan/Solver/Solve.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -54,6 +55,57 @@ TEST(BruteForce, FindsAndProvesTheOptimumOfSmallInstances) {
   // The generator makes both kinds, or the test would show little.
   EXPECT_GT(Feasible, instanceCount() / 4);
   EXPECT_GT(Infeasible, instanceCount() / 20);
+}
+
+/// `Parts` one after another in time, their nodes in any order.
+Problem sideBySide(const std::vector<Problem> &Parts, std::mt19937_64 &R) {
+  Problem Whole;
+  Whole.UsageLimit = Parts[0].UsageLimit;
+  std::vector<std::pair<size_t, uint32_t>> Order; // part, node
+  for (size_t I = 0; I < Parts.size(); ++I)
+    for (uint32_t N = 0; N < Parts[I].Nodes.size(); ++N)
+      Order.emplace_back(I, N);
+  std::ranges::shuffle(Order, R);
+  for (auto [I, N] : Order) {
+    Whole.Nodes.push_back(Parts[I].Nodes[N]);
+    auto Shift = static_cast<int64_t>(1000 * I);
+    Whole.Nodes.back().Live.Begin += Shift;
+    Whole.Nodes.back().Live.End += Shift;
+  }
+  for (size_t I = 0; I < Parts.size(); ++I)
+    for (Edge E : Parts[I].Edges) {
+      for (uint32_t &N : E.Nodes)
+        N = std::ranges::find(Order, std::pair(I, N)) - Order.begin();
+      Whole.Edges.push_back(std::move(E));
+    }
+  return Whole;
+}
+
+TEST(BruteForce, PartsThatDoNotMeetAddUp) {
+  size_t Feasible = 0, Count = instanceCount() / 5;
+  for (size_t I = 0; I < Count; ++I) {
+    std::mt19937_64 R(I);
+    Problem First = test::randomProblem(R, 2000);
+    Problem Other = test::randomProblem(R, 2000);
+    Other.UsageLimit = First.UsageLimit;
+    auto OfFirst = test::bruteForce(First), OfOther = test::bruteForce(Other);
+    Cost Sum = addCosts(OfFirst.value_or(InfiniteCost),
+                        OfOther.value_or(InfiniteCost));
+    Cost Expected = addCosts(Sum, OfFirst.value_or(InfiniteCost));
+    Problem P = sideBySide({First, Other, First}, R);
+    SolveOptions O;
+    O.Threads = 1;
+    O.TimeoutSeconds = 20;
+    auto S = solve(P, O);
+    ASSERT_TRUE(bool(S)) << S.error().Message;
+    EXPECT_EQ(S->Total, Expected) << "instance " << I;
+    EXPECT_EQ(S->LowerBound, Expected) << "instance " << I;
+    EXPECT_EQ(S->Why, Expected < InfiniteCost ? StopReason::Optimal
+                                              : StopReason::Infeasible)
+        << "instance " << I;
+    Feasible += Expected < InfiniteCost;
+  }
+  EXPECT_GT(Feasible, Count / 20);
 }
 
 } // namespace

@@ -180,6 +180,29 @@ TEST(Structured, DifferentLayersUnderMemory) {
     }
 }
 
+/// Dense blocks of nodes under a limit each, alike or not: together their gaps
+/// would hide each other, and alike ones are one problem.
+Problem blocks(int64_t Count, uint32_t Size, bool Alike) {
+  Problem P;
+  for (int64_t B = 0; B < Count; ++B) {
+    Generator G(Alike ? 1 : B);
+    auto First = static_cast<uint32_t>(P.Nodes.size());
+    for (uint32_t I = 0; I < Size; ++I) {
+      P.Nodes.push_back(G.node({B, B + 1}, 5));
+      for (uint32_t J = 0; J < I; ++J)
+        if (J + 1 == I || G.R() % 3 == 0)
+          P.Edges.push_back(G.edge(P, First + J, First + I));
+    }
+  }
+  limitMemory(P, 0.3);
+  return P;
+}
+
+TEST(Structured, BlocksThatDoNotMeet) {
+  expectProvenQuickly(blocks(1000, 14, true), "1000 alike blocks");
+  expectProvenQuickly(blocks(100, 10, false), "100 different blocks");
+}
+
 /// The optimum of a chain whose nodes are all live at once, by a table over
 /// everything that they may use together.
 Cost optimumOfChain(const Problem &P) {
