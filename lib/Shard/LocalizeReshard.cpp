@@ -143,9 +143,14 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
        sequences.plan(global, reshard.getFrom(), reshard.getTo())) {
     local = stepBuilder.build(step, kind, local);
     kind = step.partialKind;
-    for (auto [dim, state] : llvm::enumerate(padding))
+    for (auto [dim, state] : llvm::enumerate(padding)) {
       if (!step.isPadded[dim])
         state = Padding::Zero;
+      else if (step.kind == ReshardingStep::Permute)
+        // A device of which nothing is asked may hold anything: what was the
+        // padding of another dimension, or rows of the tensor.
+        state = Padding::Unknown;
+    }
   }
   return local;
 }

@@ -136,3 +136,17 @@ func.func @one_device(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf3
   %0 = heddle.contract "c" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// Device (2, 0) is asked for nothing and keeps what was padding of another
+// dimension: here it is summed over.
+heddle.mesh @mesh <["a"=3, "b"=2]>
+// CHECK-LABEL: func.func @moved_padding
+// CHECK: %[[MOVED:.*]] = comm.permute
+// CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[MOVED]] dims [1] sizes [4]
+// CHECK: heddle.reduce sum %[[MASKED]] over [1]
+func.func @moved_padding(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"}]>}) -> tensor<4xf32> {
+  %0 = heddle.reduce sum %x over [1] {heddle.factors = #heddle.factors<["0" = {"b"}, "1" = {"a"}]>} : tensor<4x4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
