@@ -182,8 +182,10 @@ void Stage::walkRestricted(Walker &W, bool Likely,
 void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
   W.Current.X = Guess;
   if (W.Luck.below(2)) {
-    double Blur = std::pow(10.0, -1 - 3 * W.Luck.unit()) *
-                  std::max(1.0, static_cast<double>(Best.Total) - Bound);
+    // Where the gap is small already, it alone would always say the same.
+    double Gap = std::max(
+        {1.0, static_cast<double>(Best.Total) - Bound, 0.01 * std::abs(Bound)});
+    double Blur = std::pow(10.0, -1 - 3 * W.Luck.unit()) * Gap;
     for (size_t V = 0; V < M.Vars.size(); ++V) {
       double Least = std::numeric_limits<double>::infinity();
       for (size_t S = 0; S < ValueBounds[V].size(); ++S) {
