@@ -44,11 +44,50 @@ func.func @store(%x: tensor<4xf32>, %n: tensor<f32>) {
   %zero = arith.constant 0.0 : f32
   %number = tensor.extract %n[] : tensor<f32>
   %c = arith.cmpf ogt, %number, %zero : f32
+  // expected-note@+1 {{the branch is here}}
   scf.if %c {
     // expected-error@+1 {{cannot be compiled in a branch whose condition is not constant}}
     heddle.store %x, @v : tensor<4xf32>
   }
   return
+}
+
+// -----
+
+// In what a branch calls, too.
+heddle.variable @v : tensor<4xf32> parameter init(zeros)
+func.func private @inner(%x: tensor<4xf32>) {
+  // expected-error@+1 {{cannot be compiled in a branch whose condition is not constant}}
+  heddle.store %x, @v : tensor<4xf32>
+  return
+}
+func.func private @outer(%x: tensor<4xf32>) {
+  call @inner(%x) : (tensor<4xf32>) -> ()
+  return
+}
+func.func @store_called(%x: tensor<4xf32>, %n: tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %number = tensor.extract %n[] : tensor<f32>
+  %c = arith.cmpf ogt, %number, %zero : f32
+  // expected-note@+1 {{the branch is here}}
+  scf.if %c {
+    func.call @outer(%x) : (tensor<4xf32>) -> ()
+  }
+  return
+}
+
+// -----
+
+// An iteration counts, even if nothing is left of it.
+func.func @empty_iterations(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 1000000000000 : index
+  // expected-error@+1 {{written out, its iterations are more than 10 ops; raise max-ops}}
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    scf.yield %h : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
 }
 
 // -----

@@ -23,6 +23,26 @@ func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// An op that folds by changing its operands stays.
+// CHECK-LABEL: @fold_in_place
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
+// CHECK: %[[A:.*]] = arith.addf %[[X]], %{{.*}} : tensor<4xf32>
+// CHECK: %[[B:.*]] = arith.addf %[[A]], %{{.*}} : tensor<4xf32>
+// CHECK: return %[[B]]
+func.func @fold_in_place(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %two = arith.constant dense<2.0> : tensor<4xf32>
+  %y = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %e = arith.addf %two, %h : tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
 // No iteration: what goes in comes out.
 // CHECK-LABEL: @none
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_FLATTENCONTROLFLOWPASS
@@ -34,11 +35,15 @@ private:
   /// Calls first, wherever they are: what a branch calls is a part of it.
   LogicalResult inlineCalls();
   LogicalResult inlineCall(func::CallOp call);
+  /// All calls within the op.
+  LogicalResult inlineCalls(Operation *op);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
   /// The ops of a block before `at`; its terminator's operands.
   FailureOr<SmallVector<Value>> cloneBody(Block &block, IRMapping &mapping,
                                           Operation *at);
+  /// One op more that `at` is written out to.
+  LogicalResult count(Operation *at);
   void replace(Operation *op, ValueRange values) {
     op->replaceAllUsesWith(values);
     op->erase();
@@ -50,17 +55,24 @@ private:
 
 } // namespace
 
+LogicalResult Flattener::count(Operation *at) {
+  if (++ops <= maxOps)
+    return success();
+  return at->emitOpError()
+         << "cannot be compiled: written out, its iterations are more than "
+         << maxOps << " ops; raise max-ops of heddle-flatten-control-flow";
+}
+
 FailureOr<SmallVector<Value>>
 Flattener::cloneBody(Block &block, IRMapping &mapping, Operation *at) {
   OpBuilder builder(at);
   for (Operation &op : block.without_terminator()) {
-    if (++ops > maxOps)
-      return at->emitOpError()
-             << "cannot be compiled: written out, its iterations are more than "
-             << maxOps << " ops; raise max-ops of heddle-flatten-control-flow";
+    if (failed(count(at)))
+      return failure();
     Operation *copy = builder.clone(op, mapping);
     SmallVector<Value> folded;
-    if (succeeded(builder.tryFold(copy, folded))) {
+    // An op that was folded in place has no values, and stays.
+    if (succeeded(builder.tryFold(copy, folded)) && !folded.empty()) {
       for (auto [result, value] : llvm::zip(op.getResults(), folded))
         mapping.map(result, value);
       if (isOpTriviallyDead(copy))
@@ -113,7 +125,11 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
            << "cannot be compiled: expected constant bounds and a positive "
               "step, for a device's program has no loops yet";
   SmallVector<Value> carried(loop.getInitArgs());
-  for (int64_t i = *lower; i < *upper; i += *step) {
+  bool isLast = false;
+  for (int64_t i = *lower; i < *upper && !isLast;
+       isLast = llvm::AddOverflow(i, *step, i)) {
+    if (failed(count(loop))) // for its index
+      return failure();
     OpBuilder builder(loop);
     Value index = builder.create<arith::ConstantOp>(
         loop.getLoc(),
@@ -130,18 +146,33 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   return success();
 }
 
+LogicalResult Flattener::inlineCalls(Operation *op) {
+  while (true) {
+    SmallVector<func::CallOp> calls;
+    op->walk([&](func::CallOp call) { calls.push_back(call); });
+    if (calls.empty())
+      return success();
+    for (func::CallOp call : calls)
+      if (failed(inlineCall(call)))
+        return failure();
+  }
+}
+
 /// Both branches, unless the condition is known, and then the one that counts.
 LogicalResult Flattener::branch(scf::IfOp op) {
   std::optional<int64_t> known = getConstantIntValue(op.getCondition());
   if (!known) {
-    WalkResult stores =
-        op.walk([&](StoreOp store) {
-          store.emitOpError()
-              << "cannot be compiled in a branch whose condition is "
-                 "not constant: both branches are computed; store "
-                 "what the scf.if returns instead";
-          return WalkResult::interrupt();
-        });
+    // What they call is computed in vain, too.
+    if (failed(inlineCalls(op)))
+      return failure();
+    WalkResult stores = op.walk([&](StoreOp store) {
+      auto diag = store.emitOpError()
+                  << "cannot be compiled in a branch whose condition is not "
+                     "constant: both branches are computed; store what the "
+                     "scf.if returns instead";
+      diag.attachNote(op.getLoc()) << "the branch is here";
+      return WalkResult::interrupt();
+    });
     if (stores.wasInterrupted())
       return failure();
     lower::guardTraps(op);
