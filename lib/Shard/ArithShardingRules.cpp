@@ -47,9 +47,10 @@ struct ZeroAtZeroModel
   }
 };
 
-/// Zero at zero, but not a number below it.
-struct SqrtModel
-    : ShardingRuleOpInterface::ExternalModel<SqrtModel, math::SqrtOp> {
+/// f(0) = 0, but no number for some others: sqrt below zero, bits as a float.
+template <typename OpTy>
+struct OnlyZeroAtZeroModel
+    : ShardingRuleOpInterface::ExternalModel<OnlyZeroAtZeroModel<OpTy>, OpTy> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = ShardingRule::elementwise(op);
     rule.preservesZeroPadding = true;
@@ -144,8 +145,8 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
     attach<ZeroAtZeroModel, TruncFOp, MaximumFOp, MinimumFOp, MaxNumFOp,
            MinNumFOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp, AndIOp, OrIOp, XOrIOp,
            ShLIOp, ShRSIOp, ShRUIOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp,
-           UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp, IndexCastUIOp, BitcastOp>(
-        context);
+           UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp, IndexCastUIOp>(context);
+    attach<OnlyZeroAtZeroModel, BitcastOp>(context);
     attach<FiniteModel, CmpFOp, CmpIOp>(context);
     attach<IntegerDivisionModel, DivSIOp, DivUIOp, CeilDivSIOp, CeilDivUIOp,
            FloorDivSIOp, RemSIOp, RemUIOp>(context);
@@ -156,7 +157,7 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
     attach<ZeroAtZeroModel, AbsFOp, AbsIOp, AtanOp, Atan2Op, CbrtOp, CeilOp,
            ErfOp, FloorOp, RoundOp, RoundEvenOp, SinOp, TanhOp, TruncOp,
            CopySignOp>(context);
-    SqrtOp::attachInterface<SqrtModel>(*context);
+    attach<OnlyZeroAtZeroModel, SqrtOp>(context);
     attach<FiniteModel, CosOp>(context);
     // exp2 and the like overflow, log and rsqrt have poles.
     attach<ElementwiseModel, ExpOp, Exp2Op, ExpM1Op, LogOp, Log1pOp, Log2Op,

@@ -306,13 +306,23 @@ static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
   return value.getParentBlock()->findAncestorOpInBlock(*first);
 }
 
+/// The op itself, or the one whose body it is part of: nothing is moved within
+/// the bodies of structured ops.
+static Operation *getPartitionedOp(Operation *op) {
+  while (!isa<func::FuncOp>(op->getParentOp()) &&
+         !isControlFlow(op->getParentOp()))
+    op = op->getParentOp();
+  return op;
+}
+
 void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
   if (value.getDefiningOp<LoadOp>()) {
     // Anew for each use: a gathered parameter must not live on.
     for (auto [operand, to] : uses)
-      operand->set(reshard(value, from, to, operand->getOwner()));
+      operand->set(
+          reshard(value, from, to, getPartitionedOp(operand->getOwner())));
     return;
   }
   Targets targets;

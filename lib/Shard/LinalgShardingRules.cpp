@@ -87,18 +87,6 @@ static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
         keepWhole(loop);
 }
 
-/// The loops that the op reduces over: results do not have them.
-static SmallVector<unsigned> reducedLoops(linalg::LinalgOp op) {
-  SmallVector<unsigned> loops;
-  op.getReductionDims(loops);
-  llvm::erase_if(loops, [&](unsigned loop) {
-    return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-      return op.getMatchingIndexingMap(&init).isFunctionOfDim(loop);
-    });
-  });
-  return loops;
-}
-
 static ShardingRule linalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   std::optional<Reduction> reduction;
@@ -109,7 +97,7 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     product = findProduct(op, *reduction);
   for (int64_t size : op.getStaticLoopRanges())
     rule.addFactor("", size, FactorKind::Parallel);
-  for (unsigned loop : reducedLoops(op)) {
+  for (unsigned loop : getReducedLoops(op)) {
     rule.factors[loop].kind =
         reduction ? reduction->kind : FactorKind::Replicate;
     // The factors of a product are zero in their padding. All else is kept out
@@ -193,7 +181,7 @@ static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
   SmallVector<Value> operands = fetchWindows(op, localizer);
   std::optional<Reduction> reduction = findReduction(op);
   SmallVector<unsigned> split;
-  for (unsigned loop : reducedLoops(op))
+  for (unsigned loop : getReducedLoops(op))
     if (localizer.isSplit(loop))
       split.push_back(loop);
   bool isProduct = reduction && findProduct(op, *reduction);

@@ -37,7 +37,7 @@ private:
   LogicalResult localizeStore(StoreOp store);
   LogicalResult localizeReshard(ReshardOp reshard);
   LogicalResult localizeByRule(Operation *op);
-  LogicalResult localizeCaptured(Operation *op, ArrayRef<Value> results);
+  LogicalResult localizeCaptured(Operation *op, Operation *before);
   LogicalResult localizeReturn(func::ReturnOp op);
   LogicalResult localizeCall(func::CallOp call);
   LogicalResult localizeControlFlow(Operation *op);
@@ -297,6 +297,9 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
                            : type);
   }
   SmallVector<Value> results;
+  Block::iterator at = builder.getInsertionPoint();
+  Operation *before =
+      at == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(at);
   OpLocalizer localizer(*this, rule, *axes, operands, types, op->getLoc());
   if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op)) {
     FailureOr<SmallVector<Value>> own = shardable.localize(localizer);
@@ -306,7 +309,7 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   } else {
     results = localizeByCloning(op, localizer);
   }
-  if (failed(localizeCaptured(op, results)))
+  if (failed(localizeCaptured(op, before)))
     return failure();
   auto inferred = inferPadding(op, rule, *axes, mesh.mesh, padding);
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
@@ -322,34 +325,33 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
 }
 
 /// Values from outside that the regions of an op's localization use: no loop of
-/// the op runs over them, so each device needs them whole.
+/// the op runs over them, so each device needs them whole. The localization is
+/// what stands between `before` and the insertion point.
 LogicalResult FunctionLocalizer::localizeCaptured(Operation *op,
-                                                  ArrayRef<Value> results) {
+                                                  Operation *before) {
   if (op->getNumRegions() == 0)
     return success();
-  for (Value result : results) {
-    Operation *local = result.getDefiningOp();
-    if (!local)
-      continue;
+  Block::iterator first = before ? std::next(Block::iterator(before))
+                                 : builder.getInsertionBlock()->begin();
+  for (Operation &local : llvm::make_range(first, builder.getInsertionPoint()))
     // The regions are clones: what they use of the global program is what they
     // capture, and may lie in a region that does not enclose them.
-    WalkResult status = local->walk([&](Operation *inner) {
-      if (inner == local)
+    for (Region &region : local.getRegions()) {
+      WalkResult status = region.walk([&](Operation *inner) {
+        for (OpOperand &operand : inner->getOpOperands()) {
+          auto known = locals.find(operand.get());
+          if (known == locals.end())
+            continue;
+          if (isa<RankedTensorType>(operand.get().getType()) &&
+              failed(expectDims(op, operand.get(), ShardingAttr())))
+            return WalkResult::interrupt();
+          operand.set(known->second);
+        }
         return WalkResult::advance();
-      for (OpOperand &operand : inner->getOpOperands()) {
-        auto known = locals.find(operand.get());
-        if (known == locals.end())
-          continue;
-        if (isa<RankedTensorType>(operand.get().getType()) &&
-            failed(expectDims(op, operand.get(), ShardingAttr())))
-          return WalkResult::interrupt();
-        operand.set(known->second);
-      }
-      return WalkResult::advance();
-    });
-    if (status.wasInterrupted())
-      return failure();
-  }
+      });
+      if (status.wasInterrupted())
+        return failure();
+    }
   return success();
 }
 

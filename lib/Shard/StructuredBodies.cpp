@@ -1,4 +1,4 @@
-//===- StructuredBodies.cpp - Bodies of structured ops on a device --------===//
+//===- StructuredBodies.cpp - Bodies of structured ops --------------------===//
 
 #include "StructuredBodies.h"
 #include "dialects/Interfaces/ScalarBodies.h"
@@ -86,6 +86,17 @@ static bool collectFactors(Value value, Block *body,
          });
 }
 
+SmallVector<unsigned> heddle::getReducedLoops(linalg::LinalgOp op) {
+  SmallVector<unsigned> loops;
+  op.getReductionDims(loops);
+  llvm::erase_if(loops, [&](unsigned loop) {
+    return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+      return op.getMatchingIndexingMap(&init).isFunctionOfDim(loop);
+    });
+  });
+  return loops;
+}
+
 std::optional<SmallVector<unsigned>>
 heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
   SmallVector<unsigned> inputs;
@@ -93,6 +104,12 @@ heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
       !collectFactors(reduction.contribution->get(),
                       reduction.combiner->getBlock(), inputs))
     return std::nullopt;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (unsigned loop : getReducedLoops(op))
+    if (llvm::none_of(inputs, [&](unsigned input) {
+          return maps[input].isFunctionOfDim(loop);
+        }))
+      return std::nullopt;
   return inputs;
 }
 

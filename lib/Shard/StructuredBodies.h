@@ -27,8 +27,12 @@ struct Reduction {
 };
 std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
 
+/// The loops that the op reduces over: results do not have them.
+llvm::SmallVector<unsigned> getReducedLoops(mlir::linalg::LinalgOp op);
+
 /// The inputs whose product the body adds to the accumulator: nothing if it
-/// adds anything else. Each is used once.
+/// adds anything else, or if a reduced loop runs over none of them (then the
+/// same is added again and again). Each is used once.
 std::optional<llvm::SmallVector<unsigned>>
 findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
 

@@ -75,7 +75,8 @@ struct CollapseShapeModel
   }
 };
 
-/// Whole dimensions of a slice are loops; the others must not be split.
+/// Whole dimensions of a slice are loops; the others must not be split, nor one
+/// of size 1 that is dropped: only the first device would have its element.
 struct SliceRule {
   ShardingRule rule;
   TensorFactors large, small;
@@ -84,7 +85,7 @@ struct SliceRule {
             const llvm::SmallBitVector &dropped) {
     for (int64_t i = 0; i < largeType.getRank(); ++i) {
       DimensionFactors factors;
-      if (isWhole(slice, largeType, i))
+      if (isWhole(slice, largeType, i) && !dropped.test(i))
         factors = {
             rule.addFactor("", largeType.getDimSize(i), FactorKind::Parallel)};
       large.push_back(factors);

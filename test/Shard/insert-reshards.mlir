@@ -155,3 +155,30 @@ func.func @blocks(%c: i1, %x: tensor<4x8xf32> {heddle.sharding = #heddle.shardin
   }
   return %y, %x : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// What a body reads of a variable is gathered in front of the op.
+heddle.mesh @mesh <["x"=2]>
+heddle.variable @v : tensor<4xf32> parameter init(zeros) storage(<@mesh, [{"x"}]>)
+// CHECK-LABEL: @captured_load
+// CHECK: %[[WHOLE:.*]] = heddle.reshard %{{.*}} from <@mesh, [{"x"}]> to <@mesh, [{}]>
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[WHOLE]]
+func.func @captured_load(%x: tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>})
+    -> (tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}) {
+  %v = heddle.load @v : tensor<4xf32>
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() {heddle.factors = #heddle.factors<["0" = {"x"}]>} : tensor<4xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>)
+      attrs = {heddle.factors = #heddle.factors<["0" = {"x"}]>} {
+  ^bb0(%a: f32, %out: f32):
+    %k = tensor.extract %v[%c3] : tensor<4xf32>
+    %sum = arith.addf %a, %k : f32
+    linalg.yield %sum : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -119,3 +119,90 @@ func.func @start(%x: tensor<4x6xf32> {heddle.sharding = #heddle.sharding<@mesh, 
   %1 = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// What no input of the split loop is a factor of is no product: the start of
+// the sum counts on the first device alone.
+// CHECK-LABEL: func.func @count
+// CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32> {{.*}}, %[[START:.*]]: tensor<4xf32>
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} ins(%[[START]] : tensor<4xf32>)
+// CHECK: arith.select
+// CHECK: %[[PART:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<4x4xf32>) outs(%[[FIRST]] : tensor<4xf32>)
+// CHECK: comm.all_reduce sum %[[PART]] over @mesh <{"x"}>
+func.func @count(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                 %start: tensor<4xf32>) -> tensor<4xf32> {
+  %one = arith.constant 1.0 : f32
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%start : tensor<4xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %next = arith.addf %one, %sum : f32
+    linalg.yield %next : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @added_again
+// CHECK-SAME: %[[START:[a-z0-9]+]]: tensor<4xf32> {heddle.global_type = tensor<4xf32>, heddle.name = "start"
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} ins(%[[START]] : tensor<4xf32>)
+// CHECK: linalg.generic {{.*}} outs(%[[FIRST]] : tensor<4xf32>)
+func.func @added_again(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                       %z: tensor<4xf32>,
+                       %start: tensor<4xf32> {heddle.name = "start"}) -> tensor<4xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>,
+                       affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x, %z : tensor<4x8xf32>, tensor<4xf32>) outs(%start : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %next = arith.addf %b, %sum : f32
+    linalg.yield %next : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// The body's scale is this device's, though the op is not what makes the result.
+// CHECK-LABEL: func.func @captured_by_minimum
+// CHECK: %[[SCALE:.*]] = tensor.extract
+// CHECK: %[[PART:.*]] = linalg.generic
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]] : f32
+// CHECK: arith.negf %[[PART]]
+func.func @captured_by_minimum(
+    %x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+    %start: tensor<4xf32>, %scale: tensor<f32>) -> tensor<4xf32> {
+  %s = tensor.extract %scale[] : tensor<f32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x8xf32>) outs(%start : tensor<4xf32>) {
+  ^bb0(%a: f32, %least: f32):
+    %scaled = arith.mulf %a, %s : f32
+    %next = arith.minimumf %scaled, %least : f32
+    linalg.yield %next : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Integers of the padding are numbers, but their bits may be none as floats.
+// CHECK-LABEL: func.func @bits
+// CHECK: %[[F:.*]] = arith.bitcast
+// CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[F]] dims [1] sizes [5]
+// CHECK: linalg.matmul ins(%[[MASKED]],
+func.func @bits(%w: tensor<5x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+                %start: tensor<4x8xf32>, %bits: tensor<4x5xi32>) -> tensor<4x8xf32> {
+  %f = arith.bitcast %bits : tensor<4x5xi32> to tensor<4x5xf32>
+  %y = linalg.matmul ins(%f, %w : tensor<4x5xf32>, tensor<5x8xf32>) outs(%start : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// A dropped dimension is no loop: its only row is on the first device. Factor 0
+// is the dimension behind it.
+// CHECK-LABEL: func.func @dropped
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4xf32>
+// CHECK: %[[LIES:.*]] = comm.all_to_all %[[X]] split 1 concat 0
+// CHECK: tensor.extract_slice %[[LIES]][0, 0] [1, 2] [1, 1]
+func.func @dropped(%x: tensor<1x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4xf32> {
+  %y = tensor.extract_slice %x[0, 0] [1, 4] [1, 1] {heddle.factors = #heddle.factors<["0" = {"x"}]>}
+      : tensor<1x4xf32> to tensor<4xf32>
+  return %y : tensor<4xf32>
+}
