@@ -60,6 +60,8 @@ private:
     auto load = dyn_cast_or_null<LoadOp>(source);
     if (!load)
       return;
+    if (operand.getOperandNumber() >= rule.operands.size())
+      return; // a foreign rule that is silent about it
     const TensorFactors &dims = rule.operands[operand.getOperandNumber()];
     for (auto [i, dim] : llvm::enumerate(dims))
       for (unsigned factor : dim) {
@@ -206,7 +208,7 @@ Plan heddle::makeDefaultPlan(ModuleOp module, const DefaultMesh &mesh,
   if (!all.assignments.empty())
     plan.operators.push_back(all);
   addSequenceEntries(plan, module, mesh, contextAxes, tensorAxes);
-  if (zeroLevel == 0 || dataParallel == 1)
+  if (zeroLevel == 0 || dataParallel <= 1)
     return plan;
 
   // One entry for all layers, unless their dimensions differ.

@@ -5,6 +5,7 @@
 #include "PlanApplier.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Shard/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_APPLYPLANPASS
@@ -21,10 +22,33 @@ InFlightDiagnostic PlanApplier::error(PlanPosition at, StringRef path) {
   return emitError(loc) << path << ": ";
 }
 
+/// The axis that the name stands for a part of ("tp" for "tp.0"), or "".
+static StringRef getWholeAxis(StringRef name) {
+  auto [whole, part] = name.rsplit('.');
+  return !part.empty() && llvm::all_of(part, llvm::isDigit) ? whole : "";
+}
+
 LogicalResult PlanApplier::checkMesh(int64_t devices) {
-  if (devices > 0 && plan.getNumDevices() > devices)
-    return error({1, 1}, "$.mesh") << "expected a mesh of at most " << devices
-                                   << " devices, got " << plan.getNumDevices();
+  // A plan need not have come from a file, whose reader checks the sizes.
+  int64_t most =
+      devices > 0 ? std::min(devices, kMaxPlanDevices) : kMaxPlanDevices;
+  int64_t product = 1;
+  for (const PlanAxis &axis : plan.mesh) {
+    if (axis.size < 1)
+      return error({1, 1}, "$.mesh." + axis.name)
+             << "expected a positive number of devices, got " << axis.size;
+    if (axis.size > kMaxPlanDevices / product)
+      return error({1, 1}, "$.mesh")
+             << "expected a mesh of at most " << most << " devices, got more";
+    product *= axis.size;
+    if (StringRef whole = getWholeAxis(axis.name); plan.getAxisSize(whole))
+      return error({1, 1}, "$.mesh." + axis.name)
+             << "expected no axis with the name of a part of \"" << whole
+             << "\": parts may be made of it for key/value heads; rename one";
+  }
+  if (product > most)
+    return error({1, 1}, "$.mesh") << "expected a mesh of at most " << most
+                                   << " devices, got " << product;
   if (MeshOp present = module.lookupSymbol<MeshOp>("mesh"))
     return present.emitError() << "expected a module without a mesh: a plan "
                                   "has been applied already";
