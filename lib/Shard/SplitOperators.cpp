@@ -113,6 +113,19 @@ private:
 
 } // namespace
 
+/// Whether a sum over the factor goes onto an operand that is added once: one
+/// that is linear together with what the factor runs over.
+static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
+  return rule.factors[factor].kind == FactorKind::Sum &&
+         llvm::any_of(rule.linear, [&](const LinearGroup &group) {
+           auto runs = [&](unsigned operand) {
+             return ShardingRule::runsOver(rule.operands[operand], factor);
+           };
+           return llvm::any_of(group.operands, runs) &&
+                  !llvm::all_of(group.operands, runs);
+         });
+}
+
 /// The single factor that runs over a dimension.
 static std::optional<unsigned> factorOf(const TensorFactors &tensor,
                                         int64_t dim) {
@@ -232,8 +245,9 @@ std::optional<FunctionSplitter::Loop>
 FunctionSplitter::findLoop(Operation *op, const ShardingRule &rule) {
   auto canLoop = [&](unsigned factor) {
     FactorKind kind = rule.factors[factor].kind;
-    if (kind != FactorKind::Parallel && kind != FactorKind::Sum &&
-        kind != FactorKind::Max)
+    if ((kind != FactorKind::Parallel && kind != FactorKind::Sum &&
+         kind != FactorKind::Max) ||
+        hasAccumulator(rule, factor))
       return false;
     // It must be alone in the dimensions that it runs over.
     auto isAlone = [&](const TensorFactors &tensor) {

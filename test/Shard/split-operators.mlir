@@ -168,3 +168,20 @@ func.func @control_flow(%x: tensor<4x8xf32>, %p: i1) -> (tensor<4x6xf32>, tensor
   }
   return %y, %z : tensor<4x6xf32>, tensor<8x6xf32>
 }
+
+// -----
+
+// A sum onto something is not cut, for each slice would start from it.
+heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @accumulator
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[START:.*]]: tensor<4x6xf32>)
+func.func @accumulator(%x: tensor<4x8xf32>, %start: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  // CHECK-COUNT-2: heddle.contract
+  // CHECK: %[[W:.*]] = tensor.concat dim(0)
+  // CHECK: %[[Z:.*]] = linalg.matmul ins(%[[X]], %[[W]] : tensor<4x8xf32>, tensor<8x6xf32>) outs(%[[START]] : tensor<4x6xf32>)
+  // CHECK: return %{{.*}}, %[[Z]]
+  %w = heddle.load @w : tensor<8x6xf32>
+  %y = heddle.contract "fc" [bh, hf -> bf] %x, %w {heddle.split = #heddle.split<"h", 2, sharded 2>} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %z = linalg.matmul ins(%x, %w : tensor<4x8xf32>, tensor<8x6xf32>) outs(%start : tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
+}
