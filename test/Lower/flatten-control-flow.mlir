@@ -230,3 +230,23 @@ func.func @divide_if(%c: tensor<i1>, %x: tensor<4xi32>, %y: tensor<4xi32>) -> te
   }
   return %0 : tensor<4xi32>
 }
+
+// -----
+
+// A number at the end of a long chain of them.
+// CHECK-LABEL: @long_chain
+// CHECK-SAME: (%[[T:.*]]: tensor<f32>)
+// CHECK-NEXT: arith.mulf %[[T]], %[[T]] : tensor<f32>
+// CHECK: heddle.broadcast
+func.func @long_chain(%t: tensor<f32>) -> tensor<4xf32> {
+  %s = tensor.extract %t[] : tensor<f32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 45000 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %s) -> f32 {
+    %b = arith.mulf %a, %s : f32
+    scf.yield %b : f32
+  }
+  %y = tensor.splat %r : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

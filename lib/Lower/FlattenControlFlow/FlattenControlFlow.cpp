@@ -35,8 +35,6 @@ private:
   /// Calls first, wherever they are: what a branch calls is a part of it.
   LogicalResult inlineCalls();
   LogicalResult inlineCall(func::CallOp call);
-  /// All calls within the op.
-  LogicalResult inlineCalls(Operation *op);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
   /// The ops of a block before `at`; its terminator's operands.
@@ -146,25 +144,10 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   return success();
 }
 
-LogicalResult Flattener::inlineCalls(Operation *op) {
-  while (true) {
-    SmallVector<func::CallOp> calls;
-    op->walk([&](func::CallOp call) { calls.push_back(call); });
-    if (calls.empty())
-      return success();
-    for (func::CallOp call : calls)
-      if (failed(inlineCall(call)))
-        return failure();
-  }
-}
-
 /// Both branches, unless the condition is known, and then the one that counts.
 LogicalResult Flattener::branch(scf::IfOp op) {
   std::optional<int64_t> known = getConstantIntValue(op.getCondition());
   if (!known) {
-    // What they call is computed in vain, too.
-    if (failed(inlineCalls(op)))
-      return failure();
     WalkResult stores = op.walk([&](StoreOp store) {
       auto diag = store.emitOpError()
                   << "cannot be compiled in a branch whose condition is not "

@@ -15,6 +15,11 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
+/// Whether the op on tensors is the op on each of their elements.
+static bool isMappable(Operation *op) {
+  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
+}
+
 Value ScalarTensors::make(Operation *op, Type element) {
   auto type = RankedTensorType::get({}, element);
   OpBuilder builder(op);
@@ -39,11 +44,11 @@ Value ScalarTensors::make(Operation *op, Type element) {
     return builder.create<tensor::ExtractSliceOp>(loc, type, tensor, offsets,
                                                   ones, ones);
   }
-  if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1)
+  if (!isMappable(op))
     return {};
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    Value tensor = get(operand);
+    Value tensor = lookup(operand);
     if (!tensor)
       return {};
     operands.push_back(tensor);
@@ -54,16 +59,30 @@ Value ScalarTensors::make(Operation *op, Type element) {
   return mapped->getResult(0);
 }
 
+Value ScalarTensors::lookup(Value scalar) const {
+  return isa<RankedTensorType>(scalar.getType()) ? scalar
+                                                 : tensors.lookup(scalar);
+}
+
 Value ScalarTensors::get(Value scalar) {
-  if (isa<RankedTensorType>(scalar.getType()))
-    return scalar;
-  if (Value known = tensors.lookup(scalar))
-    return known;
-  Operation *op = scalar.getDefiningOp();
-  Value tensor = op ? make(op, scalar.getType()) : Value();
-  if (tensor)
-    tensors[scalar] = tensor;
-  return tensor;
+  // Operands first. Loops that are written out make chains too long to recurse.
+  auto isOpen = [&](Value value) {
+    return !isa<RankedTensorType>(value.getType()) && !tensors.contains(value);
+  };
+  SmallVector<Value> open = {scalar};
+  while (!open.empty()) {
+    Value next = open.back();
+    Operation *op = next.getDefiningOp();
+    size_t size = open.size();
+    if (op && isOpen(next) && isMappable(op))
+      llvm::copy_if(op->getOperands(), std::back_inserter(open), isOpen);
+    if (open.size() != size)
+      continue;
+    open.pop_back();
+    if (isOpen(next))
+      tensors[next] = op ? make(op, next.getType()) : Value();
+  }
+  return lookup(scalar);
 }
 
 static LogicalResult emitNoTensor(Operation *op) {

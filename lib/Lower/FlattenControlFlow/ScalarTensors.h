@@ -17,7 +17,10 @@ public:
   mlir::Value get(mlir::Value scalar);
 
 private:
+  /// Of the result of an op whose operands have tensors, if they can.
   mlir::Value make(mlir::Operation *op, mlir::Type type);
+  mlir::Value lookup(mlir::Value scalar) const;
+  /// Null for scalars that have no tensor.
   llvm::DenseMap<mlir::Value, mlir::Value> tensors;
 };
 
