@@ -115,13 +115,12 @@ Error ClusterReader::readNumber(const json &value, const std::string &path,
 
 Error ClusterReader::readCount(const json &value, const std::string &path,
                                int64_t most, int64_t &into) {
-  bool fits = value.is_number_integer() &&
-              !(value.is_number_unsigned() &&
-                value.get<uint64_t>() > uint64_t(INT64_MAX));
-  if (!fits || value.get<int64_t>() < 1 || value.get<int64_t>() > most)
+  // 80e9 is a whole number too.
+  double number = value.is_number() ? value.get<double>() : NAN;
+  if (!(number >= 1) || number > most || number != std::floor(number))
     return error(path, "expected a whole number from 1 to " + Twine(most) +
                            ", got " + value.dump());
-  into = value.get<int64_t>();
+  into = value.is_number_float() ? int64_t(number) : value.get<int64_t>();
   return Error::success();
 }
 

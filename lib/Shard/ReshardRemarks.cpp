@@ -56,6 +56,13 @@ static std::string describeProducer(Value value) {
 static std::string describeUse(OpOperand &use) {
   if (isa<func::ReturnOp>(use.getOwner()))
     return "result " + std::to_string(use.getOperandNumber());
+  // What uses a reshard and is one itself holds a value as it was pinned.
+  if (isa<ReshardOp>(use.getOwner())) {
+    Value pinned = use.get();
+    while (auto reshard = pinned.getDefiningOp<ReshardOp>())
+      pinned = reshard.getX();
+    return "the pin of " + describeProducer(pinned);
+  }
   return describe(use.getOwner());
 }
 
@@ -68,7 +75,8 @@ namespace {
 /// Another assignment of one op, by which a tensor of its would lie as wanted.
 class Alternative {
 public:
-  Alternative(Operation *op, MeshRef mesh) : mesh(mesh), rule(getRule(op)) {
+  Alternative(Operation *op, MeshRef mesh)
+      : mesh(mesh), rule(getRule(op)), named(!getOpName(op).empty()) {
     // The op has been read before, so its factors are right.
     if (FailureOr<FactorAxes> read = readFactorAxes(op, rule, mesh.mesh);
         succeeded(read))
@@ -76,7 +84,8 @@ public:
   }
 
   /// The factors of the op that have to change so that the operand is needed as
-  /// `wanted`, as a plan writes them; empty, if none will do.
+  /// `wanted`, as a plan writes them, or the attribute if the op
+  /// has no name; empty, if none will do.
   std::string forOperand(unsigned index, ShardingAttr wanted) {
     if (wanted.isPartial() || !assign(rule.operands[index], wanted) ||
         getOperandSharding(rule, axes, index, mesh) != wanted)
@@ -87,9 +96,11 @@ public:
   std::string forResult(unsigned index, ShardingAttr wanted) {
     if (!assign(rule.results[index], wanted))
       return "";
-    // Sums that the wanted result has been through.
+    // Sums that the wanted result has been through; a ring has them all.
+    bool ring = rule.meet && axes[rule.meet->first] == axes[rule.meet->second];
     for (auto [i, factor] : llvm::enumerate(rule.factors))
-      if ((factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max) &&
+      if (!(ring && (rule.meet->first == i || rule.meet->second == i)) &&
+          (factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max) &&
           !ShardingRule::runsOver(rule.results[index], i))
         llvm::erase_if(axes[i], [&](StringAttr axis) {
           return !llvm::is_contained(wanted.getPartialAxes(), axis);
@@ -109,16 +120,20 @@ private:
       for (unsigned factor : dim)
         axes[factor].clear();
     for (auto [dim, list] : llvm::zip(tensor, wanted.getDims())) {
-      // An axis splits one factor.
-      for (StringAttr axis : list.getAxes())
-        for (Axes &other : axes)
-          llvm::erase(other, axis);
       auto lists = distributeAxes(dim, rule, list.getAxes(), mesh.mesh);
       for (auto [factor, mine] : llvm::zip(dim, lists)) {
         if (!mine.empty() && rule.factors[factor].kind == FactorKind::Replicate)
           return false;
         axes[factor] = mine;
       }
+    }
+    // An axis splits one factor, or two that meet and have the same axes: what
+    // the tensor is to have counts.
+    while (auto shared = findSharedAxis(rule, axes)) {
+      bool second = !ShardingRule::runsOver(tensor, shared->second);
+      if (shared->first == shared->second)
+        return false;
+      llvm::erase(axes[second ? shared->second : shared->first], shared->axis);
     }
     return isRepresentable(rule, axes, mesh.mesh);
   }
@@ -128,17 +143,22 @@ private:
     for (size_t i = 0; i < axes.size(); ++i) {
       if (axes[i] == known[i])
         continue;
+      // A plan speaks of named operators by the names of their factors alone.
+      if (named && rule.factors[i].name.empty())
+        return "";
       std::string list;
       for (StringAttr axis : axes[i])
         list += (list.empty() ? "\"" : ", \"") + axis.str() + "\"";
-      text += (text.empty() ? "\"" : ", \"") + getFactorKey(rule, i) + "\": [" +
-              list + "]";
+      list = named ? ": [" + list + "]" : " = {" + list + "}";
+      text +=
+          (text.empty() ? "\"" : ", \"") + getFactorKey(rule, i) + "\"" + list;
     }
     return text;
   }
 
   MeshRef mesh;
   ShardingRule rule;
+  bool named;
   FactorAxes known, axes;
 };
 
@@ -167,7 +187,7 @@ static void suggestFactors(Diagnostic &note, Operation *op,
   if (StringRef name = getOpName(op); !name.empty())
     note << "\"operators\": {\"" << name << "\": {" << factors << "}}";
   else
-    note << factors;
+    note << "heddle.factors = #heddle.factors<[" << factors << "]>";
 }
 
 static void suggestAtProducer(InFlightDiagnostic &remark, ReshardOp reshard,

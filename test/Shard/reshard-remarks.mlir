@@ -48,3 +48,15 @@ func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@me
   // expected-note @below {{nothing would move if result 0 were given as [{"dp"}, {}]}}
   return %x : tensor<64x32xf32>
 }
+
+// -----
+
+// An op that no plan names gets the advice as its attribute is written.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func @unnamed(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {"tp"}]>}) -> (tensor<4096xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) {
+  %zero = arith.constant dense<0.0> : tensor<4096xf32>
+  // expected-note @below {{nothing would move if 'linalg.reduce' had heddle.factors = #heddle.factors<["1" = {}]>}}
+  %a = linalg.reduce { arith.addf } ins(%x : tensor<4096x32xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
+  // expected-remark @below {{in @unnamed, result 0 needs 'tensor<4096xf32>' of 'linalg.reduce'}}
+  return %a : tensor<4096xf32>
+}
