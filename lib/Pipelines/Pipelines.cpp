@@ -205,24 +205,39 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   return phase;
 }
 
+/// The training state that the module lacks: a plan for training may speak of
+/// it where there is no training, and only there.
+static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
+                                                   bool train) {
+  std::vector<AbsentVariable> absent;
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getRole() != VariableRole::Parameter)
+      continue;
+    for (StringRef prefix :
+         {kAdamWMean, kAdamWSquare, kSGDMomentum, kGradient}) {
+      std::string name = (prefix + variable.getSymName()).str();
+      if (module.lookupSymbol(name))
+        continue;
+      StringRef reason = prefix == kGradient
+                             ? "gradients accumulate only where a step has "
+                               "several micro-batches (--micro-batches)"
+                             : "it is the state of another optimizer "
+                               "(--optimizer, --momentum)";
+      absent.push_back({name, variable.getTensorType().getRank(),
+                        train ? reason.str() : ""});
+    }
+  }
+  return absent;
+}
+
 /// Applies the plan and keeps its text on the module, for the artifact.
 static LogicalResult choosePlan(ModuleOp module,
                                 const CompileOptions &options) {
   FailureOr<Plan> plan = makePlan(module, options);
   if (failed(plan))
     return failure();
-  // A plan for training also speaks of state that evaluation has none of.
-  std::vector<AbsentVariable> absent;
-  if (!options.training.train)
-    for (auto variable : module.getOps<VariableOp>()) {
-      if (variable.getRole() != VariableRole::Parameter)
-        continue;
-      for (StringRef prefix :
-           {kAdamWMean, kAdamWSquare, kSGDMomentum, kGradient})
-        absent.push_back({(prefix + variable.getSymName()).str(),
-                          variable.getTensorType().getRank()});
-    }
-  if (failed(applyPlan(module, *plan, options.devices, absent)))
+  if (failed(applyPlan(module, *plan, options.devices,
+                       findAbsentState(module, options.training.train))))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));

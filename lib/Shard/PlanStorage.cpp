@@ -18,16 +18,24 @@ LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
     if (matchesGlob(entry.glob, variable.getSymName()))
       highest = std::max<int64_t>(highest, variable.getTensorType().getRank());
   }
+  StringRef reason;
   for (const AbsentVariable &variable : absent) {
-    variables.push_back(variable.name);
-    if (matchesGlob(entry.glob, variable.name))
+    if (variable.reason.empty())
+      variables.push_back(variable.name);
+    if (!matchesGlob(entry.glob, variable.name))
+      continue;
+    if (variable.reason.empty())
       highest = std::max(highest, variable.rank);
+    else
+      reason = variable.reason;
   }
   if (highest < 0) {
     auto diag = error(entry.position, getPlanPath("storage", entry.glob))
                 << "no variable has such a name";
-    if (StringRef nearest = findNearestName(entry.glob, variables);
-        !nearest.empty())
+    if (!reason.empty())
+      diag << ": " << reason;
+    else if (StringRef nearest = findNearestName(entry.glob, variables);
+             !nearest.empty())
       diag << "; the nearest is \"" << nearest << "\"";
     return diag;
   }

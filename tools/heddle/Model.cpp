@@ -220,15 +220,12 @@ bool tools::resolvePlan(CompileFlags &flags) {
       return false;
     }
   if (!flags.plan.empty()) {
-    std::ifstream stream(flags.plan, std::ios::binary);
-    std::stringstream text;
-    if (stream)
-      text << stream.rdbuf();
-    if (!stream || !text) {
-      reportError("plan '" + flags.plan + "': " + std::strerror(errno));
+    auto text = llvm::MemoryBuffer::getFile(flags.plan);
+    if (!text) {
+      reportError("plan '" + flags.plan + "': " + text.getError().message());
       return false;
     }
-    options.planText = text.str();
+    options.planText = (*text)->getBuffer().str();
     options.planPath = flags.plan;
     // What is wrong with the text alone should not wait for the model.
     if (llvm::Error problem =
