@@ -65,6 +65,7 @@ std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
   for (int64_t device = 0; device < devices; ++device)
     groups[getFirstOfGroup(device, axes)].push_back(device);
   std::vector<std::vector<int64_t>> members;
+  members.reserve(groups.size());
   for (auto &[first, group] : groups)
     members.push_back(std::move(group));
   return members;
