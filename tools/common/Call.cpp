@@ -17,8 +17,8 @@ void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
       ->check(notEmpty("the name of a function"));
   app.add_option("--inputs", flags.inputs,
                  "Arguments (safetensors), by their names (heddle.name), or "
-                 "arg0, arg1, ... where they have none; of the program's own "
-                 "types");
+                 "argument0, argument1, ... where they have none; of the "
+                 "program's own types");
   app.add_option("-o,--output", flags.output,
                  "Write the results here (safetensors), by their names or as "
                  "result0, result1, ...")
@@ -93,8 +93,8 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   std::vector<rt::ConstBytes> arguments;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
     const rt::TensorInfo &wanted = program.arguments[i];
-    auto found =
-        findArgument(*file, flags.inputs, wanted, nameOf(wanted, "arg", i));
+    auto found = findArgument(*file, flags.inputs, wanted,
+                              nameOf(wanted, "argument", i));
     if (!found.ok())
       return found.status();
     arguments.push_back(*found);

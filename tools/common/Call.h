@@ -17,7 +17,8 @@ void addCallFlags(CLI::App &app, CallFlags &flags);
 
 /// Runs a program of an artifact once on all its devices, with arguments from
 /// a safetensors file; the exit code. Arguments and results go by their names
-/// (`heddle.name` in the module) or, without one, by `arg0`, `result0`.
+/// (`heddle.name` in the module) or, without one, by `argument0`,
+/// `result0`.
 int runCall(const std::filesystem::path &artifact, const CallFlags &flags);
 
 } // namespace heddle::tools
