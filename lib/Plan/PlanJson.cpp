@@ -190,7 +190,9 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
       assignment.position = position(keyAt);
       std::string path = getPlanPath(section, glob, key);
       unsigned number;
-      if (section == "storage" && StringRef(key).getAsInteger(10, number))
+      // "00" would be another key for the same dimension.
+      if (section == "storage" && (StringRef(key).getAsInteger(10, number) ||
+                                   key != std::to_string(number)))
         return error(keyAt, path,
                      "expected the index of a dimension, got \"" + key + "\"");
       if (Error failure = readAxes(axes, path, keyAt, plan, assignment))
