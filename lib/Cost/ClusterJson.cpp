@@ -1,12 +1,12 @@
 //===- ClusterJson.cpp - Reading and writing clusters ---------------------===//
 
 #include "heddle/Cost/Cluster.h"
+#include "heddle/Support/UniqueKeys.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 using namespace heddle;
 using llvm::Error;
@@ -50,24 +50,12 @@ private:
 };
 
 Error ClusterReader::parse(StringRef text, json &root) {
-  // Later keys silently replace earlier equal ones unless one looks.
-  std::vector<std::set<std::string>> keys;
-  std::string duplicate;
-  auto watch = [&](int, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == json::parse_event_t::key && duplicate.empty() &&
-             !keys.back().insert(value.get<std::string>()).second)
-      duplicate = value.get<std::string>();
-    return true;
-  };
-  root = json::parse(text.begin(), text.end(), watch,
+  UniqueKeys keys;
+  root = json::parse(text.begin(), text.end(), keys.watch<json>(),
                      /*allow_exceptions=*/false);
   if (root.is_discarded())
     return error("$", "expected JSON");
-  if (!duplicate.empty())
+  if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
     return error("$",
                  "expected each key once, got \"" + duplicate + "\" twice");
   return Error::success();

@@ -1,8 +1,8 @@
 //===- PlanJson.cpp - Reading and writing plans ---------------------------===//
 
 #include "heddle/Plan/Plan.h"
+#include "heddle/Support/UniqueKeys.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Errc.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -70,26 +70,14 @@ private:
 };
 
 Error PlanReader::parseText(json &root) {
-  // Later keys silently replace earlier equal ones unless one looks.
-  std::vector<llvm::StringSet<>> keys;
-  std::string duplicate;
-  auto watch = [&](int, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == json::parse_event_t::key && duplicate.empty() &&
-             !keys.back().insert(value.get<std::string>()).second)
-      duplicate = value.get<std::string>();
-    return true;
-  };
+  UniqueKeys keys;
   try {
-    root = json::parse(text.begin(), text.end(), watch);
+    root = json::parse(text.begin(), text.end(), keys.watch<json>());
   } catch (const json::parse_error &problem) {
     size_t offset = problem.byte ? problem.byte - 1 : 0;
     return error(std::min(offset, text.size()), "", "expected JSON");
   }
-  if (!duplicate.empty())
+  if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
     return error(locate(duplicate, locate(duplicate, 0) + 1), "",
                  "expected each key once, got \"" + duplicate + "\" twice");
   if (!root.is_object())

@@ -135,21 +135,31 @@ static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
   return groups;
 }
 
+namespace {
+/// The rows from the first on that a smaller tensor has of a larger one.
+struct FirstRows {
+  explicit FirstRows(RankedTensorType smaller) {
+    Builder builder(smaller.getContext());
+    offsets.assign(smaller.getRank(), builder.getIndexAttr(0));
+    strides.assign(smaller.getRank(), builder.getIndexAttr(1));
+    for (int64_t size : smaller.getShape())
+      sizes.push_back(builder.getIndexAttr(size));
+  }
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+};
+} // namespace
+
 /// The first rows along a dimension.
 static Value takeRows(OpBuilder &builder, Location loc, Value value,
-                      int64_t dim, RankedTensorType type) {
+                      RankedTensorType type) {
   if (value.getType() == type)
     return value;
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t size : type.getShape())
-    sizes.push_back(builder.getIndexAttr(size));
-  return builder.create<tensor::ExtractSliceOp>(loc, type, value, offsets,
-                                                sizes, strides);
+  FirstRows rows(type);
+  return builder.create<tensor::ExtractSliceOp>(loc, type, value, rows.offsets,
+                                                rows.sizes, rows.strides);
 }
 
-/// Zeros after the last row along a dimension.
+/// Zeros after the last row.
 static Value addRows(OpBuilder &builder, Location loc, Value value,
                      RankedTensorType type) {
   auto from = cast<RankedTensorType>(value.getType());
@@ -157,13 +167,9 @@ static Value addRows(OpBuilder &builder, Location loc, Value value,
     return value;
   Value zeros =
       builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t size : from.getShape())
-    sizes.push_back(builder.getIndexAttr(size));
-  return builder.create<tensor::InsertSliceOp>(loc, value, zeros, offsets,
-                                               sizes, strides);
+  FirstRows rows(from);
+  return builder.create<tensor::InsertSliceOp>(loc, value, zeros, rows.offsets,
+                                               rows.sizes, rows.strides);
 }
 
 //===----------------------------------------------------------------------===//
@@ -257,7 +263,7 @@ void Decomposer::decompose(comm::AllGatherOp op) {
   }
   value = builder.create<tensor::CollapseShapeOp>(
       loc, withSize(from, dim, part * members), value, groups);
-  op.getResult().replaceAllUsesWith(takeRows(builder, loc, value, dim, type));
+  op.getResult().replaceAllUsesWith(takeRows(builder, loc, value, type));
   op.erase();
 }
 

@@ -3,7 +3,8 @@
 run on the devices of their mesh and on one device: the results must agree, and
 two runs must give the same bits.
 
-Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR FILE...
+Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
+                  [--cluster CLUSTER] FILE...
 """
 
 import argparse
@@ -35,13 +36,14 @@ def inputs_of(artifact):
     return result
 
 
-def check(run, source, scratch):
+def check(run, source, scratch, cluster):
     one = programs.on_one_device(source.read_text())
     results = {}
     for name, text in (("many", source.read_text()), ("one", one)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(text)
-        run.compile(module, artifact, [])
+        run.compile(module, artifact,
+                    ["--cluster", cluster] if cluster else [])
         tensors.write(scratch / "in.safetensors", inputs_of(artifact))
         for attempt in ("", "-again"):
             output = scratch / (name + attempt + ".safetensors")
@@ -67,6 +69,7 @@ def main():
     parser.add_argument("--heddle", required=True)
     parser.add_argument("--heddle-run", required=True)
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--cluster")
     parser.add_argument("--sanitize")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
@@ -76,7 +79,7 @@ def main():
         scratch = options.scratch / source.stem
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        report.case(source.stem, lambda: check(run, source, scratch))
+        report.case(source.stem, lambda: check(run, source, scratch, options.cluster))
     report.finish()
 
 
