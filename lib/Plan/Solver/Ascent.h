@@ -27,8 +27,6 @@ public:
   double work() const { return Work; }
   /// The last guess at an assignment.
   const Labels &guess() const { return Current.guess(); }
-  /// Whether further steps gain next to nothing.
-  bool stalled() const { return Scale < 1e-7; }
 
 private:
   Dual Current, Best;

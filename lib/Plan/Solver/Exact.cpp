@@ -47,12 +47,8 @@ public:
   ExactSearch(const Model &M, const Dual::Reduced &Bound, const TreeBound *Tree,
               Cost Below, double MaxWork, const std::function<bool()> &Stop)
       : M(M), Below(Below), MaxWork(MaxWork), Stop(Stop), Red(Bound),
-        Tree(Tree), X(M.Vars.size(), -1) {
-    auto Limit = static_cast<double>(Below);
-    Allowed = Below >= InfiniteCost ? std::numeric_limits<double>::infinity()
-                                    : Limit - 1 - Bound.Bound +
-                                          10 * Bound.Rounding + 1e-11 * Limit;
-  }
+        Tree(Tree), Allowed(largestReduced(Bound, Below)),
+        X(M.Vars.size(), -1) {}
 
   ExactResult run();
 
@@ -446,6 +442,13 @@ ExactResult ExactSearch::run() {
 }
 
 } // namespace
+
+double largestReduced(const Dual::Reduced &Costs, Cost Below) {
+  if (Below >= InfiniteCost)
+    return std::numeric_limits<double>::infinity();
+  auto Limit = static_cast<double>(Below);
+  return Limit - 1 - Costs.Bound + 10 * Costs.Rounding + 1e-11 * Limit;
+}
 
 ExactResult solveExactly(const Model &M, const Dual::Reduced &Costs,
                          const TreeBound *Tree, Cost Below, double MaxWork,

@@ -28,6 +28,10 @@ struct ExactResult {
   double Work = 0;            ///< Entries visited.
 };
 
+/// What an assignment that costs less than `Below` can have at most as its sum
+/// of `Costs`.
+double largestReduced(const Dual::Reduced &Costs, Cost Below);
+
 /// Searches `M` for the cheapest feasible assignment that costs less than
 /// `Below`, constant included. `Costs` are either the reduced costs of a bound
 /// of `M`, or the priced ones of `Tree`, which must be prepared. Gives up after

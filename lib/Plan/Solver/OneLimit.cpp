@@ -24,13 +24,9 @@ public:
         MaxList(MaxList), Stop(Stop),
         Capacity(M.Capacity.empty() ? std::numeric_limits<Usage>::max()
                                     : M.Capacity[0]),
-        Price(M.Capacity.empty() ? 0 : Bound.prices()[0]), X(M.Vars.size(), 0),
-        Buckets(M.Vars.size()) {
-    auto Limit = static_cast<double>(Below);
-    Allowed = Below >= InfiniteCost ? std::numeric_limits<double>::infinity()
-                                    : Limit - 1 - Costs.Bound +
-                                          10 * Costs.Rounding + 1e-11 * Limit;
-  }
+        Price(M.Capacity.empty() ? 0 : Bound.prices()[0]),
+        Allowed(largestReduced(Costs, Below)), X(M.Vars.size(), 0),
+        Buckets(M.Vars.size()) {}
 
   ExactResult run();
 

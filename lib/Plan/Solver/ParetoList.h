@@ -20,7 +20,6 @@ public:
   explicit ParetoList(size_t Dimensions = 0) : Dimensions(Dimensions) {}
 
   size_t size() const { return Entries.size(); }
-  size_t dimensions() const { return Dimensions; }
   const ParetoEntry &operator[](size_t I) const { return Entries[I]; }
   ParetoEntry &operator[](size_t I) { return Entries[I]; }
   const Usage *usage(size_t I) const { return Used.data() + I * Dimensions; }
