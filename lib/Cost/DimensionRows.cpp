@@ -126,26 +126,29 @@ DimensionRows::join(unsigned number, const std::vector<unsigned> &axes) {
   for (unsigned axis : axes)
     members *= topology.getAxisSizes()[axis];
   int64_t part = states[number].rows;
-  // All that the members hold, on each device.
-  std::vector<Runs> all(topology.getNumDevices());
-  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-    std::vector<int64_t> group(members);
-    for (int64_t other = 0; other < topology.getNumDevices(); ++other) {
-      bool isMember = true;
-      for (unsigned i = 0; i < topology.getAxisSizes().size(); ++i)
-        isMember &=
-            llvm::is_contained(axes, i) || topology.getCoordinate(device, i) ==
-                                               topology.getCoordinate(other, i);
-      if (isMember)
-        group[getIndex(other, axes)] = other;
-    }
-    for (int64_t member : group)
+  // All that the members hold, on each device: the same in a whole group, of
+  // which the first has the lowest number.
+  AxisMask mask = 0;
+  for (unsigned axis : axes)
+    mask |= AxisMask(1) << axis;
+  int64_t devices = topology.getNumDevices();
+  std::vector<std::vector<int64_t>> groups(devices);
+  for (int64_t device = 0; device < devices; ++device) {
+    auto &group = groups[topology.getFirstOfGroup(device, mask)];
+    group.resize(members);
+    group[getIndex(device, axes)] = device;
+  }
+  std::vector<Runs> all(devices);
+  for (int64_t device = 0; device < devices; ++device) {
+    int64_t first = topology.getFirstOfGroup(device, mask);
+    if (first != device)
+      all[device] = all[first];
+    for (int64_t member : groups[device])
       for (const Run &run : states[number].held[member])
         append(all[device], run);
   }
   // Of as many rows as some layout's parts have, or several of them.
   std::set<int64_t> totals = {part * members};
-  int64_t devices = topology.getNumDevices();
   for (int64_t parts = 1; parts <= devices; ++parts)
     for (int64_t count = 1; devices % parts == 0 && count <= parts; ++count)
       if (parts % count == 0)
