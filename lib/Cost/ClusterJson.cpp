@@ -55,6 +55,8 @@ Error ClusterReader::parse(StringRef text, json &root) {
                      /*allow_exceptions=*/false);
   if (root.is_discarded())
     return error("$", "expected JSON");
+  if (keys.isTooDeep())
+    return error("$", "expected no lists within lists as deep as these");
   if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
     return error("$",
                  "expected each key once, got \"" + duplicate + "\" twice");

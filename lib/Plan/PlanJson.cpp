@@ -77,6 +77,8 @@ Error PlanReader::parseText(json &root) {
     size_t offset = problem.byte ? problem.byte - 1 : 0;
     return error(std::min(offset, text.size()), "", "expected JSON");
   }
+  if (keys.isTooDeep())
+    return error(0, "", "expected no lists within lists as deep as these");
   if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
     return error(locate(duplicate, locate(duplicate, 0) + 1), "",
                  "expected each key once, got \"" + duplicate + "\" twice");

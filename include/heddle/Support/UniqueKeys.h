@@ -3,6 +3,7 @@
 #ifndef HEDDLE_SUPPORT_UNIQUEKEYS_H
 #define HEDDLE_SUPPORT_UNIQUEKEYS_H
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -11,7 +12,8 @@
 namespace heddle {
 
 /// Sees the keys of a text that is parsed: later ones silently replace earlier
-/// equal ones of the same object unless one looks.
+/// equal ones of the same object unless one looks. Sees how deep it is, too:
+/// printing a value calls itself for what is within.
 ///
 ///   UniqueKeys keys;
 ///   json root = json::parse(text, keys.watch<json>());
@@ -19,7 +21,8 @@ class UniqueKeys {
 public:
   /// For basic_json::parse; lives no longer than this.
   template <typename Json> auto watch() {
-    return [this](int, typename Json::parse_event_t event, Json &value) {
+    return [this](int depth, typename Json::parse_event_t event, Json &value) {
+      deepest = std::max(deepest, depth);
       if (event == Json::parse_event_t::object_start)
         keys.emplace_back();
       else if (event == Json::parse_event_t::object_end)
@@ -33,10 +36,13 @@ public:
 
   /// The first key that an object has twice; empty if there is none.
   const std::string &getDuplicate() const { return duplicate; }
+  /// Deeper than anything that means something.
+  bool isTooDeep() const { return deepest > 64; }
 
 private:
   std::vector<std::set<std::string>> keys; ///< of the objects that are open
   std::string duplicate;
+  int deepest = 0;
 };
 
 } // namespace heddle
