@@ -254,6 +254,12 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
+bool heddle::isModel(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("forward") &&
+         (module->hasAttr(kModelAttrName) ||
+          !module.getOps<VariableOp>().empty());
+}
+
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
   // A program of other dialects gets a mesh and shardings.
@@ -263,7 +269,7 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
     return failure();
   // A program of its own functions is what it is: no training step is built,
   // and without a plan its mesh and shardings are those that it states.
-  bool isProgram = !*present && !module.lookupSymbol("forward");
+  bool isProgram = !*present && !isModel(module);
   if (isProgram)
     *present = Phase::Autodiff;
   bool isPlanned = *present >= Phase::Sharded;

@@ -12,8 +12,8 @@ using namespace heddle::tools;
 namespace st = heddle::rt::safetensors;
 
 void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
-  app.add_option("--program", flags.program, "The function to call")
-      ->capture_default_str()
+  app.add_option("--program", flags.program,
+                 "The function to call (default: the only one, or main)")
       ->check(notEmpty("the name of a function"));
   app.add_option("--inputs", flags.inputs,
                  "Arguments (safetensors), by their names (heddle.name), or "
@@ -69,13 +69,16 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   if (!session.ok())
     return session.status();
   const rt::Manifest &manifest = (*session)->manifest();
-  std::optional<size_t> index = manifest.findProgram(flags.program);
+  std::string name = flags.program;
+  if (name.empty())
+    name = manifest.programs.size() == 1 ? manifest.programs[0].name : "main";
+  std::optional<size_t> index = manifest.findProgram(name);
   if (!index) {
     std::string names;
     for (const rt::ProgramInfo &program : manifest.programs)
       names += (names.empty() ? "" : ", ") + program.name;
     return rt::error("'" + artifact.string() + "': expected a program (" +
-                     names + "), got '" + flags.program + "'");
+                     names + "), got '" + name + "'");
   }
   const rt::ProgramInfo &program = manifest.programs[*index];
 

@@ -8,7 +8,7 @@
 namespace heddle::tools {
 
 struct CallFlags {
-  std::string program = "main";
+  std::string program; ///< empty: the only one, or main
   std::filesystem::path inputs, output;
   int cores = 0;
 };

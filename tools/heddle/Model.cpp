@@ -113,7 +113,7 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
   if (!module)
     return failure(); // the parser has said why
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
-  if (!forward) {
+  if (!isModel(*module)) {
     bool isProgram =
         llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp f) {
           return f.isPublic() && !f.isExternal();

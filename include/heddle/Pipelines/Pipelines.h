@@ -87,15 +87,20 @@ struct CompileOptions {
   int64_t devices = 0;
 };
 
+/// Whether the module is an imported model, whose training step can be built: a
+/// function @forward and variables. A program of another compiler may call its
+/// function so too.
+bool isModel(mlir::ModuleOp module);
+
 /// Runs the phases after the module's own (an imported one has none) up to and
 /// including `last`. Errors are emitted as diagnostics on the module's context;
 /// a plan or mesh for a program that has one already is an error.
 mlir::LogicalResult runPhases(mlir::ModuleOp module,
                               const CompileOptions &options, Phase last);
 
-/// Compiles a module, imported or in any phase, into the artifact directory `path`, which is
-/// replaced atomically if it is an artifact already. The module is consumed:
-/// afterwards it is in the LLVM phase.
+/// Compiles a module, imported or in any phase, into the artifact directory
+/// `path`, which is replaced atomically if it is an artifact already. The
+/// module is consumed: afterwards it is in the LLVM phase.
 mlir::LogicalResult compileToArtifact(mlir::ModuleOp module,
                                       const CompileOptions &options,
                                       llvm::StringRef path);
