@@ -62,6 +62,8 @@ private:
     unsigned previous = 0, edge = 0;
     /// States up to here that no layout describes.
     unsigned unnamed = 0;
+    /// Picoseconds from here on at least.
+    int64_t rest = -1;
     bool done = false;
   };
 
@@ -122,8 +124,9 @@ ReshardingStep ReshardingPlanner::Graph::makeStep(const Move &move) {
   return step;
 }
 
-/// Dijkstra's algorithm. What a permute takes is only found out when it
-/// matters: until then it stands in the queue with what it takes at least.
+/// A* search: what a device has yet to receive takes its time. What a permute
+/// takes is only found out when it matters: until then it stands in the queue
+/// with what it takes at least.
 Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
                                           const TensorLayout &to) {
   // Cost, steps, and order of discovery, which does not depend on what other
@@ -137,6 +140,12 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
   std::vector<Reached> reached(nodes.size());
   reached[start].picoseconds = 0;
   queue.push({0, 0, 0, start, none});
+  auto restOf = [&](unsigned node) {
+    if (reached[node].rest < 0)
+      reached[node].rest =
+          to.partial ? 0 : moves.getLeastRest(nodes[node].held, wanted);
+    return reached[node].rest;
+  };
   auto relax = [&](unsigned node, unsigned number) {
     const Edge &edge = (*nodes[node].edges)[number];
     const Reached &here = reached[node];
@@ -147,8 +156,10 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
     if (target.done || unnamed > mostUnnamed ||
         now >= std::pair(target.picoseconds, target.steps))
       return;
-    target = {now.first, now.second, discovered++, node, number, unnamed};
-    queue.push({now.first, now.second, target.number, edge.target, none});
+    int64_t rest = restOf(edge.target);
+    target = {now.first, now.second, discovered++, node, number, unnamed, rest};
+    queue.push(
+        {now.first + rest, now.second, target.number, edge.target, none});
   };
   auto weigh = [&](unsigned node, unsigned number) {
     Edge &edge = (*nodes[node].edges)[number];
@@ -186,7 +197,8 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
       if (!edges[i].goal)
         relax(node, i);
       else
-        queue.push({reached[node].picoseconds + edges[i].leastPicoseconds,
+        queue.push({reached[node].picoseconds +
+                        std::max(edges[i].leastPicoseconds, restOf(node)),
                     reached[node].steps + 1, discovered++, node, i});
   }
   Resharding result;
@@ -284,7 +296,9 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
     // Few axes of few devices: other orders of rows than those of layouts pay
     // now and then, and are few enough.
     unsigned mostUnnamed =
-        llvm::popcount(movable) <= 3 && topology->getNumDevices() <= 64 ? 2 : 0;
+        llvm::popcount(movable) > 3 || topology->getNumDevices() > 64 ? 0
+        : topology->getNumDevices() > 8                               ? 1
+                                                                      : 2;
     graph = std::make_unique<Graph>(
         ReshardingMoves(*topology, shape.vec(), elementBytes, movable, base),
         mostUnnamed);

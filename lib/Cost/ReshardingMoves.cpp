@@ -62,7 +62,7 @@ void ReshardingMoves::enumerate(unsigned axis, TensorLayout &layout) {
   if (axis == topology.getAxisSizes().size()) {
     HeldTensor held = hold(layout);
     addGoal(held, layout.partial);
-    if (llvm::popcount(movable) > 3)
+    if (llvm::popcount(movable) > 3 || topology.getNumDevices() > 8)
       return;
     // What a single op makes a layout of, though no layout itself: parts of
     // parts of a size that does not divide, and parts side by side.
@@ -176,6 +176,39 @@ int64_t ReshardingMoves::getBytes(const HeldTensor &held) const {
   for (int64_t size : getLocalShape(held))
     bytes *= size;
   return bytes;
+}
+
+int64_t ReshardingMoves::getLeastRest(const HeldTensor &held,
+                                      const HeldTensor &wanted) const {
+  int64_t missing = 0;
+  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
+    int64_t needed = 1, common = 1;
+    for (size_t dim = 0; dim < dims.size(); ++dim) {
+      const auto &have = dims[dim][held.rows[dim]].held[device];
+      int64_t rows = 0, both = 0;
+      for (const DimensionRows::Run &want :
+           dims[dim][wanted.rows[dim]].held[device]) {
+        if (want.first < 0)
+          continue;
+        rows += want.count;
+        for (const DimensionRows::Run &run : have)
+          if (run.first >= 0)
+            both += std::max<int64_t>(
+                0, std::min(want.first + want.count, run.first + run.count) -
+                       std::max(want.first, run.first));
+      }
+      needed *= rows;
+      common *= both;
+    }
+    missing = std::max(missing, needed - std::min(needed, common));
+  }
+  double fastest = 0;
+  for (const ClusterLevel &level : topology.getCluster().levels)
+    fastest = std::max(fastest, level.getUnitBandwidth());
+  if (missing == 0 || fastest == 0)
+    return 0;
+  // Less than that, so that rounding adds nothing.
+  return int64_t(double(missing * elementBytes) / fastest * 1e12 * (1 - 1e-6));
 }
 
 AxisMask ReshardingMoves::getRowAxes(const HeldTensor &held) const {

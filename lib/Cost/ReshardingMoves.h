@@ -58,6 +58,10 @@ public:
     return dims[dim][held.rows[dim]].isPadded;
   }
 
+  /// Picoseconds in which at best each device receives what it has not of the
+  /// wanted rows.
+  int64_t getLeastRest(const HeldTensor &held, const HeldTensor &wanted) const;
+
   /// All single ops but permutes.
   std::vector<Move> from(const HeldTensor &held);
   /// What permutes may lead to, with seconds that they take at least.

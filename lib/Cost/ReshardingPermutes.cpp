@@ -22,7 +22,9 @@ public:
         out(topology.getCluster().levels.size(),
             std::vector<int64_t>(topology.getNumDevices())),
         in(out), uses(topology.getNumDevices()),
-        chosen(topology.getNumDevices(), -1) {}
+        chosen(topology.getNumDevices(), -1),
+        mostVisited(topology.getNumDevices() > 8 ? 8 * topology.getNumDevices()
+                                                 : 20000) {}
 
   /// Of each device, from which it may receive; -1: zeros.
   std::vector<std::vector<int64_t>> &getCandidates() { return candidates; }
@@ -164,7 +166,7 @@ private:
              std::tie(b.seconds, b.crossed, b.uses, b.source);
     });
     for (const Choice &choice : choices) {
-      if (isDone || ++visited > kMostVisited)
+      if (isDone || ++visited > mostVisited)
         return;
       if (choice.seconds >= bestSeconds || !enter(device, choice.source))
         continue;
@@ -176,8 +178,6 @@ private:
     }
   }
 
-  static constexpr int64_t kMostVisited = 20000;
-
   const MeshTopology &topology;
   int64_t bytes;
   std::vector<std::vector<int64_t>> candidates;
@@ -185,7 +185,7 @@ private:
   std::vector<int64_t> uses, chosen, best;
   double bestSeconds = std::numeric_limits<double>::infinity(), lowest = 0;
   bool isDone = false, isOnce = true;
-  int64_t visited = 0;
+  int64_t visited = 0, mostVisited;
   std::vector<std::vector<unsigned>> sets;
   std::vector<int64_t> groups, models;
   std::vector<int64_t> missing, members;     ///< of each group
@@ -239,6 +239,8 @@ ReshardingMoves::getPermutes(const HeldTensor &held) {
   bool isWhole = this->isWhole(held);
   for (const PermuteGoal &goal : known->second) {
     if (!isWhole && !goal.partial)
+      continue;
+    if (isWhole && goal.partial && topology.getNumDevices() > 8)
       continue;
     if (isWhole && !goal.partial && goal.rows == held.rows)
       continue;

@@ -81,10 +81,10 @@ struct Resharding {
 /// the one that is found first; the result does not depend on earlier calls.
 ///
 /// On the way, two states in a row may be no layouts, if up to three axes move
-/// on up to 64 devices. Permutes are tried if up to four axes move. Axes of
-/// size 1 count for nothing. If more than four axes are left, an axis that from
-/// and to have in one and the same place stays there, unless it is one of the
-/// first that make up four with those that do not.
+/// on up to 8 devices; one, on up to 64. Permutes are tried if up to four axes
+/// move. Axes of size 1 count for nothing. If more than four axes are left, an
+/// axis that from and to have in one and the same place stays there, unless it
+/// is one of the first that make up four with those that do not.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);

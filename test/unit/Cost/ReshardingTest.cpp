@@ -174,4 +174,39 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+/// What a training step asks for, each from a planner that knows nothing yet.
+TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
+  using Dims = std::vector<std::vector<unsigned>>;
+  const std::pair<TensorLayout, TensorLayout> pairs[] = {
+      {{Dims{{0}, {}}}, {Dims{{}, {0}}}},     // all-to-all
+      {{Dims{{0, 1}, {}}}, {Dims{{0}, {}}}},  // all-gather
+      {{Dims{{0}, {1}}}, {Dims{{}, {}}}},     // gathers
+      {{Dims{{0}, {}}, 2}, {Dims{{0}, {}}}},  // all-reduce
+      {{Dims{{}, {1}}, 1}, {Dims{{0}, {1}}}}, // reduce-scatter
+      {{Dims{{}, {}}, 3}, {Dims{{}, {}}}},    // all-reduce over both
+      {{Dims{{}, {}}}, {Dims{{0}, {1}}}},     // slices
+      {{Dims{{0}, {1}}}, {Dims{{1}, {0}}}},   // permute
+  };
+  for (std::vector<int64_t> mesh :
+       {std::vector<int64_t>{2, 4}, {2, 2, 2}, {8, 8}, {2, 4, 8}}) {
+    auto topology = llvm::cantFail(
+        MeshTopology::create(llvm::cantFail(loadCluster("dgx-a100")), mesh));
+    double sum = 0, most = 0;
+    for (const auto &[from, to] : pairs) {
+      ReshardingPlanner planner(topology);
+      std::clock_t start = std::clock();
+      Resharding found = planner.find({4096, 11008}, 4, from, to);
+      double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
+      EXPECT_FALSE(found.steps.empty());
+      sum += seconds;
+      most = std::max(most, seconds);
+    }
+    std::printf("  %lld devices, %zu axes: %.3f ms each, at most %.3f ms\n",
+                static_cast<long long>(topology.getNumDevices()), mesh.size(),
+                sum / std::size(pairs) * 1e3, most * 1e3);
+    // Far above what was measured: it must not explode.
+    EXPECT_LT(most, 1.0);
+  }
+}
+
 } // namespace
