@@ -232,9 +232,12 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
   // with bad ones: then only the guesses are tried out.
-  bool Rising = Bound - LastBound >
-                5e-3 * std::min(std::abs(Target - Bound), std::abs(Bound));
+  double Gap = std::abs(Target - Bound);
+  bool Rising = Bound - LastBound > 5e-3 * std::min(Gap, std::abs(Bound));
   LastBound = Bound;
+  // Far from the best cost, a bound that rests is only shortening its steps.
+  RoundsAtRest = Rising ? 0 : RoundsAtRest + 1;
+  Rising |= Gap > 0.01 * std::abs(Bound) && RoundsAtRest < 4;
   bool Afresh = Rising || !Best.feasible();
   size_t First = Rising ? Exploiting : 0;
   size_t End = Rising && Best.feasible() ? Exploiting + 1 : WalkerCount;

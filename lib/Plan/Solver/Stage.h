@@ -78,6 +78,7 @@ private:
   double RoundQuota; ///< Of a walker, in table entries.
   double ClimbQuota;
   double LastBound = 0;
+  int RoundsAtRest = 0; ///< Since the bound rose notably.
   // What the climber had found before the round; it moves on meanwhile.
   std::vector<double> Prices;
   Labels Guess;
