@@ -48,9 +48,11 @@ private:
                    mlir::RankedTensorType global, llvm::ArrayRef<int64_t> dims,
                    PaddingValue value);
   /// Local types of equal sizes do not tell two shardings apart, so it is
-  /// checked that every use finds the value split as it expects.
+  /// checked that every use finds the value split as it expects, and no use
+  /// but of an op that passes partial sums on (`mayBePartial`) finds one.
   mlir::LogicalResult expectDims(mlir::Operation *op, mlir::Value value,
-                                 ShardingAttr needed);
+                                 ShardingAttr needed,
+                                 bool mayBePartial = false);
   /// The same for an operand that control flow passes on.
   mlir::LogicalResult expectCarried(mlir::OpOperand &operand) {
     auto known = carriedBy.find(&operand);

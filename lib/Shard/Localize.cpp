@@ -83,18 +83,20 @@ PaddingOfDims FunctionLocalizer::unknown(RankedTensorType type,
 }
 
 LogicalResult FunctionLocalizer::expectDims(Operation *op, Value value,
-                                            ShardingAttr needed) {
+                                            ShardingAttr needed,
+                                            bool mayBePartial) {
   ShardingAttr got = shardings.lookup(value);
   int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
   if (!got)
     got = ShardingAttr::getReplicated(mesh.symbol, rank);
   if (!needed)
     needed = ShardingAttr::getReplicated(mesh.symbol, rank);
-  if (got.getDims() == needed.getDims())
+  bool isUnfinished = got.isPartial() && !needed.isPartial() && !mayBePartial;
+  if (got.getDims() == needed.getDims() && !isUnfinished)
     return success();
   auto diag = op->emitOpError()
               << "expected an operand split as " << needed.withoutPartial()
-              << ", got " << got.withoutPartial()
+              << ", got " << (isUnfinished ? got : got.withoutPartial())
               << "; run heddle-insert-reshards first";
   if (Operation *source = value.getDefiningOp())
     diag.attachNote(source->getLoc()) << "made here";
@@ -182,7 +184,8 @@ LogicalResult FunctionLocalizer::localizeStore(StoreOp store) {
 }
 
 LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
-  if (failed(expectDims(reshard, reshard.getX(), reshard.getFrom())))
+  if (failed(expectDims(reshard, reshard.getX(), reshard.getFrom(),
+                        /*mayBePartial=*/true)))
     return failure();
   PaddingOfDims padding = paddings[reshard.getX()];
   FailureOr<Value> local =
@@ -209,8 +212,8 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
     if (!type)
       continue;
     padding.back().resize(type.getRank(), Padding::Zero);
-    if (failed(
-            expectDims(op, operand, getOperandSharding(rule, *axes, i, mesh))))
+    if (failed(expectDims(op, operand, getOperandSharding(rule, *axes, i, mesh),
+                          rule.defersPartialSums)))
       return failure();
   }
   FailureOr<SmallVector<OperandMask>> masks =

@@ -26,3 +26,15 @@ func.func @alternating(%x: tensor<4xf32>, %o: tensor<f32>) -> tensor<f32> {
   } -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+func.func @constant_place(%x: tensor<4xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expected the result's indexing map to be a projected permutation, got affine_map<(d0) -> (d0, 3)>}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i, 3)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%y : tensor<4x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

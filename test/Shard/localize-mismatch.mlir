@@ -37,3 +37,14 @@ func.func @unknown_axis(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@m
   %0 = heddle.reshard %x from <@mesh, [{"tp"}]> to <@mesh, [{"pp"}]> : tensor<8xf32>
   return
 }
+
+// -----
+
+// A partial sum of one device is not the result.
+heddle.mesh @mesh <["a"=2]>
+func.func @partial(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"a"}]>}) -> (tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}]>}) {
+  // expected-note@+1 {{made here}}
+  %0 = heddle.reduce sum %x over [1] {heddle.factors = #heddle.factors<["1" = {"a"}]>} : tensor<4x8xf32> -> tensor<4xf32>
+  // expected-error@+1 {{expected an operand split as #heddle.sharding<@mesh, [{}]>, got #heddle.sharding<@mesh, [{}], partial = sum {"a"}>; run heddle-insert-reshards first}}
+  return %0 : tensor<4xf32>
+}

@@ -138,7 +138,8 @@ static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
     AffineMap &map = maps[op.getInputs().size() + i];
     llvm::SmallBitVector zeros(map.getNumResults());
     for (auto [dim, expr] : llvm::enumerate(map.getResults()))
-      zeros[dim] = isa<AffineConstantExpr>(expr);
+      zeros[dim] = isa<AffineConstantExpr>(expr) &&
+                   cast<RankedTensorType>(init.getType()).getDimSize(dim) == 1;
     // An op without loops has one element, and nothing to be dropped from.
     if (zeros.none() || zeros.all())
       continue;
