@@ -237,7 +237,7 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   LastBound = Bound;
   // Far from the best cost, a bound that rests is only shortening its steps.
   RoundsAtRest = Rising ? 0 : RoundsAtRest + 1;
-  Rising |= Gap > 0.01 * std::abs(Bound) && RoundsAtRest < 4;
+  Rising |= Gap > std::abs(Bound) && RoundsAtRest < 4;
   bool Afresh = Rising || !Best.feasible();
   size_t First = Rising ? Exploiting : 0;
   size_t End = Rising && Best.feasible() ? Exploiting + 1 : WalkerCount;
