@@ -71,7 +71,7 @@ TEST_P(CommunicatorTest, AllReduceOfEveryType) {
     auto sum = [&](auto first, DType type) {
       decltype(first) values[5];
       for (int i = 0; i < 5; ++i)
-        values[i] = decltype(first)(given(rank, i));
+        values[i] = decltype(first)(int64_t(given(rank, i)));
       ASSERT_TRUE(
           communicator.allReduce(0, HEDDLE_RT_SUM, type, values, values, 5)
               .ok());
