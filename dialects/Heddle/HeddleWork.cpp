@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/Bytes.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -22,21 +23,14 @@ static int64_t elementsOf(Value value) {
   return typeOf(value).getNumElements();
 }
 
-static int64_t bytesOf(RankedTensorType type) {
-  int64_t bits = type.getElementTypeBitWidth();
-  return type.getNumElements() * ((bits + 7) / 8);
-}
-
 /// All operands in, all results out.
 static Work streaming(Operation *op, int64_t flops) {
   Work work;
   work.flops = flops;
   for (Value operand : op->getOperands())
-    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-      work.bytesRead += bytesOf(type);
+    work.bytesRead += getBytes(operand.getType());
   for (Value result : op->getResults())
-    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
-      work.bytesWritten += bytesOf(type);
+    work.bytesWritten += getBytes(result.getType());
   return work;
 }
 
@@ -104,16 +98,16 @@ Work RmsNormGradOp::getWork() {
 
 // Of the table, only the rows that are looked up.
 Work EmbeddingOp::getWork() {
-  int64_t rows = bytesOf(typeOf(getResult()));
-  return {0, rows + bytesOf(typeOf(getIds())), rows};
+  int64_t rows = getBytes(typeOf(getResult()));
+  return {0, rows + getBytes(typeOf(getIds())), rows};
 }
 
 // Adds rows to a table, in place if it starts from another gradient. The table
 // is written once: zeros, or the other gradient, and the sums.
 Work EmbeddingGradOp::getWork() {
-  int64_t rows = bytesOf(typeOf(getYGrad()));
-  int64_t table = bytesOf(typeOf(getResult()));
-  Work work{elementsOf(getYGrad()), rows + bytesOf(typeOf(getIds())), table};
+  int64_t rows = getBytes(typeOf(getYGrad()));
+  int64_t table = getBytes(typeOf(getResult()));
+  Work work{elementsOf(getYGrad()), rows + getBytes(typeOf(getIds())), table};
   if (getAccumulate())
     work.bytesWritten = std::min(table, rows);
   return work;
@@ -133,8 +127,8 @@ Work LogSumExpOp::getWork() {
 
 // One element a row.
 Work PickOp::getWork() {
-  int64_t rows = bytesOf(typeOf(getResult()));
-  return {0, rows + bytesOf(typeOf(getIds())), rows};
+  int64_t rows = getBytes(typeOf(getResult()));
+  return {0, rows + getBytes(typeOf(getIds())), rows};
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 //===- UpstreamWork.cpp - FLOPs and bytes of upstream ops -----------------===//
 
 #include "heddle/Cost/Work.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,37 +12,46 @@ using namespace heddle;
 
 static constexpr int64_t kTranscendental = 10;
 
-static int64_t bytesOf(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() ||
-      !tensor.getElementType().isIntOrFloat())
-    return 0;
-  return tensor.getNumElements() *
-         ((int64_t(tensor.getElementTypeBitWidth()) + 7) / 8);
-}
-
 static Work streaming(Operation *op, int64_t flops) {
   Work work;
   work.flops = flops;
   for (Type type : op->getOperandTypes())
-    work.bytesRead += bytesOf(type);
+    work.bytesRead += getBytes(type);
   for (Type type : op->getResultTypes())
-    work.bytesWritten += bytesOf(type);
+    work.bytesWritten += getBytes(type);
   return work;
 }
 
-/// The FLOPs of an op on one element.
+/// The FLOPs of an op on one element; integers count as floats do. Casts,
+/// selections, logic and shifts are none.
 static int64_t flopsOfElement(Operation *op) {
-  if (isa<math::AbsFOp, math::CopySignOp>(op))
+  if (isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
     return 0;
   if (isa<math::FmaOp>(op))
     return 2;
   if (isa<math::MathDialect>(op->getDialect()))
     return kTranscendental;
-  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
-             arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
-             arith::MaxNumFOp, arith::MinNumFOp, arith::AddIOp, arith::SubIOp,
-             arith::MulIOp, arith::CmpFOp, arith::CmpIOp>(op);
+  return isa<arith::ArithDialect>(op->getDialect()) &&
+         !isa<CastOpInterface, arith::ConstantOp, arith::SelectOp,
+              arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::ShLIOp,
+              arith::ShRSIOp, arith::ShRUIOp>(op);
+}
+
+/// Of a body, for one point; index arithmetic is none.
+static int64_t flopsOfBody(Block &body) {
+  int64_t flops = 0;
+  body.walk([&](Operation *op) {
+    if (op->getNumResults() > 0 && op->getNumOperands() > 0 &&
+        !isa<IndexType>(op->getResult(0).getType()) &&
+        !isa<IndexType>(op->getOperand(0).getType()))
+      flops += flopsOfElement(op);
+  });
+  return flops;
+}
+
+static int64_t elementsOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() ? tensor.getNumElements() : 0;
 }
 
 namespace {
@@ -50,14 +60,14 @@ template <typename OpTy>
 struct ElementwiseWork
     : WorkOpInterface::ExternalModel<ElementwiseWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const {
-    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (!type)
+    Type type = op->getResult(0).getType();
+    if (isa<arith::ConstantOp>(op) || !isa<RankedTensorType>(type))
       return {}; // index arithmetic
-    return streaming(op, type.getNumElements() * flopsOfElement(op));
+    return streaming(op, elementsOf(type) * flopsOfElement(op));
   }
 };
 
-/// Constants and reshapes.
+/// Reshapes.
 template <typename OpTy>
 struct NoWork : WorkOpInterface::ExternalModel<NoWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const { return {}; }
@@ -68,9 +78,33 @@ template <typename OpTy, bool bySource>
 struct MovingWork
     : WorkOpInterface::ExternalModel<MovingWork<OpTy, bySource>, OpTy> {
   Work getWork(Operation *op) const {
-    int64_t moved = bytesOf(bySource ? op->getOperand(0).getType()
-                                     : op->getResult(0).getType());
+    int64_t moved = getBytes(bySource ? op->getOperand(0).getType()
+                                      : op->getResult(0).getType());
     return {0, moved, moved};
+  }
+};
+
+/// Rows are moved that a tensor of indices names.
+template <typename OpTy, bool bySource>
+struct IndexedWork
+    : WorkOpInterface::ExternalModel<IndexedWork<OpTy, bySource>, OpTy> {
+  Work getWork(Operation *op) const {
+    int64_t moved = getBytes(bySource ? op->getOperand(0).getType()
+                                      : op->getResult(0).getType());
+    auto indices = cast<OpTy>(op).getIndices();
+    return {0, moved + getBytes(indices.getType()), moved};
+  }
+};
+
+/// Made of scalars, or of positions.
+template <typename OpTy>
+struct MakingWork : WorkOpInterface::ExternalModel<MakingWork<OpTy>, OpTy> {
+  Work getWork(Operation *op) const {
+    Type type = op->getResult(0).getType();
+    int64_t flops = 0;
+    if (op->getNumRegions() == 1)
+      flops = elementsOf(type) * flopsOfBody(op->getRegion(0).front());
+    return {flops, 0, getBytes(type)};
   }
 };
 
@@ -83,19 +117,24 @@ struct LinalgWork : WorkOpInterface::ExternalModel<LinalgWork<OpTy>, OpTy> {
     int64_t points = 1;
     for (int64_t size : structured.getStaticLoopRanges())
       points *= std::max<int64_t>(size, 0);
-    int64_t flops = 0;
-    for (Operation &inner : structured.getBlock()->without_terminator())
-      if (inner.getNumResults() == 1 &&
-          isa<FloatType>(inner.getResult(0).getType()))
-        flops += flopsOfElement(&inner);
     Work work;
-    work.flops = points * flops;
+    work.flops = points * flopsOfBody(*structured.getBlock());
     for (OpOperand &operand : op->getOpOperands())
       if (structured.payloadUsesValueFromOperand(&operand))
-        work.bytesRead += bytesOf(operand.get().getType());
+        work.bytesRead += getBytes(operand.get().getType());
     for (Type type : op->getResultTypes())
-      work.bytesWritten += bytesOf(type);
+      work.bytesWritten += getBytes(type);
     return work;
+  }
+};
+
+/// Maximum, difference, exponential, sum and quotient, as heddle.cross_entropy.
+struct SoftmaxWork
+    : WorkOpInterface::ExternalModel<SoftmaxWork, linalg::SoftmaxOp> {
+  Work getWork(Operation *op) const {
+    Type input = op->getOperand(0).getType();
+    return {(kTranscendental + 4) * elementsOf(input), getBytes(input),
+            getBytes(input)};
   }
 };
 
@@ -106,38 +145,41 @@ void attach(MLIRContext *context) {
 
 template <typename OpTy> using SourceMoved = MovingWork<OpTy, true>;
 template <typename OpTy> using ResultMoved = MovingWork<OpTy, false>;
+template <typename OpTy> using SourceIndexed = IndexedWork<OpTy, true>;
+template <typename OpTy> using ResultIndexed = IndexedWork<OpTy, false>;
 
 } // namespace
 
 void heddle::registerWorkModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
-    attach<ElementwiseWork, arith::AddFOp, arith::SubFOp, arith::MulFOp,
-           arith::DivFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
-           arith::MaxNumFOp, arith::MinNumFOp, arith::AddIOp, arith::SubIOp,
-           arith::MulIOp, arith::AndIOp, arith::OrIOp, arith::CmpFOp,
-           arith::CmpIOp, arith::SelectOp, arith::ExtFOp, arith::TruncFOp,
-           arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::ExtSIOp,
-           arith::ExtUIOp>(context);
-    attach<NoWork, arith::ConstantOp>(context);
+    attach<ElementwiseWork,
+#define GET_OP_LIST
+#include "mlir/Dialect/Arith/IR/ArithOps.cpp.inc"
+           >(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
-    attach<ElementwiseWork, math::ExpOp, math::Exp2Op, math::ExpM1Op,
-           math::LogOp, math::Log2Op, math::Log10Op, math::Log1pOp,
-           math::SqrtOp, math::RsqrtOp, math::TanhOp, math::SinOp, math::CosOp,
-           math::AtanOp, math::ErfOp, math::AbsFOp, math::PowFOp, math::FmaOp,
-           math::CopySignOp>(context);
+    attach<ElementwiseWork,
+#define GET_OP_LIST
+#include "mlir/Dialect/Math/IR/MathOps.cpp.inc"
+           >(context);
   });
   registry.addExtension(+[](MLIRContext *context, tensor::TensorDialect *) {
     attach<NoWork, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
            tensor::CastOp, tensor::EmptyOp>(context);
-    attach<ResultMoved, tensor::ExtractSliceOp, tensor::ConcatOp, tensor::PadOp,
-           tensor::SplatOp>(context);
+    attach<ResultMoved, tensor::ExtractSliceOp, tensor::ConcatOp,
+           tensor::PadOp>(context);
     attach<SourceMoved, tensor::InsertSliceOp>(context);
+    attach<ResultIndexed, tensor::GatherOp>(context);
+    attach<SourceIndexed, tensor::ScatterOp>(context);
+    attach<MakingWork, tensor::SplatOp, tensor::GenerateOp,
+           tensor::FromElementsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    attach<LinalgWork, linalg::GenericOp, linalg::TransposeOp, linalg::FillOp,
-           linalg::BroadcastOp, linalg::MatmulOp, linalg::BatchMatmulOp>(
-        context);
+    attach<LinalgWork,
+#define GET_OP_LIST
+#include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
+           >(context);
+    linalg::SoftmaxOp::attachInterface<SoftmaxWork>(*context);
   });
 }
 

@@ -28,7 +28,10 @@ struct Run {
 class Decomposer {
 public:
   Decomposer(MeshRef mesh, const MeshTopology &topology, Hierarchy hierarchy)
-      : mesh(mesh), topology(topology), hierarchy(hierarchy) {}
+      : mesh(mesh), topology(topology), hierarchy(hierarchy) {
+    for (unsigned i = 0; i < topology.getAxisSizes().size(); ++i)
+      levels.push_back(topology.getOutermostLevel(AxisMask(1) << i));
+  }
 
   void decompose(comm::AllReduceOp op);
   void decompose(comm::AllGatherOp op);
@@ -39,7 +42,9 @@ private:
   SmallVector<Run> getRuns(ArrayRef<StringAttr> axes) const;
   /// The numbers of the runs, innermost level first.
   static SmallVector<size_t> fromInside(ArrayRef<Run> runs);
-  AxisMask getMask(ArrayRef<StringAttr> axes) const;
+  AxisMask getMask(ArrayRef<StringAttr> axes) const {
+    return getAxisMask(mesh.mesh, axes);
+  }
   /// Forced, or cheaper.
   bool isChosen(CollectiveCost flat, CollectiveCost steps) const {
     return hierarchy == Hierarchy::Always || steps.seconds < flat.seconds;
@@ -52,17 +57,11 @@ private:
   MeshRef mesh;
   const MeshTopology &topology;
   Hierarchy hierarchy;
+  /// The outermost level that each axis crosses.
+  SmallVector<int> levels;
 };
 
 } // namespace
-
-AxisMask Decomposer::getMask(ArrayRef<StringAttr> axes) const {
-  AxisMask mask = 0;
-  for (auto [i, axis] : llvm::enumerate(mesh.mesh.getAxes()))
-    if (llvm::is_contained(axes, axis.getName()))
-      mask |= AxisMask(1) << i;
-  return mask;
-}
 
 SmallVector<Run> Decomposer::getRuns(ArrayRef<StringAttr> axes) const {
   Axes larger;
@@ -70,7 +69,7 @@ SmallVector<Run> Decomposer::getRuns(ArrayRef<StringAttr> axes) const {
     return mesh.mesh.getAxisSize(axis) > 1;
   });
   auto levelOf = [&](StringAttr axis) {
-    return topology.getOutermostLevel(getMask(axis));
+    return levels[llvm::Log2_32(getMask(axis))];
   };
   bool isFlat = llvm::all_of(larger, [&](StringAttr axis) {
     return levelOf(axis) == levelOf(larger.front());

@@ -49,22 +49,43 @@ std::string ShardingExplainer::nameOf(Element element, StringAttr axis) const {
   return describeOp(graph.getOp(element.index));
 }
 
+ShardingExplainer::Source ShardingExplainer::findSource(Element element,
+                                                        StringAttr axis) const {
+  // Back to what is known, or to the seed, and the way again to note it.
+  SmallVector<Element> chain;
+  Source source{element, std::nullopt};
+  while (true) {
+    auto found = sources.find(keyOf(element, axis));
+    if (found != sources.end()) {
+      source = found->second;
+      break;
+    }
+    Propagation::Origin origin = graph.getOrigin(element, axis);
+    if (origin.kind != Kind::Heard) {
+      source = {element, std::nullopt};
+      break;
+    }
+    chain.push_back(element);
+    element = origin.from;
+  }
+  for (Element hearer : llvm::reverse(chain)) {
+    Propagation::Origin origin = graph.getOrigin(hearer, axis);
+    if (origin.from.isNode &&
+        graph.getOrigin(origin.from, axis).kind == Kind::Heard)
+      source.through = origin.from.index;
+    sources[keyOf(hearer, axis)] = source;
+  }
+  return source;
+}
+
 std::string ShardingExplainer::describeOrigin(Element element,
                                               StringAttr axis) const {
-  // Back to the seed; the op that passed it on last is worth a mention.
-  std::optional<unsigned> through;
-  Propagation::Origin origin = graph.getOrigin(element, axis);
-  if (!element.isNode && origin.kind == Kind::Boundary)
+  if (!element.isNode && graph.getOrigin(element, axis).kind == Kind::Boundary)
     return "what it is given";
-  while (origin.kind == Kind::Heard) {
-    element = origin.from;
-    origin = graph.getOrigin(element, axis);
-    if (!through && element.isNode && origin.kind == Kind::Heard)
-      through = element.index;
-  }
-  std::string text = nameOf(element, axis);
-  if (through)
-    if (std::string name = describeOp(graph.getOp(*through));
+  Source source = findSource(element, axis);
+  std::string text = nameOf(source.seed, axis);
+  if (source.through)
+    if (std::string name = describeOp(graph.getOp(*source.through));
         !StringRef(text).ends_with(name)) // the pin of that op
       text += " through " + name;
   return text;

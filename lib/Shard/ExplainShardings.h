@@ -37,6 +37,17 @@ public:
   void reportConflicts(ReshardSequences &sequences) const;
 
 private:
+  /// The element that an axis of another was heard from first, and the op that
+  /// passed it on last, if it was passed on.
+  struct Source {
+    Propagation::Element seed;
+    std::optional<unsigned> through;
+  };
+  using SourceKey = std::pair<unsigned, mlir::StringAttr>;
+  static SourceKey keyOf(Propagation::Element element, mlir::StringAttr axis) {
+    return {2 * element.index + element.isNode, axis};
+  }
+  Source findSource(Propagation::Element element, mlir::StringAttr axis) const;
   std::string describe(Propagation::Element element, DimensionAxes dims) const;
   std::string describeOrigin(Propagation::Element element,
                              mlir::StringAttr axis) const;
@@ -47,6 +58,8 @@ private:
   const Propagation &graph;
   MeshRef mesh;
   const SeedNames &seeds;
+  /// What has been found: neighbours have most of their way in common.
+  mutable llvm::DenseMap<SourceKey, Source> sources;
 };
 
 } // namespace heddle

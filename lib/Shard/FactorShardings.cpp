@@ -245,12 +245,3 @@ ShardingAttr heddle::getResultSharding(const ShardingRule &rule,
                      : makeSharding(mesh, getTensorAxes(tensor, axes), max,
                                     ReductionKind::Max);
 }
-
-int64_t heddle::getBytes(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() ||
-      !tensor.getElementType().isIntOrFloat())
-    return 0;
-  return tensor.getNumElements() *
-         llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
-}

@@ -94,17 +94,14 @@ void Reporter::add(func::FuncOp function) {
         !isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp,
              comm::AllToAllOp, comm::BroadcastOp, comm::PermuteOp>(op))
       return;
-    AxisMask mask = 0;
     std::string names;
-    for (auto [i, axis] : llvm::enumerate(mesh.mesh.getAxes()))
-      if (llvm::is_contained(axes.getAxes(), axis.getName())) {
-        mask |= AxisMask(1) << i;
+    for (MeshAxisAttr axis : mesh.mesh.getAxes())
+      if (llvm::is_contained(axes.getAxes(), axis.getName()))
         names += (names.empty() ? "\"" : ", \"") + axis.getName().str() + "\"";
-      }
     Row &row = rows[{function.getName().str(),
                      op->getName().stripDialect().str(), names}];
     ++row.ops;
-    row.cost += getCost(op, mask);
+    row.cost += getCost(op, getAxisMask(mesh.mesh, axes.getAxes()));
   });
 }
 

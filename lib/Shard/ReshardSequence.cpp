@@ -5,6 +5,14 @@
 using namespace mlir;
 using namespace heddle;
 
+AxisMask heddle::getAxisMask(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+  AxisMask mask = 0;
+  for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
+    if (llvm::is_contained(axes, axis.getName()))
+      mask |= AxisMask(1) << i;
+  return mask;
+}
+
 FailureOr<ReshardSequences>
 ReshardSequences::create(Operation *at, MeshRef mesh, StringRef cluster) {
   Cluster known = makeUniformCluster(mesh.mesh.getNumDevices());
@@ -38,8 +46,7 @@ TensorLayout ReshardSequences::getLayout(ShardingAttr sharding) const {
     for (StringAttr axis : dim.getAxes())
       layout.dims.back().push_back(numberOf(axis));
   }
-  for (StringAttr axis : sharding.getPartialAxes())
-    layout.partial |= AxisMask(1) << numberOf(axis);
+  layout.partial = getAxisMask(mesh.mesh, sharding.getPartialAxes());
   layout.isMax = sharding.getPartialKind() == ReductionKind::Max;
   return layout;
 }
@@ -49,13 +56,10 @@ const Resharding &ReshardSequences::find(RankedTensorType type,
   auto [entry, isNew] =
       known.try_emplace({type.getAsOpaquePointer(), from.getAsOpaquePointer(),
                          to.getAsOpaquePointer()});
-  if (isNew) {
-    Type element = type.getElementType();
-    int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth()
-                                          : IndexType::kInternalStorageBitWidth;
-    entry->second = planner.find(type.getShape(), llvm::divideCeil(bits, 8),
-                                 getLayout(from), getLayout(to));
-  }
+  if (isNew)
+    entry->second =
+        planner.find(type.getShape(), getElementBytes(type.getElementType()),
+                     getLayout(from), getLayout(to));
   return entry->second;
 }
 

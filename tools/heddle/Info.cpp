@@ -12,6 +12,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/Support/Bytes.h"
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/safetensors.h"
@@ -189,11 +190,6 @@ static int describeTensors(const fs::path &path) {
 // Models
 //===----------------------------------------------------------------------===//
 
-static double byteCount(mlir::RankedTensorType type) {
-  return double(type.getNumElements()) *
-         ((type.getElementTypeBitWidth() + 7) / 8);
-}
-
 static void describeVariables(mlir::ModuleOp module, bool all) {
   std::map<VariableRole, std::pair<int64_t, double>> byRole;
   mlir::DenseMap<mlir::StringAttr, MeshAttr> meshes;
@@ -207,7 +203,7 @@ static void describeVariables(mlir::ModuleOp module, bool all) {
         local = storage->getLocalType(type, mesh);
     auto &[elements, bytes] = byRole[variable.getRole()];
     elements += type.getNumElements();
-    bytes += byteCount(local);
+    bytes += getBytes(local);
     if (all)
       llvm::outs() << "  " << type << "  " << variable.getSymName() << "\n";
   }
@@ -235,7 +231,7 @@ static void describeCollectives(mlir::ModuleOp module) {
       for (mlir::Value value :
            {op->getOperand(0), mlir::Value(op->getResult(0))})
         if (auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType()))
-          bytes = std::max(bytes, byteCount(type));
+          bytes = std::max(bytes, double(getBytes(type)));
       kinds[kind].first += 1;
       kinds[kind].second += bytes;
     });

@@ -8,10 +8,12 @@
 
 namespace heddle {
 
-/// Attaches WorkOpInterface to upstream arith, math, tensor and linalg ops.
-/// FLOPs: one an element and arithmetic op, ten for exp, tanh and the like;
-/// casts, selections and moves are none. Bytes: operands are read and results
-/// written once; reshapes and constants move nothing.
+/// Attaches WorkOpInterface to upstream arith, math and tensor ops, and to all
+/// structured ops of linalg (products, convolutions, pooling, reductions): what
+/// their body takes at a point, times the points of their loops. FLOPs: one an
+/// element and arithmetic op, on integers as on floats, ten for exp, tanh and
+/// the like; casts, selections, logic and moves are none. Bytes: operands are
+/// read and results written once; reshapes and constants move nothing.
 void registerWorkModels(mlir::DialectRegistry &registry);
 
 /// The sum over all ops of a region, those of ops without the interface left

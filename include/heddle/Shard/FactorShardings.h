@@ -14,6 +14,7 @@
 #define HEDDLE_SHARD_FACTORSHARDINGS_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace heddle {
@@ -94,9 +95,6 @@ ShardingAttr getOperandSharding(const ShardingRule &rule,
 /// How result `index` comes out, if no operand was partial but accumulators.
 ShardingAttr getResultSharding(const ShardingRule &rule, const FactorAxes &axes,
                                unsigned index, MeshRef mesh);
-
-/// Bytes of a global tensor (0 for anything else).
-int64_t getBytes(mlir::Type type);
 
 /// Attributes between the passes; see the passes' descriptions.
 inline constexpr llvm::StringLiteral kStorageAxesAttrName =

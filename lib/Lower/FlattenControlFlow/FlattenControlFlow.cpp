@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -25,8 +26,9 @@ namespace {
 /// other; what that makes constant is folded, so that inner bounds are known.
 class Flattener {
 public:
-  Flattener(func::FuncOp function, int64_t maxOps)
-      : function(function), maxOps(maxOps) {}
+  Flattener(func::FuncOp function, SymbolTableCollection &symbols,
+            int64_t maxOps)
+      : function(function), symbols(symbols), maxOps(maxOps) {}
 
   LogicalResult run();
 
@@ -34,7 +36,9 @@ private:
   LogicalResult flatten(Operation *op);
   /// Calls first, wherever they are: what a branch calls is a part of it.
   LogicalResult inlineCalls();
-  LogicalResult inlineCall(func::CallOp call);
+  /// Appends the calls of what has taken the call's place, the last one first.
+  LogicalResult inlineCall(func::CallOp call,
+                           SmallVectorImpl<func::CallOp> &calls);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
   /// The ops of a block before `at`; its terminator's operands.
@@ -48,6 +52,7 @@ private:
   }
 
   func::FuncOp function;
+  SymbolTableCollection &symbols;
   int64_t maxOps, ops = 0;
 };
 
@@ -83,9 +88,10 @@ Flattener::cloneBody(Block &block, IRMapping &mapping, Operation *at) {
   return results;
 }
 
-LogicalResult Flattener::inlineCall(func::CallOp call) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-      call, call.getCalleeAttr());
+LogicalResult Flattener::inlineCall(func::CallOp call,
+                                    SmallVectorImpl<func::CallOp> &calls) {
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
   if (!callee || callee.isExternal() ||
       !llvm::hasSingleElement(callee.getBody()))
     return call.emitOpError()
@@ -93,25 +99,26 @@ LogicalResult Flattener::inlineCall(func::CallOp call) {
            << call.getCallee();
   IRMapping mapping;
   mapping.map(callee.getArguments(), call.getOperands());
+  Operation *before = call->getPrevNode();
   auto results = cloneBody(callee.getBody().front(), mapping, call);
   if (failed(results))
     return failure();
+  for (Operation *op = call->getPrevNode(); op != before;
+       op = op->getPrevNode())
+    op->walk<WalkOrder::PreOrder, ReverseIterator>(
+        [&](func::CallOp inner) { calls.push_back(inner); });
   replace(call, *results);
   return success();
 }
 
 LogicalResult Flattener::inlineCalls() {
-  while (true) {
-    func::CallOp call;
-    function.walk([&](func::CallOp found) {
-      call = found;
-      return WalkResult::interrupt();
-    });
-    if (!call)
-      return success();
-    if (failed(inlineCall(call)))
+  SmallVector<func::CallOp> calls;
+  function.walk<WalkOrder::PreOrder, ReverseIterator>(
+      [&](func::CallOp call) { calls.push_back(call); });
+  while (!calls.empty())
+    if (failed(inlineCall(calls.pop_back_val(), calls)))
       return failure();
-  }
+  return success();
 }
 
 LogicalResult Flattener::unroll(scf::ForOp loop) {
@@ -227,6 +234,7 @@ struct FlattenControlFlow
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> inlined;
+    SymbolTableCollection symbols;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr("heddle.kernel"))
         continue;
@@ -239,7 +247,7 @@ struct FlattenControlFlow
                                << function.getBody().getBlocks().size();
         return signalPassFailure();
       }
-      if (failed(Flattener(function, maxOps).run()))
+      if (failed(Flattener(function, symbols, maxOps).run()))
         return signalPassFailure();
     }
     // A private function that nobody calls is no program either.

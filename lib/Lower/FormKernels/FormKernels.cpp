@@ -3,6 +3,7 @@
 #include "../KernelPlan/KernelPlan.h"
 #include "Outline.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dominance.h"
@@ -142,16 +143,10 @@ static bool isCheap(linalg::GenericOp op) {
       return false;
     ++count;
   }
-  auto bytes = [](Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Type element = type.getElementType();
-    int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-    return type.getNumElements() * width;
-  };
   int64_t read = 0;
   for (Value input : op.getInputs())
-    read += bytes(input);
-  return count <= kFewOps && read <= bytes(op->getResult(0));
+    read += getBytes(input.getType());
+  return count <= kFewOps && read <= getBytes(op->getResult(0).getType());
 }
 
 /// Gives every reader in a kernel its own copy of a cheap producer.

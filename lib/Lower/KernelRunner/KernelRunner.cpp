@@ -2,6 +2,7 @@
 #include "../KernelPlan/KernelPlan.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
@@ -68,13 +69,6 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-static int64_t bytesOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  Type element = tensor.getElementType();
-  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return tensor.getNumElements() * std::max<int64_t>(bits / 8, 1);
-}
-
 /// The value that a chain of views stands for, and the offset in it.
 static std::pair<Value, int64_t> throughViews(Value value) {
   int64_t offset = 0;
@@ -87,7 +81,7 @@ static std::pair<Value, int64_t> throughViews(Value value) {
     if (!slice)
       break;
     RankedTensorType type = slice.getSourceType();
-    int64_t stride = bytesOf(type) / type.getNumElements();
+    int64_t stride = getElementBytes(type.getElementType());
     for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
       offset += slice.getStaticOffsets()[dim] * stride;
       stride *= type.getDimSize(dim);
@@ -113,7 +107,7 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     auto [found, isNew] = places.try_emplace(
         root, Place{Place::Temporary, (unsigned)out.temporaries.size()});
     if (isNew)
-      out.temporaries.push_back(bytesOf(root.getType()));
+      out.temporaries.push_back(getBytes(root.getType()));
     Place place = found->second;
     place.offset += offset;
     return place;
@@ -151,7 +145,7 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     Place place = placeOf(value);
     if (place.kind != Place::Result || place.index != i)
       out.copies.push_back(
-          {place, (unsigned)i, (size_t)bytesOf(value.getType())});
+          {place, (unsigned)i, (size_t)getBytes(value.getType())});
   }
   return llvm::Error::success();
 }

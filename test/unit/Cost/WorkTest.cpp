@@ -94,6 +94,58 @@ static const WorkCase cases[] = {
       return
     })",
      2 * 6, 4 * (6 + 2), 4 * 2},
+    // 1 x 2 x 2 x 5 results, each of 3 x 3 x 4 multiply-adds; the accumulator
+    // is read.
+    {"convolution", R"((%x: tensor<1x4x4x4xf32>, %w: tensor<3x3x4x5xf32>,
+                        %a: tensor<1x2x2x5xf32>) {
+      %0 = linalg.conv_2d_nhwc_hwcf
+        ins(%x, %w : tensor<1x4x4x4xf32>, tensor<3x3x4x5xf32>)
+        outs(%a : tensor<1x2x2x5xf32>) -> tensor<1x2x2x5xf32>
+      return
+    })",
+     2 * 20 * 36, 4 * (64 + 180 + 20), 4 * 20},
+    // Of the window only the shape counts.
+    {"pooling", R"((%x: tensor<1x4x4x3xf32>, %w: tensor<2x2xf32>,
+                    %a: tensor<1x3x3x3xf32>) {
+      %0 = linalg.pooling_nhwc_max
+        ins(%x, %w : tensor<1x4x4x3xf32>, tensor<2x2xf32>)
+        outs(%a : tensor<1x3x3x3xf32>) -> tensor<1x3x3x3xf32>
+      return
+    })",
+     27 * 4, 4 * (48 + 27), 4 * 27},
+    {"reduce_and_matvec", R"((%x: tensor<2x3xi32>, %v: tensor<3xi32>,
+                              %s: tensor<2xi32>) {
+      %0 = linalg.reduce ins(%x : tensor<2x3xi32>) outs(%s : tensor<2xi32>)
+        dimensions = [1] (%a: i32, %b: i32) {
+          %m = arith.maxsi %a, %b : i32
+          linalg.yield %m : i32
+        }
+      %1 = linalg.matvec ins(%x, %v : tensor<2x3xi32>, tensor<3xi32>)
+        outs(%s : tensor<2xi32>) -> tensor<2xi32>
+      return
+    })",
+     6 + 2 * 6, 4 * (6 + 2) + 4 * (6 + 3 + 2), 4 * 2 + 4 * 2},
+    {"softmax", R"((%x: tensor<2x3xf32>, %o: tensor<2x3xf32>) {
+      %0 = linalg.softmax dimension(1) ins(%x : tensor<2x3xf32>)
+        outs(%o : tensor<2x3xf32>) -> tensor<2x3xf32>
+      return
+    })",
+     14 * 6, 4 * 6, 4 * 6},
+    // Two rows of a large table; the positions are no FLOPs.
+    {"gather_and_generate", R"((%t: tensor<1000x8xf32>, %i: tensor<2x1xindex>) {
+      %0 = tensor.gather %t[%i] gather_dims([0])
+        : (tensor<1000x8xf32>, tensor<2x1xindex>) -> tensor<2x1x8xf32>
+      %1 = tensor.generate {
+      ^bb0(%k: index):
+        %c = arith.addi %k, %k : index
+        %n = arith.index_cast %c : index to i32
+        %f = arith.sitofp %n : i32 to f32
+        %e = math.exp %f : f32
+        tensor.yield %e : f32
+      } : tensor<7xf32>
+      return
+    })",
+     70, 4 * 16 + 8 * 2, 4 * 16 + 4 * 7},
 };
 
 INSTANTIATE_TEST_SUITE_P(Ops, WorkTest, ::testing::ValuesIn(cases),
