@@ -10,8 +10,12 @@
 using namespace heddle;
 using Runs = std::vector<DimensionRows::Run>;
 
+bool DimensionRows::isPadding(const Runs &runs) {
+  return llvm::all_of(runs, [](const Run &run) { return run.first < 0; });
+}
+
 /// Joins runs that follow each other.
-static void append(Runs &runs, DimensionRows::Run run) {
+void DimensionRows::append(Runs &runs, Run run) {
   if (run.count <= 0)
     return;
   if (!runs.empty()) {
@@ -27,7 +31,7 @@ static void append(Runs &runs, DimensionRows::Run run) {
 }
 
 /// Positions [begin, begin + count) of what a device holds, and padding beyond.
-static Runs take(const Runs &runs, int64_t begin, int64_t count) {
+Runs DimensionRows::take(const Runs &runs, int64_t begin, int64_t count) {
   Runs result;
   int64_t at = 0, end = begin + count;
   for (const DimensionRows::Run &run : runs) {
@@ -98,6 +102,16 @@ unsigned DimensionRows::ofLayout(const std::vector<unsigned> &axes) {
   if (!states[number].layout)
     states[number].layout = axes;
   return number;
+}
+
+unsigned DimensionRows::permute(unsigned number,
+                                const std::vector<int64_t> &sources) {
+  State state;
+  state.rows = states[number].rows;
+  for (int64_t source : sources)
+    state.held.push_back(source < 0 ? Runs{{-1, state.rows}}
+                                    : states[number].held[source]);
+  return intern(std::move(state));
 }
 
 unsigned DimensionRows::cut(unsigned number,

@@ -38,9 +38,18 @@ public:
 
   DimensionRows(const MeshTopology &topology, int64_t size);
 
+  static bool isPadding(const std::vector<Run> &runs);
+  /// Adds a run at the end.
+  static void append(std::vector<Run> &runs, Run run);
+  /// Positions [begin, begin + count), and padding beyond the end.
+  static std::vector<Run> take(const std::vector<Run> &runs, int64_t begin,
+                               int64_t count);
+
   const State &operator[](unsigned state) const { return states[state]; }
   /// The state of a layout. The first list that leads to a state is its layout.
   unsigned ofLayout(const std::vector<unsigned> &axes);
+  /// Device i gets what device sources[i] holds; -1: padding.
+  unsigned permute(unsigned state, const std::vector<int64_t> &sources);
   /// Every device keeps its part: of `axes`, the first is major.
   unsigned cut(unsigned state, const std::vector<unsigned> &axes);
   /// The parts of the members over `axes`, one after the other, in each way of

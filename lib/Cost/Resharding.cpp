@@ -202,6 +202,14 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
                     reached[node].steps + 1, discovered++, node, i});
   }
   Resharding result;
+  if (moves.isSmall())
+    for (const Move &move : moves.bridge(nodes[start].held, wanted, to,
+                                         reached[goal].picoseconds)) {
+      result.steps.push_back(makeStep(move));
+      result.cost += result.steps.back().cost;
+    }
+  if (!result.steps.empty())
+    return result;
   for (unsigned node = goal; node != start; node = reached[node].previous) {
     result.steps.push_back(makeStep(
         (*nodes[reached[node].previous].edges)[reached[node].edge].move));

@@ -62,7 +62,7 @@ void ReshardingMoves::enumerate(unsigned axis, TensorLayout &layout) {
   if (axis == topology.getAxisSizes().size()) {
     HeldTensor held = hold(layout);
     addGoal(held, layout.partial);
-    if (llvm::popcount(movable) > 3 || topology.getNumDevices() > 8)
+    if (!isSmall())
       return;
     // What a single op makes a layout of, though no layout itself: parts of
     // parts of a size that does not divide, and parts side by side.

@@ -6,6 +6,7 @@
 #include "DimensionRows.h"
 #include "Summands.h"
 #include "heddle/Cost/Resharding.h"
+#include "llvm/ADT/bit.h"
 
 namespace heddle {
 
@@ -44,6 +45,10 @@ public:
   ReshardingMoves(const MeshTopology &topology, std::vector<int64_t> shape,
                   int64_t elementBytes, AxisMask movable, TensorLayout base);
 
+  /// Few enough devices and axes to try what would be too much on more.
+  bool isSmall() const {
+    return llvm::popcount(movable) <= 3 && topology.getNumDevices() <= 8;
+  }
   HeldTensor hold(const TensorLayout &layout);
   /// Whether the devices hold what that layout says.
   bool isHeldAs(const HeldTensor &held, const HeldTensor &wanted,
@@ -73,12 +78,19 @@ public:
   /// place along the partial axes only, so that all others can be gathered.
   std::optional<Move> permute(const HeldTensor &before, const PermuteGoal &goal,
                               bool isAligned);
+  /// A permute, another op and a permute from one state to another that is held
+  /// as the layout, if they take less than `below` picoseconds: the cheapest in
+  /// which the rest is as it has to be. On at most eight devices.
+  std::vector<Move> bridge(const HeldTensor &from, const HeldTensor &to,
+                           const TensorLayout &layout, int64_t below);
   /// The axes over which a permute of the mesh falls into equal ones, and the
   /// sources in such a group.
   std::vector<unsigned> getGroupAxes(const std::vector<int64_t> &sources,
                                      std::vector<int64_t> &inGroup) const;
 
 private:
+  friend class BridgeSearch;
+
   void addCuts(const std::vector<unsigned> &axes, AxisMask mask);
   void addJoins(const std::vector<unsigned> &axes, AxisMask mask);
   void addGoal(const HeldTensor &held, AxisMask partial);

@@ -1,5 +1,6 @@
 //===- ReshardingPermutes.cpp - Who receives from whom --------------------===//
 
+#include "PermuteSources.h"
 #include "ReshardingMoves.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
@@ -7,191 +8,6 @@
 
 using namespace heddle;
 using llvm::ArrayRef;
-
-//===----------------------------------------------------------------------===//
-// Sources
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Chooses a source for each device: by branch and bound, on at most eight
-/// devices; on more of them the first complete choice.
-class Sources {
-public:
-  Sources(const MeshTopology &topology, int64_t bytes)
-      : topology(topology), bytes(bytes), candidates(topology.getNumDevices()),
-        out(topology.getCluster().levels.size(),
-            std::vector<int64_t>(topology.getNumDevices())),
-        in(out), uses(topology.getNumDevices()),
-        chosen(topology.getNumDevices(), -1),
-        mostVisited(topology.getNumDevices() > 8 ? 8 * topology.getNumDevices()
-                                                 : 20000) {}
-
-  /// Of each device, from which it may receive; -1: zeros.
-  std::vector<std::vector<int64_t>> &getCandidates() { return candidates; }
-
-  /// Of a sum: the summands of each device's value, and the group in which each
-  /// summand has to be once (`once`) or more often; -1: in none. A device has
-  /// the same summands as its model, which comes before it or is itself.
-  void setSummands(std::vector<std::vector<unsigned>> summandSets,
-                   std::vector<int64_t> groupOfDevice,
-                   std::vector<int64_t> modelOfDevice, size_t count,
-                   bool once) {
-    sets = std::move(summandSets);
-    groups = std::move(groupOfDevice);
-    models = std::move(modelOfDevice);
-    isOnce = once;
-    present.assign(topology.getNumDevices(), std::vector<int64_t>(count));
-    missing.assign(topology.getNumDevices(), int64_t(count));
-    members.assign(topology.getNumDevices(), 0);
-    for (int64_t group : groups)
-      if (group >= 0)
-        ++members[group];
-  }
-
-  bool find(double least) {
-    lowest = least;
-    visit(0, {});
-    return !best.empty();
-  }
-  ArrayRef<int64_t> getBest() const { return best; }
-
-private:
-  struct Load {
-    double latency = 0, secondsPerByte = 0;
-    bool isLocal = false;
-  };
-
-  double getSeconds(const Load &load) const {
-    double seconds = load.latency + double(bytes) * load.secondsPerByte;
-    if (load.isLocal)
-      seconds =
-          std::max(seconds, 2 * double(bytes) /
-                                topology.getCluster().device.memoryBandwidth);
-    return topology.getCluster().device.launch + seconds;
-  }
-
-  int64_t countCrossed(int64_t a, int64_t b) const {
-    int64_t count = 0;
-    for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis)
-      count +=
-          topology.getCoordinate(a, axis) != topology.getCoordinate(b, axis);
-    return count;
-  }
-
-  /// What one message more makes of the load.
-  Load add(Load load, int64_t device, int64_t source) const {
-    if (source < 0 || source == device) {
-      load.isLocal = true;
-      return load;
-    }
-    int level = topology.getMeetingLevel(device, source);
-    const ClusterLevel &link = topology.getCluster().levels[level];
-    int64_t unit = topology.getUnitSize(level);
-    int64_t most =
-        std::max(out[level][source / unit], in[level][device / unit]) + 1;
-    load.latency = std::max(load.latency, link.latency);
-    load.secondsPerByte =
-        std::max(load.secondsPerByte, double(most) / link.getUnitBandwidth());
-    return load;
-  }
-
-  void count(int64_t device, int64_t source, int64_t by) {
-    if (source < 0 || source == device)
-      return;
-    uses[source] += by;
-    int level = topology.getMeetingLevel(device, source);
-    int64_t unit = topology.getUnitSize(level);
-    out[level][source / unit] += by;
-    in[level][device / unit] += by;
-  }
-
-  std::vector<unsigned> setOf(int64_t source) const {
-    return source < 0 ? std::vector<unsigned>() : sets[source];
-  }
-
-  /// Gives a device's group the summands of a source.
-  bool enter(int64_t device, int64_t source) {
-    int64_t group = groups.empty() ? -1 : groups[device];
-    if (group < 0)
-      return true;
-    if (models[device] < device &&
-        setOf(source) != setOf(chosen[models[device]]))
-      return false;
-    if (source >= 0)
-      for (unsigned summand : sets[source])
-        if (present[group][summand] && isOnce)
-          return false;
-    --members[group];
-    if (source >= 0)
-      for (unsigned summand : sets[source])
-        missing[group] -= present[group][summand]++ == 0;
-    if (members[group] > 0 || missing[group] == 0)
-      return true;
-    leave(device, source);
-    return false;
-  }
-  void leave(int64_t device, int64_t source) {
-    int64_t group = groups.empty() ? -1 : groups[device];
-    if (group < 0)
-      return;
-    ++members[group];
-    if (source >= 0)
-      for (unsigned summand : sets[source])
-        missing[group] += --present[group][summand] == 0;
-  }
-
-  void visit(int64_t device, Load load) {
-    if (device == topology.getNumDevices()) {
-      best = chosen;
-      bestSeconds = getSeconds(load);
-      isDone = device > 8 || bestSeconds <= lowest * (1 + 1e-12);
-      return;
-    }
-    struct Choice {
-      int64_t source;
-      Load load;
-      double seconds;
-      int64_t crossed, uses;
-    };
-    std::vector<Choice> choices;
-    for (int64_t source : candidates[device]) {
-      Load next = add(load, device, source);
-      bool isOwn = source < 0 || source == device;
-      choices.push_back({source, next, getSeconds(next),
-                         isOwn ? 0 : countCrossed(device, source),
-                         isOwn ? 0 : uses[source]});
-    }
-    llvm::sort(choices, [](const Choice &a, const Choice &b) {
-      return std::tie(a.seconds, a.crossed, a.uses, a.source) <
-             std::tie(b.seconds, b.crossed, b.uses, b.source);
-    });
-    for (const Choice &choice : choices) {
-      if (isDone || ++visited > mostVisited)
-        return;
-      if (choice.seconds >= bestSeconds || !enter(device, choice.source))
-        continue;
-      chosen[device] = choice.source;
-      count(device, choice.source, 1);
-      visit(device + 1, choice.load);
-      count(device, choice.source, -1);
-      leave(device, choice.source);
-    }
-  }
-
-  const MeshTopology &topology;
-  int64_t bytes;
-  std::vector<std::vector<int64_t>> candidates;
-  std::vector<std::vector<int64_t>> out, in; ///< messages by level and unit
-  std::vector<int64_t> uses, chosen, best;
-  double bestSeconds = std::numeric_limits<double>::infinity(), lowest = 0;
-  bool isDone = false, isOnce = true;
-  int64_t visited = 0, mostVisited;
-  std::vector<std::vector<unsigned>> sets;
-  std::vector<int64_t> groups, models;
-  std::vector<int64_t> missing, members;     ///< of each group
-  std::vector<std::vector<int64_t>> present; ///< by group and summand
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Permutes
@@ -327,7 +143,7 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
   std::map<unsigned, std::vector<int64_t>> holders;
   for (int64_t device = 0; device < devices; ++device)
     holders[from[device]].push_back(device);
-  Sources search(topology, bytes);
+  PermuteSources search(topology, bytes);
   bool isPartial = goal.partial;
   for (int64_t device = 0; device < devices; ++device) {
     std::vector<int64_t> &candidates = search.getCandidates()[device];
@@ -358,12 +174,16 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
                              device)
                 .first->second;
     }
-    search.setSummands(sets, groups, models, count, !before.isMax);
+    search.setSummands(sets, groups, models,
+                       std::vector<int64_t>(devices, int64_t(count)),
+                       !before.isMax);
   }
-  if (!search.find(getLeastSeconds(before, goal).value_or(0)))
+  ArrayRef<int64_t> sources =
+      search.find(getLeastSeconds(before, goal).value_or(0));
+  if (sources.empty())
     return std::nullopt;
   Move move{ReshardingStep::Permute, {}};
-  move.sources.assign(search.getBest().begin(), search.getBest().end());
+  move.sources = sources.vec();
   move.after = before;
   move.after.rows = goal.rows;
   if (isPartial) {

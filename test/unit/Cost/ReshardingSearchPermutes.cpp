@@ -146,9 +146,8 @@ std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
   if (partial) {
     key += {char(partial), char(from.allSummands)};
     for (int device = 0; device < devices; ++device)
-      key.push_back(char(isNothing(wanted[layout][device])
-                             ? 0xff
-                             : from.devices[device].summands));
+      key += {char(isNothing(wanted[layout][device])),
+              char(from.devices[device].summands)};
   }
   auto [known, isNew] = permuteCosts.try_emplace(key);
   if (!isNew)

@@ -99,9 +99,8 @@ protected:
 
 TEST_P(ReshardingOptimum, NoShortSequenceIsCheaper) {
   const Setting &setting = GetParam();
-  // On more devices, a permute, another op and a permute can form groups that
-  // are none of the mesh; the planner does not look for such.
-  bool permutesTwice = devices <= 4;
+  // On eight devices there are too many states to permute twice.
+  bool permutesTwice = devices <= 6;
   ReshardingSearch search(setting.mesh, setting.shape, models, setting.isMax,
                           permutesTwice);
   llvm::ArrayRef<TensorLayout> layouts = search.getLayouts();
@@ -133,9 +132,7 @@ TEST_P(ReshardingOptimum, NoShortSequenceIsCheaper) {
           return step.kind == ReshardingStep::Permute;
         });
         if (path.steps.size() <= 3 && !setting.isMax &&
-            permutes <= (devices <= 4   ? 2
-                         : devices <= 6 ? 1
-                                        : 0))
+            permutes <= (devices <= 6 ? 2 : 0))
           ASSERT_EQ(costs[to][i], best[to][i])
               << describe(layouts[from]) << " to " << describe(layouts[to])
               << ", model " << i << ":" << describe(path);
