@@ -16,14 +16,31 @@
 
 namespace heddle {
 
-/// Discardable attributes; see the dialect's description.
+/// Discardable attributes; see the dialect's description. No others may have
+/// the dialect's prefix.
 inline constexpr llvm::StringLiteral kShardingAttrName = "heddle.sharding";
-inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
 inline constexpr llvm::StringLiteral kFactorsAttrName = "heddle.factors";
+inline constexpr llvm::StringLiteral kPinAttrName = "heddle.pin";
+inline constexpr llvm::StringLiteral kPriorityAttrName = "heddle.priority";
+inline constexpr llvm::StringLiteral kCarriedAttrName = "heddle.carried";
+inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
 inline constexpr llvm::StringLiteral kSplitAttrName = "heddle.split";
+inline constexpr llvm::StringLiteral kStorageAxesAttrName =
+    "heddle.storage_axes";
+inline constexpr llvm::StringLiteral kGlobalTypeAttrName = "heddle.global_type";
 inline constexpr llvm::StringLiteral kModelAttrName = "heddle.model";
 inline constexpr llvm::StringLiteral kWeightsAttrName = "heddle.weights";
 inline constexpr llvm::StringLiteral kConfigAttrName = "heddle.config";
+inline constexpr llvm::StringLiteral kMicroBatchesAttrName =
+    "heddle.micro_batches";
+inline constexpr llvm::StringLiteral kHierarchyAttrName = "heddle.hierarchy";
+inline constexpr llvm::StringLiteral kPhaseAttrName = "heddle.phase";
+inline constexpr llvm::StringLiteral kPlanAttrName = "heddle.plan";
+inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
+inline constexpr llvm::StringLiteral kRowDimsAttrName = "heddle.row_dims";
+inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";
+inline constexpr llvm::StringLiteral kGrainAttrName = "heddle.grain";
+inline constexpr llvm::StringLiteral kInplaceAttrName = "heddle.inplace";
 
 } // namespace heddle
 

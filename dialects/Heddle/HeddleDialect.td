@@ -15,26 +15,43 @@ def HeddleDialect : Dialect {
     shape changes are `tensor`. State is symbols (`heddle.variable`), not
     arguments.
 
-    Discardable attributes of the dialect:
+    Discardable attributes of the dialect, on ops of any; a name that is not
+    listed is an error:
     - `heddle.sharding` on function arguments, results and ops: one
       `#heddle.sharding` (ops with several results: an array of them);
     - `heddle.factors` on ops: which mesh axes split which of the op's factors;
     - `heddle.pin` on ops: the sharding that the result shall have, exactly (ops
       with several results: an array, `unit` for those that are free);
     - `heddle.priority` on ops with factors or a pin, and on function arguments
-      and results with a sharding: an i64; the lower, the earlier others hear of
+      and results with a sharding: an i64 from 0 to 65536; the lower, the earlier others hear of
       it;
     - `heddle.carried` on control flow, between the passes of the partitioner:
-      the sharding of each value that a region or a result receives;
+      the sharding of each class of values that regions and results receive;
+    - `heddle.split` on ops: in how many slices of which factor they run;
+    - `heddle.storage_axes` on variables: what a plan adds to their storage;
     - `heddle.name` on ops of other dialects: the stable name of the module that
-      the op came from (Heddle's own ops hold it as `op_name`);
+      the op came from (Heddle's own ops hold it as `op_name`); on arguments and
+      results of functions: their name in files;
+    - `heddle.global_type` on arguments and results of one device's program: the
+      type of the whole;
     - `heddle.model`, `heddle.weights` on the module: the family, and the
       checkpoint that holds the variables' values;
     - `heddle.config` on the module: the text of the model's config.json, which
-      is written beside trained weights.
+      is written beside trained weights;
+    - `heddle.micro_batches`, `heddle.plan`, `heddle.hierarchy`, `heddle.phase`
+      on the module: how many calls of the program make a step, the text of the
+      plan, its entry of that name, and how far the module has been compiled;
+    - `heddle.kernel` on functions that hold kernels, and what the passes say of
+      them: `heddle.row_dims` (leading dimensions that are rows),
+      `heddle.inplace` (for each result an array of the operands that may share
+      its buffer), and, once lowered to the LLVM dialect, `heddle.blocks` and
+      `heddle.grain` (the number of blocks, and the least of a range).
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
   }];

@@ -25,15 +25,6 @@ std::optional<Space> symbolizeSpace(llvm::StringRef name);
 
 namespace heddle::rt {
 
-/// The functions that hold kernels, and what the kernel passes say of them:
-/// `heddle.kernel` (unit), `heddle.inplace` (for each result an array of the
-/// operands that may share its buffer), and, once lowered to the LLVM dialect,
-/// the number of blocks and the least number of blocks of a range.
-inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
-inline constexpr llvm::StringLiteral kInplaceAttrName = "heddle.inplace";
-inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";
-inline constexpr llvm::StringLiteral kGrainAttrName = "heddle.grain";
-
 /// Bytes of one element in memory (i1 takes one), or 0 if the runtime has no
 /// such type.
 int64_t getByteSize(mlir::Type elementType);

@@ -19,8 +19,6 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-static constexpr StringLiteral kMicroBatchesAttrName = "heddle.micro_batches";
-
 /// The results of @forward, in their order.
 enum ForwardResult { kLossSum, kCount, kLogits, kNumForwardResults };
 

@@ -20,8 +20,6 @@ using namespace mlir;
 using namespace heddle;
 
 /// On the module: the phase that it is in, and the plan's JSON text.
-static constexpr StringLiteral kPhaseAttrName = "heddle.phase";
-static constexpr StringLiteral kPlanAttrName = "heddle.plan";
 
 //===----------------------------------------------------------------------===//
 // Names of phases
@@ -179,7 +177,7 @@ static std::string getModelJson(ModuleOp module) {
   copyString("family", kModelAttrName);
   copyString("weights", kWeightsAttrName);
   copyString("config", "heddle.config");
-  if (auto count = module->getAttrOfType<IntegerAttr>("heddle.micro_batches"))
+  if (auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName))
     model["micro_batches"] = count.getInt();
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
@@ -182,22 +183,35 @@ bool Combiner::combine(Group &group) {
   OpBuilder builder(last);
   Location loc = last.getLoc();
   auto type = cast<RankedTensorType>(last.getType());
-  SmallVector<int64_t> shape = {(int64_t)group.size()};
-  llvm::append_range(shape, type.getShape());
-  auto stacked = RankedTensorType::get(shape, type.getElementType());
-  SmallVector<Value> inputs;
+  // Of equal inputs one is enough.
+  llvm::SetVector<Value> inputs;
   for (AllReduceOp reduce : group)
-    inputs.push_back(reduce.getInput());
-  Value all = builder.create<StackOp>(loc, stacked, inputs, StringAttr());
-  all = builder.create<AllReduceOp>(loc, stacked, all, last.getMesh(),
-                                    last.getAxes(), last.getKind());
-  SmallVector<Type> types(group.size(), type);
-  auto parts = builder.create<UnstackOp>(loc, types, all, StringAttr());
+    inputs.insert(reduce.getInput());
+  auto reduceAll = [&](Value value) {
+    return builder.create<AllReduceOp>(loc, value.getType(), value,
+                                       last.getMesh(), last.getAxes(),
+                                       last.getKind());
+  };
+  SmallVector<Value> parts;
+  if (inputs.size() == 1) {
+    parts = {reduceAll(inputs.front())};
+  } else {
+    SmallVector<int64_t> shape = {(int64_t)inputs.size()};
+    llvm::append_range(shape, type.getShape());
+    auto stacked = RankedTensorType::get(shape, type.getElementType());
+    Value all = reduceAll(builder.create<StackOp>(
+        loc, stacked, inputs.getArrayRef(), StringAttr()));
+    SmallVector<Type> types(inputs.size(), type);
+    llvm::append_range(
+        parts,
+        builder.create<UnstackOp>(loc, types, all, StringAttr()).getSlices());
+  }
 
   for (Operation *op : llvm::reverse(later))
     op->moveAfter(last);
-  for (auto [reduce, part] : llvm::zip(group, parts.getSlices())) {
-    reduce.getResult().replaceAllUsesWith(part);
+  for (AllReduceOp reduce : group) {
+    auto place = llvm::find(inputs, reduce.getInput()) - inputs.begin();
+    reduce.getResult().replaceAllUsesWith(parts[place]);
     reduce.erase();
   }
   return true;

@@ -26,10 +26,6 @@
 
 namespace heddle {
 
-/// On an op with regions: one sharding for each class, in the order of
-/// getCarriedValues.
-inline constexpr llvm::StringLiteral kCarriedAttrName = "heddle.carried";
-
 /// Tensors that have to lie alike, and what flows into them.
 struct CarriedValue {
   llvm::SmallVector<mlir::Value, 2> values;

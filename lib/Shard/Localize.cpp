@@ -340,9 +340,15 @@ void FunctionLocalizer::finish() {
   function.walk([](Operation *op) {
     if (isa<func::FuncOp>(op))
       return;
-    op->removeAttr(kFactorsAttrName);
-    op->removeAttr(kShardingAttrName);
+    for (StringRef name :
+         {kFactorsAttrName, kShardingAttrName, kPriorityAttrName})
+      op->removeAttr(name);
   });
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.removeArgAttr(i, kPriorityAttrName);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.removeResultAttr(
+        i, StringAttr::get(function.getContext(), kPriorityAttrName));
 }
 
 LogicalResult FunctionLocalizer::run() {

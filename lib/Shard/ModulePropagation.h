@@ -30,7 +30,7 @@ public:
 
 private:
   mlir::LogicalResult build();
-  mlir::LogicalResult readLevels();
+  void readLevels();
   mlir::LogicalResult addPins();
   mlir::LogicalResult addFunction(mlir::func::FuncOp function);
   mlir::LogicalResult addOp(mlir::Operation *op);
@@ -39,6 +39,9 @@ private:
   void addCarried(const CarriedValue &carried, unsigned cell);
   void growModel();
   mlir::LogicalResult seedFromStorage();
+  mlir::FailureOr<ShardingAttr> readBoundary(mlir::DictionaryAttr attributes,
+                                             mlir::Type type,
+                                             mlir::Location loc);
   mlir::LogicalResult addArguments();
   mlir::LogicalResult seedResults(int64_t level);
   std::optional<unsigned> resultCell(mlir::func::FuncOp function,

@@ -95,31 +95,38 @@ void ModulePropagation::seed(unsigned cell, unsigned dim,
   graph.appendAxes(cell, dim, axes, {kind, {}});
 }
 
+/// What the attributes of an argument or result say of how it lies; null if
+/// nothing. An error, at `loc`, for a sharding that its type cannot have.
+FailureOr<ShardingAttr>
+ModulePropagation::readBoundary(DictionaryAttr attributes, Type type,
+                                Location loc) {
+  auto given = attributes ? attributes.getAs<ShardingAttr>(kShardingAttrName)
+                          : ShardingAttr();
+  if (given && failed(verifySharding(loc, given, type, mesh)))
+    return failure();
+  return given;
+}
+
 LogicalResult ModulePropagation::addArguments() {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       continue;
     for (BlockArgument argument : function.getArguments()) {
-      DictionaryAttr attributes =
-          function.getArgAttrDict(argument.getArgNumber());
-      std::optional<unsigned> cell = graph.getCell(argument);
-      auto given = attributes
-                       ? attributes.getAs<ShardingAttr>(kShardingAttrName)
-                       : ShardingAttr();
-      FailureOr<int64_t> priority = readPriority(function, attributes);
-      if (failed(priority))
+      unsigned number = argument.getArgNumber();
+      DictionaryAttr attributes = function.getArgAttrDict(number);
+      FailureOr<ShardingAttr> given =
+          readBoundary(attributes, argument.getType(), argument.getLoc());
+      if (failed(given))
         return failure();
-      if (!given)
+      if (!*given)
         continue;
-      if (failed(verifySharding(argument.getLoc(), given, argument.getType(),
-                                mesh)))
-        return failure();
-      for (const Axes &axes : getDimensions(given))
+      unsigned cell = *graph.getCell(argument);
+      for (const Axes &axes : getDimensions(*given))
         for (StringAttr axis : axes)
-          seeds[{*cell, axis}] = "argument " +
-                                 std::to_string(argument.getArgNumber()) +
-                                 " of @" + function.getName().str();
-      graph.pinCell(*cell, getDimensions(given), getBoundaryLevel(*priority),
+          seeds[{cell, axis}] = "argument " + std::to_string(number) + " of @" +
+                                function.getName().str();
+      graph.pinCell(cell, getDimensions(*given),
+                    getBoundaryLevel(getPriority(attributes)),
                     {Propagation::OriginKind::Boundary, {}});
     }
   }
@@ -134,20 +141,17 @@ LogicalResult ModulePropagation::seedResults(int64_t level) {
          function.getBody().front().getTerminator()->getOpOperands()) {
       unsigned number = result.getOperandNumber();
       DictionaryAttr attributes = function.getResultAttrDict(number);
-      std::optional<unsigned> cell = resultCell(function, result);
-      auto given = attributes
-                       ? attributes.getAs<ShardingAttr>(kShardingAttrName)
-                       : ShardingAttr();
-      FailureOr<int64_t> priority = readPriority(function, attributes);
-      if (failed(priority))
-        return failure();
-      if (!given || getBoundaryLevel(*priority) != level)
+      if (getBoundaryLevel(getPriority(attributes)) != level)
         continue;
-      if (failed(verifySharding(result.get().getLoc(), given,
-                                result.get().getType(), mesh)))
+      FailureOr<ShardingAttr> given = readBoundary(
+          attributes, result.get().getType(), result.get().getLoc());
+      if (failed(given))
         return failure();
-      for (auto [i, axes] : llvm::enumerate(getDimensions(given)))
-        seed(*cell, i, axes, Propagation::OriginKind::Boundary,
+      if (!*given)
+        continue;
+      unsigned cell = *resultCell(function, result);
+      for (auto [i, axes] : llvm::enumerate(getDimensions(*given)))
+        seed(cell, i, axes, Propagation::OriginKind::Boundary,
              "result " + Twine(number) + " of @" + function.getName());
     }
   }
@@ -158,25 +162,19 @@ LogicalResult ModulePropagation::seedResults(int64_t level) {
 // Pins and priorities
 //===----------------------------------------------------------------------===//
 
-LogicalResult ModulePropagation::readLevels() {
-  LogicalResult status = success();
-  auto read = [&](Operation *op, DictionaryAttr attributes) {
-    FailureOr<int64_t> level = readPriority(op, attributes);
-    if (failed(level))
-      status = failure();
-    else
-      levels.insert({getFactorLevel(*level), getBoundaryLevel(*level)});
+void ModulePropagation::readLevels() {
+  auto read = [&](DictionaryAttr attributes) {
+    int64_t priority = getPriority(attributes);
+    levels.insert({getFactorLevel(priority), getBoundaryLevel(priority)});
   };
   for (auto function : module.getOps<func::FuncOp>()) {
-    forEachOp(function, [&](Operation *op) {
-      read(op, op->getDiscardableAttrDictionary());
-    });
+    forEachOp(function,
+              [&](Operation *op) { read(op->getDiscardableAttrDictionary()); });
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      read(function, function.getArgAttrDict(i));
+      read(function.getArgAttrDict(i));
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      read(function, function.getResultAttrDict(i));
+      read(function.getResultAttrDict(i));
   }
-  return status;
 }
 
 LogicalResult ModulePropagation::addPins() {
@@ -191,10 +189,6 @@ LogicalResult ModulePropagation::addPins() {
   llvm::MapVector<unsigned, Value> pinned;
   for (auto [value, sharding] : pins) {
     Operation *op = value.getDefiningOp();
-    FailureOr<int64_t> level =
-        readPriority(op, op->getDiscardableAttrDictionary());
-    if (failed(level))
-      return failure();
     unsigned cell = *graph.getCell(value);
     // Several values of control flow or calls may be one.
     auto [known, isNew] = pinned.insert({cell, value});
@@ -209,8 +203,10 @@ LogicalResult ModulePropagation::addPins() {
     for (const Axes &axes : getDimensions(sharding))
       for (StringAttr axis : axes)
         seeds[{cell, axis}] = "the pin of " + describeOp(op);
-    graph.pinCell(cell, getDimensions(sharding), getFactorLevel(*level),
-                  {Propagation::OriginKind::Pin, {}});
+    graph.pinCell(
+        cell, getDimensions(sharding),
+        getFactorLevel(getPriority(op->getDiscardableAttrDictionary())),
+        {Propagation::OriginKind::Pin, {}});
   }
   return success();
 }

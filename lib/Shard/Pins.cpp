@@ -5,16 +5,10 @@
 using namespace mlir;
 using namespace heddle;
 
-FailureOr<int64_t> heddle::readPriority(Operation *op,
-                                        DictionaryAttr attributes) {
-  Attribute given = attributes ? attributes.get(kPriorityAttrName) : nullptr;
-  if (!given)
-    return 0;
-  auto number = dyn_cast<IntegerAttr>(given);
-  if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < 0)
-    return op->emitOpError() << "expected " << kPriorityAttrName
-                             << " to be an i64 from 0 up, got " << given;
-  return number.getInt();
+int64_t heddle::getPriority(DictionaryAttr attributes) {
+  auto given = attributes ? attributes.getAs<IntegerAttr>(kPriorityAttrName)
+                          : IntegerAttr();
+  return given ? given.getInt() : 0;
 }
 
 LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
@@ -26,6 +20,10 @@ LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
   if (sharding.getRank() != tensor.getRank())
     return emitError(loc) << "expected a sharding of " << tensor.getRank()
                           << " dimensions, got " << sharding;
+  if (sharding.getMesh() != mesh.symbol)
+    return emitError(loc) << "expected a sharding over " << mesh.symbol
+                          << ", the mesh of the module, got one over "
+                          << sharding.getMesh();
   for (AxisListAttr axes : sharding.getDims())
     for (StringAttr axis : axes.getAxes()) {
       if (!mesh.mesh.getAxisSize(axis))

@@ -8,17 +8,9 @@
 
 namespace heddle {
 
-/// On an op: its result lies exactly so; an op with several results has an
-/// array, with unit for those that are free.
-inline constexpr llvm::StringLiteral kPinAttrName = "heddle.pin";
-/// On an op with `heddle.factors` or `heddle.pin`, and on an argument or result
-/// with `heddle.sharding`: when others hear of it. 0, and first, if absent.
-inline constexpr llvm::StringLiteral kPriorityAttrName = "heddle.priority";
-
-/// The priority among these attributes; an error, on the op, if it is no i64
-/// from 0 up.
-mlir::FailureOr<int64_t> readPriority(mlir::Operation *op,
-                                      mlir::DictionaryAttr attributes);
+/// The priority among these attributes (of an op, an argument or a result):
+/// when others hear of what it says. 0, and first, if absent.
+int64_t getPriority(mlir::DictionaryAttr attributes);
 
 /// Adds the pins of the op's results. Errors, on the op: not as many as
 /// results, of another rank, an axis that the mesh lacks, a partial sharding.
@@ -31,7 +23,7 @@ ShardingAttr getPinOf(mlir::OpResult result);
 void setPinOf(mlir::OpResult result, ShardingAttr pin);
 
 /// An error unless `type` is a ranked tensor, of static shape where something
-/// is split, and the sharding has its rank and axes of the mesh.
+/// is split, and the sharding has its rank, is over the mesh and has its axes.
 mlir::LogicalResult verifySharding(mlir::Location loc, ShardingAttr sharding,
                                    mlir::Type type, MeshRef mesh);
 

@@ -88,12 +88,9 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
       for (unsigned i = 0; i < rule.factors.size(); ++i)
         if (getFactorKey(rule, i) == entry.getFactor().getValue())
           pinned[i] = true;
-  FailureOr<int64_t> level =
-      readPriority(op, op->getDiscardableAttrDictionary());
-  if (failed(level))
-    return failure();
+  int64_t priority = getPriority(op->getDiscardableAttrDictionary());
   graph.addNode(op, std::move(rule), std::move(*axes), pinned,
-                getFactorLevel(*level));
+                getFactorLevel(priority));
   isOfModel.push_back(isModelOp(op));
   return success();
 }
@@ -280,8 +277,8 @@ void ModulePropagation::write() {
 }
 
 LogicalResult ModulePropagation::run() {
-  if (failed(readLevels()) || failed(build()) || failed(addArguments()) ||
-      failed(addPins()))
+  readLevels();
+  if (failed(build()) || failed(addArguments()) || failed(addPins()))
     return failure();
   for (int64_t level : levels) {
     if (failed(seedResults(level)))

@@ -17,7 +17,9 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
                               SymbolTableCollection &tables) {
   if (isa<ReshardOp>(op))
     return op->emitOpError() << "expected no reshard after localization";
-  for (StringRef name : {kFactorsAttrName, kShardingAttrName})
+  // One that nobody has read has had no effect.
+  for (StringRef name : {kFactorsAttrName, kShardingAttrName, kPriorityAttrName,
+                         kPinAttrName, kCarriedAttrName, kSplitAttrName})
     if (op->hasAttr(name))
       return op->emitOpError()
              << "expected no " << name << " after localization";

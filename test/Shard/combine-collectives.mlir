@@ -83,3 +83,26 @@ func.func @servants(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<8xf32>, tensor<
   %6 = comm.all_reduce sum %b over @mesh <{"tp"}> : tensor<f32>
   return %4, %5, %6 : tensor<8xf32>, tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// Of equal inputs one stands for all; where there is no other, nothing is
+// stacked.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @equal
+// CHECK-SAME: (%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>, %[[C:.*]]: tensor<3xf32>)
+func.func @equal(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<3xf32>) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>) {
+  // CHECK: %[[S:.*]] = heddle.stack %[[A]], %[[B]] : tensor<f32>, tensor<f32> -> tensor<2xf32>
+  // CHECK: %[[R:.*]] = comm.all_reduce sum %[[S]]
+  // CHECK: %[[U:.*]]:2 = heddle.unstack %[[R]]
+  // CHECK-NOT: stack
+  // CHECK: %[[D:.*]] = comm.all_reduce sum %[[C]]
+  // CHECK-NOT: comm.all_reduce
+  // CHECK: return %[[U]]#0, %[[U]]#1, %[[U]]#0, %[[D]], %[[D]]
+  %0 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  %1 = comm.all_reduce sum %b over @mesh <{"tp"}> : tensor<f32>
+  %2 = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<f32>
+  %3 = comm.all_reduce sum %c over @mesh <{"tp"}> : tensor<3xf32>
+  %4 = comm.all_reduce sum %c over @mesh <{"tp"}> : tensor<3xf32>
+  return %0, %1, %2, %3, %4 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>
+}

@@ -150,3 +150,15 @@ func.func @moved_padding(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding
   %0 = heddle.reduce sum %x over [1] {heddle.factors = #heddle.factors<["0" = {"b"}, "1" = {"a"}]>} : tensor<4x4xf32> -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// What told others when to listen has no meaning on one device.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @priorities
+// CHECK-NOT: heddle.priority
+func.func @priorities(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}]>, heddle.priority = 1}) -> (tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}]>, heddle.priority = 2}) {
+  // CHECK: return
+  %0 = math.exp %x {heddle.factors = #heddle.factors<["0" = {"tp"}]>, heddle.priority = 3} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -165,7 +165,7 @@ func.func private @callee(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 heddle.mesh @mesh <["a"=2]>
 func.func @priority(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{expected heddle.priority to be an i64 from 0 up, got -1 : i64}}
+  // expected-error@+1 {{expected heddle.priority to be an i64 from 0 to 65536, got -1 : i64}}
   %0 = math.exp %x {heddle.priority = -1 : i64} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -188,9 +188,11 @@ func.func @scalar(%x: f32 {heddle.sharding = #heddle.sharding<@mesh, []>}) -> f3
 
 // -----
 
-// expected-error@+1 {{expected heddle.sharding of argument 0 to be a sharding, such as #heddle.sharding<@mesh, [{"x"}, {}]>, got "x"}}
-func.func @no_sharding(%x: tensor<8xf32> {heddle.sharding = "x"}) -> tensor<8xf32> {
-  return %x : tensor<8xf32>
+heddle.mesh @mesh <["a"=2]>
+func.func @pin_of_another_mesh(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{expected a sharding over @mesh, the mesh of the module, got one over @other}}
+  %0 = math.exp %x {heddle.pin = #heddle.sharding<@other, [{"a"}]>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
 }
 
 // -----

@@ -18,6 +18,16 @@ func.func private @factors(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// A pin that nobody has read.
+heddle.mesh @mesh <["tp"=2]>
+func.func private @pin(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{expected no heddle.pin after localization}}
+  %0 = math.exp %x {heddle.pin = #heddle.sharding<@mesh, [{"tp"}]>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 heddle.mesh @mesh <["tp"=2]>
 // expected-note@+1 {{stored as declared here}}
 heddle.variable @w : tensor<4xf32> parameter init(zeros) storage(<@mesh, [{"tp"}]>)

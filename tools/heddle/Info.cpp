@@ -255,7 +255,7 @@ static int describeModel(CompileFlags &flags, bool all) {
   if (distributed &&
       mlir::failed(runPhases(**module, flags.options, Phase::Localized)))
     return exitFailure;
-  if (auto family = (**module)->getAttrOfType<mlir::StringAttr>("heddle.model"))
+  if (auto family = (**module)->getAttrOfType<mlir::StringAttr>(kModelAttrName))
     llvm::outs() << "model of the family " << family.getValue() << "\n";
   describeVariables(**module, all);
   if (distributed)

@@ -4,6 +4,7 @@
 
 #include "../common/Run.h"
 
+#include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Artifact.h"
@@ -118,7 +119,7 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
         llvm::any_of(module->getOps<func::FuncOp>(), [](func::FuncOp f) {
           return f.isPublic() && !f.isExternal();
         });
-    if (!(*module)->hasAttr("heddle.phase") && !isProgram)
+    if (!(*module)->hasAttr(kPhaseAttrName) && !isProgram)
       return module->emitError("expected an imported model with a function "
                                "@forward, a program with public functions, or "
                                "what --stop-after printed");

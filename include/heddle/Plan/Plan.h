@@ -89,9 +89,6 @@ enum class Hierarchy {
 std::optional<Hierarchy> parseHierarchy(llvm::StringRef name);
 llvm::StringRef stringifyHierarchy(Hierarchy hierarchy);
 
-/// On the module: the plan's, if it is not auto.
-inline constexpr llvm::StringLiteral kHierarchyAttrName = "heddle.hierarchy";
-
 struct Plan {
   /// The file that it was read from; "" if none. Only for messages.
   std::string source;

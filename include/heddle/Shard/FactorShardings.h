@@ -96,11 +96,6 @@ ShardingAttr getOperandSharding(const ShardingRule &rule,
 ShardingAttr getResultSharding(const ShardingRule &rule, const FactorAxes &axes,
                                unsigned index, MeshRef mesh);
 
-/// Attributes between the passes; see the passes' descriptions.
-inline constexpr llvm::StringLiteral kStorageAxesAttrName =
-    "heddle.storage_axes";
-inline constexpr llvm::StringLiteral kGlobalTypeAttrName = "heddle.global_type";
-
 } // namespace heddle
 
 #endif // HEDDLE_SHARD_FACTORSHARDINGS_H

@@ -227,7 +227,7 @@ def CombineCollectivesPass
   let description = [{
     All-reduces of the same kind over the same axes, of tensors of one type of
     at most `max-bytes`, none of which depends on another, are stacked, reduced
-    together and unstacked. What depends on the earlier ones moves after the
+    together and unstacked; of equal tensors one stands for all. What depends on the earlier ones moves after the
     last, and so does what is made of variables for it alone.
   }];
   let options = [

@@ -41,7 +41,7 @@ LogicalResult expectStaticShapes(Operation *op) {
 struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (!func.isExternal() && !func->hasAttr("heddle.kernel"))
+      if (!func.isExternal() && !func->hasAttr(kKernelAttrName))
         if (failed(decompose(func)))
           return signalPassFailure();
   }

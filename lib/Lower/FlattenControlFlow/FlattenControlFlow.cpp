@@ -236,7 +236,7 @@ struct FlattenControlFlow
     SmallVector<func::FuncOp> inlined;
     SymbolTableCollection symbols;
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isExternal() || function->hasAttr("heddle.kernel"))
+      if (function.isExternal() || function->hasAttr(kKernelAttrName))
         continue;
       if (function.isPrivate()) {
         inlined.push_back(function);

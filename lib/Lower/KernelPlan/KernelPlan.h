@@ -33,12 +33,6 @@
 
 namespace heddle::lower {
 
-inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";
-inline constexpr llvm::StringLiteral kRowDimsAttrName = "heddle.row_dims";
-inline constexpr llvm::StringLiteral kBlocksAttrName = "heddle.blocks";
-inline constexpr llvm::StringLiteral kGrainAttrName = "heddle.grain";
-inline constexpr llvm::StringLiteral kInplaceAttrName = "heddle.inplace";
-
 /// Where an iteration reads or writes a dense tensor: element
 /// constant + sum rows[i] * unit index i + sum loops[j] * loop index j.
 struct Access {

@@ -124,13 +124,11 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     auto kernel = module.lookupSymbol<func::FuncOp>(call.getCallee());
     Step step;
     step.kernel = call.getCallee();
-    step.blocks =
-        kernel->getAttrOfType<IntegerAttr>(lower::kBlocksAttrName).getInt();
-    step.grain =
-        kernel->getAttrOfType<IntegerAttr>(lower::kGrainAttrName).getInt();
+    step.blocks = kernel->getAttrOfType<IntegerAttr>(kBlocksAttrName).getInt();
+    step.grain = kernel->getAttrOfType<IntegerAttr>(kGrainAttrName).getInt();
     for (Value operand : call.getOperands())
       step.buffers.push_back(placeOf(operand));
-    auto inplace = kernel->getAttrOfType<ArrayAttr>(lower::kInplaceAttrName);
+    auto inplace = kernel->getAttrOfType<ArrayAttr>(kInplaceAttrName);
     for (auto [i, result] : llvm::enumerate(call.getResults())) {
       Place place = placeOf(result);
       step.buffers.push_back(place);
@@ -212,7 +210,7 @@ KernelRunner::compile(StringRef text, const Options &options) {
   auto state = std::make_unique<State>();
   SmallVector<func::FuncOp> programs;
   for (auto func : module->getOps<func::FuncOp>())
-    if (!func->hasAttr(lower::kKernelAttrName))
+    if (!func->hasAttr(kKernelAttrName))
       programs.push_back(func);
   for (func::FuncOp func : programs) {
     if (llvm::Error error = record(func, state->functions[func.getName()]))

@@ -76,14 +76,14 @@ private:
 
 void ProgramConversion::convertLaunch(rt::LaunchOp op) {
   auto kernel = runtime.symbols.lookup<LLVM::LLVMFuncOp>(op.getKernel());
-  auto blocks = kernel ? kernel->getAttrOfType<IntegerAttr>(rt::kBlocksAttrName)
-                       : nullptr;
+  auto blocks =
+      kernel ? kernel->getAttrOfType<IntegerAttr>(kBlocksAttrName) : nullptr;
   auto grain =
-      kernel ? kernel->getAttrOfType<IntegerAttr>(rt::kGrainAttrName) : nullptr;
+      kernel ? kernel->getAttrOfType<IntegerAttr>(kGrainAttrName) : nullptr;
   if (!blocks || !grain) {
     op.emitOpError() << "expected " << op.getKernelAttr()
-                     << " to be an llvm.func with " << rt::kBlocksAttrName
-                     << " and " << rt::kGrainAttrName
+                     << " to be an llvm.func with " << kBlocksAttrName
+                     << " and " << kGrainAttrName
                      << "; run heddle-lower-kernels first";
     failed = true;
     return;

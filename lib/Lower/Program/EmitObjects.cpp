@@ -33,7 +33,7 @@ public:
       auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
       if (!function || function.isExternal())
         continue;
-      if (!function->hasAttr(rt::kBlocksAttrName)) {
+      if (!function->hasAttr(kBlocksAttrName)) {
         others.push_back(function);
         continue;
       }
@@ -71,7 +71,7 @@ private:
     llvm::SmallPtrSet<Operation *, 8> isRoot(roots.begin(), roots.end());
     for (size_t i = 0; i < list.size(); ++i) {
       Operation *op = list[i];
-      bool declare = !isRoot.contains(op) && op->hasAttr(rt::kBlocksAttrName);
+      bool declare = !isRoot.contains(op) && op->hasAttr(kBlocksAttrName);
       if (declare) {
         auto function = cast<LLVM::LLVMFuncOp>(op);
         builder.create<LLVM::LLVMFuncOp>(op->getLoc(), function.getName(),

@@ -15,7 +15,6 @@ using namespace mlir;
 using namespace heddle;
 
 /// The global type of an argument or result whose function type is local.
-static constexpr StringLiteral kGlobalTypeAttrName = "heddle.global_type";
 
 namespace {
 constexpr int32_t kComputeStream = 0, kCommStream = 1;
@@ -430,7 +429,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
   void runOnOperation() override {
     for (auto function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      if (function.isExternal() || function->hasAttr(rt::kKernelAttrName))
+      if (function.isExternal() || function->hasAttr(kKernelAttrName))
         continue;
       if (failed(lower(function)))
         return signalPassFailure();
@@ -458,6 +457,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
   static LogicalResult getPorts(func::FuncOp function, StringRef kind,
                                 TypeRange types, ArrayAttr attributes,
                                 SmallVectorImpl<Attribute> &ports) {
+    DenseMap<StringAttr, unsigned> numbers;
     for (auto [i, type] : llvm::enumerate(types)) {
       if (!isa<RankedTensorType>(type))
         return function.emitOpError() << "expected " << kind << ' ' << i
@@ -465,6 +465,12 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       rt::PortAttr port = getPort(
           kind, i, type,
           attributes ? cast<DictionaryAttr>(attributes[i]) : DictionaryAttr());
+      auto [known, isNew] = numbers.try_emplace(port.getName(), i);
+      if (!isNew)
+        return function.emitOpError()
+               << "expected " << kNameAttrName << " to tell each " << kind
+               << " from the others, got " << port.getName() << " for "
+               << known->second << " and " << i;
       if (RankedTensorType local = rt::getLocalType(function, port);
           local != type)
         return function.emitOpError()

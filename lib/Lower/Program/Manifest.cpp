@@ -111,7 +111,7 @@ static void addModelNotes(ModuleOp module, json::Value &model) {
   addText("family", kModelAttrName);
   addText("weights", kWeightsAttrName);
   addText("config", kConfigAttrName);
-  if (auto count = module->getAttrOfType<IntegerAttr>("heddle.micro_batches"))
+  if (auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName))
     notes->try_emplace("micro_batches", count.getInt());
 }
 

@@ -49,7 +49,7 @@ struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
     Constants constants(module, symbols);
     Builder builder(&getContext());
     for (auto program : module.getOps<func::FuncOp>()) {
-      if (program.isExternal() || program->hasAttr(rt::kKernelAttrName))
+      if (program.isExternal() || program->hasAttr(kKernelAttrName))
         continue;
       FailureOr<ProgramBuffers> buffers =
           placeBuffers(program, {inPlace, symbols, [&](ElementsAttr value) {

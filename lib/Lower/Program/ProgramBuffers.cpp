@@ -61,7 +61,7 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
     return {};
   Operation *kernel = symbols.lookup(call.getCallee());
   auto inplace =
-      kernel ? kernel->getAttrOfType<ArrayAttr>(rt::kInplaceAttrName) : nullptr;
+      kernel ? kernel->getAttrOfType<ArrayAttr>(kInplaceAttrName) : nullptr;
   if (!inplace || inplace.size() <= result.getResultNumber())
     return {};
   auto operands =

@@ -57,7 +57,7 @@ namespace {
 struct ShortenLives : heddle::impl::ShortenLivesPassBase<ShortenLives> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<func::FuncOp>()) {
-      if (program.isExternal() || program->hasAttr(rt::kKernelAttrName))
+      if (program.isExternal() || program->hasAttr(kKernelAttrName))
         continue;
       for (Block &block : program.getBody()) {
         SmallVector<Operation *> ops;

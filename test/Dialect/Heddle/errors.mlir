@@ -319,3 +319,61 @@ func.func @f(%x: tensor<?x4xf32>) {
   %0 = heddle.silu %x : tensor<?x4xf32>
   return
 }
+
+// -----
+
+// What is misspelt would have no effect.
+// expected-error @below {{expected no heddle.shardings of argument 0: the heddle dialect has no attribute of this name; is it heddle.sharding?}}
+func.func @f(%x: tensor<8xf32> {heddle.shardings = 0}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected no heddle.layout of result 0: the heddle dialect has no attribute of this name}}
+func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32> {heddle.layout = 0}) {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected no heddle.global_type: the heddle dialect has no such attribute there}}
+  %0 = math.exp %x {heddle.global_type = tensor<8xf32>} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected heddle.factors to be axes of factors, such as #heddle.factors<["b" = {"x"}]>, got "b"}}
+  %0 = math.exp %x {heddle.factors = "b"} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected heddle.pin to be a sharding, or a list of a sharding or unit for each result, got [unit, 1]}}
+  %0 = math.exp %x {heddle.pin = [unit, 1]} : tensor<8xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{expected heddle.sharding of argument 0 to be a sharding, such as #heddle.sharding<@mesh, [{"x"}, {}]>, got "x"}}
+func.func @f(%x: tensor<8xf32> {heddle.sharding = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected heddle.priority of argument 0 to be an i64 from 0 to 65536, got 65537 : i64}}
+func.func @f(%x: tensor<8xf32> {heddle.priority = 65537}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected heddle.hierarchy to be a string, got 1}}
+module attributes {heddle.hierarchy = 1} {}

@@ -42,3 +42,19 @@ func.func @two_waits(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attrib
   %z = comm.wait %t {rt.places = [#rt.buffer<arena[16 : 4xf32]>]} : !comm.token<tensor<4xf32>>
   return %y, %z : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Callers find arguments and results by their names.
+// expected-error @below {{expected heddle.name to tell each argument from the others, got "x" for 0 and 2}}
+func.func @equal_names(%x: tensor<4xf32> {heddle.name = "x"}, %y: tensor<4xf32>, %z: tensor<4xf32> {heddle.name = "x"}) attributes {rt.arena = 0 : i64} {
+  return
+}
+
+// -----
+
+// The names of those without one count, too.
+// expected-error @below {{expected heddle.name to tell each result from the others, got "result1" for 0 and 1}}
+func.func @default_name(%x: tensor<4xf32>) -> (tensor<4xf32> {heddle.name = "result1"}, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
+  return %x, %x : tensor<4xf32>, tensor<4xf32>
+}

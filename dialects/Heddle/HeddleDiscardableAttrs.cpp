@@ -1,0 +1,136 @@
+//===- HeddleDiscardableAttrs.cpp - Attributes on others' ops -------------===//
+//
+// What may stand with the dialect's prefix on ops, arguments and results of any
+// dialect. A name that is not listed is an error: a misspelt sharding would be
+// passed over in silence otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Heddle/HeddleDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// Where an attribute may stand.
+enum Place : unsigned { OnOp = 1, OnModule = 2, OnPort = 4 };
+
+/// `isValid` is what the type must be; the passes check what depends on the
+/// mesh and on the op.
+struct DiscardableAttr {
+  StringLiteral name;
+  unsigned places;
+  bool (*isValid)(Attribute);
+  StringLiteral expected;
+};
+
+} // namespace
+
+template <typename T> static bool isOne(Attribute attribute) {
+  return isa<T>(attribute);
+}
+
+template <typename... Ts> static bool isListOf(Attribute attribute) {
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  return list && llvm::all_of(list, [](Attribute a) { return isa<Ts...>(a); });
+}
+
+template <typename... Ts> static bool isOneOrList(Attribute attribute) {
+  return isa<Ts...>(attribute) || isListOf<Ts...>(attribute);
+}
+
+static bool isPriority(Attribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute);
+  return number && number.getType().isSignlessInteger(64) &&
+         number.getInt() >= 0 && number.getInt() <= 65536;
+}
+
+static bool isTensorType(Attribute attribute) {
+  auto type = dyn_cast<TypeAttr>(attribute);
+  return type && isa<RankedTensorType>(type.getValue());
+}
+
+static constexpr StringLiteral kASharding =
+    "a sharding, such as #heddle.sharding<@mesh, [{\"x\"}, {}]>";
+
+static constexpr DiscardableAttr kKnown[] = {
+    {kShardingAttrName, OnPort, isOne<ShardingAttr>, kASharding},
+    {kShardingAttrName, OnOp, isOneOrList<ShardingAttr>,
+     "a sharding, or a list of one for each tensor that the op makes"},
+    {kFactorsAttrName, OnOp, isOne<FactorShardingAttr>,
+     "axes of factors, such as #heddle.factors<[\"b\" = {\"x\"}]>"},
+    {kPinAttrName, OnOp, isOneOrList<ShardingAttr, UnitAttr>,
+     "a sharding, or a list of a sharding or unit for each result"},
+    {kPriorityAttrName, OnOp | OnPort, isPriority, "an i64 from 0 to 65536"},
+    {kCarriedAttrName, OnOp, isListOf<ShardingAttr>, "a list of shardings"},
+    {kNameAttrName, OnOp | OnPort, isOne<StringAttr>, "a string"},
+    {kSplitAttrName, OnOp, isOne<SplitAttr>,
+     "slices of a factor, such as #heddle.split<\"h\", 4>"},
+    {kStorageAxesAttrName, OnOp, isOne<ShardingAttr>, kASharding},
+    {kGlobalTypeAttrName, OnPort, isTensorType, "the type of a ranked tensor"},
+    {kModelAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kWeightsAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kConfigAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kMicroBatchesAttrName, OnModule, isOne<IntegerAttr>, "an integer"},
+    {kHierarchyAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kKernelAttrName, OnOp, isOne<UnitAttr>, "nothing but its name"},
+    {kRowDimsAttrName, OnOp, isOne<IntegerAttr>, "an integer"},
+    {kBlocksAttrName, OnOp, isOne<IntegerAttr>, "an integer"},
+    {kGrainAttrName, OnOp, isOne<IntegerAttr>, "an integer"},
+    {kInplaceAttrName, OnOp, isListOf<DenseI64ArrayAttr>,
+     "a list of operands for each result"},
+};
+
+/// `of`: " of argument 0", or nothing.
+static LogicalResult verify(Operation *op, NamedAttribute attribute,
+                            Place place, const Twine &of) {
+  StringRef name = attribute.getName();
+  const DiscardableAttr *nearest = nullptr;
+  unsigned least = 4; // what is farther is no misspelling
+  bool standsElsewhere = false;
+  for (const DiscardableAttr &known : kKnown) {
+    standsElsewhere |= known.name == name;
+    if (!(known.places & place))
+      continue;
+    if (known.name == name) {
+      if (known.isValid(attribute.getValue()))
+        return success();
+      return op->emitOpError()
+             << "expected " << name << of << " to be " << known.expected
+             << ", got " << attribute.getValue();
+    }
+    if (unsigned distance = known.name.edit_distance(name, true, least);
+        distance < least) {
+      least = distance;
+      nearest = &known;
+    }
+  }
+  auto diag = op->emitOpError()
+              << "expected no " << name << of << ": the heddle dialect has no "
+              << (standsElsewhere ? "such attribute there"
+                                  : "attribute of this name");
+  if (nearest && !standsElsewhere)
+    diag << "; is it " << nearest->name << "?";
+  return diag;
+}
+
+LogicalResult
+HeddleDialect::verifyOperationAttribute(Operation *op,
+                                        NamedAttribute attribute) {
+  return verify(op, attribute, isa<ModuleOp>(op) ? OnModule : OnOp, "");
+}
+
+LogicalResult
+HeddleDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                        NamedAttribute attribute) {
+  return verify(op, attribute, OnPort, " of argument " + Twine(index));
+}
+
+LogicalResult HeddleDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
+  return verify(op, attribute, OnPort, " of result " + Twine(index));
+}
