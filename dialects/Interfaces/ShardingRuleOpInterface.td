@@ -10,7 +10,7 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let description = [{
     States an op's loops ("factors") and which operand and result dimensions
     each runs over. Everything about sharding derives from it. See
-    ShardingRule.h. Foreign ops join by external models.
+    dialects/Interfaces/ShardingRule.h. Foreign ops join by external models.
   }];
   let methods = [
     InterfaceMethod<[{

@@ -1,7 +1,7 @@
 //===- ClusterJson.cpp - Reading and writing clusters ---------------------===//
 
 #include "heddle/Cost/Cluster.h"
-#include "heddle/Support/UniqueKeys.h"
+#include "heddle/Support/JsonText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -50,17 +50,13 @@ private:
 };
 
 Error ClusterReader::parse(StringRef text, json &root) {
-  UniqueKeys keys;
-  root = json::parse(text.begin(), text.end(), keys.watch<json>(),
-                     /*allow_exceptions=*/false);
-  if (root.is_discarded())
-    return error("$", "expected JSON");
-  if (keys.isTooDeep())
-    return error("$", "expected no lists within lists as deep as these");
-  if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
-    return error("$",
-                 "expected each key once, got \"" + duplicate + "\" twice");
-  return Error::success();
+  auto problem = parseJson(text, root);
+  if (!problem)
+    return Error::success();
+  TextPosition at = getTextPosition(text, problem->offset);
+  return llvm::createStringError(source + ":" + std::to_string(at.line) + ":" +
+                                 std::to_string(at.column) + ": " +
+                                 problem->message);
 }
 
 Error ClusterReader::checkKeys(const json &object, const std::string &path,

@@ -1,6 +1,7 @@
 //===- Config.cpp - Hugging Face's config.json, nothing overlooked --------===//
 
 #include "Config.h"
+#include "heddle/Support/JsonText.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -19,36 +20,6 @@ static std::string show(const json &value) {
   return text;
 }
 
-namespace {
-/// Accepts everything and remembers where the text stops to be JSON.
-struct SyntaxCheck : json::json_sax_t {
-  size_t position = 0; ///< from 1
-  std::string message;
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(json::number_integer_t) override { return true; }
-  bool number_unsigned(json::number_unsigned_t) override { return true; }
-  bool number_float(json::number_float_t, const std::string &) override {
-    return true;
-  }
-  bool string(std::string &) override { return true; }
-  bool binary(json::binary_t &) override { return true; }
-  bool start_object(size_t) override { return true; }
-  bool key(std::string &) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(size_t at, const std::string &,
-                   const json::exception &error) override {
-    position = at;
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    message = StringRef(error.what()).split("] ").second.split(": ").second;
-    return false;
-  }
-};
-} // namespace
-
 Config::Config(MLIRContext &context, json value, StringRef path, StringRef text)
     : context(&context), value(std::move(value)), path(path), text(text) {}
 
@@ -58,16 +29,13 @@ FailureOr<Config> Config::read(MLIRContext &context, StringRef path) {
     return emitError(UnknownLoc::get(&context))
            << "cannot read '" << path << "': " << buffer.getError().message();
   StringRef text = (*buffer)->getBuffer();
-  SyntaxCheck check;
-  if (!json::sax_parse(text.begin(), text.end(), &check)) {
-    StringRef before = text.take_front(check.position ? check.position - 1 : 0);
-    unsigned line = before.count('\n') + 1;
-    unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-    return emitError(FileLineColLoc::get(&context, path, line, column))
-           << "expected JSON: " << check.message;
+  json value;
+  // Python's reader takes the last of equal keys.
+  if (auto problem = parseJson(text, value, DuplicateKeys::LastCounts)) {
+    TextPosition at = getTextPosition(text, problem->offset);
+    return emitError(FileLineColLoc::get(&context, path, at.line, at.column))
+           << problem->message;
   }
-  json value = json::parse(text.begin(), text.end(), nullptr,
-                           /*allow_exceptions=*/false);
   Config config(context, std::move(value), path, text);
   if (!config.value.is_object())
     return emitError(FileLineColLoc::get(&context, path, 1, 1))
@@ -85,10 +53,8 @@ Location Config::locate(StringRef key) const {
        at = content.find(quoted, at + 1)) {
     if (!content.substr(at + quoted.size()).ltrim().starts_with(":"))
       continue;
-    StringRef before = content.substr(0, at);
-    unsigned line = before.count('\n') + 1;
-    unsigned column = at - (before.rfind('\n') + 1) + 1; // npos + 1 is 0
-    return FileLineColLoc::get(context, path, line, column);
+    TextPosition position = getTextPosition(content, at);
+    return FileLineColLoc::get(context, path, position.line, position.column);
   }
   return FileLineColLoc::get(context, path, 1, 1);
 }

@@ -1,7 +1,7 @@
 //===- PlanJson.cpp - Reading and writing plans ---------------------------===//
 
 #include "heddle/Plan/Plan.h"
-#include "heddle/Support/UniqueKeys.h"
+#include "heddle/Support/JsonText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Errc.h"
@@ -44,10 +44,8 @@ private:
                                        at, where + message.str());
   }
   PlanPosition position(size_t offset) {
-    StringRef before = text.take_front(offset);
-    size_t lineStart = before.rfind('\n');
-    lineStart = lineStart == StringRef::npos ? 0 : lineStart + 1;
-    return {unsigned(before.count('\n') + 1), unsigned(offset - lineStart + 1)};
+    TextPosition at = getTextPosition(text, offset);
+    return {at.line, at.column};
   }
   /// Where the key stands, looking from `from` on.
   size_t locate(StringRef key, size_t from) {
@@ -70,18 +68,8 @@ private:
 };
 
 Error PlanReader::parseText(json &root) {
-  UniqueKeys keys;
-  try {
-    root = json::parse(text.begin(), text.end(), keys.watch<json>());
-  } catch (const json::parse_error &problem) {
-    size_t offset = problem.byte ? problem.byte - 1 : 0;
-    return error(std::min(offset, text.size()), "", "expected JSON");
-  }
-  if (keys.isTooDeep())
-    return error(0, "", "expected no lists within lists as deep as these");
-  if (const std::string &duplicate = keys.getDuplicate(); !duplicate.empty())
-    return error(locate(duplicate, locate(duplicate, 0) + 1), "",
-                 "expected each key once, got \"" + duplicate + "\" twice");
+  if (auto problem = parseJson(text, root))
+    return error(problem->offset, "", problem->message);
   if (!root.is_object())
     return error(0, "", "expected an object");
   return Error::success();

@@ -62,8 +62,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
   return result;
 }
 
-/// CLI11's own validators print the limits of double.
-static CLI::Validator number(const std::string &expected,
+CLI::Validator tools::number(const std::string &expected,
                              const std::string &name,
                              std::function<bool(double)> accepts) {
   return CLI::Validator(

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,8 @@ int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 /// Checks of an option's number, whose message says what was expected. Neither
 /// accepts NaN or infinity.
 CLI::Validator positive();
+CLI::Validator number(const std::string &expected, const std::string &name,
+                      std::function<bool(double)> accepts);
 CLI::Validator between(double least, double most);
 CLI::Validator notNegative();
 /// Of a path or another text that must not be empty; `what` names it.

@@ -6,6 +6,7 @@
 
 #include "heddle/Cost/Cluster.h"
 
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -112,6 +113,11 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                "Say which tensors are moved between shardings, and what would "
                "avoid it: those of which a device sends --remarks=BYTES (1 "
                "MiB) or more")
+      ->check(number("a number of bytes", "BYTES",
+                     [](double bytes) {
+                       return bytes >= 0 && bytes <= double(int64_t(1) << 53) &&
+                              bytes == std::floor(bytes);
+                     }))
       ->group(group);
   flags.options.remarkBytes = -1; // a flag of integers starts from zero
 }

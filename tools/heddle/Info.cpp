@@ -1,7 +1,8 @@
 //===- Info.cpp - heddle info ---------------------------------------------===//
 //
 // Says what a file is: a model (with a plan also what a device holds and
-// sends), an artifact, a plan, a safetensors file, a run or its checkpoint.
+// sends), an artifact, a plan, a cluster, a safetensors file, a run or its
+// checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/Cluster.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Support/Bytes.h"
 #include "heddle_rt/checkpoint.h"
@@ -272,11 +274,14 @@ static int describeModel(CompileFlags &flags, bool all) {
 //===----------------------------------------------------------------------===//
 
 /// A JSON object with a mesh and no model.
-static bool isPlan(const fs::path &path) {
+/// The top-level keys tell kinds of JSON files apart.
+static bool hasKeys(const fs::path &path,
+                    std::initializer_list<const char *> keys) {
   std::ifstream stream(path);
   nlohmann::json json = nlohmann::json::parse(stream, nullptr, false);
-  return json.is_object() && json.contains("mesh") &&
-         !json.contains("model_type");
+  return json.is_object() && !json.contains("model_type") &&
+         llvm::all_of(keys,
+                      [&](const char *key) { return json.contains(key); });
 }
 
 static int describePlan(const fs::path &path) {
@@ -289,6 +294,28 @@ static int describePlan(const fs::path &path) {
   return exitSuccess;
 }
 
+static int describeCluster(const fs::path &path) {
+  llvm::Expected<Cluster> cluster = loadCluster(path.string());
+  if (!cluster)
+    return reportError(llvm::toString(cluster.takeError()));
+  const ClusterDevice &device = cluster->device;
+  std::printf("cluster '%s' of %lld device(s)\n", cluster->name.c_str(),
+              static_cast<long long>(cluster->getNumDevices()));
+  std::printf("device       %s, %.1f GiB at %.4g GB/s", device.kind.c_str(),
+              mebibytes(double(device.memory)) / 1024,
+              device.memoryBandwidth / 1e9);
+  for (const auto &[type, rate] : device.peak)
+    std::printf(", %s %.4g TFLOP/s", type.c_str(), rate / 1e12);
+  std::printf("\n");
+  for (const ClusterLevel &level : cluster->levels)
+    std::printf("level        %s: joins %lld, %.4g us, %lld link(s) of %.4g "
+                "GB/s\n",
+                level.name.c_str(), static_cast<long long>(level.count),
+                level.latency * 1e6, static_cast<long long>(level.links),
+                level.bandwidth / 1e9);
+  return exitSuccess;
+}
+
 static int describe(CompileFlags &flags, bool all) {
   fs::path path = flags.model.path;
   std::error_code failure;
@@ -297,8 +324,10 @@ static int describe(CompileFlags &flags, bool all) {
         path.string().ends_with(".safetensors.index.json") ||
         fs::exists(path / "state.json", failure))
       return describeTensors(path);
-    if (path.extension() == ".json" && isPlan(path))
+    if (path.extension() == ".json" && hasKeys(path, {"mesh"}))
       return describePlan(path);
+    if (path.extension() == ".json" && hasKeys(path, {"device", "levels"}))
+      return describeCluster(path);
     if (fs::exists(path / "manifest.json", failure))
       return describeArtifact(path, all);
     bool isModel = fs::is_directory(path, failure)
@@ -319,7 +348,8 @@ static int describe(CompileFlags &flags, bool all) {
           "': expected a model (a folder with a config.json, its config.json, "
           "an .mlir file), an artifact (a folder with a manifest.json), a "
           "run's folder (with checkpoints or a model.heddle), a checkpoint (a "
-          "folder with a state.json), a plan (.json) or weights "
+          "folder with a state.json), a plan (.json), a cluster "
+          "(.json) or weights "
           "(.safetensors, .safetensors.index.json)");
   }
   return describeModel(flags, all);
@@ -327,7 +357,7 @@ static int describe(CompileFlags &flags, bool all) {
 
 void tools::addInfoCommand(CLI::App &app, int &result) {
   CLI::App *command = app.add_subcommand(
-      "info", "Describe a model, artifact, plan, run, checkpoint or "
+      "info", "Describe a model, artifact, plan, cluster, run, checkpoint or "
               "safetensors file");
   auto flags = std::make_shared<CompileFlags>();
   auto all = std::make_shared<bool>(false);

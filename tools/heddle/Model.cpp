@@ -39,6 +39,8 @@ public:
   Diagnostics(llvm::SourceMgr &sources, MLIRContext *context)
       : SourceMgrDiagnosticHandler(sources, context, llvm::errs()) {
     setHandler([this](Diagnostic &diagnostic) {
+      if (showUnknownDialect(diagnostic))
+        return;
       show(diagnostic);
       for (Diagnostic &note : diagnostic.getNotes())
         show(note);
@@ -46,6 +48,25 @@ public:
   }
 
 private:
+  /// The parser's advice on unknown dialects is for who writes a tool, not for
+  /// who uses one.
+  bool showUnknownDialect(Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    StringRef message(text);
+    if (!message.contains("unregistered dialect") &&
+        !message.starts_with("Dialect `"))
+      return false;
+    message = message.split(" If this is intended").first.rtrim(" .");
+    emitDiagnostic(diagnostic.getLocation(), message, diagnostic.getSeverity());
+    emitDiagnostic(
+        diagnostic.getLocation(),
+        "heddle reads func, linalg, tensor, arith, math and scf: lower other "
+        "dialects to linalg on tensors first (torch-mlir: "
+        "torch-backend-to-linalg-on-tensors-backend-pipeline, StableHLO: "
+        "stablehlo-legalize-to-linalg)",
+        DiagnosticSeverity::Note);
+    return true;
+  }
   void show(Diagnostic &diagnostic) {
     Location location = diagnostic.getLocation();
     if (location->findInstanceOf<FileLineColLoc>())
@@ -154,13 +175,13 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
 
 /// Records where the weights are independently of the working directory.
 static void makeWeightsPathAbsolute(ModuleOp module) {
-  auto weights = module->getAttrOfType<StringAttr>("heddle.weights");
+  auto weights = module->getAttrOfType<StringAttr>(kWeightsAttrName);
   if (!weights)
     return;
   std::error_code problem;
   fs::path absolute = fs::absolute(weights.str(), problem);
   if (!problem)
-    module->setAttr("heddle.weights",
+    module->setAttr(kWeightsAttrName,
                     StringAttr::get(module.getContext(), absolute.string()));
 }
 

@@ -55,9 +55,12 @@ public:
     std::string_view Before = Text.substr(0, Position ? Position - 1 : 0);
     auto Line = std::ranges::count(Before, '\n') + 1;
     size_t LineStart = Before.rfind('\n') + 1; // npos + 1 is 0
+    const char *Got = Text.empty()                   ? "an empty text"
+                      : Before.size() == Text.size() ? "the end of the text"
+                                                     : "something else";
     Failure = Error{"line " + std::to_string(Line) + ", column " +
                     std::to_string(Before.size() - LineStart + 1) +
-                    ": expected JSON, got something else"};
+                    ": expected JSON, got " + Got};
     return false;
   }
 

@@ -156,9 +156,9 @@ expect(
 for path, value, message in CASES:
     refuse(broken(path, value), message)
 good = json.dumps({"problem": GOOD})
-refuse("{", "line 1, column 2: expected JSON, got something else")
-refuse("", "line 1, column 1: expected JSON, got something else")
-refuse(good[:-9], "line 1, column %d: expected JSON, got something else" % (len(good) - 8))
+refuse("{", "line 1, column 2: expected JSON, got the end of the text")
+refuse("", "line 1, column 1: expected JSON, got an empty text")
+refuse(good[:-9], "line 1, column %d: expected JSON, got the end of the text" % (len(good) - 8))
 refuse(good + "\n}", "line 2, column 1: expected JSON, got something else")
 refuse(
     good.replace("7", "NaN"),

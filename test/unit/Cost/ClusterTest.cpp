@@ -45,7 +45,11 @@ TEST(Cluster, PresetsHaveTheirSizes) {
 }
 
 TEST(Cluster, ErrorsNameThePath) {
-  EXPECT_EQ(errorOf(parseCluster("[", "c.json")), "c.json: $: expected JSON");
+  EXPECT_EQ(errorOf(parseCluster("{\"version\": 1\n \"name\"", "c.json")),
+            "c.json:2:2: expected JSON: syntax error while parsing object - "
+            "unexpected string literal; expected '}'");
+  EXPECT_EQ(errorOf(parseCluster("{\"version\": 1,\n\"version\": 1}", "")),
+            "cluster:2:1: expected each key once, got \"version\" twice");
   EXPECT_EQ(
       errorOf(parseCluster(textWith("\"launch\"", "\"lunch\""), "c.json")),
       "c.json: $.device.lunch: unknown key, expected one of kind, memory, "

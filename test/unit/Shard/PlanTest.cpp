@@ -166,7 +166,10 @@ TEST(PlanTest, ErrorsNameThePlace) {
             "dimension, got \"b\"");
   EXPECT_EQ(errorOf("{\"version\": 1,\n\"mesh\": {\"a\": 1}, \"mesh\": {}}"),
             "plan.json:2:19: expected each key once, got \"mesh\" twice");
-  EXPECT_EQ(errorOf("{\"version\": 1,\n x}"), "plan.json:2:2: expected JSON");
+  EXPECT_EQ(errorOf("{\"version\": 1,\n x}"),
+            "plan.json:2:2: expected JSON: syntax error while parsing object "
+            "key - invalid literal; last read: '1,<U+000A> x'; expected string "
+            "literal");
   EXPECT_EQ(errorOf("[]"), "plan.json:1:1: expected an object");
   EXPECT_EQ(errorOf("{\"mesh\": {}}"),
             "plan.json:1:1: $: expected a \"version\"");
