@@ -76,7 +76,7 @@ namespace {
 class Alternative {
 public:
   Alternative(Operation *op, MeshRef mesh)
-      : mesh(mesh), rule(getRule(op)), named(!getOpName(op).empty()) {
+      : op(op), mesh(mesh), rule(getRule(op)), named(!getOpName(op).empty()) {
     // The op has been read before, so its factors are right.
     if (FailureOr<FactorAxes> read = readFactorAxes(op, rule, mesh.mesh);
         succeeded(read))
@@ -109,6 +109,10 @@ public:
       return "";
     return difference();
   }
+
+  /// What a device sends for all operands and results of the op: as it is, and
+  /// with the alternative, nothing else changed.
+  std::pair<int64_t, int64_t> getTraffic(ReshardSequences &sequences) const;
 
 private:
   /// Splits the factors of a tensor as its dimensions are to be split.
@@ -156,6 +160,7 @@ private:
     return text;
   }
 
+  Operation *op;
   MeshRef mesh;
   ShardingRule rule;
   bool named;
@@ -163,6 +168,48 @@ private:
 };
 
 } // namespace
+
+std::pair<int64_t, int64_t>
+Alternative::getTraffic(ReshardSequences &sequences) const {
+  int64_t before = 0, after = 0;
+  auto add = [&](RankedTensorType type, ShardingAttr oldFrom,
+                 ShardingAttr oldTo, ShardingAttr newFrom, ShardingAttr newTo) {
+    before += sequences.getCost(type, oldFrom, oldTo).bytes;
+    after += sequences.getCost(type, newFrom, newTo).bytes;
+  };
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type)
+      continue;
+    unsigned i = operand.getOperandNumber();
+    ShardingAttr need = getOperandSharding(rule, known, i, mesh);
+    ShardingAttr newNeed = getOperandSharding(rule, axes, i, mesh);
+    if (auto reshard = operand.get().getDefiningOp<ReshardOp>())
+      add(type, reshard.getFrom(), reshard.getTo(), reshard.getFrom(),
+          need == newNeed ? reshard.getTo() : newNeed);
+    else
+      add(type, need, need, need, newNeed);
+  }
+  for (OpResult result : op->getResults()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type)
+      continue;
+    unsigned i = result.getResultNumber();
+    ShardingAttr made = getResultSharding(rule, known, i, mesh);
+    ShardingAttr newMade = getResultSharding(rule, axes, i, mesh);
+    bool isUsedAsMade = false;
+    for (Operation *user : result.getUsers()) {
+      auto reshard = dyn_cast<ReshardOp>(user);
+      isUsedAsMade |= !reshard;
+      if (reshard)
+        add(type, reshard.getFrom(), reshard.getTo(),
+            made == newMade ? reshard.getFrom() : newMade, reshard.getTo());
+    }
+    if (isUsedAsMade)
+      add(type, made, made, newMade, made);
+  }
+  return {before, after};
+}
 
 /// Whether each dimension of `more` is split by the axes of `less` and then by
 /// others.
@@ -173,70 +220,116 @@ static bool refines(ShardingAttr more, ShardingAttr less) {
   });
 }
 
-static void suggestStorage(Diagnostic &note, StringRef variable,
+namespace {
+
+/// The notes of one remark: what would keep the tensor where it is.
+class Advice {
+public:
+  Advice(InFlightDiagnostic &remark, ReshardOp reshard, OpOperand &use,
+         MeshRef mesh, ReshardSequences &sequences)
+      : remark(remark), reshard(reshard), use(use), mesh(mesh),
+        sequences(sequences) {}
+
+  void give() {
+    bool atProducer = adviseProducer();
+    if (!adviseUse() && !atProducer)
+      remark.attachNote(reshard.getX().getLoc())
+          << "it would not move if " << describeProducer(reshard.getX())
+          << " made it as " << describe(reshard.getTo()) << " or "
+          << describeUse(use) << " took it as " << describe(reshard.getFrom())
+          << ", which no factors of one of the two alone do";
+  }
+
+private:
+  bool adviseProducer();
+  bool adviseUse();
+  bool adviseStorage(Operation *access, StringRef variable, ShardingAttr stored,
+                     ShardingAttr wanted);
+  bool adviseFactors(Operation *op, const Alternative &alternative,
+                     const std::string &factors);
+
+  InFlightDiagnostic &remark;
+  ReshardOp reshard;
+  OpOperand &use;
+  MeshRef mesh;
+  ReshardSequences &sequences;
+};
+
+} // namespace
+
+bool Advice::adviseStorage(Operation *access, StringRef variable,
                            ShardingAttr stored, ShardingAttr wanted) {
-  note << "nothing would move if variable '" << variable << "' were stored as "
+  if (wanted.isPartial())
+    return false;
+  auto type = cast<RankedTensorType>(reshard.getType());
+  Diagnostic &note = remark.attachNote(access->getLoc());
+  note << "it would not move if variable '" << variable << "' were stored as "
        << describe(wanted);
   if (refines(stored, wanted))
     note << ": \"storage\": {\"" << variable << "\": {}}";
+  note << "; a device would hold "
+       << getBytes(wanted.getLocalType(type, mesh.mesh)) << " bytes of it, not "
+       << getBytes(stored.getLocalType(type, mesh.mesh));
+  return true;
 }
 
-static void suggestFactors(Diagnostic &note, Operation *op,
+bool Advice::adviseFactors(Operation *op, const Alternative &alternative,
                            const std::string &factors) {
-  note << "nothing would move if " << describe(op) << " had ";
+  if (factors.empty())
+    return false;
+  Diagnostic &note = remark.attachNote(op->getLoc());
+  note << "it would not move if " << describe(op) << " had ";
   if (StringRef name = getOpName(op); !name.empty())
     note << "\"operators\": {\"" << name << "\": {" << factors << "}}";
   else
     note << "heddle.factors = #heddle.factors<[" << factors << "]>";
+  auto [before, after] = alternative.getTraffic(sequences);
+  note << "; for all that this op reads and makes a device would send " << after
+       << " bytes, not " << before;
+  return true;
 }
 
-static void suggestAtProducer(InFlightDiagnostic &remark, ReshardOp reshard,
-                              MeshRef mesh) {
+bool Advice::adviseProducer() {
   auto result = dyn_cast<OpResult>(reshard.getX());
   ShardingAttr to = reshard.getTo();
-  if (!result && !isa<func::FuncOp>(reshard->getParentOp()))
-    return;
   if (!result) {
+    if (!isa<func::FuncOp>(reshard->getParentOp()))
+      return false;
     remark.attachNote(reshard.getX().getLoc())
-        << "nothing would move if " << describeProducer(reshard.getX())
+        << "it would not move if " << describeProducer(reshard.getX())
         << " came as " << describe(to);
-    return;
+    return true;
   }
   Operation *op = result.getOwner();
-  if (auto load = dyn_cast<LoadOp>(op)) {
-    suggestStorage(remark.attachNote(op->getLoc()), load.getVariable(),
-                   reshard.getFrom(), to);
-    return;
+  if (auto load = dyn_cast<LoadOp>(op))
+    return adviseStorage(op, load.getVariable(), reshard.getFrom(), to);
+  if (auto pin = dyn_cast<ReshardOp>(op)) {
+    remark.attachNote(op->getLoc())
+        << "it would not move if the pin of " << describeProducer(pin.getX())
+        << " were " << describe(to);
+    return true;
   }
-  if (isa<ReshardOp>(op))
-    return;
-  std::string factors =
-      Alternative(op, mesh).forResult(result.getResultNumber(), to);
-  if (!factors.empty())
-    suggestFactors(remark.attachNote(op->getLoc()), op, factors);
+  Alternative alternative(op, mesh);
+  std::string factors = alternative.forResult(result.getResultNumber(), to);
+  return adviseFactors(op, alternative, factors);
 }
 
-static void suggestAtUse(InFlightDiagnostic &remark, ReshardOp reshard,
-                         OpOperand &use, MeshRef mesh) {
+bool Advice::adviseUse() {
   Operation *op = use.getOwner();
   ShardingAttr from = reshard.getFrom();
   if (isa<ReshardOp>(op) || from.isPartial())
-    return;
+    return false;
   if (isa<func::ReturnOp>(op)) {
     remark.attachNote(op->getLoc())
-        << "nothing would move if " << describeUse(use) << " were given as "
+        << "it would not move if " << describeUse(use) << " were given as "
         << describe(from);
-    return;
+    return true;
   }
-  if (auto store = dyn_cast<StoreOp>(op)) {
-    suggestStorage(remark.attachNote(op->getLoc()), store.getVariable(),
-                   reshard.getTo(), from);
-    return;
-  }
-  std::string factors =
-      Alternative(op, mesh).forOperand(use.getOperandNumber(), from);
-  if (!factors.empty())
-    suggestFactors(remark.attachNote(op->getLoc()), op, factors);
+  if (auto store = dyn_cast<StoreOp>(op))
+    return adviseStorage(op, store.getVariable(), reshard.getTo(), from);
+  Alternative alternative(op, mesh);
+  std::string factors = alternative.forOperand(use.getOperandNumber(), from);
+  return adviseFactors(op, alternative, factors);
 }
 
 //===----------------------------------------------------------------------===//
@@ -276,7 +369,6 @@ void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
            << describe(reshard.getFrom()) << ": " << steps
            << "; a device sends " << cost.bytes << " bytes in " << time
            << " ms on '" << sequences.getTopology().getCluster().name << "'";
-    suggestAtProducer(remark, reshard, mesh);
-    suggestAtUse(remark, reshard, use, mesh);
+    Advice(remark, reshard, use, mesh, sequences).give();
   });
 }

@@ -4,10 +4,10 @@
 // The users of a tensor disagree with its maker: either could give way.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @disagree(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
-  // expected-note @below {{nothing would move if 'first' (heddle.contract) had "operators": {"first": {"b": ["dp"], "f": []}}}}
+  // expected-note @below {{it would not move if 'first' (heddle.contract) had "operators": {"first": {"b": ["dp"], "f": []}}; for all that this op reads and makes a device would send 2048 bytes, not 2048}}
   %a = heddle.contract "first" [bh, hf -> bf] %x, %v {heddle.factors = #heddle.factors<["b" = {}, "f" = {"dp"}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
   // expected-remark @below {{in @disagree, 'second' (heddle.contract) needs 'tensor<64x32xf32>' of 'first' (heddle.contract) as [{"dp"}, {}], but it lies as [{}, {"dp"}]: all_to_all over {"dp"}; a device sends 2048 bytes in 0.0114 ms on 'two servers'}}
-  // expected-note @below {{nothing would move if 'second' (heddle.contract) had "operators": {"second": {"b": [], "f": ["dp"]}}}}
+  // expected-note @below {{it would not move if 'second' (heddle.contract) had "operators": {"second": {"b": [], "f": ["dp"]}}; for all that this op reads and makes a device would send 4096 bytes, not 2048}}
   %b = heddle.contract "second" [bf, fo -> bo] %a, %w {heddle.factors = #heddle.factors<["b" = {"dp"}, "f" = {}, "o" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
   return %b : tensor<64x32xf32>
 }
@@ -17,7 +17,7 @@ func.func @disagree(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x
 // A sum that is split: only its own op could avoid the reduction.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @partial(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
-  // expected-note @below {{nothing would move if 'sum' (heddle.contract) had "operators": {"sum": {"h": []}}}}
+  // expected-note @below {{it would not move if 'sum' (heddle.contract) had "operators": {"sum": {"h": []}}; for all that this op reads and makes a device would send 6144 bytes, not 8192}}
   %a = heddle.contract "sum" [bh, hf -> bf] %x, %v {heddle.factors = #heddle.factors<["h" = {"tp"}, "b" = {}, "f" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
   // expected-remark @below {{in @partial, 'math.exp' needs 'tensor<64x32xf32>' of 'sum' (heddle.contract) as [{}, {}], but it lies as [{}, {}], partial sum {"tp"}: all_reduce over {"tp"}; a device sends 8192 bytes}}
   %b = math.exp %a : tensor<64x32xf32>
@@ -30,10 +30,10 @@ func.func @partial(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>) -> (tensor<64x3
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w : tensor<32x32xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
 func.func @stored(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
-  // expected-note @below {{nothing would move if variable 'w' were stored as [{}, {}]: "storage": {"w": {}}}}
+  // expected-note @below {{it would not move if variable 'w' were stored as [{}, {}]: "storage": {"w": {}}; a device would hold 4096 bytes of it, not 2048}}
   %w = heddle.load @w : tensor<32x32xf32>
   // expected-remark @below {{in @stored, 'use' (heddle.contract) needs 'tensor<32x32xf32>' of variable 'w' as [{}, {}], but it lies as [{"dp"}, {}]: all_gather over {"dp"}; a device sends 2048 bytes}}
-  // expected-note @below {{nothing would move if 'use' (heddle.contract) had "operators": {"use": {"b": [], "h": ["dp"]}}}}
+  // expected-note @below {{it would not move if 'use' (heddle.contract) had "operators": {"use": {"b": [], "h": ["dp"]}}}}
   %b = heddle.contract "use" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}, "f" = {}, "h" = {}]>} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
   return %b : tensor<64x32xf32>
 }
@@ -42,10 +42,10 @@ func.func @stored(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
 
 // Arguments and results have no plan; what they should be is said.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
-// expected-note @below {{nothing would move if argument 0 came as [{}, {"dp"}]}}
+// expected-note @below {{it would not move if argument 0 came as [{}, {"dp"}]}}
 func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"dp"}]>}) {
   // expected-remark @below {{in @through, result 0 needs 'tensor<64x32xf32>' of argument 0 as [{}, {"dp"}], but it lies as [{"dp"}, {}]: all_to_all over {"dp"}}}
-  // expected-note @below {{nothing would move if result 0 were given as [{"dp"}, {}]}}
+  // expected-note @below {{it would not move if result 0 were given as [{"dp"}, {}]}}
   return %x : tensor<64x32xf32>
 }
 
@@ -55,8 +55,39 @@ func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@me
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @unnamed(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {"tp"}]>}) -> (tensor<4096xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) {
   %zero = arith.constant dense<0.0> : tensor<4096xf32>
-  // expected-note @below {{nothing would move if 'linalg.reduce' had heddle.factors = #heddle.factors<["1" = {}]>}}
+  // expected-note @below {{it would not move if 'linalg.reduce' had heddle.factors = #heddle.factors<["1" = {}]>; for all that this op reads and makes a device would send 131072 bytes, not 8192}}
   %a = linalg.reduce { arith.addf } ins(%x : tensor<4096x32xf32>) outs(%zero : tensor<4096xf32>) dimensions = [1]
   // expected-remark @below {{in @unnamed, result 0 needs 'tensor<4096xf32>' of 'linalg.reduce'}}
   return %a : tensor<4096xf32>
+}
+
+// -----
+
+// A pin is somebody's word, and can be another.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func @pinned(%x: tensor<64x32xf32>) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) {
+  // expected-note @below {{it would not move if the pin of 'math.exp' were [{"dp"}, {}]}}
+  %a = math.exp %x {heddle.pin = #heddle.sharding<@mesh, [{}, {"dp"}]>} : tensor<64x32xf32>
+  // expected-remark @below {{in @pinned, result 0 needs 'tensor<64x32xf32>'}}
+  // expected-note @below {{it would not move if result 0 were given as [{}, {"dp"}]}}
+  return %a : tensor<64x32xf32>
+}
+
+// -----
+
+// A loop passes on what it is given, and a product of elements cannot be split:
+// what would have to agree is said all the same.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func @no_factors(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}, %one: tensor<32xf32>) -> tensor<32xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-note @below {{it would not move if 'scf.for' made it as [{}, {}] or 'linalg.reduce' took it as [{"dp"}, {}], which no factors of one of the two alone do}}
+  %a = scf.for %i = %c0 to %c4 step %c1 iter_args(%b = %x) -> tensor<4096x32xf32> {
+    %c = math.exp %b : tensor<4096x32xf32>
+    scf.yield %c : tensor<4096x32xf32>
+  }
+  // expected-remark @below {{in @no_factors, 'linalg.reduce' needs 'tensor<4096x32xf32>' of 'scf.for'}}
+  %d = linalg.reduce { arith.mulf } ins(%a : tensor<4096x32xf32>) outs(%one : tensor<32xf32>) dimensions = [0]
+  return %d : tensor<32xf32>
 }
