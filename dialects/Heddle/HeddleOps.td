@@ -11,5 +11,6 @@ include "dialects/Heddle/HeddleStateOps.td"
 include "dialects/Heddle/HeddleProductOps.td"
 include "dialects/Heddle/HeddleNetworkOps.td"
 include "dialects/Heddle/HeddleShapeOps.td"
+include "dialects/Heddle/HeddleLoopOps.td"
 
 #endif // HEDDLE_OPS

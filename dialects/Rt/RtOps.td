@@ -86,9 +86,12 @@ def CoordinateOp : Rt_Op<"coordinate", [Pure,
 // Compute
 //===----------------------------------------------------------------------===//
 
+/// In a program, or in a loop of one.
+def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
+
 /// One call of the runtime, ordered on a stream.
 class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
-    : Rt_Op<mnemonic, !listconcat([HasParent<"ProgramOp">], traits)> {
+    : Rt_Op<mnemonic, !listconcat([InProgram], traits)> {
   let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
                                    OptionalAttr<StrAttr>:$op_name));
 }
@@ -324,7 +327,7 @@ def RecvOp : Rt_Transfer<"recv"> { let summary = "receives a buffer from a membe
 // Order
 //===----------------------------------------------------------------------===//
 
-class Rt_Event<string mnemonic> : Rt_Op<mnemonic, [HasParent<"ProgramOp">]> {
+class Rt_Event<string mnemonic> : Rt_Op<mnemonic, [InProgram]> {
   let arguments = (ins I32Attr:$event, DefaultValuedAttr<I32Attr, "0">:$stream);
   let assemblyFormat = "$event (`stream` `(` $stream^ `)`)? attr-dict";
 }
@@ -337,6 +340,36 @@ def WaitOp : Rt_Event<"wait"> {
 def SynchronizeOp : Rt_Op<"synchronize", [HasParent<"ProgramOp">]> {
   let summary = "waits until all streams are idle";
   let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
+    NoRegionArguments]> {
+  let summary = "runs `before`, and `after` and `before` again while a number is true";
+  let description = [{
+    The host waits for all streams after `before` and reads the condition.
+
+    Constraints: the condition is one i1; the regions hold what a program may,
+    but for `rt.synchronize`.
+
+    Example:
+    ```mlir
+    rt.while arena[64 : i1] before {
+      rt.launch @kernel_0 (arena[0 : 4xf32]) -> (arena[64 : i1])
+    } after {
+      rt.launch @kernel_1 (arena[0 : 4xf32]) -> (arena[0 : 4xf32])
+    }
+    ```
+  }];
+  let arguments = (ins BufferAttr:$condition);
+  let regions = (region AnyRegion:$before, AnyRegion:$after);
+  let assemblyFormat = [{
+    custom<BareBuffer>($condition) `before` $before `after` $after attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // RT_OPS

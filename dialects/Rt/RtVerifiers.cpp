@@ -89,25 +89,21 @@ private:
 };
 } // namespace
 
-LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (static_cast<int64_t>(getArena()) < 0)
-    return emitOpError() << "expected an arena of at least 0 bytes, got "
-                         << static_cast<int64_t>(getArena());
-  Block &body = getBody().front();
-  if (body.empty() || !isa<SynchronizeOp>(body.back()))
-    return emitOpError() << "expected rt.synchronize as the last op";
-  BoundsChecker checker(*this, tables);
+/// The ops of a program, those of its loops included.
+static LogicalResult verifyCalls(ProgramOp program, Block &body,
+                                 BoundsChecker &checker) {
   for (Operation &op : body) {
     if (!isa<RtDialect, arith::ArithDialect>(op.getDialect()))
       return op.emitOpError()
              << "expected only ops of rt and arith in an rt.program";
-    if (isa<SynchronizeOp>(op) && &op != &body.back())
+    if (isa<SynchronizeOp>(op) && &op != &program.getBody().front().back())
       return op.emitOpError() << "expected to be the last op of its program";
     if (auto stream = op.getAttrOfType<IntegerAttr>("stream"))
       if (stream.getInt() < 0 ||
-          stream.getInt() >= static_cast<int64_t>(getStreams()))
-        return op.emitOpError() << "expected a stream below " << getStreams()
-                                << ", got " << stream.getInt();
+          stream.getInt() >= static_cast<int64_t>(program.getStreams()))
+        return op.emitOpError()
+               << "expected a stream below " << program.getStreams() << ", got "
+               << stream.getInt();
     for (NamedAttribute attribute : op.getAttrDictionary()) {
       if (auto buffer = dyn_cast<BufferAttr>(attribute.getValue())) {
         if (failed(checker.check(op, buffer)))
@@ -119,7 +115,29 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
               return failure();
       }
     }
+    for (Region &region : op.getRegions())
+      for (Block &block : region)
+        if (failed(verifyCalls(program, block, checker)))
+          return failure();
   }
+  return success();
+}
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (static_cast<int64_t>(getArena()) < 0)
+    return emitOpError() << "expected an arena of at least 0 bytes, got "
+                         << static_cast<int64_t>(getArena());
+  Block &body = getBody().front();
+  if (body.empty() || !isa<SynchronizeOp>(body.back()))
+    return emitOpError() << "expected rt.synchronize as the last op";
+  BoundsChecker checker(*this, tables);
+  return verifyCalls(*this, body, checker);
+}
+
+LogicalResult rt::WhileOp::verify() {
+  RankedTensorType type = getCondition().getType();
+  if (!type.getElementType().isInteger(1) || type.getNumElements() != 1)
+    return emitOpError() << "expected a condition of one i1, got " << type;
   return success();
 }
 

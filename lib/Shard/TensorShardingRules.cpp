@@ -5,6 +5,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
+#include "heddle/Support/GenerateForm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -371,31 +372,6 @@ struct GenerateModel
                      cast<RankedTensorType>(localizer.resultTypes[0]));
     return SmallVector<Value>(
         localizeBody(local, type.getShape(), localizer, {})->getResults());
-  }
-
-private:
-  static linalg::GenericOp toStructured(OpBuilder &builder,
-                                        tensor::GenerateOp generate,
-                                        RankedTensorType type) {
-    Location loc = generate.getLoc();
-    Value empty = builder.create<tensor::EmptyOp>(loc, type.getShape(),
-                                                  type.getElementType());
-    SmallVector<utils::IteratorType> parallel(type.getRank(),
-                                              utils::IteratorType::parallel);
-    return builder.create<linalg::GenericOp>(
-        loc, type, ValueRange(), empty,
-        ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(type.getRank())},
-        parallel, [&](OpBuilder &b, Location at, ValueRange) {
-          IRMapping mapping;
-          Block &body = generate.getRegion().front();
-          for (BlockArgument argument : body.getArguments())
-            mapping.map(argument,
-                        b.create<linalg::IndexOp>(at, argument.getArgNumber()));
-          for (Operation &inner : body.without_terminator())
-            b.clone(inner, mapping);
-          b.create<linalg::YieldOp>(
-              at, mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
-        });
   }
 };
 

@@ -1,24 +1,68 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-flatten-control-flow=max-ops=10
 
-func.func @while(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
-  // expected-error@+1 {{cannot be compiled: only scf.for with constant bounds, scf.if and calls can be}}
-  %y = scf.while (%h = %x) : (tensor<4xf32>) -> tensor<4xf32> {
-    scf.condition(%c) %h : tensor<4xf32>
-  } do {
-  ^bb0(%g: tensor<4xf32>):
-    scf.yield %g : tensor<4xf32>
+func.func @parallel(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{cannot be compiled: only scf.for, scf.while, scf.if and calls can be}}
+  %y = scf.index_switch %c0 -> tensor<4xf32>
+  default {
+    scf.yield %x : tensor<4xf32>
   }
   return %y : tensor<4xf32>
 }
 
 // -----
 
-func.func @bounds(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+func.func @step(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{cannot be compiled: expected a positive step, got 0}}
+  %y = scf.for %i = %c0 to %n step %c0 iter_args(%h = %x) -> tensor<4xf32> {
+    scf.yield %h : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+heddle.variable @v : tensor<4xf32> parameter init(zeros)
+func.func @store_in_loop(%x: tensor<4xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{cannot be compiled: expected constant bounds and a positive step}}
-  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
-    scf.yield %h : tensor<4xf32>
+  // expected-note@+1 {{the loop is here}}
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error@+1 {{cannot be compiled in a loop that is not written out}}
+    heddle.store %x, @v : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @carried(%x: tensor<4xf32>, %c: i1, %v: vector<4xf32>) -> vector<4xf32> {
+  // expected-error@+1 {{cannot be compiled: expected tensors and numbers, got 'vector<4xf32>'}}
+  %y = scf.while (%h = %v) : (vector<4xf32>) -> vector<4xf32> {
+    scf.condition(%c) %h : vector<4xf32>
+  } do {
+  ^bb0(%g: vector<4xf32>):
+    scf.yield %g : vector<4xf32>
+  }
+  return %y : vector<4xf32>
+}
+
+// -----
+
+// A condition that is not the same on all devices.
+heddle.mesh @mesh <["x"=2]>
+func.func @devices_disagree(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-note@+1 {{the place is asked for here}}
+  %device = comm.axis_index @mesh <{"x"}>
+  %c0 = arith.constant 0 : index
+  %c = arith.cmpi eq, %device, %c0 : index
+  %y = scf.while (%h = %x) : (tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{expected a condition that all devices agree on}}
+    scf.condition(%c) %h : tensor<4xf32>
+  } do {
+  ^bb0(%g: tensor<4xf32>):
+    scf.yield %g : tensor<4xf32>
   }
   return %y : tensor<4xf32>
 }
@@ -88,13 +132,4 @@ func.func @empty_iterations(%x: tensor<4xf32>) -> tensor<4xf32> {
     scf.yield %h : tensor<4xf32>
   }
   return %y : tensor<4xf32>
-}
-
-// -----
-
-func.func @index_argument(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: index) -> tensor<4xf32> {
-  %c = arith.cmpi eq, %i, %i : index
-  // expected-error@+1 {{expected a scalar that is a constant or computed from tensors}}
-  %z = arith.select %c, %x, %y : tensor<4xf32>
-  return %z : tensor<4xf32>
 }

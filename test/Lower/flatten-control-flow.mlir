@@ -250,3 +250,123 @@ func.func @long_chain(%t: tensor<f32>) -> tensor<4xf32> {
   %y = tensor.splat %r : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A loop stays a loop if nobody knows how often it runs: its regions are
+// functions of tensors. Numbers are tensors, too; what only begins a tensor is
+// begun inside, loads move before it.
+heddle.variable @v : tensor<4xf32> parameter init(zeros)
+// CHECK-LABEL: func @while(
+// CHECK-SAME: %[[X:.+]]: tensor<4xf32>, %[[N:.+]]: tensor<i32>, %[[L:.+]]: tensor<f32>)
+// CHECK-DAG: %[[V:.+]] = heddle.load @v
+// CHECK-DAG: %[[ZERO:.+]] = arith.constant dense<0> : tensor<i64>
+// CHECK: %[[R:.+]]:2, %{{.+}}:2, %{{.+}}, %{{.+}} = heddle.while @while.before, @while.after init(%[[ZERO]], %[[X]] : tensor<i64>, tensor<4xf32>) captured(%[[N]], %[[V]], %[[L]] : tensor<i32>, tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<i64>) carried(tensor<i64>, tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @while(%x: tensor<4xf32>, %n: i32, %limit: f32) -> (tensor<4xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  %r:2 = scf.while (%i = %c0, %h = %x) : (index, tensor<4xf32>) -> (tensor<4xf32>, index) {
+    %end = arith.index_cast %n : i32 to index
+    %c = arith.cmpi slt, %i, %end : index
+    scf.condition(%c) %h, %i : tensor<4xf32>, index
+  } do {
+  ^bb0(%h: tensor<4xf32>, %i: index):
+    %v = heddle.load @v : tensor<4xf32>
+    %0 = arith.addf %h, %v : tensor<4xf32>
+    %1 = linalg.max ins(%0, %start : tensor<4xf32>, tensor<4xf32>) outs(%start : tensor<4xf32>) -> tensor<4xf32>
+    %2 = tensor.splat %limit : tensor<4xf32>
+    %3 = arith.minimumf %1, %2 : tensor<4xf32>
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next, %3 : index, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, index
+}
+// CHECK: func.func private @while.before(%[[I:.+]]: tensor<i64>, %[[H:.+]]: tensor<4xf32>, %[[N:.+]]: tensor<i32>, %{{.+}}: tensor<4xf32>, %{{.+}}: tensor<f32>) -> (tensor<i1>, tensor<4xf32>, tensor<i64>)
+// CHECK-NEXT: %[[END:.+]] = arith.extsi %[[N]] : tensor<i32> to tensor<i64>
+// CHECK-NEXT: %[[C:.+]] = arith.cmpi slt, %[[I]], %[[END]] : tensor<i64>
+// CHECK-NEXT: return %[[C]], %[[H]], %[[I]]
+// CHECK: func.func private @while.after(%[[H:.+]]: tensor<4xf32>, %[[I:.+]]: tensor<i64>, %{{.+}}: tensor<i32>, %[[V:.+]]: tensor<4xf32>, %[[L:.+]]: tensor<f32>) -> (tensor<i64>, tensor<4xf32>)
+// CHECK: linalg.fill
+// CHECK: arith.addf %[[H]], %[[V]]
+// CHECK: %[[B:.+]] = heddle.broadcast %[[L]]
+// CHECK: %[[M:.+]] = arith.minimumf %{{.+}}, %[[B]]
+// CHECK: %[[NEXT:.+]] = arith.addi %[[I]], %{{.+}} : tensor<i64>
+// CHECK: return %[[NEXT]], %[[M]]
+
+// -----
+
+// Bounds that are computed; a slice at a computed place reads each element.
+// CHECK-LABEL: func @bounds(
+// CHECK-SAME: %[[X:.+]]: tensor<8x4xf32>, %[[N:.+]]: tensor<i64>)
+// CHECK: heddle.while @bounds.before, @bounds.after init(%{{.+}}, %{{.+}} : tensor<i64>, tensor<4xf32>)
+// CHECK-LABEL: func.func private @bounds.before
+// CHECK: arith.cmpi slt
+// CHECK-LABEL: func.func private @bounds.after
+// CHECK-SAME: (%[[I:[a-z0-9]+]]: tensor<i64>
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[I]] : tensor<i64>)
+// CHECK: ^bb0(%[[AT:.+]]: i64, %{{.+}}: f32):
+// CHECK: %[[ROW:.+]] = arith.index_cast %[[AT]] : i64 to index
+// CHECK: tensor.extract %{{.+}}[%[[ROW]], %{{.+}}] : tensor<8x4xf32>
+func.func @bounds(%x: tensor<8x4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %start = arith.constant dense<0.0> : tensor<4xf32>
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %start) -> tensor<4xf32> {
+    %row = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+    %0 = arith.addf %h, %row : tensor<4xf32>
+    scf.yield %0 : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Loops of a branch that is not taken make no iteration; those that are written
+// out are.
+// CHECK-LABEL: func @loop_in_branch(
+// CHECK-SAME: %[[C:.+]]: tensor<i1>, %[[X:.+]]: tensor<4xf32>, %[[N:.+]]: tensor<i64>)
+// CHECK: %[[END:.+]] = arith.select %[[C]], %[[N]], %{{.+}} : tensor<i1>, tensor<i64>
+// CHECK: heddle.while {{.*}} captured({{.*}}%[[END]]
+// CHECK: heddle.while {{.*}} captured({{.*}}%[[C]]
+// CHECK-NOT: heddle.while
+// CHECK-COUNT-2: math.tanh %{{.+}} : tensor<4xf32>
+// CHECK: func.func private @loop_in_branch.before
+// CHECK: func.func private @loop_in_branch.before
+// CHECK: %[[NO:.+]] = arith.constant dense<false> : tensor<i1>
+// CHECK: arith.select %{{.+}}, %{{.+}}, %[[NO]] : tensor<i1>
+func.func @loop_in_branch(%c: i1, %x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %y = scf.if %c -> tensor<4xf32> {
+    %a = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      %0 = math.exp %h : tensor<4xf32>
+      scf.yield %0 : tensor<4xf32>
+    }
+    %b = scf.while (%h = %a) : (tensor<4xf32>) -> tensor<4xf32> {
+      %first = tensor.extract %h[%c0] : tensor<4xf32>
+      %more = arith.cmpf oeq, %first, %first : f32
+      scf.condition(%more) %h : tensor<4xf32>
+    } do {
+    ^bb0(%h: tensor<4xf32>):
+      scf.yield %h : tensor<4xf32>
+    }
+    %d = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %b) -> tensor<4xf32> {
+      %end = arith.addi %i, %c1 : index
+      %t = scf.for %j = %i to %end step %c1 iter_args(%g = %h) -> tensor<4xf32> {
+        %0 = math.tanh %g : tensor<4xf32>
+        scf.yield %0 : tensor<4xf32>
+      }
+      scf.yield %t : tensor<4xf32>
+    }
+    scf.yield %d : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}

@@ -11,20 +11,26 @@ include "mlir/Pass/PassBase.td"
 
 def FlattenControlFlowPass
     : Pass<"heddle-flatten-control-flow", "::mlir::ModuleOp"> {
-  let summary = "writes loops, branches and calls out in a row";
+  let summary = "writes branches, calls and loops of known length out in a row";
   let description = [{
-    A device's program is a row of calls without control flow. In every public
-    function calls are inlined, `scf.for` with constant bounds is unrolled, and
-    of `scf.if` both branches are computed and the results selected (the branch
-    alone, where the condition is constant). Private functions go.
+    A device's program is a row of calls. In every public function calls are
+    inlined, `scf.for` with constant bounds is unrolled, and of `scf.if` both
+    branches are computed and the results selected (the branch alone, where the
+    condition is constant). Private functions go.
+
+    `scf.while`, and `scf.for` with bounds that are computed, become a
+    `heddle.while`, whose two regions are private functions of tensors. Such a
+    loop makes no iteration in a branch that is not taken.
 
     All devices run the same ops in the same order, so collectives in branches
     stay matched. A condition, or another scalar that is computed from tensors,
     becomes a tensor without dimensions, also as an argument or result of the
-    function, as an operand of a structured op or in its body.
+    function, as an operand of a structured op or in its body, or as the place of
+    a slice; indices are i64.
 
-    Errors: `scf.while`, bounds that are not constant, a `heddle.store` in a
-    branch, more than `max-ops` ops written out.
+    Errors: a condition that depends on the device's place in the mesh, a
+    `heddle.store` in a branch or in a loop that is not written out, more than
+    `max-ops` ops written out.
   }];
   let options = [
     Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",

@@ -1,6 +1,7 @@
 //===- FlattenControlFlow.cpp - Loops, branches and calls in a row --------===//
 
 #include "GuardTraps.h"
+#include "OutlineLoops.h"
 #include "ScalarTensors.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Lower/Passes.h"
@@ -32,6 +33,9 @@ public:
 
   LogicalResult run();
 
+  /// What loops that stay loops call; not flat yet.
+  SmallVector<func::FuncOp> callees;
+
 private:
   LogicalResult flatten(Operation *op);
   /// Calls first, wherever they are: what a branch calls is a part of it.
@@ -49,6 +53,10 @@ private:
   void replace(Operation *op, ValueRange values) {
     op->replaceAllUsesWith(values);
     op->erase();
+  }
+
+  SymbolTable &getModuleSymbols() {
+    return symbols.getSymbolTable(function->getParentOp());
   }
 
   func::FuncOp function;
@@ -122,16 +130,18 @@ LogicalResult Flattener::inlineCalls() {
 }
 
 LogicalResult Flattener::unroll(scf::ForOp loop) {
-  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
-                         upper = getConstantIntValue(loop.getUpperBound()),
+  std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
+                         high = getConstantIntValue(loop.getUpperBound()),
                          step = getConstantIntValue(loop.getStep());
-  if (!lower || !upper || !step || *step <= 0)
+  if (step && *step <= 0)
     return loop.emitOpError()
-           << "cannot be compiled: expected constant bounds and a positive "
-              "step, for a device's program has no loops yet";
+           << "cannot be compiled: expected a positive step, got " << *step;
+  if (!low || !high || !step)
+    return lower::outlineLoop(lower::toWhile(loop), getModuleSymbols(),
+                              callees);
   SmallVector<Value> carried(loop.getInitArgs());
   bool isLast = false;
-  for (int64_t i = *lower; i < *upper && !isLast;
+  for (int64_t i = *low; i < *high && !isLast;
        isLast = llvm::AddOverflow(i, *step, i)) {
     if (failed(count(loop))) // for its index
       return failure();
@@ -166,6 +176,7 @@ LogicalResult Flattener::branch(scf::IfOp op) {
     if (stores.wasInterrupted())
       return failure();
     lower::guardTraps(op);
+    lower::guardLoops(op);
   }
   SmallVector<Value> values[2];
   for (bool isElse : {false, true}) {
@@ -200,10 +211,11 @@ LogicalResult Flattener::flatten(Operation *op) {
     return unroll(loop);
   if (auto conditional = dyn_cast<scf::IfOp>(op))
     return branch(conditional);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return lower::outlineLoop(loop, getModuleSymbols(), callees);
   if (isa<RegionBranchOpInterface>(op))
-    return op->emitOpError()
-           << "cannot be compiled: only scf.for with constant bounds, scf.if "
-              "and calls can be";
+    return op->emitOpError() << "cannot be compiled: only scf.for, scf.while, "
+                                "scf.if and calls can be";
   return success();
 }
 
@@ -233,8 +245,8 @@ struct FlattenControlFlow
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> inlined;
     SymbolTableCollection symbols;
+    SmallVector<func::FuncOp> inlined, programs;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr(kKernelAttrName))
         continue;
@@ -247,8 +259,13 @@ struct FlattenControlFlow
                                << function.getBody().getBlocks().size();
         return signalPassFailure();
       }
-      if (failed(Flattener(function, symbols, maxOps).run()))
+      programs.push_back(function);
+    }
+    while (!programs.empty()) {
+      Flattener flattener(programs.pop_back_val(), symbols, maxOps);
+      if (failed(flattener.run()))
         return signalPassFailure();
+      programs.append(flattener.callees);
     }
     // A private function that nobody calls is no program either.
     for (func::FuncOp function : inlined)

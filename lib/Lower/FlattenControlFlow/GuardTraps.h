@@ -14,6 +14,10 @@ namespace heddle::lower {
 /// where its branch is not taken. Calls must have been inlined.
 void guardTraps(mlir::scf::IfOp op);
 
+/// And so that a loop ends there: it makes no iteration. Loops that will be
+/// written out stay as they are.
+void guardLoops(mlir::scf::IfOp op);
+
 } // namespace heddle::lower
 
 #endif // HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_GUARDTRAPS_H

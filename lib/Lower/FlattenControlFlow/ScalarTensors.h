@@ -4,12 +4,14 @@
 #define HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace heddle::lower {
 
 /// A device's program has tensors alone: a number that is computed from one
-/// (tensor.extract, and arithmetic on it) is a tensor without dimensions.
+/// (tensor.extract, and arithmetic on it) is a tensor without dimensions, of
+/// i64 where the number is an index.
 class ScalarTensors {
 public:
   /// The tensor of rank 0 that holds the scalar, computed where the scalar is.
@@ -19,16 +21,28 @@ public:
 private:
   /// Of the result of an op whose operands have tensors, if they can.
   mlir::Value make(mlir::Operation *op, mlir::Type type);
+  mlir::Value makeExtract(mlir::tensor::ExtractOp op);
   mlir::Value lookup(mlir::Value scalar) const;
   /// Null for scalars that have no tensor.
   llvm::DenseMap<mlir::Value, mlir::Value> tensors;
 };
 
+/// The type of the tensor that stands for a value in a device's program: a
+/// tensor's own, or one without dimensions. Null for any other value.
+mlir::RankedTensorType getProgramType(mlir::Type type);
+/// The tensor that stands for a value, and the value that it stands for. Where
+/// the value is a scalar, these are ops that spreadScalars removes.
+mlir::Value toProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value value);
+mlir::Value fromProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,
+                              mlir::Value tensor, mlir::Type type);
+
 /// Makes numbers tensors without dimensions: arguments and results of the
 /// function; scalars that are spread over a tensor (a select between tensors,
 /// tensor.splat, tensor.from_elements, linalg.fill), where they are no
-/// constants; scalar operands of structured ops and what their bodies take from
-/// around them. An error on an op whose scalar is no tensor's.
+/// constants; scalars that are inserted, and positions of slices; scalar
+/// operands of structured ops and what their bodies take from around them. An
+/// error on an op whose scalar is no tensor's.
 mlir::LogicalResult spreadScalars(mlir::func::FuncOp function);
 
 } // namespace heddle::lower

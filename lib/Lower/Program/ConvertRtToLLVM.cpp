@@ -43,6 +43,8 @@ private:
   template <typename Op>
   void convertAttention(Op op, StringRef function, ValueRange tensors);
   void convertAllToAll(rt::AllToAllOp op);
+  void convertLoop(rt::WhileOp op);
+  void convertOps(Region &region);
 
   Value address(Operation *op, rt::BufferAttr buffer) {
     Value pointer = f.addressOf(op, buffer);
@@ -287,6 +289,22 @@ void ProgramConversion::convertAllToAll(rt::AllToAllOp op) {
   f.call("heddle_rt_all_to_all", operands);
 }
 
+void ProgramConversion::convertOps(Region &region) {
+  for (Block &block : region)
+    for (Operation &op : block)
+      if (!failed)
+        convert(&op);
+}
+
+void ProgramConversion::convertLoop(rt::WhileOp op) {
+  f.loop(
+      [&] {
+        convertOps(op.getBefore());
+        return address(op, op.getCondition());
+      },
+      [&] { convertOps(op.getAfter()); });
+}
+
 void ProgramConversion::convert(Operation *op) {
   f.loc = op->getLoc();
   llvm::TypeSwitch<Operation *>(op)
@@ -406,6 +424,7 @@ void ProgramConversion::convert(Operation *op) {
                                                  : "heddle_rt_recv",
                operands);
       })
+      .Case<rt::WhileOp>([&](auto o) { convertLoop(o); })
       .Case<rt::RecordOp>([&](rt::RecordOp o) {
         f.call("heddle_rt_event_record", {stream(o), f.i32(o.getEvent())});
       })
@@ -428,11 +447,9 @@ void ProgramConversion::convert(Operation *op) {
 }
 
 LogicalResult ProgramConversion::run() {
-  for (Operation &op : program.getBody().front()) {
-    convert(&op);
-    if (failed)
-      return failure();
-  }
+  convertOps(program.getBody());
+  if (failed)
+    return failure();
   f.finish();
   return success();
 }

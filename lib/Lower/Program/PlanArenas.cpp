@@ -40,46 +40,97 @@ private:
   DenseMap<Attribute, FlatSymbolRefAttr> names;
 };
 
+/// Plans functions one by one, what a loop calls before the loop's function.
+class ArenaPlanner {
+public:
+  ArenaPlanner(ModuleOp module, bool inPlace)
+      : inPlace(inPlace), symbols(module), constants(module, symbols) {}
+
+  LogicalResult plan(func::FuncOp program);
+
+private:
+  LogicalResult planLoop(WhileOp loop);
+  static void annotate(func::FuncOp program, const ProgramBuffers &buffers);
+
+  bool inPlace;
+  SymbolTable symbols;
+  Constants constants;
+  /// Whether a function is planned; false for those that are being planned.
+  DenseMap<Operation *, bool> planned;
+};
+} // namespace
+
+/// What the loop calls lies in its workspace, which is as large as the larger
+/// of the two arenas.
+LogicalResult ArenaPlanner::planLoop(WhileOp loop) {
+  int64_t bytes = 1;
+  for (FlatSymbolRefAttr name : {loop.getBeforeAttr(), loop.getAfterAttr()}) {
+    auto callee = symbols.lookup<func::FuncOp>(name.getAttr());
+    if (!callee)
+      return loop.emitOpError()
+             << "expected " << name << " to be a func.func of this module";
+    if (failed(plan(callee)))
+      return failure();
+    bytes = std::max(
+        bytes, callee->getAttrOfType<IntegerAttr>(kArenaAttrName).getInt());
+  }
+  loop.getWorkspace().setType(
+      RankedTensorType::get({bytes}, IntegerType::get(loop.getContext(), 8)));
+  return success();
+}
+
+LogicalResult ArenaPlanner::plan(func::FuncOp program) {
+  auto [known, isNew] = planned.try_emplace(program, false);
+  if (!isNew)
+    return known->second
+               ? success()
+               : program.emitOpError() << "expected no loop to call itself";
+  for (auto loop : program.getOps<WhileOp>())
+    if (failed(planLoop(loop)))
+      return failure();
+  FailureOr<ProgramBuffers> buffers =
+      placeBuffers(program, {inPlace, symbols, [&](ElementsAttr value) {
+                               return constants.get(value);
+                             }});
+  if (failed(buffers))
+    return failure();
+  annotate(program, *buffers);
+  planned[program] = true;
+  return success();
+}
+
+void ArenaPlanner::annotate(func::FuncOp program,
+                            const ProgramBuffers &buffers) {
+  Builder builder(program.getContext());
+  program->setAttr(kArenaAttrName,
+                   builder.getI64IntegerAttr(buffers.arenaBytes));
+  program->setAttr(kArenaBoundAttrName,
+                   builder.getI64IntegerAttr(buffers.arenaBound));
+  for (Operation &op : program.getBody().front()) {
+    SmallVector<Attribute> places;
+    bool any = false;
+    for (Value result : op.getResults()) {
+      auto place = buffers.places.find(result);
+      any |= place != buffers.places.end();
+      places.push_back(place != buffers.places.end() ? Attribute(place->second)
+                                                     : builder.getUnitAttr());
+    }
+    if (any)
+      op.setAttr(kPlacesAttrName, builder.getArrayAttr(places));
+  }
+}
+
+namespace {
 struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
   using PlanArenasPassBase::PlanArenasPassBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SymbolTable symbols(module);
-    Constants constants(module, symbols);
-    Builder builder(&getContext());
-    for (auto program : module.getOps<func::FuncOp>()) {
-      if (program.isExternal() || program->hasAttr(kKernelAttrName))
-        continue;
-      FailureOr<ProgramBuffers> buffers =
-          placeBuffers(program, {inPlace, symbols, [&](ElementsAttr value) {
-                                   return constants.get(value);
-                                 }});
-      if (failed(buffers))
+    ArenaPlanner planner(module, inPlace);
+    for (auto program : module.getOps<func::FuncOp>())
+      if (!program.isExternal() && !program->hasAttr(kKernelAttrName) &&
+          failed(planner.plan(program)))
         return signalPassFailure();
-      annotate(program, *buffers, builder);
-    }
-  }
-
-  static void annotate(func::FuncOp program, const ProgramBuffers &buffers,
-                       Builder &builder) {
-    program->setAttr(kArenaAttrName,
-                     builder.getI64IntegerAttr(buffers.arenaBytes));
-    program->setAttr(kArenaBoundAttrName,
-                     builder.getI64IntegerAttr(buffers.arenaBound));
-    for (Operation &op : program.getBody().front()) {
-      SmallVector<Attribute> places;
-      bool any = false;
-      for (Value result : op.getResults()) {
-        auto place = buffers.places.find(result);
-        any |= place != buffers.places.end();
-        places.push_back(place != buffers.places.end()
-                             ? Attribute(place->second)
-                             : builder.getUnitAttr());
-      }
-      if (any)
-        op.setAttr(kPlacesAttrName, builder.getArrayAttr(places));
-    }
   }
 };
 } // namespace

@@ -51,6 +51,14 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
       return {contract.getAccumulateMutable().begin()->getOperandNumber()};
     return {};
   }
+  if (auto loop = dyn_cast<WhileOp>(op)) {
+    // What it carries starts as its operands are.
+    int64_t carried =
+        int64_t(result.getResultNumber()) - int64_t(loop.getResults().size());
+    if (carried >= 0 && carried < int64_t(loop.getCarried().size()))
+      return {carried};
+    return {};
+  }
   if (auto grad = dyn_cast<EmbeddingGradOp>(op)) {
     if (grad.getAccumulate())
       return {grad.getAccumulateMutable().begin()->getOperandNumber()};
@@ -74,7 +82,7 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
 static bool isProgramOp(Operation *op) {
   if (isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
           heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
-          StackOp, UnstackOp, func::CallOp, func::ReturnOp,
+          StackOp, UnstackOp, WhileOp, func::CallOp, func::ReturnOp,
           tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ExtractSliceOp>(op))
     return true;

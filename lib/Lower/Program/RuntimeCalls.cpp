@@ -234,6 +234,12 @@ Value RuntimeFunction::pointers(ValueRange values) {
   return scratch;
 }
 
+Block *RuntimeFunction::addBlock() {
+  Block *block = new Block();
+  function.getBody().getBlocks().insert(failed->getIterator(), block);
+  return block;
+}
+
 void RuntimeFunction::call(StringRef name, ValueRange operands) {
   SmallVector<Value> all{function.getArgument(0)};
   llvm::append_range(all, operands);
@@ -242,10 +248,32 @@ void RuntimeFunction::call(StringRef name, ValueRange operands) {
   Value status = builder.create<LLVM::CallOp>(loc, callee, all).getResult();
   Value bad = builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne, status,
                                            i32(0));
-  Block *next = new Block();
-  function.getBody().getBlocks().insert(failed->getIterator(), next);
+  Block *next = addBlock();
   builder.create<LLVM::CondBrOp>(loc, bad, failed, status, next, ValueRange());
   builder.setInsertionPointToEnd(next);
+}
+
+void RuntimeFunction::loop(llvm::function_ref<Value()> before,
+                           llvm::function_ref<void()> after) {
+  Block *head = addBlock();
+  builder.create<LLVM::BrOp>(loc, head);
+  builder.setInsertionPointToEnd(head);
+  Value condition = before();
+  // The host decides, and may then use its words on the stack again.
+  call("heddle_rt_synchronize", {});
+  Value byte =
+      builder.create<LLVM::LoadOp>(loc, builder.getI8Type(), condition);
+  Value none =
+      builder.create<LLVM::ConstantOp>(loc, builder.getI8IntegerAttr(0));
+  Value more =
+      builder.create<LLVM::ICmpOp>(loc, LLVM::ICmpPredicate::ne, byte, none);
+  Block *body = addBlock(), *end = new Block();
+  builder.create<LLVM::CondBrOp>(loc, more, body, end);
+  builder.setInsertionPointToEnd(body);
+  after();
+  builder.create<LLVM::BrOp>(loc, head);
+  function.getBody().getBlocks().insert(failed->getIterator(), end);
+  builder.setInsertionPointToEnd(end);
 }
 
 void RuntimeFunction::finish() {

@@ -80,6 +80,10 @@ public:
   /// Calls the runtime and returns its status from the program if it is not 0.
   /// The device is put before the operands.
   void call(llvm::StringRef function, mlir::ValueRange operands);
+  /// Runs what `before` appends, which returns the address of a truth value of
+  /// one byte; while that is true, what `after` appends, and `before` again.
+  void loop(llvm::function_ref<mlir::Value()> before,
+            llvm::function_ref<void()> after);
   void finish();
 
   mlir::OpBuilder builder;
@@ -89,6 +93,8 @@ private:
   mlir::Value fieldOfFrame(int64_t index);
   mlir::Value offset(mlir::Value pointer, int64_t bytes);
   mlir::Value allocate(mlir::Type element, int64_t count);
+  /// Another block, before the one to which failures go.
+  mlir::Block *addBlock();
 
   RuntimeModule &runtime;
   mlir::LLVM::LLVMFuncOp function;

@@ -377,3 +377,35 @@ func.func @f(%x: tensor<8xf32> {heddle.priority = 65537}) {
 
 // expected-error @below {{expected heddle.hierarchy to be a string, got 1}}
 module attributes {heddle.hierarchy = 1} {}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected @before to be a private function with a body in this module}}
+  %y, %h, %c, %w = heddle.while @before, @before init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return
+}
+
+// -----
+
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %no = arith.constant dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<2xf32>) -> tensor<4xf32> {
+  %y = arith.constant dense<0.0> : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected @after to be of type ('tensor<4xf32>') -> ('tensor<4xf32>'), got ('tensor<2xf32>') -> ('tensor<4xf32>')}}
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @below {{expected to carry what it starts with, ('tensor<4xf32>'), got ('tensor<2xf32>')}}
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<2xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return
+}

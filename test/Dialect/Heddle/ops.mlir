@@ -169,3 +169,28 @@ func.func @sharding(%x: tensor<4x8xf32>
     : tensor<4x8xf32>
   return
 }
+
+// CHECK-LABEL: func.func @loop
+func.func @loop(%x: tensor<4xf32>, %a: tensor<2xf32>) -> tensor<4xf32> {
+  // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}}, %{{.*}} = heddle.while @before, @after init(%{{.*}} : tensor<4xf32>) captured(%{{.*}} : tensor<2xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) captured(%a : tensor<2xf32>)
+    -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  // CHECK: heddle.while @stop, @go init() condition tensor<i1> workspace tensor<1xi8>
+  %d, %v = heddle.while @stop, @go init() condition tensor<i1> workspace tensor<1xi8>
+  // CHECK: return %[[Y]]
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %no = arith.constant dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<4xf32>, %a: tensor<2xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func private @stop() -> tensor<i1> {
+  %no = arith.constant dense<false> : tensor<i1>
+  return %no : tensor<i1>
+}
+func.func private @go() {
+  return
+}

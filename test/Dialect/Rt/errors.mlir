@@ -123,3 +123,45 @@ rt.program @negative_stride arena(1024) {
   rt.copy arena[0 : 8xf32] -> arena[64 : 8xf32] blocks(2) strides(-16, 16)
   rt.synchronize
 }
+
+// -----
+
+rt.program @beyond_the_arena_in_a_loop arena(64) {
+  rt.while arena[0 : i1] before {
+  } after {
+    // expected-error @below {{to lie within the 64 bytes of its memory, got bytes 32 to 96}}
+    rt.fill_zero arena[32 : 16xf32]
+  }
+  rt.synchronize
+}
+
+// -----
+
+rt.program @condition_beyond_the_arena arena(64) {
+  // expected-error @below {{to lie within the 64 bytes of its memory, got bytes 64 to 65}}
+  rt.while arena[64 : i1] before {
+  } after {
+  }
+  rt.synchronize
+}
+
+// -----
+
+rt.program @type_of_condition arena(64) {
+  // expected-error @below {{expected a condition of one i1, got 'tensor<2xi1>'}}
+  rt.while arena[0 : 2xi1] before {
+  } after {
+  }
+  rt.synchronize
+}
+
+// -----
+
+rt.program @end_of_a_loop arena(64) {
+  rt.while arena[0 : i1] before {
+    // expected-error @below {{expects parent op 'rt.program'}}
+    rt.synchronize
+  } after {
+  }
+  rt.synchronize
+}

@@ -54,5 +54,26 @@ rt.program @attention arena(4096) {
   rt.synchronize
 }
 
+// CHECK: rt.program @loop
+rt.program @loop arena(128) streams(2) arguments [#rt.port<"go", tensor<i1>>] {
+  // CHECK: rt.while arena[64 : i1] before {
+  // CHECK-NEXT: rt.copy argument 0[0 : i1] -> arena[64 : i1]
+  // CHECK-NEXT: } after {
+  // CHECK-NEXT: rt.while arena[65 : i1] before {
+  // CHECK-NEXT: } after {
+  // CHECK-NEXT: }
+  // CHECK-NEXT: rt.fill_zero stream(1) arena[0 : 4xf32]
+  // CHECK-NEXT: }
+  rt.while arena[64 : i1] before {
+    rt.copy argument 0[0 : i1] -> arena[64 : i1]
+  } after {
+    rt.while arena[65 : i1] before {
+    } after {
+    }
+    rt.fill_zero stream(1) arena[0 : 4xf32]
+  }
+  rt.synchronize
+}
+
 // CHECK: rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]
 rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]

@@ -54,5 +54,29 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   rt.synchronize
 }
 // CHECK: rt.export @step as @heddle_program_step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
+
+// The host waits before it reads the condition.
+// CHECK-LABEL: llvm.func @heddle_program_loop
+// CHECK: llvm.br ^[[HEAD:bb[0-9]+]]
+// CHECK: ^[[HEAD]]:
+// CHECK: llvm.call @heddle_rt_copy
+// CHECK: llvm.call @heddle_rt_synchronize
+// CHECK: %[[BYTE:.*]] = llvm.load %{{.*}} -> i8
+// CHECK: %[[NONE:.*]] = llvm.mlir.constant(0 : i8)
+// CHECK: %[[MORE:.*]] = llvm.icmp "ne" %[[BYTE]], %[[NONE]]
+// CHECK: llvm.cond_br %[[MORE]], ^[[BODY:bb[0-9]+]], ^[[END:bb[0-9]+]]
+// CHECK: ^[[BODY]]:
+// CHECK: llvm.call @heddle_rt_fill_zero
+// CHECK: llvm.br ^[[HEAD]]
+// CHECK: ^[[END]]:
+// CHECK: llvm.call @heddle_rt_synchronize
+rt.program @loop arena(64) {
+  rt.while arena[0 : i1] before {
+    rt.copy arena[1 : i1] -> arena[0 : i1]
+  } after {
+    rt.fill_zero arena[1 : i1]
+  }
+  rt.synchronize
+}
 // CHECK: llvm.mlir.global internal constant @data_0
 // CHECK: llvm.mlir.global internal constant @data_0_{{[0-9]+}}("\01\00")

@@ -58,3 +58,73 @@ func.func @equal_names(%x: tensor<4xf32> {heddle.name = "x"}, %y: tensor<4xf32>,
 func.func @default_name(%x: tensor<4xf32>) -> (tensor<4xf32> {heddle.name = "result1"}, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 64 : i64} {
+  // expected-error @below {{expected @before to be a func.func with rt.arena; run heddle-plan-arenas first}}
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    {rt.places = [#rt.buffer<result 0[0 : 4xf32]>, #rt.buffer<arena[0 : 4xf32]>, #rt.buffer<arena[16 : i1]>, #rt.buffer<arena[32 : 1xi8]>]}
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %no = arith.constant {rt.places = [#rt.buffer<result 0[0 : i1]>]} dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 0 : i64} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func private @kernel_0(tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel}
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 64 : i64} {
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    {rt.places = [#rt.buffer<result 0[0 : 4xf32]>, #rt.buffer<arena[0 : 4xf32]>, #rt.buffer<arena[16 : i1]>, #rt.buffer<arena[32 : 1xi8]>]}
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
+  %no = arith.constant {rt.places = [#rt.buffer<result 0[0 : i1]>]} dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{expected result of an index below 1, got 7}}
+  %y = func.call @kernel_0(%x) {rt.places = [#rt.buffer<result 7[0 : 4xf32]>]} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 64 : i64} {
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    {rt.places = [#rt.buffer<result 0[0 : 4xf32]>, #rt.buffer<arena[0 : 4xf32]>, #rt.buffer<arena[16 : i1]>, #rt.buffer<arena[32 : 1xi8]>]}
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
+  %no = arith.constant {rt.places = [#rt.buffer<result 0[0 : i1]>]} dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{expected @after not to call itself}}
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    {rt.places = [#rt.buffer<result 0[0 : 4xf32]>, #rt.buffer<arena[0 : 4xf32]>, #rt.buffer<arena[16 : i1]>, #rt.buffer<arena[32 : 1xi8]>]}
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func private @kernel_0(tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel}
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 64 : i64} {
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    {rt.places = [#rt.buffer<result 0[0 : 4xf32]>, #rt.buffer<arena[0 : 4xf32]>, #rt.buffer<arena[16 : i1]>, #rt.buffer<arena[17 : 1xi8]>]}
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
+  %no = arith.constant {rt.places = [#rt.buffer<result 0[0 : i1]>]} dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.arena = 16 : i64} {
+  // expected-error @below {{expected an offset that is a multiple of 4, the size of 'f32', got 17}}
+  %y = func.call @kernel_0(%x) {rt.places = [#rt.buffer<arena[0 : 4xf32]>]} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -94,3 +94,36 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %y = comm.wait %t : !comm.token<tensor<4x8xf32>>
   return %y : tensor<4x8xf32>
 }
+
+// -----
+
+// What a loop calls becomes a part of it: arguments and results are the loop's
+// memory, the arena is its workspace. What changes places is copied.
+// CHECK-LABEL: rt.program @loop
+func.func private @kernel_0(tensor<32xf32>) -> tensor<32xf32> attributes {heddle.kernel}
+func.func private @kernel_1(tensor<32xf32>, tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>) attributes {heddle.kernel}
+func.func @loop(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  // CHECK: rt.copy argument 0[0 : 32xf32] -> [[C0:arena\[.*\]]]
+  // CHECK-NEXT: rt.copy argument 1[0 : 32xf32] -> [[C1:arena\[.*\]]]
+  // CHECK-NEXT: rt.while [[GO:arena\[.*\]]] before {
+  // CHECK-NEXT: rt.launch @kernel_0 ([[C0]]) -> ([[T:arena\[.*\]]])
+  // CHECK-NEXT: rt.launch @kernel_1 ([[T]], [[C1]]) -> ([[GO]], result 0[0 : 32xf32])
+  // CHECK-NEXT: rt.copy [[C0]] -> result 1[0 : 32xf32]
+  // CHECK-NEXT: } after {
+  // CHECK-NEXT: rt.copy result 1[0 : 32xf32] -> [[C0]]
+  // CHECK-NEXT: rt.copy result 0[0 : 32xf32] -> [[C1]]
+  // CHECK-NEXT: }
+  // CHECK-NEXT: rt.synchronize
+  %r:2, %h:2, %c, %w = heddle.while @before, @after init(%x, %y : tensor<32xf32>, tensor<32xf32>)
+    -> (tensor<32xf32>, tensor<32xf32>) carried(tensor<32xf32>, tensor<32xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return %r#0, %r#1 : tensor<32xf32>, tensor<32xf32>
+}
+func.func private @before(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>, tensor<32xf32>) {
+  %t = func.call @kernel_0(%x) : (tensor<32xf32>) -> tensor<32xf32>
+  %c, %z = func.call @kernel_1(%t, %y) : (tensor<32xf32>, tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>)
+  return %c, %z, %x : tensor<i1>, tensor<32xf32>, tensor<32xf32>
+}
+// CHECK-NOT: @after
+func.func private @after(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  return %y, %x : tensor<32xf32>, tensor<32xf32>
+}

@@ -29,3 +29,19 @@ func.func @result(%i: tensor<4xf32>) -> index {
   %c = arith.constant 3 : index
   return %c : index
 }
+
+// -----
+
+func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return %y : tensor<4xf32>
+}
+func.func private @before(%x: tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) {
+  %no = arith.constant dense<false> : tensor<i1>
+  return %no, %x : tensor<i1>, tensor<4xf32>
+}
+// expected-error @below {{expected no loop to call itself}}
+func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return %y : tensor<4xf32>
+}

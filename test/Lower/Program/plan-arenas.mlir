@@ -139,3 +139,36 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %k = heddle.contract [ij, jh -> ih] %z, %y : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %k : tensor<4x8xf32>
 }
+
+// -----
+
+// What a loop calls comes first, wherever it stands: its tensors lie in the
+// loop's workspace. What dies with the loop is its memory.
+// CHECK-LABEL: func.func @loop
+// CHECK-SAME: rt.arena = [[ARENA:[0-9]+]]
+func.func private @step(tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> attributes {heddle.kernel}
+func.func private @decide(tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>) attributes {heddle.kernel}
+func.func @loop(%x: tensor<32xf32>) -> tensor<32xf32> {
+  // CHECK: call @step{{.*}}rt.places = [#rt.buffer<arena[[A:\[[0-9]+ : 32xf32\]]]>]
+  %a = func.call @step(%x, %x) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  // CHECK: call @step{{.*}}rt.places = [#rt.buffer<arena[[B:\[[0-9]+ : 32xf32\]]]>]
+  %b = func.call @step(%a, %x) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  // CHECK: heddle.while {{.*}} workspace tensor<256xi8> {rt.places = [#rt.buffer<result 0[0 : 32xf32]>, #rt.buffer<arena[[A]]>, #rt.buffer<arena[{{[0-9]+}} : i1]>, #rt.buffer<arena[{{[0-9]+}} : 256xi8]>]
+  %y, %h, %c, %w = heddle.while @before, @after init(%a : tensor<32xf32>) captured(%b : tensor<32xf32>)
+    -> (tensor<32xf32>) carried(tensor<32xf32>) condition tensor<i1> workspace tensor<1xi8>
+  return %y : tensor<32xf32>
+}
+// CHECK: func.func private @before
+// CHECK-SAME: rt.arena = 0
+func.func private @before(%x: tensor<32xf32>, %b: tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>) {
+  %c, %y = func.call @decide(%x) : (tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>)
+  return %c, %y : tensor<i1>, tensor<32xf32>
+}
+// CHECK: func.func private @after
+// CHECK-SAME: rt.arena = 256
+func.func private @after(%x: tensor<32xf32>, %b: tensor<32xf32>) -> tensor<32xf32> {
+  %y = func.call @step(%x, %b) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  %z = func.call @step(%y, %b) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  %u = func.call @step(%y, %z) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  return %u : tensor<32xf32>
+}

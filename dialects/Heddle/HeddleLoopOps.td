@@ -1,0 +1,51 @@
+//===- HeddleLoopOps.td - What repeats in a program --------*- tablegen -*-===//
+
+#ifndef HEDDLE_LOOP_OPS
+#define HEDDLE_LOOP_OPS
+
+include "dialects/Heddle/HeddleOpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
+    AttrSizedResultSegments, MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "calls two functions in turn until the first says to stop";
+  let description = [{
+    What `scf.while` is in a device's program; its regions are functions. With
+    `carried` = `inits` at first:
+    ```
+    condition, results = before(carried, captured)
+    if condition: carried = after(results, captured), and again
+    ```
+    The results are all the memory that the loop needs, of which only `results`
+    is read afterwards: `workspace` holds what the two functions compute in
+    between (one i8 a byte; planning arenas gives it its size).
+
+    Constraints:
+    - both functions are private, have a body, and take and return what is
+      written above;
+    - all devices get the same condition: their collectives have to meet.
+
+    Example:
+    ```mlir
+    %y, %h, %c, %w = heddle.while @before, @after
+      init(%x : tensor<4xf32>) captured(%a : tensor<4x4xf32>)
+      -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$before, FlatSymbolRefAttr:$after,
+                       Variadic<StaticTensor>:$inits,
+                       Variadic<StaticTensor>:$captured);
+  let results = (outs Variadic<StaticTensor>:$results,
+                      Variadic<StaticTensor>:$carried,
+                      0DTensorOf<[I1]>:$condition,
+                      StaticRankedTensor<RankedTensorOf<[I8]>>:$workspace);
+  let assemblyFormat = [{
+    $before `,` $after `init` `(` ($inits^ `:` type($inits))? `)`
+    (`captured` `(` $captured^ `:` type($captured) `)`)?
+    (`->` `(` type($results)^ `)`)? (`carried` `(` type($carried)^ `)`)?
+    `condition` type($condition) `workspace` type($workspace) attr-dict
+  }];
+}
+
+#endif // HEDDLE_LOOP_OPS

@@ -1,0 +1,233 @@
+//===- OutlineLoops.cpp - Loops that stay loops ---------------------------===//
+
+#include "OutlineLoops.h"
+#include "ScalarTensors.h"
+#include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+scf::WhileOp lower::toWhile(scf::ForOp loop) {
+  OpBuilder builder(loop);
+  SmallVector<Value> inits{loop.getLowerBound()};
+  llvm::append_range(inits, loop.getInitArgs());
+  SmallVector<Type> types(ValueRange(inits).getTypes());
+  auto result = builder.create<scf::WhileOp>(
+      loop.getLoc(), types, inits,
+      [&](OpBuilder &b, Location loc, ValueRange carried) {
+        Value zero = b.create<arith::ConstantOp>(
+            loc, b.getIntegerAttr(loop.getStep().getType(), 0));
+        Value forward = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt,
+                                                loop.getStep(), zero);
+        Value more =
+            b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
+                                    carried.front(), loop.getUpperBound());
+        b.create<scf::ConditionOp>(
+            loc, b.create<arith::AndIOp>(loc, forward, more), carried);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange carried) {
+        IRMapping mapping;
+        mapping.map(loop.getInductionVar(), carried.front());
+        mapping.map(loop.getRegionIterArgs(), carried.drop_front());
+        for (Operation &op : loop.getBody()->without_terminator())
+          b.clone(op, mapping);
+        SmallVector<Value> next{
+            b.create<arith::AddIOp>(loc, carried.front(), loop.getStep())};
+        for (Value value : loop.getYieldedValues())
+          next.push_back(mapping.lookupOrDefault(value));
+        b.create<scf::YieldOp>(loc, next);
+      });
+  loop->replaceAllUsesWith(result.getResults().drop_front());
+  loop.erase();
+  return result;
+}
+
+/// Whether every device computes the value without reading any: constants, its
+/// place in the mesh, arithmetic on these, and tensors that are only begun.
+static bool isRepeatable(Value value) {
+  SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (matchPattern(next, m_Constant()))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || !isMemoryEffectFree(op))
+      return false;
+    if (!isa<tensor::EmptyOp, tensor::SplatOp, linalg::FillOp>(op) &&
+        (op->getNumRegions() != 0 || isa<TensorType>(next.getType())))
+      return false;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second)
+        open.push_back(operand);
+  }
+  return true;
+}
+
+/// The op that says where in the mesh a device is, if a scalar depends on it.
+static Operation *findPlaceInMesh(Value scalar) {
+  SmallVector<Value> open = {scalar};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op)
+      continue;
+    if (isa<comm::AxisIndexOp>(op))
+      return op;
+    for (Value operand : op->getOperands())
+      if (!isa<TensorType>(operand.getType()) && seen.insert(operand).second)
+        open.push_back(operand);
+  }
+  return nullptr;
+}
+
+namespace {
+/// One loop.
+class LoopOutliner {
+public:
+  LoopOutliner(scf::WhileOp loop, SymbolTable &symbols)
+      : loop(loop), symbols(symbols), loc(loop.getLoc()), builder(loop) {}
+
+  LogicalResult run(SmallVectorImpl<func::FuncOp> &callees);
+
+private:
+  LogicalResult moveLoads();
+  void capture();
+  /// The tensors that stand for values; an error where there is none.
+  FailureOr<SmallVector<Value>> toTensors(ValueRange values);
+  func::FuncOp makeFunction(Region &region, StringRef name);
+  /// Computes a repeatable value again.
+  void repeat(Value value, OpBuilder &b, IRMapping &mapping);
+
+  scf::WhileOp loop;
+  SymbolTable &symbols;
+  Location loc;
+  OpBuilder builder;
+  /// From around the loop: what is an operand, and what is computed again.
+  SmallVector<Value> captured, repeated;
+};
+} // namespace
+
+LogicalResult LoopOutliner::moveLoads() {
+  WalkResult stores = loop.walk([&](StoreOp store) {
+    auto diag = store.emitOpError()
+                << "cannot be compiled in a loop that is not written out: "
+                   "store what the loop returns instead";
+    diag.attachNote(loc) << "the loop is here";
+    return WalkResult::interrupt();
+  });
+  if (stores.wasInterrupted())
+    return failure();
+  loop.walk([&](LoadOp load) { load->moveBefore(loop); });
+  return success();
+}
+
+void LoopOutliner::capture() {
+  llvm::SetVector<Value> above;
+  getUsedValuesDefinedAbove(loop->getRegions(), above);
+  for (Value value : above)
+    (isRepeatable(value) ? repeated : captured).push_back(value);
+}
+
+FailureOr<SmallVector<Value>> LoopOutliner::toTensors(ValueRange values) {
+  SmallVector<Value> tensors;
+  for (Value value : values) {
+    if (!getProgramType(value.getType()))
+      return loop.emitOpError()
+             << "cannot be compiled: expected tensors and numbers, got "
+             << value.getType();
+    tensors.push_back(toProgramTensor(builder, loc, value));
+  }
+  return tensors;
+}
+
+void LoopOutliner::repeat(Value value, OpBuilder &b, IRMapping &mapping) {
+  if (mapping.contains(value))
+    return;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    repeat(operand, b, mapping);
+  b.clone(*op, mapping);
+}
+
+func::FuncOp LoopOutliner::makeFunction(Region &region, StringRef name) {
+  Block &block = region.front();
+  SmallVector<Value> passed(block.getArguments());
+  llvm::append_range(passed, captured);
+  SmallVector<Type> types;
+  for (Value value : passed)
+    types.push_back(getProgramType(value.getType()));
+  std::string full =
+      (loop->getParentOfType<func::FuncOp>().getName() + "." + name).str();
+  auto function =
+      func::FuncOp::create(loc, full, builder.getFunctionType(types, {}));
+  function.setPrivate();
+  symbols.insert(function);
+  OpBuilder b = OpBuilder::atBlockBegin(function.addEntryBlock());
+  IRMapping mapping;
+  for (auto [value, argument] : llvm::zip(passed, function.getArguments()))
+    mapping.map(value, fromProgramTensor(b, loc, argument, value.getType()));
+  for (Value value : repeated)
+    repeat(value, b, mapping);
+  for (Operation &op : block.without_terminator())
+    b.clone(op, mapping);
+  SmallVector<Value> returned;
+  for (Value value : block.getTerminator()->getOperands())
+    returned.push_back(toProgramTensor(b, loc, mapping.lookupOrDefault(value)));
+  b.create<func::ReturnOp>(loc, returned);
+  function.setFunctionType(
+      builder.getFunctionType(types, ValueRange(returned).getTypes()));
+  return function;
+}
+
+LogicalResult LoopOutliner::run(SmallVectorImpl<func::FuncOp> &callees) {
+  scf::ConditionOp end = loop.getConditionOp();
+  if (Operation *place = findPlaceInMesh(end.getCondition())) {
+    auto diag = end.emitOpError()
+                << "expected a condition that all devices agree on, got one "
+                   "that depends on the device's place in the mesh";
+    diag.attachNote(place->getLoc()) << "the place is asked for here";
+    return diag;
+  }
+  if (failed(moveLoads()))
+    return failure();
+  capture();
+  FailureOr<SmallVector<Value>> inits = toTensors(loop.getInits());
+  FailureOr<SmallVector<Value>> operands = toTensors(captured);
+  if (failed(inits) || failed(operands))
+    return failure();
+  SmallVector<Type> results;
+  for (Type type : loop.getResultTypes()) {
+    results.push_back(getProgramType(type));
+    if (!results.back())
+      return loop.emitOpError()
+             << "cannot be compiled: expected tensors and numbers, got "
+             << type;
+  }
+  func::FuncOp before = makeFunction(loop.getBefore(), "before");
+  func::FuncOp after = makeFunction(loop.getAfter(), "after");
+  callees.append({before, after});
+  auto local = builder.create<WhileOp>(
+      loc, results, ValueRange(*inits).getTypes(),
+      RankedTensorType::get({}, builder.getI1Type()),
+      RankedTensorType::get({1}, builder.getI8Type()), before.getSymName(),
+      after.getSymName(), *inits, *operands);
+  SmallVector<Value> values;
+  for (auto [result, old] : llvm::zip(local.getResults(), loop.getResults()))
+    values.push_back(fromProgramTensor(builder, loc, result, old.getType()));
+  loop->replaceAllUsesWith(values);
+  loop.erase();
+  return success();
+}
+
+LogicalResult lower::outlineLoop(scf::WhileOp loop, SymbolTable &symbols,
+                                 SmallVectorImpl<func::FuncOp> &callees) {
+  return LoopOutliner(loop, symbols).run(callees);
+}
