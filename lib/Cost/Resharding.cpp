@@ -41,24 +41,26 @@ public:
 
 private:
   struct Edge {
-    Move move;
-    unsigned target = 0;
-    /// Of a permute: where it leads to, what it takes at least, and whether it
-    /// has been weighed, and can be.
-    const PermuteGoal *goal = nullptr;
-    bool isAligned = false;
-    int64_t leastPicoseconds = 0;
+    /// What it takes; of a permute that has not been weighed, at least.
+    int64_t least = 0, picoseconds = 0;
+    unsigned target = 0, number = 0;
+    /// Of a permute: whether it has been weighed, and can be.
+    AxisMask aligned = 0;
     bool isWeighed = true, isPossible = true;
+    const PermuteGoal *goal = nullptr;
+    std::unique_ptr<Move> move = nullptr;
   };
   struct Node {
     HeldTensor held;
     bool isLayout;
-    std::optional<std::vector<Edge>> edges;
+    /// Those that take least first.
+    std::optional<std::vector<Edge>> edges = {};
   };
   /// How a search has come to a node.
   struct Reached {
+    unsigned search = 0; ///< the number of the search that this is of
     int64_t picoseconds = INT64_MAX;
-    unsigned steps = 0, number = 0;
+    unsigned steps = 0, permutes = 0, number = 0;
     unsigned previous = 0, edge = 0;
     /// States up to here that no layout describes.
     unsigned unnamed = 0;
@@ -74,6 +76,8 @@ private:
   ReshardingMoves moves;
   unsigned mostUnnamed;
   std::vector<Node> nodes;
+  std::vector<Reached> reachedNodes;
+  unsigned searches = 0;
   std::map<std::vector<unsigned>, unsigned> numbers;
 };
 
@@ -88,7 +92,7 @@ unsigned ReshardingPlanner::Graph::intern(const HeldTensor &held) {
   key.push_back(held.isMax);
   auto [known, isNew] = numbers.try_emplace(key, unsigned(nodes.size()));
   if (isNew)
-    nodes.push_back({held, moves.isLayout(held), std::nullopt});
+    nodes.push_back({held, moves.isLayout(held)});
   return known->second;
 }
 
@@ -99,14 +103,22 @@ ReshardingPlanner::Graph::edgesOf(unsigned number) {
   std::vector<Edge> edges;
   HeldTensor held = nodes[number].held;
   for (Move &move : moves.from(held)) {
+    int64_t picoseconds = toPicoseconds(move.cost);
     unsigned target = intern(move.after);
-    edges.push_back({std::move(move), target});
+    edges.push_back({picoseconds, picoseconds, target});
+    edges.back().move = std::make_unique<Move>(std::move(move));
   }
   for (auto [goal, seconds] : moves.getPermutes(held))
-    for (bool isAligned : {true, false})
-      if (!isAligned || goal->partial)
-        edges.push_back({Move{ReshardingStep::Permute, {}}, 0, goal, isAligned,
-                         toPicoseconds({seconds, 0}), false});
+    for (AxisMask aligned : moves.getAlignments(*goal)) {
+      edges.push_back({toPicoseconds({seconds, 0}), 0, 0, 0, aligned});
+      edges.back().isWeighed = false;
+      edges.back().goal = goal;
+    }
+  for (auto [i, edge] : llvm::enumerate(edges))
+    edge.number = unsigned(i);
+  llvm::sort(edges, [](const Edge &a, const Edge &b) {
+    return std::tie(a.least, a.number) < std::tie(b.least, b.number);
+  });
   nodes[number].edges = std::move(edges);
   return *nodes[number].edges;
 }
@@ -124,95 +136,112 @@ ReshardingStep ReshardingPlanner::Graph::makeStep(const Move &move) {
   return step;
 }
 
-/// A* search: what a device has yet to receive takes its time. What a permute
-/// takes is only found out when it matters: until then it stands in the queue
-/// with what it takes at least.
+/// A* search: what a device has yet to receive takes its time. Of each node
+/// only the next edge stands in the queue, with what it takes at least; what a
+/// permute takes is found out when it is met there.
 Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
                                           const TensorLayout &to) {
-  // Cost, steps, and order of discovery, which does not depend on what other
-  // searches have interned before; then a node, and an edge of it.
+  // Cost, steps, permutes among them, and order of discovery, which does not
+  // depend on what other searches have interned before; then a node, and an
+  // edge of it.
   constexpr unsigned none = ~0u;
-  using Entry = std::tuple<int64_t, unsigned, unsigned, unsigned, unsigned>;
+  using Entry =
+      std::tuple<int64_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
   HeldTensor wanted = moves.hold(to);
   unsigned start = intern(moves.hold(from)), goal = none;
   unsigned discovered = 1;
-  std::vector<Reached> reached(nodes.size());
-  reached[start].picoseconds = 0;
-  queue.push({0, 0, 0, start, none});
+  ++searches;
+  auto reached = [&](unsigned node) -> Reached & {
+    if (reachedNodes.size() < nodes.size())
+      reachedNodes.resize(nodes.size());
+    Reached &here = reachedNodes[node];
+    if (here.search != searches)
+      here = {.search = searches};
+    return here;
+  };
+  reached(start).picoseconds = 0;
+  queue.push({0, 0, 0, 0, start, none});
   auto restOf = [&](unsigned node) {
-    if (reached[node].rest < 0)
-      reached[node].rest =
-          to.partial ? 0 : moves.getLeastRest(nodes[node].held, wanted);
-    return reached[node].rest;
+    Reached &here = reached(node);
+    if (here.rest < 0)
+      here.rest = moves.isHeldAs(nodes[node].held, wanted, to)
+                      ? 0
+                      : moves.getLeastRest(nodes[node].held, wanted);
+    return here.rest;
   };
   auto relax = [&](unsigned node, unsigned number) {
     const Edge &edge = (*nodes[node].edges)[number];
-    const Reached &here = reached[node];
-    Reached &target = reached[edge.target];
-    auto now = std::pair(here.picoseconds + toPicoseconds(edge.move.cost),
-                         here.steps + 1);
+    const Reached here = reached(node);
+    auto now = std::tuple(here.picoseconds + edge.picoseconds, here.steps + 1,
+                          here.permutes + (edge.goal != nullptr));
     unsigned unnamed = nodes[edge.target].isLayout ? 0 : here.unnamed + 1;
-    if (target.done || unnamed > mostUnnamed ||
-        now >= std::pair(target.picoseconds, target.steps))
+    if (Reached &target = reached(edge.target);
+        target.done || unnamed > mostUnnamed ||
+        now >= std::tuple(target.picoseconds, target.steps, target.permutes))
       return;
     int64_t rest = restOf(edge.target);
-    target = {now.first, now.second, discovered++, node, number, unnamed, rest};
+    auto [picoseconds, steps, permutes] = now;
+    reached(edge.target) = {searches, picoseconds, steps,
+                            permutes, discovered,  node,
+                            number,   unnamed,     rest};
     queue.push(
-        {now.first + rest, now.second, target.number, edge.target, none});
+        {picoseconds + rest, steps, permutes, discovered++, edge.target, none});
   };
   auto weigh = [&](unsigned node, unsigned number) {
     Edge &edge = (*nodes[node].edges)[number];
     if (!edge.isWeighed) {
       edge.isWeighed = true;
       std::optional<Move> move =
-          moves.permute(nodes[node].held, *edge.goal, edge.isAligned);
+          moves.permute(nodes[node].held, *edge.goal, edge.aligned);
       edge.isPossible = move.has_value();
       if (move) {
+        edge.picoseconds = toPicoseconds(move->cost);
         edge.target = intern(move->after);
-        edge.move = std::move(*move);
+        edge.move = std::make_unique<Move>(std::move(*move));
       }
     }
-    reached.resize(nodes.size());
     return edge.isPossible;
   };
+  auto enqueue = [&](unsigned node, unsigned number) {
+    const std::vector<Edge> &edges = edgesOf(node);
+    if (number < edges.size())
+      queue.push({reached(node).picoseconds +
+                      std::max(edges[number].least, restOf(node)),
+                  reached(node).steps + 1,
+                  reached(node).permutes + (edges[number].goal != nullptr),
+                  discovered++, node, number});
+  };
   while (goal == none) {
-    auto [cost, steps, order, node, number] = queue.top();
+    auto [cost, steps, permutes, order, node, number] = queue.top();
     queue.pop();
     if (number != none) {
+      enqueue(node, number + 1);
       if (weigh(node, number))
         relax(node, number);
       continue;
     }
-    if (reached[node].done || order != reached[node].number)
+    if (reached(node).done || order != reached(node).number)
       continue;
     if (moves.isHeldAs(nodes[node].held, wanted, to)) {
       goal = node;
       break;
     }
-    reached[node].done = true;
-    const std::vector<Edge> &edges = edgesOf(node);
-    reached.resize(nodes.size());
-    for (unsigned i = 0; i < edges.size(); ++i)
-      if (!edges[i].goal)
-        relax(node, i);
-      else
-        queue.push({reached[node].picoseconds +
-                        std::max(edges[i].leastPicoseconds, restOf(node)),
-                    reached[node].steps + 1, discovered++, node, i});
+    reached(node).done = true;
+    enqueue(node, 0);
   }
   Resharding result;
   if (moves.isSmall())
     for (const Move &move : moves.bridge(nodes[start].held, wanted, to,
-                                         reached[goal].picoseconds)) {
+                                         reached(goal).picoseconds)) {
       result.steps.push_back(makeStep(move));
       result.cost += result.steps.back().cost;
     }
   if (!result.steps.empty())
     return result;
-  for (unsigned node = goal; node != start; node = reached[node].previous) {
+  for (unsigned node = goal; node != start; node = reached(node).previous) {
     result.steps.push_back(makeStep(
-        (*nodes[reached[node].previous].edges)[reached[node].edge].move));
+        *(*nodes[reached(node).previous].edges)[reached(node).edge].move));
     result.cost += result.steps.back().cost;
   }
   std::reverse(result.steps.begin(), result.steps.end());

@@ -3,6 +3,7 @@
 #include "ReshardingMoves.h"
 #include "llvm/ADT/STLExtras.h"
 #include <functional>
+#include <limits>
 
 using namespace heddle;
 
@@ -25,6 +26,7 @@ ReshardingMoves::ReshardingMoves(const MeshTopology &topology,
       whole(summands.ofPartial(0)) {
   for (int64_t size : this->shape)
     dims.emplace_back(topology, size);
+  commons.resize(this->shape.size());
   std::vector<unsigned> chosen;
   std::function<void(AxisMask)> extend = [&](AxisMask rest) {
     if (!chosen.empty())
@@ -178,37 +180,63 @@ int64_t ReshardingMoves::getBytes(const HeldTensor &held) const {
   return bytes;
 }
 
-int64_t ReshardingMoves::getLeastRest(const HeldTensor &held,
-                                      const HeldTensor &wanted) const {
-  int64_t missing = 0;
+/// Of each device, how many of the rows that it is to hold it has.
+const std::vector<int64_t> &
+ReshardingMoves::getCommon(size_t dim, unsigned have, unsigned want) {
+  auto [known, isNew] = commons[dim].try_emplace(uint64_t(have) << 32 | want);
+  if (!isNew)
+    return known->second;
   for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-    int64_t needed = 1, common = 1;
-    for (size_t dim = 0; dim < dims.size(); ++dim) {
-      const auto &have = dims[dim][held.rows[dim]].held[device];
-      int64_t rows = 0, both = 0;
-      for (const DimensionRows::Run &want :
-           dims[dim][wanted.rows[dim]].held[device]) {
-        if (want.first < 0)
-          continue;
-        rows += want.count;
-        for (const DimensionRows::Run &run : have)
-          if (run.first >= 0)
-            both += std::max<int64_t>(
-                0, std::min(want.first + want.count, run.first + run.count) -
-                       std::max(want.first, run.first));
-      }
-      needed *= rows;
-      common *= both;
-    }
-    missing = std::max(missing, needed - std::min(needed, common));
+    int64_t both = 0;
+    for (const DimensionRows::Run &a : dims[dim][want].held[device])
+      for (const DimensionRows::Run &b : dims[dim][have].held[device])
+        if (a.first >= 0 && b.first >= 0)
+          both += std::max<int64_t>(
+              0, std::min(a.first + a.count, b.first + b.count) -
+                     std::max(a.first, b.first));
+    known->second.push_back(both);
   }
-  double fastest = 0;
-  for (const ClusterLevel &level : topology.getCluster().levels)
-    fastest = std::max(fastest, level.getUnitBandwidth());
-  if (missing == 0 || fastest == 0)
-    return 0;
+  return known->second;
+}
+
+int64_t ReshardingMoves::getLaunch() const {
+  return int64_t(topology.getCluster().device.launch * 1e12 * (1 - 1e-9));
+}
+
+int64_t ReshardingMoves::getLeastRest(const HeldTensor &held,
+                                      const HeldTensor &wanted) {
+  // Devices may hold zeros of a partial sum.
+  if (wanted.summands != whole)
+    return getLaunch();
+  std::vector<int64_t> needed(topology.getNumDevices(), 1), common = needed;
+  for (size_t dim = 0; dim < dims.size(); ++dim) {
+    const auto &all = getCommon(dim, wanted.rows[dim], wanted.rows[dim]);
+    const auto &both = getCommon(dim, held.rows[dim], wanted.rows[dim]);
+    for (size_t device = 0; device < needed.size(); ++device) {
+      needed[device] *= all[device];
+      common[device] *= both[device];
+    }
+  }
+  // Of a sum, something has to come for each row.
+  const Summands::State &sum = summands[held.summands];
+  for (size_t device = 0; device < needed.size(); ++device)
+    if (!sum.hasAll[device])
+      common[device] = 0;
+  int64_t missing = 0;
+  for (size_t device = 0; device < needed.size(); ++device)
+    missing = std::max(missing, needed[device] -
+                                    std::min(needed[device], common[device]));
+  double latency = std::numeric_limits<double>::infinity(), bandwidth = 0;
+  for (const ClusterLevel &level : topology.getCluster().levels) {
+    latency = std::min(latency, level.latency);
+    bandwidth = std::max(bandwidth, level.getUnitBandwidth());
+  }
+  if (missing == 0 || bandwidth == 0)
+    return getLaunch();
   // Less than that, so that rounding adds nothing.
-  return int64_t(double(missing * elementBytes) / fastest * 1e12 * (1 - 1e-6));
+  return getLaunch() +
+         int64_t((latency + double(missing * elementBytes) / bandwidth) * 1e12 *
+                 (1 - 1e-6));
 }
 
 AxisMask ReshardingMoves::getRowAxes(const HeldTensor &held) const {

@@ -63,21 +63,25 @@ public:
     return dims[dim][held.rows[dim]].isPadded;
   }
 
-  /// Picoseconds in which at best each device receives what it has not of the
-  /// wanted rows.
-  int64_t getLeastRest(const HeldTensor &held, const HeldTensor &wanted) const;
+  /// Picoseconds that any op takes.
+  int64_t getLaunch() const;
+  /// Picoseconds in which at best one op lets each device receive what it has
+  /// not of the wanted rows.
+  int64_t getLeastRest(const HeldTensor &held, const HeldTensor &wanted);
 
   /// All single ops but permutes.
   std::vector<Move> from(const HeldTensor &held);
   /// What permutes may lead to, with seconds that they take at least.
   std::vector<std::pair<const PermuteGoal *, double>>
   getPermutes(const HeldTensor &held);
+  /// The axes over which devices may be made to have the same summands.
+  std::vector<AxisMask> getAlignments(const PermuteGoal &goal) const;
   /// The cheapest permute, if there is one. (Of more than eight devices: one
   /// in which each device in turn receives from where that adds least.)
-  /// `isAligned`: of a partial sum, which summands a device has depends on its
-  /// place along the partial axes only, so that all others can be gathered.
+  /// `aligned`: of a partial sum, devices in a group over these axes have the
+  /// same summands, so that their rows can be joined.
   std::optional<Move> permute(const HeldTensor &before, const PermuteGoal &goal,
-                              bool isAligned);
+                              AxisMask aligned);
   /// A permute, another op and a permute from one state to another that is held
   /// as the layout, if they take less than `below` picoseconds: the cheapest in
   /// which the rest is as it has to be. On at most eight devices.
@@ -95,6 +99,8 @@ private:
   void addJoins(const std::vector<unsigned> &axes, AxisMask mask);
   void addGoal(const HeldTensor &held, AxisMask partial);
   void enumerate(unsigned axis, TensorLayout &layout);
+  const std::vector<int64_t> &getCommon(size_t dim, unsigned have,
+                                        unsigned want);
   int64_t getBytes(const HeldTensor &held) const;
   AxisMask getRowAxes(const HeldTensor &held) const;
   /// What a permute takes at least; nothing if there can be none.
@@ -111,6 +117,8 @@ private:
   std::vector<DimensionRows> dims;
   Summands summands;
   unsigned whole;
+  /// By dimension and two states of it.
+  std::vector<std::unordered_map<uint64_t, std::vector<int64_t>>> commons;
   /// Every selection of movable axes in every order, and as a mask.
   std::vector<std::pair<std::vector<unsigned>, AxisMask>> orders;
   /// By the shape of what devices hold.

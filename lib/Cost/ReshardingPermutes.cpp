@@ -133,9 +133,23 @@ ReshardingMoves::getLeastSeconds(const HeldTensor &held,
   return cluster.device.launch + seconds;
 }
 
+std::vector<AxisMask>
+ReshardingMoves::getAlignments(const PermuteGoal &goal) const {
+  if (!goal.partial)
+    return {0};
+  AxisMask others = movable & ~goal.partial;
+  if (!isSmall())
+    return {~goal.partial, 0};
+  std::vector<AxisMask> alignments;
+  for (AxisMask axes = others; axes; axes = (axes - 1) & others)
+    alignments.push_back(axes);
+  alignments.push_back(0);
+  return alignments;
+}
+
 std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
                                              const PermuteGoal &goal,
-                                             bool isAligned) {
+                                             AxisMask aligned) {
   int64_t devices = topology.getNumDevices();
   int64_t bytes = getBytes(before);
   const std::vector<unsigned> from = getContents(before.rows);
@@ -167,12 +181,9 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
       if (to[device] == 0)
         continue;
       groups[device] = topology.getFirstOfGroup(device, goal.partial);
-      if (isAligned)
-        models[device] =
-            firsts
-                .try_emplace(topology.getFirstOfGroup(device, ~goal.partial),
-                             device)
-                .first->second;
+      models[device] =
+          firsts.try_emplace(topology.getFirstOfGroup(device, aligned), device)
+              .first->second;
     }
     search.setSummands(sets, groups, models,
                        std::vector<int64_t>(devices, int64_t(count)),

@@ -12,6 +12,11 @@ unsigned Summands::intern(std::vector<std::vector<bool>> holders) {
   if (!isNew)
     return known->second;
   State state{std::move(holders)};
+  state.hasAll.assign(topology.getNumDevices(), true);
+  for (const std::vector<bool> &devices : state.holders)
+    for (size_t device = 0; device < devices.size(); ++device)
+      if (!devices[device])
+        state.hasAll[device] = false;
   for (unsigned axis = 0; axis < topology.getAxisSizes().size(); ++axis)
     for (const std::vector<bool> &devices : state.holders)
       for (int64_t device = 0; device < topology.getNumDevices(); ++device)

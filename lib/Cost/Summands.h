@@ -21,6 +21,8 @@ public:
     std::vector<std::vector<bool>> holders;
     /// The axes along which devices have different ones.
     AxisMask depends = 0;
+    /// Of each device: whether it has them all.
+    std::vector<bool> hasAll = {};
 
     /// Every device has the whole value.
     bool isWhole() const {

@@ -78,7 +78,8 @@ struct Resharding {
 
 /// Finds reshardings on one mesh and remembers what it has looked at. Of
 /// sequences that take equally long the one with fewer steps is chosen, then
-/// the one that is found first; the result does not depend on earlier calls.
+/// with fewer permutes, then the one that is found first; the result does not
+/// depend on earlier calls.
 ///
 /// On the way, two states in a row may be no layouts, if up to three axes move
 /// on up to 8 devices; one, on up to 64. Permutes are tried if up to four axes

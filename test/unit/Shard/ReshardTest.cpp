@@ -88,26 +88,30 @@ protected:
     return parts;
   }
 
-  /// Localizes the reshards from one sharding to all others, as one function
-  /// with a result for each, and runs it on the grid.
-  void check(MeshRef mesh, RankedTensorType type, ShardingAttr from,
+  /// Localizes the reshards from each of some shardings to all, as one function
+  /// with an argument for each start and a result for each pair, so that all
+  /// are planned by one planner, and runs it on the grid.
+  void check(MeshRef mesh, RankedTensorType type, ArrayRef<ShardingAttr> starts,
              ArrayRef<ShardingAttr> all, StringRef cluster) {
     OpBuilder builder(&context);
     Location loc = builder.getUnknownLoc();
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
     builder.setInsertionPointToStart(module->getBody());
     builder.create<MeshOp>(loc, mesh.symbol.getValue(), mesh.mesh);
-    SmallVector<Type> types(all.size(), type);
+    SmallVector<Type> arguments(starts.size(), type);
+    SmallVector<Type> types(starts.size() * all.size(), type);
     auto function = builder.create<func::FuncOp>(
-        loc, "f", builder.getFunctionType(type, types));
+        loc, "f", builder.getFunctionType(arguments, types));
     Block *body = function.addEntryBlock();
-    function.setArgAttr(0, kShardingAttrName, from);
     builder.setInsertionPointToStart(body);
     SmallVector<Value> results;
-    for (auto [i, to] : llvm::enumerate(all)) {
-      results.push_back(
-          builder.create<ReshardOp>(loc, type, body->getArgument(0), from, to));
-      function.setResultAttr(i, kShardingAttrName, to);
+    for (auto [i, from] : llvm::enumerate(starts)) {
+      function.setArgAttr(i, kShardingAttrName, from);
+      for (ShardingAttr to : all) {
+        function.setResultAttr(results.size(), kShardingAttrName, to);
+        results.push_back(builder.create<ReshardOp>(
+            loc, type, body->getArgument(i), from, to));
+      }
     }
     builder.create<func::ReturnOp>(loc, results);
     PassManager manager(&context);
@@ -120,20 +124,22 @@ protected:
     Tensor tensor(type.getShape());
     for (auto [i, value] : llvm::enumerate(tensor.values))
       value = 1 + i;
-    std::vector<std::vector<Tensor>> arguments;
-    for (Tensor &part : distribute(tensor, from, mesh))
-      arguments.push_back({part});
-    std::vector<Variables> variables(arguments.size());
-    auto grid = interpretGrid(function, mesh.mesh, arguments, variables);
+    std::vector<std::vector<Tensor>> parts(mesh.mesh.getNumDevices());
+    for (ShardingAttr from : starts)
+      for (auto [mine, part] : llvm::zip(parts, distribute(tensor, from, mesh)))
+        mine.push_back(std::move(part));
+    std::vector<Variables> variables(parts.size());
+    auto grid = interpretGrid(function, mesh.mesh, parts, variables);
     ASSERT_TRUE(succeeded(grid));
-    for (auto [i, to] : llvm::enumerate(all)) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      ShardingAttr from = starts[i / all.size()], to = all[i % all.size()];
       // A partial result: what the partial axes hold, added up.
-      std::vector<Tensor> parts;
+      std::vector<Tensor> sums;
       for (auto &device : *grid)
-        parts.push_back(std::move(device[i]));
-      sumOver(parts, to.getPartialAxes(), mesh);
+        sums.push_back(std::move(device[i]));
+      sumOver(sums, to.getPartialAxes(), mesh);
       auto whole =
-          unshardTensor(parts, to.withoutPartial(), mesh.mesh, type.getShape());
+          unshardTensor(sums, to.withoutPartial(), mesh.mesh, type.getShape());
       ASSERT_TRUE(bool(whole))
           << describe(type, from, to) << llvm::toString(whole.takeError());
       ASSERT_EQ(whole->values, tensor.values) << describe(type, from, to);
@@ -193,64 +199,61 @@ public:
   SmallString<64> path;
 };
 
+struct Setting {
+  std::vector<int64_t> mesh, shape;
+};
+
+class EveryReshard : public ReshardTest,
+                     public testing::WithParamInterface<Setting> {};
+
 // The same settings as in test/unit/Cost/ReshardingTest.cpp, which compares the
 // cost with that of all short sequences. On eight devices from a seeded sample
 // of the shardings, and from all with HEDDLE_LONG_TESTS=1.
-TEST_F(ReshardTest, EveryPairOfShardings) {
+TEST_P(EveryReshard, HoldsTheSource) {
   Builder builder(&context);
   SlowCluster slow;
-  struct Setting {
-    SmallVector<int64_t> mesh, shape;
-  };
-  const Setting settings[] = {
-      {{4}, {}},
-      {{4}, {8}},
-      {{4}, {5, 8}},
-      {{4}, {4, 8, 6}},
-      {{2, 2}, {}},
-      {{2, 2}, {8}},
-      {{2, 2}, {5}},
-      {{2, 2}, {1, 4}},
-      {{2, 2}, {4, 8}},
-      {{2, 2}, {5, 7}},
-      {{2, 2}, {4, 4, 8}},
-      {{2, 2}, {3, 4, 5}},
-      {{2, 3}, {}},
-      {{2, 3}, {12}},
-      {{2, 3}, {10}},
-      {{2, 3}, {6, 12}},
-      {{2, 3}, {7, 4}},
-      {{2, 3}, {6, 6, 12}},
-      {{2, 3}, {4, 5, 9}},
-      {{2, 2, 2}, {}},
-      {{2, 2, 2}, {8}},
-      {{2, 2, 2}, {10}},
-      {{2, 2, 2}, {8, 16}},
-      {{2, 2, 2}, {6, 9}},
-      {{2, 2, 2}, {8, 8, 16}},
-      {{2, 2, 2}, {8, 5, 6}},
-  };
-  bool isLong = std::getenv("HEDDLE_LONG_TESTS");
-  std::mt19937 random(1);
-  for (const Setting &setting : settings) {
-    MeshRef mesh = makeMesh(setting.mesh);
-    auto type = RankedTensorType::get(setting.shape, builder.getF64Type());
-    std::vector<ShardingAttr> all = allShardings(mesh, type.getRank());
-    std::vector<ShardingAttr> starts = all;
-    if (!isLong && mesh.mesh.getNumDevices() > 6) {
-      std::shuffle(starts.begin(), starts.end(), random);
-      starts.resize(std::min<size_t>(starts.size(), 3));
-    }
-    for (StringRef cluster :
-         {StringRef(), slow.path.str(), StringRef("rtx3090-nvlink")})
-      for (ShardingAttr from : starts) {
-        check(mesh, type, from, all, cluster);
-        if (HasFatalFailure())
-          return;
-      }
+  MeshRef mesh = makeMesh(GetParam().mesh);
+  auto type = RankedTensorType::get(GetParam().shape, builder.getF64Type());
+  std::vector<ShardingAttr> all = allShardings(mesh, type.getRank());
+  std::vector<ShardingAttr> starts = all;
+  if (!std::getenv("HEDDLE_LONG_TESTS") && mesh.mesh.getNumDevices() > 6) {
+    std::mt19937 random(1);
+    std::shuffle(starts.begin(), starts.end(), random);
+    starts.resize(std::min<size_t>(starts.size(), 3));
   }
-  std::printf("%zu pairs\n", pairs);
+  for (StringRef cluster :
+       {StringRef(), slow.path.str(), StringRef("rtx3090-nvlink")}) {
+    check(mesh, type, starts, all, cluster);
+    if (HasFatalFailure())
+      return;
+  }
+  std::printf("  %zu pairs\n", pairs);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, EveryReshard,
+    testing::Values(Setting{{4}, {}}, Setting{{4}, {8}}, Setting{{4}, {5, 8}},
+                    Setting{{4}, {4, 8, 6}}, Setting{{2, 2}, {}},
+                    Setting{{2, 2}, {8}}, Setting{{2, 2}, {5}},
+                    Setting{{2, 2}, {1, 4}}, Setting{{2, 2}, {4, 8}},
+                    Setting{{2, 2}, {5, 7}}, Setting{{2, 2}, {4, 4, 8}},
+                    Setting{{2, 2}, {3, 4, 5}}, Setting{{2, 3}, {}},
+                    Setting{{2, 3}, {12}}, Setting{{2, 3}, {10}},
+                    Setting{{2, 3}, {6, 12}}, Setting{{2, 3}, {7, 4}},
+                    Setting{{2, 3}, {6, 6, 12}}, Setting{{2, 3}, {4, 5, 9}},
+                    Setting{{2, 2, 2}, {}}, Setting{{2, 2, 2}, {8}},
+                    Setting{{2, 2, 2}, {10}}, Setting{{2, 2, 2}, {8, 16}},
+                    Setting{{2, 2, 2}, {6, 9}}, Setting{{2, 2, 2}, {8, 8, 16}},
+                    Setting{{2, 2, 2}, {8, 5, 6}}),
+    [](const auto &info) {
+      std::string name = "mesh";
+      for (int64_t size : info.param.mesh)
+        name += "_" + std::to_string(size);
+      name += "_shape";
+      for (int64_t size : info.param.shape)
+        name += "_" + std::to_string(size);
+      return name;
+    });
 
 TEST_F(ReshardTest, SequencesAreShort) {
   Builder builder(&context);
