@@ -34,6 +34,8 @@ inline constexpr llvm::StringLiteral kConfigAttrName = "heddle.config";
 inline constexpr llvm::StringLiteral kMicroBatchesAttrName =
     "heddle.micro_batches";
 inline constexpr llvm::StringLiteral kHierarchyAttrName = "heddle.hierarchy";
+inline constexpr llvm::StringLiteral kReduceGradientsAttrName =
+    "heddle.reduce_gradients";
 inline constexpr llvm::StringLiteral kPhaseAttrName = "heddle.phase";
 inline constexpr llvm::StringLiteral kPlanAttrName = "heddle.plan";
 inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";

@@ -38,9 +38,10 @@ def HeddleDialect : Dialect {
       checkpoint that holds the variables' values;
     - `heddle.config` on the module: the text of the model's config.json, which
       is written beside trained weights;
-    - `heddle.micro_batches`, `heddle.plan`, `heddle.hierarchy`, `heddle.phase`
-      on the module: how many calls of the program make a step, the text of the
-      plan, its entry of that name, and how far the module has been compiled;
+    - `heddle.micro_batches`, `heddle.plan`, `heddle.phase` on the module: how
+      many calls of the program make a step, the text of the plan, and how far
+      the module has been compiled; `heddle.hierarchy` and
+      `heddle.reduce_gradients`: the plan's entries of these names;
     - `heddle.kernel` on functions that hold kernels, and what the passes say of
       them: `heddle.row_dims` (leading dimensions that are rows),
       `heddle.inplace` (for each result an array of the operands that may share

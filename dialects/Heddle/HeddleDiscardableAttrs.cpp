@@ -75,6 +75,7 @@ static constexpr DiscardableAttr kKnown[] = {
     {kConfigAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kMicroBatchesAttrName, OnModule, isOne<IntegerAttr>, "an integer"},
     {kHierarchyAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kReduceGradientsAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kKernelAttrName, OnOp, isOne<UnitAttr>, "nothing but its name"},

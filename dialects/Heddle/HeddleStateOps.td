@@ -33,7 +33,8 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
     - a slice lies within its tensor;
     - the checkpoint's shape has as many elements as the type, or, of a slice,
       as the whole;
-    - the storage has the type's rank and is not partial.
+    - the storage has the type's rank and is not partial, but for sums of
+      gradients that start from zeros: then each device adds up its own.
 
     Example:
     ```mlir

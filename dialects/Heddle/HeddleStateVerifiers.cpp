@@ -66,8 +66,11 @@ LogicalResult VariableOp::verify() {
       return emitOpError() << "expected the storage to have " << type.getRank()
                            << " dimensions as " << type << " has, got "
                            << storage.getRank();
-    if (storage.isPartial())
-      return emitOpError() << "expected the storage not to be partial";
+    if (storage.isPartial() && (getRole() != VariableRole::Gradient ||
+                                getInit().getKind() != InitKind::Zeros ||
+                                storage.getPartialKind() != ReductionKind::Sum))
+      return emitOpError() << "expected the storage not to be partial, but for "
+                              "sums of gradients that start from zeros";
   }
   return success();
 }
@@ -85,12 +88,14 @@ static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr symbol,
       return op->emitOpError()
              << "expected " << storage.getMesh() << ", over which " << symbol
              << " is stored, to be a heddle.mesh in this module";
+    SmallVector<StringAttr> axes(storage.getPartialAxes());
     for (AxisListAttr dim : storage.getDims())
-      for (StringAttr axis : dim.getAxes())
-        if (!mesh.getMesh().getAxisSize(axis))
-          return op->emitOpError()
-                 << "expected " << symbol << " to be stored over axes of "
-                 << mesh.getMesh() << ", got " << axis;
+      llvm::append_range(axes, dim.getAxes());
+    for (StringAttr axis : axes)
+      if (!mesh.getMesh().getAxisSize(axis))
+        return op->emitOpError()
+               << "expected " << symbol << " to be stored over axes of "
+               << mesh.getMesh() << ", got " << axis;
     local = storage.getLocalType(variable.getTensorType(), mesh.getMesh());
   }
   if (type == variable.getTensorType() || type == local)

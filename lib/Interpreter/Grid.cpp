@@ -52,6 +52,8 @@ std::vector<Tensor> heddle::shardTensor(const Tensor &tensor,
                                         double padding) {
   std::vector<Tensor> parts;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
+    // Of what is to be summed, all others have nothing.
+    bool isEmpty = getMemberIndex(mesh, device, sharding.getPartialAxes()) != 0;
     SmallVector<int64_t> local;
     for (auto [size, dim] : llvm::zip(tensor.shape, sharding.getDims()))
       local.push_back(llvm::divideCeil(size, mesh.getSize(dim.getAxes())));
@@ -59,7 +61,7 @@ std::vector<Tensor> heddle::shardTensor(const Tensor &tensor,
     forEachInPart(tensor.shape, sharding, mesh, device,
                   [&](ArrayRef<int64_t> global, ArrayRef<int64_t> index) {
                     if (isWithin(global, tensor.shape))
-                      part.at(index) = tensor.at(global);
+                      part.at(index) = isEmpty ? 0 : tensor.at(global);
                   });
     parts.push_back(std::move(part));
   }
@@ -71,26 +73,36 @@ llvm::Expected<Tensor> heddle::unshardTensor(ArrayRef<Tensor> parts,
                                              MeshAttr mesh,
                                              ArrayRef<int64_t> shape,
                                              double tolerance) {
-  if (sharding.isPartial())
-    return llvm::createStringError("expected a sharding that is not partial");
-  Tensor whole(shape, NAN);
+  if (sharding.getPartialKind() != ReductionKind::Sum)
+    return llvm::createStringError("expected a sharding that is no partial "
+                                   "maximum");
+  Tensor sum(shape, 0);
   double largest = 0, difference = 0;
   bool differs = false;
-  for (auto [device, part] : llvm::enumerate(parts))
-    forEachInPart(
-        shape, sharding, mesh, device,
-        [&, &part = part](ArrayRef<int64_t> global, ArrayRef<int64_t> index) {
-          if (!isWithin(global, shape))
-            return;
-          double &value = whole.at(global);
-          double mine = part.at(index);
-          if (std::isnan(value))
-            value = mine;
-          largest = std::max(largest, std::abs(value));
-          differs |= std::isnan(mine);
-          difference = std::max(difference, std::abs(value - mine));
-        });
+  int64_t summands = mesh.getSize(sharding.getPartialAxes());
+  for (int64_t summand = 0; summand < summands; ++summand) {
+    Tensor whole(shape, NAN);
+    for (auto [device, part] : llvm::enumerate(parts)) {
+      if (getMemberIndex(mesh, device, sharding.getPartialAxes()) != summand)
+        continue;
+      forEachInPart(
+          shape, sharding, mesh, device,
+          [&, &part = part](ArrayRef<int64_t> global, ArrayRef<int64_t> index) {
+            if (!isWithin(global, shape))
+              return;
+            double &value = whole.at(global);
+            double mine = part.at(index);
+            if (std::isnan(value))
+              value = mine;
+            largest = std::max(largest, std::abs(value));
+            differs |= std::isnan(mine);
+            difference = std::max(difference, std::abs(value - mine));
+          });
+    }
+    for (auto [total, value] : llvm::zip(sum.values, whole.values))
+      total += value;
+  }
   if (differs || difference > tolerance * largest)
     return llvm::createStringError("devices that should hold the same differ");
-  return whole;
+  return sum;
 }

@@ -261,8 +261,9 @@ llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  const std::string known[] = {"version", "mesh", "operators",  "storage",
-                               "splits",  "pins", "priorities", "hierarchy"};
+  const std::string known[] = {"version",    "mesh",      "operators",
+                               "storage",    "splits",    "pins",
+                               "priorities", "hierarchy", "reduce_gradients"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -271,7 +272,8 @@ llvm::Expected<Plan> PlanReader::read() {
                        (nearest.empty()
                             ? std::string(": expected version, mesh, "
                                           "operators, storage, splits, pins, "
-                                          "priorities or hierarchy")
+                                          "priorities, hierarchy or "
+                                          "reduce_gradients")
                             : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -309,6 +311,13 @@ llvm::Expected<Plan> PlanReader::read() {
                    "expected \"auto\", \"always\" or \"never\", got " +
                        value.dump());
     plan.hierarchy = *hierarchy;
+  }
+  if (root.contains("reduce_gradients")) {
+    const json &value = root["reduce_gradients"];
+    if (value != "step" && value != "micro_batch")
+      return error(locate("reduce_gradients", 0), "$.reduce_gradients",
+                   "expected \"step\" or \"micro_batch\", got " + value.dump());
+    plan.reducesEachMicroBatch = value == "micro_batch";
   }
   return plan;
 }
@@ -395,6 +404,8 @@ std::string heddle::writePlan(const Plan &plan) {
     text += ",\n  \"pins\": " + writeEntries(plan.pins, "    ");
   if (!plan.priorities.empty())
     text += ",\n  \"priorities\": " + writePriorities(plan.priorities);
+  if (plan.reducesEachMicroBatch)
+    text += ",\n  \"reduce_gradients\": \"micro_batch\"";
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();

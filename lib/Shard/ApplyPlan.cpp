@@ -299,6 +299,9 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
                                 ArrayRef<AbsentVariable> absent) {
   if (failed(PlanApplier(module, plan, absent).apply(devices)))
     return failure();
+  if (plan.reducesEachMicroBatch)
+    module->setAttr(kReduceGradientsAttrName,
+                    StringAttr::get(module.getContext(), "micro_batch"));
   if (plan.hierarchy != Hierarchy::Auto)
     module->setAttr(kHierarchyAttrName,
                     StringAttr::get(module.getContext(),

@@ -27,6 +27,8 @@ private:
   void localizeLoad(LoadOp load);
   mlir::LogicalResult localizeStore(StoreOp store);
   mlir::LogicalResult localizeReshard(ReshardOp reshard);
+  ShardingAttr withPassedSums(mlir::Operation *op, const ShardingRule &rule,
+                              ShardingAttr own);
   mlir::LogicalResult localizeByRule(mlir::Operation *op);
   mlir::LogicalResult localizeCaptured(mlir::Operation *op,
                                        mlir::Operation *before);

@@ -28,6 +28,8 @@ public:
 
 private:
   LogicalResult readFactors();
+  /// How the variable of a load or store is stored; null if nobody says.
+  ShardingAttr storageOf(Operation *access);
   /// What control flow and calls pass on: produced values and needs.
   LogicalResult readCarried(Operation *op);
   LogicalResult readCall(func::CallOp call);
@@ -78,6 +80,14 @@ static LogicalResult expectRank(Operation *op, ShardingAttr sharding,
   return diag << ", got none: run heddle-propagate-shardings before";
 }
 
+ShardingAttr ReshardInserter::storageOf(Operation *access) {
+  auto load = dyn_cast<LoadOp>(access);
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+      access,
+      load ? load.getVariableAttr() : cast<StoreOp>(access).getVariableAttr());
+  return variable ? variable.getStorageAttr() : ShardingAttr();
+}
+
 LogicalResult ReshardInserter::readFactors() {
   LogicalResult status = success();
   forEachOp(function, [&](Operation *op) {
@@ -93,8 +103,13 @@ LogicalResult ReshardInserter::readFactors() {
   auto factorsOf = [&](Operation *op, const ShardingRule &) {
     return factors[op].second;
   };
+  auto stored = [&](Operation *access) {
+    return Axes(storageOf(access) ? storageOf(access).getPartialAxes()
+                                  : ArrayRef<StringAttr>());
+  };
   forEachBlock(function, [&](Block &block) {
-    partialSums[&block] = std::make_unique<PartialSums>(block, mesh, factorsOf);
+    partialSums[&block] = std::make_unique<PartialSums>(
+        block, mesh, factorsOf, /*mayRelease=*/nullptr, stored);
   });
   return success();
 }
@@ -170,10 +185,7 @@ LogicalResult ReshardInserter::findProduced(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return readCall(call);
   if (auto load = dyn_cast<LoadOp>(op)) {
-    auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
-        load, load.getVariableAttr());
-    ShardingAttr storage =
-        variable ? variable.getStorageAttr() : ShardingAttr();
+    ShardingAttr storage = storageOf(load);
     if (failed(expectRank(op, storage, load.getResult())))
       return failure();
     produced[load.getResult()] = storage;
@@ -202,10 +214,8 @@ LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
     need = known->second;
     return success();
   }
-  if (auto store = dyn_cast<StoreOp>(op)) {
-    auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
-        store, store.getVariableAttr());
-    need = variable ? variable.getStorageAttr() : ShardingAttr();
+  if (isa<StoreOp>(op)) {
+    need = storageOf(op);
     return expectRank(op, need, operand.get());
   }
   if (isa<func::ReturnOp>(op)) {
@@ -259,7 +269,7 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
     return value;
   // In the block of the value: once, and not in every iteration of a loop. A
   // loaded parameter is resharded where it is used.
-  if (!value.getDefiningOp<LoadOp>())
+  if (!value.getDefiningOp<LoadOp>() || from.isPartial())
     at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
   return builder.create<ReshardOp>(value.getLoc(), value.getType(), value, from,
@@ -318,7 +328,7 @@ static Operation *getPartitionedOp(Operation *op) {
 void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
-  if (value.getDefiningOp<LoadOp>()) {
+  if (value.getDefiningOp<LoadOp>() && !from.isPartial()) {
     // Anew for each use: a gathered parameter must not live on.
     for (auto [operand, to] : uses)
       operand->set(

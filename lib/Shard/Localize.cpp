@@ -167,9 +167,18 @@ void FunctionLocalizer::localizeLoad(LoadOp load) {
 }
 
 LogicalResult FunctionLocalizer::localizeStore(StoreOp store) {
-  if (failed(expectDims(store, store.getValue(),
-                        storageOf(store.getVariableAttr()))))
+  ShardingAttr storage = storageOf(store.getVariableAttr());
+  if (failed(expectDims(store, store.getValue(), storage)))
     return failure();
+  ShardingAttr got = shardings.lookup(store.getValue());
+  if (storage.isPartial() &&
+      (!got || got.getPartialAxes() != storage.getPartialAxes()))
+    return store.emitOpError()
+           << "expected a value that is " << storage << " as its variable, got "
+           << (got ? got
+                   : ShardingAttr::getReplicated(mesh.symbol,
+                                                 storage.getRank()))
+           << "; run heddle-insert-reshards first";
   Value value = locals[store.getValue()];
   auto type = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> dims;
@@ -177,8 +186,7 @@ LogicalResult FunctionLocalizer::localizeStore(StoreOp store) {
     if (padding != Padding::Zero)
       dims.push_back(i);
   if (!dims.empty())
-    value = mask(value, storageOf(store.getVariableAttr()), type, dims,
-                 PaddingValue::Zero);
+    value = mask(value, storage, type, dims, PaddingValue::Zero);
   builder.create<StoreOp>(store.getLoc(), value, store.getVariableAttr());
   return success();
 }
@@ -195,6 +203,26 @@ LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
     return failure();
   set(reshard.getResult(), *local, reshard.getTo(), std::move(padding));
   return success();
+}
+
+/// The sharding of a result, with the partial sums that pass through the op.
+ShardingAttr FunctionLocalizer::withPassedSums(Operation *op,
+                                               const ShardingRule &rule,
+                                               ShardingAttr own) {
+  if (!rule.defersPartialSums)
+    return own;
+  llvm::SmallDenseSet<StringAttr, 2> passed;
+  for (Value operand : op->getOperands())
+    if (ShardingAttr got = shardings.lookup(operand); got && got.isPartial())
+      passed.insert(got.getPartialAxes().begin(), got.getPartialAxes().end());
+  if (passed.empty())
+    return own;
+  passed.insert(own.getPartialAxes().begin(), own.getPartialAxes().end());
+  Axes partial;
+  for (MeshAxisAttr axis : mesh.mesh.getAxes())
+    if (passed.contains(axis.getName()))
+      partial.push_back(axis.getName());
+  return makeSharding(mesh, getDimensions(own), partial);
 }
 
 LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
@@ -259,7 +287,8 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
                                << types[i] << ", got " << results[i].getType();
     ShardingAttr sharding;
     if (isa<RankedTensorType>(result.getType()))
-      sharding = getResultSharding(rule, *axes, i, mesh);
+      sharding =
+          withPassedSums(op, rule, getResultSharding(rule, *axes, i, mesh));
     set(result, results[i], sharding, std::move(inferred[i]));
   }
   return success();

@@ -50,6 +50,9 @@ private:
             Propagation::OriginKind kind, const llvm::Twine &name);
   /// Ops that sum partial sums give up axes over which the sum comes later.
   void releaseSums();
+  /// Gradients that accumulate are summed over devices when they are used, if
+  /// that is once for several micro-batches.
+  void deferGradientSums();
   void write();
   void writeFunction(mlir::func::FuncOp function);
 
@@ -64,6 +67,12 @@ private:
   Propagation graph;
   llvm::MapVector<mlir::StringAttr, std::pair<VariableOp, unsigned>> variables;
   llvm::DenseMap<mlir::StringAttr, DimensionAxes> storage;
+  /// Of variables that are stored as partial sums: over which axes.
+  llvm::DenseMap<mlir::StringAttr, Axes> partialStorage;
+  ShardingAttr getStorage(mlir::StringAttr variable) const {
+    return makeSharding(mesh, storage.lookup(variable),
+                        partialStorage.lookup(variable));
+  }
   /// Loads and stores with the cell of their value.
   llvm::SmallVector<std::pair<mlir::Operation *, unsigned>> accesses;
   llvm::SmallVector<bool> isOfModel; ///< by node

@@ -41,6 +41,7 @@ LogicalResult ModulePropagation::seedFromStorage() {
     auto [variable, cell] = entry;
     if (ShardingAttr given = variable.getStorageAttr()) {
       storage[name] = getDimensions(given);
+      partialStorage[name] = Axes(given.getPartialAxes());
       continue;
     }
     if (auto extra =
@@ -221,7 +222,7 @@ void ModulePropagation::materializePins() {
       own = getResultSharding(graph.getRule(*node), graph.getFactors(*node),
                               cast<OpResult>(value).getResultNumber(), mesh);
     else if (auto load = dyn_cast<LoadOp>(op))
-      own = makeSharding(mesh, storage[variableOf(load)]);
+      own = getStorage(variableOf(load));
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     auto reshard = builder.create<ReshardOp>(op->getLoc(), value.getType(),

@@ -46,10 +46,32 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   return {axes, releases};
 }
 
+/// Whether all that is done with a loaded value is to add to it and to store
+/// the sum in its variable.
+static bool isAccumulatedTo(LoadOp load) {
+  if (!load->hasOneUse())
+    return false;
+  Operation *sum = *load->user_begin();
+  if (sum->getNumResults() != 1 || !sum->hasOneUse())
+    return false;
+  auto store = dyn_cast<StoreOp>(*sum->user_begin());
+  return store && store.getVariableAttr() == load.getVariableAttr();
+}
+
 PartialSums::PartialSums(
     Block &block, MeshRef mesh,
     function_ref<FactorAxes(Operation *, const ShardingRule &)> factors,
-    function_ref<bool(Operation *)> mayRelease) {
+    function_ref<bool(Operation *)> mayRelease,
+    function_ref<Axes(Operation *)> stored) {
+  auto order = [&](const Axes &axes) {
+    Axes ordered;
+    for (MeshAxisAttr axis : mesh.mesh.getAxes())
+      if (llvm::is_contained(axes, axis.getName()))
+        ordered.push_back(axis.getName());
+    return ordered;
+  };
+  DenseSet<Value> hopeless;
+  SmallVector<std::pair<StoreOp, Axes>> stores; // of partial sums
   struct Entry {
     Operation *op;
     ShardingRule rule;
@@ -59,8 +81,18 @@ PartialSums::PartialSums(
   };
   std::vector<Entry> entries;
   for (Operation &op : block) {
-    if (isa<LoadOp, StoreOp>(op))
+    if (isa<LoadOp, StoreOp>(op)) {
+      Axes axes = stored ? order(stored(&op)) : Axes();
+      auto load = dyn_cast<LoadOp>(op);
+      if (!axes.empty() && !load)
+        stores.emplace_back(cast<StoreOp>(op), axes);
+      if (axes.empty() || !load)
+        continue;
+      if (!isAccumulatedTo(load))
+        hopeless.insert(load.getResult());
+      entries.push_back({&op, {}, {}, false, {axes}});
       continue;
+    }
     Entry entry{&op, getRule(&op), {}, mayRelease && mayRelease(&op), {}};
     entry.axes = factors(&op, entry.rule);
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -78,14 +110,6 @@ PartialSums::PartialSums(
 
   // Begin with the hope that everything is passed on, and take back what is
   // not, until nothing changes: each round takes back at least one value.
-  DenseSet<Value> hopeless;
-  auto order = [&](const Axes &axes) {
-    Axes ordered;
-    for (MeshAxisAttr axis : mesh.mesh.getAxes())
-      if (llvm::is_contained(axes, axis.getName()))
-        ordered.push_back(axis.getName());
-    return ordered;
-  };
   for (bool changed = true; changed;) {
     changed = false;
     partial.clear();
@@ -111,6 +135,10 @@ PartialSums::PartialSums(
           kept.insert(result);
       }
     }
+    for (auto &[store, axes] : stores)
+      if (kept.contains(store.getValue()) &&
+          partial.lookup(store.getValue()) == axes)
+        passing.insert(store);
     for (Entry &entry : entries)
       for (Value result : entry.op->getResults()) {
         if (!kept.contains(result))

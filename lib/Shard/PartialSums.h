@@ -21,15 +21,21 @@ namespace heddle {
 /// partial sum of several: then one is scattered in front of its use in place
 /// of each in front of the op. (The gradients of a norm's output that come from
 /// queries, keys and values under sequence parallelism.)
+///
+/// A variable may be stored as a partial sum, to which a program adds others:
+/// a load of it is partial, and a store takes what is partial over its axes.
+/// Anything else than to add to it and to store the sum again needs it whole.
 class PartialSums {
 public:
   /// `factors` has the assignment of every op of the block; `mayRelease` tells
-  /// which ops may give up axes of theirs.
+  /// which ops may give up axes of theirs; `stored` over which axes the
+  /// variable of a load or store is a partial sum.
   PartialSums(
       mlir::Block &block, MeshRef mesh,
       llvm::function_ref<FactorAxes(mlir::Operation *, const ShardingRule &)>
           factors,
-      llvm::function_ref<bool(mlir::Operation *)> mayRelease = nullptr);
+      llvm::function_ref<bool(mlir::Operation *)> mayRelease = nullptr,
+      llvm::function_ref<Axes(mlir::Operation *)> stored = nullptr);
 
   /// The axes over which the value is a partial sum when its op made it.
   llvm::ArrayRef<mlir::StringAttr> getPartialAxes(mlir::Value value) const;

@@ -266,12 +266,11 @@ void ModulePropagation::write() {
   }
   for (auto &[name, entry] : variables) {
     entry.first->removeAttr(kStorageAxesAttrName);
-    entry.first.setStorageAttr(makeSharding(mesh, storage[name]));
+    entry.first.setStorageAttr(getStorage(name));
   }
   for (auto [op, cell] : accesses)
     if (isa<LoadOp>(op))
-      op->setAttr(kShardingAttrName,
-                  makeSharding(mesh, storage[variableOf(op)]));
+      op->setAttr(kShardingAttrName, getStorage(variableOf(op)));
   for (auto function : module.getOps<func::FuncOp>())
     writeFunction(function);
 }
@@ -288,6 +287,7 @@ LogicalResult ModulePropagation::run() {
   if (failed(seedFromStorage()))
     return failure();
   releaseSums();
+  deferGradientSums();
   write();
   return success();
 }

@@ -259,6 +259,13 @@ private:
 
 bool Advice::adviseStorage(Operation *access, StringRef variable,
                            ShardingAttr stored, ShardingAttr wanted) {
+  if (stored.isPartial()) {
+    remark.attachNote(access->getLoc())
+        << "variable '" << variable
+        << "' adds up what all micro-batches have left to be summed: once a "
+           "step is the least";
+    return true;
+  }
   if (wanted.isPartial())
     return false;
   auto type = cast<RankedTensorType>(reshard.getType());

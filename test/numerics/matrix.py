@@ -90,7 +90,8 @@ MATRIX = {
 LONG = {"gpt2": list(PLANS), "llama": list(PLANS)}
 BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp2"]}
 # With several micro-batches a step, against one of the whole size.
-ACCUMULATE = {"gpt2": ["dp4", "zero2"], "llama": ["dp2-tp2"]}
+ACCUMULATE = {"gpt2": ["dp4", "zero1", "zero2"],
+              "llama": ["dp2-tp2", "dp2-sequence2"]}
 
 TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
             "--weight-decay", "0.1", "--clip", "1", "--seed", "7",

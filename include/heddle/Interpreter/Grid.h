@@ -26,13 +26,13 @@ interpretGrid(mlir::func::FuncOp function, MeshAttr mesh,
               const InterpreterOptions &options = {});
 
 /// Each device's part of a tensor; rows beyond its end have the value
-/// `padding`.
+/// `padding`. Of what is partial, the first device has all.
 std::vector<Tensor> shardTensor(const Tensor &tensor, ShardingAttr sharding,
                                 MeshAttr mesh, double padding = 0);
 
 /// The tensor of the given shape that the devices hold. An error message, if
 /// devices that should hold the same differ by more than `tolerance`
-/// (relative to the largest), or if the sharding is partial.
+/// (relative to the largest), or if the sharding is a partial maximum.
 llvm::Expected<Tensor> unshardTensor(llvm::ArrayRef<Tensor> parts,
                                      ShardingAttr sharding, MeshAttr mesh,
                                      llvm::ArrayRef<int64_t> shape,

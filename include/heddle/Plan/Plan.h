@@ -103,6 +103,9 @@ struct Plan {
   std::vector<PlanEntry> pins;
   std::vector<PlanPriority> priorities;
   Hierarchy hierarchy = Hierarchy::Auto;
+  /// The devices' gradients are summed after each micro-batch of a step, and
+  /// not once, in the update.
+  bool reducesEachMicroBatch = false;
 
   int64_t getNumDevices() const;
   /// The size of an axis, or 0 if there is none of that name.

@@ -43,6 +43,23 @@ heddle.variable @w : tensor<2xf32> parameter init(zeros) storage(<@mesh, [{}], p
 
 // -----
 
+// Each device would add its own ones.
+heddle.mesh @mesh <["tp"=2]>
+// expected-error @below {{expected the storage not to be partial, but for sums of gradients that start from zeros}}
+heddle.variable @w : tensor<2xf32> gradient init(ones) storage(<@mesh, [{}], partial = sum {"tp"}>)
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<2xf32> gradient init(zeros) storage(<@mesh, [{}], partial = sum {"dp"}>)
+func.func @f() {
+  // expected-error @below {{expected @w to be stored over axes of #heddle.mesh<["tp"=2]>, got "dp"}}
+  %w = heddle.load @w : tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @f() {
   // expected-error @below {{expected @w to be a heddle.variable in this module}}
   %w = heddle.load @w : tensor<2xf32>

@@ -51,7 +51,7 @@ MODELS = {
 
 def apply_plan(plan, norms, scratch):
     """Options of heddle-apply-plan."""
-    if plan == "dp":
+    if plan.startswith("dp"):
         return "mesh=dp=%d,tp=1" % DEVICES
     if plan == "tp":
         return "mesh=dp=1,tp=%d" % DEVICES

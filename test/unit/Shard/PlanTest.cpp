@@ -72,7 +72,7 @@ TEST(PlanTest, SplitsAndProducts) {
   auto plan = parsePlan(
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
           "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
-          "storage": {"*": {"0": ["dp.1"]}},
+          "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -92,7 +92,8 @@ TEST(PlanTest, SplitsAndProducts) {
   "splits": {
     "*.c_fc": {"f": {"slices": 3}},
     "h.*": {"h": {"slices": 4, "sharded": 2}}
-  }
+  },
+  "reduce_gradients": "micro_batch"
 }
 )");
   auto again = parsePlan(text, "again");
@@ -170,6 +171,10 @@ TEST(PlanTest, ErrorsNameThePlace) {
             "plan.json:2:2: expected JSON: syntax error while parsing object "
             "key - invalid literal; last read: '1,<U+000A> x'; expected string "
             "literal");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n"
+                    " \"reduce_gradients\": \"never\"}"),
+            "plan.json:2:2: $.reduce_gradients: expected \"step\" or "
+            "\"micro_batch\", got \"never\"");
   EXPECT_EQ(errorOf("[]"), "plan.json:1:1: expected an object");
   EXPECT_EQ(errorOf("{\"mesh\": {}}"),
             "plan.json:1:1: $: expected a \"version\"");

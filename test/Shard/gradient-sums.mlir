@@ -1,0 +1,103 @@
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized | FileCheck %s
+
+// Each micro-batch adds what its device has; the update sums over devices, once
+// for all that reads the gradient.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) storage(<@mesh, [{}, {"tp"}], partial = sum {"dp"}>)
+heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros)
+heddle.variable @w : tensor<4x8xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @accumulate
+// CHECK-NOT: comm.
+// CHECK: heddle.store %{{.*}}, @grad.w
+func.func @accumulate(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
+  %dw = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}, "f" = {"tp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %g = heddle.load @grad.w : tensor<4x8xf32>
+  %s = arith.addf %g, %dw : tensor<4x8xf32>
+  heddle.store %s, @grad.w : tensor<4x8xf32>
+  return
+}
+// CHECK-LABEL: func.func @update
+// CHECK: %[[G:.*]] = heddle.load @grad.w
+// CHECK: %[[R:.*]] = comm.all_reduce sum %[[G]] over @mesh <{"dp"}>
+// CHECK: arith.mulf %[[R]], %[[R]]
+// CHECK: arith.subf %{{.*}}, %[[R]]
+// CHECK-NOT: comm.all_reduce {{.*}}4x4
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<4x4xf32>
+// CHECK: heddle.store %[[ZERO]], @grad.w
+func.func @update() -> tensor<f32> {
+  %g = heddle.load @grad.w : tensor<4x8xf32>
+  %q = arith.mulf %g, %g : tensor<4x8xf32>
+  %n = heddle.reduce sum %q over [0, 1] : tensor<4x8xf32> -> tensor<f32>
+  %w = heddle.load @w : tensor<4x8xf32>
+  %v = arith.subf %w, %g : tensor<4x8xf32>
+  heddle.store %v, @w : tensor<4x8xf32>
+  %zero = arith.constant dense<0.0> : tensor<4x8xf32>
+  heddle.store %zero, @grad.w : tensor<4x8xf32>
+  return %n : tensor<f32>
+}
+
+// -----
+
+// The plan may want the sum after each micro-batch.
+module attributes {heddle.reduce_gradients = "micro_batch"} {
+heddle.mesh @mesh <["dp"=2]>
+// CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) storage(<@mesh, [{}, {}]>)
+heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros)
+// CHECK-LABEL: func.func @each
+// CHECK: comm.all_reduce
+func.func @each(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
+  %dw = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %g = heddle.load @grad.w : tensor<4x8xf32>
+  %s = arith.addf %g, %dw : tensor<4x8xf32>
+  heddle.store %s, @grad.w : tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// Stored in parts over the same axis: each micro-batch scatters its own.
+heddle.mesh @mesh <["dp"=2]>
+// CHECK: storage(<@mesh, [{"dp"}, {}]>)
+heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
+// CHECK-LABEL: func.func @scattered
+// CHECK: comm.reduce_scatter
+func.func @scattered(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
+  %dw = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %g = heddle.load @grad.w : tensor<4x8xf32>
+  %s = arith.addf %g, %dw : tensor<4x8xf32>
+  heddle.store %s, @grad.w : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// What is added is needed whole as well, or the sum is, or what is stored
+// elsewhere is no zero: summed at once.
+heddle.mesh @mesh <["dp"=2]>
+// CHECK: heddle.variable @grad.a : {{.*}} storage(<@mesh, [{}, {}]>)
+heddle.variable @grad.a : tensor<4x8xf32> gradient init(zeros)
+// CHECK: heddle.variable @grad.b : {{.*}} storage(<@mesh, [{}, {}]>)
+heddle.variable @grad.b : tensor<4x8xf32> gradient init(zeros)
+// CHECK: heddle.variable @grad.c : {{.*}} storage(<@mesh, [{}, {}]>)
+heddle.variable @grad.c : tensor<4x8xf32> gradient init(zeros)
+// CHECK-LABEL: func.func @used
+func.func @used(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %da = heddle.contract "a" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %a = heddle.load @grad.a : tensor<4x8xf32>
+  %sa = arith.addf %a, %da : tensor<4x8xf32>
+  heddle.store %sa, @grad.a : tensor<4x8xf32>
+  %db = heddle.contract "b" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %b = heddle.load @grad.b : tensor<4x8xf32>
+  %sb = arith.addf %db, %b : tensor<4x8xf32>
+  heddle.store %sb, @grad.b : tensor<4x8xf32>
+  %dc = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %c = heddle.load @grad.c : tensor<4x8xf32>
+  %sc = arith.addf %c, %dc : tensor<4x8xf32>
+  heddle.store %sc, @grad.c : tensor<4x8xf32>
+  return %da, %sb : tensor<4x8xf32>, tensor<4x8xf32>
+}
+func.func @sets(%one: tensor<4x8xf32>) {
+  heddle.store %one, @grad.c : tensor<4x8xf32>
+  return
+}
