@@ -52,25 +52,12 @@ static bool evaluateStack(Evaluation &e) {
   return true;
 }
 
-/// body(index in the slice, index in the whole).
-template <typename OpTy, typename Body>
-static void forEachInSlice(OpTy op, ArrayRef<int64_t> whole, Body body) {
-  forEachIndex(op.getStaticSizes(), [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> place;
-    for (auto [d, i] : llvm::enumerate(index))
-      place.push_back(op.getStaticOffsets()[d] + i * op.getStaticStrides()[d]);
-    body(place);
-  });
-}
-
-template <typename OpTy> static bool isStatic(OpTy op) {
-  return op.getOffsets().empty() && op.getSizes().empty() &&
-         op.getStrides().empty();
-}
-
 // A slice may lack dimensions of size 1: its elements are in the same order.
-// Offsets may be values (of a device's position).
-static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
+
+/// The places of a slice's elements, in their order; false where its sizes or
+/// steps are computed.
+static bool forEachInSlice(OffsetSizeAndStrideOpInterface op, Evaluation &e,
+                           function_ref<void(ArrayRef<int64_t>)> visit) {
   if (!op.getSizes().empty() || !op.getStrides().empty())
     return false;
   SmallVector<int64_t> offsets(op.getStaticOffsets());
@@ -78,24 +65,34 @@ static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
   for (int64_t &offset : offsets)
     if (ShapedType::isDynamic(offset))
       offset = int64_t(e[*dynamic++].values[0]);
-  auto to = e.result().values.begin();
   forEachIndex(op.getStaticSizes(), [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> place;
     for (auto [d, i] : llvm::enumerate(index))
       place.push_back(offsets[d] + i * op.getStaticStrides()[d]);
-    *to++ = e.operand(0).at(place);
+    visit(place);
   });
   return true;
 }
 
+static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
+  auto to = e.result().values.begin();
+  return forEachInSlice(
+      op, e, [&](ArrayRef<int64_t> place) { *to++ = e.operand(0).at(place); });
+}
+
 static bool evaluateInsertSlice(tensor::InsertSliceOp op, Evaluation &e) {
-  if (!isStatic(op))
-    return false;
   auto from = e.operand(0).values.begin();
   e.result() = e.operand(1);
-  forEachInSlice(op, e.result().shape, [&](ArrayRef<int64_t> place) {
-    e.result().at(place) = *from++;
-  });
+  return forEachInSlice(
+      op, e, [&](ArrayRef<int64_t> place) { e.result().at(place) = *from++; });
+}
+
+static bool evaluateInsert(tensor::InsertOp op, Evaluation &e) {
+  e.result() = e.operand(1);
+  SmallVector<int64_t> place;
+  for (Value index : op.getIndices())
+    place.push_back(int64_t(e[index].values[0]));
+  e.result().at(place) = e.operand(0).values[0];
   return true;
 }
 
@@ -254,6 +251,7 @@ bool heddle::evaluateShape(Evaluation &e) {
       })
       .Case(
           [&](tensor::InsertSliceOp op) { return evaluateInsertSlice(op, e); })
+      .Case([&](tensor::InsertOp op) { return evaluateInsert(op, e); })
       .Case([&](tensor::PadOp op) { return evaluatePad(op, e); })
       .Case([&](tensor::ConcatOp op) { return evaluateConcat(op, e); })
       .Case([&](tensor::EmptyOp) { return true; })

@@ -58,6 +58,18 @@ struct OnlyZeroAtZeroModel
   }
 };
 
+/// Zero for zero. Not every integer is a number of a narrow type.
+template <typename OpTy>
+struct IntegerToFloatModel
+    : ShardingRuleOpInterface::ExternalModel<IntegerToFloatModel<OpTy>, OpTy> {
+  ShardingRule getShardingRule(Operation *op) const {
+    ShardingRule rule = ShardingRule::elementwise(op);
+    rule.preservesZeroPadding = true;
+    rule.keepsFinite = isFiniteForAll(op);
+    return rule;
+  }
+};
+
 /// Finite for finite operands.
 template <typename OpTy>
 struct FiniteModel
@@ -141,12 +153,14 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
     SubIOp::attachInterface<LinearModel<SubIOp, true, 0, 1>>(*context);
     MulIOp::attachInterface<LinearModel<MulIOp, false, 0, 1>>(*context);
     SelectOp::attachInterface<LinearModel<SelectOp, true, 1, 2>>(*context);
-    // Rounding a part of a sum is not rounding the sum.
-    attach<ZeroAtZeroModel, TruncFOp, MaximumFOp, MinimumFOp, MaxNumFOp,
-           MinNumFOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp, AndIOp, OrIOp, XOrIOp,
-           ShLIOp, ShRSIOp, ShRUIOp, ExtSIOp, ExtUIOp, TruncIOp, SIToFPOp,
-           UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp, IndexCastUIOp>(context);
-    attach<OnlyZeroAtZeroModel, BitcastOp>(context);
+    attach<ZeroAtZeroModel, MaximumFOp, MinimumFOp, MaxNumFOp, MinNumFOp,
+           MaxSIOp, MinSIOp, MaxUIOp, MinUIOp, AndIOp, OrIOp, XOrIOp, ShLIOp,
+           ShRSIOp, ShRUIOp, ExtSIOp, ExtUIOp, TruncIOp, FPToSIOp, FPToUIOp,
+           IndexCastOp, IndexCastUIOp>(context);
+    // Rounding a part of a sum is not rounding the sum, and the largest numbers
+    // of the wider type are infinite in the narrower one.
+    attach<OnlyZeroAtZeroModel, BitcastOp, TruncFOp>(context);
+    attach<IntegerToFloatModel, SIToFPOp, UIToFPOp>(context);
     attach<FiniteModel, CmpFOp, CmpIOp>(context);
     attach<IntegerDivisionModel, DivSIOp, DivUIOp, CeilDivSIOp, CeilDivUIOp,
            FloorDivSIOp, RemSIOp, RemUIOp>(context);

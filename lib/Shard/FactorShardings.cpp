@@ -22,6 +22,24 @@ static bool hasStaticShapes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isStatic);
 }
 
+/// What a device holds of a result is a partial sum or a partial maximum, not
+/// both: where a rule reduces a result in both ways, maxima stay whole.
+static void keepToOneReduction(ShardingRule &rule) {
+  for (const TensorFactors &result : rule.results) {
+    auto reduces = [&](unsigned factor, FactorKind kind) {
+      return rule.factors[factor].kind == kind &&
+             !ShardingRule::runsOver(result, factor);
+    };
+    auto factors = llvm::seq<unsigned>(0, rule.factors.size());
+    if (llvm::none_of(factors,
+                      [&](unsigned i) { return reduces(i, FactorKind::Sum); }))
+      continue;
+    for (unsigned i : factors)
+      if (reduces(i, FactorKind::Max))
+        rule.factors[i].kind = FactorKind::Replicate;
+  }
+}
+
 ShardingRule heddle::getRule(Operation *op) {
   ShardingRule rule;
   // What has unknown sizes stays whole.
@@ -36,6 +54,7 @@ ShardingRule heddle::getRule(Operation *op) {
   };
   complete(rule.operands, op->getOperandTypes());
   complete(rule.results, op->getResultTypes());
+  keepToOneReduction(rule);
   return rule;
 }
 
@@ -240,7 +259,7 @@ ShardingAttr heddle::getResultSharding(const ShardingRule &rule,
   const TensorFactors &tensor = rule.results[index];
   Axes sum = getPartialAxes(rule, axes, tensor, FactorKind::Sum);
   Axes max = getPartialAxes(rule, axes, tensor, FactorKind::Max);
-  // A rule has reductions of one kind.
+  // getRule leaves reductions of one kind.
   return max.empty() ? makeSharding(mesh, getTensorAxes(tensor, axes), sum)
                      : makeSharding(mesh, getTensorAxes(tensor, axes), max,
                                     ReductionKind::Max);

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StructuredBodies.h"
+#include "CombineParts.h"
 #include "Windows.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/ScalarBodies.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -92,14 +93,16 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   std::optional<Reduction> reduction;
   if (op.getNumReductionLoops() != 0)
     reduction = findReduction(op);
+  bool isChoice = findChoice(op).has_value();
   std::optional<SmallVector<unsigned>> product;
   if (reduction)
     product = findProduct(op, *reduction);
   for (int64_t size : op.getStaticLoopRanges())
     rule.addFactor("", size, FactorKind::Parallel);
   for (unsigned loop : getReducedLoops(op)) {
-    rule.factors[loop].kind =
-        reduction ? reduction->kind : FactorKind::Replicate;
+    rule.factors[loop].kind = reduction  ? reduction->kind
+                              : isChoice ? FactorKind::Combine
+                                         : FactorKind::Replicate;
     // The factors of a product are zero in their padding. All else is kept out
     // by the body.
     rule.factors[loop].masksItself = !product;
@@ -185,10 +188,12 @@ static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
     if (localizer.isSplit(loop))
       split.push_back(loop);
   bool isProduct = reduction && findProduct(op, *reduction);
-  if (!split.empty() && reduction->kind == FactorKind::Sum && !isProduct &&
-      !isZeros(op.getDpsInits()[0])) {
+  if (!split.empty() && reduction && !isProduct &&
+      !isIdempotent(reduction->combiner) &&
+      !(reduction->kind == FactorKind::Sum && isZeros(op.getDpsInits()[0]))) {
     Value &accumulator = operands[op.getNumDpsInputs()];
-    accumulator = addOnce(accumulator, localizer, split);
+    accumulator = startOnce(accumulator, getNeutral(reduction->combiner),
+                            localizer, split);
   }
   SmallVector<Value> results = localizeByCloning(op, localizer, operands);
   if (results.empty())
@@ -197,7 +202,11 @@ static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
       results[0].getDefiningOp(), op.getStaticLoopRanges(), localizer,
       isProduct ? ArrayRef<unsigned>() : ArrayRef(split));
   results.assign(local->result_begin(), local->result_end());
-  if (!split.empty() && reduction->kind == FactorKind::Combine)
+  if (split.empty())
+    return results;
+  if (!reduction)
+    return combineParts(results, op, localizer, split);
+  if (reduction->kind == FactorKind::Combine)
     results[0] =
         combineParts(results[0], reduction->combiner, localizer, split);
   return results;

@@ -26,12 +26,8 @@ static FactorKind combinationOf(Operation *combiner, bool accumulatorFirst) {
   if (isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
       (isa<arith::MaxSIOp>(combiner) && !isBit))
     return FactorKind::Max;
-  if (isa<arith::MinimumFOp, arith::MinNumFOp, arith::MaxUIOp, arith::MinUIOp>(
-          combiner) ||
-      (isa<arith::MinSIOp>(combiner) && !isBit) ||
-      (isa<arith::OrIOp, arith::AndIOp>(combiner) && isBit))
-    return FactorKind::Combine;
-  return FactorKind::Replicate;
+  bool isKnown = getNeutral(combiner) && !isa<arith::SubIOp>(combiner);
+  return isKnown ? FactorKind::Combine : FactorKind::Replicate;
 }
 
 std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
@@ -54,6 +50,93 @@ std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
     return std::nullopt;
   return Reduction{combiner, &combiner->getOpOperand(1 - place),
                    combinationOf(combiner, place == 0)};
+}
+
+/// A comparison that is false where both are equal or one is no number.
+static bool isStrict(Operation *comparison) {
+  if (auto floats = dyn_cast_or_null<arith::CmpFOp>(comparison))
+    return llvm::is_contained(
+        {arith::CmpFPredicate::OGT, arith::CmpFPredicate::OLT},
+        floats.getPredicate());
+  using arith::CmpIPredicate;
+  auto integers = dyn_cast_or_null<arith::CmpIOp>(comparison);
+  return integers &&
+         llvm::is_contained({CmpIPredicate::sgt, CmpIPredicate::slt,
+                             CmpIPredicate::ugt, CmpIPredicate::ult},
+                            integers.getPredicate());
+}
+
+std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
+  ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
+  Block *body = op.getBlock();
+  if (accumulators.size() < 2 || op.getNumReductionLoops() == 0)
+    return std::nullopt;
+  Choice choice;
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  for (auto [i, accumulator] : llvm::enumerate(accumulators)) {
+    Operation *result = body->getTerminator()->getOperand(i).getDefiningOp();
+    if (!result || op.getMatchingIndexingMap(op.getDpsInitOperand(i)) != map)
+      return std::nullopt;
+    Value taken;
+    if (auto select = dyn_cast<arith::SelectOp>(result)) {
+      Operation *comparison = select.getCondition().getDefiningOp();
+      if (select.getFalseValue() != accumulator || !isStrict(comparison) ||
+          (choice.comparison && choice.comparison != comparison))
+        return std::nullopt;
+      choice.comparison = comparison;
+      taken = select.getTrueValue();
+    } else if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                   arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp,
+                   arith::MaxUIOp, arith::MinUIOp>(result)) {
+      bool isFirst = result->getOperand(0) == accumulator;
+      if (!isFirst && result->getOperand(1) != accumulator)
+        return std::nullopt;
+      taken = result->getOperand(isFirst ? 1 : 0);
+    } else {
+      return std::nullopt;
+    }
+    choice.results.push_back(result);
+    choice.taken.push_back(taken);
+  }
+  // What is taken comes from this iteration alone.
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  for (Value taken : choice.taken) {
+    if (llvm::is_contained(accumulators, taken))
+      return std::nullopt;
+    if (taken.getParentBlock() == body && taken.getDefiningOp())
+      getBackwardSlice(taken, &slice, options);
+    if (Operation *op = taken.getDefiningOp(); op && op->getBlock() == body)
+      slice.insert(op);
+  }
+  for (Operation *inner : slice)
+    for (Value operand : inner->getOperands())
+      if (llvm::is_contained(accumulators, operand))
+        return std::nullopt;
+  // The comparison is between one of them and its accumulator.
+  if (!choice.comparison)
+    return std::nullopt;
+  Value a = choice.comparison->getOperand(0),
+        b = choice.comparison->getOperand(1);
+  for (auto [taken, accumulator] : llvm::zip(choice.taken, accumulators))
+    if ((a == taken && b == accumulator) || (a == accumulator && b == taken))
+      return choice;
+  return std::nullopt;
+}
+
+bool heddle::isFiniteForAll(Operation *conversion) {
+  auto from = cast<IntegerType>(
+      getElementTypeOrSelf(conversion->getOperand(0).getType()));
+  auto to =
+      cast<FloatType>(getElementTypeOrSelf(conversion->getResult(0).getType()));
+  bool isSigned = isa<arith::SIToFPOp>(conversion);
+  unsigned width = from.getWidth();
+  APFloat number(to.getFloatSemantics());
+  number.convertFromAPInt(isSigned ? APInt::getSignedMinValue(width)
+                                   : APInt::getMaxValue(width),
+                          isSigned, APFloat::rmNearestTiesToEven);
+  return number.isFinite();
 }
 
 static bool isFiniteConstant(Value value) {
@@ -80,6 +163,9 @@ static bool collectFactors(Value value, Block *body,
   bool isProduct =
       isa<arith::MulFOp, arith::MulIOp, arith::ExtFOp, arith::ExtSIOp,
           arith::ExtUIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
+  // Zero times a padding's infinity would not be zero.
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && !isFiniteForAll(op))
+    return false;
   return isProduct && op->getBlock() == body &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
            return collectFactors(operand, body, inputs);
@@ -203,59 +289,12 @@ LinearBody heddle::findLinearGroups(linalg::LinalgOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Parts of devices
+// Bodies
 //===----------------------------------------------------------------------===//
 
-static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
-                   const APInt &value) {
-  return builder.create<arith::ConstantOp>(loc,
-                                           DenseElementsAttr::get(type, value));
-}
-
-Value heddle::combineParts(Value part, Operation *combiner,
-                           Localizer &localizer, ArrayRef<unsigned> factors) {
-  OpBuilder &builder = localizer.builder;
-  Location loc = part.getLoc();
-  auto reduceMax = [&](Value value) {
-    for (unsigned factor : factors)
-      value = localizer.allReduce(value, FactorKind::Max, factor);
-    return value;
-  };
-  auto type = cast<RankedTensorType>(part.getType());
-  if (isa<FloatType>(type.getElementType())) {
-    Value negated = builder.create<arith::NegFOp>(loc, part);
-    return builder.create<arith::NegFOp>(loc, reduceMax(negated));
-  }
-  bool isBit = type.getElementType().isInteger(1);
-  bool isLeast = isa<arith::MinSIOp, arith::MinUIOp, arith::AndIOp>(combiner);
-  bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(combiner);
-  // Devices compare signed numbers of whole bytes: bits are widened, unsigned
-  // numbers have their order with the sign flipped, and the order of all bits
-  // flipped is the reverse one.
-  auto wide = isBit ? type.clone(builder.getI32Type()) : type;
-  unsigned width = wide.getElementTypeBitWidth();
-  APInt flips = isLeast ? APInt::getAllOnes(width) : APInt::getZero(width);
-  if (isUnsigned && !isBit)
-    flips ^= APInt::getSignMask(width);
-  Value value = part;
-  if (isBit)
-    value = builder.create<arith::ExtUIOp>(loc, wide, value);
-  auto flip = [&](Value bits) -> Value {
-    if (flips.isZero())
-      return bits;
-    return builder.create<arith::XOrIOp>(loc, bits,
-                                         splat(builder, loc, wide, flips));
-  };
-  value = flip(reduceMax(flip(value)));
-  if (isBit)
-    value = builder.create<arith::TruncIOp>(loc, type, value);
-  return value;
-}
-
-/// A structured op without reductions over one tensor, or none.
-static Value
-mapElements(OpBuilder &builder, Location loc, Value tensor,
-            function_ref<Value(OpBuilder &, Location, Value element)> body) {
+Value heddle::mapElements(
+    OpBuilder &builder, Location loc, Value tensor,
+    function_ref<Value(OpBuilder &, Location, Value element)> body) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value empty = builder.create<tensor::EmptyOp>(loc, type.getShape(),
                                                 type.getElementType());
@@ -271,33 +310,6 @@ mapElements(OpBuilder &builder, Location loc, Value tensor,
           })
       .getResult(0);
 }
-
-static Value createZero(OpBuilder &builder, Location loc, Type type) {
-  return builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
-}
-
-Value heddle::addOnce(Value accumulator, Localizer &localizer,
-                      ArrayRef<unsigned> factors) {
-  SmallVector<Value> indices;
-  for (unsigned factor : factors)
-    indices.push_back(localizer.getIndex(factor));
-  return mapElements(localizer.builder, accumulator.getLoc(), accumulator,
-                     [&](OpBuilder &b, Location at, Value element) {
-                       Value zero = createZero(b, at, b.getIndexType());
-                       Value nothing = createZero(b, at, element.getType());
-                       for (Value index : indices) {
-                         Value isFirst = b.create<arith::CmpIOp>(
-                             at, arith::CmpIPredicate::eq, index, zero);
-                         element = b.create<arith::SelectOp>(at, isFirst,
-                                                             element, nothing);
-                       }
-                       return element;
-                     });
-}
-
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Edits a body of explicit loops.
@@ -343,6 +355,16 @@ public:
     Value other = builder.create<arith::ConstantOp>(loc, otherwise);
     operand.set(
         builder.create<arith::SelectOp>(loc, isIn, operand.get(), other));
+  }
+
+  /// What accumulates stays as it is where `isIn` is false.
+  void keepAccumulators(ArrayRef<BlockArgument> accumulators, Value isIn) {
+    Operation *end = body.getTerminator();
+    builder.setInsertionPoint(end);
+    for (auto [operand, accumulator] :
+         llvm::zip(end->getOpOperands(), accumulators))
+      operand.set(builder.create<arith::SelectOp>(loc, isIn, operand.get(),
+                                                  accumulator));
   }
 
 private:
@@ -391,10 +413,12 @@ Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
       edit.select(*trap.operand, isIn, getHarmless(trap));
   }
   if (!unwanted.empty()) {
-    std::optional<Reduction> reduction =
-        findReduction(cast<linalg::LinalgOp>(local));
-    edit.select(*reduction->contribution, edit.isWithin(unwanted),
-                getNeutral(reduction->combiner));
+    auto op = cast<linalg::LinalgOp>(local);
+    if (std::optional<Reduction> reduction = findReduction(op))
+      edit.select(*reduction->contribution, edit.isWithin(unwanted),
+                  getNeutral(reduction->combiner));
+    else
+      edit.keepAccumulators(op.getRegionOutputArgs(), edit.isWithin(unwanted));
   }
   return local;
 }

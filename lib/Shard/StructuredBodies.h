@@ -22,10 +22,25 @@ struct Reduction {
   mlir::Operation *combiner;
   mlir::OpOperand *contribution;
   /// How the parts of devices combine: Sum and Max as such, Combine by
-  /// `combineParts`, Replicate not at all.
+  /// `combineParts` (CombineParts.h), Replicate not at all.
   FactorKind kind;
 };
 std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
+
+/// A reduction to several results, each of which is the accumulator or what the
+/// iteration has: by one comparison for all (the place of the largest number),
+/// or the larger or smaller of the two. Of equal ones, the first stays. So the
+/// results of parts, in order, are reduced by the same ops.
+struct Choice {
+  mlir::Operation *comparison = nullptr;
+  llvm::SmallVector<mlir::Operation *> results; ///< selects and extrema
+  llvm::SmallVector<mlir::Value> taken;
+};
+std::optional<Choice> findChoice(mlir::linalg::LinalgOp op);
+
+/// Whether an integer's conversion to floating point (arith.sitofp, uitofp) is
+/// finite whatever the integer is: i32 to f16 is not.
+bool isFiniteForAll(mlir::Operation *conversion);
 
 /// The loops that the op reduces over: results do not have them.
 llvm::SmallVector<unsigned> getReducedLoops(mlir::linalg::LinalgOp op);
@@ -45,16 +60,12 @@ struct LinearBody {
 };
 LinearBody findLinearGroups(mlir::linalg::LinalgOp op);
 
-/// All devices' results of a reduction of kind Combine (a minimum, or, and) out
-/// of each device's own.
-mlir::Value combineParts(mlir::Value part, mlir::Operation *combiner,
-                         Localizer &localizer,
-                         llvm::ArrayRef<unsigned> factors);
-
-/// `accumulator` on the first device, zero on all others among which the
-/// factors are split.
-mlir::Value addOnce(mlir::Value accumulator, Localizer &localizer,
-                    llvm::ArrayRef<unsigned> factors);
+/// A structured op without reductions over one tensor.
+mlir::Value
+mapElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor,
+            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
+                                           mlir::Value element)>
+                body);
 
 /// Makes indices global, lets no padding of the loops in `masked` contribute,
 /// and no padding trap. `local` is a clone for one device of a global op of

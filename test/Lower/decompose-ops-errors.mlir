@@ -16,19 +16,6 @@ func.func @nothing(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
 
 // -----
 
-// Each element changes the sign of what was before it.
-func.func @alternating(%x: tensor<4xf32>, %o: tensor<f32>) -> tensor<f32> {
-  // expected-error@+1 {{expected a reduction that starts from values that are no constant to combine by one op with a neutral element}}
-  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%o : tensor<f32>) {
-  ^bb0(%a: f32, %b: f32):
-    %s = arith.subf %a, %b : f32
-    linalg.yield %s : f32
-  } -> tensor<f32>
-  return %0 : tensor<f32>
-}
-
-// -----
-
 func.func @constant_place(%x: tensor<4xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // expected-error@+1 {{expected the result's indexing map to be a projected permutation, got affine_map<(d0) -> (d0, 3)>}}
   %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i, 3)>], iterator_types = ["parallel"]}

@@ -231,3 +231,28 @@ func.func @reordered(%x: tensor<4x5xi64>) -> tensor<5x4xi64> {
   } -> tensor<5x4xi64>
   return %0 : tensor<5x4xi64>
 }
+
+// -----
+
+// No number is neutral to a body that changes the sign of what was before: the
+// first iteration reads the start.
+// CHECK-LABEL: func.func @alternating
+// CHECK-SAME: (%[[X:.*]]: tensor<4x3xf32>, %[[O:.*]]: tensor<f32>)
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[O]] : tensor<4x3xf32>, tensor<f32>)
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[START:.*]]: f32, %[[B:.*]]: f32):
+// CHECK-DAG: %[[I:.*]] = linalg.index 0
+// CHECK-DAG: %[[J:.*]] = linalg.index 1
+// CHECK-DAG: %[[I0:.*]] = arith.cmpi eq, %[[I]]
+// CHECK-DAG: %[[J0:.*]] = arith.cmpi eq, %[[J]]
+// CHECK: %[[FIRST:.*]] = arith.andi %[[I0]], %[[J0]]
+// CHECK: %[[BEFORE:.*]] = arith.select %[[FIRST]], %[[START]], %[[B]]
+// CHECK: arith.subf %[[A]], %[[BEFORE]]
+func.func @alternating(%x: tensor<4x3xf32>, %o: tensor<f32>) -> tensor<f32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<4x3xf32>) outs(%o : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}

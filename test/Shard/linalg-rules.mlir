@@ -206,3 +206,73 @@ func.func @dropped(%x: tensor<1x4xf32> {heddle.sharding = #heddle.sharding<@mesh
       : tensor<1x4xf32> to tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// Devices reduce products one after the other, and start once.
+// CHECK-LABEL: func.func @product
+// CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32>
+// CHECK: %[[ONE:.*]] = arith.constant 1.0
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq
+// CHECK: arith.select %[[FIRST]], %{{.*}}, %[[ONE]]
+// CHECK: %[[PART:.*]] = linalg.reduce ins(%[[X]] : tensor<4x4xf32>)
+// CHECK: %[[A:.*]] = comm.permute %[[PART]] sources [0, 0]
+// CHECK: %[[B:.*]] = comm.permute %[[PART]] sources [1, 1]
+// CHECK: arith.mulf %[[A]], %[[B]] : tensor<4xf32>
+func.func @product(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                   %start: tensor<4xf32>) -> tensor<4xf32> {
+  %y = linalg.reduce { arith.mulf } ins(%x : tensor<4x7xf32>) outs(%start : tensor<4xf32>) dimensions = [1]
+  return %y : tensor<4xf32>
+}
+
+// The place of the smallest number: padding leaves what accumulates alone, and
+// of equal numbers the first device's stays.
+// CHECK-LABEL: func.func @place
+// CHECK: %[[PARTS:.*]]:2 = linalg.generic
+// CHECK: %[[IN:.*]] = arith.cmpi slt
+// CHECK: arith.select %[[IN]], %{{.*}}, %{{.*}} : f32
+// CHECK: arith.select %[[IN]], %{{.*}}, %{{.*}} : i64
+// CHECK: %[[A0:.*]] = comm.permute %[[PARTS]]#0 sources [0, 0]
+// CHECK: %[[A1:.*]] = comm.permute %[[PARTS]]#1 sources [0, 0]
+// CHECK: %[[B0:.*]] = comm.permute %[[PARTS]]#0 sources [1, 1]
+// CHECK: %[[B1:.*]] = comm.permute %[[PARTS]]#1 sources [1, 1]
+// CHECK: %[[LESS:.*]] = arith.cmpf ogt, %[[A0]], %[[B0]] : tensor<4xf32>
+// CHECK: arith.minimumf %[[A0]], %[[B0]] : tensor<4xf32>
+// CHECK: arith.select %[[LESS]], %[[B1]], %[[A1]] : tensor<4xi1>, tensor<4xi64>
+func.func @place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                 %least: tensor<4xf32>, %where: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %y:2 = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>,
+                       affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x7xf32>) outs(%least, %where : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%a: f32, %b: f32, %at: i64):
+    %i = linalg.index 1 : index
+    %here = arith.index_cast %i : index to i64
+    %isLess = arith.cmpf ogt, %b, %a : f32
+    %0 = arith.minimumf %b, %a : f32
+    %1 = arith.select %isLess, %here, %at : i64
+    linalg.yield %0, %1 : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
+}
+
+// Of equal numbers the last one's place: parts would not say whose it is.
+// CHECK-LABEL: func.func @last_place
+// CHECK: comm.all_gather
+// CHECK: linalg.generic
+func.func @last_place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                      %least: tensor<4xf32>, %where: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %y:2 = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>,
+                       affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x7xf32>) outs(%least, %where : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%a: f32, %b: f32, %at: i64):
+    %i = linalg.index 1 : index
+    %here = arith.index_cast %i : index to i64
+    %isLess = arith.cmpf oge, %b, %a : f32
+    %0 = arith.minimumf %b, %a : f32
+    %1 = arith.select %isLess, %here, %at : i64
+    linalg.yield %0, %1 : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
+}

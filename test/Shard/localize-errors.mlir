@@ -1,14 +1,14 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize
 
-// Devices combine sums, maxima and minima of their parts, and no products.
+// Devices combine parts only of what has a neutral element.
 heddle.mesh @mesh <["tp"=2]>
 #map0 = affine_map<(b, f) -> (b, f)>
 #map1 = affine_map<(b, f) -> (b)>
-func.func @product(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> {
+func.func @alternating(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> {
   // expected-error@+1 {{factor 1 must not be split, got #heddle.axes<{"tp"}>}}
-  %0 = linalg.generic {indexing_maps = [#map0, #map1], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<3x6xf32>) outs(%o : tensor<3xf32>) attrs = {heddle.name = "product", heddle.factors = #heddle.factors<["1" = {"tp"}]>} {
+  %0 = linalg.generic {indexing_maps = [#map0, #map1], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<3x6xf32>) outs(%o : tensor<3xf32>) attrs = {heddle.name = "alternating", heddle.factors = #heddle.factors<["1" = {"tp"}]>} {
   ^bb0(%in: f32, %out: f32):
-    %s = arith.mulf %out, %in : f32
+    %s = arith.subf %in, %out : f32
     linalg.yield %s : f32
   } -> tensor<3xf32>
   return %0 : tensor<3xf32>

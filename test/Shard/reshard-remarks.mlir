@@ -75,8 +75,8 @@ func.func @pinned(%x: tensor<64x32xf32>) -> (tensor<64x32xf32> {heddle.sharding 
 
 // -----
 
-// A loop passes on what it is given, and a product of elements cannot be split:
-// what would have to agree is said all the same.
+// A loop passes on what it is given, and a reduction whose signs alternate cannot
+// be split: what would have to agree is said all the same.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @no_factors(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}, %one: tensor<32xf32>) -> tensor<32xf32> {
   %c0 = arith.constant 0 : index
@@ -88,6 +88,9 @@ func.func @no_factors(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.shardin
     scf.yield %c : tensor<4096x32xf32>
   }
   // expected-remark @below {{in @no_factors, 'linalg.reduce' needs 'tensor<4096x32xf32>' of 'scf.for'}}
-  %d = linalg.reduce { arith.mulf } ins(%a : tensor<4096x32xf32>) outs(%one : tensor<32xf32>) dimensions = [0]
+  %d = linalg.reduce ins(%a : tensor<4096x32xf32>) outs(%one : tensor<32xf32>) dimensions = [0] (%in: f32, %out: f32) {
+    %e = arith.subf %in, %out : f32
+    linalg.yield %e : f32
+  }
   return %d : tensor<32xf32>
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Random programs of upstream dialects (test/unit/Shard/LinalgGenerator.h),
-compiled and run on the devices of their mesh and on one device: the results
-must be those of the interpreter. A program that cannot be compiled must be
-refused by an error at an op, and no more than a few may be.
+"""Random programs of upstream dialects (test/unit/Shard/LinalgGenerator.h), or
+of loops, branches and calls (ControlFlowTest.cpp), compiled and run on the
+devices of their mesh and on one device: the results must be those of the
+interpreter. A program that cannot be compiled must be refused by an error at an
+op, and no more than a few may be.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
-         --generator SHARD_TEST --scratch DIR [--first SEED] [--count N]
+         --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
+         [--first SEED] [--count N]
 """
 
 import argparse
@@ -24,6 +26,10 @@ import tensors
 BOUND = {"f64": 1e-5, "f32": 1e-4, "f16": 3e-2, "bf16": 1e-1}
 DTYPES = {"i1": "BOOL", "f64": "F64", "f32": "F32", "f16": "F16",
           "bf16": "BF16", "i8": "I8", "i32": "I32", "i64": "I64"}
+# The generator's test, and the variable that says how many programs it writes.
+KINDS = {"linalg": ("RandomLinalgTest.*", "HEDDLE_RANDOM_LINALG"),
+         "control-flow": ("ControlFlowTest.SameNumbersAsOneDevice",
+                          "HEDDLE_RANDOM_PROGRAMS")}
 REFUSED = re.compile(r"error: '[a-z_.0-9]+' op ")
 
 
@@ -84,18 +90,20 @@ def main():
     parser.add_argument("--generator", required=True)
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--sanitize")
+    parser.add_argument("--kind", choices=sorted(KINDS), default="linalg")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=40)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
+    test, count = KINDS[options.kind]
     subprocess.run(
-        [options.generator, "--gtest_filter=RandomLinalgTest.*"], check=True,
+        [options.generator, "--gtest_filter=" + test], check=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env=dict(os.environ, HEDDLE_RANDOM_WRITE=str(options.scratch),
                  HEDDLE_RANDOM_FIRST=str(options.first),
-                 HEDDLE_RANDOM_LINALG=str(options.count)))
+                 **{count: str(options.count)}))
     report = programs.Report()
     refused = []
     for seed in range(options.first, options.first + options.count):

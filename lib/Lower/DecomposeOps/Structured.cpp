@@ -75,54 +75,112 @@ static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   return both->getResult(0);
 }
 
-/// A reduction that starts from other values than a constant: reduces from the
-/// neutral element, and combines with the values after that.
-static FailureOr<linalg::GenericOp> startFromConstant(RewriterBase &rewriter,
-                                                      linalg::GenericOp op) {
-  for (auto [i, init] : llvm::enumerate(op.getOutputs()))
-    if (auto fill = init.getDefiningOp<linalg::FillOp>();
-        !fill || !matchPattern(fill.getInputs()[0], m_Constant())) {
-      SmallVector<Operation *, 4> combiners;
-      TypedAttr neutral;
-      if (matchReduction(op.getRegionOutputArgs(), i, combiners) &&
-          combiners.size() == 1)
-        neutral = getNeutral(combiners[0]);
-      // What the accumulator is taken from changes its sign.
-      if (isa_and_nonnull<arith::SubFOp, arith::SubIOp>(
-              combiners.empty() ? nullptr : combiners[0]) &&
-          combiners[0]->getOperand(0) != op.getRegionOutputArgs()[i])
-        neutral = {};
-      if (!neutral)
-        return op.emitOpError()
-               << "expected a reduction that starts from values that are no "
-                  "constant to combine by one op with a neutral element "
-                  "(arith.addf, mulf, maximumf, ...); start from a "
-                  "linalg.fill, or combine in an op of its own";
-      Location loc = op.getLoc();
-      auto type = cast<RankedTensorType>(init.getType());
-      rewriter.setInsertionPoint(op);
-      Value empty = rewriter.create<tensor::EmptyOp>(loc, type.getShape(),
-                                                     type.getElementType());
-      Value start = rewriter.create<arith::ConstantOp>(loc, neutral);
-      Value filled =
-          rewriter.create<linalg::FillOp>(loc, start, empty).getResult(0);
-      rewriter.modifyOpInPlace(op,
-                               [&] { op.getOutputsMutable()[i].set(filled); });
-      rewriter.setInsertionPointAfter(op);
-      AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
-      SmallVector<utils::IteratorType> parallel(type.getRank(),
-                                                utils::IteratorType::parallel);
-      OpResult result = op->getResult(i);
-      auto combined = rewriter.create<linalg::GenericOp>(
-          loc, TypeRange{type}, ValueRange{init, result}, ValueRange{empty},
-          ArrayRef<AffineMap>{map, map, map}, parallel,
-          [&](OpBuilder &b, Location at, ValueRange arguments) {
-            b.create<linalg::YieldOp>(
-                at, combine(b, combiners[0], arguments[0], arguments[1]));
-          });
-      rewriter.replaceAllUsesExcept(result, combined.getResult(0), combined);
-    }
-  return op;
+/// The op that combines with the accumulator of a result, and whose neutral
+/// element a reduction may start from; null if there is none.
+static Operation *findCombiner(linalg::GenericOp op, unsigned result) {
+  SmallVector<Operation *, 4> combiners;
+  BlockArgument accumulator = op.getRegionOutputArgs()[result];
+  if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
+      combiners.size() != 1 || !getNeutral(combiners[0]))
+    return nullptr;
+  // What the accumulator is taken from changes its sign.
+  if (isa<arith::SubFOp, arith::SubIOp>(combiners[0]) &&
+      combiners[0]->getOperand(0) != accumulator)
+    return nullptr;
+  return combiners[0];
+}
+
+static Value fill(RewriterBase &rewriter, Location loc, RankedTensorType type,
+                  TypedAttr element) {
+  Value empty = rewriter.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                 type.getElementType());
+  Value scalar = rewriter.create<arith::ConstantOp>(loc, element);
+  return rewriter.create<linalg::FillOp>(loc, scalar, empty).getResult(0);
+}
+
+/// Reduces from the combiner's neutral element, and combines with the start
+/// after that.
+static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
+                             unsigned result, Operation *combiner) {
+  Location loc = op.getLoc();
+  Value start = op.getOutputs()[result];
+  auto type = cast<RankedTensorType>(start.getType());
+  rewriter.setInsertionPoint(op);
+  Value filled = fill(rewriter, loc, type, getNeutral(combiner));
+  rewriter.modifyOpInPlace(op,
+                           [&] { op.getOutputsMutable()[result].set(filled); });
+  rewriter.setInsertionPointAfter(op);
+  AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                            utils::IteratorType::parallel);
+  Value empty = rewriter.create<tensor::EmptyOp>(loc, type.getShape(),
+                                                 type.getElementType());
+  auto combined = rewriter.create<linalg::GenericOp>(
+      loc, TypeRange{type}, ValueRange{start, op->getResult(result)},
+      ValueRange{empty}, ArrayRef<AffineMap>{map, map, map}, parallel,
+      [&](OpBuilder &b, Location at, ValueRange arguments) {
+        b.create<linalg::YieldOp>(
+            at, combine(b, combiner, arguments[0], arguments[1]));
+      });
+  rewriter.replaceAllUsesExcept(op->getResult(result), combined.getResult(0),
+                                combined);
+}
+
+/// The first iteration reads the start in place of the accumulator, which
+/// serves for any body.
+static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
+                                   unsigned result) {
+  Location loc = op.getLoc();
+  OpOperand &init = op.getDpsInitsMutable()[result];
+  auto type = cast<RankedTensorType>(init.get().getType());
+  Type element = type.getElementType();
+  SmallVector<Value> inputs(op.getInputs()), outputs(op.getOutputs());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  unsigned position = inputs.size();
+  maps.insert(maps.begin() + position, op.getMatchingIndexingMap(&init));
+  inputs.push_back(init.get());
+  rewriter.setInsertionPoint(op);
+  outputs[result] = fill(rewriter, loc, type, rewriter.getZeroAttr(element));
+  auto reading = rewriter.create<linalg::GenericOp>(
+      loc, op.getResultTypes(), inputs, outputs,
+      rewriter.getAffineMapArrayAttr(maps), op.getIteratorTypes(),
+      op.getDocAttr(), op.getLibraryCallAttr());
+  rewriter.inlineRegionBefore(op.getRegion(), reading.getRegion(),
+                              reading.getRegion().begin());
+  Block &body = *reading.getBody();
+  Value start = body.insertArgument(position, element, loc);
+  BlockArgument accumulator = reading.getRegionOutputArgs()[result];
+  rewriter.setInsertionPointToStart(&body);
+  Value zero = rewriter.create<arith::ConstantIndexOp>(loc, 0), isFirst;
+  SmallVector<unsigned> loops;
+  reading.getReductionDims(loops);
+  for (unsigned loop : loops) {
+    Value isZero = rewriter.create<arith::CmpIOp>(
+        loc, arith::CmpIPredicate::eq,
+        rewriter.create<linalg::IndexOp>(loc, loop), zero);
+    isFirst =
+        isFirst
+            ? rewriter.create<arith::AndIOp>(loc, isFirst, isZero).getResult()
+            : isZero;
+  }
+  auto chosen =
+      rewriter.create<arith::SelectOp>(loc, isFirst, start, accumulator);
+  rewriter.replaceAllUsesExcept(accumulator, chosen.getResult(), chosen);
+  rewriter.replaceOp(op, reading);
+  return reading;
+}
+
+/// Reductions that start from other values than a constant start from one.
+static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    auto fill = op.getOutputs()[i].getDefiningOp<linalg::FillOp>();
+    if (fill && matchPattern(fill.getInputs()[0], m_Constant()))
+      continue;
+    if (Operation *combiner = findCombiner(op, i))
+      combineWithStart(rewriter, op, i, combiner);
+    else
+      op = readStart(rewriter, op, i);
+  }
 }
 
 /// Results whose map has zeros, such as (i, j, k) -> (i, 0) of a sum that keeps
@@ -256,5 +314,6 @@ LogicalResult lower::normalizeStructured(RewriterBase &rewriter,
     readInitsAsInputs(rewriter, generic);
     return success();
   }
-  return startFromConstant(rewriter, generic);
+  startFromConstant(rewriter, generic);
+  return success();
 }

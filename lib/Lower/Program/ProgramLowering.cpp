@@ -105,6 +105,11 @@ void ProgramLowering::copy(rt::BufferAttr from, rt::BufferAttr to,
 }
 
 LogicalResult ProgramLowering::lowerContract(ContractOp op) {
+  Type element = op.getLhs().getType().getElementType();
+  if (!element.isF32() && !element.isBF16() && !element.isF16())
+    return op.emitOpError() << "cannot be compiled: expected operands of f32, "
+                               "bf16 or f16, got "
+                            << element;
   std::string why;
   std::optional<ArrayRef<int64_t>> along = op.getBiasAlong();
   std::optional<ProductLayout> layout =

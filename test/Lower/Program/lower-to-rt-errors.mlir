@@ -128,3 +128,11 @@ func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> attributes {rt.aren
   %y = func.call @kernel_0(%x) {rt.places = [#rt.buffer<arena[0 : 4xf32]>]} : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+func.func @wide_product(%x: tensor<2x2xf64>) -> tensor<2x2xf64> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{cannot be compiled: expected operands of f32, bf16 or f16, got 'f64'}}
+  %y = heddle.contract [ab, bc -> ac] %x, %x {rt.places = [#rt.buffer<result 0[0 : 2x2xf64]>]} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  return %y : tensor<2x2xf64>
+}

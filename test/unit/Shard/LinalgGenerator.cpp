@@ -1,4 +1,4 @@
-//===- LinalgGenerator.cpp - Random programs: functions, control flow -----===//
+//===- LinalgGenerator.cpp - Random programs: functions, values -----------===//
 
 #include "LinalgGenerator.h"
 
@@ -165,7 +165,7 @@ std::string LinalgGenerator::run(int numOps) {
 
 void LinalgGenerator::addOp(int depth) {
   Named x = any();
-  switch (pick(0, 31)) {
+  switch (pick(0, 32)) {
   case 0:
   case 1:
   case 2:
@@ -223,91 +223,8 @@ void LinalgGenerator::addOp(int depth) {
   case 30:
     return pick(0, 1) ? addFor(x, depth) : addIf(x, depth);
   case 31:
+    return addWhile(x, depth);
+  case 32:
     return addCall();
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Control flow
-//===----------------------------------------------------------------------===//
-
-std::string LinalgGenerator::addBody(const Named &carried, int depth) {
-  size_t before = values.size();
-  values.push_back(carried);
-  for (int64_t i = pick(0, 3); i > 0; --i)
-    addOp(depth - 1);
-  std::string last = carried.name;
-  for (size_t i = before; i < values.size(); ++i)
-    if (values[i].type == carried.type)
-      last = values[i].name;
-  // Bounded, however often the body runs.
-  if (carried.type.isFloat())
-    last = helper("math.tanh " + last + " : " + carried.type.text());
-  values.resize(before);
-  return last;
-}
-
-void LinalgGenerator::addFor(Named x, int depth) {
-  if (depth == 0)
-    return;
-  std::string type = x.type.text(), carried = "%x" + std::to_string(next++);
-  std::string zero = number("0", "index"), one = number("1", "index"),
-              count = number(std::to_string(pick(0, 3)), "index");
-  std::string result = "%v" + std::to_string(next++);
-  body += "  " + result + " = scf.for " + carried + "i = " + zero + " to " +
-          count + " step " + one + " iter_args(" + carried + " = " + x.name +
-          ") -> (" + type + ") {\n";
-  std::string last = addBody({carried, x.type}, depth);
-  body += "  scf.yield " + last + " : " + type + "\n  }\n";
-  values.push_back({result, x.type});
-}
-
-void LinalgGenerator::addIf(Named x, int depth) {
-  Named y = any();
-  if (depth == 0 || y.type.size() == 0)
-    return;
-  std::string indices, zero = number("0", "index");
-  for (int64_t i = 0; i < y.type.rank(); ++i)
-    indices += (i ? ", " : "") + zero;
-  std::string scalar = helper("tensor.extract " + y.name + "[" + indices +
-                              "] : " + y.type.text());
-  std::string number = scalar;
-  bool guarded = y.type.isInteger() && x.type.element == y.type.element;
-  if (y.type.isFloat())
-    scalar = helper("arith.cmpf ogt, " + scalar + ", " +
-                    helper("arith.constant 0.12345 : " + y.type.element) +
-                    " : " + y.type.element);
-  else if (guarded)
-    scalar = helper("arith.cmpi ne, " + scalar + ", " +
-                    this->number("0", y.type.element) + " : " + y.type.element);
-  else if (y.type.isInteger())
-    scalar = helper("arith.cmpi sgt, " + scalar + ", " +
-                    this->number("1", y.type.element) + " : " + y.type.element);
-  std::string type = x.type.text(), result = "%v" + std::to_string(next++);
-  std::string divisor = guarded ? "%g" + std::to_string(next++) : "";
-  body += "  " + result + " = scf.if " + scalar + " -> " + type + " {\n";
-  std::string then = addBody(x, depth);
-  if (guarded) { // by what would trap in the other branch
-    body += "  " + divisor + " = tensor.splat " + number + " : " + type + "\n";
-    then = helper("arith.divsi " + then + ", " + divisor + " : " + type);
-  }
-  body += "  scf.yield " + then + " : " + type + "\n  } else {\n";
-  body += "  scf.yield " + addBody(x, depth) + " : " + type + "\n  }\n";
-  values.push_back({result, x.type});
-}
-
-void LinalgGenerator::addCall() {
-  if (calleeArguments.empty())
-    return;
-  std::string names, types, results, result = "%v" + std::to_string(next++);
-  for (const TensorType &type : calleeArguments) {
-    names += (names.empty() ? "" : ", ") + get(type);
-    types += (types.empty() ? "" : ", ") + type.text();
-  }
-  for (const TensorType &type : calleeResults)
-    results += (results.empty() ? "" : ", ") + type.text();
-  body += "  " + result + ":2 = func.call @g(" + names + ") : (" + types +
-          ") -> (" + results + ")\n";
-  for (auto [i, type] : llvm::enumerate(calleeResults))
-    values.push_back({result + "#" + std::to_string(i), type});
 }

@@ -105,14 +105,23 @@ private:
 
   // Control flow.
   void addFor(Named x, int depth);
+  void addWhile(Named x, int depth);
   void addIf(Named x, int depth);
   void addCall();
-  /// Ops in a region; returns a value of the type that lives there.
-  std::string addBody(const Named &carried, int depth);
+  /// Ops in a region, of which an index counts the iterations; returns a value
+  /// of the type that lives there.
+  std::string addBody(const Named &carried, int depth,
+                      const std::string &index = "");
+  std::string firstElement(const Named &x);
+  /// A condition that an element of x decides.
+  std::string addDecision(const Named &x, const std::string &element);
+  /// At most three: known, or one of two.
+  std::string addCount();
 
   std::vector<Named> values;
   std::string body;
   std::vector<TensorType> calleeArguments, calleeResults;
+  std::string counter; ///< of the innermost loop's iterations, or empty
   int next = 0;
 };
 

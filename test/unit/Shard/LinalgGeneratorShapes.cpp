@@ -36,18 +36,22 @@ void LinalgGenerator::addPad(Named x) {
 void LinalgGenerator::addSlice(Named x) {
   if (x.type.rank() == 0 || x.type.size() == 0)
     return;
-  Shape offsets, sizes, strides, kept;
+  Shape sizes, strides, kept;
+  std::string offsets;
   for (int64_t size : x.type.shape) {
     bool whole = pick(0, 1);
-    offsets.push_back(whole ? 0 : pick(0, size - 1));
+    // Of four iterations at most, the last one included.
+    bool counted = !whole && !counter.empty() && size > 3 && pick(0, 1);
+    int64_t offset = whole ? 0 : counted ? 3 : pick(0, size - 1);
+    offsets += (offsets.empty() ? "" : ", ") +
+               (counted ? counter : std::to_string(offset));
     strides.push_back(whole ? 1 : pick(1, 2));
-    sizes.push_back(
-        whole ? size
-              : pick(1, (size - offsets.back() - 1) / strides.back() + 1));
+    sizes.push_back(whole ? size
+                          : pick(1, (size - offset - 1) / strides.back() + 1));
     if (sizes.back() != 1)
       kept.push_back(sizes.back());
   }
-  std::string where = list(offsets) + " " + list(sizes) + " " + list(strides);
+  std::string where = "[" + offsets + "] " + list(sizes) + " " + list(strides);
   // With or without the dimensions of size 1.
   TensorType type = x.type.with(pick(0, 1) ? sizes : kept);
   emit("tensor.extract_slice " + x.name + where + " : " + x.type.text() +
@@ -187,7 +191,13 @@ void LinalgGenerator::addGather(Named x) {
 
 void LinalgGenerator::addGenerate() {
   TensorType type = anyType();
-  std::string arguments, sum = number("1", "index"), code;
+  std::string arguments, code,
+      sum = counter.empty() ? number("1", "index") : counter;
+  // What the body takes from around it.
+  std::string captured;
+  if (Named y = any();
+      y.type.element == type.element && !type.isBit() && y.type.size() != 0)
+    captured = firstElement(y);
   for (int64_t i = 0; i < type.rank(); ++i) {
     std::string name = "%i" + std::to_string(i), last = sum;
     arguments += (i ? ", " : "") + name + ": index";
@@ -202,8 +212,13 @@ void LinalgGenerator::addGenerate() {
   else
     code += "      %r = arith.index_cast " + sum + " : index to " +
             type.element + "\n";
+  if (!captured.empty())
+    code += "      %q = arith." +
+            std::string(type.isFloat() ? "subf" : "subi") + " %r, " + captured +
+            " : " + type.element + "\n";
   emit("tensor.generate {\n    ^bb0(" + arguments + "):\n" + code +
-           "      tensor.yield %r : " + type.element + "\n  } : " + type.text(),
+           "      tensor.yield " + (captured.empty() ? "%r" : "%q") + " : " +
+           type.element + "\n  } : " + type.text(),
        type);
 }
 

@@ -2,6 +2,8 @@
 
 #include "Padding.h"
 #include "ProgramTest.h"
+#include "dialects/Interfaces/Interfaces.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
@@ -65,6 +67,36 @@ TEST_F(PaddingTest, ForeignSumThatMasksItselfIsLeft) {
   auto masks = find(rule);
   ASSERT_TRUE(succeeded(masks)) << diagnostics;
   EXPECT_TRUE(masks->empty());
+}
+
+/// A rule that sums over the first dimension and takes the maximum over the
+/// second one.
+struct TwoReductionsModel
+    : ShardingRuleOpInterface::ExternalModel<TwoReductionsModel,
+                                             tensor::CastOp> {
+  ShardingRule getShardingRule(Operation *) const {
+    ShardingRule rule;
+    rule.addFactor("s", 4, FactorKind::Sum);
+    rule.addFactor("m", 6, FactorKind::Max);
+    rule.operands = {{{0}, {1}}};
+    rule.results = {{{}, {}}};
+    return rule;
+  }
+};
+
+TEST_F(PaddingTest, ResultIsReducedInOneWay) {
+  tensor::CastOp::attachInterface<TwoReductionsModel>(context);
+  module = parseSourceString<ModuleOp>(
+      "func.func @f(%x: tensor<4x6xf32>) {\n"
+      "  tensor.cast %x : tensor<4x6xf32> to tensor<4x6xf32>\n"
+      "  return\n}\n",
+      ParserConfig(&context));
+  ASSERT_TRUE(module) << diagnostics;
+  ShardingRule rule = getRule(
+      &module->lookupSymbol<func::FuncOp>("f").getBody().front().front());
+  ASSERT_EQ(rule.factors.size(), 2u);
+  EXPECT_EQ(rule.factors[0].kind, FactorKind::Sum);
+  EXPECT_EQ(rule.factors[1].kind, FactorKind::Replicate);
 }
 
 } // namespace

@@ -4,7 +4,9 @@
 #include "heddle/InitAll.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/JSON.h"
 #include <cmath>
+#include <fstream>
 
 using namespace mlir;
 using namespace heddle;
@@ -118,6 +120,42 @@ void ProgramTest::expectSameNumbers(ModuleOp global, ModuleOp local,
           << "result " << i << ": expected " << a << ", got " << b;
     }
   }
+}
+
+static llvm::json::Array toJson(TypeRange types,
+                                const std::vector<Tensor> &tensors) {
+  llvm::json::Array list;
+  for (auto [type, tensor] : llvm::zip(types, tensors)) {
+    std::string element;
+    llvm::raw_string_ostream(element) << getElementTypeOrSelf(type);
+    list.push_back(
+        llvm::json::Object{{"type", element},
+                           {"shape", llvm::json::Array(tensor.shape)},
+                           {"values", llvm::json::Array(tensor.values)}});
+  }
+  return list;
+}
+
+bool ProgramTest::writeInstead(ModuleOp module, Random &random, uint64_t seed) {
+  const char *folder = std::getenv("HEDDLE_RANDOM_WRITE");
+  if (!folder)
+    return false;
+  std::string file = std::string(folder) + "/" + std::to_string(seed);
+  auto function = module.lookupSymbol<func::FuncOp>("f");
+  std::vector<Tensor> arguments = randomArguments(function, random);
+  Variables none;
+  auto results = interpret(function, arguments, none);
+  if (failed(results)) {
+    ADD_FAILURE() << diagnostics;
+    return true;
+  }
+  std::ofstream(file + ".mlir") << toString(module);
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
+      {"arguments", toJson(function.getArgumentTypes(), arguments)},
+      {"results", toJson(function.getResultTypes(), *results)}});
+  std::ofstream(file + ".json") << text;
+  return true;
 }
 
 std::string heddle::toString(ModuleOp module) {

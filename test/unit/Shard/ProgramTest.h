@@ -58,6 +58,12 @@ protected:
   void expectSameNumbers(mlir::ModuleOp global, mlir::ModuleOp local,
                          Random &random, Tolerance tolerance = {});
 
+  /// Where HEDDLE_RANDOM_WRITE names a folder: writes SEED.mlir with the
+  /// program, and SEED.json with arguments and the interpreter's results, for
+  /// test/numerics/random_linalg.py, which compiles and runs them.
+  static bool isWriting() { return std::getenv("HEDDLE_RANDOM_WRITE"); }
+  bool writeInstead(mlir::ModuleOp module, Random &random, uint64_t seed);
+
   mlir::MLIRContext context;
   std::string diagnostics; ///< errors only
 };

@@ -4,15 +4,13 @@
 // results, either gives the global program's numbers on the grid, or an error
 // that names an op. HEDDLE_RANDOM_LINALG sets the number of programs,
 // HEDDLE_RANDOM_FIRST the first one, HEDDLE_RANDOM_SHOW prints what is refused,
-// HEDDLE_RANDOM_TRACE names a file that holds the seed at work,
-// HEDDLE_RANDOM_WRITE a folder for the programs, their arguments and results:
-// test/numerics/random_linalg.py compiles and runs them.
+// HEDDLE_RANDOM_TRACE names a file that holds the seed at work;
+// HEDDLE_RANDOM_WRITE as in ProgramTest.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LinalgGenerator.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/JSON.h"
 #include <fstream>
 
 using namespace mlir;
@@ -23,8 +21,6 @@ namespace {
 class RandomLinalgTest : public ProgramTest {
 protected:
   void check(uint64_t seed);
-  /// FILE.mlir with the program, and FILE.json with arguments and results.
-  void write(ModuleOp module, Random &random, const std::string &file);
 
   int refused = 0;
 };
@@ -44,8 +40,8 @@ void RandomLinalgTest::check(uint64_t seed) {
   shardArguments(local->lookupSymbol<func::FuncOp>("f"), getMesh(*local),
                  random, /*leaveOut=*/4);
   SCOPED_TRACE(toString(*local));
-  if (const char *folder = std::getenv("HEDDLE_RANDOM_WRITE"))
-    return write(*local, random, folder + ("/" + std::to_string(seed)));
+  if (writeInstead(*local, random, seed))
+    return;
   if (!run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
                    "heddle-localize,heddle-verify-localized,canonicalize,"
                    "cse")) {
@@ -58,35 +54,6 @@ void RandomLinalgTest::check(uint64_t seed) {
   }
   SCOPED_TRACE(toString(*local));
   expectSameNumbers(*global, *local, random);
-}
-
-static llvm::json::Array toJson(TypeRange types,
-                                const std::vector<Tensor> &tensors) {
-  llvm::json::Array list;
-  for (auto [type, tensor] : llvm::zip(types, tensors)) {
-    std::string element;
-    llvm::raw_string_ostream(element) << getElementTypeOrSelf(type);
-    list.push_back(
-        llvm::json::Object{{"type", element},
-                           {"shape", llvm::json::Array(tensor.shape)},
-                           {"values", llvm::json::Array(tensor.values)}});
-  }
-  return list;
-}
-
-void RandomLinalgTest::write(ModuleOp module, Random &random,
-                             const std::string &file) {
-  auto function = module.lookupSymbol<func::FuncOp>("f");
-  std::vector<Tensor> arguments = randomArguments(function, random);
-  Variables none;
-  auto results = interpret(function, arguments, none);
-  ASSERT_TRUE(succeeded(results)) << diagnostics;
-  std::ofstream(file + ".mlir") << toString(module);
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::json::Value(llvm::json::Object{
-      {"arguments", toJson(function.getArgumentTypes(), arguments)},
-      {"results", toJson(function.getResultTypes(), *results)}});
-  std::ofstream(file + ".json") << text;
 }
 
 TEST_F(RandomLinalgTest, SameNumbersOrAnErrorAtAnOp) {
