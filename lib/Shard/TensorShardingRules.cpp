@@ -294,10 +294,21 @@ struct ConcatModel
 };
 
 /// One loop for each dimension of the indices but the last, which holds
-/// coordinates, and for each dimension of the source that is not indexed. What
-/// is indexed stays whole.
+/// coordinates, and for each dimension of the source. Devices that have a part
+/// of what is indexed find the rows that they have, and zeros for all others:
+/// the sum over the devices is the result.
 struct GatherModel
     : ShardingRuleOpInterface::ExternalModel<GatherModel, tensor::GatherOp> {
+  /// What is summed must be numbers, and no larger than what would be brought
+  /// together instead.
+  static bool canSumRows(tensor::GatherOp gather) {
+    return gather.getSourceType().hasStaticShape() &&
+           gather.getResultType().hasStaticShape() &&
+           !gather.getSourceType().getElementType().isInteger(1) &&
+           gather.getResultType().getNumElements() <=
+               gather.getSourceType().getNumElements();
+  }
+
   ShardingRule getShardingRule(Operation *op) const {
     auto gather = cast<tensor::GatherOp>(op);
     RankedTensorType source = gather.getSourceType(),
@@ -310,17 +321,18 @@ struct GatherModel
       result.push_back(at.back());
     }
     at.emplace_back();
-    // The result has the indexed dimensions with size 1, or not at all.
-    bool keepsIndexed = gather.getResultType().getRank() ==
-                        indices.getRank() - 1 + source.getRank();
+    bool canSum = canSumRows(gather);
     for (int64_t i = 0; i < source.getRank(); ++i) {
       bool isIndexed = llvm::is_contained(gathered, i);
-      from.emplace_back();
+      FactorKind kind = !isIndexed ? FactorKind::Parallel
+                        : canSum   ? FactorKind::Sum
+                                   : FactorKind::Replicate;
+      from.push_back({rule.addFactor("", source.getDimSize(i), kind)});
+      rule.factors.back().masksItself = isIndexed;
       if (!isIndexed)
-        from.back().push_back(
-            rule.addFactor("", source.getDimSize(i), FactorKind::Parallel));
-      if (!isIndexed || keepsIndexed)
         result.push_back(from.back());
+      else if (keepsIndexed(gather))
+        result.emplace_back();
     }
     rule.operands = {from, at};
     rule.results = {result};
@@ -345,7 +357,77 @@ struct GatherModel
       operands[1] = localizer.builder.create<MaskPaddingOp>(
           op->getLoc(), operands[1].getType(), operands[1], offsets, dims,
           sizes, PaddingValue::Zero);
-    return localizeByCloning(op, localizer, operands);
+    unsigned first = shape.size() - 1; // the factor of the source's first
+    if (llvm::none_of(gather.getGatherDims(), [&](int64_t dim) {
+          return localizer.isSplit(first + dim);
+        }))
+      return localizeByCloning(op, localizer, operands);
+    return SmallVector<Value>{
+        findRows(gather, operands[0], operands[1], first, localizer)};
+  }
+
+private:
+  /// Whether the result has the indexed dimensions, with size 1.
+  static bool keepsIndexed(tensor::GatherOp gather) {
+    return gather.getResultType().getRank() ==
+           gather.getIndicesType().getRank() - 1 +
+               gather.getSourceType().getRank();
+  }
+
+  /// The rows of this device's part of the source, zeros for others.
+  static Value findRows(tensor::GatherOp gather, Value source, Value indices,
+                        unsigned firstFactor, Localizer &localizer) {
+    auto type = cast<RankedTensorType>(localizer.resultTypes[0]);
+    ArrayRef<int64_t> gathered = gather.getGatherDims();
+    SmallVector<Value> offsets;
+    for (int64_t dim : gathered)
+      offsets.push_back(localizer.getOffset(firstFactor + dim));
+    Value empty = localizer.builder.create<tensor::EmptyOp>(
+        gather.getLoc(), type.getShape(), type.getElementType());
+    SmallVector<utils::IteratorType> parallel(type.getRank(),
+                                              utils::IteratorType::parallel);
+    auto fill = [&](OpBuilder &b, Location at, ValueRange) {
+      Value zero = b.create<arith::ConstantIndexOp>(at, 0), isMine;
+      SmallVector<Value> coordinate, place(typeOf(source).getRank());
+      for (unsigned i = 0; i < firstFactor; ++i)
+        coordinate.push_back(b.create<linalg::IndexOp>(at, i));
+      coordinate.emplace_back();
+      for (auto [i, dim] : llvm::enumerate(gathered)) {
+        coordinate.back() = b.create<arith::ConstantIndexOp>(at, i);
+        Value row = b.create<tensor::ExtractOp>(at, indices, coordinate);
+        if (!row.getType().isIndex())
+          row = b.create<arith::IndexCastOp>(at, b.getIndexType(), row);
+        row = b.create<arith::SubIOp>(at, row, offsets[i]);
+        // Unsigned: a row before the first is a very large one.
+        Value isIn =
+            b.create<arith::CmpIOp>(at, arith::CmpIPredicate::ult, row,
+                                    b.create<arith::ConstantIndexOp>(
+                                        at, typeOf(source).getDimSize(dim)));
+        place[dim] = b.create<arith::SelectOp>(at, isIn, row, zero);
+        isMine = isMine ? b.create<arith::AndIOp>(at, isMine, isIn).getResult()
+                        : isIn;
+      }
+      int64_t next = firstFactor;
+      for (Value &index : place) {
+        bool isGathered = bool(index);
+        if (!isGathered)
+          index = b.create<linalg::IndexOp>(at, next);
+        next += !isGathered || keepsIndexed(gather);
+      }
+      Value element = b.create<tensor::ExtractOp>(at, source, place);
+      Value nothing =
+          b.create<arith::ConstantOp>(at, b.getZeroAttr(type.getElementType()));
+      b.create<linalg::YieldOp>(
+          at,
+          b.create<arith::SelectOp>(at, isMine, element, nothing).getResult());
+    };
+    return localizer.builder
+        .create<linalg::GenericOp>(
+            gather.getLoc(), type, ValueRange(), empty,
+            ArrayRef<AffineMap>{
+                localizer.builder.getMultiDimIdentityMap(type.getRank())},
+            parallel, fill)
+        .getResult(0);
   }
 };
 

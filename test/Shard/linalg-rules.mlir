@@ -103,6 +103,30 @@ func.func @gather(%x: tensor<7x4xf32>, %i: tensor<3x1xi32> {heddle.sharding = #h
   return %0 : tensor<3x4xf32>
 }
 
+// Of a table by rows, each device finds the rows that it has.
+// CHECK-LABEL: func.func @table
+// CHECK-SAME: (%[[T:.*]]: tensor<4x4xf32>
+// CHECK: %[[PART:.*]] = linalg.generic
+// CHECK: %[[GLOBAL:.*]] = arith.index_cast
+// CHECK: %[[ROW:.*]] = arith.subi %[[GLOBAL]], %{{.*}}
+// CHECK: %[[MINE:.*]] = arith.cmpi ult, %[[ROW]]
+// CHECK: %[[PLACE:.*]] = arith.select %[[MINE]], %[[ROW]]
+// CHECK: tensor.extract %[[T]][%[[PLACE]],
+// CHECK: comm.all_reduce sum %[[PART]]
+func.func @table(%x: tensor<7x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<3x1xi32>) -> tensor<3x4xf32> {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<7x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// What is read of a small table is larger than the table.
+// CHECK-LABEL: func.func @small_table
+// CHECK: comm.all_gather
+// CHECK: tensor.gather
+func.func @small_table(%x: tensor<7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}, %i: tensor<30x1xi32>) -> tensor<30xf32> {
+  %0 = tensor.gather %x[%i] gather_dims([0]) : (tensor<7xf32>, tensor<30x1xi32>) -> tensor<30xf32>
+  return %0 : tensor<30xf32>
+}
+
 // A sum over devices that starts from zeros starts from them on each; from
 // anything else, on the first alone.
 // CHECK-LABEL: func.func @start
