@@ -9,6 +9,7 @@
 #define HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -84,18 +85,8 @@ struct LocalBuilder {
         b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
   }
   mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
-    mlir::RankedTensorType type = typeOf(value);
-    llvm::SmallVector<int64_t> shape(type.getShape());
-    llvm::SmallVector<mlir::OpFoldResult> offsets(type.getRank(),
-                                                  b.getIndexAttr(0)),
-        sizes, strides(type.getRank(), b.getIndexAttr(1));
-    shape[kSequenceDim] = size;
-    offsets[kSequenceDim] = b.getIndexAttr(begin);
-    for (int64_t extent : shape)
-      sizes.push_back(b.getIndexAttr(extent));
-    return make<mlir::tensor::ExtractSliceOp>(
-        mlir::RankedTensorType::get(shape, type.getElementType()), value,
-        offsets, sizes, strides);
+    return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
+                       size);
   }
   /// The two one after the other in the sequence.
   mlir::Value concatenate(mlir::Value first, mlir::Value second) const {
@@ -106,14 +97,8 @@ struct LocalBuilder {
         mlir::RankedTensorType::get(shape, type.getElementType())));
     int64_t begin = 0;
     for (mlir::Value part : {first, second}) {
-      llvm::SmallVector<mlir::OpFoldResult> offsets(type.getRank(),
-                                                    b.getIndexAttr(0)),
-          sizes, strides(type.getRank(), b.getIndexAttr(1));
-      offsets[kSequenceDim] = b.getIndexAttr(begin);
-      for (int64_t extent : typeOf(part).getShape())
-        sizes.push_back(b.getIndexAttr(extent));
-      whole = make<mlir::tensor::InsertSliceOp>(part, whole, offsets, sizes,
-                                                strides);
+      whole =
+          insertRows(b, loc, part, whole, kSequenceDim, b.getIndexAttr(begin));
       begin += typeOf(part).getDimSize(kSequenceDim);
     }
     return whole;

@@ -78,13 +78,11 @@ heddlePlanCanonicalize(MlirStringRef text, MlirStringRef source,
                        MlirStringCallback write, void *userData);
 
 /* Writes the text of the standard plan for the module: data parallel x tensor
- * parallel with ZeRO (level 0 to 3) over the data axis. */
-MLIR_CAPI_EXPORTED void heddlePlanGetDefault(MlirModule module,
-                                             int64_t dataParallel,
-                                             int64_t tensorParallel,
-                                             unsigned zeroLevel,
-                                             MlirStringCallback write,
-                                             void *userData);
+ * parallel with ZeRO (level 0 to 3) over the data axis. If there is no such
+ * plan, writes what was expected and fails. */
+MLIR_CAPI_EXPORTED MlirLogicalResult heddlePlanGetDefault(
+    MlirModule module, int64_t dataParallel, int64_t tensorParallel,
+    unsigned zeroLevel, MlirStringCallback write, void *userData);
 
 /*===----------------------------------------------------------------------===*\
 |* Partitioning and compiling                                                 *|

@@ -141,12 +141,16 @@ MlirLogicalResult heddlePlanCanonicalize(MlirStringRef text,
   return mlirLogicalResultSuccess();
 }
 
-void heddlePlanGetDefault(MlirModule module, int64_t dataParallel,
-                          int64_t tensorParallel, unsigned zeroLevel,
-                          MlirStringCallback write, void *userData) {
-  writeText(writePlan(makeDefaultPlan(
-                unwrap(module), {{dataParallel}, {tensorParallel}}, zeroLevel)),
-            write, userData);
+MlirLogicalResult heddlePlanGetDefault(MlirModule module, int64_t dataParallel,
+                                       int64_t tensorParallel,
+                                       unsigned zeroLevel,
+                                       MlirStringCallback write,
+                                       void *userData) {
+  llvm::Expected<Plan> plan = makeDefaultPlan(
+      unwrap(module), {{dataParallel}, {tensorParallel}}, zeroLevel);
+  writeText(plan ? writePlan(*plan) : llvm::toString(plan.takeError()), write,
+            userData);
+  return wrap(success(bool(plan)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,7 @@
 
 #include "Families.h"
 #include "ModelBuilder.h"
+#include "heddle/Support/Rows.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -167,14 +168,9 @@ heddle::importGpt2(MLIRContext &context, Config &config,
   Value x = model.embedding("wte", wte, model.tokens());
   Value positions = model.load(wpe);
   if (sequence < c.positions) {
-    SmallVector<OpFoldResult> offsets(2, builder.getIndexAttr(0)),
-        sizes = {builder.getIndexAttr(sequence),
-                 builder.getIndexAttr(c.hidden)},
-        strides(2, builder.getIndexAttr(1));
-    positions = model.named("wpe", builder.create<tensor::ExtractSliceOp>(
-                                       positions.getLoc(),
-                                       model.f32({sequence, c.hidden}),
-                                       positions, offsets, sizes, strides));
+    Value rows = extractRows(builder, positions.getLoc(), positions, 0,
+                             builder.getIndexAttr(0), sequence);
+    positions = model.named("wpe", rows.getDefiningOp());
   }
   int64_t along[] = {1, 2};
   positions =

@@ -96,9 +96,10 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 /// The plan of the options: their text, or the standard one for their mesh.
 static FailureOr<Plan> makePlan(ModuleOp module,
                                 const CompileOptions &options) {
-  if (options.planText.empty())
-    return makeDefaultPlan(module, options.mesh, options.zeroLevel);
-  llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+  llvm::Expected<Plan> plan =
+      options.planText.empty()
+          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
+          : parsePlan(options.planText, options.planPath);
   if (!plan)
     return emitPlanError(module.getContext(), plan.takeError());
   return std::move(*plan);

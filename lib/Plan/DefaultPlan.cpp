@@ -187,8 +187,30 @@ static void addSequenceEntries(Plan &plan, ModuleOp module,
           {pattern, {{"s", both(context, tensor), {}}}, {}});
 }
 
-Plan heddle::makeDefaultPlan(ModuleOp module, const DefaultMesh &mesh,
-                             unsigned zeroLevel) {
+static llvm::Error checkDefaultPlan(const DefaultMesh &mesh,
+                                    int64_t zeroLevel) {
+  for (auto [axis, sizes] :
+       {std::pair("dp", mesh.data), std::pair("tp", mesh.tensor),
+        std::pair("cp", std::vector<int64_t>{mesh.context})}) {
+    if (sizes.empty())
+      return llvm::createStringError("expected a size of " + Twine(axis) +
+                                     ", got none");
+    for (int64_t size : sizes)
+      if (size < 1)
+        return llvm::createStringError("expected 1 or more devices along " +
+                                       Twine(axis) + ", got " + Twine(size));
+  }
+  if (zeroLevel < 0 || zeroLevel > 3)
+    return llvm::createStringError("expected a ZeRO level from 0 to 3, got " +
+                                   Twine(zeroLevel));
+  return llvm::Error::success();
+}
+
+llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
+                                             const DefaultMesh &mesh,
+                                             int64_t zeroLevel) {
+  if (llvm::Error problem = checkDefaultPlan(mesh, zeroLevel))
+    return std::move(problem);
   Model model(module);
   Plan plan;
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);

@@ -345,8 +345,13 @@ struct ApplyPlanPass : heddle::impl::ApplyPlanPassBase<ApplyPlanPass> {
                            << llvm::toString(mesh.takeError());
         return signalPassFailure();
       }
-      if (failed(
-              applyPlan(module, makeDefaultPlan(module, *mesh, zero), devices)))
+      llvm::Expected<Plan> plan = makeDefaultPlan(module, *mesh, zero);
+      if (!plan) {
+        module.emitError() << "heddle-apply-plan: "
+                           << llvm::toString(plan.takeError());
+        return signalPassFailure();
+      }
+      if (failed(applyPlan(module, *plan, devices)))
         signalPassFailure();
       return;
     }

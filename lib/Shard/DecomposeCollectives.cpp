@@ -4,6 +4,7 @@
 #include "dialects/Comm/Comm.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/Passes.h"
+#include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -134,41 +135,16 @@ static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
   return groups;
 }
 
-namespace {
-/// The rows from the first on that a smaller tensor has of a larger one.
-struct FirstRows {
-  explicit FirstRows(RankedTensorType smaller) {
-    Builder builder(smaller.getContext());
-    offsets.assign(smaller.getRank(), builder.getIndexAttr(0));
-    strides.assign(smaller.getRank(), builder.getIndexAttr(1));
-    for (int64_t size : smaller.getShape())
-      sizes.push_back(builder.getIndexAttr(size));
-  }
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-};
-} // namespace
-
-/// The first rows along a dimension.
-static Value takeRows(OpBuilder &builder, Location loc, Value value,
-                      RankedTensorType type) {
-  if (value.getType() == type)
+/// The rows of a value up to `size` along a dimension; zeros after its last.
+static Value padRows(OpBuilder &builder, Location loc, Value value, int64_t dim,
+                     int64_t size) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getDimSize(dim) == size)
     return value;
-  FirstRows rows(type);
-  return builder.create<tensor::ExtractSliceOp>(loc, type, value, rows.offsets,
-                                                rows.sizes, rows.strides);
-}
-
-/// Zeros after the last row.
-static Value addRows(OpBuilder &builder, Location loc, Value value,
-                     RankedTensorType type) {
-  auto from = cast<RankedTensorType>(value.getType());
-  if (from == type)
-    return value;
+  auto padded = withSize(type, dim, size);
   Value zeros =
-      builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
-  FirstRows rows(from);
-  return builder.create<tensor::InsertSliceOp>(loc, value, zeros, rows.offsets,
-                                               rows.sizes, rows.strides);
+      builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(padded));
+  return insertRows(builder, loc, value, zeros, dim, builder.getIndexAttr(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,7 +238,10 @@ void Decomposer::decompose(comm::AllGatherOp op) {
   }
   value = builder.create<tensor::CollapseShapeOp>(
       loc, withSize(from, dim, part * members), value, groups);
-  op.getResult().replaceAllUsesWith(takeRows(builder, loc, value, type));
+  if (part * members != type.getDimSize(dim))
+    value = extractRows(builder, loc, value, dim, builder.getIndexAttr(0),
+                        type.getDimSize(dim));
+  op.getResult().replaceAllUsesWith(value);
   op.erase();
 }
 
@@ -301,7 +280,7 @@ void Decomposer::decompose(comm::ReduceScatterOp op) {
   auto groups = groupsOf(from.getRank(), dim, sizes.size());
   Value value = builder.create<tensor::ExpandShapeOp>(
       loc, withSizes(from, dim, sizes),
-      addRows(builder, loc, op.getInput(), whole), groups);
+      padRows(builder, loc, op.getInput(), dim, part * members), groups);
   for (size_t run : order) {
     sizes[run] = 1;
     value = builder.create<comm::ReduceScatterOp>(

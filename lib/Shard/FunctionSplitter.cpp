@@ -2,6 +2,7 @@
 
 #include "FunctionSplitter.h"
 #include "Pins.h"
+#include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -150,15 +151,9 @@ Value FunctionSplitter::getSlice(Value value, const Cut &cut, int64_t slice) {
 
 Value FunctionSplitter::extractSlice(Value whole, const Cut &cut,
                                      int64_t slice) {
-  RankedTensorType type = getSliceType(whole.getType(), cut, slice);
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t size : type.getShape())
-    sizes.push_back(builder.getIndexAttr(size));
-  offsets[cut.dim] = builder.getIndexAttr(cut.getOffset(slice));
-  return builder.create<tensor::ExtractSliceOp>(whole.getLoc(), type, whole,
-                                                offsets, sizes, strides);
+  return extractRows(builder, whole.getLoc(), whole, cut.dim,
+                     builder.getIndexAttr(cut.getOffset(slice)),
+                     cut.getSize(slice));
 }
 
 void FunctionSplitter::setWhole(Value value, Value whole) {

@@ -1,6 +1,7 @@
 //===- Windows.cpp - Rows of neighbours -----------------------------------===//
 
 #include "Windows.h"
+#include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -49,20 +50,6 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
 
 } // namespace
 
-static Value slice(OpBuilder &builder, Value value, int64_t dim,
-                   OpFoldResult offset, int64_t length) {
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
-      strides(type.getRank(), builder.getIndexAttr(1)), sizes;
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = length;
-  offsets[dim] = offset;
-  for (int64_t extent : shape)
-    sizes.push_back(builder.getIndexAttr(extent));
-  return builder.create<tensor::ExtractSliceOp>(
-      value.getLoc(), type.clone(shape), value, offsets, sizes, strides);
-}
-
 static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
                    int64_t dim, int64_t length) {
   SmallVector<int64_t> shape(type.getShape());
@@ -106,9 +93,9 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
     addZerosUpTo(from);
     Value rows = local;
     if (to - from != part)
-      rows =
-          slice(builder, local, dim,
-                builder.getIndexAttr(from - piece.distance * part), to - from);
+      rows = extractRows(builder, local.getLoc(), local, dim,
+                         builder.getIndexAttr(from - piece.distance * part),
+                         to - from);
     if (piece.distance != 0) {
       SmallVector<int64_t> sources;
       for (int64_t k = 0; k < devices; ++k) {
@@ -134,5 +121,6 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
           loc, localizer.getIndex(factor),
           builder.create<arith::ConstantIndexOp>(loc, window.step - part)),
       builder.create<arith::ConstantIndexOp>(loc, window.first - low));
-  return slice(builder, joined, dim, offset, window.length);
+  return extractRows(builder, joined.getLoc(), joined, dim, offset,
+                     window.length);
 }

@@ -47,8 +47,10 @@ llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 /// Over cp the sequence s is split everywhere, and attention as the mesh says.
 /// Where the data axis is a product, state is stored over its last part alone:
 /// groups of devices that each hold all of it.
-Plan makeDefaultPlan(mlir::ModuleOp module, const DefaultMesh &mesh,
-                     unsigned zeroLevel);
+/// Errors: an axis without devices, another level than 0 to 3.
+llvm::Expected<Plan> makeDefaultPlan(mlir::ModuleOp module,
+                                     const DefaultMesh &mesh,
+                                     int64_t zeroLevel);
 
 } // namespace heddle
 

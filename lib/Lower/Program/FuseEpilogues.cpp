@@ -1,9 +1,9 @@
 //===- FuseEpilogues.cpp - heddle-fuse-epilogues --------------------------===//
 
 #include "ContractionLayout.h"
+#include "ProgramOrder.h"
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_FUSEEPILOGUESPASS
@@ -133,12 +133,7 @@ struct FuseEpilogues : heddle::impl::FuseEpiloguesPassBase<FuseEpilogues> {
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseBias>(&getContext(), /*benefit=*/2);
     patterns.add<FuseSum, FuseTableSum>(&getContext());
-    // One visit in program order is enough: no pattern enables an earlier one.
-    GreedyRewriteConfig config;
-    config.useTopDownTraversal = true;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),
-                                            config)))
+    if (failed(applyInProgramOrder(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };

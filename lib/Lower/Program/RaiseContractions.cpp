@@ -1,13 +1,13 @@
 //===- RaiseContractions.cpp - heddle-raise-contractions ------------------===//
 
 #include "ContractionLayout.h"
+#include "ProgramOrder.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_RAISECONTRACTIONSPASS
@@ -172,11 +172,7 @@ struct RaiseContractions
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<RaiseContraction>(&getContext());
-    GreedyRewriteConfig config;
-    config.useTopDownTraversal = true;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns),
-                                            config)))
+    if (failed(applyInProgramOrder(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };
