@@ -117,9 +117,10 @@ std::vector<Move> BridgeSearch::find() {
         if (op.concatDim != op.dim && areOthersSame(op.dim, op.concatDim) &&
             isCut(op.dim) && isJoined(op.concatDim)) {
           op.kind = ReshardingStep::AllToAll;
-          op.cost =
-              topology.allToAll(mask, elements / shapeAfter[op.concatDim] *
-                                          shapeBefore[op.concatDim]);
+          // Of a tensor without elements, nothing is exchanged.
+          int64_t rows = shapeAfter[op.concatDim];
+          op.cost = topology.allToAll(
+              mask, rows ? elements / rows * shapeBefore[op.concatDim] : 0);
           tryOp(op);
         }
       op.concatDim = 0;

@@ -69,16 +69,19 @@ func.func @devices_disagree(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-func.func @long(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 11 : index
-  // expected-error@+1 {{written out, its iterations are more than 10 ops; raise max-ops}}
-  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
-    %e = math.exp %h : tensor<4xf32>
-    scf.yield %e : tensor<4xf32>
-  }
-  return %y : tensor<4xf32>
+func.func private @three(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = math.exp %x : tensor<4xf32>
+  %b = math.exp %a : tensor<4xf32>
+  %c = math.exp %b : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+func.func @many_calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = call @three(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %b = call @three(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %c = call @three(%b) : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{written out, the function's calls and loops are more than 10 ops; raise max-ops}}
+  %d = call @three(%c) : (tensor<4xf32>) -> tensor<4xf32>
+  return %d : tensor<4xf32>
 }
 
 // -----
@@ -118,18 +121,4 @@ func.func @store_called(%x: tensor<4xf32>, %n: tensor<f32>) {
     func.call @outer(%x) : (tensor<4xf32>) -> ()
   }
   return
-}
-
-// -----
-
-// An iteration counts, even if nothing is left of it.
-func.func @empty_iterations(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 1000000000000 : index
-  // expected-error@+1 {{written out, its iterations are more than 10 ops; raise max-ops}}
-  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
-    scf.yield %h : tensor<4xf32>
-  }
-  return %y : tensor<4xf32>
 }

@@ -370,3 +370,31 @@ func.func @loop_in_branch(%c: i1, %x: tensor<4xf32>, %n: index) -> tensor<4xf32>
   }
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// Known bounds, but too many iterations to write out, of which nothing may be
+// left: a loop.
+// CHECK-LABEL: func @long(
+// CHECK: heddle.while @long.before, @long.after init(
+// CHECK: heddle.while @long.before_{{.*}}, @long.after_{{.*}} init(
+// CHECK-NOT: heddle.while
+// CHECK: return
+func.func @long(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %n = arith.constant 1000000000000 : index
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    scf.yield %h : tensor<4xf32>
+  }
+  %m = arith.constant 40000 : index
+  %z = scf.for %i = %c0 to %m step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %0 = scf.for %j = %c0 to %c3 step %c1 iter_args(%g = %h) -> tensor<4xf32> {
+      %e = math.exp %g : tensor<4xf32>
+      scf.yield %e : tensor<4xf32>
+    }
+    scf.yield %0 : tensor<4xf32>
+  }
+  return %y, %z : tensor<4xf32>, tensor<4xf32>
+}

@@ -18,9 +18,10 @@ def FlattenControlFlowPass
     branches are computed and the results selected (the branch alone, where the
     condition is constant). Private functions go.
 
-    `scf.while`, and `scf.for` with bounds that are computed, become a
-    `heddle.while`, whose two regions are private functions of tensors. Such a
-    loop makes no iteration in a branch that is not taken.
+    `scf.while`, and `scf.for` with bounds that are computed or with too many
+    iterations, become a `heddle.while`, whose two regions are private functions
+    of tensors. A loop of computed length makes no iteration in a branch that is
+    not taken.
 
     All devices run the same ops in the same order, so collectives in branches
     stay matched. A condition, or another scalar that is computed from tensors,
@@ -30,11 +31,11 @@ def FlattenControlFlowPass
 
     Errors: a condition that depends on the device's place in the mesh, a
     `heddle.store` in a branch or in a loop that is not written out, more than
-    `max-ops` ops written out.
+    `max-ops` ops of calls written out.
   }];
   let options = [
     Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",
-           "the most ops that one function is written out to">];
+           "the most ops that one function's calls, or one of its loops, are written out to">];
   let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -70,7 +70,8 @@ LogicalResult Flattener::count(Operation *at) {
   if (++ops <= maxOps)
     return success();
   return at->emitOpError()
-         << "cannot be compiled: written out, its iterations are more than "
+         << "cannot be compiled: written out, the function's calls and loops "
+            "are more than "
          << maxOps << " ops; raise max-ops of heddle-flatten-control-flow";
 }
 
@@ -129,6 +130,39 @@ LogicalResult Flattener::inlineCalls() {
   return success();
 }
 
+/// How often a loop of constant bounds and a positive step runs.
+static std::optional<int64_t> getTripCount(scf::ForOp loop) {
+  std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
+                         high = getConstantIntValue(loop.getUpperBound()),
+                         step = getConstantIntValue(loop.getStep());
+  if (!low || !high || !step || *step <= 0)
+    return std::nullopt;
+  if (*low >= *high)
+    return 0;
+  // Unsigned: the distance may be as large as all numbers.
+  uint64_t distance = uint64_t(*high) - uint64_t(*low);
+  uint64_t trips = (distance - 1) / uint64_t(*step) + 1;
+  return std::min<uint64_t>(trips, INT64_MAX);
+}
+
+/// How many ops a block is when it is written out; the largest number if there
+/// is none so large. Loops of unknown length stay loops.
+static int64_t countOps(Block &block) {
+  int64_t ops = 0;
+  for (Operation &op : block.without_terminator()) {
+    int64_t inner = 1;
+    for (Region &region : op.getRegions())
+      if (isa<RegionBranchOpInterface>(op) && !region.empty())
+        inner = llvm::SaturatingAdd<uint64_t>(inner, countOps(region.front()));
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      inner = llvm::SaturatingMultiply<uint64_t>(
+          inner, getTripCount(loop).value_or(1));
+    ops = std::min<uint64_t>(llvm::SaturatingAdd<uint64_t>(ops, inner),
+                             INT64_MAX);
+  }
+  return ops;
+}
+
 LogicalResult Flattener::unroll(scf::ForOp loop) {
   std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
                          high = getConstantIntValue(loop.getUpperBound()),
@@ -136,7 +170,11 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   if (step && *step <= 0)
     return loop.emitOpError()
            << "cannot be compiled: expected a positive step, got " << *step;
-  if (!low || !high || !step)
+  // One of unknown length, or too long.
+  std::optional<int64_t> trips = getTripCount(loop);
+  uint64_t perTrip = uint64_t(countOps(*loop.getBody())) + 1; // with its index
+  if (!trips ||
+      llvm::SaturatingMultiply<uint64_t>(*trips, perTrip) > uint64_t(maxOps))
     return lower::outlineLoop(lower::toWhile(loop), getModuleSymbols(),
                               callees);
   SmallVector<Value> carried(loop.getInitArgs());
