@@ -29,7 +29,7 @@ StringRef heddle::getOpName(Operation *op) {
 
 void heddle::setOpName(Operation *op, StringAttr name) {
   StringRef key = kNameAttrName;
-  if (op->getDialect() && isa<HeddleDialect>(op->getDialect()) &&
+  if (isa_and_nonnull<HeddleDialect>(op->getDialect()) &&
       op->getInherentAttr("op_name"))
     key = "op_name";
   if (name)

@@ -93,7 +93,7 @@ private:
 static LogicalResult verifyCalls(ProgramOp program, Block &body,
                                  BoundsChecker &checker) {
   for (Operation &op : body) {
-    if (!isa<RtDialect, arith::ArithDialect>(op.getDialect()))
+    if (!isa_and_nonnull<RtDialect, arith::ArithDialect>(op.getDialect()))
       return op.emitOpError()
              << "expected only ops of rt and arith in an rt.program";
     if (isa<SynchronizeOp>(op) && &op != &program.getBody().front().back())

@@ -45,7 +45,7 @@ LogicalResult Execution::evaluate(Operation &op) {
     return evaluateWhile(loop);
   if (auto call = dyn_cast<func::CallOp>(op))
     return evaluateCall(call);
-  if (mesh && isa<comm::CommDialect>(op.getDialect()))
+  if (mesh && isa_and_nonnull<comm::CommDialect>(op.getDialect()))
     return evaluateCollective(op);
   for (Interpretation &device : devices)
     if (failed(device.evaluate(op)))

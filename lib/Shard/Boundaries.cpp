@@ -1,6 +1,8 @@
 //===- Boundaries.cpp - What functions say of their shardings -------------===//
 
 #include "Boundaries.h"
+#include "Pins.h"
+#include "dialects/Comm/Comm.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -28,13 +30,41 @@ static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
   return success();
 }
 
+/// What is one device's would be cut once more.
+static LogicalResult verifyIsGlobal(func::FuncOp function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (function.getArgAttr(i, kGlobalTypeAttrName))
+      return function.emitOpError()
+             << "expected a global program, got one device's: argument " << i
+             << " has " << kGlobalTypeAttrName;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (function.getResultAttr(i, kGlobalTypeAttrName))
+      return function.emitOpError()
+             << "expected a global program, got one device's: result " << i
+             << " has " << kGlobalTypeAttrName;
+  WalkResult found = function.walk([](Operation *op) {
+    if (!isa_and_nonnull<comm::CommDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitOpError() << "is one device's: expected a global program";
+    return WalkResult::interrupt();
+  });
+  return failure(found.wasInterrupted());
+}
+
 LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
   auto meshes = module.getOps<MeshOp>();
   if (!meshes.empty() && !llvm::hasSingleElement(meshes))
     return (*std::next(meshes.begin()))->emitOpError()
            << "expected one mesh in a module, got another after " << mesh.symbol
            << "; axes of both can be axes of one";
+  for (auto variable : module.getOps<VariableOp>())
+    if (ShardingAttr storage = variable.getStorageAttr();
+        storage && failed(verifySharding(variable.getLoc(), storage,
+                                         variable.getTensorType(), mesh)))
+      return failure();
   WalkResult result = module.walk([&](func::FuncOp function) {
+    if (failed(verifyIsGlobal(function)))
+      return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (failed(verifyBoundary(function, module, mesh, "argument " + Twine(i),
                                 function.getArgAttr(i, kShardingAttrName))))

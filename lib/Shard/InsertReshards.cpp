@@ -1,5 +1,6 @@
 //===- InsertReshards.cpp - Makes each mismatch explicit ------------------===//
 
+#include "Boundaries.h"
 #include "ControlFlow.h"
 #include "PartialSums.h"
 #include "ReshardRemarks.h"
@@ -390,6 +391,8 @@ struct InsertReshardsPass
 
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
+    if (failed(verifyBoundaries(getOperation(), mesh)))
+      return signalPassFailure();
     if (!mesh)
       return;
     auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);

@@ -1,5 +1,6 @@
 //===- Localize.cpp - Turns the global program into one device's ----------===//
 
+#include "Boundaries.h"
 #include "ControlFlow.h"
 #include "FunctionLocalizer.h"
 #include "dialects/Comm/Comm.h"
@@ -270,7 +271,10 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   Operation *before =
       at == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(at);
   OpLocalizer localizer(*this, rule, *axes, operands, types, op->getLoc());
-  if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op)) {
+  // Without factors (a dynamic shape, above all) nothing is split that the op's
+  // own localization could ask for.
+  if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
+      shardable && !rule.factors.empty()) {
     FailureOr<SmallVector<Value>> own = shardable.localize(localizer);
     if (failed(own))
       return failure();
@@ -400,6 +404,8 @@ struct LocalizePass : heddle::impl::LocalizePassBase<LocalizePass> {
 
   void runOnOperation() override {
     MeshRef mesh = getMesh(getOperation());
+    if (failed(verifyBoundaries(getOperation(), mesh)))
+      return signalPassFailure();
     if (!mesh)
       return;
     auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);

@@ -20,6 +20,9 @@ LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
   if (sharding.getRank() != tensor.getRank())
     return emitError(loc) << "expected a sharding of " << tensor.getRank()
                           << " dimensions, got " << sharding;
+  if (!mesh)
+    return emitError(loc) << "expected a heddle.mesh in the module for "
+                          << sharding;
   if (sharding.getMesh() != mesh.symbol)
     return emitError(loc) << "expected a sharding over " << mesh.symbol
                           << ", the mesh of the module, got one over "

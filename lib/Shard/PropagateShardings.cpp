@@ -31,12 +31,40 @@ static void repeatFreeTensors(ModuleOp module) {
   }
 }
 
+/// A dialect of somebody else may say anything of its ops.
+static LogicalResult verifyRule(Operation *op, const ShardingRule &rule) {
+  auto verify = [&](ArrayRef<TensorFactors> tensors,
+                    const Twine &what) -> LogicalResult {
+    for (auto [i, dims] : llvm::enumerate(tensors))
+      for (auto [dim, factors] : llvm::enumerate(dims))
+        for (unsigned factor : factors)
+          if (factor >= rule.factors.size())
+            return op->emitOpError()
+                   << "has a sharding rule of " << rule.factors.size()
+                   << " factors, but dimension " << dim << " of " << what << " "
+                   << i << " is run over by factor " << factor
+                   << "; mend getShardingRule";
+    return success();
+  };
+  if (failed(verify(rule.operands, "operand")) ||
+      failed(verify(rule.results, "result")))
+    return failure();
+  for (const LinearGroup &group : rule.linear)
+    for (unsigned operand : group.operands)
+      if (operand >= op->getNumOperands())
+        return op->emitOpError()
+               << "has a sharding rule that is linear in operand " << operand
+               << ", expected one of " << op->getNumOperands()
+               << "; mend getShardingRule";
+  return success();
+}
+
 /// An op of the forward or backward pass. Its assignment follows from the
 /// plan's "operators" alone.
 static bool isModelOp(Operation *op) {
   if (op->hasAttr(kFactorsAttrName))
     return true;
-  return isa<HeddleDialect>(op->getDialect()) &&
+  return isa_and_nonnull<HeddleDialect>(op->getDialect()) &&
          !isa<LoadOp, StoreOp, ReduceOp, heddle::BroadcastOp, StackOp,
               UnstackOp>(op);
 }
@@ -75,6 +103,8 @@ LogicalResult ModulePropagation::addOp(Operation *op) {
   if (!hasTensors || op->hasTrait<OpTrait::IsTerminator>())
     return success();
   ShardingRule rule = getRule(op);
+  if (failed(verifyRule(op, rule)))
+    return failure();
   FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
   if (failed(axes))
     return failure();

@@ -227,9 +227,11 @@ struct PadModel
     }
     if (source.getType() == localizer.resultTypes[0])
       return SmallVector<Value>{source};
+    size_t lows = pad.getLow().size();
+    ValueRange amounts = ValueRange(localizer.operands).drop_front();
     auto local = builder.create<tensor::PadOp>(
-        op->getLoc(), localizer.resultTypes[0], source, low, high, ValueRange(),
-        ValueRange());
+        op->getLoc(), localizer.resultTypes[0], source, low, high,
+        amounts.take_front(lows), amounts.drop_front(lows));
     IRMapping mapping;
     pad.getRegion().cloneInto(&local.getRegion(), mapping);
     return SmallVector<Value>{local};

@@ -23,7 +23,7 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
     if (op->hasAttr(name))
       return op->emitOpError()
              << "expected no " << name << " after localization";
-  if (isa<comm::CommDialect>(op->getDialect()) && !mesh)
+  if (isa_and_nonnull<comm::CommDialect>(op->getDialect()) && !mesh)
     return op->emitOpError() << "expected a mesh in the module";
   if (!isa<LoadOp, StoreOp>(op))
     return success();

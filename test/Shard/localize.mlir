@@ -162,3 +162,42 @@ func.func @priorities(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mes
   %0 = math.exp %x {heddle.factors = #heddle.factors<["0" = {"tp"}]>, heddle.priority = 3} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Amounts that only a run knows: all dimensions that are padded stay whole.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @pad_by
+// CHECK-SAME: (%[[X:.*]]: tensor<8x4xf32> {{.*}}, %[[N:.*]]: index, %[[V:.*]]: f32)
+func.func @pad_by(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"tp"}]>}, %n: index, %v: f32) -> tensor<?x8xf32> {
+  // CHECK: %[[WHOLE:.*]] = comm.all_gather %[[X]] dim 1
+  // CHECK: tensor.pad %[[WHOLE]] low[%[[N]], 0] high[%[[N]], 0]
+  // CHECK: tensor.yield %[[V]]
+  %0 = tensor.pad %x low[%n, 0] high[%n, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %v : f32
+  } : tensor<8x8xf32> to tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
+// -----
+
+// Of sizes that only a run knows, the op's own localization is not asked.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @unknown_sizes
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32> {{[^%]*}}%[[Y:arg1]]: tensor<8x?xf32>
+func.func @unknown_sizes(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}, {}]>}, %y: tensor<8x?xf32>, %o: tensor<8x?xf32>, %n: index) -> (tensor<8x?xf32>, tensor<8x?xf32>, tensor<?xf32>) {
+  // CHECK: %[[WHOLE:.*]] = comm.all_gather %[[X]] dim 0
+  // CHECK: linalg.matmul ins(%[[WHOLE]], %[[Y]] : tensor<8x8xf32>, tensor<8x?xf32>)
+  // CHECK: linalg.softmax dimension(1) ins(%{{.*}} : tensor<8x?xf32>)
+  // CHECK: tensor.generate
+  // CHECK: tensor.extract %[[WHOLE]]
+  %0 = linalg.matmul ins(%x, %y : tensor<8x8xf32>, tensor<8x?xf32>) outs(%o : tensor<8x?xf32>) -> tensor<8x?xf32>
+  %1 = linalg.softmax dimension(1) ins(%0 : tensor<8x?xf32>) outs(%o : tensor<8x?xf32>) -> tensor<8x?xf32>
+  %2 = tensor.generate %n {
+  ^bb0(%i: index):
+    %v = tensor.extract %x[%i, %i] : tensor<8x8xf32>
+    tensor.yield %v : f32
+  } : tensor<?xf32>
+  return %0, %1, %2 : tensor<8x?xf32>, tensor<8x?xf32>, tensor<?xf32>
+}

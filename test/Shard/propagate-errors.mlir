@@ -225,3 +225,26 @@ module {
     return %x : tensor<8xf32>
   }
 }
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected a global program, got one device's: argument 0 has heddle.global_type}}
+func.func @twice(%x: tensor<4xf32> {heddle.global_type = tensor<8xf32>, heddle.sharding = #heddle.sharding<@mesh, [{"a"}]>}) {
+  return
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+func.func @collective(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{is one device's: expected a global program}}
+  %0 = comm.all_reduce sum %x over @mesh <{"a"}> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{expected an axis of #heddle.mesh<["a"=2]>, got "b"}}
+heddle.variable @unused : tensor<8xf32> parameter init(zeros) storage(<@mesh, [{"b"}]>)

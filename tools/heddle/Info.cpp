@@ -223,8 +223,8 @@ static void describeCollectives(mlir::ModuleOp module) {
     std::map<std::string, std::pair<int64_t, double>> kinds;
     function.walk([&](mlir::Operation *op) {
       auto axes = op->getAttrOfType<AxisListAttr>("axes");
-      if (!llvm::isa<comm::CommDialect>(op->getDialect()) || !axes ||
-          mlir::isMemoryEffectFree(op) || op->getNumResults() != 1)
+      if (!llvm::isa_and_nonnull<comm::CommDialect>(op->getDialect()) ||
+          !axes || mlir::isMemoryEffectFree(op) || op->getNumResults() != 1)
         return;
       std::string kind = op->getName().stripDialect().str();
       for (mlir::StringAttr axis : axes.getAxes())

@@ -138,7 +138,7 @@ static bool isCheap(linalg::GenericOp op) {
   for (Operation &inner : op.getBody()->without_terminator()) {
     if (isa<arith::ConstantOp, linalg::IndexOp>(inner))
       continue;
-    if (!inner.getDialect() || !isa<arith::ArithDialect>(inner.getDialect()) ||
+    if (!isa_and_nonnull<arith::ArithDialect>(inner.getDialect()) ||
         isa<arith::DivFOp, arith::DivSIOp, arith::RemSIOp>(inner))
       return false;
     ++count;

@@ -96,7 +96,7 @@ static int64_t getCost(Operation *op) {
   op->walk([&](Operation *inner) {
     if (isa<math::AbsFOp, math::FmaOp>(inner))
       cost += 1;
-    else if (inner->getDialect() && isa<math::MathDialect>(inner->getDialect()))
+    else if (isa_and_nonnull<math::MathDialect>(inner->getDialect()))
       cost += 16;
     else if (isa<arith::DivFOp>(inner))
       cost += 6;

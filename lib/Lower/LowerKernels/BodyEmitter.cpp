@@ -163,7 +163,8 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
   if (StringRef name = libraryFunction(op, type); !name.empty())
     return callLibrary(name, type, operands);
   if (!op->getDialect() ||
-      !isa<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
+      !isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op->getDialect())) {
     (void)fail(op, "expected arith and math in a kernel");
     return Value();
   }

@@ -86,7 +86,7 @@ private:
       for (SymbolTable::SymbolUse use : *uses)
         if (Operation *target =
                 symbols.lookup(use.getSymbolRef().getRootReference()))
-          if (isa<LLVM::LLVMDialect>(target->getDialect()))
+          if (isa_and_nonnull<LLVM::LLVMDialect>(target->getDialect()))
             list.insert(target);
     }
     return part;

@@ -86,9 +86,9 @@ static bool isProgramOp(Operation *op) {
           tensor::ExpandShapeOp, tensor::CollapseShapeOp,
           tensor::ExtractSliceOp>(op))
     return true;
-  if (isa<comm::CommDialect>(op->getDialect()))
+  if (isa_and_nonnull<comm::CommDialect>(op->getDialect()))
     return true;
-  if (isa<arith::ArithDialect>(op->getDialect()))
+  if (isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
     return isa<arith::ConstantOp>(op) ||
            llvm::none_of(op->getResultTypes(),
                          [](Type type) { return isa<TensorType>(type); });

@@ -315,9 +315,9 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         return success();
       })
       .Default([&](Operation *) -> LogicalResult {
-        if (isa<comm::CommDialect>(op->getDialect()))
+        if (isa_and_nonnull<comm::CommDialect>(op->getDialect()))
           return lowerCollective(op, place(op->getResult(0)), kComputeStream);
-        if (isa<arith::ArithDialect>(op->getDialect())) {
+        if (isa_and_nonnull<arith::ArithDialect>(op->getDialect())) {
           if (!isa<RankedTensorType>(op->getResult(0).getType()))
             builder.clone(*op, indices);
           return success(); // constant tensors are data of the artifact
