@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -68,9 +69,18 @@ static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
   return window;
 }
 
-/// A loop that indexes two dimensions of a tensor (a diagonal) would have to
-/// split both over the same devices; a parallel loop that a result lacks writes
-/// its elements again and again.
+/// Whether a dimension before this one is indexed by the same loop alone: a
+/// diagonal. It is split as that one is; this one is whole, and cut to the same
+/// part where the op is localized.
+static bool isIndexedBefore(AffineMap map, unsigned dim) {
+  AffineExpr expr = map.getResult(dim);
+  return isa<AffineDimExpr>(expr) &&
+         llvm::is_contained(map.getResults().take_front(dim), expr);
+}
+
+/// A loop that indexes two dimensions of a result would have to split both over
+/// the same devices; a parallel loop that a result lacks writes its elements
+/// again and again.
 static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
   auto keepWhole = [&](unsigned loop) {
     rule.factors[loop].kind = FactorKind::Replicate;
@@ -110,10 +120,12 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     TensorFactors dims;
     if (isa<RankedTensorType>(operand.get().getType())) {
-      for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
         DimensionFactors &factors = dims.emplace_back();
         if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
-          factors.push_back(loop.getPosition());
+          if (!op.isDpsInput(&operand) || !isIndexedBefore(map, dim))
+            factors.push_back(loop.getPosition());
           continue;
         }
         // The rows of a window come from neighbours; its inner loops stay.
@@ -151,6 +163,33 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   return rule;
 }
 
+/// This device's part of a whole dimension along a loop that is split.
+static Value cutPart(Value whole, unsigned dim, unsigned loop,
+                     Localizer &localizer) {
+  OpBuilder &builder = localizer.builder;
+  Location loc = whole.getLoc();
+  auto type = cast<RankedTensorType>(whole.getType());
+  int64_t degree = localizer.getDegree(loop),
+          part = llvm::divideCeil(type.getDimSize(dim), degree);
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
+      high(offsets), ones(type.getRank(), builder.getIndexAttr(1)), sizes;
+  SmallVector<int64_t> shape(type.getShape());
+  if (int64_t missing = part * degree - shape[dim]) {
+    high[dim] = builder.getIndexAttr(missing);
+    shape[dim] += missing;
+    Value zero = builder.create<arith::ConstantOp>(
+        loc, builder.getZeroAttr(type.getElementType()));
+    whole = builder.create<tensor::PadOp>(loc, type.clone(shape), whole,
+                                          /*low=*/offsets, high, zero);
+  }
+  shape[dim] = part;
+  offsets[dim] = localizer.getOffset(loop);
+  for (int64_t size : shape)
+    sizes.push_back(builder.getIndexAttr(size));
+  return builder.create<tensor::ExtractSliceOp>(loc, type.clone(shape), whole,
+                                                offsets, sizes, ones);
+}
+
 /// The operands with the rows that this device's part of the result reads.
 static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
                                        Localizer &localizer) {
@@ -161,8 +200,13 @@ static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
       continue;
     AffineMap map = op.getMatchingIndexingMap(operand);
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
-      std::optional<WindowedDim> found =
-          isa<AffineDimExpr>(expr) ? std::nullopt : getWindow(op, expr);
+      if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+        Value &local = operands[operand->getOperandNumber()];
+        if (isIndexedBefore(map, dim) && localizer.isSplit(loop.getPosition()))
+          local = cutPart(local, dim, loop.getPosition(), localizer);
+        continue;
+      }
+      std::optional<WindowedDim> found = getWindow(op, expr);
       if (!found || !localizer.isSplit(found->loop))
         continue;
       int64_t rows = op.getStaticLoopRanges()[found->loop];

@@ -1,11 +1,12 @@
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize | FileCheck %s
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-propagate-shardings,heddle-insert-reshards,heddle-localize)' | FileCheck %s
 
-// One loop over two dimensions of a tensor: neither is split.
+// One loop over two dimensions of a tensor: split along the first, and of the
+// second one the same part.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @diagonal
-// CHECK: %[[WHOLE:.*]] = comm.all_gather %arg0
-// CHECK: linalg.generic {{.*}} ins(%[[WHOLE]] : tensor<4x4xf32>) outs(%arg1 : tensor<4xf32>)
+// CHECK: %[[PART:.*]] = tensor.extract_slice %arg0[0, %{{.*}}] [2, 2] [1, 1]
+// CHECK: linalg.generic {{.*}} ins(%[[PART]] : tensor<2x2xf32>) outs(%arg1 : tensor<2xf32>)
 func.func @diagonal(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}, %o: tensor<4xf32>) -> tensor<4xf32> {
   %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4x4xf32>) outs(%o : tensor<4xf32>) {
   ^bb0(%a: f32, %b: f32):
@@ -299,4 +300,23 @@ func.func @last_place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@m
     linalg.yield %0, %1 : f32, i64
   } -> (tensor<4xf32>, tensor<4xi64>)
   return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
+}
+
+// A part that reaches beyond the end is padded.
+// CHECK-LABEL: func.func @uneven_diagonal
+// CHECK-SAME: (%[[X:.*]]: tensor<4x7xf32>
+// CHECK: %[[ALL:.*]] = tensor.pad %[[X]] low[0, 0] high[0, 1]
+// CHECK: %[[PART:.*]] = tensor.extract_slice %[[ALL]][0, %{{.*}}] [4, 4] [1, 1]
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[PART]] : tensor<4x4xf32>)
+func.func @uneven_diagonal(%x: tensor<7x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<7xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0, d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]}
+      ins(%x : tensor<7x7xf32>) outs(%e : tensor<7xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<7xf32>
+  return %y : tensor<7xf32>
 }

@@ -70,6 +70,12 @@ void KernelPlan::placeValues(Nest &nest) {
     for (auto [value, aligned] : getExtracted(to.op, rowDims))
       if (producer.contains(value) && resultIndex(value) < 0)
         scratch.insert(value);
+    // What accumulates in memory has a place, even if nobody reads it.
+    if (to.kind == StatementKind::ReduceBlocks ||
+        (to.kind == StatementKind::Reduce && to.firstReduced < 0))
+      for (const Access &write : to.writes)
+        if (resultIndex(write.value) < 0)
+          scratch.insert(write.value);
     for (const Access &read : to.reads) {
       auto found = producer.find(read.value);
       if (found == producer.end())

@@ -7,7 +7,7 @@ func.func @main(
     -> (tensor<7xf32> {heddle.name = "products"}, f32 {heddle.name = "product"},
         tensor<7xf32> {heddle.name = "largest"}, tensor<7xi32> {heddle.name = "places"},
         tensor<7xf32> {heddle.name = "alternating"}, tensor<7xf32> {heddle.name = "diagonal"},
-        tensor<7xf32> {heddle.name = "generated"}) {
+        tensor<7xf32> {heddle.name = "generated"}, tensor<7xf32> {heddle.name = "alone"}) {
   %one = arith.constant 1.0 : f32
   %zero = arith.constant 0.0 : f32
   %none = arith.constant -1 : i32
@@ -63,5 +63,20 @@ func.func @main(
     %0 = arith.mulf %number, %element : f32
     tensor.yield %0 : f32
   } : tensor<7xf32>
-  return %products, %product, %largest#0, %largest#1, %alternating, %diagonal, %generated : tensor<7xf32>, f32, tensor<7xf32>, tensor<7xi32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
+  // Of the two, the place is not wanted.
+  %column = tensor.expand_shape %start [[0, 1]] output_shape [7, 1] : tensor<7xf32> into tensor<7x1xf32>
+  %one_of:2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%column : tensor<7x1xf32>) outs(%lows, %nowhere : tensor<7xf32>, tensor<7xi32>) {
+  ^bb0(%a: f32, %most: f32, %place: i32):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i32
+    %isMore = arith.cmpf ogt, %a, %most : f32
+    %0 = arith.select %isMore, %a, %most : f32
+    %1 = arith.select %isMore, %here, %place : i32
+    linalg.yield %0, %1 : f32, i32
+  } -> (tensor<7xf32>, tensor<7xi32>)
+  %alone = arith.addf %one_of#0, %one_of#0 : tensor<7xf32>
+  return %products, %product, %largest#0, %largest#1, %alternating, %diagonal, %generated, %alone : tensor<7xf32>, f32, tensor<7xf32>, tensor<7xi32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
 }

@@ -213,7 +213,7 @@ void LinalgGenerator::addOp(int depth) {
   case 25:
     return addTranspose(x);
   case 26:
-    return addBroadcast(x);
+    return pick(0, 2) ? addBroadcast(x) : addDiagonal(x);
   case 27:
     return addGather(x);
   case 28:

@@ -99,6 +99,7 @@ private:
   void addReshape(Named x);
   void addTranspose(Named x);
   void addBroadcast(Named x);
+  void addDiagonal(Named x);
   void addGather(Named x);
   void addGenerate();
   void addElements(Named x);

@@ -189,6 +189,41 @@ void LinalgGenerator::addGather(Named x) {
        type);
 }
 
+/// Along two dimensions of one size at once; made of a vector if it has none.
+void LinalgGenerator::addDiagonal(Named x) {
+  if (x.type.rank() == 0)
+    return;
+  const Shape &shape = x.type.shape;
+  size_t second = 1;
+  while (second < shape.size() && shape[second] != shape[0])
+    ++second;
+  if (second >= shape.size()) {
+    Shape square = {shape[0], shape[0]};
+    if (!isSmall(square))
+      return;
+    x = {get(x.type.with(square)), x.type.with(square)};
+    second = 1;
+  }
+  Shape sizes, from;
+  for (size_t i = 0; i < x.type.shape.size(); ++i) {
+    from.push_back(i == second ? 0 : sizes.size());
+    if (i != second)
+      sizes.push_back(x.type.shape[i]);
+  }
+  TensorType type = x.type.with(sizes);
+  std::string in = dims(iota(sizes.size())), iterators;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    iterators += i ? ", \"parallel\"" : "\"parallel\"";
+  emit("linalg.generic {indexing_maps = [affine_map<" + in + " -> " +
+           dims(from) + ">, affine_map<" + in + " -> " + in +
+           ">], iterator_types = [" + iterators + "]} ins(" + x.name + " : " +
+           x.type.text() + ") outs(" + empty(type) + " : " + type.text() +
+           ") {\n    ^bb0(%p: " + type.element + ", %q: " + type.element +
+           "):\n      linalg.yield %p : " + type.element + "\n  } -> " +
+           type.text(),
+       type);
+}
+
 void LinalgGenerator::addGenerate() {
   TensorType type = anyType();
   std::string arguments, code,
