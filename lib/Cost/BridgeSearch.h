@@ -72,7 +72,6 @@ private:
   void addEntry(const Op &op, std::vector<int> given, unsigned block);
   std::optional<Value> make(const Op &op, const Entry &entry,
                             int64_t member) const;
-  int64_t getLeast(int64_t bytes) const;
   void assign(const Op &op, uint64_t covered);
   void weigh(const Op &op);
   std::vector<Move> build(const Op &op);

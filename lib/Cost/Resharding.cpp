@@ -231,12 +231,21 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
     enqueue(node, 0);
   }
   Resharding result;
-  if (moves.isSmall())
-    for (const Move &move : moves.bridge(nodes[start].held, wanted, to,
-                                         reached(goal).picoseconds)) {
+  if (moves.isSmall()) {
+    // Permutes to what no goal is, in as many ops as make sense.
+    int64_t below = reached(goal).picoseconds;
+    HeldTensor held = nodes[start].held;
+    std::vector<Move> found = moves.permuteFirst(held, wanted, to, below);
+    for (const Move &move : found)
+      below -= toPicoseconds(move.cost);
+    below = found.empty() ? below : reached(goal).picoseconds - below;
+    if (auto bridge = moves.bridge(held, wanted, to, below); !bridge.empty())
+      found = std::move(bridge);
+    for (const Move &move : found) {
       result.steps.push_back(makeStep(move));
       result.cost += result.steps.back().cost;
     }
+  }
   if (!result.steps.empty())
     return result;
   for (unsigned node = goal; node != start; node = reached(node).previous) {

@@ -26,8 +26,8 @@ BridgeSearch::BridgeSearch(ReshardingMoves &moves, const HeldTensor &from,
   if (!moves.isWhole(to) && !(layout.isMax && moves.isWhole(from)))
     partial = layout.partial;
   isMaximum = from.isMax;
-  leastBefore = getLeast(moves.getBytes(from));
-  leastAfter = getLeast(moves.getBytes(to));
+  leastBefore = moves.getLeastPermute(from);
+  leastAfter = moves.getLeastPermute(to);
   for (int64_t device = 0; device < devices; ++device) {
     std::vector<Runs> rows = rowsOf(from, device);
     if (isNothing(rows) || setOfDevice[device].empty()) {
@@ -43,16 +43,6 @@ BridgeSearch::BridgeSearch(ReshardingMoves &moves, const HeldTensor &from,
     if (known == given.end())
       given.push_back(std::move(value));
   }
-}
-
-/// What a permute takes at least.
-int64_t BridgeSearch::getLeast(int64_t bytes) const {
-  const Cluster &cluster = topology.getCluster();
-  double seconds = 2 * double(bytes) / cluster.device.memoryBandwidth;
-  for (const ClusterLevel &level : cluster.levels)
-    seconds = std::min(seconds, level.latency +
-                                    double(bytes) / level.getUnitBandwidth());
-  return int64_t((cluster.device.launch + seconds) * 1e12 * (1 - 1e-9));
 }
 
 std::vector<std::vector<DimensionRows::Run>>

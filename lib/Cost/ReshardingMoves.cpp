@@ -273,7 +273,13 @@ void ReshardingMoves::addCuts(const std::vector<unsigned> &axes,
 void ReshardingMoves::addJoins(const std::vector<unsigned> &axes,
                                AxisMask mask) {
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if ((dims[dim][current.rows[dim]].depends & mask) != mask)
+    // Members have to hold the same rows of all other dimensions.
+    AxisMask others = 0;
+    for (size_t other = 0; other < shape.size(); ++other)
+      if (other != dim)
+        others |= dims[other][current.rows[other]].depends;
+    if ((dims[dim][current.rows[dim]].depends & mask) != mask ||
+        (others & mask))
       continue;
     for (unsigned joined : dims[dim].join(current.rows[dim], axes)) {
       Move gather{ReshardingStep::AllGather, axes, unsigned(dim)};

@@ -82,6 +82,10 @@ public:
   /// same summands, so that their rows can be joined.
   std::optional<Move> permute(const HeldTensor &before, const PermuteGoal &goal,
                               AxisMask aligned);
+  /// A permute and one or two other ops from one state to another that is held
+  /// as the layout, if they take less than `below` picoseconds: the cheapest.
+  std::vector<Move> permuteFirst(const HeldTensor &from, const HeldTensor &to,
+                                 const TensorLayout &layout, int64_t below);
   /// A permute, another op and a permute from one state to another that is held
   /// as the layout, if they take less than `below` picoseconds: the cheapest in
   /// which the rest is as it has to be. On at most eight devices.
@@ -103,6 +107,16 @@ private:
                                         unsigned want);
   int64_t getBytes(const HeldTensor &held) const;
   AxisMask getRowAxes(const HeldTensor &held) const;
+  /// Of what single ops, but permutes, make that, and with what local shape if
+  /// that is given.
+  void forEachBefore(
+      const PermuteGoal &after, const std::vector<int64_t> *shapeBefore,
+      bool isMax,
+      llvm::function_ref<void(const PermuteGoal &, const Move &)> visit);
+  /// Whether devices hold all rows that a permute is to lead to.
+  bool isThere(const HeldTensor &held, const PermuteGoal &goal);
+  /// Picoseconds that a permute of what devices hold takes at least.
+  int64_t getLeastPermute(const HeldTensor &held) const;
   /// What a permute takes at least; nothing if there can be none.
   std::optional<double> getLeastSeconds(const HeldTensor &held,
                                         const PermuteGoal &goal);

@@ -72,6 +72,13 @@ ReshardingMoves::getPermutes(const HeldTensor &held) {
   return possible;
 }
 
+bool ReshardingMoves::isThere(const HeldTensor &held, const PermuteGoal &goal) {
+  const std::vector<unsigned> before = getContents(held.rows);
+  return llvm::all_of(getContents(goal.rows), [&](unsigned content) {
+    return content == 0 || llvm::is_contained(before, content);
+  });
+}
+
 std::optional<double>
 ReshardingMoves::getLeastSeconds(const HeldTensor &held,
                                  const PermuteGoal &goal) {
@@ -173,9 +180,9 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
   std::vector<std::vector<unsigned>> sets;
   std::vector<int64_t> groups(devices, -1), models(devices);
   size_t count = summands[before.summands].holders.size();
+  std::map<int64_t, int64_t> firsts; // the models of aligned groups
   if (isPartial) {
     sets = summands.getSets(before.summands);
-    std::map<int64_t, int64_t> firsts;
     for (int64_t device = 0; device < devices; ++device) {
       models[device] = device;
       if (to[device] == 0)
@@ -198,16 +205,22 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
   move.after = before;
   move.after.rows = goal.rows;
   if (isPartial) {
-    // Where there is only padding, any summand will do.
+    // Where there is only padding, any summands will do: those of the devices
+    // that this one is aligned with.
     std::vector<std::vector<unsigned>> after(devices);
     std::map<int64_t, unsigned> next;
     for (int64_t device = 0; device < devices; ++device) {
-      int64_t source = move.sources[device];
-      if (groups[device] >= 0)
-        after[device] = source < 0 ? std::vector<unsigned>() : sets[source];
-      else if (unsigned summand =
-                   next[topology.getFirstOfGroup(device, goal.partial)]++;
-               summand < count)
+      auto model = firsts.find(topology.getFirstOfGroup(device, aligned));
+      int64_t alike = groups[device] >= 0     ? device
+                      : model != firsts.end() ? model->second
+                                              : -1;
+      if (alike >= 0 && move.sources[alike] >= 0)
+        after[device] = sets[move.sources[alike]];
+      if (alike >= 0)
+        continue;
+      if (unsigned summand =
+              next[topology.getFirstOfGroup(device, goal.partial)]++;
+          summand < count)
         after[device] = {summand};
     }
     move.after.summands = summands.ofSets(after);

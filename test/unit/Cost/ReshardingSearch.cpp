@@ -84,10 +84,9 @@ std::optional<uint16_t> RowLists::join(ArrayRef<uint16_t> parts, size_t total) {
 ReshardingSearch::ReshardingSearch(std::vector<int64_t> meshSizes,
                                    std::vector<int64_t> shapeSizes,
                                    std::vector<CostModel> costModels,
-                                   bool isMax, bool permutesTwice)
+                                   bool isMax)
     : mesh(std::move(meshSizes)), shape(std::move(shapeSizes)),
-      models(std::move(costModels)), isMax(isMax),
-      permutesTwice(permutesTwice) {
+      models(std::move(costModels)), isMax(isMax) {
   for (int64_t size : mesh)
     devices *= int(size);
   for (const CostModel &model : models)

@@ -12,6 +12,11 @@
 // has the rows that the wanted layout gives it and the devices that are to hold
 // a partial sum hold each summand once.
 //
+// On up to six devices everything is tried forwards, with permutes in all
+// places but two in a row around which another op stands. On more, the states
+// after a permute are too many; those from which ops lead to a layout are found
+// backwards, for one permute in any place.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_TEST_UNIT_COST_RESHARDINGSEARCH_H
@@ -19,6 +24,7 @@
 
 #include "heddle/Cost/Resharding.h"
 #include <array>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -83,11 +89,9 @@ private:
 
 class ReshardingSearch {
 public:
-  /// At most 8 devices and 3 dimensions of at most 16 rows. `permutesTwice`:
-  /// also a permute, another op and a permute.
+  /// At most 8 devices and 3 dimensions of at most 16 rows.
   ReshardingSearch(std::vector<int64_t> mesh, std::vector<int64_t> shape,
-                   std::vector<CostModel> models, bool isMax,
-                   bool permutesTwice);
+                   std::vector<CostModel> models, bool isMax);
 
   /// Every layout of the tensor.
   llvm::ArrayRef<TensorLayout> getLayouts() const { return layouts; }
@@ -121,6 +125,18 @@ private:
   struct Exchanged {
     HeldState state;
     std::vector<Hit> hits;
+  };
+
+  using Contents = std::array<Content, 8>;
+  using Sizes = std::array<size_t, 3>; ///< of a local shape
+  /// What devices have to hold (of what summands does not count) so that ops
+  /// make a layout of it. Groups over `sum` have each summand once.
+  struct Backward {
+    Contents wanted = {};
+    AxisMask sum = 0;
+    std::vector<Op> ops;
+    Costs costs;
+    unsigned target = 0;
   };
 
   void addLayouts(unsigned axis, TensorLayout layout);
@@ -170,11 +186,28 @@ private:
                        llvm::function_ref<void(const HeldState &)> visit);
   std::vector<Content> getDistinct(const HeldState &state) const;
 
+  // Backwards from layouts.
+  bool invertGroup(const Op &op, size_t cutTotal,
+                   llvm::ArrayRef<int8_t> members, const Contents &after,
+                   Contents &before);
+  void extendBackward(const Backward &after, const Sizes *required);
+  void addBackward(Backward backward);
+  void makeBackwards(const Sizes *sizes);
+  Sizes getSizes(const Content &content) const;
+  bool leadsTo(const Backward &backward, HeldState state);
+  void forEachBackward(const HeldState &state, size_t mostOps,
+                       const Costs &before, const std::vector<Costs> &bounds,
+                       llvm::function_ref<void(unsigned, const Costs &)> visit);
+  /// The cheapest permute to what one has to begin with, if there is one; of a
+  /// sum, more than `most` counts as too much.
+  std::optional<Costs> permuteTo(const HeldState &from, size_t backward,
+                                 const Costs &most);
+
   friend class SourceSearch;
 
   std::vector<int64_t> mesh, shape;
   std::vector<CostModel> models;
-  bool isMax, permutesTwice;
+  bool isMax;
   int devices = 1;
   Costs launch;
   RowLists lists;
@@ -188,6 +221,11 @@ private:
   std::unordered_map<std::string, Costs> opCosts;
   std::unordered_map<std::string, std::optional<Costs>> permuteCosts;
   std::map<std::string, std::vector<Exchanged>> exchanged;
+  std::vector<Backward> backwards;
+  std::unordered_map<std::string, size_t> backwardNumbers;
+  size_t shortBackwards = 0; ///< the first ones, of one op
+  std::set<Sizes> extendedShapes;
+  std::map<Sizes, std::vector<size_t>> backwardsOfShape;
 };
 
 } // namespace heddle::test

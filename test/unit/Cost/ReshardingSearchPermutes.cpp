@@ -25,6 +25,9 @@ public:
   std::function<bool(ArrayRef<int64_t>, int)> isAllowed;
   bool selfIsBest = true;
 
+  /// Looks for those that take less seconds only.
+  void setLimit(double seconds) { best = seconds; }
+
   /// Seconds of the best; infinity if there is none.
   double find() {
     // Each device receives at best as if it were alone.
@@ -36,8 +39,8 @@ public:
       lowest = std::max(lowest, nearest);
     }
     visit(0, {});
-    if (std::isinf(best))
-      return best;
+    if (bestSources.empty())
+      return std::numeric_limits<double>::infinity();
     return topology.permute(bestSources, bytes).seconds;
   }
 
@@ -189,6 +192,85 @@ std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
   return permuteCosts[key] = costs;
 }
 
+std::optional<Costs> ReshardingSearch::permuteTo(const HeldState &from,
+                                                 size_t number,
+                                                 const Costs &most) {
+  const Backward &backward = backwards[number];
+  std::array<uint16_t, 8> candidates = {};
+  for (int device = 0; device < devices; ++device) {
+    const Content &want = backward.wanted[device];
+    for (int source = 0; source < devices; ++source) {
+      const Content &content = from.devices[source];
+      if (isNothing(want)
+              ? content.summands == 0 || isNothing(content)
+              : content.rows == want.rows && content.summands &&
+                    (backward.sum || content.summands == from.allSummands))
+        candidates[device] |= 1 << source;
+    }
+    if (isNothing(want) || (backward.sum && !isMax))
+      candidates[device] |= 1 << 8;
+    if (!candidates[device])
+      return std::nullopt;
+  }
+  int64_t count = getBytes(from.devices[0]);
+  std::string key(reinterpret_cast<const char *>(candidates.data()),
+                  sizeof(candidates));
+  key += {char(count & 127), char(count >> 7)};
+  if (!backward.sum)
+    if (auto known = permuteCosts.find(key); known != permuteCosts.end())
+      return known->second;
+  const Content zero = make(from.devices[0].rows, 0);
+  Costs costs;
+  for (const CostModel &model : models) {
+    SourceSearch search(model.topology, count * model.elementBytes, devices);
+    search.candidates = candidates;
+    if (backward.sum) {
+      search.selfIsBest = false;
+      auto groups = llvm::find_if(orders, [&](const Order &order) {
+        return order.mask == backward.sum;
+      });
+      search.isAllowed = [&, groups](ArrayRef<int64_t> sources, int last) {
+        auto take = [&](int device) {
+          return sources[device] < 0 ? zero : from.devices[sources[device]];
+        };
+        // No summand twice in a group, and each in the end.
+        if (!isNothing(backward.wanted[last])) {
+          uint8_t mine = take(last).summands, all = mine;
+          bool isLast = true;
+          for (int i = 0; i < groups->members; ++i) {
+            int other = groups->group[last][i];
+            isLast &= other <= last;
+            if (other >= last || isNothing(backward.wanted[other]))
+              continue;
+            if (!isMax && (take(other).summands & mine))
+              return false;
+            all |= take(other).summands;
+          }
+          if (isLast && all != from.allSummands)
+            return false;
+        }
+        if (last < devices - 1)
+          return true;
+        HeldState state;
+        state.allSummands = from.allSummands;
+        for (int device = 0; device < devices; ++device)
+          state.devices[device] = take(device);
+        return leadsTo(backward, state);
+      };
+    }
+    if (backward.sum)
+      search.setLimit(double(most[costs.size()] + 1) * 1e-12);
+    double seconds = search.find();
+    if (!backward.sum && std::isinf(seconds))
+      return std::nullopt;
+    costs.push_back(std::isinf(seconds) ? int64_t(1) << 59
+                                        : std::llround(seconds * 1e12));
+  }
+  if (backward.sum)
+    return costs;
+  return permuteCosts[key] = costs;
+}
+
 Costs ReshardingSearch::getLeast(const HeldState &from, bool moves) const {
   Costs least;
   for (const CostModel &model : models) {
@@ -243,22 +325,6 @@ ReshardingSearch::getDistinct(const HeldState &state) const {
 
 void ReshardingSearch::forEachPermuted(
     const HeldState &state, llvm::function_ref<void(const HeldState &)> visit) {
-  if (devices > 6) {
-    // All would be too many: those that hold a layout as it is held at first.
-    for (unsigned start : starts) {
-      const HeldState layout = states[start];
-      bool isThere = layout.allSummands == state.allSummands;
-      for (size_t dim = 0; dim < shape.size(); ++dim)
-        isThere &= lists[layout.devices[0].rows[dim]].size() ==
-                   lists[state.devices[0].rows[dim]].size();
-      for (int device = 0; device < devices && isThere; ++device)
-        isThere = isNothing(layout.devices[device]) ||
-                  llvm::is_contained(state.devices, layout.devices[device]);
-      if (isThere)
-        visit(layout);
-    }
-    return;
-  }
   std::vector<Content> contents = getDistinct(state);
   const Content zero = make(state.devices[0].rows, 0);
   if (!isMax && !llvm::is_contained(contents, zero))

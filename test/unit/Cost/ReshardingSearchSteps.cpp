@@ -162,6 +162,8 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
         return true;
     return false;
   };
+  // On more devices there are too many states after a permute.
+  bool backwardOnly = devices > 6;
   auto relax = [&](unsigned layout, const Costs &costs) {
     for (size_t i = 0; i < numModels; ++i)
       best[layout][i] = std::min(best[layout][i], costs[i]);
@@ -192,6 +194,10 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
     if (!isWithin(sum(least, launch), limit))
       return;
     HeldState state = states[number];
+    if (backwardOnly) {
+      forEachBackward(state, 1, before, bounds, relax);
+      return;
+    }
     for (const Exchanged &exchange : getExchanged(state)) {
       std::optional<Costs> price;
       Costs lowest =
@@ -229,6 +235,10 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
   if (!isWithin(three, limit))
     return best;
   HeldState state = states[start];
+  if (backwardOnly) {
+    forEachBackward(state, 2, nothing, bounds, relax);
+    return best;
+  }
   forEachPermuted(state, [&](const HeldState &permuted) {
     Costs lowest = getLeast(state, isMoved(state, permuted));
     if (!isWithin(sum(lowest, sum(launch, launch)), limit))
@@ -239,6 +249,10 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
         price = permute(state, &permuted, 0);
       return *price;
     };
+    for (const Hit &second : getPermutes(intern(permuted)))
+      if (isWithin(sum(lowest, second.costs), bounds[second.target]))
+        if (auto last = permute(permuted, nullptr, second.target))
+          relax(second.target, sum(getPrice(), *last));
     for (const Hit &second : getNext(intern(permuted))) {
       Costs two = sum(lowest, second.costs);
       if (!isWithin(sum(two, launch), limit))
@@ -246,8 +260,6 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
       for (const Hit &third : getHits(second.target))
         if (isWithin(sum(two, third.costs), bounds[third.target]))
           relax(third.target, sum(getPrice(), sum(second.costs, third.costs)));
-      if (!permutesTwice)
-        continue;
       for (const Hit &third : getPermutes(second.target))
         if (isWithin(sum(two, third.costs), bounds[third.target]))
           if (auto last = permute(HeldState(states[second.target]), nullptr,
