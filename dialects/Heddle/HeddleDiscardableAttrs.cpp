@@ -47,6 +47,14 @@ static bool isPriority(Attribute attribute) {
          number.getInt() >= 0 && number.getInt() <= 65536;
 }
 
+static bool isFactors(Attribute attribute) {
+  auto factors = dyn_cast<FactorShardingAttr>(attribute);
+  llvm::SmallDenseSet<StringAttr> names;
+  return factors && llvm::all_of(factors.getFactors(), [&](FactorAxesAttr f) {
+           return names.insert(f.getFactor()).second;
+         });
+}
+
 static bool isTensorType(Attribute attribute) {
   auto type = dyn_cast<TypeAttr>(attribute);
   return type && isa<RankedTensorType>(type.getValue());
@@ -59,8 +67,8 @@ static constexpr DiscardableAttr kKnown[] = {
     {kShardingAttrName, OnPort, isOne<ShardingAttr>, kASharding},
     {kShardingAttrName, OnOp, isOneOrList<ShardingAttr>,
      "a sharding, or a list of one for each tensor that the op makes"},
-    {kFactorsAttrName, OnOp, isOne<FactorShardingAttr>,
-     "axes of factors, such as #heddle.factors<[\"b\" = {\"x\"}]>"},
+    {kFactorsAttrName, OnOp, isFactors,
+     "axes of factors, each once, such as #heddle.factors<[\"b\" = {\"x\"}]>"},
     {kPinAttrName, OnOp, isOneOrList<ShardingAttr, UnitAttr>,
      "a sharding, or a list of a sharding or unit for each result"},
     {kPriorityAttrName, OnOp | OnPort, isPriority, "an i64 from 0 to 65536"},

@@ -1,6 +1,7 @@
 //===- FunctionSplitter.cpp - One function slice by slice -----------------===//
 
 #include "FunctionSplitter.h"
+#include "ExplainShardings.h"
 #include "Pins.h"
 #include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -241,10 +242,9 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   if (failed(results))
     return failure();
   if (localizer.needsOthers)
-    return op->emitOpError()
-           << "\"" << getOpName(op) << "\": cannot run in slices of "
-           << getFactorKey(rule, loop.factor)
-           << ": each slice needs all others";
+    return op->emitOpError() << describeOp(op) << ": cannot run in slices of "
+                             << getFactorKey(rule, loop.factor)
+                             << ": each slice needs all others";
   for (Value result : *results)
     if (Operation *copy = result.getDefiningOp()) {
       copy->removeAttr(kSplitAttrName);
@@ -432,7 +432,7 @@ LogicalResult FunctionSplitter::visit(Operation *op) {
     return runInSlices(op, rule, *loop);
   if (auto split = op->getAttrOfType<SplitAttr>(kSplitAttrName))
     return op->emitOpError()
-           << "\"" << getOpName(op) << "\": cannot run in slices of "
+           << describeOp(op) << ": cannot run in slices of "
            << split.getFactor().getValue() << ": the op needs the factor whole";
   // With what its regions read.
   op->walk([&](Operation *inner) {

@@ -153,9 +153,11 @@ private:
       std::string list;
       for (StringAttr axis : axes[i])
         list += (list.empty() ? "\"" : ", \"") + axis.str() + "\"";
-      list = named ? ": [" + list + "]" : " = {" + list + "}";
-      text +=
-          (text.empty() ? "\"" : ", \"") + getFactorKey(rule, i) + "\"" + list;
+      text += text.empty() ? "\"" : ", \"";
+      text += getFactorKey(rule, i);
+      text += named ? "\": [" : "\" = {";
+      text += list;
+      text += named ? "]" : "}";
     }
     return text;
   }

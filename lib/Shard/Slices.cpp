@@ -1,6 +1,7 @@
 //===- Slices.cpp - Which values come in slices ---------------------------===//
 
 #include "Slices.h"
+#include "ExplainShardings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -58,13 +59,13 @@ LogicalResult Slices::cut(VariableOp variable, const Cut &cut,
     if (present.cut == cut && (!sharded || sharded == present.sharded))
       return success();
     auto diag = cause->emitOpError()
-                << "\"" << getOpName(cause) << "\": expected @"
-                << variable.getSymName() << " to be cut in one way, got "
-                << cut.slices << " slices of dimension " << cut.dim;
+                << describeOp(cause) << ": expected @" << variable.getSymName()
+                << " to be cut in one way, got " << cut.slices
+                << " slices of dimension " << cut.dim;
     if (sharded)
       diag << " (" << *sharded << " sharded)";
     diag.attachNote(present.cause->getLoc())
-        << "\"" << getOpName(present.cause) << "\" wants " << present.cut.slices
+        << describeOp(present.cause) << " wants " << present.cut.slices
         << " slices of dimension " << present.cut.dim
         << (present.sharded
                 ? " (" + std::to_string(*present.sharded) + " sharded)"
@@ -102,13 +103,12 @@ LogicalResult Slices::readOp(Operation *op, SplitAttr split) {
   std::optional<unsigned> factor = rule.getFactor(split.getFactor().getValue());
   if (!factor)
     return op->emitOpError()
-           << "\"" << getOpName(op)
-           << "\": expected a factor to run in slices of, got "
+           << describeOp(op) << ": expected a factor to run in slices of, got "
            << split.getFactor();
   int64_t size = rule.factors[*factor].size;
   if (size < split.getSlices())
     return op->emitOpError()
-           << "\"" << getOpName(op) << "\": expected at most " << size
+           << describeOp(op) << ": expected at most " << size
            << " slices of factor " << split.getFactor().getValue()
            << ", its size, got " << split.getSlices();
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
@@ -182,8 +182,8 @@ LogicalResult Slices::find(ModuleOp where) {
   for (auto [op, split] : splits) {
     auto function = dyn_cast<func::FuncOp>(op->getParentOp());
     if (!function || !llvm::hasSingleElement(function.getBody()))
-      return op->emitOpError() << "\"" << getOpName(op)
-                               << "\": expected an op that runs in slices to "
+      return op->emitOpError() << describeOp(op)
+                               << ": expected an op that runs in slices to "
                                   "be in a function of one block";
   }
   for (auto [op, split] : splits)
@@ -192,7 +192,7 @@ LogicalResult Slices::find(ModuleOp where) {
   for (auto [op, split] : splits)
     if (!served.contains(getOpName(op)))
       return op->emitOpError()
-             << "\"" << getOpName(op) << "\": cannot run in slices of "
+             << describeOp(op) << ": cannot run in slices of "
              << split.getFactor().getValue()
              << ": it runs over no parameter that the operator reads";
   while (!worklist.empty())

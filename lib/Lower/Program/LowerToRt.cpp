@@ -63,6 +63,12 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       rt::PortAttr port = getPort(
           kind, i, type,
           attributes ? cast<DictionaryAttr>(attributes[i]) : DictionaryAttr());
+      if (ShardingAttr sharding = port.getSharding();
+          sharding && sharding.isPartial())
+        return function.emitOpError()
+               << "expected " << kind << ' ' << i
+               << " to be whole, for callers give and take whole tensors; got "
+               << sharding;
       auto [known, isNew] = numbers.try_emplace(port.getName(), i);
       if (!isNew)
         return function.emitOpError()

@@ -363,8 +363,16 @@ func.func @f(%x: tensor<8xf32>) {
 // -----
 
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{expected heddle.factors to be axes of factors, such as #heddle.factors<["b" = {"x"}]>, got "b"}}
+  // expected-error @below {{expected heddle.factors to be axes of factors, each once, such as #heddle.factors<["b" = {"x"}]>, got "b"}}
   %0 = math.exp %x {heddle.factors = "b"} : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected heddle.factors to be axes of factors, each once}}
+  %0 = math.exp %x {heddle.factors = #heddle.factors<["0" = {"a"}, "0" = {"b"}]>} : tensor<8xf32>
   return
 }
 

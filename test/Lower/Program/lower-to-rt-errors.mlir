@@ -136,3 +136,12 @@ func.func @wide_product(%x: tensor<2x2xf64>) -> tensor<2x2xf64> attributes {rt.a
   %y = heddle.contract [ab, bc -> ac] %x, %x {rt.places = [#rt.buffer<result 0[0 : 2x2xf64]>]} : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
   return %y : tensor<2x2xf64>
 }
+
+// -----
+
+// Every device would be given all of a summand.
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected argument 0 to be whole, for callers give and take whole tensors; got #heddle.sharding<@mesh, [{}], partial = sum {"dp"}>}}
+func.func @summand(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}], partial = sum {"dp"}>}) attributes {rt.arena = 0 : i64} {
+  return
+}
