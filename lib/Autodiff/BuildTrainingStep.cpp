@@ -280,7 +280,8 @@ LogicalResult StepBuilder::buildAccumulate() {
     // At once, so that no gradient outlives the sum.
     b.setInsertionPointAfterValue(value);
     Location at = value.getLoc();
-    // After the sum over devices, which may be stored in parts.
+    // Whether the variable is a partial sum as the value is, or stored whole or
+    // in parts, is decided later.
     Value sum =
         b.create<arith::AddFOp>(at, loadVariable(b, at, *variable), value);
     storeVariable(b, at, *variable, sum);

@@ -13,7 +13,8 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
     every variable that an entry of "storage" names, `heddle.split` on every op
     that an entry of "splits" names, `heddle.pin` on the first op (of each
     function: the forward one) that an entry of "pins" names, and
-    `heddle.priority` on those that an entry of "priorities" names. All products of a module
+    `heddle.priority` on those that an entry of "priorities" names; on the module
+    `heddle.hierarchy` and `heddle.reduce_gradients`. All products of a module
     (forward, and the gradients of data and weight) have one name, so one entry
     assigns them alike. Of several entries that match a name and speak of the
     same factor, the one whose glob has the most literal characters decides.
@@ -106,7 +107,11 @@ def PropagateShardingsPass
     In the end an op that makes one partial sum of several (the sum of two
     gradients) gives up an axis that these are partial over, unless
     `heddle.factors` named one of its factors: one sum is then scattered in
-    place of several.
+    place of several. And a variable of role gradient, to which a program only
+    adds a partial sum and which others only read or set to zero, is stored as
+    a partial sum itself: what reads it (the update, once for several
+    micro-batches) sums over devices. Not where it is stored in parts over these
+    axes, nor with `heddle.reduce_gradients = "micro_batch"` on the module.
 
     By the user: `heddle.pin = #heddle.sharding<…>` on an op says how its result
     lies, exactly (several results: an array, `unit` for free ones); it becomes a
