@@ -8,8 +8,18 @@
 namespace heddle::solver {
 
 namespace {
-constexpr int PassesPerStep = 3;
-constexpr int Patience = 15;
+/// Message passes per step of the prices: few while prices are far off; many
+/// when steps fail, because a guess of messages that have settled tells better
+/// which way is up.
+constexpr int FirstPasses = 3, MaxPasses = 60;
+/// Steps in a row that may bring nothing.
+constexpr int Patience = 10;
+/// Below this length of steps, others are tried at random; how long steps are
+/// after that.
+constexpr double TrialScale = 0.003, ScaleAfterTrials = 0.006;
+/// Of a trial: passes at a time, and the relative change of prices.
+constexpr int PassesPerTrial = 20;
+constexpr double FirstReach = 0.05, MinReach = 1e-3, MaxReach = 0.2;
 
 /// Sums of doubles lose a few units in the last place of their largest terms.
 double safe(const Dual &D) { return D.bound() - D.rounding(); }
@@ -17,7 +27,8 @@ double safe(const Dual &D) { return D.bound() - D.rounding(); }
 
 Ascent::Ascent(const Model &M, const TablePool &Tables, const DualState &From)
     : Current(M, Tables, From), Best(Current), BestBound(safe(Best)),
-      PassWork(64), Warmup(From.Messages.empty() ? 20 : 3) {
+      PassWork(64), Passes(FirstPasses), Reach(FirstReach),
+      Warmup(From.Messages.empty() ? 20 : 3) {
   for (const Pair &P : M.Pairs)
     PassWork += 4.0 * static_cast<double>(P.Table.size());
 }
@@ -26,27 +37,88 @@ void Ascent::climb(double Target, double Quota,
                    const std::function<bool()> &Stop) {
   double Until = Work + Quota;
   while (Work < Until && !Stop()) {
-    for (int I = 0; I < PassesPerStep; ++I)
+    if (Trying)
+      tryPrices(Target);
+    else
+      step(Target);
+  }
+}
+
+/// A few passes, then a step along the usage of the guess.
+void Ascent::step(double Target) {
+  for (int I = 0; I < Passes; ++I)
+    Current.pass();
+  Work += Passes * PassWork;
+  double Bound = safe(Current);
+  if (Bound > BestBound) {
+    bool Notable = Bound > BestBound + 1e-6 * (Target - BestBound);
+    SinceBetter = Notable ? 0 : SinceBetter + 1;
+    BestBound = Bound;
+    Best = Current;
+    Scale = std::min(Scale * 1.02, 0.5);
+  } else {
+    ++SinceBetter;
+  }
+  if (SinceBetter > Patience) {
+    Scale *= 0.6;
+    Passes = std::min(Passes * 3 / 2, MaxPasses);
+    SinceBetter = 0;
+    Current = Best;
+    Trying = Scale < TrialScale;
+  }
+  Warmup -= Passes;
+  if (Warmup <= 0)
+    Current.stepPrices(Target, Scale);
+}
+
+/// Changes all prices, or one of them, at random: where the guess is far from
+/// what the relaxation would use, its usage leads nowhere.
+void Ascent::changePrices() {
+  std::vector<double> Prices = Best.prices();
+  std::vector<size_t> Paid;
+  for (size_t T = 0; T < Prices.size(); ++T)
+    if (Prices[T] > 0)
+      Paid.push_back(T);
+  double Factor = Luck.below(2) ? 1 + Reach : 1 / (1 + Reach);
+  if (Paid.empty() || Luck.below(2))
+    for (double &P : Prices)
+      P *= Factor;
+  else
+    Prices[Paid[Luck.below(Paid.size())]] *= Factor;
+  Current.setPrices(Prices);
+}
+
+/// Passes as long as they bring something, in turn at the best prices and at
+/// others.
+void Ascent::tryPrices(double Target) {
+  double Before = BestBound;
+  Settling = !Settling;
+  if (!Settling)
+    changePrices();
+  double Last = safe(Current);
+  for (int Left = 10; Left > 0; --Left) {
+    for (int I = 0; I < PassesPerTrial; ++I)
       Current.pass();
-    Work += PassesPerStep * PassWork;
-    double Bound = safe(Current);
+    Work += PassesPerTrial * PassWork;
+    double Bound = safe(Current), Gain = Bound - Last;
+    Last = Bound;
     if (Bound > BestBound) {
-      bool Notable = Bound > BestBound + 1e-6 * (Target - BestBound);
-      SinceBetter = Notable ? 0 : SinceBetter + 1;
       BestBound = Bound;
       Best = Current;
-      Scale = std::min(Scale * 1.02, 0.5);
-    } else {
-      ++SinceBetter;
     }
-    if (SinceBetter > Patience) {
-      Scale *= 0.6;
-      SinceBetter = 0;
-      Current = Best;
-    }
-    Warmup -= PassesPerStep;
-    if (Warmup <= 0)
-      Current.stepPrices(Target, Scale);
+    bool TooSlow = Gain * Left < BestBound - Bound;
+    if (TooSlow || Gain < 1e-4 * (Target - Bound))
+      break;
+  }
+  Current = Best;
+  if (Settling)
+    return;
+  bool Better = BestBound > Before + 1e-4 * (Target - BestBound);
+  Reach = std::min(Better ? Reach * 1.5 : Reach * 0.8, MaxReach);
+  if (Reach < MinReach) {
+    Reach = FirstReach;
+    Scale = ScaleAfterTrials;
+    Trying = false;
   }
 }
 

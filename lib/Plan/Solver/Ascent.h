@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLAN_SOLVER_ASCENT_H
 
 #include "Dual.h"
+#include "Random.h"
 
 #include <functional>
 
@@ -11,7 +12,8 @@ namespace heddle::solver {
 
 /// Raises the bound of a model step by step: a few message passes, then a
 /// step of the prices whose length adapts; goes back to the best state when
-/// the steps turn out too long.
+/// the steps turn out too long. When they have become short, prices are changed
+/// at random for a while, and messages settle in between.
 class Ascent {
 public:
   Ascent(const Model &M, const TablePool &Tables, const DualState &From);
@@ -29,12 +31,21 @@ public:
   const Labels &guess() const { return Current.guess(); }
 
 private:
+  void step(double Target);
+  void changePrices();
+  void tryPrices(double Target);
+
   Dual Current, Best;
   double BestBound;
   double PassWork;
   double Scale = 0.03;
   double Work = 0;
+  int Passes; ///< Per step.
   int SinceBetter = 0;
+  bool Trying = false;   ///< Steps along the guess's usage bring no more.
+  bool Settling = false; ///< Of the trials, at the best prices.
+  double Reach;          ///< Relative length of a trial step.
+  Random Luck{1};
   int Warmup; ///< Passes before the first step of prices.
 };
 

@@ -155,6 +155,27 @@ void Dual::decode() {
   }
 }
 
+/// After a forward pass a variable knows what all earlier ones cost it; the
+/// later ones are decided.
+Labels Dual::sample(double Noise, Random &R) const {
+  Labels X(M->Vars.size());
+  std::vector<double> Sum;
+  for (size_t V = M->Vars.size(); V-- > 0;) {
+    const double *Own = Unary.data() + Fixed->Offsets[V];
+    Sum.assign(Own, Own + (Fixed->Offsets[V + 1] - Fixed->Offsets[V]));
+    for (const Link &L : Fixed->Later[V]) {
+      const double *Row = L.Transposed + X[L.Other] * Sum.size();
+      const double *ToOwn = Messages.data() + L.ToOwn;
+      for (size_t S = 0; S < Sum.size(); ++S)
+        Sum[S] += Row[S] - ToOwn[S];
+    }
+    for (double &C : Sum)
+      C += Noise * R.unit();
+    X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+  }
+  return X;
+}
+
 double Dual::leastOf(int32_t Var) const {
   return least(Unary.data() + Fixed->Offsets[Var],
                Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]);

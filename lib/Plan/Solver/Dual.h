@@ -18,6 +18,7 @@
 #define HEDDLE_LIB_PLAN_SOLVER_DUAL_H
 
 #include "DualState.h"
+#include "Random.h"
 #include "TablePool.h"
 
 #include <memory>
@@ -41,6 +42,10 @@ public:
   /// bound. Leaves a guess at a good assignment in `guess`.
   void pass();
   const Labels &guess() const { return Guess; }
+
+  /// Another guess, decoded in the opposite order, where every value costs up
+  /// to `Noise` more than it does. Only after a pass.
+  Labels sample(double Noise, Random &R) const;
 
   /// The bound, constant included.
   double bound() const;

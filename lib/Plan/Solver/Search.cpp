@@ -3,6 +3,7 @@
 #include "Search.h"
 #include "Ascent.h"
 #include "Exact.h"
+#include "Recombination.h"
 #include "Submodel.h"
 
 #include <algorithm>
@@ -76,9 +77,10 @@ void Search::planWhole() {
   // What has no choice would only tie its neighbours together.
   std::vector<int32_t> All;
   for (size_t V = 0; V < M.Vars.size(); ++V)
-    if (M.Vars[V].size() > 1)
+    if (hasChoice(static_cast<int32_t>(V)))
       All.push_back(static_cast<int32_t>(V));
   Whole.plan(All, MaxTable, MaxWhole, R);
+  Replan = false;
   Work += static_cast<double>(M.Vars.size()) * 200;
 }
 
@@ -141,30 +143,44 @@ void Search::chooseRegion(size_t Size) {
     InRegion[V] = 0;
 }
 
-/// True if the best candidate became better.
-bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                       const std::vector<double> &Prices, bool Everything) {
-  if (Everything && (Whole.members().empty() || R.below(4) == 0))
-    planWhole();
-  if (!Everything) {
-    chooseRegion(size_t(16) << R.below(6));
-    std::erase_if(Region, [&](int32_t V) { return M.Vars[V].size() == 1; });
-    Part.plan(Region, MaxTable, MaxTotal, R);
-    Work += static_cast<double>(Region.size()) * 200;
-  }
-  double Highest = 1e-9;
-  for (double P : Prices)
-    Highest = std::max(Highest, P);
+/// Prices near the given ones.
+void Search::varyPrices(const std::vector<double> &Prices) {
   double Factor = std::exp((R.unit() - 0.5) * 0.8);
   Local = Prices;
   for (double &P : Local)
     P *= Factor * (0.9 + 0.2 * R.unit());
+}
+
+/// Raises the prices where the limit is not kept.
+void Search::raisePrices() {
+  double Highest = 1e-9;
+  for (double P : Local)
+    Highest = std::max(Highest, P);
+  for (size_t T = 0; T < Used.size(); ++T)
+    if (Used[T] > M.Capacity[T])
+      Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
+}
+
+/// Whether a search at `Current` goes on from `Next`.
+static bool acceptable(const Candidate &Next, const Candidate &Current,
+                       Cost Tolerance) {
+  return Next.feasible() && Current.feasible()
+             ? Next.Total <= Current.Total + Tolerance
+             : Next.betterThan(Current);
+}
+
+/// A neighbourhood by prices. True if the best candidate became better.
+bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
+                       const std::vector<double> &Prices) {
+  chooseRegion(size_t(16) << R.below(6));
+  std::erase_if(Region, [&](int32_t V) { return !hasChoice(V); });
+  Part.plan(Region, MaxTable, MaxTotal, R);
+  Work += static_cast<double>(Region.size()) * 200;
+  varyPrices(Prices);
   Next = Current;
   for (int Try = 0; Try < 4; ++Try) {
-    solveAt(Everything ? Whole : Part, Local, Next);
-    bool Accept = Next.feasible() && Current.feasible()
-                      ? Next.Total <= Current.Total + Tolerance
-                      : Next.betterThan(Current);
+    solveAt(Part, Local, Next);
+    bool Accept = acceptable(Next, Current, Tolerance);
     if (Accept)
       Current = Next;
     if (Next.betterThan(Best)) {
@@ -173,11 +189,48 @@ bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
     }
     if (Accept || Next.Overuse == 0)
       return false;
-    for (size_t T = 0; T < Used.size(); ++T)
-      if (Used[T] > M.Capacity[T])
-        Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
+    raisePrices();
   }
   return false;
+}
+
+/// Everything but a cutset, at prices that keep the limit and at prices that
+/// do not; then the best mixture of what they have brought.
+bool Search::tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
+                       const std::vector<double> &Prices,
+                       const std::function<bool()> &Stop) {
+  if (Replan || R.below(4) == 0)
+    planWhole();
+  varyPrices(Prices);
+  const Candidate Before = Current;
+  std::vector<Labels> Seen;
+  bool Keeps = false, Breaks = false;
+  Next = Current;
+  for (int Try = 0; Try < 4 && !(Keeps && Breaks); ++Try) {
+    solveAt(Whole, Local, Next);
+    Seen.push_back(Next.X);
+    if (acceptable(Next, Current, Tolerance))
+      Current = Next;
+    (Next.Overuse > 0 ? Breaks : Keeps) = true;
+    if (Next.Overuse > 0)
+      raisePrices();
+    else
+      for (double &P : Local)
+        P *= 0.75;
+  }
+  if (Before.feasible()) {
+    Candidate Mixed = Before;
+    std::vector<const Labels *> Others;
+    for (const Labels &X : Seen)
+      Others.push_back(&X);
+    Work += recombine(M, Mixed, Others, Prices, Stop);
+    if (Mixed.betterThan(Before) && Mixed.betterThan(Current))
+      Current = std::move(Mixed);
+  }
+  if (!Current.betterThan(Best))
+    return false;
+  Best = Current;
+  return true;
 }
 
 bool Search::tryExactly(Candidate &Current, Candidate &Best,
@@ -185,6 +238,7 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
                         const std::function<bool()> &Stop) {
   constexpr double MaxEntries = 2e4;
   chooseRegion(static_cast<size_t>(ExactSize * (0.5 + R.unit())));
+  std::erase(Region, Pinned);
   Used = usageOf(M, Current.X);
   Submodel Sub = fixOutside(M, Region, Current.X, Used, Prices);
   TablePool Pool(Sub.M);
@@ -218,7 +272,7 @@ void Search::improveAtOnce(Candidate &C, const std::vector<double> &Prices,
   double Until = Work + Quota;
   Candidate Current = C;
   while (Work < Until && !Stop())
-    tryPrices(Current, C, 0, Prices, true);
+    tryAtOnce(Current, C, 0, Prices, Stop);
 }
 
 void Search::improve(Candidate &C, const std::vector<double> &Prices,
@@ -232,9 +286,10 @@ void Search::improve(Candidate &C, const std::vector<double> &Prices,
     double Chance = std::clamp(OfExact / (OfExact + OfPrices), 0.1, 0.9);
     bool Exactly = Current.feasible() && R.unit() < Chance;
     double Before = Work;
-    bool Better =
-        Exactly ? tryExactly(Current, C, Prices, Stop)
-                : tryPrices(Current, C, Tolerance, Prices, R.below(4) == 0);
+    bool Better = Exactly ? tryExactly(Current, C, Prices, Stop)
+                  : R.below(4) == 0
+                      ? tryAtOnce(Current, C, Tolerance, Prices, Stop)
+                      : tryPrices(Current, C, Tolerance, Prices);
     Merit &Kind = Exactly ? ByExact : ByPrices;
     Kind.Gain = 0.99 * Kind.Gain + (Better ? 1 : 0.002);
     Kind.Work = 0.99 * Kind.Work + (Work - Before);

@@ -49,6 +49,12 @@ public:
   double MaxTotal = 1e6;
   double MaxWhole = 1.6e7; ///< The sum for everything but a cutset.
 
+  /// Keeps the value of this variable from now on; -1: of none.
+  void pin(int32_t Var) {
+    Pinned = Var;
+    Replan = true;
+  }
+
   /// Solves everything at rising prices until the limit is kept, or a number of
   /// times, or until `Quota` table entries have been visited; starts from and
   /// returns into `C`.
@@ -70,8 +76,13 @@ public:
   double work() const { return Work; }
 
 private:
+  void varyPrices(const std::vector<double> &Prices);
+  void raisePrices();
   bool tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                 const std::vector<double> &Prices, bool Everything);
+                 const std::vector<double> &Prices);
+  bool tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
+                 const std::vector<double> &Prices,
+                 const std::function<bool()> &Stop);
   bool tryExactly(Candidate &Current, Candidate &Best,
                   const std::vector<double> &Prices,
                   const std::function<bool()> &Stop);
@@ -80,6 +91,9 @@ private:
   void solveAt(Elimination &Engine, const std::vector<double> &Prices,
                Candidate &C);
   void planWhole();
+  bool hasChoice(int32_t V) const {
+    return V != Pinned && M.Vars[V].size() > 1;
+  }
 
   const CostTables &Tables;
   const Model &M;
@@ -87,6 +101,8 @@ private:
   Elimination Whole; ///< Of all variables, but for a cutset.
   Random R;
   double Work = 0;
+  int32_t Pinned = -1;
+  bool Replan = true; ///< `Whole` is not what it should be.
   std::vector<int32_t> Region;
   std::vector<char> InRegion;
   std::vector<double> Extra;

@@ -3,11 +3,11 @@
 #include "Stage.h"
 #include "OneLimit.h"
 #include "Parallel.h"
+#include "Recombination.h"
 #include "Restriction.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace heddle::solver {
 
@@ -15,12 +15,12 @@ namespace {
 /// The first of these always work on the best assignment, the others go their
 /// own ways for a while.
 constexpr size_t WalkerCount = 8;
-constexpr size_t Exploiting = 5;
-/// Of the exploiting ones, these search among few values of every variable in
-/// every other round.
-constexpr size_t Restricted = 2;
-/// Short lives find other ways of doing everything, long ones do them well.
-constexpr int Lifetimes[WalkerCount - Exploiting] = {8, 16, 48};
+constexpr size_t Exploiting = 3;
+/// Rounds of a life. Short ones find other ways of doing everything, long ones
+/// do them well.
+constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
+/// Ends of lives that are remembered.
+constexpr size_t Memory = 12;
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
@@ -160,42 +160,83 @@ double Stage::bound() const {
                    Tree.usable() ? Tree.bound() : Climber.bound()});
 }
 
-/// Mixes the best assignment with those of the walkers that go their own ways:
-/// what they have done better somewhere is worth having even if they are worse
-/// on the whole. Or tries the values that the bound makes likely.
-void Stage::walkRestricted(Walker &W, bool Likely,
-                           const std::function<bool()> &Stop) {
-  W.Current = Best;
+/// How much dearer than what the bound likes best a value may be.
+double Stage::blur(Random &R) const {
+  // Where the gap is small already, it alone would always say the same.
+  double Gap = std::max(
+      {1.0, static_cast<double>(Best.Total) - Bound, 0.01 * std::abs(Bound)});
+  return std::pow(10.0, -1 - 3 * R.unit()) * Gap;
+}
+
+/// Few values of every variable, the walker's own first: those of the walkers
+/// that go their own ways, those that the bound makes likely, or samples of
+/// what it likes.
+std::vector<std::vector<int32_t>>
+Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
   size_t Turn = static_cast<size_t>(W.Age / 2), Count = Proposals.size();
-  std::vector<std::vector<int32_t>> Keep;
-  if (Likely || Count == 0)
-    Keep = likelyValues(Best.X, ValueBounds, 2 + Turn % 4, W.Luck);
-  else if (Turn % 2)
-    Keep = proposedValues(Best.X, Proposals);
-  else
-    Keep = proposedValues(Best.X, {Proposals[Turn / 2 % Count]});
+  if (Index == 0 && Count > 0) {
+    // What they have done better somewhere is worth having even if they are
+    // worse on the whole.
+    W.ExtraWork += recombineAll(M, W.Current, Proposals, Prices, W.Luck, Stop);
+    if (Turn % 2)
+      return proposedValues(W.Current.X, Proposals);
+    return proposedValues(W.Current.X, {Proposals[Turn / 2 % Count]});
+  }
+  if (Index < 2)
+    return likelyValues(W.Current.X, ValueBounds, 2 + Turn % 4, W.Luck);
+  std::vector<Labels> Samples;
+  for (size_t I = 0; I < 1 + Turn % 4; ++I)
+    Samples.push_back(Relaxed->sample(blur(W.Luck), W.Luck));
+  return proposedValues(W.Current.X, Samples);
+}
+
+void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {
+  Walker &W = *Walkers[Index];
+  auto Keep = valuesToTry(Index, W, Stop);
   W.ExtraWork += improveRestricted(M, W.Current, Prices, std::move(Keep),
                                    RoundQuota, W.Luck, Stop);
 }
 
-/// Starts from the bound's guess, or from values that the bound makes likely.
-void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
-  W.Current.X = Guess;
-  if (W.Luck.below(2)) {
-    // Where the gap is small already, it alone would always say the same.
-    double Gap = std::max(
-        {1.0, static_cast<double>(Best.Total) - Bound, 0.01 * std::abs(Bound)});
-    double Blur = std::pow(10.0, -1 - 3 * W.Luck.unit()) * Gap;
-    for (size_t V = 0; V < M.Vars.size(); ++V) {
-      double Least = std::numeric_limits<double>::infinity();
-      for (size_t S = 0; S < ValueBounds[V].size(); ++S) {
-        double Value = ValueBounds[V][S] + Blur * W.Luck.unit();
-        if (Value < Least) {
-          Least = Value;
-          W.Current.X[V] = static_cast<int32_t>(S);
-        }
-      }
+/// The best assignment, but for another value of one variable that the bound
+/// does not speak against; it is pinned, so that the rest has to follow.
+bool Stage::pinOther(Walker &W) {
+  double Least = static_cast<double>(Best.Total);
+  int32_t Chosen = -1, Value = -1;
+  // Of how many the likeliest is taken.
+  size_t Choices = 1 + W.Luck.below(12);
+  for (size_t Try = 0; Try < 40 * Choices && Choices > 0; ++Try) {
+    size_t V = W.Luck.below(M.Vars.size());
+    size_t S = W.Luck.below(M.Vars[V].size());
+    if (static_cast<int32_t>(S) == Best.X[V] ||
+        ValueBounds[V][S] >= static_cast<double>(Best.Total))
+      continue;
+    --Choices;
+    if (ValueBounds[V][S] < Least) {
+      Least = ValueBounds[V][S];
+      Chosen = static_cast<int32_t>(V);
+      Value = static_cast<int32_t>(S);
     }
+  }
+  if (Chosen < 0)
+    return false;
+  W.Current = Best;
+  W.Current.X[Chosen] = Value;
+  W.Engine.pin(Chosen);
+  return true;
+}
+
+/// Starts from the bound's guess, from a sample of what it likes, or, if the
+/// best assignment is good already, from that one with a value pinned.
+void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
+  W.Engine.pin(-1);
+  bool Near = Best.feasible() &&
+              static_cast<double>(Best.Total) - Bound < 0.01 * std::abs(Bound);
+  if (Near && W.Luck.below(4) == 0 && pinOther(W)) {
+    W.Unpin = W.Left / 2;
+  } else {
+    W.Unpin = 0;
+    W.Current.X =
+        W.Luck.below(2) ? Relaxed->sample(blur(W.Luck), W.Luck) : Guess;
   }
   score(M, W.Current);
   W.Engine.construct(W.Current, Prices, 100 * RoundQuota, Stop);
@@ -203,18 +244,25 @@ void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
 
 void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
-  Cost Tolerance = 0;
-  if (Index < Restricted && W.Age++ % 2 == 0)
-    return walkRestricted(W, Index > 0, Stop);
   if (Index < Exploiting) {
     W.Current = Best;
-  } else if (Afresh || W.Age++ % Lifetimes[Index - Exploiting] == 0) {
+    if (W.Age++ % 2 == 0)
+      walkRestricted(Index, Stop);
+    else
+      W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
+    return;
+  }
+  Cost Tolerance = 0;
+  if (Afresh || W.Left == 0) {
+    W.Left = Lifetimes[Index - Exploiting];
     setOut(W, Stop);
   } else {
     double Gap = static_cast<double>(W.Current.Total) - Bound;
     Tolerance = static_cast<Cost>(std::max(0.0, Gap) * 1e-3);
   }
   W.Engine.improve(W.Current, Prices, RoundQuota, Tolerance, Stop);
+  if (--W.Left == W.Unpin)
+    W.Engine.pin(-1);
 }
 
 void Stage::round(double Target, Cost Known, unsigned Threads,
@@ -222,11 +270,13 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   Prices = Tree.usable() ? Tree.prices() : Climber.best().prices();
   Guess = Climber.guess();
   Bound = Climber.bound();
-  ValueBounds = Climber.best().valueBounds();
+  Relaxed = Climber.best();
+  ValueBounds = Relaxed->valueBounds();
   Proposals.clear();
-  for (size_t I = Exploiting; I < WalkerCount; ++I)
-    if (Walkers[I]->Age > 0)
-      Proposals.push_back(Walkers[I]->Current.X);
+  Proposals.insert(Proposals.end(), Ended.begin(), Ended.end());
+  for (const auto &W : Walkers)
+    if (W->Left > 0)
+      Proposals.push_back(W->Current.X);
   ForExact.reset();
   if (exactIsDue())
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
@@ -249,7 +299,7 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
     else
       walk(First + Task - 2, Afresh, Stop);
   });
-  join();
+  join(First, End);
 }
 
 double Stage::exactWeight() const {
@@ -324,12 +374,20 @@ void Stage::takeExact() {
     adopt(*Exact.Best);
 }
 
-/// Takes over the best result and whatever the others changed elsewhere.
-void Stage::join() {
+/// Takes over the best result of these walkers and whatever the others changed
+/// elsewhere.
+void Stage::join(size_t First, size_t End) {
   takeExact();
+  for (size_t W = First; W < End; ++W) {
+    if (W < Exploiting || Walkers[W]->Left > 0)
+      continue;
+    Ended.push_back(Walkers[W]->Current.X);
+    if (Ended.size() > Memory)
+      Ended.pop_front();
+  }
   Labels Base = Best.X;
   std::vector<size_t> Results;
-  for (size_t W = 0; W < Walkers.size(); ++W)
+  for (size_t W = First; W < End; ++W)
     if (Walkers[W]->Current.betterThan(Best))
       Results.push_back(W);
   std::ranges::sort(Results, [&](size_t A, size_t B) {

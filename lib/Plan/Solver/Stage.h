@@ -13,6 +13,7 @@
 #include "Exact.h"
 #include "Search.h"
 
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -52,14 +53,19 @@ private:
     Search Engine;
     Candidate Current;
     int Age = 0;
+    int Left = 0;         ///< Rounds until it sets out again.
+    int Unpin = 0;        ///< When so many are left, it may change everything.
     Random Luck{0};       ///< Of searches among few values,
     double ExtraWork = 0; ///< and their work.
   };
-  void walkRestricted(Walker &W, bool Likely,
-                      const std::function<bool()> &Stop);
+  double blur(Random &R) const;
+  std::vector<std::vector<int32_t>>
+  valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop);
+  void walkRestricted(size_t Index, const std::function<bool()> &Stop);
   void setOut(Walker &W, const std::function<bool()> &Stop);
+  bool pinOther(Walker &W);
   void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
-  void join();
+  void join(size_t First, size_t End);
   bool exactIsDue() const;
   ExactResult searchBelow(Cost Below, double MaxWork,
                           const std::function<bool()> &Stop) const;
@@ -80,11 +86,13 @@ private:
   double LastBound = 0;
   int RoundsAtRest = 0; ///< Since the bound rose notably.
   // What the climber had found before the round; it moves on meanwhile.
+  std::optional<Dual> Relaxed;
   std::vector<double> Prices;
   Labels Guess;
   double Bound = 0;
   std::vector<std::vector<double>> ValueBounds;
   std::vector<Labels> Proposals; ///< Of the walkers that go their own ways.
+  std::deque<Labels> Ended;      ///< How their last lives ended.
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
   bool OneLimit = false;              ///< `solveOneLimit` can be used.
