@@ -157,8 +157,9 @@ void Dual::decode() {
 
 /// After a forward pass a variable knows what all earlier ones cost it; the
 /// later ones are decided.
-Labels Dual::sample(double Noise, Random &R) const {
+Labels Dual::sample(double Noise, double PriceFactor, Random &R) const {
   Labels X(M->Vars.size());
+  std::vector<double> Priced = priceValues(*M, Price);
   std::vector<double> Sum;
   for (size_t V = M->Vars.size(); V-- > 0;) {
     const double *Own = Unary.data() + Fixed->Offsets[V];
@@ -169,8 +170,9 @@ Labels Dual::sample(double Noise, Random &R) const {
       for (size_t S = 0; S < Sum.size(); ++S)
         Sum[S] += Row[S] - ToOwn[S];
     }
-    for (double &C : Sum)
-      C += Noise * R.unit();
+    for (size_t S = 0; S < Sum.size(); ++S)
+      Sum[S] +=
+          Noise * R.unit() + (PriceFactor - 1) * Priced[Fixed->Offsets[V] + S];
     X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
   }
   return X;

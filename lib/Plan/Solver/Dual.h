@@ -44,8 +44,8 @@ public:
   const Labels &guess() const { return Guess; }
 
   /// Another guess, decoded in the opposite order, where every value costs up
-  /// to `Noise` more than it does. Only after a pass.
-  Labels sample(double Noise, Random &R) const;
+  /// to `Noise` more than it does and prices are multiplied. Only after a pass.
+  Labels sample(double Noise, double PriceFactor, Random &R) const;
 
   /// The bound, constant included.
   double bound() const;

@@ -88,23 +88,23 @@ void Search::construct(Candidate &C, const std::vector<double> &Prices,
                        double Quota, const std::function<bool()> &Stop) {
   double Until = Work + Quota;
   constexpr int Tries = 16, TriesPerPlan = 4;
-  std::vector<double> Raised(Prices);
   double Highest = 1e-9;
   for (double P : Prices)
     Highest = std::max(Highest, P);
+  varyPrices(Prices);
   double Growth = 1.02 + 0.5 * R.unit() * R.unit();
   Next = C;
   for (int Try = 0; Try < Tries && Work < Until && !Stop(); ++Try) {
     if (Try % TriesPerPlan == 0)
       planWhole();
-    solveAt(Whole, Raised, Next);
+    solveAt(Whole, Local, Next);
     if (Next.betterThan(C))
       C = Next;
     if (Next.feasible())
       return;
     for (size_t T = 0; T < Used.size(); ++T)
       if (Used[T] > M.Capacity[T])
-        Raised[T] = std::max(Raised[T] * Growth, Highest * 0.02);
+        Local[T] = std::max(Local[T] * Growth, Highest * 0.02);
     Growth *= 1.05;
   }
 }

@@ -160,34 +160,30 @@ double Stage::bound() const {
                    Tree.usable() ? Tree.bound() : Climber.bound()});
 }
 
-/// How much dearer than what the bound likes best a value may be.
-double Stage::blur(Random &R) const {
+/// What the bound likes, more or less.
+Labels Stage::sample(Random &R) const {
   // Where the gap is small already, it alone would always say the same.
   double Gap = std::max(
       {1.0, static_cast<double>(Best.Total) - Bound, 0.01 * std::abs(Bound)});
-  return std::pow(10.0, -1 - 3 * R.unit()) * Gap;
+  double Noise = std::pow(10.0, -1 - 3 * R.unit()) * Gap;
+  double PriceFactor = std::pow(2.0, 2 * R.unit() - 1);
+  return Relaxed->sample(Noise, PriceFactor, R);
 }
 
 /// Few values of every variable, the walker's own first: those of the walkers
-/// that go their own ways, those that the bound makes likely, or samples of
-/// what it likes.
+/// that go their own ways, or those that the bound makes likely. What others
+/// have done better somewhere is worth having even if they are worse on the
+/// whole.
 std::vector<std::vector<int32_t>>
 Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
-  size_t Turn = static_cast<size_t>(W.Age / 2), Count = Proposals.size();
-  if (Index == 0 && Count > 0) {
-    // What they have done better somewhere is worth having even if they are
-    // worse on the whole.
-    W.ExtraWork += recombineAll(M, W.Current, Proposals, Prices, W.Luck, Stop);
-    if (Turn % 2)
-      return proposedValues(W.Current.X, Proposals);
-    return proposedValues(W.Current.X, {Proposals[Turn / 2 % Count]});
-  }
-  if (Index < 2)
-    return likelyValues(W.Current.X, ValueBounds, 2 + Turn % 4, W.Luck);
-  std::vector<Labels> Samples;
-  for (size_t I = 0; I < 1 + Turn % 4; ++I)
-    Samples.push_back(Relaxed->sample(blur(W.Luck), W.Luck));
-  return proposedValues(W.Current.X, Samples);
+  if (Index == 1 || Proposals.empty())
+    return likelyValues(W.Current.X, ValueBounds,
+                        2 + static_cast<size_t>(W.Age / 2) % 4, W.Luck);
+  if (Index == 2)
+    return proposedValues(W.Current.X,
+                          {Proposals[W.Luck.below(Proposals.size())]});
+  W.ExtraWork += recombineAll(M, W.Current, Proposals, Prices, W.Luck, Stop);
+  return proposedValues(W.Current.X, Proposals);
 }
 
 void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {
@@ -235,8 +231,7 @@ void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
     W.Unpin = W.Left / 2;
   } else {
     W.Unpin = 0;
-    W.Current.X =
-        W.Luck.below(2) ? Relaxed->sample(blur(W.Luck), W.Luck) : Guess;
+    W.Current.X = W.Luck.below(2) ? sample(W.Luck) : Guess;
   }
   score(M, W.Current);
   W.Engine.construct(W.Current, Prices, 100 * RoundQuota, Stop);
@@ -246,7 +241,7 @@ void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
   if (Index < Exploiting) {
     W.Current = Best;
-    if (W.Age++ % 2 == 0)
+    if (W.Age++ % 2 == 0 || Index == 2)
       walkRestricted(Index, Stop);
     else
       W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
@@ -379,7 +374,8 @@ void Stage::takeExact() {
 void Stage::join(size_t First, size_t End) {
   takeExact();
   for (size_t W = First; W < End; ++W) {
-    if (W < Exploiting || Walkers[W]->Left > 0)
+    if (W < Exploiting || Walkers[W]->Left > 0 ||
+        !Walkers[W]->Current.feasible())
       continue;
     Ended.push_back(Walkers[W]->Current.X);
     if (Ended.size() > Memory)

@@ -58,7 +58,7 @@ private:
     Random Luck{0};       ///< Of searches among few values,
     double ExtraWork = 0; ///< and their work.
   };
-  double blur(Random &R) const;
+  Labels sample(Random &R) const;
   std::vector<std::vector<int32_t>>
   valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop);
   void walkRestricted(size_t Index, const std::function<bool()> &Stop);
