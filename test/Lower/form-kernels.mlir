@@ -83,3 +83,24 @@ func.func @effects() -> tensor<64x64xf32> {
   %c = heddle.load @v : tensor<64x64xf32>
   return %c : tensor<64x64xf32>
 }
+
+// -----
+
+// Of each row a diagonal reads another element: it has no rows in common with
+// what makes them, and so little is one row.
+// CHECK-LABEL: func.func @diagonal
+// CHECK: call @kernel_0
+// CHECK: func.func private @kernel_0
+// CHECK-SAME: heddle.row_dims = 0
+// ALONE-LABEL: func.func @diagonal
+// ALONE-COUNT-2: call @
+func.func @diagonal(%x: tensor<16x16xf32>) -> (tensor<16xf32>, tensor<16x16xf32>) {
+  %y = math.exp %x : tensor<16x16xf32>
+  %e = tensor.empty() : tensor<16xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%y : tensor<16x16xf32>) outs(%e : tensor<16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<16xf32>
+  return %z, %y : tensor<16xf32>, tensor<16x16xf32>
+}

@@ -158,7 +158,8 @@ void Clusters::place(unsigned merged, unsigned a, unsigned b) {
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// Leading results of a map that are the leading loops.
+/// Leading results of a map that are the leading loops, of which the others
+/// know nothing: a diagonal steps along its rows as it goes from row to row.
 static int64_t identityPrefix(AffineMap map) {
   int64_t count = 0;
   for (AffineExpr expr : map.getResults()) {
@@ -167,6 +168,11 @@ static int64_t identityPrefix(AffineMap map) {
       break;
     ++count;
   }
+  for (int64_t dim = 0; dim < count; ++dim)
+    if (llvm::any_of(map.getResults().drop_front(count), [&](AffineExpr expr) {
+          return expr.isFunctionOfDim(dim);
+        }))
+      count = dim;
   return count;
 }
 
