@@ -189,9 +189,9 @@ static void addSequenceEntries(Plan &plan, ModuleOp module,
 
 static llvm::Error checkDefaultPlan(const DefaultMesh &mesh,
                                     int64_t zeroLevel) {
-  for (auto [axis, sizes] :
-       {std::pair("dp", mesh.data), std::pair("tp", mesh.tensor),
-        std::pair("cp", std::vector<int64_t>{mesh.context})}) {
+  const std::pair<StringRef, std::vector<int64_t>> axes[] = {
+      {"dp", mesh.data}, {"tp", mesh.tensor}, {"cp", {mesh.context}}};
+  for (const auto &[axis, sizes] : axes) {
     if (sizes.empty())
       return llvm::createStringError("expected a size of " + Twine(axis) +
                                      ", got none");
