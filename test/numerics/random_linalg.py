@@ -30,6 +30,8 @@ DTYPES = {"i1": "BOOL", "f64": "F64", "f32": "F32", "f16": "F16",
 KINDS = {"linalg": ("RandomLinalgTest.*", "HEDDLE_RANDOM_LINALG"),
          "control-flow": ("ControlFlowTest.SameNumbersAsOneDevice",
                           "HEDDLE_RANDOM_PROGRAMS")}
+# The interpreter computes in f64: beyond this, f32 overflows on the way.
+LARGE = 1e30
 REFUSED = re.compile(r"error: '[a-z_.0-9]+' op ")
 
 
@@ -58,6 +60,8 @@ def expect_near(name, actual, expected, bound):
 def check(run, source, scratch):
     text = source.read_text()
     numbers = json.loads(source.with_suffix(".json").read_text())
+    if any(abs(v) > LARGE for r in numbers["results"] for v in r["values"]):
+        return "not compared: numbers beyond %g" % LARGE
     inputs = {"argument%d" % i: tensor_of(entry)
               for i, entry in enumerate(numbers["arguments"])}
     tensors.write(scratch / "in.safetensors", inputs)
