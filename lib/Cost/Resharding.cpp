@@ -323,9 +323,15 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
   AxisMask movable = 0;
   for (unsigned axis : involved)
     movable |= AxisMask(1) << axis;
-  for (size_t i = 0, count = involved.size(); i < others.size() && count < 4;
-       ++i, ++count)
-    movable |= AxisMask(1) << others[i];
+  // The others help now and then, but the tables grow with each.
+  size_t count = involved.size();
+  int64_t members = topology->getSize(movable);
+  for (unsigned axis : others)
+    if (count < 4 && members * sizes[axis] <= 64) {
+      members *= sizes[axis];
+      movable |= AxisMask(1) << axis;
+      ++count;
+    }
   // What stands before an axis that stays has to stay, too.
   TensorLayout base = from;
   for (std::vector<unsigned> &dim : base.dims)

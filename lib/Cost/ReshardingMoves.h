@@ -6,6 +6,7 @@
 #include "DimensionRows.h"
 #include "Summands.h"
 #include "heddle/Cost/Resharding.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/bit.h"
 
 namespace heddle {
@@ -120,6 +121,8 @@ private:
   /// What a permute takes at least; nothing if there can be none.
   std::optional<double> getLeastSeconds(const HeldTensor &held,
                                         const PermuteGoal &goal);
+  int getNearestLevel(const std::vector<unsigned> &rows, int64_t device,
+                      unsigned content);
   /// Of each device, a number for the rows that it holds; 0: none but padding.
   const std::vector<unsigned> &getContents(const std::vector<unsigned> &rows);
 
@@ -139,6 +142,10 @@ private:
   std::map<std::vector<int64_t>, std::vector<PermuteGoal>> goals;
   std::map<std::vector<unsigned>, std::vector<unsigned>> contents;
   std::unordered_map<uint64_t, unsigned> contentNumbers;
+  /// Of the rows that were asked about last: a level and what is held there,
+  /// and the units of the level in which it is.
+  std::vector<unsigned> placesOf;
+  llvm::DenseSet<std::pair<std::pair<unsigned, unsigned>, int64_t>> places;
   /// What the moves start from, and the moves.
   HeldTensor current;
   std::vector<Move> moves;

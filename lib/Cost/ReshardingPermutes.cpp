@@ -79,6 +79,27 @@ bool ReshardingMoves::isThere(const HeldTensor &held, const PermuteGoal &goal) {
   });
 }
 
+/// The lowest level at which a device meets one that holds that; -1: none does.
+int ReshardingMoves::getNearestLevel(const std::vector<unsigned> &rows,
+                                     int64_t device, unsigned content) {
+  const std::vector<unsigned> &held = getContents(rows);
+  size_t levels = topology.getCluster().levels.size();
+  auto unitOf = [&](int64_t device, size_t level) {
+    return level + 1 < levels ? device / topology.getUnitSize(level + 1) : 0;
+  };
+  if (placesOf != rows) {
+    placesOf = rows;
+    places.clear();
+    for (int64_t i = 0; i < topology.getNumDevices(); ++i)
+      for (size_t level = 0; level < levels; ++level)
+        places.insert({{unsigned(level), held[i]}, unitOf(i, level)});
+  }
+  for (size_t level = 0; level < levels; ++level)
+    if (places.contains({{unsigned(level), content}, unitOf(device, level)}))
+      return int(level);
+  return -1;
+}
+
 std::optional<double>
 ReshardingMoves::getLeastSeconds(const HeldTensor &held,
                                  const PermuteGoal &goal) {
@@ -104,11 +125,28 @@ ReshardingMoves::getLeastSeconds(const HeldTensor &held,
     nearest.secondsPerByte =
         std::min(nearest.secondsPerByte, 1 / link.getUnitBandwidth());
   };
+  Nearest nearestOfAll;
   std::map<std::pair<int64_t, size_t>, Nearest> wanted;
   for (int64_t device = 0; device < int64_t(after.size()); ++device) {
     if (after[device] == 0 ||
         (!goal.partial && before[device] == after[device])) {
       isLocal = true;
+      continue;
+    }
+    if (!goal.partial && topology.getNumDevices() > 64) {
+      int level = getNearestLevel(held.rows, device, after[device]);
+      for (size_t i = level; level >= 0 && i < cluster.levels.size(); ++i) {
+        nearestOfAll.latency =
+            std::min(nearestOfAll.latency, cluster.levels[i].latency);
+        nearestOfAll.secondsPerByte =
+            std::min(nearestOfAll.secondsPerByte,
+                     1 / cluster.levels[i].getUnitBandwidth());
+      }
+      if (level < 0)
+        return std::nullopt;
+      latency = std::max(latency, nearestOfAll.latency);
+      secondsPerByte = std::max(secondsPerByte, nearestOfAll.secondsPerByte);
+      nearestOfAll = {};
       continue;
     }
     if (!goal.partial) {
@@ -138,6 +176,19 @@ ReshardingMoves::getLeastSeconds(const HeldTensor &held,
   if (isLocal)
     seconds = std::max(seconds, 2 * bytes / cluster.device.memoryBandwidth);
   return cluster.device.launch + seconds;
+}
+
+/// Of many devices, those with numbers next to one: they are near.
+static std::vector<int64_t> getSome(const std::vector<int64_t> &holders,
+                                    int64_t device) {
+  constexpr int64_t most = 64;
+  int64_t count = int64_t(holders.size());
+  if (count <= most)
+    return holders;
+  int64_t at = llvm::lower_bound(holders, device) - holders.begin();
+  auto first =
+      holders.begin() + std::clamp<int64_t>(at - most / 2, 0, count - most);
+  return {first, first + most};
 }
 
 std::vector<AxisMask>
@@ -173,7 +224,7 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
     else if (!isPartial && from[device] == to[device])
       candidates = {device};
     else
-      candidates = holders[to[device]];
+      candidates = getSome(holders[to[device]], device);
     if (to[device] != 0 && isPartial && !before.isMax)
       candidates.push_back(-1);
   }
@@ -197,7 +248,7 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
                        !before.isMax);
   }
   ArrayRef<int64_t> sources =
-      search.find(getLeastSeconds(before, goal).value_or(0));
+      search.find(devices > 8 ? 0 : getLeastSeconds(before, goal).value_or(0));
   if (sources.empty())
     return std::nullopt;
   Move move{ReshardingStep::Permute, {}};

@@ -182,9 +182,11 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
       {{Dims{{0}, {1}}}, {Dims{{1}, {0}}}},   // permute
   };
   for (std::vector<int64_t> mesh :
-       {std::vector<int64_t>{2, 4}, {2, 2, 2}, {8, 8}, {2, 4, 8}}) {
-    auto topology = llvm::cantFail(
-        MeshTopology::create(llvm::cantFail(loadCluster("dgx-a100")), mesh));
+       {std::vector<int64_t>{2, 4}, {2, 2, 2}, {8, 8}, {2, 4, 8}, {8, 8, 8}}) {
+    // More servers of the same kind, for larger meshes.
+    Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
+    cluster.levels.back().count = 1024;
+    auto topology = llvm::cantFail(MeshTopology::create(cluster, mesh));
     double sum = 0, most = 0;
     for (const auto &[from, to] : pairs) {
       ReshardingPlanner planner(topology);

@@ -89,7 +89,7 @@ protected:
   }
 
   /// Localizes the reshards from each of some shardings to all, as one function
-  /// with an argument for each start and a result for each pair, so that all
+  /// with an argument for each start and a result for each pair, so that they
   /// are planned by one planner, and runs it on the grid.
   void check(MeshRef mesh, RankedTensorType type, ArrayRef<ShardingAttr> starts,
              ArrayRef<ShardingAttr> all, StringRef cluster) {
@@ -223,9 +223,13 @@ TEST_P(EveryReshard, HoldsTheSource) {
   }
   for (StringRef cluster :
        {StringRef(), slow.path.str(), StringRef("rtx3090-nvlink")}) {
-    check(mesh, type, starts, all, cluster);
-    if (HasFatalFailure())
-      return;
+    // What a function computes is held until it ends: not all at once.
+    for (ArrayRef<ShardingAttr> rest = starts; !rest.empty();
+         rest = rest.drop_front(std::min<size_t>(rest.size(), 16))) {
+      check(mesh, type, rest.take_front(16), all, cluster);
+      if (HasFatalFailure())
+        return;
+    }
   }
   std::printf("  %zu pairs\n", pairs);
 }
