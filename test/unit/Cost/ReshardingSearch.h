@@ -13,7 +13,7 @@
 // a partial sum hold each summand once.
 //
 // On up to six devices everything is tried forwards, with permutes in all
-// places but two in a row around which another op stands. On more, the states
+// places (two in a row only without a third op). On more, the states
 // after a permute are too many; those from which ops lead to a layout are found
 // backwards, for one permute in any place.
 //
