@@ -38,17 +38,25 @@ void Ascent::climb(double Target, double Quota,
   double Until = Work + Quota;
   while (Work < Until && !Stop()) {
     if (Trying)
-      tryPrices(Target);
+      tryPrices(Target, Stop);
     else
-      step(Target);
+      step(Target, Stop);
+  }
+}
+
+/// Stops early when it is time: after any pass the bound holds.
+void Ascent::pass(int Count, const std::function<bool()> &Stop) {
+  for (int I = 0; I < Count; ++I) {
+    Current.pass();
+    Work += PassWork;
+    if (Stop())
+      return;
   }
 }
 
 /// A few passes, then a step along the usage of the guess.
-void Ascent::step(double Target) {
-  for (int I = 0; I < Passes; ++I)
-    Current.pass();
-  Work += Passes * PassWork;
+void Ascent::step(double Target, const std::function<bool()> &Stop) {
+  pass(Passes, Stop);
   double Bound = safe(Current);
   if (Bound > BestBound) {
     bool Notable = Bound > BestBound + 1e-6 * (Target - BestBound);
@@ -90,16 +98,14 @@ void Ascent::changePrices() {
 
 /// Passes as long as they bring something, in turn at the best prices and at
 /// others.
-void Ascent::tryPrices(double Target) {
+void Ascent::tryPrices(double Target, const std::function<bool()> &Stop) {
   double Before = BestBound;
   Settling = !Settling;
   if (!Settling)
     changePrices();
   double Last = safe(Current);
   for (int Left = 10; Left > 0; --Left) {
-    for (int I = 0; I < PassesPerTrial; ++I)
-      Current.pass();
-    Work += PassesPerTrial * PassWork;
+    pass(PassesPerTrial, Stop);
     double Bound = safe(Current), Gain = Bound - Last;
     Last = Bound;
     if (Bound > BestBound) {
@@ -107,7 +113,7 @@ void Ascent::tryPrices(double Target) {
       Best = Current;
     }
     bool TooSlow = Gain * Left < BestBound - Bound;
-    if (TooSlow || Gain < 1e-4 * (Target - Bound))
+    if (TooSlow || Gain < 1e-4 * (Target - Bound) || Stop())
       break;
   }
   Current = Best;

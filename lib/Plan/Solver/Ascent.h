@@ -31,9 +31,10 @@ public:
   const Labels &guess() const { return Current.guess(); }
 
 private:
-  void step(double Target);
+  void pass(int Count, const std::function<bool()> &Stop);
+  void step(double Target, const std::function<bool()> &Stop);
   void changePrices();
-  void tryPrices(double Target);
+  void tryPrices(double Target, const std::function<bool()> &Stop);
 
   Dual Current, Best;
   double BestBound;

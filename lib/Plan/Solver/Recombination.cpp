@@ -15,6 +15,8 @@ namespace {
 
 /// More than these would make the little problem a large one.
 constexpr size_t MaxComponents = 400;
+/// Of ways times times: what the usage of all ways may take, 160 MB.
+constexpr double MaxCells = 2e7;
 /// What the exact search may visit.
 constexpr double MaxEntries = 5e4;
 /// Some hundred steps of the prices.
@@ -185,7 +187,11 @@ double recombine(const Model &M, Candidate &C,
     Work += static_cast<double>(G.Vars.size() * G.Ways.size()) * 10;
   }
   std::erase_if(Groups, [](const Group &G) { return G.Ways.size() < 2; });
-  if (Groups.empty() || Groups.size() > MaxComponents)
+  double Cells = 0;
+  for (const Group &G : Groups)
+    Cells += static_cast<double>(G.Ways.size() * M.Capacity.size());
+  if (Groups.empty() || Groups.size() > MaxComponents || Cells > MaxCells ||
+      Stop())
     return Work;
   Little L = build(M, Groups, C.X, Prices);
   Cost Before = 0;
@@ -234,10 +240,13 @@ double recombineAll(const Model &M, Candidate &C,
   if (!C.feasible())
     return 0;
   double Work = 0;
-  for (const Labels &X : Others)
+  for (const Labels &X : Others) {
+    if (Stop())
+      return Work;
     Work += recombine(M, C, {&X}, Prices, Stop);
+  }
   size_t Count = Others.size();
-  for (int Try = 0; Try < 3 && Count > 2; ++Try) {
+  for (int Try = 0; Try < 3 && Count > 2 && !Stop(); ++Try) {
     std::vector<const Labels *> Some;
     for (size_t I = 2 + R.below(Count - 1); I-- > 0;)
       Some.push_back(&Others[R.below(Count)]);

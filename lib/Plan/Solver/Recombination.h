@@ -19,9 +19,10 @@
 namespace heddle::solver {
 
 /// Replaces `C`, which must be feasible, by the best assignment that does in
-/// every component either as `C` or as one of `Others`. `Prices` by time of `M`
-/// are where the bound of the little problem starts. Returns the table entries
-/// visited.
+/// every component either as `C` or as one of `Others`, if it is found: leaves
+/// `C` as it is where there are too many components or ways. `Prices` by time
+/// of `M` are where the bound of the little problem starts. Returns the table
+/// entries visited.
 double recombine(const Model &M, Candidate &C,
                  const std::vector<const Labels *> &Others,
                  const std::vector<double> &Prices,

@@ -206,7 +206,7 @@ bool Search::tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
   std::vector<Labels> Seen;
   bool Keeps = false, Breaks = false;
   Next = Current;
-  for (int Try = 0; Try < 4 && !(Keeps && Breaks); ++Try) {
+  for (int Try = 0; Try < 4 && !(Keeps && Breaks) && !Stop(); ++Try) {
     solveAt(Whole, Local, Next);
     Seen.push_back(Next.X);
     if (acceptable(Next, Current, Tolerance))
@@ -255,7 +255,8 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
                                    nullptr, Sub.Before, MaxEntries, Stop);
   Work += Found.Work * 30;
   ExactSize *= Found.Complete ? 1.02 : 0.96;
-  ExactSize = std::clamp(ExactSize, 4.0, static_cast<double>(M.Vars.size()));
+  ExactSize = std::clamp(ExactSize, 4.0,
+                         std::max(4.0, static_cast<double>(M.Vars.size())));
   if (!Found.Best)
     return false;
   for (size_t I = 0; I < Region.size(); ++I)
