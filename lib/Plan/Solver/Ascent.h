@@ -18,8 +18,9 @@ class Ascent {
 public:
   Ascent(const Model &M, const TablePool &Tables, const DualState &From);
 
-  /// Works until `Quota` table entries have been visited. `Target`: the best
-  /// cost known, or a guess at it.
+  /// Works until `Quota` table entries have been visited, and to the end of the
+  /// step or trial that it is in by then: up to 200 passes more. `Target`: the
+  /// best cost known, or a guess at it.
   void climb(double Target, double Quota, const std::function<bool()> &Stop);
 
   /// The best state so far.

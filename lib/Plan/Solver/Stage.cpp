@@ -276,7 +276,8 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   if (exactIsDue())
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
-  // with bad ones: then only the guesses are tried out.
+  // with bad ones: then only one walker works, which
+  // tries out guesses.
   double Gap = std::abs(Target - Bound);
   bool Rising = Bound - LastBound > 5e-3 * std::min(Gap, std::abs(Bound));
   LastBound = Bound;

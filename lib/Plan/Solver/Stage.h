@@ -52,10 +52,10 @@ private:
   struct Walker {
     Search Engine;
     Candidate Current;
-    int Age = 0;
+    int Age = 0;          ///< Rounds of those that work on the best one.
     int Left = 0;         ///< Rounds until it sets out again.
     int Unpin = 0;        ///< When so many are left, it may change everything.
-    Random Luck{0};       ///< Of searches among few values,
+    Random Luck{0};       ///< Of setting out and of searches among few values,
     double ExtraWork = 0; ///< and their work.
   };
   Labels sample(Random &R) const;
@@ -91,8 +91,9 @@ private:
   Labels Guess;
   double Bound = 0;
   std::vector<std::vector<double>> ValueBounds;
-  std::vector<Labels> Proposals; ///< Of the walkers that go their own ways.
-  std::deque<Labels> Ended;      ///< How their last lives ended.
+  std::vector<Labels>
+      Proposals; ///< Of those that go their own ways, now and before.
+  std::deque<Labels> Ended;              ///< What their last lives came to.
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
   bool OneLimit = false;              ///< `solveOneLimit` can be used.
