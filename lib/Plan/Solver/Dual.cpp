@@ -138,18 +138,25 @@ void Dual::pass() {
   Settled = true;
 }
 
+/// What every value of a variable costs, by `Sum`, when those at the other ends
+/// of the `Decided` links have the values of `X`; the others by their messages.
+void Dual::priceDecided(size_t Var, const std::vector<Link> &Decided,
+                        const Labels &X, std::vector<double> &Sum) const {
+  const double *Own = Unary.data() + Fixed->Offsets[Var];
+  Sum.assign(Own, Own + (Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]));
+  for (const Link &L : Decided) {
+    const double *Row = L.Transposed + X[L.Other] * Sum.size();
+    const double *ToOwn = Messages.data() + L.ToOwn;
+    for (size_t S = 0; S < Sum.size(); ++S)
+      Sum[S] += Row[S] - ToOwn[S];
+  }
+}
+
 /// After a backward pass a variable knows what all later ones cost it; the
 /// earlier ones are decided.
 void Dual::decode() {
   for (size_t V = 0; V < M->Vars.size(); ++V) {
-    const double *Own = Unary.data() + Fixed->Offsets[V];
-    Scratch.assign(Own, Own + (Fixed->Offsets[V + 1] - Fixed->Offsets[V]));
-    for (const Link &L : Fixed->Earlier[V]) {
-      const double *Row = L.Transposed + Guess[L.Other] * Scratch.size();
-      const double *ToOwn = Messages.data() + L.ToOwn;
-      for (size_t S = 0; S < Scratch.size(); ++S)
-        Scratch[S] += Row[S] - ToOwn[S];
-    }
+    priceDecided(V, Fixed->Earlier[V], Guess, Scratch);
     Guess[V] = static_cast<int32_t>(std::ranges::min_element(Scratch) -
                                     Scratch.begin());
   }
@@ -162,14 +169,7 @@ Labels Dual::sample(double Noise, double PriceFactor, Random &R) const {
   std::vector<double> Priced = priceValues(*M, Price);
   std::vector<double> Sum;
   for (size_t V = M->Vars.size(); V-- > 0;) {
-    const double *Own = Unary.data() + Fixed->Offsets[V];
-    Sum.assign(Own, Own + (Fixed->Offsets[V + 1] - Fixed->Offsets[V]));
-    for (const Link &L : Fixed->Later[V]) {
-      const double *Row = L.Transposed + X[L.Other] * Sum.size();
-      const double *ToOwn = Messages.data() + L.ToOwn;
-      for (size_t S = 0; S < Sum.size(); ++S)
-        Sum[S] += Row[S] - ToOwn[S];
-    }
+    priceDecided(V, Fixed->Later[V], X, Sum);
     for (size_t S = 0; S < Sum.size(); ++S)
       Sum[S] +=
           Noise * R.unit() + (PriceFactor - 1) * Priced[Fixed->Offsets[V] + S];

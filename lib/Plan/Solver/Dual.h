@@ -89,6 +89,8 @@ private:
   void rebuildUnary();
   void push(int32_t Var, const std::vector<Link> &Ahead,
             const std::vector<Link> &Behind);
+  void priceDecided(size_t Var, const std::vector<Link> &Decided,
+                    const Labels &X, std::vector<double> &Sum) const;
   void decode();
   double leastOf(int32_t Var) const;
   double leastOfPair(size_t Id) const;

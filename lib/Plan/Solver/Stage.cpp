@@ -16,6 +16,9 @@ namespace {
 /// own ways for a while.
 constexpr size_t WalkerCount = 8;
 constexpr size_t Exploiting = 3;
+/// Which of these tries the values that the bound makes likely, and which those
+/// of one proposal; the other one mixes all of them.
+constexpr size_t TriesLikely = 1, TriesOneProposal = 2;
 /// Rounds of a life. Short ones find other ways of doing everything, long ones
 /// do them well.
 constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
@@ -176,10 +179,10 @@ Labels Stage::sample(Random &R) const {
 /// whole.
 std::vector<std::vector<int32_t>>
 Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
-  if (Index == 1 || Proposals.empty())
+  if (Index == TriesLikely || Proposals.empty())
     return likelyValues(W.Current.X, ValueBounds,
                         2 + static_cast<size_t>(W.Age / 2) % 4, W.Luck);
-  if (Index == 2)
+  if (Index == TriesOneProposal)
     return proposedValues(W.Current.X,
                           {Proposals[W.Luck.below(Proposals.size())]});
   W.ExtraWork += recombineAll(M, W.Current, Proposals, Prices, W.Luck, Stop);
@@ -241,7 +244,7 @@ void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
   if (Index < Exploiting) {
     W.Current = Best;
-    if (W.Age++ % 2 == 0 || Index == 2)
+    if (W.Age++ % 2 == 0 || Index == TriesOneProposal)
       walkRestricted(Index, Stop);
     else
       W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
