@@ -17,52 +17,72 @@ constexpr int Patience = 10;
 /// Below this length of steps, others are tried at random; how long steps are
 /// after that.
 constexpr double TrialScale = 0.003, ScaleAfterTrials = 0.006;
-/// Of a trial: passes at a time, and the relative change of prices.
-constexpr int PassesPerTrial = 20;
+/// Of a trial: its parts, their passes, and the relative change of prices.
+constexpr int PartsOfTrial = 10, PassesPerPart = 20;
 constexpr double FirstReach = 0.05, MinReach = 1e-3, MaxReach = 0.2;
+/// How often a proof looks whether it is done.
+constexpr int PartsOfProof = 8;
 
 /// Sums of doubles lose a few units in the last place of their largest terms.
 double safe(const Dual &D) { return D.bound() - D.rounding(); }
 } // namespace
 
 Ascent::Ascent(const Model &M, const TablePool &Tables, const DualState &From)
-    : Current(M, Tables, From), Best(Current), BestBound(safe(Best)),
-      PassWork(64), Passes(FirstPasses), Reach(FirstReach),
-      Warmup(From.Messages.empty() ? 20 : 3) {
+    : Current(M, Tables, From), Best(Current), PassWork(64),
+      Passes(FirstPasses), PassesLeft(FirstPasses),
+      Warmup(From.Messages.empty() ? 20 : 3), Reach(FirstReach) {
   for (const Pair &P : M.Pairs)
     PassWork += 4.0 * static_cast<double>(P.Table.size());
+  pass();
+  Best = Current;
+  BestBound = safe(Best);
 }
 
 void Ascent::climb(double Target, double Quota,
                    const std::function<bool()> &Stop) {
-  double Until = Work + Quota;
+  Until += Quota;
   while (Work < Until && !Stop()) {
+    pass();
+    if (PassesLeft > 0)
+      continue;
     if (Trying)
-      tryPrices(Target, Stop);
+      endPartOfTrial(Target);
     else
-      step(Target, Stop);
+      endStep(Target);
   }
+  // Nobody will come to the end of the step.
+  if (Stop())
+    keepIfBetter();
 }
 
-/// Stops early when it is time: after any pass the bound holds.
-void Ascent::pass(int Count, const std::function<bool()> &Stop) {
-  for (int I = 0; I < Count; ++I) {
-    Current.pass();
-    Work += PassWork;
-    if (Stop())
-      return;
-  }
+bool Ascent::prove(double Target, double Quota,
+                   const std::function<bool()> &Stop) {
+  for (int Part = 0; Part < PartsOfProof && BestBound <= Target - 1; ++Part)
+    climb(Target, Quota / PartsOfProof, Stop);
+  return BestBound > Target - 1;
 }
 
-/// A few passes, then a step along the usage of the guess.
-void Ascent::step(double Target, const std::function<bool()> &Stop) {
-  pass(Passes, Stop);
+void Ascent::pass() {
+  Current.pass();
+  Work += PassWork;
+  --PassesLeft;
+}
+
+bool Ascent::keepIfBetter() {
   double Bound = safe(Current);
-  if (Bound > BestBound) {
-    bool Notable = Bound > BestBound + 1e-6 * (Target - BestBound);
+  if (Bound <= BestBound)
+    return false;
+  BestBound = Bound;
+  Best = Current;
+  return true;
+}
+
+/// After a few passes: a step along the usage of the guess.
+void Ascent::endStep(double Target) {
+  double Before = BestBound;
+  if (keepIfBetter()) {
+    bool Notable = BestBound > Before + 1e-6 * (Target - Before);
     SinceBetter = Notable ? 0 : SinceBetter + 1;
-    BestBound = Bound;
-    Best = Current;
     Scale = std::min(Scale * 1.02, 0.5);
   } else {
     ++SinceBetter;
@@ -73,10 +93,13 @@ void Ascent::step(double Target, const std::function<bool()> &Stop) {
     SinceBetter = 0;
     Current = Best;
     Trying = Scale < TrialScale;
+    if (Trying)
+      return beginTrial();
   }
   Warmup -= Passes;
   if (Warmup <= 0)
     Current.stepPrices(Target, Scale);
+  PassesLeft = Passes;
 }
 
 /// Changes all prices, or one of them, at random: where the guess is far from
@@ -96,36 +119,38 @@ void Ascent::changePrices() {
   Current.setPrices(Prices);
 }
 
-/// Passes as long as they bring something, in turn at the best prices and at
-/// others.
-void Ascent::tryPrices(double Target, const std::function<bool()> &Stop) {
-  double Before = BestBound;
+/// From the best state, in turn at its prices and at others.
+void Ascent::beginTrial() {
   Settling = !Settling;
   if (!Settling)
     changePrices();
-  double Last = safe(Current);
-  for (int Left = 10; Left > 0; --Left) {
-    pass(PassesPerTrial, Stop);
-    double Bound = safe(Current), Gain = Bound - Last;
-    Last = Bound;
-    if (Bound > BestBound) {
-      BestBound = Bound;
-      Best = Current;
-    }
-    bool TooSlow = Gain * Left < BestBound - Bound;
-    if (TooSlow || Gain < 1e-4 * (Target - Bound) || Stop())
-      break;
+  BoundBefore = BestBound;
+  LastBound = safe(Current);
+  PartsLeft = PartsOfTrial;
+  PassesLeft = PassesPerPart;
+}
+
+/// A trial lasts as long as its passes bring something.
+void Ascent::endPartOfTrial(double Target) {
+  keepIfBetter();
+  double Bound = safe(Current), Gain = Bound - LastBound;
+  LastBound = Bound;
+  bool TooSlow = Gain * PartsLeft < BestBound - Bound;
+  if (--PartsLeft > 0 && !TooSlow && Gain >= 1e-4 * (Target - Bound)) {
+    PassesLeft = PassesPerPart;
+    return;
   }
   Current = Best;
-  if (Settling)
-    return;
-  bool Better = BestBound > Before + 1e-4 * (Target - BestBound);
-  Reach = std::min(Better ? Reach * 1.5 : Reach * 0.8, MaxReach);
-  if (Reach < MinReach) {
-    Reach = FirstReach;
-    Scale = ScaleAfterTrials;
-    Trying = false;
+  if (!Settling) {
+    bool Better = BestBound > BoundBefore + 1e-4 * (Target - BestBound);
+    Reach = std::min(Better ? Reach * 1.5 : Reach * 0.8, MaxReach);
   }
+  if (Reach >= MinReach)
+    return beginTrial();
+  Reach = FirstReach;
+  Scale = ScaleAfterTrials;
+  Trying = false;
+  PassesLeft = Passes;
 }
 
 } // namespace heddle::solver

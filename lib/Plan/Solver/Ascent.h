@@ -18,12 +18,16 @@ class Ascent {
 public:
   Ascent(const Model &M, const TablePool &Tables, const DualState &From);
 
-  /// Works until `Quota` table entries have been visited, and to the end of the
-  /// step or trial that it is in by then: up to 200 passes more. `Target`: the
-  /// best cost known, or a guess at it.
+  /// Visits `Quota` table entries more, less what the last call visited too
+  /// many: to the end of a pass. `Target`: the best cost known, or a guess at
+  /// it.
   void climb(double Target, double Quota, const std::function<bool()> &Stop);
 
-  /// The best state so far.
+  /// The same, but only until it is proven that nothing costs less than
+  /// `Target`, a whole number; whether it is.
+  bool prove(double Target, double Quota, const std::function<bool()> &Stop);
+
+  /// The best state so far, as a pass has left it.
   const Dual &best() const { return Best; }
   /// Its bound, less what rounding may have added to it.
   double bound() const { return BestBound; }
@@ -32,23 +36,30 @@ public:
   const Labels &guess() const { return Current.guess(); }
 
 private:
-  void pass(int Count, const std::function<bool()> &Stop);
-  void step(double Target, const std::function<bool()> &Stop);
+  void pass();
+  bool keepIfBetter();
+  void endStep(double Target);
   void changePrices();
-  void tryPrices(double Target, const std::function<bool()> &Stop);
+  void beginTrial();
+  void endPartOfTrial(double Target);
 
   Dual Current, Best;
   double BestBound;
   double PassWork;
   double Scale = 0.03;
   double Work = 0;
-  int Passes; ///< Per step.
+  double Until = 0; ///< Of `Work`.
+  int Passes;       ///< Per step.
+  int PassesLeft;   ///< Of the step, or of the part of a trial.
   int SinceBetter = 0;
+  int Warmup; ///< Passes before the first step of prices.
+
   bool Trying = false;   ///< Steps along the guess's usage bring no more.
   bool Settling = false; ///< Of the trials, at the best prices.
   double Reach;          ///< Relative length of a trial step.
+  int PartsLeft = 0;     ///< Of the trial.
+  double BoundBefore = 0, LastBound = 0; ///< The trial, and its last part.
   Random Luck{1};
-  int Warmup; ///< Passes before the first step of prices.
 };
 
 } // namespace heddle::solver

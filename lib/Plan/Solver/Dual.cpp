@@ -205,13 +205,38 @@ double Dual::bound() const {
 }
 
 double Dual::rounding() const {
-  // Every term may be off by some units in its last place.
+  // Every sum may be off by some units in the last place of its terms. What
+  // counts is by how much that lowers the least value: one that is forbidden
+  // has huge terms and is far from being the least.
+  constexpr double Relative = 1e-12;
+  std::vector<double> Terms = priceValues(*M, Price);
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    double *Own = Terms.data() + Fixed->Offsets[V];
+    for (Cost C : M->Vars[V].Unary)
+      *Own++ += std::abs(Tables->convert(C));
+  }
+  for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
+    for (auto [Var, First] :
+         {std::pair(M->Pairs[Id].A, Fixed->MessageToA[Id]),
+          std::pair(M->Pairs[Id].B, Fixed->MessageToB[Id])}) {
+      double *Own = Terms.data() + Fixed->Offsets[Var];
+      size_t Size = Fixed->Offsets[Var + 1] - Fixed->Offsets[Var];
+      for (size_t S = 0; S < Size; ++S)
+        Own[S] += std::abs(Messages[First + S]);
+    }
   double Size = std::abs(static_cast<double>(M->Constant)) + 1e-6;
-  for (size_t V = 0; V < M->Vars.size(); ++V)
-    Size += std::abs(leastOf(static_cast<int32_t>(V)));
   for (size_t T = 0; T < Price.size(); ++T)
     Size += Price[T] * static_cast<double>(M->Capacity[T]);
-  return Size * 1e-11;
+  double Sum = Size * Relative;
+  for (size_t V = 0; V < M->Vars.size(); ++V) {
+    double Least = InfiniteCost, Lowered = InfiniteCost;
+    for (size_t I = Fixed->Offsets[V]; I < Fixed->Offsets[V + 1]; ++I) {
+      Least = std::min(Least, Unary[I]);
+      Lowered = std::min(Lowered, Unary[I] - Relative * Terms[I]);
+    }
+    Sum += Least - Lowered;
+  }
+  return Sum;
 }
 
 void Dual::stepPrices(double Target, double Scale) {

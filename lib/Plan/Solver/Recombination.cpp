@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace heddle::solver {
@@ -173,6 +174,43 @@ Little build(const Model &M, const std::vector<Group> &Groups, const Labels &X,
   return Result;
 }
 
+/// What every group of the little problem does in the best mixture that costs
+/// less than `Before`, if one is found; adds to `Work`.
+std::optional<Labels> findMixture(const Little &L, Cost Before, double &Work,
+                                  const std::function<bool()> &Stop) {
+  if (L.M.Capacity.empty()) {
+    Labels Cheapest;
+    for (const Variable &V : L.M.Vars)
+      Cheapest.push_back(static_cast<int32_t>(
+          std::ranges::min_element(V.Unary) - V.Unary.begin()));
+    return Cheapest;
+  }
+  TablePool Pool(L.M);
+  Ascent Climber(L.M, Pool, {L.Prices, {}});
+  auto Target = static_cast<double>(Before);
+  bool Proven = Climber.prove(Target, ClimbQuota, Stop);
+  // There are no tables: a step of the prices visits every load instead.
+  size_t Loads = L.M.Capacity.size();
+  for (const Variable &V : L.M.Vars)
+    Loads += V.Loads.size() * V.Unary.size();
+  Work += Climber.work() * 0.005 * static_cast<double>(Loads);
+  if (Proven)
+    return std::nullopt;
+  // The optimum is close to the bound, where the lists are short.
+  Dual::Reduced Costs = Climber.best().reducedCosts();
+  double Room = Target - Climber.bound();
+  for (double Part = 1.0 / 64; Part <= 1; Part *= 4) {
+    Cost Below =
+        Part < 1 ? static_cast<Cost>(Climber.bound() + Part * Room) : Before;
+    ExactResult Found =
+        solveExactly(L.M, Costs, nullptr, Below, MaxEntries, Stop);
+    Work += Found.Work * 30;
+    if (Found.Best || !Found.Complete)
+      return Found.Best;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 double recombine(const Model &M, Candidate &C,
@@ -194,39 +232,17 @@ double recombine(const Model &M, Candidate &C,
       Stop())
     return Work;
   Little L = build(M, Groups, C.X, Prices);
+  Work += Cells * 4;
   Cost Before = 0;
-  for (const Group &G : Groups) {
+  for (const Group &G : Groups)
     Before = addCosts(Before, G.Costs[0]);
-    Work += static_cast<double>(G.Ways.size() * M.Capacity.size());
-  }
-  TablePool Pool(L.M);
-  Ascent Climber(L.M, Pool, {L.Prices, {}});
-  auto Target = static_cast<double>(Before);
-  Climber.climb(Target, ClimbQuota, Stop);
-  size_t Loads = L.M.Capacity.size();
-  for (const Variable &V : L.M.Vars)
-    Loads += V.Loads.size();
-  Work += Climber.work() * 0.01 * static_cast<double>(Loads);
-  if (Climber.bound() > Target - 1)
-    return Work;
-  // The optimum is close to the bound, where the lists are short.
-  ExactResult Found;
-  Dual::Reduced Costs = Climber.best().reducedCosts();
-  double Room = Target - Climber.bound();
-  for (double Part = 1.0 / 64; Part <= 1 && !Found.Best; Part *= 4) {
-    Cost Below =
-        Part < 1 ? static_cast<Cost>(Climber.bound() + Part * Room) : Before;
-    Found = solveExactly(L.M, Costs, nullptr, Below, MaxEntries, Stop);
-    Work += Found.Work * 30;
-    if (!Found.Complete)
-      break;
-  }
-  if (!Found.Best)
+  std::optional<Labels> Found = findMixture(L, Before, Work, Stop);
+  if (!Found)
     return Work;
   Candidate Next{C.X};
   for (size_t K = 0; K < Groups.size(); ++K)
     for (size_t I = 0; I < Groups[K].Vars.size(); ++I)
-      Next.X[Groups[K].Vars[I]] = Groups[K].Ways[(*Found.Best)[K]][I];
+      Next.X[Groups[K].Vars[I]] = Groups[K].Ways[(*Found)[K]][I];
   score(M, Next);
   if (Next.betterThan(C))
     C = std::move(Next);
@@ -235,18 +251,17 @@ double recombine(const Model &M, Candidate &C,
 
 double recombineAll(const Model &M, Candidate &C,
                     const std::vector<Labels> &Others,
-                    const std::vector<double> &Prices, Random &R,
+                    const std::vector<double> &Prices, double Quota, Random &R,
                     const std::function<bool()> &Stop) {
-  if (!C.feasible())
-    return 0;
   double Work = 0;
-  for (const Labels &X : Others) {
-    if (Stop())
-      return Work;
-    Work += recombine(M, C, {&X}, Prices, Stop);
-  }
+  auto Go = [&] { return C.feasible() && Work < Quota && !Stop(); };
   size_t Count = Others.size();
-  for (int Try = 0; Try < 3 && Count > 2 && !Stop(); ++Try) {
+  // Another one first each time, so that the quota is not always up before the
+  // last.
+  for (size_t I = 0, First = Count > 0 ? R.below(Count) : 0; I < Count && Go();
+       ++I)
+    Work += recombine(M, C, {&Others[(First + I) % Count]}, Prices, Stop);
+  for (int Try = 0; Try < 3 && Count > 2 && Go(); ++Try) {
     std::vector<const Labels *> Some;
     for (size_t I = 2 + R.below(Count - 1); I-- > 0;)
       Some.push_back(&Others[R.below(Count)]);

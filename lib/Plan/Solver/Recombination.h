@@ -28,10 +28,11 @@ double recombine(const Model &M, Candidate &C,
                  const std::vector<double> &Prices,
                  const std::function<bool()> &Stop);
 
-/// The same with every one of `Others`, then with some of them at once.
+/// The same with every one of `Others`, then with some of them at once, until
+/// `Quota` table entries have been visited. Nothing if `C` is not feasible.
 double recombineAll(const Model &M, Candidate &C,
                     const std::vector<Labels> &Others,
-                    const std::vector<double> &Prices, Random &R,
+                    const std::vector<double> &Prices, double Quota, Random &R,
                     const std::function<bool()> &Stop);
 
 } // namespace heddle::solver

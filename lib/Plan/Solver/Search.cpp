@@ -88,9 +88,6 @@ void Search::construct(Candidate &C, const std::vector<double> &Prices,
                        double Quota, const std::function<bool()> &Stop) {
   double Until = Work + Quota;
   constexpr int Tries = 16, TriesPerPlan = 4;
-  double Highest = 1e-9;
-  for (double P : Prices)
-    Highest = std::max(Highest, P);
   varyPrices(Prices);
   double Growth = 1.02 + 0.5 * R.unit() * R.unit();
   Next = C;
@@ -102,9 +99,7 @@ void Search::construct(Candidate &C, const std::vector<double> &Prices,
       C = Next;
     if (Next.feasible())
       return;
-    for (size_t T = 0; T < Used.size(); ++T)
-      if (Used[T] > M.Capacity[T])
-        Local[T] = std::max(Local[T] * Growth, Highest * 0.02);
+    raisePrices(Growth, 0.02);
     Growth *= 1.05;
   }
 }
@@ -151,14 +146,15 @@ void Search::varyPrices(const std::vector<double> &Prices) {
     P *= Factor * (0.9 + 0.2 * R.unit());
 }
 
-/// Raises the prices where the limit is not kept.
-void Search::raisePrices() {
+/// Multiplies the prices where the limit is not kept, to at least this share of
+/// the highest.
+void Search::raisePrices(double Growth, double LeastShare) {
   double Highest = 1e-9;
   for (double P : Local)
     Highest = std::max(Highest, P);
   for (size_t T = 0; T < Used.size(); ++T)
     if (Used[T] > M.Capacity[T])
-      Local[T] = std::max(Local[T] * 1.3, Highest * 0.1);
+      Local[T] = std::max(Local[T] * Growth, Highest * LeastShare);
 }
 
 /// Whether a search at `Current` goes on from `Next`.
@@ -189,7 +185,7 @@ bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
     }
     if (Accept || Next.Overuse == 0)
       return false;
-    raisePrices();
+    raisePrices(1.3, 0.1);
   }
   return false;
 }
@@ -213,7 +209,7 @@ bool Search::tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
       Current = Next;
     (Next.Overuse > 0 ? Breaks : Keeps) = true;
     if (Next.Overuse > 0)
-      raisePrices();
+      raisePrices(1.3, 0.1);
     else
       for (double &P : Local)
         P *= 0.75;
@@ -247,9 +243,9 @@ bool Search::tryExactly(Candidate &Current, Candidate &Best,
   double Entries = static_cast<double>(M.Capacity.size() + M.Vars.size());
   for (const Pair &P : Sub.M.Pairs)
     Entries += static_cast<double>(P.Table.size());
-  Climber.climb(Target, Entries * 400, Stop);
+  bool Proven = Climber.prove(Target, Entries * 400, Stop);
   Work += Climber.work() + Entries * 4;
-  if (Climber.bound() > Target - 1)
+  if (Proven)
     return false;
   ExactResult Found = solveExactly(Sub.M, Climber.best().reducedCosts(),
                                    nullptr, Sub.Before, MaxEntries, Stop);

@@ -77,7 +77,7 @@ public:
 
 private:
   void varyPrices(const std::vector<double> &Prices);
-  void raisePrices();
+  void raisePrices(double Growth, double LeastShare);
   bool tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
                  const std::vector<double> &Prices);
   bool tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,

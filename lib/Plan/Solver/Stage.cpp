@@ -24,6 +24,8 @@ constexpr size_t TriesLikely = 1, TriesOneProposal = 2;
 constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
 /// Ends of lives that are remembered.
 constexpr size_t Memory = 12;
+/// Of more, a search among all of their values would be one of the whole model.
+constexpr size_t MaxFused = 8;
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
@@ -49,7 +51,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
   for (const Pair &P : M.Pairs)
     Entries += static_cast<double>(P.Table.size());
   RoundQuota = std::clamp(Entries * 12, 2e5, 2e7);
-  ClimbQuota = Entries * 36;
+  ClimbQuota = Entries * 100;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);
   for (auto &W : Walkers)
@@ -185,8 +187,16 @@ Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
   if (Index == TriesOneProposal)
     return proposedValues(W.Current.X,
                           {Proposals[W.Luck.below(Proposals.size())]});
-  W.ExtraWork += recombineAll(M, W.Current, Proposals, Prices, W.Luck, Stop);
-  return proposedValues(W.Current.X, Proposals);
+  W.ExtraWork +=
+      recombineAll(M, W.Current, Proposals, Prices, RoundQuota, W.Luck, Stop);
+  std::vector<Labels> Some;
+  size_t Skip = Proposals.size() - std::min(Proposals.size(), MaxFused);
+  for (size_t I = 0; I < Proposals.size(); ++I)
+    if (W.Luck.below(Proposals.size() - I) >= Skip)
+      Some.push_back(Proposals[I]);
+    else
+      --Skip;
+  return proposedValues(W.Current.X, Some);
 }
 
 void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {

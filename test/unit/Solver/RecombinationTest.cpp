@@ -152,7 +152,7 @@ TEST(Recombination, LeavesInfeasibleAssignmentsAlone) {
   score(M, C);
   Labels Before = C.X;
   recombineAll(M, C, {randomLabels(R), randomLabels(R)},
-               std::vector<double>(Times, 1.0), R, [] { return false; });
+               std::vector<double>(Times, 1.0), 1e9, R, [] { return false; });
   EXPECT_EQ(C.X, Before);
 }
 
