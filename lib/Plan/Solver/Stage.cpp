@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace heddle::solver {
 
@@ -26,6 +27,8 @@ constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
 constexpr size_t Memory = 12;
 /// Of more, a search among all of their values would be one of the whole model.
 constexpr size_t MaxFused = 8;
+/// Rounds in which what is exploited may become no better.
+constexpr int Patience = 20;
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
 constexpr double ExactWeight = 30;
@@ -54,6 +57,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
   ClimbQuota = Entries * 100;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);
+  Exploited = Best;
   for (auto &W : Walkers)
     W->Current = Best;
 }
@@ -70,7 +74,7 @@ void Stage::adopt(const Labels &X) {
   C.X = X;
   score(M, C);
   if (C.betterThan(Best))
-    Best = C;
+    Best = Exploited = C;
 }
 
 /// Every variable at the value that uses least over time; then those that use
@@ -206,7 +210,7 @@ void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {
                                    RoundQuota, W.Luck, Stop);
 }
 
-/// The best assignment, but for another value of one variable that the bound
+/// What is exploited, but for another value of one variable that the bound
 /// does not speak against; it is pinned, so that the rest has to follow.
 bool Stage::pinOther(Walker &W) {
   double Least = static_cast<double>(Best.Total);
@@ -216,7 +220,7 @@ bool Stage::pinOther(Walker &W) {
   for (size_t Try = 0; Try < 40 * Choices && Choices > 0; ++Try) {
     size_t V = W.Luck.below(M.Vars.size());
     size_t S = W.Luck.below(M.Vars[V].size());
-    if (static_cast<int32_t>(S) == Best.X[V] ||
+    if (static_cast<int32_t>(S) == Exploited.X[V] ||
         ValueBounds[V][S] >= static_cast<double>(Best.Total))
       continue;
     --Choices;
@@ -228,19 +232,20 @@ bool Stage::pinOther(Walker &W) {
   }
   if (Chosen < 0)
     return false;
-  W.Current = Best;
+  W.Current = Exploited;
   W.Current.X[Chosen] = Value;
   W.Engine.pin(Chosen);
   return true;
 }
 
-/// Starts from the bound's guess, from a sample of what it likes, or, if the
-/// best assignment is good already, from that one with a value pinned.
-void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
+/// Starts from the bound's guess, from a sample of what it likes, or, if it may
+/// and what is exploited is good already, from that with a value pinned.
+void Stage::setOut(Walker &W, bool MayPin, const std::function<bool()> &Stop) {
   W.Engine.pin(-1);
-  bool Near = Best.feasible() &&
-              static_cast<double>(Best.Total) - Bound < 0.01 * std::abs(Bound);
-  if (Near && W.Luck.below(4) == 0 && pinOther(W)) {
+  bool Near =
+      Exploited.feasible() &&
+      static_cast<double>(Exploited.Total) - Bound < 0.01 * std::abs(Bound);
+  if (MayPin && Near && W.Luck.below(4) == 0 && pinOther(W)) {
     W.Unpin = W.Left / 2;
   } else {
     W.Unpin = 0;
@@ -252,8 +257,8 @@ void Stage::setOut(Walker &W, const std::function<bool()> &Stop) {
 
 void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
-  if (Index < Exploiting) {
-    W.Current = Best;
+  if (Index < Exploiting && !SettingOut) {
+    W.Current = Exploited;
     if (W.Age++ % 2 == 0 || Index == TriesOneProposal)
       walkRestricted(Index, Stop);
     else
@@ -261,15 +266,17 @@ void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
     return;
   }
   Cost Tolerance = 0;
-  if (Afresh || W.Left == 0) {
+  if (Index < Exploiting) {
+    setOut(W, false, Stop);
+  } else if (Afresh || W.Left == 0) {
     W.Left = Lifetimes[Index - Exploiting];
-    setOut(W, Stop);
+    setOut(W, !SettingOut, Stop);
   } else {
     double Gap = static_cast<double>(W.Current.Total) - Bound;
     Tolerance = static_cast<Cost>(std::max(0.0, Gap) * 1e-3);
   }
   W.Engine.improve(W.Current, Prices, RoundQuota, Tolerance, Stop);
-  if (--W.Left == W.Unpin)
+  if (Index >= Exploiting && --W.Left == W.Unpin)
     W.Engine.pin(-1);
 }
 
@@ -383,10 +390,8 @@ void Stage::takeExact() {
     adopt(*Exact.Best);
 }
 
-/// Takes over the best result of these walkers and whatever the others changed
-/// elsewhere.
-void Stage::join(size_t First, size_t End) {
-  takeExact();
+/// Keeps what lives that are over have come to.
+void Stage::remember(size_t First, size_t End) {
   for (size_t W = First; W < End; ++W) {
     if (W < Exploiting || Walkers[W]->Left > 0 ||
         !Walkers[W]->Current.feasible())
@@ -395,25 +400,61 @@ void Stage::join(size_t First, size_t End) {
     if (Ended.size() > Memory)
       Ended.pop_front();
   }
-  Labels Base = Best.X;
+}
+
+/// Takes over the best result of these walkers and whatever the others changed
+/// elsewhere.
+void Stage::join(size_t First, size_t End) {
+  takeExact();
+  remember(First, End);
   std::vector<size_t> Results;
   for (size_t W = First; W < End; ++W)
-    if (Walkers[W]->Current.betterThan(Best))
+    if (SettingOut || Walkers[W]->Current.betterThan(Exploited))
       Results.push_back(W);
   std::ranges::sort(Results, [&](size_t A, size_t B) {
     const Candidate &L = Walkers[A]->Current, &R = Walkers[B]->Current;
     return L.betterThan(R) || (!R.betterThan(L) && A < B);
   });
+  Cost Before = SettingOut ? InfiniteCost : Exploited.Total;
+  if (SettingOut)
+    Exploited = Walkers[Results.front()]->Current;
+  SettingOut = false;
+  Labels Base = Exploited.X;
   for (size_t W : Results) {
     const Labels &X = Walkers[W]->Current.X;
-    Candidate Next = Best;
+    Candidate Next = Exploited;
     for (size_t V = 0; V < Base.size(); ++V)
       if (X[V] != Base[V])
         Next.X[V] = X[V];
     score(M, Next);
-    if (Next.betterThan(Best))
-      Best = std::move(Next);
+    if (Next.betterThan(Exploited))
+      Exploited = std::move(Next);
   }
+  if (Exploited.betterThan(Best))
+    Best = Exploited;
+  chooseExploited(Before);
+}
+
+/// When what is exploited has not become notably better than `Before` for a
+/// while, another one sets out; when that stalls too, the best is next, which
+/// may learn from it.
+void Stage::chooseExploited(Cost Before) {
+  double Gain =
+      static_cast<double>(Before) - static_cast<double>(Exploited.Total);
+  double Gap = static_cast<double>(Exploited.Total) - Bound;
+  RoundsStalled = Gain > 1e-3 * Gap ? 0 : RoundsStalled + 1;
+  if (RoundsStalled < Patience || !Best.feasible())
+    return;
+  RoundsStalled = 0;
+  Anew = !Anew;
+  if (!Anew) {
+    Ended.push_back(std::exchange(Exploited, Best).X);
+    return;
+  }
+  SettingOut = true;
+  Ended.clear();
+  for (auto &W : Walkers)
+    W->Left = 0;
 }
 
 } // namespace heddle::solver

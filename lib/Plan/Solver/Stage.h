@@ -62,10 +62,12 @@ private:
   std::vector<std::vector<int32_t>>
   valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop);
   void walkRestricted(size_t Index, const std::function<bool()> &Stop);
-  void setOut(Walker &W, const std::function<bool()> &Stop);
+  void setOut(Walker &W, bool MayPin, const std::function<bool()> &Stop);
   bool pinOther(Walker &W);
   void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
   void join(size_t First, size_t End);
+  void remember(size_t First, size_t End);
+  void chooseExploited(Cost Before);
   bool exactIsDue() const;
   ExactResult searchBelow(Cost Below, double MaxWork,
                           const std::function<bool()> &Stop) const;
@@ -81,7 +83,13 @@ private:
   Ascent Climber;
   std::vector<std::unique_ptr<Walker>> Walkers;
   Candidate Best;
-  double RoundQuota; ///< Of a walker, in table entries.
+  /// What the exploiting walkers work on: the best, or in turn one that set out
+  /// anew, knowing nothing of the best.
+  Candidate Exploited;
+  bool Anew = false;
+  bool SettingOut = false; ///< It does so in this round.
+  int RoundsStalled = 0;   ///< Since it became notably better.
+  double RoundQuota;       ///< Of a walker, in table entries.
   double ClimbQuota;
   double LastBound = 0;
   int RoundsAtRest = 0; ///< Since the bound rose notably.

@@ -1,56 +1,13 @@
 //===- RecombinationTest.cpp - The best mixture against all mixtures ------===//
 
 #include "Recombination.h"
-#include "Random.h"
+#include "RandomModel.h"
 
 #include <gtest/gtest.h>
 
 using namespace heddle::solver;
 
 namespace {
-
-constexpr int VariableCount = 14;
-constexpr int Times = 3;
-
-/// A sparse model with loads; some entries of its tables are infinite.
-Model randomModel(Random &R) {
-  Model M;
-  for (int V = 0; V < VariableCount; ++V) {
-    Variable Var;
-    Load Early{0, 2, {}}, Late{2, Times, {}};
-    for (int S = 0; S < 3; ++S) {
-      Var.Unary.push_back(static_cast<Cost>(R.below(50)));
-      Early.Amount.push_back(static_cast<Usage>(R.below(10)));
-      Late.Amount.push_back(static_cast<Usage>(R.below(10)));
-    }
-    if (R.below(4) > 0)
-      Var.Loads.push_back(Early);
-    if (R.below(4) > 0)
-      Var.Loads.push_back(Late);
-    M.Vars.push_back(Var);
-  }
-  for (int32_t A = 0; A < VariableCount; ++A)
-    for (int32_t B = A + 1; B < VariableCount; ++B) {
-      if (R.below(7) > 0)
-        continue;
-      Pair P{A, B, {}};
-      for (int I = 0; I < 9; ++I)
-        P.Table.push_back(R.below(12) ? static_cast<Cost>(R.below(50))
-                                      : InfiniteCost);
-      M.Vars[A].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-      M.Vars[B].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-      M.Pairs.push_back(P);
-    }
-  M.Capacity.assign(Times, 0);
-  return M;
-}
-
-Labels randomLabels(Random &R) {
-  Labels X(VariableCount);
-  for (int32_t &S : X)
-    S = static_cast<int32_t>(R.below(3));
-  return X;
-}
 
 /// Of every variable, the first one of its component among those that differ;
 /// -1 where none of the assignments does.
@@ -142,6 +99,79 @@ TEST(Recombination, FindsTheBestMixture) {
   // The test would say nothing if there were nothing to find, or no limit.
   EXPECT_GT(Improved, 50);
   EXPECT_GT(Bound, 30);
+}
+
+/// Feasible, and others that share most of it.
+struct Family {
+  Model M;
+  Candidate C;
+  std::vector<Labels> Others;
+};
+
+/// At capacities that never bind, or at as tight as the first one keeps.
+Family randomFamily(Random &R, bool Tight) {
+  Family F{randomModel(R), {randomLabels(R)}, {}};
+  F.M.Capacity.assign(Times, Usage(1) << 40);
+  if (Tight)
+    F.M.Capacity = usageOf(F.M, F.C.X);
+  score(F.M, F.C);
+  for (int I = 0; I < 3; ++I) {
+    Labels &X = F.Others.emplace_back(F.C.X), Fresh = randomLabels(R);
+    for (int V = 0; V < VariableCount; ++V)
+      if (R.below(2))
+        X[V] = Fresh[V];
+  }
+  return F;
+}
+
+const std::vector<double> AtOne(Times, 1.0);
+
+TEST(Recombination, TakesTheCheapestWhereNothingBinds) {
+  Random R(3);
+  int Improved = 0;
+  for (int Round = 0; Round < 50; ++Round) {
+    Family F = randomFamily(R, false);
+    if (!F.C.feasible())
+      continue;
+    Cost Before = F.C.Total, Least = leastOfMixtures(F.M, F.C.X, F.Others);
+    std::vector<const Labels *> Pointers;
+    for (const Labels &X : F.Others)
+      Pointers.push_back(&X);
+    recombine(F.M, F.C, Pointers, AtOne, [] { return false; });
+    EXPECT_EQ(F.C.Total, Least);
+    Improved += Least < Before;
+  }
+  EXPECT_GT(Improved, 5);
+}
+
+TEST(Recombination, AllIsNearlyAlwaysAsGoodAsTheBestOne) {
+  Random R(4);
+  int Improved = 0, Worse = 0;
+  for (int Round = 0; Round < 200; ++Round) {
+    Family F = randomFamily(R, true);
+    if (!F.C.feasible())
+      continue;
+    Cost Before = F.C.Total, Least = Before;
+    for (const Labels &X : F.Others)
+      Least = std::min(Least, leastOfMixtures(F.M, F.C.X, {X}));
+    Candidate None = F.C, Stopped = F.C;
+    EXPECT_EQ(
+        recombineAll(F.M, None, F.Others, AtOne, 0, R, [] { return false; }),
+        0);
+    EXPECT_EQ(None.X, F.C.X);
+    recombineAll(F.M, Stopped, F.Others, AtOne, 1e9, R, [] { return true; });
+    EXPECT_EQ(Stopped.X, F.C.X);
+    double Work =
+        recombineAll(F.M, F.C, F.Others, AtOne, 1e9, R, [] { return false; });
+    EXPECT_GT(Work, 0);
+    EXPECT_TRUE(F.C.feasible());
+    EXPECT_LE(F.C.Total, Before);
+    // The first mixture may shut out what the second one alone would bring.
+    Worse += F.C.Total > Least;
+    Improved += Least < Before;
+  }
+  EXPECT_GT(Improved, 20);
+  EXPECT_LT(Worse, Improved / 10);
 }
 
 TEST(Recombination, LeavesInfeasibleAssignmentsAlone) {

@@ -57,6 +57,9 @@ struct OsdpOptions {
 /// (10^-6 MB, rounded up) / Slices^2.
 Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O);
 
+/// What its strategies stand for, such as `MLP sharded`.
+std::vector<std::string> nameOsdpStrategies(const OsdpOptions &O);
+
 /// What a plan says of one batch size.
 struct OsdpPlan {
   OsdpProfileEntry Profile;

@@ -7,6 +7,7 @@
 #include "heddle/Plan/Solver/Solve.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 
 namespace heddle::solver {
 
@@ -170,7 +172,95 @@ void explainFailure(const Problem &P, const Solution &S) {
   std::fprintf(stderr, "\n");
 }
 
-int search(const Problem &P, Arguments &Args) {
+/// What to solve, and what its strategies stand for if that is known.
+struct Instance {
+  Problem Own;
+  const char *Nodes = "nodes"; ///< What they are.
+  std::vector<std::string> StrategyNames;
+};
+
+/// How an error lists what there is: `512, 1024 or 1536`.
+std::string oneOf(const std::set<int64_t> &Values) {
+  std::string List;
+  size_t Left = Values.size();
+  for (int64_t V : Values) {
+    List += std::to_string(V);
+    if (--Left > 0)
+      List += Left == 1 ? " or " : ", ";
+  }
+  return List;
+}
+
+Error notInProfile(const char *Flag, const std::set<int64_t> &Values,
+                   const std::string &Path, int64_t Got) {
+  return {std::string(Flag) + ": expected " + oneOf(Values) + ", which '" +
+          Path + "' has, got " + std::to_string(Got)};
+}
+
+Expected<Instance> fromOsdp(const Arguments &Args) {
+  auto Profile = parseFile(Args.OsdpPath, parseOsdpProfile);
+  if (!Profile)
+    return Profile.error();
+  std::set<int64_t> Hiddens, Indices;
+  for (const OsdpProfileEntry &E : *Profile) {
+    Hiddens.insert(E.Hidden);
+    if (E.Hidden != Args.Hidden)
+      continue;
+    Indices.insert(E.BatchIndex);
+    if (E.BatchIndex == Args.BatchIndex)
+      return Instance{osdpProblem(E, Args.Osdp), "layers",
+                      nameOsdpStrategies(Args.Osdp)};
+  }
+  if (Indices.empty())
+    return notInProfile("--hidden", Hiddens, Args.OsdpPath, Args.Hidden);
+  return notInProfile("--batch-index", Indices, Args.OsdpPath, Args.BatchIndex);
+}
+
+Expected<Instance> fromOases(Arguments &Args) {
+  auto Profile = parseFile(Args.OasesPath, parseOasesProfile);
+  if (!Profile)
+    return Profile.error();
+  std::set<int64_t> Hiddens;
+  for (const OasesProfileRow &R : *Profile)
+    Hiddens.insert(R.Hidden);
+  if (!Hiddens.count(Args.Hidden))
+    return notInProfile("--hidden", Hiddens, Args.OasesPath, Args.Hidden);
+  Args.Oases.Hidden = Args.Hidden;
+  Args.Oases.Layers = Args.Osdp.Layers;
+  auto P = oasesProblem(*Profile, Args.Oases);
+  if (!P)
+    return Error{"'" + Args.OasesPath + "': " + P.error().Message};
+  std::vector<std::string> Names;
+  for (int64_t Degree : P->Degrees)
+    Names.push_back("degree " + std::to_string(Degree));
+  return Instance{std::move(P->Instance), "half-layers", std::move(Names)};
+}
+
+Expected<Instance> readInstance(Arguments &Args) {
+  if (!Args.OsdpPath.empty())
+    return fromOsdp(Args);
+  if (!Args.OasesPath.empty())
+    return fromOases(Args);
+  if (Args.ProblemPath.empty())
+    return Error{"problem: expected a file, --from-osdp or --from-oases"};
+  auto P = parseFile(Args.ProblemPath, parseProblem);
+  if (!P)
+    return P.error();
+  return Instance{std::move(*P), "nodes", {}};
+}
+
+/// How often each strategy is chosen, and what it stands for.
+void explainPlan(const Instance &I, const Assignment &A) {
+  std::string Line;
+  for (size_t S = 0; S < I.StrategyNames.size(); ++S)
+    if (auto Count = std::ranges::count(A, S))
+      Line += (Line.empty() ? "" : ", ") + std::to_string(Count) + " with " +
+              std::to_string(S) + " (" + I.StrategyNames[S] + ")";
+  if (!Line.empty())
+    std::fprintf(stderr, "%s: %s\n", I.Nodes, Line.c_str());
+}
+
+int search(const Instance &I, Arguments &Args) {
   std::ofstream Trace;
   if (!Args.TracePath.empty()) {
     Trace.open(Args.TracePath);
@@ -183,7 +273,7 @@ int search(const Problem &P, Arguments &Args) {
   Args.Options.Stop = &StopRequested;
   Args.Options.OnProgress =
       ProgressPrinter(Args.TracePath.empty() ? nullptr : &Trace);
-  auto S = solve(P, Args.Options);
+  auto S = solve(I.Own, Args.Options);
   if (!S)
     return complain(Args, S.error());
   int Code = Done;
@@ -192,48 +282,15 @@ int search(const Problem &P, Arguments &Args) {
                            "': expected a file that takes all of "
                            "the trace"});
   if (!S->Best) {
-    explainFailure(P, *S);
+    explainFailure(I.Own, *S);
     return NoAssignment;
   }
   std::fprintf(stderr, "%s: cost %lld  bound %lld  gap %.4f%%\n",
                nameOf(S->Why), static_cast<long long>(S->Total),
                static_cast<long long>(S->LowerBound), 100 * S->Gap);
+  explainPlan(I, *S->Best);
   std::printf("%s\n", printAssignment(*S->Best).c_str());
   return flushOutput(Args, Code);
-}
-
-Expected<Problem> fromOsdp(const Arguments &Args) {
-  auto Profile = parseFile(Args.OsdpPath, parseOsdpProfile);
-  if (!Profile)
-    return Profile.error();
-  for (const OsdpProfileEntry &E : *Profile)
-    if (E.Hidden == Args.Hidden && E.BatchIndex == Args.BatchIndex)
-      return osdpProblem(E, Args.Osdp);
-  return Error{"'" + Args.OsdpPath + "': expected an entry for hidden " +
-               std::to_string(Args.Hidden) + ", batch index " +
-               std::to_string(Args.BatchIndex) + ", got none"};
-}
-
-Expected<Problem> fromOases(Arguments &Args) {
-  auto Profile = parseFile(Args.OasesPath, parseOasesProfile);
-  if (!Profile)
-    return Profile.error();
-  Args.Oases.Hidden = Args.Hidden;
-  Args.Oases.Layers = Args.Osdp.Layers;
-  auto P = oasesProblem(*Profile, Args.Oases);
-  if (!P)
-    return Error{"'" + Args.OasesPath + "': " + P.error().Message};
-  return std::move(P->Instance);
-}
-
-Expected<Problem> readProblem(Arguments &Args) {
-  if (!Args.OsdpPath.empty())
-    return fromOsdp(Args);
-  if (!Args.OasesPath.empty())
-    return fromOases(Args);
-  if (Args.ProblemPath.empty())
-    return Error{"problem: expected a file, --from-osdp or --from-oases"};
-  return parseFile(Args.ProblemPath, parseProblem);
 }
 
 std::string outOfRange(const std::string &What, const std::string &Text) {
@@ -282,35 +339,40 @@ void addConverters(CLI::App &App, Arguments &Args) {
   CLI::Option *File = App.get_option("problem");
   Osdp->group(Group)->excludes(Oases)->excludes(File);
   Oases->group(Group)->excludes(File);
-  App.add_option("--hidden", Args.Hidden, "Hidden size")
-      ->group(Group)
-      ->excludes(File)
-      ->check(wholeNumber(0, MaxSize));
+  auto *Hidden = App.add_option("--hidden", Args.Hidden, "Hidden size")
+                     ->group(Group)
+                     ->excludes(File)
+                     ->check(wholeNumber(0, MaxSize));
   App.add_option("--layers", Args.Osdp.Layers, "Layers")
       ->group(Group)
       ->excludes(File)
       ->capture_default_str()
       ->check(wholeNumber(1, MaxLayers));
-  App.add_option("--batch-index", Args.BatchIndex,
-                 "OSDP: position in the profile")
-      ->group(Group)
-      ->needs(Osdp)
-      ->check(wholeNumber(0, MaxSize));
-  App.add_option("--memory-mb", Args.Osdp.Megabytes,
-                 "OSDP: megabytes for the layers")
-      ->group(Group)
-      ->needs(Osdp)
-      ->check(realBelow(MaxOsdpMegabytes, "megabytes from 0 to below 1e9"));
+  auto *Index =
+      App.add_option("--batch-index", Args.BatchIndex,
+                     "OSDP: position in the profile's list of batch sizes")
+          ->group(Group)
+          ->needs(Osdp)
+          ->check(wholeNumber(0, MaxSize));
+  auto *Memory =
+      App.add_option("--memory-mb", Args.Osdp.Megabytes,
+                     "OSDP: megabytes for the layers")
+          ->group(Group)
+          ->needs(Osdp)
+          ->check(realBelow(MaxOsdpMegabytes, "megabytes from 0 to below 1e9"));
+  Osdp->needs(Hidden)->needs(Index)->needs(Memory);
   App.add_option("--slices", Args.Osdp.Slices,
                  "OSDP: slices that each operator splits into")
       ->group(Group)
       ->needs(Osdp)
       ->capture_default_str()
       ->check(wholeNumber(1, MaxOsdpSlices));
-  App.add_option("--global-batch", Args.Oases.GlobalBatch, "Oases: samples")
-      ->group(Group)
-      ->needs(Oases)
-      ->check(wholeNumber(1, MaxSize));
+  auto *Batch = App.add_option("--global-batch", Args.Oases.GlobalBatch,
+                               "Oases: samples of a step")
+                    ->group(Group)
+                    ->needs(Oases)
+                    ->check(wholeNumber(1, MaxSize));
+  Oases->needs(Hidden)->needs(Batch);
   App.add_option("--devices", Args.Oases.Devices, "Oases: devices")
       ->group(Group)
       ->needs(Oases)
@@ -354,6 +416,10 @@ int runSolveCommand(int Argc, const char *const *Argv) {
   App.add_option("--check", Args.CheckPath,
                  "Evaluate this assignment instead of searching");
   addConverters(App, Args);
+  App.footer("The assignment goes to standard output as a list of strategies, "
+             "one per node; all else to standard error.\n"
+             "Exit codes: 0 an assignment, 1 none that is feasible, 2 wrong "
+             "input or output that could not be written.");
   try {
     App.parse(Argc, Argv);
   } catch (const CLI::Success &Request) { // --help
@@ -363,19 +429,19 @@ int runSolveCommand(int Argc, const char *const *Argv) {
     std::fprintf(stderr, "see %s --help\n", App.get_name().c_str());
     return WrongInput;
   }
-  auto P = readProblem(Args);
-  if (!P)
-    return complain(Args, P.error());
+  auto I = readInstance(Args);
+  if (!I)
+    return complain(Args, I.error());
   if (Args.PrintProblem) {
-    std::printf("%s\n", printProblem(*P).c_str());
+    std::printf("%s\n", printProblem(I->Own).c_str());
     return flushOutput(Args, Done);
   }
   if (!Args.CheckPath.empty())
-    return check(*P, Args);
+    return check(I->Own, Args);
   Args.Options.SecondsSpent =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - Start)
           .count();
-  return search(*P, Args);
+  return search(*I, Args);
 }
 
 } // namespace heddle::solver

@@ -90,6 +90,20 @@ Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O) {
   return P;
 }
 
+std::vector<std::string> nameOsdpStrategies(const OsdpOptions &O) {
+  if (O.Slices == 1)
+    return {"nothing sharded", "MLP sharded", "attention sharded",
+            "attention and MLP sharded"};
+  std::vector<std::string> Names;
+  std::string Of = " of " + std::to_string(O.Slices);
+  for (int64_t A = 0; A <= O.Slices; ++A)
+    for (int64_t M = 0; M <= O.Slices; ++M)
+      Names.push_back("slices sharded: " + std::to_string(A) + Of +
+                      " of attention, " + std::to_string(M) + Of +
+                      " of the MLP");
+  return Names;
+}
+
 Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &E, const OsdpOptions &O,
                             const SolveOptions &S) {
   if (O.Layers < 1 || O.Slices < 1 || O.Slices > MaxOsdpSlices ||

@@ -1,0 +1,22 @@
+//===- RandomModel.h - Small models to search in ----------------*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_UNIT_SOLVER_RANDOMMODEL_H
+#define HEDDLE_TEST_UNIT_SOLVER_RANDOMMODEL_H
+
+#include "Model.h"
+#include "Random.h"
+
+namespace heddle::solver {
+
+constexpr int VariableCount = 14;
+constexpr int Times = 3;
+
+/// Sparse, three values a variable, with loads; some entries of its tables are
+/// infinite. All capacities are 0.
+Model randomModel(Random &R);
+
+Labels randomLabels(Random &R);
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_TEST_UNIT_SOLVER_RANDOMMODEL_H
