@@ -10,6 +10,7 @@ bounds of its own.
 """
 
 import argparse
+import os
 import json
 import pathlib
 import shutil
@@ -274,7 +275,9 @@ def main():
     parser.add_argument("--only", action="append",
                         help="run these plans only, beside one device")
     parser.add_argument("--long", action="store_true",
-                        help="run all plans, not only those of every check")
+                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                        help="run all plans, not only those of every check "
+                        "(also with HEDDLE_LONG_TESTS=1)")
     parser.add_argument("models", nargs="*", metavar="MODEL", default=[])
     options = parser.parse_args()
     unknown = set(options.models) - set(MODELS)

@@ -278,8 +278,8 @@ void ControlFlowTest::checkNumbers(uint64_t seed) {
 }
 
 TEST_F(ControlFlowTest, SameNumbersAsOneDevice) {
-  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 200);
-  int first = countFromEnvironment("HEDDLE_RANDOM_FIRST", 1);
+  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 200, 2000);
+  int first = countFromEnvironment("HEDDLE_RANDOM_FIRST", 1, 1);
   for (int seed = first; seed < first + count; ++seed) {
     checkNumbers(seed);
     if (HasFatalFailure())

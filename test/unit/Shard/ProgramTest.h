@@ -74,8 +74,9 @@ std::string toString(mlir::ModuleOp module);
 std::vector<Tensor> randomArguments(mlir::func::FuncOp function,
                                     Random &random);
 
-/// The number in an environment variable, or `otherwise`.
-int countFromEnvironment(const char *name, int otherwise);
+/// The number in an environment variable, or `otherwise`; `inLongTests` where
+/// HEDDLE_LONG_TESTS is set.
+int countFromEnvironment(const char *name, int otherwise, int inLongTests);
 
 } // namespace heddle
 

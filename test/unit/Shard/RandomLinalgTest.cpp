@@ -2,7 +2,8 @@
 //
 // Each of LinalgGenerator's programs, with random shardings of arguments and
 // results, either gives the global program's numbers on the grid, or an error
-// that names an op. HEDDLE_RANDOM_LINALG sets the number of programs,
+// that names an op. HEDDLE_RANDOM_LINALG sets the number of programs (300;
+// 10,000 with HEDDLE_LONG_TESTS=1),
 // HEDDLE_RANDOM_FIRST the first one, HEDDLE_RANDOM_SHOW prints what is refused,
 // HEDDLE_RANDOM_TRACE names a file that holds the seed at work;
 // HEDDLE_RANDOM_WRITE as in ProgramTest.h.
@@ -57,9 +58,9 @@ void RandomLinalgTest::check(uint64_t seed) {
 }
 
 TEST_F(RandomLinalgTest, SameNumbersOrAnErrorAtAnOp) {
-  int count = countFromEnvironment("HEDDLE_RANDOM_LINALG", 300);
+  int count = countFromEnvironment("HEDDLE_RANDOM_LINALG", 300, 10000);
   const char *trace = std::getenv("HEDDLE_RANDOM_TRACE");
-  int first = countFromEnvironment("HEDDLE_RANDOM_FIRST", 1);
+  int first = countFromEnvironment("HEDDLE_RANDOM_FIRST", 1, 1);
   for (int seed = first; seed < first + count; ++seed) {
     if (trace) // a crash leaves the seed behind
       std::ofstream(trace) << seed;

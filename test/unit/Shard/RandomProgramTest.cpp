@@ -254,7 +254,7 @@ void RandomProgramTest::check(uint64_t seed) {
 }
 
 TEST_F(RandomProgramTest, SameNumbersAsOneDevice) {
-  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 300);
+  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 300, 2000);
   for (int seed = 1; seed <= count; ++seed) {
     check(seed);
     if (HasFatalFailure())

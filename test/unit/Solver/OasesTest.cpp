@@ -94,8 +94,8 @@ TEST(Oases, RefusesWhatTheProfileDoesNotCover) {
   OasesOptions O = options(4);
   O.GlobalBatch = 48;
   EXPECT_EQ(oasesProblem(*Rows, O).error().Message,
-            "profile: expected a degree whose batch is measured for hidden "
-            "4096, global batch 48, got none");
+            "global batch: expected one of which half a replica's share is "
+            "measured for hidden 4096 on 32 devices (64), got 48");
   O.Layers = 0;
   EXPECT_EQ(oasesProblem(*Rows, O).error().Message,
             "layers: expected at least 1, got 0");

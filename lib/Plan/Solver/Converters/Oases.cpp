@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace heddle::solver {
 
@@ -99,6 +100,23 @@ std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &Profile,
   return Choices;
 }
 
+Error noChoice(const std::vector<OasesProfileRow> &Profile,
+               const OasesOptions &O) {
+  std::set<int64_t> Fitting;
+  for (const OasesProfileRow &R : Profile)
+    if (R.Hidden == O.Hidden && R.Degree > 0 && R.Degree <= O.Devices &&
+        2 * R.Batch * O.Devices % R.Degree == 0)
+      Fitting.insert(2 * R.Batch * O.Devices / R.Degree);
+  std::string List;
+  for (int64_t Batch : Fitting)
+    List += (List.empty() ? "" : ", ") + std::to_string(Batch);
+  return {"global batch: expected one of which half a replica's share is "
+          "measured for hidden " +
+          std::to_string(O.Hidden) + " on " + std::to_string(O.Devices) +
+          " devices (" + (List.empty() ? "there is none" : List) + "), got " +
+          std::to_string(O.GlobalBatch)};
+}
+
 } // namespace
 
 Expected<std::vector<OasesProfileRow>>
@@ -129,10 +147,7 @@ Expected<OasesProblem> oasesProblem(const std::vector<OasesProfileRow> &Profile,
                  std::to_string(O.Layers)};
   std::vector<Choice> Choices = choicesOf(Profile, O);
   if (Choices.empty())
-    return Error{"profile: expected a degree whose batch is measured for "
-                 "hidden " +
-                 std::to_string(O.Hidden) + ", global batch " +
-                 std::to_string(O.GlobalBatch) + ", got none"};
+    return noChoice(Profile, O);
   OasesProblem Result;
   for (const Choice &C : Choices)
     Result.Degrees.push_back(C.Half.Degree);
