@@ -253,6 +253,23 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// A program whose shardings speak of a mesh gets it from itself, a plan or the
+/// options: on one device of its own accord it would be split nowhere.
+static LogicalResult verifyStatesNoShardings(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (ArrayAttr list :
+         {function.getArgAttrsAttr(), function.getResAttrsAttr()})
+      for (Attribute attributes :
+           list ? list.getValue() : ArrayRef<Attribute>())
+        if (auto sharding = cast<DictionaryAttr>(attributes)
+                                .getAs<ShardingAttr>(kShardingAttrName))
+          return function.emitOpError()
+                 << "has shardings over " << sharding.getMesh()
+                 << ", but the module declares no mesh: expected a heddle.mesh "
+                 << sharding.getMesh() << " in it, or a plan with the mesh";
+  return success();
+}
+
 bool heddle::isModel(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("forward") &&
          (module->hasAttr(kModelAttrName) ||
@@ -298,9 +315,13 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   if (statesMesh && options.planText.empty() &&
       options.mesh.getNumDevices() != 1)
     return module.emitError()
-           << "the program declares a mesh of its own: leave "
-              "out the mesh, or the program's";
+           << "the program declares a mesh of its own: leave out --mesh and "
+              "--devices, or the program's";
   bool needsPlan = !isPlanned && !(statesMesh && options.planText.empty());
+  if (isProgram && !statesMesh && options.planText.empty() &&
+      options.mesh.getNumDevices() == 1 &&
+      failed(verifyStatesNoShardings(module)))
+    return failure();
   if (needsPlan && last >= Phase::Sharded) {
     if (failed(choosePlan(module, options)))
       return failure();

@@ -3,6 +3,8 @@
 #include "heddle/Plan/Plan.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <numeric>
+
 using namespace heddle;
 using llvm::StringRef;
 
@@ -172,12 +174,33 @@ heddle::findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
       rival);
 }
 
-StringRef heddle::findNearestName(StringRef name,
+/// The edit distance of a glob to a name, where `*` takes any characters and
+/// `?` any one for nothing (Wagner and Fischer's table, a row at a time).
+static unsigned getGlobDistance(StringRef glob, StringRef name) {
+  std::vector<unsigned> row(name.size() + 1);
+  std::iota(row.begin(), row.end(), 0u);
+  for (char letter : glob) {
+    bool any = letter == '*';
+    unsigned diagonal = row[0];
+    row[0] += any ? 0 : 1;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      unsigned above = row[i];
+      bool same = letter == '?' || letter == name[i - 1];
+      row[i] = any ? std::min(above, row[i - 1])
+                   : std::min({above + 1, row[i - 1] + 1,
+                               diagonal + (same ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+StringRef heddle::findNearestName(StringRef glob,
                                   llvm::ArrayRef<std::string> candidates) {
   StringRef nearest;
-  unsigned best = std::max<size_t>(2, name.size() / 2) + 1;
+  unsigned best = std::max<size_t>(2, glob.size() / 2) + 1;
   for (const std::string &candidate : candidates) {
-    unsigned distance = name.edit_distance(candidate, true, best);
+    unsigned distance = getGlobDistance(glob, candidate);
     if (distance < best) {
       best = distance;
       nearest = candidate;

@@ -140,7 +140,10 @@ void ShardingExplainer::explain(func::FuncOp function) const {
       Element element{true, *node};
       auto remark = emitRemark(op->getLoc());
       remark << what << describe(element, getDimensions(sharding));
-      const char *separator = sharding.getRank() ? "; partial over " : "";
+      bool isSplit =
+          llvm::any_of(getDimensions(sharding),
+                       [](const Axes &axes) { return !axes.empty(); });
+      const char *separator = isSplit ? "; partial over " : ": partial over ";
       for (StringAttr axis : sharding.getPartialAxes()) {
         remark << separator << axis << " from "
                << describeOrigin(element, axis);

@@ -32,7 +32,7 @@ func.func @conflict(%a: tensor<8x4xf32> {heddle.sharding = #heddle.sharding<@mes
   // expected-remark@+2 {{conflict over "tp": operand 1 lies [{"tp"}, {}] because of factor h of "sum", and factor f of "head" wants [{}, {"tp"}]; each device sends 32 bytes}}
   // expected-remark@+1 {{lies [{}, {"tp"}]: "tp" from factor f of "head"}}
   %1 = heddle.contract "head" [bh, hf -> bf] %0, %b {heddle.factors = #heddle.factors<["f" = {"tp"}]>} : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
-  // expected-remark@+1 {{lies [{}, {}]; partial over "tp" from factor h of "sum"}}
+  // expected-remark@+1 {{lies [{}, {}]: partial over "tp" from factor h of "sum"}}
   %2 = heddle.contract "sum" [bh, hf -> bf] %0, %b {heddle.factors = #heddle.factors<["h" = {"tp"}]>} : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>
 }
@@ -62,4 +62,20 @@ func.func private @half(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark@+1 {{lies [{"dp"}]: "dp" from the storage of @state}}
   %y = math.exp %x : tensor<8xf32>
   return %y : tensor<8xf32>
+}
+
+// -----
+
+// A tensor without dimensions.
+heddle.mesh @mesh <["dp"=2]>
+// expected-remark@+1 {{argument 0 lies [{"dp"}]: "dp" from what it is given}}
+func.func @scalar(%x: tensor<6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{lies []}}
+  %e = tensor.empty() : tensor<f32>
+  // expected-remark@+1 {{lies []}}
+  %o = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  // expected-remark@+1 {{lies []: partial over "dp" from argument 0 of @scalar}}
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<6xf32>) outs(%o : tensor<f32>) dimensions = [0]
+  return %r : tensor<f32>
 }

@@ -62,6 +62,18 @@ static rt::Expected<rt::ConstBytes> findArgument(const st::Reader &file,
   return rt::ConstBytes(found->data);
 }
 
+/// What a file of inputs has to hold.
+static std::string describeArguments(const rt::ProgramInfo &program) {
+  std::string text;
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    const rt::TensorInfo &wanted = program.arguments[i];
+    text += (i ? ", '" : "'") + nameOf(wanted, "argument", i) + "' " +
+            std::string(rt::name(wanted.type)) + " " +
+            st::shapeToString(wanted.shape);
+  }
+  return text;
+}
+
 static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   rt::SessionOptions options;
   options.coresPerDevice = flags.cores;
@@ -91,7 +103,8 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   } else if (!program.arguments.empty()) {
     return rt::error("program '" + program.name + "' has " +
                      std::to_string(program.arguments.size()) +
-                     " arguments: expected --inputs");
+                     " arguments: expected --inputs FILE (safetensors) with " +
+                     describeArguments(program));
   }
   std::vector<rt::ConstBytes> arguments;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
@@ -117,8 +130,14 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   }
   std::vector<rt::Bytes> results(storage.begin(), storage.end());
   HEDDLE_RT_RETURN_IF_ERROR((*session)->run(program.name, arguments, results));
-  if (flags.output.empty())
+  if (flags.output.empty()) {
+    for (const st::TensorInfo &info : infos)
+      std::printf("%s: %s %s\n", info.name.c_str(),
+                  std::string(st::name(info.dtype)).c_str(),
+                  st::shapeToString(info.shape).c_str());
+    std::printf("computed; --output FILE writes the values\n");
     return rt::Status::success();
+  }
   auto writer = st::FileWriter::create(flags.output.string(), infos, {});
   if (!writer.ok())
     return writer.status();

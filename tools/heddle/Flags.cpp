@@ -37,7 +37,8 @@ static constexpr double largestSeed = 9223372036854774784.0;
 void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   app.add_option("MODEL", flags.path,
                  "A Hugging Face model's folder, its config.json, an .mlir "
-                 "file from `heddle import`, or what `heddle compile` wrote");
+                 "file (from `heddle import`, or a program of another "
+                 "compiler), or what `heddle compile` wrote");
   const char *group = "Parametric GPT-2, instead of a MODEL";
   auto size = [&](const char *name, int64_t &value, const char *text) {
     return app.add_option(name, value, text)->check(positive())->group(group);
@@ -86,8 +87,8 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                      "optimizer's state, 2 also gradients, 3 also parameters")
           ->check(between(0, 3))
           ->group(group);
-  CLI::Option *context = addChoice<ContextParallelism>(
-      app, "--context", flags.options.mesh.attention,
+  CLI::Option *context = addChoice<std::optional<ContextParallelism>>(
+      app, "--context", flags.context,
       {{"gather", ContextParallelism::Gather},
        {"ring", ContextParallelism::Ring},
        {"heads", ContextParallelism::Heads}},
@@ -109,7 +110,7 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                      presets + " (default: all devices are equally near)")
       ->check(notEmpty("a cluster's file or preset"))
       ->group(group);
-  app.add_flag("--remarks{1048576}", flags.options.remarkBytes,
+  app.add_flag("--remarks{1048576}", flags.remarks,
                "Say which tensors are moved between shardings, and what would "
                "avoid it: those of which a device sends --remarks=BYTES (1 "
                "MiB) or more")
@@ -119,7 +120,6 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                               bytes == std::floor(bytes);
                      }))
       ->group(group);
-  flags.options.remarkBytes = -1; // a flag of integers starts from zero
 }
 
 void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {

@@ -245,6 +245,27 @@ static void describeCollectives(mlir::ModuleOp module) {
   }
 }
 
+/// A program of another compiler: its devices, and what its functions take and
+/// give.
+static void describeProgram(mlir::ModuleOp module) {
+  llvm::outs() << "program";
+  for (auto mesh : module.getOps<MeshOp>()) {
+    int64_t devices = 1;
+    std::string axes;
+    for (MeshAxisAttr axis : mesh.getMesh().getAxes()) {
+      devices *= axis.getSize();
+      axes += (axes.empty() ? " (" : ", ") + axis.getName().str() + " " +
+              std::to_string(axis.getSize());
+    }
+    llvm::outs() << " for " << devices << " device(s)" << axes
+                 << (axes.empty() ? "" : ")");
+  }
+  llvm::outs() << "\n";
+  for (auto function : module.getOps<mlir::func::FuncOp>())
+    llvm::outs() << "@" << function.getSymName() << " "
+                 << function.getFunctionType() << "\n";
+}
+
 static int describeModel(CompileFlags &flags, bool all) {
   if (!resolvePlan(flags))
     return exitFailure;
@@ -252,19 +273,26 @@ static int describeModel(CompileFlags &flags, bool all) {
   auto module = loadModel(compiler, flags.model);
   if (mlir::failed(module))
     return exitFailure;
+  bool isProgram = !isModel(**module) && !(**module)->hasAttr(kPhaseAttrName);
+  if (isProgram)
+    describeProgram(**module);
   bool distributed = !flags.plan.empty() || !flags.mesh.empty() ||
-                     flags.devices > 0 || flags.options.zeroLevel > 0;
+                     flags.devices > 0 || flags.options.zeroLevel > 0 ||
+                     (isProgram && !(**module).getOps<MeshOp>().empty());
   if (distributed &&
       mlir::failed(runPhases(**module, flags.options, Phase::Localized)))
     return exitFailure;
   if (auto family = (**module)->getAttrOfType<mlir::StringAttr>(kModelAttrName))
     llvm::outs() << "model of the family " << family.getValue() << "\n";
-  describeVariables(**module, all);
+  if (!isProgram || !(**module).getOps<VariableOp>().empty())
+    describeVariables(**module, all);
   if (distributed)
     describeCollectives(**module);
-  else
+  else if (!isProgram)
     llvm::outs() << "with --devices, --mesh or --plan: also the optimizer's "
                     "state and the collectives\n";
+  else
+    llvm::outs() << "one device: it declares no heddle.mesh\n";
   llvm::outs().flush();
   return exitSuccess;
 }
@@ -288,14 +316,14 @@ static int describePlan(const fs::path &path) {
   llvm::Expected<Plan> plan = readPlanFile(path.string());
   if (!plan)
     return reportError(llvm::toString(plan.takeError()));
-  std::printf("plan for %lld device(s)\n%s\n",
+  std::printf("plan for %lld device(s)\n%s",
               static_cast<long long>(plan->getNumDevices()),
               writePlan(*plan).c_str());
   return exitSuccess;
 }
 
-static int describeCluster(const fs::path &path) {
-  llvm::Expected<Cluster> cluster = loadCluster(path.string());
+static int describeCluster(const std::string &presetOrPath) {
+  llvm::Expected<Cluster> cluster = loadCluster(presetOrPath);
   if (!cluster)
     return reportError(llvm::toString(cluster.takeError()));
   const ClusterDevice &device = cluster->device;
@@ -313,6 +341,7 @@ static int describeCluster(const fs::path &path) {
                 level.name.c_str(), static_cast<long long>(level.count),
                 level.latency * 1e6, static_cast<long long>(level.links),
                 level.bandwidth / 1e9);
+  std::printf("%s", writeCluster(*cluster).c_str());
   return exitSuccess;
 }
 
@@ -327,7 +356,7 @@ static int describe(CompileFlags &flags, bool all) {
     if (path.extension() == ".json" && hasKeys(path, {"mesh"}))
       return describePlan(path);
     if (path.extension() == ".json" && hasKeys(path, {"device", "levels"}))
-      return describeCluster(path);
+      return describeCluster(path.string());
     if (fs::exists(path / "manifest.json", failure))
       return describeArtifact(path, all);
     bool isModel = fs::is_directory(path, failure)
@@ -352,13 +381,18 @@ static int describe(CompileFlags &flags, bool all) {
           "(.json) or weights "
           "(.safetensors, .safetensors.index.json)");
   }
+  // `dgx-a100`, or `dgx-a100:16`: what a cluster's file may start from.
+  if (!flags.model.isParametric() && !fs::exists(path, failure) &&
+      llvm::is_contained(getClusterPresets(),
+                         llvm::StringRef(path.string()).split(':').first))
+    return describeCluster(path.string());
   return describeModel(flags, all);
 }
 
 void tools::addInfoCommand(CLI::App &app, int &result) {
   CLI::App *command = app.add_subcommand(
-      "info", "Describe a model, artifact, plan, cluster, run, checkpoint or "
-              "safetensors file");
+      "info", "Describe a model, artifact, plan, cluster (a file or preset), "
+              "run, checkpoint or safetensors file");
   auto flags = std::make_shared<CompileFlags>();
   auto all = std::make_shared<bool>(false);
   addModelFlags(*command, flags->model);

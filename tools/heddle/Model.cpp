@@ -236,6 +236,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
   options.devices = flags.devices;
+  if (!flags.remarks.empty())
+    options.remarkBytes = static_cast<int64_t>(std::stod(flags.remarks));
   if (!options.cluster.empty())
     if (llvm::Error problem = loadCluster(options.cluster).takeError()) {
       reportError(llvm::toString(std::move(problem)));
@@ -263,7 +265,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
       reportError("--mesh: " + llvm::toString(mesh.takeError()));
       return false;
     }
-    mesh->attention = options.mesh.attention;
+    if (flags.context)
+      mesh->attention = *flags.context;
     mesh->sequence = options.mesh.sequence;
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
@@ -288,6 +291,12 @@ bool tools::resolvePlan(CompileFlags &flags) {
   if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
     reportError("--sequence splits over the tensor parallel devices: expected "
                 "--mesh with tp=N of at least 2, got --mesh " +
+                flags.mesh);
+    return false;
+  }
+  if (flags.context && !StringRef(flags.mesh).contains("cp")) {
+    reportError("--context says how attention sees a sequence that is split "
+                "over cp: expected --mesh with cp=N, got --mesh " +
                 flags.mesh);
     return false;
   }

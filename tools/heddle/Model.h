@@ -47,6 +47,8 @@ struct CompileFlags {
   std::string plan;
   int64_t devices = 0;
   std::string mesh;
+  std::optional<ContextParallelism> context;
+  std::string remarks; ///< Bytes, of a flag: one of integers takes 0 for "off".
   std::string stopAfter;
 };
 

@@ -171,8 +171,9 @@ const PlanPriority *findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
                                      llvm::StringRef name,
                                      const PlanPriority **rival = nullptr);
 
-/// The candidate with the smallest edit distance, or "" if none is near.
-llvm::StringRef findNearestName(llvm::StringRef name,
+/// The candidate with the smallest edit distance to a name or glob, or "" if
+/// none is near.
+llvm::StringRef findNearestName(llvm::StringRef glob,
                                 llvm::ArrayRef<std::string> candidates);
 
 } // namespace heddle
