@@ -109,10 +109,14 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     product = findProduct(op, *reduction);
   for (int64_t size : op.getStaticLoopRanges())
     rule.addFactor("", size, FactorKind::Parallel);
+  bool isOutermost = true;
   for (unsigned loop : getReducedLoops(op)) {
-    rule.factors[loop].kind = reduction  ? reduction->kind
-                              : isChoice ? FactorKind::Combine
-                                         : FactorKind::Replicate;
+    // The first of what is equal is chosen: devices have to follow each other
+    // as iterations do, which the parts of an inner loop do not.
+    rule.factors[loop].kind = reduction                 ? reduction->kind
+                              : isChoice && isOutermost ? FactorKind::Combine
+                                                        : FactorKind::Replicate;
+    isOutermost &= rule.factors[loop].size == 1;
     // The factors of a product are zero in their padding. All else is kept out
     // by the body.
     rule.factors[loop].masksItself = !product;

@@ -66,6 +66,31 @@ static bool isStrict(Operation *comparison) {
                             integers.getPredicate());
 }
 
+/// Whether a strict comparison, of what is taken with the accumulator if
+/// `takenFirst`, is true where the result changes.
+static bool isOrderOf(Operation *result, Operation *comparison,
+                      bool takenFirst) {
+  if (isa<arith::SelectOp>(result)) // on the comparison itself
+    return true;
+  using arith::CmpIPredicate;
+  bool isGreater = true, isUnsigned = false;
+  if (auto floats = dyn_cast<arith::CmpFOp>(comparison)) {
+    isGreater = floats.getPredicate() == arith::CmpFPredicate::OGT;
+  } else {
+    CmpIPredicate predicate = cast<arith::CmpIOp>(comparison).getPredicate();
+    isUnsigned =
+        predicate == CmpIPredicate::ugt || predicate == CmpIPredicate::ult;
+    isGreater =
+        predicate == CmpIPredicate::ugt || predicate == CmpIPredicate::sgt;
+  }
+  if (isUnsigned)
+    return isGreater == takenFirst ? isa<arith::MaxUIOp>(result)
+                                   : isa<arith::MinUIOp>(result);
+  return isGreater == takenFirst
+             ? isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp>(result)
+             : isa<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp>(result);
+}
+
 std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
   ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
   Block *body = op.getBlock();
@@ -114,14 +139,19 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
     for (Value operand : inner->getOperands())
       if (llvm::is_contained(accumulators, operand))
         return std::nullopt;
-  // The comparison is between one of them and its accumulator.
+  // The comparison is between one of them and its accumulator, and of the order
+  // in which that accumulates: another depends on what came before.
   if (!choice.comparison)
     return std::nullopt;
   Value a = choice.comparison->getOperand(0),
         b = choice.comparison->getOperand(1);
-  for (auto [taken, accumulator] : llvm::zip(choice.taken, accumulators))
-    if ((a == taken && b == accumulator) || (a == accumulator && b == taken))
+  for (auto [i, accumulator] : llvm::enumerate(accumulators)) {
+    bool takenFirst = a == choice.taken[i] && b == accumulator;
+    bool takenLast = a == accumulator && b == choice.taken[i];
+    if ((takenFirst || takenLast) &&
+        isOrderOf(choice.results[i], choice.comparison, takenFirst))
       return choice;
+  }
   return std::nullopt;
 }
 

@@ -320,3 +320,52 @@ func.func @uneven_diagonal(%x: tensor<7x7xf32> {heddle.sharding = #heddle.shardi
   } -> tensor<7xf32>
   return %y : tensor<7xf32>
 }
+
+// Over two loops, the first of equal numbers is one of the outer loop's first
+// iteration: parts of the inner loop would be asked in another order.
+// CHECK-LABEL: func.func @place_in_rows
+// CHECK: comm.all_gather
+// CHECK: linalg.generic
+// CHECK-NOT: comm.permute
+// CHECK: return
+func.func @place_in_rows(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                         %most: tensor<f32>, %where: tensor<index>) -> (tensor<f32>, tensor<index>) {
+  %y:2 = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ()>,
+                       affine_map<(d0, d1) -> ()>],
+      iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<4x7xf32>) outs(%most, %where : tensor<f32>, tensor<index>) {
+  ^bb0(%a: f32, %b: f32, %at: index):
+    %i = linalg.index 1 : index
+    %isMore = arith.cmpf ogt, %a, %b : f32
+    %0 = arith.select %isMore, %a, %b : f32
+    %1 = arith.select %isMore, %i, %at : index
+    linalg.yield %0, %1 : f32, index
+  } -> (tensor<f32>, tensor<index>)
+  return %y#0, %y#1 : tensor<f32>, tensor<index>
+}
+
+// The last place of what is larger than the least so far depends on all that
+// came before.
+// CHECK-LABEL: func.func @above_the_least
+// CHECK: comm.all_gather
+// CHECK: linalg.generic
+// CHECK-NOT: comm.permute
+// CHECK: return
+func.func @above_the_least(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>},
+                           %least: tensor<4xf32>, %where: tensor<4xi64>) -> (tensor<4xf32>, tensor<4xi64>) {
+  %y:2 = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>,
+                       affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x7xf32>) outs(%least, %where : tensor<4xf32>, tensor<4xi64>) {
+  ^bb0(%a: f32, %b: f32, %at: i64):
+    %i = linalg.index 1 : index
+    %here = arith.index_cast %i : index to i64
+    %isMore = arith.cmpf ogt, %a, %b : f32
+    %0 = arith.minimumf %b, %a : f32
+    %1 = arith.select %isMore, %here, %at : i64
+    linalg.yield %0, %1 : f32, i64
+  } -> (tensor<4xf32>, tensor<4xi64>)
+  return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
+}
