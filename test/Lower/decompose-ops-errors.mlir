@@ -25,3 +25,19 @@ func.func @constant_place(%x: tensor<4xf32>, %y: tensor<4x8xf32>) -> tensor<4x8x
   } -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+func.func @beyond(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error@+1 {{cannot be compiled: expected places of dimension 0 from 0 to 3, got 2 from 3 by steps of 1}}
+  %0 = tensor.extract_slice %x[3, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+
+// -----
+
+func.func @before(%x: tensor<4x8xf32>, %y: tensor<4x4xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{cannot be compiled: expected places of dimension 1 from 0 to 7, got 4 from 2 by steps of -1}}
+  %0 = tensor.insert_slice %y into %x[0, 2] [4, 4] [1, -1] : tensor<4x4xf32> into tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

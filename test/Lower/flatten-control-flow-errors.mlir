@@ -29,7 +29,7 @@ func.func @store_in_loop(%x: tensor<4xf32>, %n: index) {
   %c1 = arith.constant 1 : index
   // expected-note@+1 {{the loop is here}}
   scf.for %i = %c0 to %n step %c1 {
-    // expected-error@+1 {{cannot be compiled in a loop that is not written out}}
+    // expected-error@+1 {{cannot be compiled in a loop whose length is not known, or that is too long to be written out: carry the value through the loop, and store what it returns}}
     heddle.store %x, @v : tensor<4xf32>
   }
   return
@@ -38,7 +38,7 @@ func.func @store_in_loop(%x: tensor<4xf32>, %n: index) {
 // -----
 
 func.func @carried(%x: tensor<4xf32>, %c: i1, %v: vector<4xf32>) -> vector<4xf32> {
-  // expected-error@+1 {{cannot be compiled: expected tensors and numbers, got 'vector<4xf32>'}}
+  // expected-error@+1 {{cannot be compiled: expected what a loop carries to be numbers and tensors of static shape, got 'vector<4xf32>' (number 0); make it a tensor}}
   %y = scf.while (%h = %v) : (vector<4xf32>) -> vector<4xf32> {
     scf.condition(%c) %h : vector<4xf32>
   } do {
@@ -121,4 +121,45 @@ func.func @store_called(%x: tensor<4xf32>, %n: tensor<f32>) {
     func.call @outer(%x) : (tensor<4xf32>) -> ()
   }
   return
+}
+
+// -----
+
+func.func @dynamic_in_loop(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{cannot be compiled: expected what a loop carries to be numbers and tensors of static shape, got 'tensor<?xf32>' (number 1); compile the program for the sizes that it runs with}}
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<?xf32> {
+    scf.yield %h : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
+
+// -----
+
+func.func @captured_memref(%x: tensor<4xf32>, %m: memref<f32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{cannot be compiled: expected what a loop reads from around it to be numbers and tensors of static shape, got 'memref<f32>'}}
+  %y = scf.for %i = %c0 to %n step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+    %v = memref.load %m[] : memref<f32>
+    %s = tensor.splat %v : tensor<4xf32>
+    %z = arith.addf %h, %s : tensor<4xf32>
+    scf.yield %z : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// A scalar that has no form on tensors.
+func.func @unknown_scalar(%n: tensor<i32>) -> tensor<4xf32> {
+  %a = tensor.extract %n[] : tensor<i32>
+  // expected-note@+1 {{the scalar comes from here}}
+  %i = index.casts %a : i32 to index
+  %j = arith.index_cast %i : index to i32
+  %f = arith.sitofp %j : i32 to f32
+  // expected-error@+1 {{expected a scalar that is a constant or computed from tensors by arith and math, got one of 'index.casts'; lower that op first}}
+  %s = tensor.splat %f : tensor<4xf32>
+  return %s : tensor<4xf32>
 }

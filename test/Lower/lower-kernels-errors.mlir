@@ -47,3 +47,18 @@ func.func @program(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func private @still_called(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+func.func private @eight_bits(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    // expected-error@+1 {{expected numbers of f64, f32, bf16 or f16 in a kernel}}
+    %0 = arith.truncf %in : f32 to f8E4M3FN
+    %1 = arith.extf %0 : f8E4M3FN to f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_DECOMPOSEOPSPASS
@@ -38,6 +39,37 @@ LogicalResult expectStaticShapes(Operation *op) {
   return success();
 }
 
+/// A slice whose place is known lies within its tensor: nobody looks at run
+/// time.
+LogicalResult expectWithin(OffsetSizeAndStrideOpInterface slice,
+                           ShapedType whole) {
+  for (auto [dim, size] : llvm::enumerate(whole.getShape())) {
+    if (slice.isDynamicOffset(dim) || slice.isDynamicSize(dim) ||
+        slice.isDynamicStride(dim))
+      continue;
+    int64_t first = slice.getStaticOffset(dim), last;
+    if (llvm::MulOverflow(slice.getStaticSize(dim) - 1,
+                          slice.getStaticStride(dim), last) ||
+        llvm::AddOverflow(first, last, last))
+      last = -1;
+    if (std::min(first, last) < 0 || std::max(first, last) >= size)
+      return slice->emitOpError()
+             << "cannot be compiled: expected places of dimension " << dim
+             << " from 0 to " << size - 1 << ", got "
+             << slice.getStaticSize(dim) << " from " << first << " by steps of "
+             << slice.getStaticStride(dim);
+  }
+  return success();
+}
+
+LogicalResult expectWithin(Operation *op) {
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return expectWithin(slice, slice.getSourceType());
+  if (auto slice = dyn_cast<tensor::InsertSliceOp>(op))
+    return expectWithin(slice, slice.getDestType());
+  return success();
+}
+
 struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
@@ -55,7 +87,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       for (Operation &op : block)
         ops.push_back(&op);
     for (Operation *op : ops) {
-      if (failed(expectStaticShapes(op)))
+      if (failed(expectStaticShapes(op)) || failed(expectWithin(op)))
         return failure();
       rewriter.setInsertionPoint(op);
       if (auto structured = dyn_cast<linalg::LinalgOp>(op);

@@ -100,8 +100,10 @@ public:
 private:
   LogicalResult moveLoads();
   void capture();
-  /// The tensors that stand for values; an error where there is none.
-  FailureOr<SmallVector<Value>> toTensors(ValueRange values);
+  /// An error at a type that no tensor of a program stands for.
+  LogicalResult expectProgramTypes(TypeRange types, StringRef what);
+  /// The tensors that stand for values.
+  SmallVector<Value> toTensors(ValueRange values);
   func::FuncOp makeFunction(Region &region, StringRef name);
   /// Computes a repeatable value again.
   void repeat(Value value, OpBuilder &b, IRMapping &mapping);
@@ -118,8 +120,9 @@ private:
 LogicalResult LoopOutliner::moveLoads() {
   WalkResult stores = loop.walk([&](StoreOp store) {
     auto diag = store.emitOpError()
-                << "cannot be compiled in a loop that is not written out: "
-                   "store what the loop returns instead";
+                << "cannot be compiled in a loop whose length is not known, or "
+                   "that is too long to be written out: carry the value "
+                   "through the loop, and store what it returns";
     diag.attachNote(loc) << "the loop is here";
     return WalkResult::interrupt();
   });
@@ -136,16 +139,31 @@ void LoopOutliner::capture() {
     (isRepeatable(value) ? repeated : captured).push_back(value);
 }
 
-FailureOr<SmallVector<Value>> LoopOutliner::toTensors(ValueRange values) {
-  SmallVector<Value> tensors;
-  for (Value value : values) {
-    if (!getProgramType(value.getType()))
-      return loop.emitOpError()
-             << "cannot be compiled: expected tensors and numbers, got "
-             << value.getType();
-    tensors.push_back(toProgramTensor(builder, loc, value));
+LogicalResult LoopOutliner::expectProgramTypes(TypeRange types,
+                                               StringRef what) {
+  for (auto [i, type] : llvm::enumerate(types)) {
+    RankedTensorType tensor = getProgramType(type);
+    if (tensor && tensor.hasStaticShape())
+      continue;
+    auto diag = loop.emitOpError()
+                << "cannot be compiled: expected what a loop " << what
+                << " to be numbers and tensors of static shape, got " << type
+                << " (number " << i << ")";
+    if (isa<VectorType>(type))
+      diag << "; make it a tensor";
+    else if (isa<TensorType>(type))
+      diag << "; compile the program for the sizes that it runs with";
+    else
+      diag << "; bring it into the loop as such";
+    return diag;
   }
-  return tensors;
+  return success();
+}
+
+SmallVector<Value> LoopOutliner::toTensors(ValueRange values) {
+  return llvm::map_to_vector(values, [&](Value value) {
+    return toProgramTensor(builder, loc, value);
+  });
 }
 
 void LoopOutliner::repeat(Value value, OpBuilder &b, IRMapping &mapping) {
@@ -199,26 +217,24 @@ LogicalResult LoopOutliner::run(SmallVectorImpl<func::FuncOp> &callees) {
   if (failed(moveLoads()))
     return failure();
   capture();
-  FailureOr<SmallVector<Value>> inits = toTensors(loop.getInits());
-  FailureOr<SmallVector<Value>> operands = toTensors(captured);
-  if (failed(inits) || failed(operands))
+  if (failed(expectProgramTypes(loop.getInits().getTypes(), "carries")) ||
+      failed(expectProgramTypes(loop.getResultTypes(), "returns")) ||
+      failed(expectProgramTypes(TypeRange(ValueRange(captured)),
+                                "reads from around it")))
     return failure();
+  SmallVector<Value> inits = toTensors(loop.getInits());
+  SmallVector<Value> operands = toTensors(captured);
   SmallVector<Type> results;
-  for (Type type : loop.getResultTypes()) {
+  for (Type type : loop.getResultTypes())
     results.push_back(getProgramType(type));
-    if (!results.back())
-      return loop.emitOpError()
-             << "cannot be compiled: expected tensors and numbers, got "
-             << type;
-  }
   func::FuncOp before = makeFunction(loop.getBefore(), "before");
   func::FuncOp after = makeFunction(loop.getAfter(), "after");
   callees.append({before, after});
   auto local = builder.create<WhileOp>(
-      loc, results, ValueRange(*inits).getTypes(),
+      loc, results, ValueRange(inits).getTypes(),
       RankedTensorType::get({}, builder.getI1Type()),
       RankedTensorType::get({1}, builder.getI8Type()), before.getSymName(),
-      after.getSymName(), *inits, *operands);
+      after.getSymName(), inits, operands);
   SmallVector<Value> values;
   for (auto [result, old] : llvm::zip(local.getResults(), loop.getResults()))
     values.push_back(fromProgramTensor(builder, loc, result, old.getType()));

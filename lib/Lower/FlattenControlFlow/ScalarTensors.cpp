@@ -147,6 +147,20 @@ Value ScalarTensors::lookup(Value scalar) const {
                                                  : tensors.lookup(scalar);
 }
 
+Operation *ScalarTensors::findUnknown(Value scalar) const {
+  Operation *op = scalar.getDefiningOp();
+  while (op) {
+    Operation *before = nullptr;
+    for (Value operand : getScalarOperands(op))
+      if (!lookup(operand))
+        before = operand.getDefiningOp();
+    if (!before)
+      return op;
+    op = before;
+  }
+  return nullptr;
+}
+
 Value ScalarTensors::get(Value scalar) {
   // Operands first. Loops that are written out make chains too long to recurse.
   auto isOpen = [&](Value value) {

@@ -17,6 +17,9 @@ public:
   /// The tensor of rank 0 that holds the scalar, computed where the scalar is.
   /// Null if it comes from something else than tensors and constants.
   mlir::Value get(mlir::Value scalar);
+  /// Where get() found none: the op that the scalar comes from and that has no
+  /// form on tensors; null for an argument of a block.
+  mlir::Operation *findUnknown(mlir::Value scalar) const;
 
 private:
   /// Of the result of an op whose operands have tensors, if they can.

@@ -13,10 +13,16 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-static LogicalResult emitNoTensor(Operation *op) {
-  return op->emitOpError()
-         << "cannot be compiled: expected a scalar that is a constant or "
-            "computed from tensors";
+static LogicalResult emitNoTensor(Operation *op, Value scalar,
+                                  const ScalarTensors &tensors) {
+  auto diag = op->emitOpError()
+              << "cannot be compiled: expected a scalar that is a constant or "
+                 "computed from tensors by arith and math";
+  if (Operation *unknown = tensors.findUnknown(scalar)) {
+    diag << ", got one of '" << unknown->getName() << "'; lower that op first";
+    diag.attachNote(unknown->getLoc()) << "the scalar comes from here";
+  }
+  return diag;
 }
 
 /// The scalar that an op spreads over its result; null if it does not, or if
@@ -41,9 +47,9 @@ static Value getSpreadScalar(Operation *op) {
 
 /// Replaces the op that spreads a scalar by one that spreads a tensor.
 static LogicalResult spread(Operation *op, ScalarTensors &tensors) {
-  Value scalar = tensors.get(getSpreadScalar(op));
+  Value number = getSpreadScalar(op), scalar = tensors.get(number);
   if (!scalar)
-    return emitNoTensor(op);
+    return emitNoTensor(op, number, tensors);
   OpBuilder builder(op);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto element = cast<RankedTensorType>(scalar.getType()).getElementType();
@@ -75,7 +81,7 @@ static LogicalResult joinElements(tensor::FromElementsOp op,
   for (Value element : op.getElements()) {
     Value tensor = tensors.get(element);
     if (!tensor)
-      return emitNoTensor(op);
+      return emitNoTensor(op, element, tensors);
     builder.setInsertionPoint(op);
     rows.push_back(builder.create<tensor::ExpandShapeOp>(
         loc, RankedTensorType::get({1}, type.getElementType()), tensor,
@@ -98,7 +104,7 @@ static LogicalResult insertIntoPadding(tensor::PadOp op,
                                        ScalarTensors &tensors) {
   Value scalar = tensors.get(op.getConstantPaddingValue());
   if (!scalar)
-    return emitNoTensor(op);
+    return emitNoTensor(op, op.getConstantPaddingValue(), tensors);
   OpBuilder builder(op);
   Value padding = builder.create<heddle::BroadcastOp>(
       op.getLoc(), op.getResultType(), scalar, ArrayRef<int64_t>(),
@@ -169,7 +175,7 @@ static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
   for (Value scalar : scalars) {
     Value tensor = tensors.get(scalar);
     if (!tensor)
-      return emitNoTensor(generic);
+      return emitNoTensor(generic, scalar, tensors);
     maps.insert(maps.begin() + inputs.size(), none);
     inputs.push_back(tensor);
   }
@@ -205,7 +211,7 @@ static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
       continue;
     Value tensor = tensors.get(operand->get());
     if (!tensor)
-      return emitNoTensor(op);
+      return emitNoTensor(op, operand->get(), tensors);
     operand->set(tensor);
   }
   SmallVector<Value> captured = getCapturedScalars(op, tensors);

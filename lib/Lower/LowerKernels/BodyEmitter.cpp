@@ -131,6 +131,10 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
     return Value();
   }
   Type from = op->getResult(0).getType(), type = ElementType(from).compute;
+  if (isa<FloatType>(type) && !type.isF32() && !type.isF64()) {
+    (void)fail(op, "expected numbers of f64, f32, bf16 or f16 in a kernel");
+    return Value();
+  }
 
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return emitConstant(constant);
