@@ -52,6 +52,26 @@ def PaddingValue : Heddle_Enum<"PaddingValue", "what padding is set to", [
   I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">]>;
 def PaddingValueAttr : EnumAttr<HeddleDialect, PaddingValue, "padding_value">;
 
+def Hierarchy : Heddle_Enum<"Hierarchy",
+    "whether collectives over several axes are made one by one, by levels of "
+    "the topology: where that takes less on the cluster, wherever a collective "
+    "has several axes, or nowhere", [
+  I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Always", 1, "always">,
+  I32EnumAttrCase<"Never", 2, "never">]>;
+def HierarchyAttr : EnumAttr<HeddleDialect, Hierarchy, "hierarchy"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def GradientReduction : Heddle_Enum<"GradientReduction",
+    "when the devices' gradients are summed: once a step, in the update, or "
+    "after each micro-batch", [
+  I32EnumAttrCase<"Step", 0, "step">,
+  I32EnumAttrCase<"MicroBatch", 1, "micro_batch">]>;
+def GradientReductionAttr
+    : EnumAttr<HeddleDialect, GradientReduction, "gradient_reduction"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 //===----------------------------------------------------------------------===//
 // Meshes and shardings
 //===----------------------------------------------------------------------===//

@@ -23,8 +23,8 @@ def HeddleDialect : Dialect {
     - `heddle.pin` on ops: the sharding that the result shall have, exactly (ops
       with several results: an array, `unit` for those that are free);
     - `heddle.priority` on ops with factors or a pin, and on function arguments
-      and results with a sharding: an i64 from 0 to 65536; the lower, the earlier others hear of
-      it;
+      and results with a sharding: an i64 from 0 to 65536; the lower, the
+      earlier others hear of it;
     - `heddle.carried` on control flow, between the passes of the partitioner:
       the sharding of each class of values that regions and results receive;
     - `heddle.split` on ops: in how many slices of which factor they run;
@@ -40,8 +40,9 @@ def HeddleDialect : Dialect {
       is written beside trained weights;
     - `heddle.micro_batches`, `heddle.plan`, `heddle.phase` on the module: how
       many calls of the program make a step, the text of the plan, and how far
-      the module has been compiled; `heddle.hierarchy` and
-      `heddle.reduce_gradients`: the plan's entries of these names;
+      the module has been compiled; `heddle.hierarchy`
+      (`#heddle.hierarchy<never>`) and `heddle.reduce_gradients`
+      (`#heddle.gradient_reduction<step>`): the plan's entries of these names;
     - `heddle.kernel` on functions that hold kernels, and what the passes say of
       them: `heddle.row_dims` (leading dimensions that are rows),
       `heddle.inplace` (for each result an array of the operands that may share

@@ -66,7 +66,7 @@ void EmbeddingGradOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // Reductions
 //===----------------------------------------------------------------------===//
 
-OpFoldResult ReduceOp::fold(FoldAdaptor adaptor) {
+OpFoldResult ReduceOp::fold(FoldAdaptor) {
   if (getOver().empty() && getX().getType() == getType())
     return getX();
   return nullptr;
@@ -141,7 +141,7 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   return nullptr;
 }
 
-LogicalResult UnstackOp::fold(FoldAdaptor adaptor,
+LogicalResult UnstackOp::fold(FoldAdaptor,
                               SmallVectorImpl<OpFoldResult> &results) {
   auto stack = getX().getDefiningOp<StackOp>();
   if (!stack)
@@ -150,7 +150,7 @@ LogicalResult UnstackOp::fold(FoldAdaptor adaptor,
   return success();
 }
 
-OpFoldResult StackOp::fold(FoldAdaptor adaptor) {
+OpFoldResult StackOp::fold(FoldAdaptor) {
   if (getSlices().empty())
     return nullptr;
   auto unstack = getSlices().front().getDefiningOp<UnstackOp>();
@@ -159,7 +159,7 @@ OpFoldResult StackOp::fold(FoldAdaptor adaptor) {
   return nullptr;
 }
 
-OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
+OpFoldResult DropoutOp::fold(FoldAdaptor) {
   if (getRate().isZero())
     return getX();
   return nullptr;
@@ -169,13 +169,13 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
 // Sharding
 //===----------------------------------------------------------------------===//
 
-OpFoldResult ReshardOp::fold(FoldAdaptor adaptor) {
+OpFoldResult ReshardOp::fold(FoldAdaptor) {
   if (getFrom() == getTo())
     return getX();
   return nullptr;
 }
 
-OpFoldResult MaskPaddingOp::fold(FoldAdaptor adaptor) {
+OpFoldResult MaskPaddingOp::fold(FoldAdaptor) {
   if (getDims().empty())
     return getX();
   // Masked in the same way already.

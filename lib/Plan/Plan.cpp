@@ -15,25 +15,6 @@ const PlanAssignment *PlanEntry::find(StringRef key) const {
   return nullptr;
 }
 
-static constexpr std::pair<Hierarchy, llvm::StringLiteral> kHierarchies[] = {
-    {Hierarchy::Auto, "auto"},
-    {Hierarchy::Always, "always"},
-    {Hierarchy::Never, "never"}};
-
-std::optional<Hierarchy> heddle::parseHierarchy(StringRef name) {
-  for (auto [hierarchy, known] : kHierarchies)
-    if (known == name)
-      return hierarchy;
-  return std::nullopt;
-}
-
-StringRef heddle::stringifyHierarchy(Hierarchy hierarchy) {
-  for (auto [known, name] : kHierarchies)
-    if (known == hierarchy)
-      return name;
-  return "";
-}
-
 int64_t Plan::getNumDevices() const {
   int64_t devices = 1;
   for (const PlanAxis &axis : mesh)

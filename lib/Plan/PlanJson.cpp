@@ -304,7 +304,7 @@ llvm::Expected<Plan> PlanReader::read() {
   if (root.contains("hierarchy")) {
     const json &value = root["hierarchy"];
     std::optional<Hierarchy> hierarchy =
-        value.is_string() ? parseHierarchy(value.get<std::string>())
+        value.is_string() ? symbolizeHierarchy(value.get<std::string>())
                           : std::nullopt;
     if (!hierarchy)
       return error(locate("hierarchy", 0), "$.hierarchy",
@@ -314,10 +314,13 @@ llvm::Expected<Plan> PlanReader::read() {
   }
   if (root.contains("reduce_gradients")) {
     const json &value = root["reduce_gradients"];
-    if (value != "step" && value != "micro_batch")
+    std::optional<GradientReduction> reduction =
+        value.is_string() ? symbolizeGradientReduction(value.get<std::string>())
+                          : std::nullopt;
+    if (!reduction)
       return error(locate("reduce_gradients", 0), "$.reduce_gradients",
                    "expected \"step\" or \"micro_batch\", got " + value.dump());
-    plan.reducesEachMicroBatch = value == "micro_batch";
+    plan.reduceGradients = *reduction;
   }
   return plan;
 }
@@ -404,8 +407,9 @@ std::string heddle::writePlan(const Plan &plan) {
     text += ",\n  \"pins\": " + writeEntries(plan.pins, "    ");
   if (!plan.priorities.empty())
     text += ",\n  \"priorities\": " + writePriorities(plan.priorities);
-  if (plan.reducesEachMicroBatch)
-    text += ",\n  \"reduce_gradients\": \"micro_batch\"";
+  if (plan.reduceGradients != GradientReduction::Step)
+    text += ",\n  \"reduce_gradients\": " +
+            json(stringifyGradientReduction(plan.reduceGradients).str()).dump();
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();

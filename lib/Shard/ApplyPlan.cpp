@@ -53,8 +53,10 @@ LogicalResult PlanApplier::checkMesh(int64_t devices) {
     return present.emitError() << "expected a module without a mesh: a plan "
                                   "has been applied already";
   if (Operation *taken = module.lookupSymbol("mesh"))
-    return taken->emitError() << "expected the symbol @mesh to be free for the "
-                                 "plan's mesh";
+    return taken->emitError()
+           << "expected the symbol @mesh to be free: the mesh "
+              "of the plan, or of one device where there is "
+              "no plan, has this name; rename yours";
   SmallVector<MeshAxisAttr> axes;
   for (const PlanAxis &axis : plan.mesh)
     axes.push_back(MeshAxisAttr::get(
@@ -299,13 +301,13 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
                                 ArrayRef<AbsentVariable> absent) {
   if (failed(PlanApplier(module, plan, absent).apply(devices)))
     return failure();
-  if (plan.reducesEachMicroBatch)
+  MLIRContext *context = module.getContext();
+  if (plan.reduceGradients != GradientReduction::Step)
     module->setAttr(kReduceGradientsAttrName,
-                    StringAttr::get(module.getContext(), "micro_batch"));
+                    GradientReductionAttr::get(context, plan.reduceGradients));
   if (plan.hierarchy != Hierarchy::Auto)
     module->setAttr(kHierarchyAttrName,
-                    StringAttr::get(module.getContext(),
-                                    stringifyHierarchy(plan.hierarchy)));
+                    HierarchyAttr::get(context, plan.hierarchy));
   return success();
 }
 

@@ -302,15 +302,14 @@ struct DecomposeCollectivesPass
     MeshRef mesh = getMesh(module);
     if (!mesh)
       return;
-    std::string text = hierarchy;
-    if (text.empty())
-      if (auto given = module->getAttrOfType<StringAttr>(kHierarchyAttrName))
-        text = given.str();
+    auto planned = module->getAttrOfType<HierarchyAttr>(kHierarchyAttrName);
     std::optional<Hierarchy> chosen =
-        text.empty() ? Hierarchy::Auto : parseHierarchy(text);
+        planned ? planned.getValue() : Hierarchy::Auto;
+    if (!hierarchy.empty())
+      chosen = symbolizeHierarchy(hierarchy);
     if (!chosen) {
       module.emitError()
-          << "expected the hierarchy auto, always or never, got '" << text
+          << "expected the hierarchy auto, always or never, got '" << hierarchy
           << "'";
       return signalPassFailure();
     }

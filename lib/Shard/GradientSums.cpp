@@ -44,10 +44,12 @@ static std::optional<Accumulation> findAccumulation(StoreOp store) {
 }
 
 void ModulePropagation::deferGradientSums() {
-  auto reduce = module->getAttrOfType<StringAttr>(kReduceGradientsAttrName);
-  if (reduce && reduce.getValue() == "micro_batch")
+  auto reduce =
+      module->getAttrOfType<GradientReductionAttr>(kReduceGradientsAttrName);
+  if (reduce && reduce.getValue() == GradientReduction::MicroBatch)
     return;
-  // Variables that are added to in one place and only set to zero elsewhere.
+  // Variables that are added to in one place and only set to zero elsewhere,
+  // also at the start: what each device had would count once for each.
   llvm::MapVector<StringAttr, Accumulation> accumulations;
   DenseSet<StringAttr> others;
   for (auto [op, cell] : accesses) {
@@ -63,7 +65,8 @@ void ModulePropagation::deferGradientSums() {
   for (auto &[name, accumulation] : accumulations) {
     VariableOp variable = variables.find(name)->second.first;
     if (variable.getRole() == VariableRole::Gradient &&
-        !variable.getStorageAttr() && !others.contains(name))
+        !variable.getStorageAttr() && !others.contains(name) &&
+        variable.getInit().getKind() == InitKind::Zeros)
       byBlock[accumulation.store->getBlock()].push_back(name);
   }
 

@@ -76,7 +76,7 @@ func.func @stays(%x: tensor<4096xf32>, %s: tensor<f32>) -> (tensor<4096xf32>, te
 // -----
 
 // The plan's word.
-module attributes {heddle.hierarchy = "never"} {
+module attributes {heddle.hierarchy = #heddle.hierarchy<never>} {
   heddle.mesh @mesh <["dp"=2, "tp"=2]>
   // AUTO-LABEL: @planned
   func.func @planned(%x: tensor<512x1024xf32>) -> tensor<512x1024xf32> {

@@ -39,7 +39,7 @@ func.func @update() -> tensor<f32> {
 // -----
 
 // The plan may want the sum after each micro-batch.
-module attributes {heddle.reduce_gradients = "micro_batch"} {
+module attributes {heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>} {
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) storage(<@mesh, [{}, {}]>)
 heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros)
@@ -99,5 +99,21 @@ func.func @used(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) -> (tensor<4x8xf32>, 
 }
 func.func @sets(%one: tensor<4x8xf32>) {
   heddle.store %one, @grad.c : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// What each device had at the start would be summed with the rest.
+heddle.mesh @mesh <["dp"=2]>
+// CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(ones) storage(<@mesh, [{}, {}]>)
+heddle.variable @grad.w : tensor<4x8xf32> gradient init(ones)
+// CHECK-LABEL: func.func @starts_from_ones
+// CHECK: comm.all_reduce
+func.func @starts_from_ones(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
+  %dw = heddle.contract "c" pass(wgrad) [bh, bf -> hf] %x, %dy {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<6x4xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  %g = heddle.load @grad.w : tensor<4x8xf32>
+  %s = arith.addf %g, %dw : tensor<4x8xf32>
+  heddle.store %s, @grad.w : tensor<4x8xf32>
   return
 }

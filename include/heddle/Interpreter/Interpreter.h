@@ -12,6 +12,7 @@
 #define HEDDLE_INTERPRETER_INTERPRETER_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 

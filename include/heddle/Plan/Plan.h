@@ -9,6 +9,7 @@
 #ifndef HEDDLE_PLAN_PLAN_H
 #define HEDDLE_PLAN_PLAN_H
 
+#include "dialects/Heddle/HeddleDialect.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -77,18 +78,6 @@ struct PlanPriority {
   PlanPosition position;
 };
 
-/// Whether collectives over several axes are made one by one, by levels of the
-/// topology.
-enum class Hierarchy {
-  Auto,   ///< where that takes less on the cluster
-  Always, ///< wherever a collective has several axes
-  Never,
-};
-
-/// "auto", "always", "never"; nullopt for anything else.
-std::optional<Hierarchy> parseHierarchy(llvm::StringRef name);
-llvm::StringRef stringifyHierarchy(Hierarchy hierarchy);
-
 struct Plan {
   /// The file that it was read from; "" if none. Only for messages.
   std::string source;
@@ -102,10 +91,10 @@ struct Plan {
   /// How what operators make lies, by factors: one without axes is whole.
   std::vector<PlanEntry> pins;
   std::vector<PlanPriority> priorities;
+  /// Whether collectives over several axes are made one by one.
   Hierarchy hierarchy = Hierarchy::Auto;
-  /// The devices' gradients are summed after each micro-batch of a step, and
-  /// not once, in the update.
-  bool reducesEachMicroBatch = false;
+  /// Where a step has several micro-batches: when devices sum their gradients.
+  GradientReduction reduceGradients = GradientReduction::Step;
 
   int64_t getNumDevices() const;
   /// The size of an axis, or 0 if there is none of that name.

@@ -111,7 +111,8 @@ def PropagateShardingsPass
     adds a partial sum and which others only read or set to zero, is stored as
     a partial sum itself: what reads it (the update, once for several
     micro-batches) sums over devices. Not where it is stored in parts over these
-    axes, nor with `heddle.reduce_gradients = "micro_batch"` on the module.
+    axes, nor where the module has
+    `heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>`.
 
     By the user: `heddle.pin = #heddle.sharding<…>` on an op says how its result
     lies, exactly (several results: an array, `unit` for free ones); it becomes a

@@ -400,8 +400,19 @@ func.func @f(%x: tensor<8xf32> {heddle.priority = 65537}) {
 
 // -----
 
-// expected-error @below {{expected heddle.hierarchy to be a string, got 1}}
-module attributes {heddle.hierarchy = 1} {}
+// expected-error @below {{expected heddle.hierarchy to be #heddle.hierarchy<auto>, <always> or <never>, got "never"}}
+module attributes {heddle.hierarchy = "never"} {}
+
+// -----
+
+// expected-error @below {{expected heddle.reduce_gradients to be #heddle.gradient_reduction<step> or <micro_batch>, got "micro_batch"}}
+module attributes {heddle.reduce_gradients = "micro_batch"} {}
+
+// -----
+
+// expected-error @below {{expected ::heddle::GradientReduction to be one of: step, micro_batch}}
+// expected-error @below {{failed to parse GradientReductionAttr}}
+module attributes {heddle.reduce_gradients = #heddle.gradient_reduction<never>} {}
 
 // -----
 
