@@ -95,7 +95,7 @@ TEST(Oases, RefusesWhatTheProfileDoesNotCover) {
   O.GlobalBatch = 48;
   EXPECT_EQ(oasesProblem(*Rows, O).error().Message,
             "global batch: expected one of which half a replica's share is "
-            "measured for hidden 4096 on 32 devices (64), got 48");
+            "measured for hidden 4096 on 32 devices (32, 64), got 48");
   O.Layers = 0;
   EXPECT_EQ(oasesProblem(*Rows, O).error().Message,
             "layers: expected at least 1, got 0");
