@@ -5,6 +5,7 @@
 #include "heddle/Autodiff/StateNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 #include <numbers>
 
@@ -17,8 +18,10 @@ LogicalResult heddle::verifyOptions(const TrainingStepOptions &options,
                     double value) -> LogicalResult {
     if (good)
       return success();
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%g", value);
     return emitError(loc) << "expected " << name << " " << range << ", got "
-                          << value;
+                          << text;
   };
   auto isPart = [](double x) { return x >= 0 && x < 1; };
   auto isSize = [](double x) { return x >= 0 && std::isfinite(x); };
@@ -40,10 +43,13 @@ LogicalResult heddle::verifyOptions(const TrainingStepOptions &options,
       failed(expect(o.microBatches >= 1, "micro-batches", "of at least 1",
                     o.microBatches)))
     return failure();
-  if (o.schedule == ScheduleKind::Cosine)
-    return expect(o.totalSteps > 0 && o.totalSteps >= o.warmupSteps,
-                  "total-steps", "of at least 1 and warmup-steps",
-                  o.totalSteps);
+  if (o.schedule == ScheduleKind::Cosine &&
+      (o.totalSteps < 1 || o.totalSteps < o.warmupSteps))
+    return emitError(loc) << "expected total-steps (--steps) of a cosine "
+                             "schedule of at least "
+                          << std::max<int64_t>(o.warmupSteps, 1)
+                          << ", for warmup-steps (--warmup) " << o.warmupSteps
+                          << ", got " << o.totalSteps;
   return success();
 }
 

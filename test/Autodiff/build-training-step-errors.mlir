@@ -2,9 +2,11 @@
 // RUN: not heddle-opt %s --heddle-build-training-step="beta1=1.0" 2>&1 | FileCheck %s --check-prefix=BETA
 // RUN: not heddle-opt %s --heddle-build-training-step="schedule=cosine" 2>&1 | FileCheck %s --check-prefix=TOTAL
 // RUN: not heddle-opt %s --heddle-build-training-step="micro-batches=0" 2>&1 | FileCheck %s --check-prefix=MICRO
-// BETA: expected beta1 in [0, 1), got 1
-// TOTAL: expected total-steps of at least 1 and warmup-steps, got 0
-// MICRO: expected micro-batches of at least 1, got 0
+// RUN: not heddle-opt %s --heddle-build-training-step="schedule=cosine warmup-steps=40 total-steps=20" 2>&1 | FileCheck %s --check-prefix=WARMUP
+// BETA: expected beta1 in [0, 1), got 1{{$}}
+// TOTAL: expected total-steps (--steps) of a cosine schedule of at least 1, for warmup-steps (--warmup) 0, got 0{{$}}
+// WARMUP: expected total-steps (--steps) of a cosine schedule of at least 40, for warmup-steps (--warmup) 40, got 20{{$}}
+// MICRO: expected micro-batches of at least 1, got 0{{$}}
 
 // expected-error @below {{expected a function @forward}}
 module {
