@@ -229,46 +229,11 @@ static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
   return absent;
 }
 
-/// An error on a function or variable that speaks of a mesh.
-static LogicalResult expectNoShardings(ModuleOp module) {
-  auto complain = [](Operation *op, ShardingAttr sharding) -> LogicalResult {
-    if (!sharding)
-      return success();
-    FlatSymbolRefAttr mesh = sharding.getMesh();
-    return op->emitOpError()
-           << "has a sharding over " << mesh
-           << ", but the module has no heddle.mesh: declare one, such as "
-              "heddle.mesh "
-           << mesh << " <[\"x\"=2]>, or give a plan";
-  };
-  for (auto variable : module.getOps<VariableOp>())
-    if (failed(complain(variable, variable.getStorageAttr())))
-      return failure();
-  for (auto function : module.getOps<func::FuncOp>()) {
-    auto port = [](Attribute attribute) {
-      return dyn_cast_or_null<ShardingAttr>(attribute);
-    };
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (failed(complain(function,
-                          port(function.getArgAttr(i, kShardingAttrName)))))
-        return failure();
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (failed(complain(function,
-                          port(function.getResultAttr(i, kShardingAttrName)))))
-        return failure();
-  }
-  return success();
-}
-
 /// Applies the plan and keeps its text on the module, for the artifact.
 static LogicalResult choosePlan(ModuleOp module,
                                 const CompileOptions &options) {
   FailureOr<Plan> plan = makePlan(module, options);
   if (failed(plan))
-    return failure();
-  // Nobody has asked for a mesh; the user's own was forgotten.
-  if (options.planText.empty() && plan->getNumDevices() == 1 &&
-      failed(expectNoShardings(module)))
     return failure();
   if (failed(applyPlan(module, *plan, options.devices,
                        findAbsentState(module, options.training.train))))

@@ -38,8 +38,15 @@ scf::WhileOp lower::toWhile(scf::ForOp loop) {
         mapping.map(loop.getRegionIterArgs(), carried.drop_front());
         for (Operation &op : loop.getBody()->without_terminator())
           b.clone(op, mapping);
-        SmallVector<Value> next{
-            b.create<arith::AddIOp>(loc, carried.front(), loop.getStep())};
+        // The end itself in place of what lies beyond it, which may wrap round.
+        Value left =
+            b.create<arith::SubIOp>(loc, loop.getUpperBound(), carried.front());
+        Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge,
+                                               loop.getStep(), left);
+        Value following =
+            b.create<arith::AddIOp>(loc, carried.front(), loop.getStep());
+        SmallVector<Value> next{b.create<arith::SelectOp>(
+            loc, isLast, loop.getUpperBound(), following)};
         for (Value value : loop.getYieldedValues())
           next.push_back(mapping.lookupOrDefault(value));
         b.create<scf::YieldOp>(loc, next);

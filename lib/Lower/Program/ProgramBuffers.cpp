@@ -207,6 +207,13 @@ static bool isStorable(Type type) {
          rt::getByteSize(tensor.getElementType());
 }
 
+/// What to do about a tensor that is not storable.
+static StringRef getStorableHint(Type type) {
+  return getElementTypeOrSelf(type).isIndex()
+             ? "; make its elements i64 (arith.index_cast)"
+             : "";
+}
+
 static constexpr StringLiteral kStorableTypes =
     "tensors of static shape, with an element at least, and of a type that the "
     "runtime has (f32, bf16, f16, f64, i1, i8, i32, i64)";
@@ -220,7 +227,7 @@ LogicalResult Placer::addContents() {
       if (!isStorable(type))
         return program.emitOpError()
                << "expected " << what << " to be " << kStorableTypes << ", got "
-               << type << " (number " << i << ")";
+               << type << " (number " << i << ")" << getStorableHint(type);
   for (BlockArgument argument : program.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     // Arguments belong to the caller: never overwritten.
@@ -238,8 +245,8 @@ LogicalResult Placer::addContents() {
       if (!type)
         continue;
       if (!isStorable(type))
-        return op->emitOpError()
-               << "expected " << kStorableTypes << ", got " << type;
+        return op->emitOpError() << "expected " << kStorableTypes << ", got "
+                                 << type << getStorableHint(type);
       int64_t first = position;
       if (auto wait = dyn_cast<comm::WaitOp>(op))
         if (Operation *start = wait.getToken().getDefiningOp())

@@ -45,3 +45,10 @@ func.func private @after(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{got 'tensor<4xindex>' (number 0); make its elements i64 (arith.index_cast)}}
+func.func @indices(%x: tensor<4xindex>) {
+  return
+}
