@@ -78,22 +78,59 @@ int MeshTopology::getOutermostLevel(AxisMask axes) const {
   return level;
 }
 
+std::optional<MeshTopology> MeshTopology::getSlice(unsigned axis) const {
+  int64_t stride = strides[axis], span = stride * sizes[axis];
+  Cluster slice = cluster;
+  std::vector<int64_t> units;
+  for (auto [unit, level] : llvm::zip(unitSizes, slice.levels)) {
+    // The slices that share a unit share its links, too.
+    int64_t sharing;
+    if (stride % unit == 0)
+      sharing = 1;
+    else if (unit % span == 0)
+      sharing = sizes[axis];
+    else if (unit % stride == 0 && span % unit == 0)
+      sharing = unit / stride;
+    else
+      return std::nullopt;
+    units.push_back(unit / sharing);
+    level.bandwidth /= double(sharing);
+  }
+  std::vector<int64_t> axisSizes = sizes;
+  axisSizes[axis] = 1;
+  units.push_back(devices / sizes[axis]);
+  for (auto [i, level] : llvm::enumerate(slice.levels))
+    level.count =
+        std::max<int64_t>(1, llvm::divideCeil(units[i + 1], units[i]));
+  llvm::Expected<MeshTopology> result = create(std::move(slice), axisSizes);
+  if (!result) {
+    llvm::consumeError(result.takeError());
+    return std::nullopt;
+  }
+  return std::move(*result);
+}
+
 MeshTopology::Step
 MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
   // By level and unit: the blocks that go out, and that come in.
-  std::vector<std::map<int64_t, int64_t>> out(unitSizes.size()), in = out;
+  std::vector<std::vector<int64_t>> out(unitSizes.size()), in(out);
   for (auto [from, to] : messages) {
     int level = getMeetingLevel(from, to);
     if (level < 0)
       continue;
-    ++out[level][from / unitSizes[level]];
-    ++in[level][to / unitSizes[level]];
+    int64_t unit = unitSizes[level];
+    if (out[level].empty()) {
+      out[level].resize(llvm::divideCeil(devices, unit));
+      in[level] = out[level];
+    }
+    ++out[level][from / unit];
+    ++in[level][to / unit];
   }
   Step step;
   for (size_t i = 0; i < unitSizes.size(); ++i) {
     int64_t most = 0;
-    for (auto &counts : {out[i], in[i]})
-      for (auto [unit, count] : counts)
+    for (const std::vector<int64_t> &counts : {out[i], in[i]})
+      for (int64_t count : counts)
         most = std::max(most, count);
     if (most == 0)
       continue;
@@ -173,7 +210,7 @@ CollectiveCost MeshTopology::broadcast(AxisMask axes, int64_t bytes) const {
 CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
                                      int64_t bytes) const {
   std::vector<std::pair<int64_t, int64_t>> messages;
-  std::map<int64_t, int64_t> sent;
+  std::vector<int64_t> sent(devices);
   int64_t most = 0;
   bool isLocal = false;
   for (auto [device, source] : llvm::enumerate(sources)) {

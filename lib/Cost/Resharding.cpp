@@ -2,6 +2,7 @@
 
 #include "heddle/Cost/Resharding.h"
 #include "ReshardingMoves.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <queue>
 
@@ -262,14 +263,16 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
 //===----------------------------------------------------------------------===//
 
 struct ReshardingPlanner::Key {
+  /// Of a slice.
   std::vector<int64_t> shape;
   int64_t elementBytes;
-  AxisMask movable;
+  AxisMask movable, removed;
   /// Where the other axes are.
   TensorLayout base;
 
   auto tie() const {
-    return std::tie(shape, elementBytes, movable, base.dims, base.partial);
+    return std::tie(shape, elementBytes, movable, removed, base.dims,
+                    base.partial);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
 };
@@ -294,6 +297,82 @@ static std::vector<int64_t> getPlace(const TensorLayout &layout,
   return {layout.partial >> axis & 1 ? -1 : -2};
 }
 
+/// Of the axes that stand in front in both lists, those between whose members
+/// rows have to move nevertheless: 10 rows over 4 devices are 3 each, but 2
+/// each over 8, so that two of 8 have 4 rows.
+static AxisMask getCrossedAxes(const MeshTopology &topology, int64_t rows,
+                               ArrayRef<unsigned> from, ArrayRef<unsigned> to) {
+  if (from == to)
+    return 0;
+  auto getParts = [&](ArrayRef<unsigned> axes) {
+    int64_t parts = 1;
+    for (unsigned axis : axes)
+      parts *= topology.getAxisSizes()[axis];
+    return parts;
+  };
+  size_t common = 0;
+  while (common < from.size() && common < to.size() &&
+         from[common] == to[common])
+    ++common;
+  AxisMask crossed = 0;
+  for (size_t count = common; count > 0; --count) {
+    int64_t parts = getParts(from.take_front(count));
+    if (llvm::all_of(ArrayRef({from, to}), [&](ArrayRef<unsigned> axes) {
+          int64_t all = getParts(axes);
+          return int64_t(llvm::divideCeil(rows, all)) * (all / parts) ==
+                 int64_t(llvm::divideCeil(rows, parts));
+        }))
+      break;
+    crossed |= AxisMask(1) << from[count - 1];
+  }
+  return crossed;
+}
+
+static std::vector<unsigned> withoutAxes(std::vector<unsigned> list,
+                                         AxisMask removed) {
+  llvm::erase_if(list, [&](unsigned axis) { return removed >> axis & 1; });
+  return list;
+}
+
+static TensorLayout withoutAxes(TensorLayout layout, AxisMask removed) {
+  for (std::vector<unsigned> &dim : layout.dims)
+    dim = withoutAxes(std::move(dim), removed);
+  layout.partial &= ~removed;
+  return layout;
+}
+
+/// Axes that stay where they are make slices that all do the same, if all hold
+/// equally many rows and no layout has parts of more than one slice's.
+const ReshardingPlanner::Slice &
+ReshardingPlanner::getSlice(ArrayRef<int64_t> shape, AxisMask movable,
+                            const TensorLayout &base) {
+  ArrayRef<int64_t> sizes = topology->getAxisSizes();
+  AxisMask candidates = 0;
+  for (unsigned axis = 0; axis < sizes.size(); ++axis)
+    if (sizes[axis] > 1)
+      candidates |= AxisMask(1) << axis;
+  candidates &= ~movable;
+  for (auto [size, axes] : llvm::zip(shape, base.dims)) {
+    AxisMask mask = 0;
+    for (unsigned axis : axes)
+      mask |= AxisMask(1) << axis;
+    if (size % topology->getSize(mask | movable))
+      candidates &= ~mask;
+  }
+  auto [known, isNew] = slices.try_emplace(candidates);
+  Slice &slice = known->second;
+  for (unsigned axis = 0; isNew && axis < sizes.size(); ++axis) {
+    if (!(candidates >> axis & 1))
+      continue;
+    const MeshTopology &mesh = slice.topology ? *slice.topology : *topology;
+    if (std::optional<MeshTopology> rest = mesh.getSlice(axis)) {
+      slice.topology = std::make_unique<MeshTopology>(std::move(*rest));
+      slice.removed |= AxisMask(1) << axis;
+    }
+  }
+  return slice;
+}
+
 Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
                                    int64_t elementBytes,
                                    const TensorLayout &givenFrom,
@@ -311,9 +390,15 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
   if (from == to)
     return {};
   std::vector<unsigned> involved, others;
+  AxisMask crossed = 0;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    crossed |=
+        getCrossedAxes(*topology, shape[dim], from.dims[dim], to.dims[dim]);
   for (unsigned i = 0; i < sizes.size(); ++i)
     if (sizes[i] > 1)
-      (getPlace(from, i) == getPlace(to, i) ? others : involved).push_back(i);
+      (getPlace(from, i) == getPlace(to, i) && !(crossed >> i & 1) ? others
+                                                                   : involved)
+          .push_back(i);
   if (to.partial && from.partial && from.isMax != to.isMax)
     // What is partial in both has to be reduced nevertheless.
     while (!others.empty()) {
@@ -342,18 +427,44 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
       movable &= ~(AxisMask(1) << axis);
   base.partial &= ~movable;
   base.isMax = false;
-  Key key{shape.vec(), elementBytes, movable, base};
+  const Slice &slice = getSlice(shape, movable, base);
+  const MeshTopology &mesh = slice.topology ? *slice.topology : *topology;
+  from = withoutAxes(from, slice.removed);
+  to = withoutAxes(to, slice.removed);
+  Key key{shape.vec(), elementBytes, movable, slice.removed,
+          withoutAxes(base, slice.removed)};
+  for (auto [dim, axes] : llvm::enumerate(base.dims))
+    for (unsigned axis : axes)
+      if (slice.removed >> axis & 1)
+        key.shape[dim] /= sizes[axis];
   std::unique_ptr<Graph> &graph = graphs[key];
   if (!graph) {
     // Few axes of few devices: other orders of rows than those of layouts pay
     // now and then, and are few enough.
     unsigned mostUnnamed =
-        llvm::popcount(movable) > 3 || topology->getNumDevices() > 64 ? 0
-        : topology->getNumDevices() > 8                               ? 1
-                                                                      : 2;
+        llvm::popcount(movable) > 3 || mesh.getNumDevices() > 64 ? 0
+        : mesh.getNumDevices() > 8                               ? 1
+                                                                 : 2;
     graph = std::make_unique<Graph>(
-        ReshardingMoves(*topology, shape.vec(), elementBytes, movable, base),
+        ReshardingMoves(mesh, key.shape, elementBytes, movable, key.base),
         mostUnnamed);
   }
-  return graph->find(from, to);
+  Resharding found = graph->find(from, to);
+  for (ReshardingStep &step : found.steps) {
+    // What stays is in front of what moves.
+    if (AxisMask partial = base.partial & slice.removed) {
+      step.isMax = givenFrom.isMax;
+      if (step.after)
+        step.after->isMax = givenFrom.isMax;
+      if (step.after)
+        step.after->partial |= partial;
+    }
+    if (step.after)
+      for (auto [dim, axes] : llvm::zip(step.after->dims, base.dims)) {
+        dim.erase(dim.begin(),
+                  dim.begin() + withoutAxes(axes, slice.removed).size());
+        dim.insert(dim.begin(), axes.begin(), axes.end());
+      }
+  }
+  return found;
 }

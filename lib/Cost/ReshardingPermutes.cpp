@@ -126,7 +126,17 @@ ReshardingMoves::getLeastSeconds(const HeldTensor &held,
         std::min(nearest.secondsPerByte, 1 / link.getUnitBandwidth());
   };
   Nearest nearestOfAll;
-  std::map<std::pair<int64_t, size_t>, Nearest> wanted;
+  std::vector<std::vector<int64_t>> holders; // of each summand
+  if (goal.partial)
+    for (const std::vector<bool> &bits : summands[held.summands].holders) {
+      holders.emplace_back();
+      for (int64_t device = 0; device < int64_t(bits.size()); ++device)
+        if (bits[device])
+          holders.back().push_back(device);
+    }
+  // By device, or by group and summand.
+  std::vector<std::optional<Nearest>> wanted(
+      after.size() * std::max<size_t>(1, holders.size()));
   for (int64_t device = 0; device < int64_t(after.size()); ++device) {
     if (after[device] == 0 ||
         (!goal.partial && before[device] == after[device])) {
@@ -150,26 +160,30 @@ ReshardingMoves::getLeastSeconds(const HeldTensor &held,
       continue;
     }
     if (!goal.partial) {
-      Nearest &nearest = wanted[{device, 0}];
+      Nearest &nearest = wanted[device].emplace();
       for (int64_t source = 0; source < int64_t(after.size()); ++source)
         if (before[source] == after[device])
           bringTo(device, source, nearest);
       continue;
     }
     int64_t group = topology.getFirstOfGroup(device, goal.partial);
-    for (auto [summand, holders] :
-         llvm::enumerate(summands[held.summands].holders)) {
-      Nearest &nearest = wanted[{group, summand}];
-      for (int64_t source = 0; source < int64_t(after.size()); ++source)
-        if (before[source] == after[device] && holders[source])
-          bringTo(device, source, nearest);
+    for (auto [summand, sources] : llvm::enumerate(holders)) {
+      std::optional<Nearest> &nearest =
+          wanted[group * holders.size() + summand];
+      if (!nearest)
+        nearest.emplace();
+      for (int64_t source : sources)
+        if (before[source] == after[device])
+          bringTo(device, source, *nearest);
     }
   }
-  for (const auto &[place, nearest] : wanted) {
-    if (nearest.latency == std::numeric_limits<double>::infinity())
+  for (const std::optional<Nearest> &nearest : wanted) {
+    if (!nearest)
+      continue;
+    if (nearest->latency == std::numeric_limits<double>::infinity())
       return std::nullopt;
-    latency = std::max(latency, nearest.latency);
-    secondsPerByte = std::max(secondsPerByte, nearest.secondsPerByte);
+    latency = std::max(latency, nearest->latency);
+    secondsPerByte = std::max(secondsPerByte, nearest->secondsPerByte);
   }
   double bytes = double(getBytes(held));
   double seconds = latency + bytes * secondsPerByte;

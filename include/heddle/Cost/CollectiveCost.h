@@ -43,6 +43,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <map>
+#include <optional>
 
 namespace heddle {
 
@@ -84,6 +85,11 @@ public:
   /// The outermost level that a message between members of a group of these
   /// axes crosses; -1 if groups have one member.
   int getOutermostLevel(AxisMask axes) const;
+  /// The devices with one coordinate along an axis, as a mesh in which the axis
+  /// has size 1, on a cluster in which an op takes what it takes here if all
+  /// such slices do it at the same time. Nothing if slices lie differently on
+  /// the cluster's units.
+  std::optional<MeshTopology> getSlice(unsigned axis) const;
 
   CollectiveCost allGather(AxisMask axes, int64_t partBytes) const;
   CollectiveCost reduceScatter(AxisMask axes, int64_t partBytes) const;

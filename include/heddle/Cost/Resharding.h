@@ -103,7 +103,18 @@ public:
 private:
   class Graph;
   struct Key;
+  /// The mesh without axes that stay where they are; null: with all.
+  struct Slice {
+    std::unique_ptr<MeshTopology> topology;
+    AxisMask removed = 0;
+  };
+
+  const Slice &getSlice(llvm::ArrayRef<int64_t> shape, AxisMask movable,
+                        const TensorLayout &base);
+
   std::unique_ptr<MeshTopology> topology;
+  /// By the axes that stay and may be removed.
+  std::map<AxisMask, Slice> slices;
   std::map<Key, std::unique_ptr<Graph>> graphs;
 };
 

@@ -168,6 +168,60 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// Where an axis stays, the plan is that of the mesh without it, on links that
+// the slices share: of 16 servers of eight devices, the last axis is a server.
+TEST(ReshardingPlanner, AxesThatStayAreLeftOut) {
+  using Dims = std::vector<std::vector<unsigned>>;
+  Cluster cluster = llvm::cantFail(loadCluster("dgx-a100:16"));
+  Cluster servers = cluster;
+  servers.levels = {cluster.levels[1]};
+  servers.levels[0].bandwidth /= 8;
+  ReshardingPlanner whole(
+      llvm::cantFail(MeshTopology::create(cluster, {16, 8})));
+  ReshardingPlanner slice(llvm::cantFail(MeshTopology::create(servers, {16})));
+  for (bool isMax : {false, true}) {
+    const std::pair<TensorLayout, TensorLayout> pairs[] = {
+        {{Dims{{1, 0}, {}}}, {Dims{{1}, {0}}}},
+        {{Dims{{1}, {}}, 1, isMax}, {Dims{{1}, {0}}}},
+        {{Dims{{}, {0}}, 2, isMax}, {Dims{{0}, {}}, 2, isMax}},
+        {{Dims{{}, {0}}, 2, isMax}, {Dims{{}, {}}, 3, isMax}},
+        {{Dims{{}, {}}, 3, isMax}, {Dims{{}, {}}, 2, isMax}},
+        {{Dims{{0}, {}}}, {Dims{{}, {}}}},
+    };
+    for (auto [from, to] : pairs) {
+      auto without = [](TensorLayout layout) {
+        for (std::vector<unsigned> &dim : layout.dims)
+          llvm::erase(dim, 1u);
+        layout.partial &= 1;
+        return layout;
+      };
+      // Rows of the first dimension that are a slice's.
+      int64_t rows = from.dims[0].empty() || from.dims[0][0] == 0 ? 1024 : 128;
+      Resharding found = whole.find({1024, 512}, 4, from, to);
+      Resharding wanted =
+          slice.find({rows, 512}, 4, without(from), without(to));
+      ASSERT_EQ(found.steps.size(), wanted.steps.size());
+      ASSERT_FALSE(found.steps.empty());
+      for (auto [a, b] : llvm::zip(found.steps, wanted.steps)) {
+        EXPECT_EQ(a.kind, b.kind);
+        EXPECT_EQ(a.axes, b.axes);
+        EXPECT_EQ(a.localShape, b.localShape);
+        EXPECT_NEAR(a.cost.seconds / b.cost.seconds, 1, 1e-12);
+        ASSERT_TRUE(a.after);
+        EXPECT_EQ(a.after->partial >> 1, from.partial >> 1);
+        EXPECT_EQ(a.isMax, isMax && a.after->partial);
+      }
+      // Copies are their maximum.
+      EXPECT_EQ(found.steps.back().after->dims, to.dims);
+      if (!isMax)
+        EXPECT_EQ(*found.steps.back().after, to);
+    }
+  }
+  // Rows that slices do not hold alike: all devices are planned for.
+  TensorLayout from{Dims{{1, 0}}}, to{Dims{{1}}};
+  EXPECT_EQ(*whole.find({1000}, 4, from, to).steps.back().after, to);
+}
+
 /// What a training step asks for, each from a planner that knows nothing yet.
 TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
   using Dims = std::vector<std::vector<unsigned>>;
@@ -181,8 +235,14 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
       {{Dims{{}, {}}}, {Dims{{0}, {1}}}},     // slices
       {{Dims{{0}, {1}}}, {Dims{{1}, {0}}}},   // permute
   };
-  for (std::vector<int64_t> mesh :
-       {std::vector<int64_t>{2, 4}, {2, 2, 2}, {8, 8}, {2, 4, 8}, {8, 8, 8}}) {
+  for (std::vector<int64_t> mesh : {std::vector<int64_t>{2, 4},
+                                    {2, 2, 2},
+                                    {8, 8},
+                                    {2, 4, 8},
+                                    {8, 8, 8},
+                                    {64, 8},
+                                    {64, 8, 8},
+                                    {8, 8, 64}}) {
     // More servers of the same kind, for larger meshes.
     Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
     cluster.levels.back().count = 1024;

@@ -259,6 +259,41 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// One or two axes of a large mesh change their places: the plan is that of a
+// slice. Along a dimension, parts are whole in each slice, or reach beyond.
+TEST_F(ReshardTest, AxesStayOnLargeMeshes) {
+  MeshRef mesh = makeMesh({4, 2, 3, 2, 2});
+  std::mt19937 random(1);
+  SlowCluster slow;
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{192, 6}, {50, 48}}) {
+    auto type = RankedTensorType::get(shape, Builder(&context).getF64Type());
+    for (int i = 0; i < 30; ++i) {
+      // The last place is the partial, the one after it none.
+      DimensionAxes from(3), to;
+      SmallVector<unsigned> places;
+      for (MeshAxisAttr axis : mesh.mesh.getAxes())
+        if (places.push_back(random() % 4); places.back() < 3)
+          from[places.back()].push_back(axis.getName());
+      to = from;
+      for (int moves = 0; moves <= i % 2; ++moves) {
+        StringAttr axis = mesh.mesh.getAxes()[random() % 5].getName();
+        for (Axes &place : to)
+          llvm::erase(place, axis);
+        if (unsigned place = random() % 4; place < 3)
+          to[place].push_back(axis);
+      }
+      auto make = [&](DimensionAxes places) {
+        Axes partial = places.pop_back_val();
+        return makeSharding(mesh, places, partial);
+      };
+      check(mesh, type, make(from), make(to),
+            i % 3 ? StringRef() : "dgx-a100:64");
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
 TEST_F(ReshardTest, SequencesAreShort) {
   Builder builder(&context);
   MeshRef mesh = makeMesh({2, 2});
