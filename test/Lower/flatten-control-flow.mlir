@@ -1,4 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --heddle-flatten-control-flow | FileCheck %s
+// What is flat stays as it is.
+// RUN: heddle-opt %s --split-input-file --heddle-flatten-control-flow --heddle-flatten-control-flow | FileCheck %s
 
 // Iterations in a row; the index is a constant in each and folds away.
 // CHECK-LABEL: @loop

@@ -285,10 +285,16 @@ struct FlattenControlFlow
     ModuleOp module = getOperation();
     SymbolTableCollection symbols;
     SmallVector<func::FuncOp> inlined, programs;
+    llvm::DenseSet<StringAttr> outlined; // by an earlier run
+    module.walk([&](WhileOp loop) {
+      outlined.insert(loop.getBeforeAttr().getAttr());
+      outlined.insert(loop.getAfterAttr().getAttr());
+    });
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr(kKernelAttrName))
         continue;
-      if (function.isPrivate()) {
+      if (function.isPrivate() &&
+          !outlined.contains(function.getSymNameAttr())) {
         inlined.push_back(function);
         continue;
       }
