@@ -144,12 +144,13 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
     // A scalar product is one row of a kernel, fused with what surrounds it.
     if (!layout || (layout->m == 1 && layout->n == 1))
       return failure();
+    StringRef name = getOpName(op);
     rewriter.replaceOpWithNewOp<ContractOp>(
         op, type, lhs, rhs, /*bias=*/Value(),
         /*accumulate=*/isZeros(init) ? Value() : init, contraction,
         /*bias_along=*/DenseI64ArrayAttr(),
         ContractPassAttr::get(rewriter.getContext(), ContractPass::Forward),
-        op->getAttrOfType<StringAttr>("op_name"));
+        name.empty() ? StringAttr() : rewriter.getStringAttr(name));
     return success();
   }
 

@@ -28,7 +28,7 @@ func.func @generic(%q: tensor<4x3x8xbf16>, %k: tensor<5x3x8xbf16>, %c: tensor<3x
       indexing_maps = [affine_map<(i, j, h, k) -> (i, h, k)>, affine_map<(i, j, h, k) -> (j, h, k)>,
                        affine_map<(i, j, h, k) -> (h, i, j)>],
       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-      ins(%q, %k : tensor<4x3x8xbf16>, tensor<5x3x8xbf16>) outs(%c : tensor<3x4x5xf32>) attrs = {op_name = "scores"} {
+      ins(%q, %k : tensor<4x3x8xbf16>, tensor<5x3x8xbf16>) outs(%c : tensor<3x4x5xf32>) attrs = {heddle.name = "scores"} {
   ^bb0(%x: bf16, %w: bf16, %s: f32):
     %a = arith.extf %x : bf16 to f32
     %b = arith.extf %w : bf16 to f32
