@@ -3,7 +3,9 @@
 #include "CombineParts.h"
 #include "dialects/Interfaces/ScalarBodies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -12,6 +14,19 @@ bool heddle::isIdempotent(Operation *combiner) {
   return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
              arith::MinUIOp, arith::AndIOp, arith::OrIOp>(combiner);
+}
+
+bool heddle::startsFromNumbers(linalg::LinalgOp op) {
+  Value start = op.getDpsInitOperand(0)->get();
+  if (auto fill = start.getDefiningOp<linalg::FillOp>())
+    start = fill.value();
+  Attribute constant;
+  if (!matchPattern(start, m_Constant(&constant)))
+    return false;
+  if (auto elements = dyn_cast<SplatElementsAttr>(constant))
+    constant = elements.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return number && !number.getValue().isNaN();
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,8 +120,9 @@ Value heddle::combineParts(Value part, Operation *combiner,
                            Localizer &localizer, ArrayRef<unsigned> factors) {
   bool isBit = combiner->getResult(0).getType().isInteger(1);
   bool isExtremum =
-      isa<arith::MinimumFOp, arith::MinNumFOp, arith::MaxUIOp, arith::MinUIOp>(
-          combiner) ||
+      isa<arith::MinimumFOp, arith::MaxUIOp, arith::MinUIOp>(combiner) ||
+      (isa<arith::MinNumFOp>(combiner) &&
+       startsFromNumbers(cast<linalg::LinalgOp>(combiner->getParentOp()))) ||
       (isa<arith::MinSIOp>(combiner) && !isBit) ||
       (isa<arith::OrIOp, arith::AndIOp>(combiner) && isBit);
   if (isExtremum)

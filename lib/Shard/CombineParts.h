@@ -25,6 +25,11 @@ llvm::SmallVector<mlir::Value> combineParts(mlir::ValueRange parts,
 /// once: that of a maximum does, that of a sum or a product does not.
 bool isIdempotent(mlir::Operation *combiner);
 
+/// Whether the first accumulator is known to start from numbers alone. Parts of
+/// a reduction that passes over what is no number (arith.maxnumf) are then
+/// numbers, too, and a maximum over the devices combines them.
+bool startsFromNumbers(mlir::linalg::LinalgOp op);
+
 /// `accumulator` on the first device, `neutral` on all others among which the
 /// factors are split.
 mlir::Value startOnce(mlir::Value accumulator, mlir::TypedAttr neutral,

@@ -1,6 +1,7 @@
 //===- StructuredBodies.cpp - Bodies of structured ops --------------------===//
 
 #include "StructuredBodies.h"
+#include "CombineParts.h"
 #include "dialects/Interfaces/ScalarBodies.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,8 +49,10 @@ std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
   if (combiner->getOperand(place) != accumulator ||
       combiner->getOperand(1 - place) == accumulator)
     return std::nullopt;
-  return Reduction{combiner, &combiner->getOpOperand(1 - place),
-                   combinationOf(combiner, place == 0)};
+  FactorKind kind = combinationOf(combiner, place == 0);
+  if (isa<arith::MaxNumFOp>(combiner) && !startsFromNumbers(op))
+    kind = FactorKind::Combine;
+  return Reduction{combiner, &combiner->getOpOperand(1 - place), kind};
 }
 
 /// A comparison that is false where both are equal or one is no number.
