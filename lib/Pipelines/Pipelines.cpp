@@ -253,23 +253,6 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// A program whose shardings speak of a mesh gets it from itself, a plan or the
-/// options: on one device of its own accord it would be split nowhere.
-static LogicalResult verifyStatesNoShardings(ModuleOp module) {
-  for (auto function : module.getOps<func::FuncOp>())
-    for (ArrayAttr list :
-         {function.getArgAttrsAttr(), function.getResAttrsAttr()})
-      for (Attribute attributes :
-           list ? list.getValue() : ArrayRef<Attribute>())
-        if (auto sharding = cast<DictionaryAttr>(attributes)
-                                .getAs<ShardingAttr>(kShardingAttrName))
-          return function.emitOpError()
-                 << "has shardings over " << sharding.getMesh()
-                 << ", but the module declares no mesh: expected a heddle.mesh "
-                 << sharding.getMesh() << " in it, or a plan with the mesh";
-  return success();
-}
-
 bool heddle::isModel(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("forward") &&
          (module->hasAttr(kModelAttrName) ||
@@ -318,10 +301,6 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
            << "the program declares a mesh of its own: leave out --mesh and "
               "--devices, or the program's";
   bool needsPlan = !isPlanned && !(statesMesh && options.planText.empty());
-  if (isProgram && !statesMesh && options.planText.empty() &&
-      options.mesh.getNumDevices() == 1 &&
-      failed(verifyStatesNoShardings(module)))
-    return failure();
   if (needsPlan && last >= Phase::Sharded) {
     if (failed(choosePlan(module, options)))
       return failure();

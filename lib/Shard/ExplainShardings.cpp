@@ -124,8 +124,12 @@ void ShardingExplainer::explain(func::FuncOp function) const {
   forEachOp(function, [&](Operation *op) {
     for (OpResult result : op->getResults()) {
       std::string what;
+      // What says nothing of its place says at least what it is.
+      if (isa<UnknownLoc>(op->getLoc()))
+        what = "in @" + function.getName().str() + ", '" +
+               op->getName().getStringRef().str() + "' ";
       if (op->getNumResults() > 1)
-        what = "result " + std::to_string(result.getResultNumber()) + " ";
+        what += "result " + std::to_string(result.getResultNumber()) + " ";
       std::optional<unsigned> node = graph.findNode(op);
       if (!node) {
         explainCell(result, emitRemark(op->getLoc()), what);

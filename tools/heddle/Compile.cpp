@@ -20,14 +20,16 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
   auto output = std::make_shared<std::string>();
   addModelFlags(*command, flags->model);
   addPlanFlags(*command, *flags);
-  addTrainingFlags(*command, flags->options.training);
+  addTrainingFlags(*command, *flags);
   addOutputFlags(*command, *flags);
-  command
-      ->add_option("--steps", flags->options.training.totalSteps,
-                   "Steps of the run, for the cosine schedule")
-      ->check(notNegative());
-  command->add_flag("--gradients", flags->options.training.gradients,
-                    "Also the program that returns every gradient");
+  flags->trainingOptions.push_back(
+      command
+          ->add_option("--steps", flags->options.training.totalSteps,
+                       "Steps of the run, for the cosine schedule")
+          ->check(notNegative()));
+  flags->trainingOptions.push_back(
+      command->add_flag("--gradients", flags->options.training.gradients,
+                        "Also the program that returns every gradient"));
   command
       ->add_option("--sanitize", flags->options.sanitize,
                    "Instrument the kernels for a heddle-run that is built with "
@@ -35,9 +37,11 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
       ->check(CLI::IsMember({"address", "thread"}));
   command
       ->add_option("-o,--output", *output,
-                   "Folder to write (default: MODEL.heddle)")
-      ->check(notEmpty("a folder"));
+                   "Folder to write (default: MODEL.heddle); with "
+                   "--stop-after, the file (default: standard output)")
+      ->check(notEmpty("a folder or file"));
   command->callback([flags, output, &result] {
+    flags->printTo = *output;
     bool compiled = false;
     result = compileModel(*flags,
                           output->empty() ? defaultArtifact(flags->model)

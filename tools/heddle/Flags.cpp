@@ -122,8 +122,9 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       ->group(group);
 }
 
-void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
+void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
   const char *group = "Training step";
+  TrainingOptions &options = flags.options.training;
   app.add_option("--micro-batches", options.microBatches,
                  "Micro-batches whose gradients are summed in one step")
       ->check(positive())
@@ -183,6 +184,8 @@ void tools::addTrainingFlags(CLI::App &app, TrainingOptions &options) {
       ->group(group);
   app.add_flag("--no-dropout{false}", options.dropout, "Train without dropout")
       ->group(group);
+  flags.trainingOptions = app.get_options(
+      [&](const CLI::Option *option) { return option->get_group() == group; });
 }
 
 std::vector<CLI::Option *> tools::compilerOptions(CLI::App &app) {
@@ -203,8 +206,9 @@ bool tools::checkNotCompiled(const std::vector<CLI::Option *> &options,
 }
 
 void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
-  app.add_flag("--bf16", flags.options.training.bf16,
-               "Compute in bf16 with f32 master weights");
+  flags.trainingOptions.push_back(
+      app.add_flag("--bf16", flags.options.training.bf16,
+                   "Compute in bf16 with f32 master weights"));
   app.add_option("--target-cpu", flags.options.targetCpu,
                  "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
                  "name,+feature,-feature")

@@ -397,7 +397,7 @@ void tools::addInfoCommand(CLI::App &app, int &result) {
   auto all = std::make_shared<bool>(false);
   addModelFlags(*command, flags->model);
   addPlanFlags(*command, *flags);
-  addTrainingFlags(*command, flags->options.training);
+  addTrainingFlags(*command, *flags);
   command->add_flag("--all", *all, "List every variable");
   command->callback([flags, all, &result] { result = describe(*flags, *all); });
 }

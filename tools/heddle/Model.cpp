@@ -338,6 +338,18 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   llvm::outs().flush();
 }
 
+/// What is no model, or has its training step, would ignore them.
+static bool checkNoTrainingOptions(const CompileFlags &flags) {
+  for (const CLI::Option *option : flags.trainingOptions)
+    if (option->count() > 0) {
+      reportError(
+          option->get_name() + " decides the training step of a model: '" +
+          flags.model.path + "' is none, or has its training step already");
+      return false;
+    }
+  return true;
+}
+
 int tools::compileModel(CompileFlags &flags, const fs::path &output,
                         bool &compiled, bool report) {
   compiled = false;
@@ -347,12 +359,14 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, flags.model);
   if (failed(module))
     return exitFailure;
+  if (!isModel(**module) && !checkNoTrainingOptions(flags))
+    return exitUsage;
   if (!flags.stopAfter.empty()) {
     if (flags.stopAfter != "import" &&
         failed(
             runPhases(**module, flags.options, *parsePhase(flags.stopAfter))))
       return exitFailure;
-    return writeModule(**module, "") ? exitSuccess : exitFailure;
+    return writeModule(**module, flags.printTo) ? exitSuccess : exitFailure;
   }
   if (failed(compileToArtifact(**module, flags.options, output.string())))
     return exitFailure;

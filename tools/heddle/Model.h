@@ -50,6 +50,9 @@ struct CompileFlags {
   std::optional<ContextParallelism> context;
   std::string remarks; ///< Bytes, of a flag: one of integers takes 0 for "off".
   std::string stopAfter;
+  std::string printTo; ///< Where to, with --stop-after; "": standard output.
+  /// The options that decide the training step.
+  std::vector<CLI::Option *> trainingOptions;
 };
 
 /// The compiler's context: dialects, and diagnostics that show the source line.
@@ -68,7 +71,7 @@ void addModelFlags(CLI::App &app, ModelFlags &flags);
 /// The flags of a plan or a standard one.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// The flags of a training step and its optimizer.
-void addTrainingFlags(CLI::App &app, TrainingOptions &options);
+void addTrainingFlags(CLI::App &app, CompileFlags &flags);
 /// `--target-cpu` and `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 

@@ -74,7 +74,7 @@ void tools::addTrainCommand(CLI::App &app, int &result) {
   auto flags = std::make_shared<Flags>();
   addModelFlags(*command, flags->compile.model);
   addPlanFlags(*command, flags->compile);
-  addTrainingFlags(*command, flags->compile.options.training);
+  addTrainingFlags(*command, flags->compile);
   addOutputFlags(*command, flags->compile);
   flags->compileOptions = compilerOptions(*command);
   addTrainFlags(*command, flags->train);
