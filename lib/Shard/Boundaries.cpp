@@ -51,6 +51,15 @@ static LogicalResult verifyIsGlobal(func::FuncOp function) {
   return failure(found.wasInterrupted());
 }
 
+static LogicalResult verifyHasOneBlock(func::FuncOp function) {
+  if (function.isExternal() || llvm::hasSingleElement(function.getBody()))
+    return success();
+  return function.emitOpError()
+         << "cannot be partitioned: expected one block, got "
+         << function.getBody().getBlocks().size()
+         << "; turn its branches into scf ops first (--lift-cf-to-scf)";
+}
+
 LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
   auto meshes = module.getOps<MeshOp>();
   if (!meshes.empty() && !llvm::hasSingleElement(meshes))
@@ -63,7 +72,9 @@ LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
                                          variable.getTensorType(), mesh)))
       return failure();
   WalkResult result = module.walk([&](func::FuncOp function) {
-    if (failed(verifyIsGlobal(function)))
+    if (failed(verifyIsGlobal(function)) ||
+        (mesh && function->getParentOp() == module.getOperation() &&
+         failed(verifyHasOneBlock(function))))
       return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (failed(verifyBoundary(function, module, mesh, "argument " + Twine(i),

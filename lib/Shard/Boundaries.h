@@ -10,8 +10,9 @@ namespace heddle {
 /// An error, on the mesh or function, unless the module has one mesh at most
 /// and each `heddle.sharding` of an argument or result is a sharding over it,
 /// as is the storage of each variable; nor may a function be one device's
-/// already. A function within another module belongs to no mesh: what it says
-/// would be passed over in silence.
+/// already, or, where there is a mesh, have several blocks. A function within
+/// another module belongs to no mesh: what it says would be passed over in
+/// silence.
 mlir::LogicalResult verifyBoundaries(mlir::ModuleOp module, MeshRef mesh);
 
 } // namespace heddle

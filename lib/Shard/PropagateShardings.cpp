@@ -207,12 +207,6 @@ LogicalResult ModulePropagation::addCalls() {
 }
 
 LogicalResult ModulePropagation::build() {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (!function.isExternal() && !llvm::hasSingleElement(function.getBody()))
-      return function.emitOpError()
-             << "cannot be partitioned: expected one block, got "
-             << function.getBody().getBlocks().size()
-             << "; turn its branches into scf ops first (--lift-cf-to-scf)";
   if (failed(verifyNoRecursion(module)) || failed(addCalls()))
     return failure();
   for (VariableOp variable : module.getOps<VariableOp>())

@@ -48,3 +48,16 @@ func.func @partial(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh
   // expected-error@+1 {{expected an operand split as #heddle.sharding<@mesh, [{}]>, got #heddle.sharding<@mesh, [{}], partial = sum {"a"}>; run heddle-insert-reshards first}}
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+heddle.mesh @mesh <["a"=2]>
+// expected-error@+1 {{cannot be partitioned: expected one block, got 3; turn its branches into scf ops first}}
+func.func @blocks(%c: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
+  cf.cond_br %c, ^a, ^b
+^a:
+  return %x : tensor<8xf32>
+^b:
+  %y = math.exp %x : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
