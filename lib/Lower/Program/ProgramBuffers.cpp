@@ -158,11 +158,20 @@ LogicalResult Placer::numberOps() {
   if (!program.getBody().hasOneBlock())
     return program.emitOpError() << "expected a program of one block";
   for (Operation &op : program.getBody().front()) {
-    if (!isProgramOp(&op))
-      return op.emitOpError()
-             << "is not an op that a program can run; expected library calls, "
-                "kernels, collectives and views (heddle-form-kernels makes "
-                "kernels of the rest)";
+    if (!isProgramOp(&op)) {
+      InFlightDiagnostic diag =
+          op.emitOpError()
+          << "is not an op that a program can run; expected library calls, "
+             "kernels, collectives and views (heddle-form-kernels makes "
+             "kernels of the rest)";
+      StringRef dialect = op.getName().getDialectNamespace();
+      if (!llvm::is_contained({"heddle", "comm", "func", "linalg", "tensor",
+                               "arith", "math", "scf"},
+                              dialect))
+        diag << "; ops of '" << dialect
+             << "' have to become linalg, tensor, arith, math or scf first";
+      return diag;
+    }
     positions[&op] = ops.size();
     ops.push_back(&op);
   }

@@ -1,8 +1,16 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-plan-arenas
 
 func.func @elementwise(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{is not an op that a program can run; expected library calls, kernels, collectives and views}}
+  // expected-error @below {{is not an op that a program can run; expected library calls, kernels, collectives and views (heddle-form-kernels makes kernels of the rest)}}
   %y = arith.addf %x, %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @of_another_dialect(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{(heddle-form-kernels makes kernels of the rest); ops of 'tosa' have to become linalg, tensor, arith, math or scf first}}
+  %y = tosa.tanh %x : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
 
