@@ -381,7 +381,7 @@ LogicalResult DropoutOp::verify() {
   if (!(rate >= 0 && rate < 1))
     return emitOpError() << "expected 0 <= rate < 1, got " << rate;
   size_t rank = shapeOf(getX()).size();
-  if (getOffsets().size() != 0 && getOffsets().size() != rank)
+  if (!getOffsets().empty() && getOffsets().size() != rank)
     return emitOpError() << "expected none or " << rank << " offsets, got "
                          << getOffsets().size();
   if (getGlobalShape() && getGlobalShape()->size() != rank)
