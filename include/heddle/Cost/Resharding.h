@@ -84,8 +84,9 @@ struct Resharding {
 /// On the way, two states in a row may be no layouts, if up to three axes move
 /// on up to 8 devices; one, on up to 64. Permutes are tried if up to four axes
 /// move. Axes of size 1 count for nothing. An axis that from and to have in one
-/// and the same place stays there, unless it is one of the first that make up,
-/// with those that do not, at most four axes of at most 64 devices.
+/// and the same place stays there, unless rows have to move between its members
+/// (parts do not nest), or it is one of the first that make up, with those that
+/// do not, at most four axes of at most 64 devices.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);

@@ -15,7 +15,8 @@
 // On up to six devices everything is tried forwards, with permutes in all
 // places (two in a row only without a third op). On more, the states
 // after a permute are too many; those from which ops lead to a layout are found
-// backwards, for one permute in any place.
+// backwards, for one permute in any place. What is left out may be
+// cheaper now and then: lib/Cost/RATIONALE.md, "Two permutes are not one".
 //
 //===----------------------------------------------------------------------===//
 
