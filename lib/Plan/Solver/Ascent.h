@@ -32,6 +32,8 @@ public:
   /// Its bound, less what rounding may have added to it.
   double bound() const { return BestBound; }
   double work() const { return Work; }
+  /// What one pass adds to it.
+  double passWork() const { return PassWork; }
   /// The last guess at an assignment.
   const Labels &guess() const { return Current.guess(); }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace heddle::solver {
 
@@ -226,10 +227,10 @@ double Dual::rounding() const {
     }
   double Size = std::abs(static_cast<double>(M->Constant)) + 1e-6;
   for (size_t T = 0; T < Price.size(); ++T)
-    Size += Price[T] * static_cast<double>(M->Capacity[T]);
+    Size += Price[T] * std::abs(static_cast<double>(M->Capacity[T]));
   double Sum = Size * Relative;
   for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double Least = InfiniteCost, Lowered = InfiniteCost;
+    double Least = std::numeric_limits<double>::infinity(), Lowered = Least;
     for (size_t I = Fixed->Offsets[V]; I < Fixed->Offsets[V + 1]; ++I) {
       Least = std::min(Least, Unary[I]);
       Lowered = std::min(Lowered, Unary[I] - Relative * Terms[I]);

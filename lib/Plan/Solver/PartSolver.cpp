@@ -64,6 +64,10 @@ void PartSolver::conclude() {
                     "infinite cost";
   }
   Done = LowerBound >= Total;
+  if (Done && !Best && Explanation.empty())
+    Explanation =
+        "every assignment that keeps the memory limit has an infinite "
+        "cost";
   if (Done && Best) {
     ClosedWork = work();
     Now.reset(); // there may be thousands of other parts

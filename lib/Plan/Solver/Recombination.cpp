@@ -16,7 +16,7 @@ namespace {
 
 /// More than these would make the little problem a large one.
 constexpr size_t MaxComponents = 400;
-/// Of ways times times: what the usage of all ways may take, 160 MB.
+/// Of ways times times: their usages may take up to 480 MB for a moment.
 constexpr double MaxCells = 2e7;
 /// What the exact search may visit.
 constexpr double MaxEntries = 5e4;
@@ -174,8 +174,8 @@ Little build(const Model &M, const std::vector<Group> &Groups, const Labels &X,
   return Result;
 }
 
-/// What every group of the little problem does in the best mixture that costs
-/// less than `Before`, if one is found; adds to `Work`.
+/// What every group of the little problem does in the best mixture, if one is
+/// found that costs less than `Before` or if nothing binds; adds to `Work`.
 std::optional<Labels> findMixture(const Little &L, Cost Before, double &Work,
                                   const std::function<bool()> &Stop) {
   if (L.M.Capacity.empty()) {

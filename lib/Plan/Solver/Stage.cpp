@@ -13,8 +13,8 @@
 namespace heddle::solver {
 
 namespace {
-/// The first of these always work on the best assignment, the others go their
-/// own ways for a while.
+/// The first of these work on what is exploited, the others go their own ways
+/// for a while.
 constexpr size_t WalkerCount = 8;
 constexpr size_t Exploiting = 3;
 /// Which of these tries the values that the bound makes likely, and which those
@@ -24,7 +24,7 @@ constexpr size_t TriesLikely = 1, TriesOneProposal = 2;
 /// do them well.
 constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
 /// Ends of lives that are remembered.
-constexpr size_t Memory = 12;
+constexpr size_t MaxEnded = 12;
 /// Of more, a search among all of their values would be one of the whole model.
 constexpr size_t MaxFused = 8;
 /// Rounds in which what is exploited may become no better.
@@ -54,7 +54,7 @@ Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
   for (const Pair &P : M.Pairs)
     Entries += static_cast<double>(P.Table.size());
   RoundQuota = std::clamp(Entries * 12, 2e5, 2e7);
-  ClimbQuota = Entries * 100;
+  ClimbQuota = Climber.passWork() * 12;
   Best.X.assign(M.Vars.size(), 0);
   score(M, Best);
   Exploited = Best;
@@ -206,6 +206,8 @@ Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
 void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {
   Walker &W = *Walkers[Index];
   auto Keep = valuesToTry(Index, W, Stop);
+  if (std::ranges::all_of(Keep, [](const auto &Row) { return Row.size() < 2; }))
+    return W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
   W.ExtraWork += improveRestricted(M, W.Current, Prices, std::move(Keep),
                                    RoundQuota, W.Luck, Stop);
 }
@@ -296,8 +298,7 @@ void Stage::round(double Target, Cost Known, unsigned Threads,
   if (exactIsDue())
     ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
-  // with bad ones: then only one walker works, which
-  // tries out guesses.
+  // with bad ones: then only one walker works, which tries out guesses.
   double Gap = std::abs(Target - Bound);
   bool Rising = Bound - LastBound > 5e-3 * std::min(Gap, std::abs(Bound));
   LastBound = Bound;
@@ -390,23 +391,22 @@ void Stage::takeExact() {
     adopt(*Exact.Best);
 }
 
-/// Keeps what lives that are over have come to.
-void Stage::remember(size_t First, size_t End) {
-  for (size_t W = First; W < End; ++W) {
-    if (W < Exploiting || Walkers[W]->Left > 0 ||
-        !Walkers[W]->Current.feasible())
-      continue;
-    Ended.push_back(Walkers[W]->Current.X);
-    if (Ended.size() > Memory)
-      Ended.pop_front();
-  }
+/// Keeps what something that is over has come to.
+void Stage::remember(const Candidate &C) {
+  if (!C.feasible())
+    return;
+  Ended.push_back(C.X);
+  if (Ended.size() > MaxEnded)
+    Ended.pop_front();
 }
 
 /// Takes over the best result of these walkers and whatever the others changed
 /// elsewhere.
 void Stage::join(size_t First, size_t End) {
   takeExact();
-  remember(First, End);
+  for (size_t W = std::max(First, Exploiting); W < End; ++W)
+    if (Walkers[W]->Left == 0)
+      remember(Walkers[W]->Current);
   std::vector<size_t> Results;
   for (size_t W = First; W < End; ++W)
     if (SettingOut || Walkers[W]->Current.betterThan(Exploited))
@@ -442,13 +442,16 @@ void Stage::chooseExploited(Cost Before) {
   double Gain =
       static_cast<double>(Before) - static_cast<double>(Exploited.Total);
   double Gap = static_cast<double>(Exploited.Total) - Bound;
-  RoundsStalled = Gain > 1e-3 * Gap ? 0 : RoundsStalled + 1;
+  // One that is not feasible may cost less than the bound, and lose cost
+  // without becoming better.
+  bool Better = Exploited.feasible() && Gain > 1e-3 * Gap;
+  RoundsStalled = Better ? 0 : RoundsStalled + 1;
   if (RoundsStalled < Patience || !Best.feasible())
     return;
   RoundsStalled = 0;
   Anew = !Anew;
   if (!Anew) {
-    Ended.push_back(std::exchange(Exploited, Best).X);
+    remember(std::exchange(Exploited, Best));
     return;
   }
   SettingOut = true;

@@ -42,6 +42,8 @@ public:
 
   const Model &model() const { return M; }
   const Candidate &best() const { return Best; }
+  /// What most of the search works on; see `Exploited`.
+  const Candidate &exploited() const { return Exploited; }
   bool feasible() const { return Best.feasible(); }
   const Ascent &ascent() const { return Climber; }
   /// The best bound that any method has found.
@@ -52,7 +54,7 @@ private:
   struct Walker {
     Search Engine;
     Candidate Current;
-    int Age = 0;          ///< Rounds of those that work on the best one.
+    int Age = 0;          ///< Rounds of those that exploit.
     int Left = 0;         ///< Rounds until it sets out again.
     int Unpin = 0;        ///< When so many are left, it may change everything.
     Random Luck{0};       ///< Of setting out and of searches among few values,
@@ -66,7 +68,7 @@ private:
   bool pinOther(Walker &W);
   void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
   void join(size_t First, size_t End);
-  void remember(size_t First, size_t End);
+  void remember(const Candidate &C);
   void chooseExploited(Cost Before);
   bool exactIsDue() const;
   ExactResult searchBelow(Cost Below, double MaxWork,
@@ -99,8 +101,8 @@ private:
   Labels Guess;
   double Bound = 0;
   std::vector<std::vector<double>> ValueBounds;
-  std::vector<Labels>
-      Proposals; ///< Of those that go their own ways, now and before.
+  /// Of the walkers that go their own ways, now and before.
+  std::vector<Labels> Proposals;
   std::deque<Labels> Ended;              ///< What their last lives came to.
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;

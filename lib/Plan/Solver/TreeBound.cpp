@@ -36,7 +36,7 @@ double TreeBound::evaluate(const std::vector<double> &Prices) {
   Excess.resize(Used.size());
   for (size_t T = 0; T < Used.size(); ++T) {
     Value -= Prices[T] * static_cast<double>(M.Capacity[T]);
-    Size += Prices[T] * static_cast<double>(M.Capacity[T]);
+    Size += Prices[T] * std::abs(static_cast<double>(M.Capacity[T]));
     Excess[T] = static_cast<double>(Used[T] - M.Capacity[T]);
   }
   Work += Engine.work();

@@ -40,6 +40,7 @@ TEST(BruteForce, FindsAndProvesTheOptimumOfSmallInstances) {
       ASSERT_EQ(S->Why, StopReason::Infeasible)
           << "instance " << I << ": " << printProblem(P);
       EXPECT_FALSE(S->Best);
+      EXPECT_FALSE(S->Explanation.empty()) << "instance " << I;
       continue;
     }
     ASSERT_EQ(S->Why, StopReason::Optimal)

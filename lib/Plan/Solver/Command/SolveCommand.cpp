@@ -283,7 +283,7 @@ int search(const Instance &I, Arguments &Args) {
                            "the trace"});
   if (!S->Best) {
     explainFailure(I.Own, *S);
-    return NoAssignment;
+    return Code == Done ? NoAssignment : Code;
   }
   std::fprintf(stderr, "%s: cost %lld  bound %lld  gap %.4f%%\n",
                nameOf(S->Why), static_cast<long long>(S->Total),
@@ -317,8 +317,10 @@ CLI::Validator wholeNumber(uint64_t Least, uint64_t Most) {
         uint64_t Value = 0;
         const char *End = Text.data() + Text.size();
         auto [Rest, Status] = std::from_chars(Text.data(), End, Value);
+        // The option itself would be read as octal after a zero.
+        bool Octal = Text.size() > 1 && Text[0] == '0';
         bool Fits = Status == std::errc() && Rest == End && Value >= Least &&
-                    Value <= Most;
+                    Value <= Most && !Octal;
         return Fits
                    ? std::string()
                    : outOfRange("a whole number from " + std::to_string(Least) +
