@@ -20,6 +20,9 @@ constexpr double TrialScale = 0.003, ScaleAfterTrials = 0.006;
 /// Of a trial: its parts, their passes, and the relative change of prices.
 constexpr int PartsOfTrial = 10, PassesPerPart = 20;
 constexpr double FirstReach = 0.05, MinReach = 1e-3, MaxReach = 0.2;
+/// What prices are lowered to at first, and how long that may take.
+constexpr double FirstLowerBy = 0.7;
+constexpr int PartsOfLowering = 30;
 /// How often a proof looks whether it is done.
 constexpr int PartsOfProof = 8;
 
@@ -30,7 +33,8 @@ double safe(const Dual &D) { return D.bound() - D.rounding(); }
 Ascent::Ascent(const Model &M, const TablePool &Tables, const DualState &From)
     : Current(M, Tables, From), Best(Current), PassWork(64),
       Passes(FirstPasses), PassesLeft(FirstPasses),
-      Warmup(From.Messages.empty() ? 20 : 3), Reach(FirstReach) {
+      Warmup(From.Messages.empty() ? 20 : 3), LowerBy(FirstLowerBy),
+      Reach(FirstReach) {
   for (const Pair &P : M.Pairs)
     PassWork += 4.0 * static_cast<double>(P.Table.size());
   pass();
@@ -45,7 +49,9 @@ void Ascent::climb(double Target, double Quota,
     pass();
     if (PassesLeft > 0)
       continue;
-    if (Trying)
+    if (Lowering)
+      endPartOfLowering();
+    else if (Trying)
       endPartOfTrial(Target);
     else
       endStep(Target);
@@ -117,6 +123,33 @@ void Ascent::changePrices() {
   else
     Prices[Paid[Luck.below(Paid.size())]] *= Factor;
   Current.setPrices(Prices);
+}
+
+void Ascent::lowerPrices() {
+  if (Lowering)
+    return;
+  Lowering = true;
+  std::vector<double> Prices = Best.prices();
+  for (double &P : Prices)
+    P *= LowerBy;
+  Current = Best;
+  Current.setPrices(Prices);
+  BoundBefore = BestBound;
+  PartsLeft = PartsOfLowering;
+  PassesLeft = PassesPerPart;
+}
+
+/// Less next time if the bound is not better than before in the end.
+void Ascent::endPartOfLowering() {
+  keepIfBetter();
+  PassesLeft = PassesPerPart;
+  if (--PartsLeft > 0)
+    return;
+  LowerBy = BestBound > BoundBefore ? FirstLowerBy : std::sqrt(LowerBy);
+  Lowering = Trying = false;
+  Scale = ScaleAfterTrials;
+  Current = Best;
+  PassesLeft = Passes;
 }
 
 /// From the best state, in turn at its prices and at others.

@@ -27,6 +27,13 @@ public:
   /// `Target`, a whole number; whether it is.
   bool prove(double Target, double Quota, const std::function<bool()> &Stop);
 
+  /// Goes from the best state to lower prices and stays there for a while even
+  /// if that does not raise the bound at once: messages that have settled at
+  /// some prices make it fall at any others. For when it is known from
+  /// elsewhere that prices are too high. Does nothing while the last such
+  /// attempt lasts.
+  void lowerPrices();
+
   /// The best state so far, as a pass has left it.
   const Dual &best() const { return Best; }
   /// Its bound, less what rounding may have added to it.
@@ -43,6 +50,7 @@ private:
   void endStep(double Target);
   void changePrices();
   void beginTrial();
+  void endPartOfLowering();
   void endPartOfTrial(double Target);
 
   Dual Current, Best;
@@ -58,8 +66,10 @@ private:
 
   bool Trying = false;   ///< Steps along the guess's usage bring no more.
   bool Settling = false; ///< Of the trials, at the best prices.
+  bool Lowering = false; ///< Prices, as asked to.
+  double LowerBy;        ///< Times this.
   double Reach;          ///< Relative length of a trial step.
-  int PartsLeft = 0;     ///< Of the trial.
+  int PartsLeft = 0;     ///< Of the trial, or of what `lowerPrices` began.
   double BoundBefore = 0, LastBound = 0; ///< The trial, and its last part.
   Random Luck{1};
 };

@@ -282,6 +282,16 @@ void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
     W.Engine.pin(-1);
 }
 
+/// How much of the gap is memory that is paid for and that the best leaves
+/// unused. Little, if prices are right.
+double Stage::unusedShareOfGap() const {
+  std::vector<Usage> Used = usageOf(M, Best.X);
+  double Unused = 0;
+  for (size_t T = 0; T < Used.size(); ++T)
+    Unused += Prices[T] * static_cast<double>(M.Capacity[T] - Used[T]);
+  return Unused / std::max(1.0, static_cast<double>(Best.Total) - Bound);
+}
+
 void Stage::round(double Target, Cost Known, unsigned Threads,
                   const std::function<bool()> &Stop) {
   Prices = Tree.usable() ? Tree.prices() : Climber.best().prices();
@@ -449,6 +459,8 @@ void Stage::chooseExploited(Cost Before) {
   if (RoundsStalled < Patience || !Best.feasible())
     return;
   RoundsStalled = 0;
+  if (RoundsAtRest >= Patience && unusedShareOfGap() > 0.5)
+    Climber.lowerPrices();
   Anew = !Anew;
   if (!Anew) {
     remember(std::exchange(Exploited, Best));

@@ -66,6 +66,7 @@ private:
   void walkRestricted(size_t Index, const std::function<bool()> &Stop);
   void setOut(Walker &W, bool MayPin, const std::function<bool()> &Stop);
   bool pinOther(Walker &W);
+  double unusedShareOfGap() const;
   void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
   void join(size_t First, size_t End);
   void remember(const Candidate &C);

@@ -83,6 +83,31 @@ TEST(Ascent, ProvesNoMoreThanIsTrue) {
   EXPECT_GT(Proven, 20);
 }
 
+TEST(Ascent, LowersPricesThatAreTooHigh) {
+  Random R(5);
+  int Higher = 0;
+  for (int Round = 0; Round < 40; ++Round) {
+    Model M = smallModel(R);
+    Cost Least = leastCost(M);
+    if (Least >= InfiniteCost)
+      continue;
+    TablePool Pool(M);
+    Ascent Climber(M, Pool, {std::vector<double>(Times, 50.0), {}});
+    auto Target = static_cast<double>(Least);
+    double First = Climber.bound(), Last = First;
+    double FirstPrice = Climber.best().prices()[0];
+    for (int I = 0; I < 20; ++I) {
+      Climber.lowerPrices();
+      Climber.climb(Target, 100 * Climber.passWork(), Never);
+      EXPECT_GE(Climber.bound(), Last);
+      EXPECT_LE(Climber.bound(), Target);
+      Last = Climber.bound();
+    }
+    Higher += Last > First && Climber.best().prices()[0] < FirstPrice;
+  }
+  EXPECT_GT(Higher, 20);
+}
+
 TEST(Ascent, VisitsItsQuota) {
   Random R(2);
   Model M = smallModel(R);
