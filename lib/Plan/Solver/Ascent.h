@@ -60,7 +60,7 @@ private:
   double Work = 0;
   double Until = 0; ///< Of `Work`.
   int Passes;       ///< Per step.
-  int PassesLeft;   ///< Of the step, or of the part of a trial.
+  int PassesLeft;   ///< Of the step, or of a part of what is tried.
   int SinceBetter = 0;
   int Warmup; ///< Passes before the first step of prices.
 

@@ -65,9 +65,8 @@ void PartSolver::conclude() {
   }
   Done = LowerBound >= Total;
   if (Done && !Best && Explanation.empty())
-    Explanation =
-        "every assignment that keeps the memory limit has an infinite "
-        "cost";
+    Explanation = "every assignment that keeps the memory limit has an "
+                  "infinite cost";
   if (Done && Best) {
     ClosedWork = work();
     Now.reset(); // there may be thousands of other parts

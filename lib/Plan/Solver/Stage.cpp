@@ -447,7 +447,8 @@ void Stage::join(size_t First, size_t End) {
 
 /// When what is exploited has not become notably better than `Before` for a
 /// while, another one sets out; when that stalls too, the best is next, which
-/// may learn from it.
+/// may learn from it. If the bound stands still as well, its prices may be to
+/// blame.
 void Stage::chooseExploited(Cost Before) {
   double Gain =
       static_cast<double>(Before) - static_cast<double>(Exploited.Total);

@@ -47,6 +47,20 @@ Model smallModel(Random &R) {
   return M;
 }
 
+/// A small model with a feasible assignment, and the cost of the best.
+struct Solved {
+  Model M;
+  double Least;
+};
+
+Solved solvedModel(Random &R) {
+  for (;;) {
+    Model M = smallModel(R);
+    if (Cost Least = leastCost(M); Least < InfiniteCost)
+      return {std::move(M), static_cast<double>(Least)};
+  }
+}
+
 /// A chain of variables without limit, on which message passing is exact.
 Model chain(Random &R, int32_t Length) {
   Model M;
@@ -69,13 +83,9 @@ TEST(Ascent, ProvesNoMoreThanIsTrue) {
   Random R(1);
   int Proven = 0;
   for (int Round = 0; Round < 200; ++Round) {
-    Model M = smallModel(R);
-    Cost Least = leastCost(M);
-    if (Least >= InfiniteCost)
-      continue;
+    auto [M, Target] = solvedModel(R);
     TablePool Pool(M);
     Ascent Climber(M, Pool, {});
-    auto Target = static_cast<double>(Least);
     EXPECT_FALSE(Climber.prove(Target + 1, 2e5, Never)) << "round " << Round;
     EXPECT_LE(Climber.bound(), Target);
     Proven += Climber.prove(Target, 2e5, Never);
@@ -87,13 +97,9 @@ TEST(Ascent, LowersPricesThatAreTooHigh) {
   Random R(5);
   int Higher = 0;
   for (int Round = 0; Round < 40; ++Round) {
-    Model M = smallModel(R);
-    Cost Least = leastCost(M);
-    if (Least >= InfiniteCost)
-      continue;
+    auto [M, Target] = solvedModel(R);
     TablePool Pool(M);
     Ascent Climber(M, Pool, {std::vector<double>(Times, 50.0), {}});
-    auto Target = static_cast<double>(Least);
     double First = Climber.bound(), Last = First;
     double FirstPrice = Climber.best().prices()[0];
     for (int I = 0; I < 20; ++I) {

@@ -1,6 +1,7 @@
 //===- SolveTest.cpp - Limits, determinism, infeasibility -----------------===//
 
 #include "heddle/Plan/Solver/Solve.h"
+#include "Grid.h"
 #include "RandomProblem.h"
 
 #include <ctime>
@@ -23,18 +24,12 @@ Problem hardGrid(uint64_t Seed, uint32_t Side = 20) {
     }
     P.Nodes.push_back(std::move(N));
   }
-  auto Join = [&](uint32_t A, uint32_t B) {
+  joinGrid(static_cast<int32_t>(Side), [&](uint32_t A, uint32_t B) {
     Edge E{{A, B}, {}};
     for (uint32_t S = 0; S < Strategies * Strategies; ++S)
       E.Costs.push_back(R() % 100000);
     P.Edges.push_back(std::move(E));
-  };
-  for (uint32_t I = 0; I < Side * Side; ++I) {
-    if (I % Side + 1 < Side)
-      Join(I, I + 1);
-    if (I + Side < Side * Side)
-      Join(I, I + Side);
-  }
+  });
   P.UsageLimit = std::min(60 * 4u, Side * Side) * 300;
   return P;
 }

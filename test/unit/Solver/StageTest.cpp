@@ -1,6 +1,7 @@
 //===- StageTest.cpp - What is exploited, round after round ---------------===//
 
 #include "Stage.h"
+#include "Grid.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ Model grid(Random &R, int32_t Side, bool Forbids) {
       M.Capacity[T] += (L.Amount[0] + L.Amount[1] + L.Amount[2]) / 4;
     V.Loads.push_back(std::move(L));
   }
-  auto Join = [&](int32_t A, int32_t B) {
+  joinGrid(Side, [&](int32_t A, int32_t B) {
     Pair P{A, B, {}};
     bool Strict = Forbids && R.below(2);
     for (int I = 0; I < 9; ++I)
@@ -35,13 +36,7 @@ Model grid(Random &R, int32_t Side, bool Forbids) {
     for (int32_t V : {A, B})
       M.Vars[V].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
     M.Pairs.push_back(std::move(P));
-  };
-  for (int32_t I = 0; I < Side * Side; ++I) {
-    if (I % Side + 1 < Side)
-      Join(I, I + 1);
-    if (I + Side < Side * Side)
-      Join(I, I + Side);
-  }
+  });
   return M;
 }
 
