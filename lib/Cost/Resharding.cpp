@@ -235,13 +235,19 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
   if (moves.isSmall()) {
     // Permutes to what no goal is, in as many ops as make sense.
     int64_t below = reached(goal).picoseconds;
-    HeldTensor held = nodes[start].held;
-    std::vector<Move> found = moves.permuteFirst(held, wanted, to, below);
-    for (const Move &move : found)
-      below -= toPicoseconds(move.cost);
-    below = found.empty() ? below : reached(goal).picoseconds - below;
-    if (auto bridge = moves.bridge(held, wanted, to, below); !bridge.empty())
-      found = std::move(bridge);
+    const HeldTensor held = nodes[start].held;
+    std::vector<Move> found;
+    auto improve = [&](std::vector<Move> cheaper) {
+      if (cheaper.empty())
+        return;
+      found = std::move(cheaper);
+      below = 0;
+      for (const Move &move : found)
+        below += toPicoseconds(move.cost);
+    };
+    improve(moves.permuteFirst(held, wanted, to, below));
+    improve(moves.bridge(held, wanted, to, below));
+    improve(moves.relay(held, wanted, to, below));
     for (const Move &move : found) {
       result.steps.push_back(makeStep(move));
       result.cost += result.steps.back().cost;

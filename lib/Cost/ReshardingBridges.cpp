@@ -57,6 +57,9 @@ std::vector<Move> BridgeSearch::find() {
   bool isWhole = moves.isWhole(from);
   if (below <= leastBefore + leastAfter)
     return {};
+  // Parts of a sum are no parts of a maximum.
+  if (!isWhole && partial && from.isMax != to.isMax)
+    return {};
   for (const auto &[axes, mask] : moves.orders) {
     Op op{ReshardingStep::AllReduce, &axes, mask};
     op.members = topology.getSize(mask);

@@ -92,6 +92,11 @@ public:
   /// which the rest is as it has to be. On at most eight devices.
   std::vector<Move> bridge(const HeldTensor &from, const HeldTensor &to,
                            const TensorLayout &layout, int64_t below);
+  /// Two permutes from one state to another that is held as the layout, if they
+  /// take less than `below` picoseconds: the cheapest. On at most eight
+  /// devices.
+  std::vector<Move> relay(const HeldTensor &from, const HeldTensor &to,
+                          const TensorLayout &layout, int64_t below);
   /// The axes over which a permute of the mesh falls into equal ones, and the
   /// sources in such a group.
   std::vector<unsigned> getGroupAxes(const std::vector<int64_t> &sources,
@@ -99,6 +104,7 @@ public:
 
 private:
   friend class BridgeSearch;
+  friend class RelaySearch;
 
   void addCuts(const std::vector<unsigned> &axes, AxisMask mask);
   void addJoins(const std::vector<unsigned> &axes, AxisMask mask);

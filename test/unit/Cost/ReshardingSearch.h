@@ -15,8 +15,9 @@
 // On up to six devices everything is tried forwards, with permutes in all
 // places (two in a row only without a third op). On more, the states
 // after a permute are too many; those from which ops lead to a layout are found
-// backwards, for one permute in any place. What is left out may be
-// cheaper now and then: lib/Cost/RATIONALE.md, "Two permutes are not one".
+// backwards, for one permute in any place, and pairs of permutes are tried
+// without a third op, but for those that by a lower bound cannot be cheaper.
+// What is left out may be: lib/Cost/RATIONALE.md, "Two permutes are not one".
 //
 //===----------------------------------------------------------------------===//
 
@@ -186,6 +187,11 @@ private:
   void forEachPermuted(const HeldState &state,
                        llvm::function_ref<void(const HeldState &)> visit);
   std::vector<Content> getDistinct(const HeldState &state) const;
+
+  /// Two permutes in a row, to layouts within the bounds.
+  class RelaySearch;
+  void forEachRelay(unsigned state, const std::vector<Costs> &bounds,
+                    llvm::function_ref<void(unsigned, const Costs &)> visit);
 
   // Backwards from layouts.
   bool invertGroup(const Op &op, size_t cutTotal,

@@ -223,6 +223,8 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
   }
   finish(start, nothing, true);
   finishPermuted(start, nothing);
+  if (backwardOnly)
+    forEachRelay(start, bounds, relax);
   for (const Hit &first : getNext(start)) {
     finish(first.target, first.costs, true);
     finishPermuted(first.target, first.costs);

@@ -120,7 +120,7 @@ TEST_P(ReshardingOptimum, NoShortSequenceIsCheaper) {
         const Resharding &path = found[to][i];
         ++pairs;
         longer += path.steps.size() > 3;
-        ASSERT_LE(costs[to][i], best[to][i])
+        EXPECT_LE(costs[to][i], best[to][i])
             << describe(layouts[from]) << " to " << describe(layouts[to])
             << ", model " << i << ":" << describe(path);
         // What the planner has found, the search must find, too. (It does not
@@ -128,9 +128,11 @@ TEST_P(ReshardingOptimum, NoShortSequenceIsCheaper) {
         auto permutes = llvm::count_if(path.steps, [](const auto &step) {
           return step.kind == ReshardingStep::Permute;
         });
-        if (path.steps.size() <= 3 && !setting.isMax &&
-            permutes <= (devices <= 6 ? 2 : 1))
-          ASSERT_EQ(costs[to][i], best[to][i])
+        // On eight devices it tries two permutes without a third op only.
+        bool isTried =
+            permutes <= (devices <= 6 || path.steps.size() == 2 ? 2 : 1);
+        if (path.steps.size() <= 3 && !setting.isMax && isTried)
+          EXPECT_EQ(costs[to][i], best[to][i])
               << describe(layouts[from]) << " to " << describe(layouts[to])
               << ", model " << i << ":" << describe(path);
       }
@@ -167,6 +169,20 @@ INSTANTIATE_TEST_SUITE_P(
         name += "_max";
       return name;
     });
+
+// What both devices of a pair need of another pair crosses the slow link once.
+TEST(ReshardingPlanner, RelaysCrossSlowLinksOnce) {
+  ReshardingPlanner planner(
+      llvm::cantFail(MeshTopology::create(makePairs(), {2, 2, 2})));
+  Resharding found = planner.find({10}, 1 << 22, {{{0, 1}}}, {{{1, 0}}});
+  ASSERT_EQ(found.steps.size(), 2u) << describe(found);
+  for (const ReshardingStep &step : found.steps)
+    EXPECT_EQ(step.kind, ReshardingStep::Permute);
+  // Three rows over the network and three inside a pair.
+  double bytes = 3 << 22;
+  EXPECT_NEAR(found.cost.seconds,
+              3e-6 + 1e-5 + bytes / 2e9 + 3e-6 + 1e-6 + bytes / 1e11, 1e-12);
+}
 
 // Where an axis stays, the plan is that of the mesh without it, on links that
 // the slices share: of 16 servers of eight devices, the last axis is a server.
