@@ -175,10 +175,13 @@ private:
   // Permutes.
   /// All layouts after a permute, with what it takes at least.
   const std::vector<Hit> &getPermutes(unsigned state);
+  bool addsUp(AxisMask partial, llvm::ArrayRef<Content> wanted,
+              const HeldState &from, llvm::ArrayRef<int64_t> sources,
+              int last) const;
   /// The cheapest sources that make of `from` what `to` is (if it is a state)
-  /// or what fits the layout.
+  /// or what fits the layout; of a sum, more than `most` may count as too much.
   std::optional<Costs> permute(const HeldState &from, const HeldState *to,
-                               size_t layout);
+                               size_t layout, const Costs *most = nullptr);
   /// What a permute takes at least, if something moves or if not.
   Costs getLeast(const HeldState &from, bool moves) const;
   /// All states that permutes make of what the devices hold, of which an op

@@ -10,6 +10,9 @@ using namespace heddle;
 using namespace heddle::test;
 using llvm::ArrayRef;
 
+/// Picoseconds of what is above a limit.
+static constexpr int64_t tooMuch = int64_t(1) << 59;
+
 namespace heddle::test {
 
 /// The cheapest choice of a source for each device, by branch and bound.
@@ -120,9 +123,46 @@ private:
 
 } // namespace heddle::test
 
+/// Whether, when the last of the sources chosen so far is added, no summand is
+/// there twice in its group over the partial axes; and, once the group is
+/// chosen, each is there.
+bool ReshardingSearch::addsUp(AxisMask partial, ArrayRef<Content> wanted,
+                              const HeldState &from, ArrayRef<int64_t> sources,
+                              int last) const {
+  if (isNothing(wanted[last]))
+    return true;
+  auto summandsOf = [&](int device) {
+    return sources[device] < 0 ? uint8_t(0)
+                               : from.devices[sources[device]].summands;
+  };
+  auto groups = llvm::find_if(
+      orders, [&](const Order &order) { return order.mask == partial; });
+  uint8_t all = summandsOf(last);
+  bool isLast = true;
+  for (int i = 0; i < groups->members; ++i) {
+    int other = groups->group[last][i];
+    isLast &= other <= last;
+    if (other >= last)
+      continue;
+    if (!isMax && (all & summandsOf(other)))
+      return false;
+    all |= summandsOf(other);
+  }
+  return !isLast || all == from.allSummands;
+}
+
+/// Of a key, what devices may receive from which, and how much.
+static std::string makeKey(const std::array<uint16_t, 8> &candidates,
+                           int64_t count) {
+  std::string key(reinterpret_cast<const char *>(candidates.data()),
+                  sizeof(candidates));
+  return key += {char(count & 127), char(count >> 7)};
+}
+
 std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
                                                const HeldState *to,
-                                               size_t layout) {
+                                               size_t layout,
+                                               const Costs *most) {
   AxisMask partial = to ? 0 : layouts[layout].partial;
   std::array<uint16_t, 8> candidates = {};
   const Content zero = make(from.devices[0].rows, 0);
@@ -143,18 +183,17 @@ std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
       return std::nullopt;
   }
   int64_t count = getBytes(from.devices[0]);
-  std::string key(reinterpret_cast<const char *>(candidates.data()),
-                  sizeof(candidates));
-  key += {char(count & 127), char(count >> 7)};
+  std::string key = makeKey(candidates, count);
   if (partial) {
     key += {char(partial), char(from.allSummands)};
     for (int device = 0; device < devices; ++device)
       key += {char(isNothing(wanted[layout][device])),
               char(from.devices[device].summands)};
   }
-  auto [known, isNew] = permuteCosts.try_emplace(key);
-  if (!isNew)
+  if (auto known = permuteCosts.find(key); known != permuteCosts.end())
     return known->second;
+  // Without a sum, what is found soon is kept.
+  most = partial ? most : nullptr;
   Costs costs;
   for (const CostModel &model : models) {
     SourceSearch search(model.topology, count * model.elementBytes, devices);
@@ -162,33 +201,19 @@ std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
     if (partial) {
       search.selfIsBest = false;
       search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
-        HeldState state;
-        state.allSummands = from.allSummands;
-        for (int device = 0; device <= last; ++device)
-          state.devices[device] =
-              sources[device] < 0 ? zero : from.devices[sources[device]];
-        if (last == devices - 1)
-          return isSum(state, layout);
-        // No summand twice in a group.
-        for (const Order &order : orders) {
-          if (order.mask != partial || isNothing(wanted[layout][last]))
-            continue;
-          for (int i = 0; i < order.members; ++i) {
-            int other = order.group[last][i];
-            if (!isMax && other < last &&
-                (state.devices[other].summands & state.devices[last].summands))
-              return false;
-          }
-          break;
-        }
-        return true;
+        return addsUp(partial, wanted[layout], from, sources, last);
       };
     }
+    if (most)
+      search.setLimit(double((*most)[costs.size()] + 1) * 1e-12);
     double seconds = search.find();
-    if (std::isinf(seconds))
-      return std::nullopt;
-    costs.push_back(std::llround(seconds * 1e12));
+    if (!most && std::isinf(seconds))
+      return permuteCosts[key] = std::nullopt;
+    costs.push_back(std::isinf(seconds) ? tooMuch
+                                        : std::llround(seconds * 1e12));
   }
+  if (most)
+    return costs;
   return permuteCosts[key] = costs;
 }
 
@@ -213,9 +238,7 @@ std::optional<Costs> ReshardingSearch::permuteTo(const HeldState &from,
       return std::nullopt;
   }
   int64_t count = getBytes(from.devices[0]);
-  std::string key(reinterpret_cast<const char *>(candidates.data()),
-                  sizeof(candidates));
-  key += {char(count & 127), char(count >> 7)};
+  std::string key = makeKey(candidates, count);
   if (!backward.sum)
     if (auto known = permuteCosts.find(key); known != permuteCosts.end())
       return known->second;
@@ -226,35 +249,16 @@ std::optional<Costs> ReshardingSearch::permuteTo(const HeldState &from,
     search.candidates = candidates;
     if (backward.sum) {
       search.selfIsBest = false;
-      auto groups = llvm::find_if(orders, [&](const Order &order) {
-        return order.mask == backward.sum;
-      });
-      search.isAllowed = [&, groups](ArrayRef<int64_t> sources, int last) {
-        auto take = [&](int device) {
-          return sources[device] < 0 ? zero : from.devices[sources[device]];
-        };
-        // No summand twice in a group, and each in the end.
-        if (!isNothing(backward.wanted[last])) {
-          uint8_t mine = take(last).summands, all = mine;
-          bool isLast = true;
-          for (int i = 0; i < groups->members; ++i) {
-            int other = groups->group[last][i];
-            isLast &= other <= last;
-            if (other >= last || isNothing(backward.wanted[other]))
-              continue;
-            if (!isMax && (take(other).summands & mine))
-              return false;
-            all |= take(other).summands;
-          }
-          if (isLast && all != from.allSummands)
-            return false;
-        }
+      search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
+        if (!addsUp(backward.sum, backward.wanted, from, sources, last))
+          return false;
         if (last < devices - 1)
           return true;
         HeldState state;
         state.allSummands = from.allSummands;
         for (int device = 0; device < devices; ++device)
-          state.devices[device] = take(device);
+          state.devices[device] =
+              sources[device] < 0 ? zero : from.devices[sources[device]];
         return leadsTo(backward, state);
       };
     }
@@ -263,7 +267,7 @@ std::optional<Costs> ReshardingSearch::permuteTo(const HeldState &from,
     double seconds = search.find();
     if (!backward.sum && std::isinf(seconds))
       return std::nullopt;
-    costs.push_back(std::isinf(seconds) ? int64_t(1) << 59
+    costs.push_back(std::isinf(seconds) ? tooMuch
                                         : std::llround(seconds * 1e12));
   }
   if (backward.sum)

@@ -278,7 +278,10 @@ private:
       const Target &target = targets[number];
       if ((*first)[model] + getLeastSecond(target, 8 * unitSize) > target.bound)
         continue;
-      std::optional<Costs> costs = search.permute(held, nullptr, target.layout);
+      Costs most(first->size(), 0);
+      most[model] = target.bound - (*first)[model];
+      std::optional<Costs> costs =
+          search.permute(held, nullptr, target.layout, &most);
       if (!costs)
         continue;
       for (size_t i = 0; i < costs->size(); ++i)

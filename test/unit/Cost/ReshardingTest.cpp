@@ -170,6 +170,40 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// The parts of a sum are no parts of a maximum, nor the other way round: a
+// value is whole in between.
+TEST(ReshardingPlanner, SumsAndMaximaAreReducedInBetween) {
+  using Dims = std::vector<std::vector<unsigned>>;
+  ReshardingPlanner planner(
+      llvm::cantFail(MeshTopology::create(makePairs(), {2, 2, 2})));
+  const Dims splits[] = {Dims{{}},     Dims{{0}},    Dims{{1}},    Dims{{2}},
+                         Dims{{0, 1}}, Dims{{1, 0}}, Dims{{0, 2}}, Dims{{2, 0}},
+                         Dims{{1, 2}}, Dims{{2, 1}}};
+  std::vector<TensorLayout> layouts;
+  for (const Dims &dims : splits)
+    for (AxisMask partial = 1; partial < 8; ++partial)
+      if (llvm::none_of(dims[0],
+                        [&](unsigned axis) { return partial >> axis & 1; }))
+        layouts.push_back({dims, partial});
+  for (bool isMax : {false, true})
+    for (TensorLayout from : layouts)
+      for (TensorLayout to : layouts) {
+        from.isMax = isMax;
+        to.isMax = !isMax;
+        Resharding found = planner.find({8}, 1 << 22, from, to);
+        bool isReduced = false, heldMax = isMax;
+        for (const ReshardingStep &step : found.steps) {
+          isReduced |= (step.kind == ReshardingStep::AllReduce ||
+                        step.kind == ReshardingStep::ReduceScatter) &&
+                       heldMax == isMax;
+          heldMax = step.isMax;
+        }
+        EXPECT_TRUE(isReduced)
+            << (isMax ? "maximum " : "sum ") << describe(from) << " to "
+            << describe(to) << ":" << describe(found);
+      }
+}
+
 // What both devices of a pair need of another pair crosses the slow link once.
 TEST(ReshardingPlanner, RelaysCrossSlowLinksOnce) {
   ReshardingPlanner planner(
