@@ -256,3 +256,18 @@ func.func @alternating(%x: tensor<4x3xf32>, %o: tensor<f32>) -> tensor<f32> {
   } -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// What a loop fills starts undefined, and devices may exchange it before: some
+// bits have to be sent.
+// CHECK-LABEL: func.func @exchanged_empty
+// CHECK: %[[ZEROS:.*]] = linalg.generic
+// CHECK: arith.constant 0.000000e+00
+// CHECK: comm.all_gather %[[ZEROS]]
+heddle.mesh @mesh <["x"=2]>
+func.func @exchanged_empty() -> tensor<4x3xf32> {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %0 = comm.all_gather %e dim 0 over @mesh <{"x"}> : tensor<2x3xf32> -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}

@@ -124,7 +124,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
 
   /// Splat constants and fills that a structured op reads are folded into it
   /// when kernels are formed; all others (returned, stored, an operand of a
-  /// product) become an op that writes them.
+  /// product) become an op that writes them. What starts undefined (a
+  /// tensor.empty that a loop fills and devices exchange) is zeros there.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
     SmallVector<std::pair<Value, TypedAttr>> constants;
     func.walk([&](Operation *op) {
@@ -134,6 +135,9 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
           element = value.getSplatValue<TypedAttr>();
       } else if (auto fill = dyn_cast<linalg::FillOp>(op)) {
         matchPattern(fill.value(), m_Constant(&element));
+      } else if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
+        element = cast<TypedAttr>(
+            builder.getZeroAttr(empty.getType().getElementType()));
       }
       if (element && op->getNumResults() == 1 &&
           isa<RankedTensorType>(op->getResult(0).getType()))
