@@ -125,6 +125,7 @@ static void buildLocalizePipeline(OpPassManager &passes,
                                   const CompileOptions &options) {
   LocalizePassOptions localize;
   localize.cluster = options.cluster;
+  localize.remarkBytes = options.remarkBytes;
   passes.addPass(createLocalizePass(localize));
   // Offsets and masks of equal shardings are the same.
   passes.addPass(createCanonicalizerPass());

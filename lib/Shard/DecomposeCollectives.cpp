@@ -1,5 +1,6 @@
 //===- DecomposeCollectives.cpp - Collectives by levels of the topology ---===//
 
+#include "CollectiveCosts.h"
 #include "ReshardSequence.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Plan/Plan.h"

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_LIB_SHARD_FUNCTIONLOCALIZER_H
 #define HEDDLE_LIB_SHARD_FUNCTIONLOCALIZER_H
 
+#include "CommunicationRemarks.h"
 #include "LocalizeReshard.h"
 #include "Padding.h"
 #include "dialects/Heddle/Heddle.h"
@@ -13,10 +14,13 @@ namespace heddle {
 /// One function: new ops are made beside the old ones, which go at the end.
 class FunctionLocalizer {
 public:
+  /// Remarks are made on ops that exchange `leastBytes` or more with other
+  /// devices as they compute; -1: on none.
   FunctionLocalizer(mlir::func::FuncOp function, MeshRef mesh,
-                    ReshardSequences &sequences)
+                    ReshardSequences &sequences, int64_t leastBytes)
       : function(function), positions(function, mesh), mesh(mesh),
-        sequences(sequences), builder(function.getContext()) {}
+        sequences(sequences), builder(function.getContext()),
+        remarks(leastBytes, sequences.getTopology().getCluster().name) {}
 
   mlir::LogicalResult run();
 
@@ -30,8 +34,9 @@ private:
   ShardingAttr withPassedSums(mlir::Operation *op, const ShardingRule &rule,
                               ShardingAttr own);
   mlir::LogicalResult localizeByRule(mlir::Operation *op);
-  mlir::LogicalResult localizeCaptured(mlir::Operation *op,
-                                       mlir::Operation *before);
+  mlir::LogicalResult
+  localizeCaptured(mlir::Operation *op,
+                   llvm::iterator_range<mlir::Block::iterator> made);
   mlir::LogicalResult localizeReturn(mlir::func::ReturnOp op);
   mlir::LogicalResult localizeCall(mlir::func::CallOp call);
   mlir::LogicalResult localizeControlFlow(mlir::Operation *op);
@@ -72,6 +77,7 @@ private:
   ReshardSequences &sequences;
   mlir::SymbolTableCollection tables;
   mlir::OpBuilder builder;
+  CommunicationRemarks remarks;
   llvm::SmallVector<mlir::Operation *> originals;
   llvm::DenseMap<mlir::Value, mlir::Value> locals;
   llvm::DenseMap<mlir::Value, ShardingAttr> shardings;

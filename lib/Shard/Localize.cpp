@@ -2,6 +2,7 @@
 
 #include "Boundaries.h"
 #include "ControlFlow.h"
+#include "ExchangeRemarks.h"
 #include "FunctionLocalizer.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Shard/Passes.h"
@@ -282,8 +283,12 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   } else {
     results = localizeByCloning(op, localizer);
   }
-  if (failed(localizeCaptured(op, before)))
+  Block::iterator first = before ? std::next(Block::iterator(before))
+                                 : builder.getInsertionBlock()->begin();
+  auto made = llvm::make_range(first, builder.getInsertionPoint());
+  if (failed(localizeCaptured(op, made)))
     return failure();
+  addExchangeRemark(op, made, mesh, sequences, remarks);
   auto inferred = inferPadding(op, rule, *axes, mesh.mesh, padding);
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
     if (results[i].getType() != types[i])
@@ -299,15 +304,13 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
 }
 
 /// Values from outside that the regions of an op's localization use: no loop of
-/// the op runs over them, so each device needs them whole. The localization is
-/// what stands between `before` and the insertion point.
-LogicalResult FunctionLocalizer::localizeCaptured(Operation *op,
-                                                  Operation *before) {
+/// the op runs over them, so each device needs them whole. `made` is its
+/// localization.
+LogicalResult FunctionLocalizer::localizeCaptured(
+    Operation *op, llvm::iterator_range<Block::iterator> made) {
   if (op->getNumRegions() == 0)
     return success();
-  Block::iterator first = before ? std::next(Block::iterator(before))
-                                 : builder.getInsertionBlock()->begin();
-  for (Operation &local : llvm::make_range(first, builder.getInsertionPoint()))
+  for (Operation &local : made)
     // The regions are clones: what they use of the global program is what they
     // capture, and may lie in a region that does not enclose them.
     for (Region &region : local.getRegions()) {
@@ -395,6 +398,7 @@ LogicalResult FunctionLocalizer::run() {
       return failure();
   }
   finish();
+  remarks.emit(function->getParentOfType<ModuleOp>());
   return success();
 }
 
@@ -413,7 +417,8 @@ struct LocalizePass : heddle::impl::LocalizePassBase<LocalizePass> {
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
-          failed(FunctionLocalizer(function, mesh, *sequences).run()))
+          failed(
+              FunctionLocalizer(function, mesh, *sequences, remarkBytes).run()))
         return signalPassFailure();
   }
 };

@@ -1,7 +1,7 @@
 //===- ReportCommunication.cpp - What a device sends ----------------------===//
 
+#include "CollectiveCosts.h"
 #include "ReshardSequence.h"
-#include "dialects/Comm/Comm.h"
 #include "heddle/Shard/Passes.h"
 #include "llvm/Support/Format.h"
 
@@ -29,8 +29,6 @@ public:
   void print(llvm::raw_ostream &stream) const;
 
 private:
-  CollectiveCost getCost(Operation *op, AxisMask axes) const;
-
   MeshRef mesh;
   const MeshTopology &topology;
   /// By function, op and axes, in this order.
@@ -39,60 +37,10 @@ private:
 
 } // namespace
 
-CollectiveCost Reporter::getCost(Operation *op, AxisMask axes) const {
-  int64_t in = getBytes(op->getOperand(0).getType());
-  int64_t out = getBytes(op->getResult(0).getType());
-  return llvm::TypeSwitch<Operation *, CollectiveCost>(op)
-      .Case([&](comm::AllReduceOp) { return topology.allReduce(axes, in); })
-      .Case([&](comm::AllGatherOp) { return topology.allGather(axes, in); })
-      .Case([&](comm::ReduceScatterOp) {
-        return topology.reduceScatter(axes, out);
-      })
-      .Case([&](comm::AllToAllOp exchange) {
-        // A block has the rows of a part in both dimensions.
-        int64_t split = exchange.getSplitDim();
-        return topology.allToAll(
-            axes, in /
-                      std::max<int64_t>(
-                          1, exchange.getInput().getType().getDimSize(split)) *
-                      exchange.getType().getDimSize(split));
-      })
-      .Case([&](comm::BroadcastOp) { return topology.broadcast(axes, in); })
-      .Case([&](comm::PermuteOp permute) {
-        // All devices of the mesh, group by group.
-        std::vector<int64_t> sources(topology.getNumDevices(), -1);
-        ArrayRef<StringAttr> list = permute.getAxes().getAxes();
-        std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
-        for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-          std::vector<int64_t> rest;
-          int64_t member = 0;
-          for (auto [i, axis] : llvm::enumerate(mesh.mesh.getAxes()))
-            if (!(axes >> i & 1))
-              rest.push_back(topology.getCoordinate(device, i));
-          for (StringAttr name : list)
-            for (auto [i, axis] : llvm::enumerate(mesh.mesh.getAxes()))
-              if (axis.getName() == name)
-                member =
-                    member * axis.getSize() + topology.getCoordinate(device, i);
-          auto &group = groups[rest];
-          group.resize(permute.getSources().size());
-          group[member] = device;
-        }
-        for (auto &[rest, group] : groups)
-          for (auto [member, source] : llvm::enumerate(permute.getSources()))
-            if (source >= 0)
-              sources[group[member]] = group[source];
-        return topology.permute(sources, in);
-      })
-      .Default([](Operation *) { return CollectiveCost(); });
-}
-
 void Reporter::add(func::FuncOp function) {
   function.walk([&](Operation *op) {
-    auto axes = op->getAttrOfType<AxisListAttr>("axes");
-    if (!axes ||
-        !isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp,
-             comm::AllToAllOp, comm::BroadcastOp, comm::PermuteOp>(op))
+    AxisListAttr axes = getCollectiveAxes(op);
+    if (!axes)
       return;
     std::string names;
     for (MeshAxisAttr axis : mesh.mesh.getAxes())
@@ -101,7 +49,7 @@ void Reporter::add(func::FuncOp function) {
     Row &row = rows[{function.getName().str(),
                      op->getName().stripDialect().str(), names}];
     ++row.ops;
-    row.cost += getCost(op, getAxisMask(mesh.mesh, axes.getAxes()));
+    row.cost += getCollectiveCost(op, mesh.mesh, topology);
   });
 }
 

@@ -1,45 +1,86 @@
 //===- ReshardRemarks.cpp - Says what moves, and what would not -----------===//
 
 #include "ReshardRemarks.h"
-#include "llvm/Support/Format.h"
+#include "Alternative.h"
+#include "CommunicationRemarks.h"
 
 using namespace mlir;
 using namespace heddle;
 
 //===----------------------------------------------------------------------===//
+// Updates of variables
+//===----------------------------------------------------------------------===//
+
+/// Whether the op may be one of those that update a variable: elementwise, and
+/// of no operator.
+static bool isOfUpdate(Operation *op) {
+  return isa<ReshardOp>(op) ||
+         (op->hasTrait<OpTrait::Elementwise>() && getOpName(op).empty());
+}
+
+/// The loads and stores of variables from and to which elementwise ops of no
+/// operator lead from an op, by tensors of the shape of its result; the nearest
+/// first. Empty, if the op is none of these.
+static SmallVector<Operation *> findAccesses(Operation *op) {
+  SmallVector<Operation *> accesses;
+  if (!isOfUpdate(op) || op->getNumResults() != 1)
+    return accesses;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || type.getRank() == 0)
+    return accesses;
+  llvm::SetVector<Operation *> known;
+  known.insert(op);
+  for (size_t i = 0; i < known.size(); ++i) {
+    Operation *current = known[i];
+    if (isa<LoadOp, StoreOp>(current)) {
+      accesses.push_back(current);
+      continue;
+    }
+    if (!isOfUpdate(current))
+      continue;
+    for (Value operand : current->getOperands())
+      if (auto other = dyn_cast<RankedTensorType>(operand.getType());
+          other && other.getShape() == type.getShape())
+        if (Operation *maker = operand.getDefiningOp())
+          known.insert(maker);
+    for (Operation *user : current->getUsers())
+      known.insert(user);
+  }
+  return accesses;
+}
+
+static StringRef getVariable(Operation *access) {
+  if (auto load = dyn_cast<LoadOp>(access))
+    return load.getVariable();
+  return cast<StoreOp>(access).getVariable();
+}
+
+//===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
 
-/// `{"dp", "tp"}`
-static std::string describe(ArrayRef<StringAttr> axes) {
-  std::string text = "{";
-  for (StringAttr axis : axes)
-    text += (text.size() == 1 ? "\"" : ", \"") + axis.str() + "\"";
-  return text + "}";
-}
-
-/// `[{"dp"}, {}], partial sum {"tp"}`
-static std::string describe(ShardingAttr sharding) {
-  std::string text = "[";
-  for (auto [i, dim] : llvm::enumerate(sharding.getDims()))
-    text += (i ? ", " : "") + describe(dim.getAxes());
-  text += "]";
-  if (sharding.isPartial())
-    text += ", partial " +
-            stringifyReductionKind(sharding.getPartialKind()).str() + " " +
-            describe(sharding.getPartialAxes());
-  return text;
-}
-
-/// What a plan calls the op, or what it is.
+/// An op of no operator is named by the variable that it updates: a parameter
+/// rather than its state.
 static std::string describe(Operation *op) {
-  if (auto load = dyn_cast<LoadOp>(op))
-    return "variable '" + load.getVariable().str() + "'";
-  if (auto store = dyn_cast<StoreOp>(op))
-    return "variable '" + store.getVariable().str() + "'";
-  if (StringRef name = getOpName(op); !name.empty())
-    return "'" + name.str() + "' (" + op->getName().getStringRef().str() + ")";
-  return "'" + op->getName().getStringRef().str() + "'";
+  std::string text = describeOperator(op);
+  if (isa<LoadOp, StoreOp>(op) || !getOpName(op).empty())
+    return text;
+  StoreOp updated;
+  for (Operation *access : findAccesses(op)) {
+    auto store = dyn_cast<StoreOp>(access);
+    if (!store)
+      continue;
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
+        op, store.getVariableAttr());
+    if (!updated)
+      updated = store;
+    if (variable && variable.getRole() == VariableRole::Parameter) {
+      updated = store;
+      break;
+    }
+  }
+  return updated ? text + " of the update of " + describeOperator(updated)
+                 : text;
 }
 
 static std::string describeProducer(Value value) {
@@ -70,149 +111,6 @@ static std::string describeUse(OpOperand &use) {
 // What would avoid it
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Another assignment of one op, by which a tensor of its would lie as wanted.
-class Alternative {
-public:
-  Alternative(Operation *op, MeshRef mesh)
-      : op(op), mesh(mesh), rule(getRule(op)), named(!getOpName(op).empty()) {
-    // The op has been read before, so its factors are right.
-    if (FailureOr<FactorAxes> read = readFactorAxes(op, rule, mesh.mesh);
-        succeeded(read))
-      known = axes = *read;
-  }
-
-  /// The factors of the op that have to change so that the operand is needed as
-  /// `wanted`, as a plan writes them, or the attribute if the op
-  /// has no name; empty, if none will do.
-  std::string forOperand(unsigned index, ShardingAttr wanted) {
-    if (wanted.isPartial() || !assign(rule.operands[index], wanted) ||
-        getOperandSharding(rule, axes, index, mesh) != wanted)
-      return "";
-    return difference();
-  }
-  /// The same for a result that comes out as `wanted`.
-  std::string forResult(unsigned index, ShardingAttr wanted) {
-    if (!assign(rule.results[index], wanted))
-      return "";
-    // Sums that the wanted result has been through; a ring has them all.
-    bool ring = rule.meet && axes[rule.meet->first] == axes[rule.meet->second];
-    for (auto [i, factor] : llvm::enumerate(rule.factors))
-      if (!(ring && (rule.meet->first == i || rule.meet->second == i)) &&
-          (factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max) &&
-          !ShardingRule::runsOver(rule.results[index], i))
-        llvm::erase_if(axes[i], [&](StringAttr axis) {
-          return !llvm::is_contained(wanted.getPartialAxes(), axis);
-        });
-    if (getResultSharding(rule, axes, index, mesh) != wanted)
-      return "";
-    return difference();
-  }
-
-  /// What a device sends for all operands and results of the op: as it is, and
-  /// with the alternative, nothing else changed.
-  std::pair<int64_t, int64_t> getTraffic(ReshardSequences &sequences) const;
-
-private:
-  /// Splits the factors of a tensor as its dimensions are to be split.
-  bool assign(const TensorFactors &tensor, ShardingAttr wanted) {
-    if (axes.empty())
-      return false;
-    axes = known;
-    for (const DimensionFactors &dim : tensor)
-      for (unsigned factor : dim)
-        axes[factor].clear();
-    for (auto [dim, list] : llvm::zip(tensor, wanted.getDims())) {
-      auto lists = distributeAxes(dim, rule, list.getAxes(), mesh.mesh);
-      for (auto [factor, mine] : llvm::zip(dim, lists)) {
-        if (!mine.empty() && rule.factors[factor].kind == FactorKind::Replicate)
-          return false;
-        axes[factor] = mine;
-      }
-    }
-    // An axis splits one factor, or two that meet and have the same axes: what
-    // the tensor is to have counts.
-    while (auto shared = findSharedAxis(rule, axes)) {
-      bool second = !ShardingRule::runsOver(tensor, shared->second);
-      if (shared->first == shared->second)
-        return false;
-      llvm::erase(axes[second ? shared->second : shared->first], shared->axis);
-    }
-    return isRepresentable(rule, axes, mesh.mesh);
-  }
-
-  std::string difference() const {
-    std::string text;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i] == known[i])
-        continue;
-      // A plan speaks of named operators by the names of their factors alone.
-      if (named && rule.factors[i].name.empty())
-        return "";
-      std::string list;
-      for (StringAttr axis : axes[i])
-        list += (list.empty() ? "\"" : ", \"") + axis.str() + "\"";
-      text += text.empty() ? "\"" : ", \"";
-      text += getFactorKey(rule, i);
-      text += named ? "\": [" : "\" = {";
-      text += list;
-      text += named ? "]" : "}";
-    }
-    return text;
-  }
-
-  Operation *op;
-  MeshRef mesh;
-  ShardingRule rule;
-  bool named;
-  FactorAxes known, axes;
-};
-
-} // namespace
-
-std::pair<int64_t, int64_t>
-Alternative::getTraffic(ReshardSequences &sequences) const {
-  int64_t before = 0, after = 0;
-  auto add = [&](RankedTensorType type, ShardingAttr oldFrom,
-                 ShardingAttr oldTo, ShardingAttr newFrom, ShardingAttr newTo) {
-    before += sequences.getCost(type, oldFrom, oldTo).bytes;
-    after += sequences.getCost(type, newFrom, newTo).bytes;
-  };
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-    if (!type)
-      continue;
-    unsigned i = operand.getOperandNumber();
-    ShardingAttr need = getOperandSharding(rule, known, i, mesh);
-    ShardingAttr newNeed = getOperandSharding(rule, axes, i, mesh);
-    if (auto reshard = operand.get().getDefiningOp<ReshardOp>())
-      add(type, reshard.getFrom(), reshard.getTo(), reshard.getFrom(),
-          need == newNeed ? reshard.getTo() : newNeed);
-    else
-      add(type, need, need, need, newNeed);
-  }
-  for (OpResult result : op->getResults()) {
-    auto type = dyn_cast<RankedTensorType>(result.getType());
-    if (!type)
-      continue;
-    unsigned i = result.getResultNumber();
-    ShardingAttr made = getResultSharding(rule, known, i, mesh);
-    ShardingAttr newMade = getResultSharding(rule, axes, i, mesh);
-    bool isUsedAsMade = false;
-    for (Operation *user : result.getUsers()) {
-      auto reshard = dyn_cast<ReshardOp>(user);
-      isUsedAsMade |= !reshard;
-      if (reshard)
-        add(type, reshard.getFrom(), reshard.getTo(),
-            made == newMade ? reshard.getFrom() : newMade, reshard.getTo());
-    }
-    if (isUsedAsMade)
-      add(type, made, made, newMade, made);
-  }
-  return {before, after};
-}
-
 /// Whether each dimension of `more` is split by the axes of `less` and then by
 /// others.
 static bool refines(ShardingAttr more, ShardingAttr less) {
@@ -224,121 +122,179 @@ static bool refines(ShardingAttr more, ShardingAttr less) {
 
 namespace {
 
+/// What the remarks on a function look up.
+struct Surroundings {
+  MeshRef mesh;
+  ReshardSequences &sequences;
+  SymbolTable variables;
+  /// Whether optimizer ops have been made: a user cannot write their factors.
+  bool hasTrainingState;
+};
+
 /// The notes of one remark: what would keep the tensor where it is.
 class Advice {
 public:
-  Advice(InFlightDiagnostic &remark, ReshardOp reshard, OpOperand &use,
-         MeshRef mesh, ReshardSequences &sequences)
-      : remark(remark), reshard(reshard), use(use), mesh(mesh),
-        sequences(sequences) {}
+  Advice(SmallVectorImpl<CommunicationRemark::Note> &notes, ReshardOp reshard,
+         OpOperand &use, Surroundings &surroundings)
+      : notes(notes), reshard(reshard), use(use), surroundings(surroundings) {}
 
   void give() {
     bool atProducer = adviseProducer();
-    if (!adviseUse() && !atProducer)
-      remark.attachNote(reshard.getX().getLoc())
-          << "it would not move if " << describeProducer(reshard.getX())
-          << " made it as " << describe(reshard.getTo()) << " or "
-          << describeUse(use) << " took it as " << describe(reshard.getFrom())
-          << ", which no factors of one of the two alone do";
+    if (adviseUse() || atProducer)
+      return;
+    std::string text =
+        "it would not move if " + describeProducer(reshard.getX()) +
+        " made it as " + describeSharding(reshard.getTo()) + " or " +
+        describeUse(use) + " took it as " + describeSharding(reshard.getFrom());
+    if (!isMadeByUs)
+      text += ", which no factors of one of the two alone do";
+    notes.push_back({reshard.getX().getLoc(), text});
   }
 
 private:
   bool adviseProducer();
   bool adviseUse();
-  bool adviseStorage(Operation *access, StringRef variable, ShardingAttr stored,
-                     ShardingAttr wanted);
-  bool adviseFactors(Operation *op, const Alternative &alternative,
-                     const std::string &factors);
+  bool adviseStorage(Operation *access, ShardingAttr stored,
+                     ShardingAttr wanted) {
+    return adviseStorage(access->getLoc(), {getVariable(access)}, stored,
+                         wanted);
+  }
+  bool adviseStorage(Location location, ArrayRef<StringRef> variables,
+                     ShardingAttr stored, ShardingAttr wanted);
+  bool adviseState(Operation *op, ShardingAttr stored, ShardingAttr wanted);
+  bool adviseFactors(Operation *op, const Alternative &alternative);
 
-  InFlightDiagnostic &remark;
+  SmallVectorImpl<CommunicationRemark::Note> &notes;
   ReshardOp reshard;
   OpOperand &use;
-  MeshRef mesh;
-  ReshardSequences &sequences;
+  Surroundings &surroundings;
+  /// Whether factors have not been said because their op is of no operator and
+  /// of no program of the user's.
+  bool isMadeByUs = false;
 };
 
 } // namespace
 
-bool Advice::adviseStorage(Operation *access, StringRef variable,
+bool Advice::adviseStorage(Location location, ArrayRef<StringRef> variables,
                            ShardingAttr stored, ShardingAttr wanted) {
   if (stored.isPartial()) {
-    remark.attachNote(access->getLoc())
-        << "variable '" << variable
-        << "' adds up what all micro-batches have left to be summed: once a "
-           "step is the least";
+    notes.push_back({location, "variable '" + variables.front().str() +
+                                   "' adds up what all micro-batches have left "
+                                   "to be summed: once a step is the least"});
     return true;
   }
   if (wanted.isPartial())
     return false;
-  auto type = cast<RankedTensorType>(reshard.getType());
-  Diagnostic &note = remark.attachNote(access->getLoc());
-  note << "it would not move if variable '" << variable << "' were stored as "
-       << describe(wanted);
+  CommunicationRemark::Note note{location, ""};
+  std::string quoted, storage;
+  int64_t before = 0, after = 0;
+  for (StringRef name : variables) {
+    auto variable = surroundings.variables.lookup<VariableOp>(name);
+    if (!variable)
+      return false;
+    RankedTensorType type = variable.getTensorType();
+    MeshAttr mesh = surroundings.mesh.mesh;
+    before += getBytes(stored.getLocalType(type, mesh));
+    after += getBytes(wanted.getLocalType(type, mesh));
+    quoted += (quoted.empty() ? "'" : ", '") + name.str() + "'";
+    storage += (storage.empty() ? "\"" : ", \"") + name.str() + "\": {}";
+    note.names.push_back(name.str());
+  }
+  bool isOne = variables.size() == 1;
+  note.text = std::string("it would not move if variable") +
+              (isOne ? " " : "s ") + quoted + " were stored as " +
+              describeSharding(wanted);
   if (refines(stored, wanted))
-    note << ": \"storage\": {\"" << variable << "\": {}}";
-  note << "; a device would hold "
-       << getBytes(wanted.getLocalType(type, mesh.mesh)) << " bytes of it, not "
-       << getBytes(stored.getLocalType(type, mesh.mesh));
+    note.text += ": \"storage\": {" + storage + "}";
+  note.text += "; a device would hold " + std::to_string(after) + " bytes of " +
+               (isOne ? "it" : "them") + ", not " + std::to_string(before);
+  notes.push_back(note);
   return true;
 }
 
-bool Advice::adviseFactors(Operation *op, const Alternative &alternative,
-                           const std::string &factors) {
-  if (factors.empty())
+/// An update is done as the state lies that it reads and writes.
+bool Advice::adviseState(Operation *op, ShardingAttr stored,
+                         ShardingAttr wanted) {
+  llvm::SetVector<StringRef> state;
+  for (Operation *access : findAccesses(op)) {
+    StringRef name = getVariable(access);
+    auto variable = surroundings.variables.lookup<VariableOp>(name);
+    if (variable && variable.getStorageAttr() == stored)
+      state.insert(name);
+  }
+  return !state.empty() && !stored.isPartial() &&
+         adviseStorage(op->getLoc(), state.getArrayRef(), stored, wanted);
+}
+
+bool Advice::adviseFactors(Operation *op, const Alternative &alternative) {
+  std::string change = alternative.describe();
+  if (change.empty())
     return false;
-  Diagnostic &note = remark.attachNote(op->getLoc());
-  note << "it would not move if " << describe(op) << " had ";
-  if (StringRef name = getOpName(op); !name.empty())
-    note << "\"operators\": {\"" << name << "\": {" << factors << "}}";
-  else
-    note << "heddle.factors = #heddle.factors<[" << factors << "]>";
-  auto [before, after] = alternative.getTraffic(sequences);
-  note << "; for all that this op reads and makes a device would send " << after
-       << " bytes, not " << before;
+  StringRef name = getOpName(op);
+  if (name.empty() && surroundings.hasTrainingState) {
+    isMadeByUs = true;
+    return false;
+  }
+  auto [before, after] = alternative.getTraffic(surroundings.sequences);
+  CommunicationRemark::Note note{
+      op->getLoc(), "it would not move if " + describe(op) + " had " + change +
+                        "; for all that this op reads and makes a device "
+                        "would send " +
+                        std::to_string(after) + " bytes, not " +
+                        std::to_string(before)};
+  if (!name.empty())
+    note.names.push_back(name.str());
+  notes.push_back(note);
   return true;
 }
 
 bool Advice::adviseProducer() {
   auto result = dyn_cast<OpResult>(reshard.getX());
-  ShardingAttr to = reshard.getTo();
+  ShardingAttr from = reshard.getFrom(), to = reshard.getTo();
+  std::string wanted = describeSharding(to);
   if (!result) {
     if (!isa<func::FuncOp>(reshard->getParentOp()))
       return false;
-    remark.attachNote(reshard.getX().getLoc())
-        << "it would not move if " << describeProducer(reshard.getX())
-        << " came as " << describe(to);
+    notes.push_back(
+        {reshard.getX().getLoc(), "it would not move if " +
+                                      describeProducer(reshard.getX()) +
+                                      " came as " + wanted});
     return true;
   }
   Operation *op = result.getOwner();
-  if (auto load = dyn_cast<LoadOp>(op))
-    return adviseStorage(op, load.getVariable(), reshard.getFrom(), to);
+  if (isa<LoadOp>(op))
+    return adviseStorage(op, from, to);
   if (auto pin = dyn_cast<ReshardOp>(op)) {
-    remark.attachNote(op->getLoc())
-        << "it would not move if the pin of " << describeProducer(pin.getX())
-        << " were " << describe(to);
+    notes.push_back({op->getLoc(), "it would not move if the pin of " +
+                                       describeProducer(pin.getX()) + " were " +
+                                       wanted});
     return true;
   }
-  Alternative alternative(op, mesh);
-  std::string factors = alternative.forResult(result.getResultNumber(), to);
-  return adviseFactors(op, alternative, factors);
+  if (surroundings.hasTrainingState && adviseState(op, from, to))
+    return true;
+  Alternative alternative(op, surroundings.mesh);
+  return alternative.changeForResult(result.getResultNumber(), to) &&
+         adviseFactors(op, alternative);
 }
 
 bool Advice::adviseUse() {
   Operation *op = use.getOwner();
-  ShardingAttr from = reshard.getFrom();
+  ShardingAttr from = reshard.getFrom(), to = reshard.getTo();
   if (isa<ReshardOp>(op) || from.isPartial())
     return false;
   if (isa<func::ReturnOp>(op)) {
-    remark.attachNote(op->getLoc())
-        << "it would not move if " << describeUse(use) << " were given as "
-        << describe(from);
+    notes.push_back({op->getLoc(), "it would not move if " + describeUse(use) +
+                                       " were given as " +
+                                       describeSharding(from)});
     return true;
   }
-  if (auto store = dyn_cast<StoreOp>(op))
-    return adviseStorage(op, store.getVariable(), reshard.getTo(), from);
-  Alternative alternative(op, mesh);
-  std::string factors = alternative.forOperand(use.getOperandNumber(), from);
-  return adviseFactors(op, alternative, factors);
+  if (isa<StoreOp>(op))
+    return adviseStorage(op, to, from);
+  if (surroundings.hasTrainingState && adviseState(op, to, from))
+    return true;
+  Alternative alternative(op, surroundings.mesh);
+  return alternative.changeForOperand(use.getOperandNumber(), from) &&
+         adviseFactors(op, alternative);
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,36 +304,46 @@ bool Advice::adviseUse() {
 void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
                                 ReshardSequences &sequences,
                                 int64_t leastBytes) {
+  CommunicationRemarks remarks(leastBytes,
+                               sequences.getTopology().getCluster().name);
+  auto module = function->getParentOfType<ModuleOp>();
+  Surroundings surroundings{
+      mesh, sequences, SymbolTable(module),
+      llvm::any_of(module.getOps<VariableOp>(), [](VariableOp variable) {
+        return variable.getRole() != VariableRole::Parameter;
+      })};
   function.walk([&](ReshardOp reshard) {
     auto type = cast<RankedTensorType>(reshard.getType());
     CollectiveCost cost =
         sequences.getCost(type, reshard.getFrom(), reshard.getTo());
-    if (cost.bytes < leastBytes || reshard->use_empty())
+    if (!remarks.isWanted(cost) || reshard->use_empty())
       return;
     // A value's list of uses has the latest first.
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : reshard->getUses())
       uses.push_back(&use);
     OpOperand &use = *uses.back();
-    std::string steps;
-    for (const ReshardStep &step :
-         sequences.plan(type, reshard.getFrom(), reshard.getTo()))
-      steps += (steps.empty() ? "" : ", ") +
-               stringifyReshardingKind(step.kind).str() + " over " +
-               describe(step.axes);
-    std::string time;
-    llvm::raw_string_ostream(time) << llvm::format("%.3g", cost.seconds * 1e3);
     size_t others = uses.size() - 1;
-    InFlightDiagnostic remark = emitRemark(use.getOwner()->getLoc());
-    remark << "in @" << function.getName() << ", " << describeUse(use);
+    std::string subject = describeUse(use);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << "in @" << function.getName() << ", " << subject;
     if (others > 0)
-      remark << " and " << others << " more";
-    remark << (others > 0 ? " need " : " needs ") << type << " of "
+      stream << " and " << others << " more";
+    stream << (others > 0 ? " need '" : " needs '") << type << "' of "
            << describeProducer(reshard.getX()) << " as "
-           << describe(reshard.getTo()) << ", but it lies as "
-           << describe(reshard.getFrom()) << ": " << steps
-           << "; a device sends " << cost.bytes << " bytes in " << time
-           << " ms on '" << sequences.getTopology().getCluster().name << "'";
-    Advice(remark, reshard, use, mesh, sequences).give();
+           << describeSharding(reshard.getTo()) << ", but it lies as "
+           << describeSharding(reshard.getFrom()) << ": ";
+    llvm::interleaveComma(
+        sequences.plan(type, reshard.getFrom(), reshard.getTo()), stream,
+        [&](const ReshardStep &step) {
+          stream << stringifyReshardingKind(step.kind) << " over "
+                 << describeAxes(step.axes);
+        });
+    CommunicationRemark remark{use.getOwner()->getLoc(), subject, stream.str(),
+                               cost};
+    Advice(remark.notes, reshard, use, surroundings).give();
+    remarks.add(std::move(remark));
   });
+  remarks.emit(module);
 }

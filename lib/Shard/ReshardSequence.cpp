@@ -1,17 +1,10 @@
 //===- ReshardSequence.cpp - Collectives between two shardings ------------===//
 
 #include "ReshardSequence.h"
+#include "CollectiveCosts.h"
 
 using namespace mlir;
 using namespace heddle;
-
-AxisMask heddle::getAxisMask(MeshAttr mesh, ArrayRef<StringAttr> axes) {
-  AxisMask mask = 0;
-  for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
-    if (llvm::is_contained(axes, axis.getName()))
-      mask |= AxisMask(1) << i;
-  return mask;
-}
 
 FailureOr<ReshardSequences>
 ReshardSequences::create(Operation *at, MeshRef mesh, StringRef cluster) {

@@ -8,9 +8,6 @@
 
 namespace heddle {
 
-/// The mesh's axes of these names, as a topology of the mesh numbers them.
-AxisMask getAxisMask(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
-
 /// One step of a resharding, as ReshardingStep with names of axes.
 struct ReshardStep {
   ReshardingStep::Kind kind;

@@ -72,8 +72,8 @@ struct CompileOptions {
   /// A preset or the JSON file of the cluster that communication is weighed on;
   /// empty: all devices are equally near.
   std::string cluster;
-  /// Remarks on reshards in which a device sends at least so many bytes; -1:
-  /// none.
+  /// Remarks on reshards and on exchanges within ops in which a device sends at
+  /// least so many bytes; -1: none.
   int64_t remarkBytes = -1;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";

@@ -168,6 +168,9 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     With `remark-bytes`, a remark for each reshard in which a device sends that
     many bytes or more: the operator and the tensor, the bytes and the time on
     the cluster, the collectives, and, as notes, what in the plan would avoid it.
+    Reshards that are alike but for the numbers in names (the layers of a model)
+    get one remark, with their number. What ops send as they compute (the halos
+    of a convolution) `heddle-localize` reports.
 
     Input: complete `heddle.factors`, shardings of arguments and results.
     Output: every operand has the sharding that its op needs; `heddle.sharding`
@@ -203,11 +206,18 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
     Arguments and results keep `heddle.sharding` and gain `heddle.global_type`.
     Input: the output of heddle-insert-reshards. Output: local types, `comm`
     ops, no reshards, no factors.
+
+    With `remark-bytes`, a remark for each op whose localization sends that many
+    bytes or more of its own (the halos of a convolution, the keys and values of
+    a ring, sums of parts), with the factors that would avoid it.
   }];
   let options = [
     Option<"cluster", "cluster", "std::string", /*default=*/"",
            "preset or JSON file of the cluster that communication is weighed "
            "on; none: all devices are equally near">,
+    Option<"remarkBytes", "remark-bytes", "int64_t", /*default=*/"-1",
+           "remarks on ops of which a device sends at least so many bytes as "
+           "they compute; -1: none">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -1,0 +1,44 @@
+//===- Alternative.h - Another assignment of one op -------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SHARD_ALTERNATIVE_H
+#define HEDDLE_LIB_SHARD_ALTERNATIVE_H
+
+#include "ReshardSequence.h"
+
+namespace heddle {
+
+/// What another assignment of mesh axes to the factors of one op would do, for
+/// advice in remarks. Expects a program with its reshards (insert-reshards).
+class Alternative {
+public:
+  Alternative(mlir::Operation *op, MeshRef mesh);
+
+  /// Each of these changes the assignment, so that the operand is needed as
+  /// `wanted`, or a result comes out as `wanted`, or nothing is split over the
+  /// axes but the first of two factors that meet; false, if none will do. They
+  /// begin with the op's own assignment.
+  bool changeForOperand(unsigned index, ShardingAttr wanted);
+  bool changeForResult(unsigned index, ShardingAttr wanted);
+  bool changeToAvoid(llvm::ArrayRef<mlir::StringAttr> axes);
+
+  /// What has changed: `"operators": {"NAME": {…}}`, as a plan writes it; for
+  /// an op without a name, `heddle.factors = …`. Empty: a plan cannot say it.
+  std::string describe() const;
+
+  /// What a device sends for all operands and results of the op: as it is, and
+  /// with the alternative, nothing else changed.
+  std::pair<int64_t, int64_t> getTraffic(ReshardSequences &sequences) const;
+
+private:
+  /// Splits the factors of a tensor as its dimensions are to be split.
+  bool assign(const TensorFactors &tensor, ShardingAttr wanted);
+
+  mlir::Operation *op;
+  MeshRef mesh;
+  ShardingRule rule;
+  FactorAxes known, axes;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SHARD_ALTERNATIVE_H
