@@ -141,6 +141,8 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
     if (!given.insert(axis).second)
       return llvm::createStringError("expected each axis once, got '" + text +
                                      "'");
+    mesh.statesData |= axis == "dp";
+    mesh.statesContext |= axis == "cp";
     if (axis == "cp")
       mesh.context = list.front();
     else

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -41,7 +42,36 @@ static std::string describeMissingCommand(const CLI::App &app) {
          (found.empty() ? "" : ", got '" + found[0] + "'");
 }
 
+namespace {
+
+/// Writes a flag that may have a value as `--remarks[=BYTES]`: the part in
+/// brackets is its option text. CLI11 writes the value that it has without one:
+/// `--remarks{1048576}`.
+class HelpFormatter final : public CLI::Formatter {
+public:
+  std::string make_option_name(const CLI::Option *option,
+                               bool isPositional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, isPositional);
+    return mayHaveValue(option)
+               ? name.substr(0, name.find('{')) + option->get_option_text()
+               : name;
+  }
+  std::string make_option_opts(const CLI::Option *option) const override {
+    return mayHaveValue(option) ? "" : CLI::Formatter::make_option_opts(option);
+  }
+
+private:
+  static bool mayHaveValue(const CLI::Option *option) {
+    return option->get_option_text().rfind("[=", 0) == 0;
+  }
+};
+
+} // namespace
+
 int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
+  auto formatter = std::make_shared<HelpFormatter>();
+  for (CLI::App *command : app.get_subcommands([](auto *) { return true; }))
+    command->formatter(formatter);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // --help, --version
@@ -88,11 +118,27 @@ CLI::Validator tools::notNegative() {
 
 CLI::Validator tools::between(double least, double most) {
   char range[2][32];
-  std::snprintf(range[0], sizeof range[0], "%.16g", least);
-  std::snprintf(range[1], sizeof range[1], "%.16g", most);
+  std::snprintf(range[0], sizeof range[0], "%.15g", least);
+  std::snprintf(range[1], sizeof range[1], "%.15g", most);
   return number("a number from " + std::string(range[0]) + " to " + range[1],
                 std::string(range[0]) + ".." + range[1],
                 [=](double value) { return value >= least && value <= most; });
+}
+
+CLI::Validator tools::wholeUpTo(uint64_t most) {
+  std::string range = std::to_string(most);
+  return CLI::Validator(
+      [=](std::string &text) {
+        uint64_t value = 0;
+        auto [end, problem] =
+            std::from_chars(text.data(), text.data() + text.size(), value);
+        return problem == std::errc() && end == text.data() + text.size() &&
+                       value <= most
+                   ? std::string()
+                   : "expected a whole number from 0 to " + range + ", got '" +
+                         text + "'";
+      },
+      "0.." + range);
 }
 
 CLI::Validator tools::notEmpty(const std::string &what) {

@@ -44,6 +44,8 @@ CLI::Validator number(const std::string &expected, const std::string &name,
                       std::function<bool(double)> accepts);
 CLI::Validator between(double least, double most);
 CLI::Validator notNegative();
+/// Whole numbers, exactly.
+CLI::Validator wholeUpTo(uint64_t most);
 /// Of a path or another text that must not be empty; `what` names it.
 CLI::Validator notEmpty(const std::string &what);
 

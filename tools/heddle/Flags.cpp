@@ -7,6 +7,7 @@
 #include "heddle/Cost/Cluster.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -30,9 +31,6 @@ static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
           text)
       ->check(CLI::IsMember(names));
 }
-
-/// Programs hold the seed as a signed number; the largest double below 2^63.
-static constexpr double largestSeed = 9223372036854774784.0;
 
 void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   app.add_option("MODEL", flags.path,
@@ -61,7 +59,8 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
       ->check(between(0.0, 0.999));
   app.add_option("--seed", flags.seed,
                  "Selects initialization, data order and dropout")
-      ->check(between(0, largestSeed))
+      // Programs hold the seed as a signed number.
+      ->check(wholeUpTo(std::numeric_limits<int64_t>::max()))
       ->capture_default_str();
 }
 
@@ -111,14 +110,15 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       ->check(notEmpty("a cluster's file or preset"))
       ->group(group);
   app.add_flag("--remarks{1048576}", flags.remarks,
-               "Say which tensors are moved between shardings, and what would "
-               "avoid it: those of which a device sends --remarks=BYTES (1 "
-               "MiB) or more")
+               "Say what devices send each other, and what would avoid it: "
+               "tensors moved between shardings, and what ops exchange as they "
+               "compute, of which a device sends BYTES or more (1 MiB)")
       ->check(number("a number of bytes", "BYTES",
                      [](double bytes) {
                        return bytes >= 0 && bytes <= double(int64_t(1) << 53) &&
                               bytes == std::floor(bytes);
                      }))
+      ->option_text("[=BYTES]")
       ->group(group);
 }
 
@@ -182,7 +182,9 @@ void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
       ->check(notNegative())
       ->capture_default_str()
       ->group(group);
-  app.add_flag("--no-dropout{false}", options.dropout, "Train without dropout")
+  app.add_flag_callback(
+         "--no-dropout", [&options] { options.dropout = false; },
+         "Train without dropout")
       ->group(group);
   flags.trainingOptions = app.get_options(
       [&](const CLI::Option *option) { return option->get_group() == group; });

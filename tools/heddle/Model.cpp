@@ -294,15 +294,15 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 flags.mesh);
     return false;
   }
-  if (flags.context && !StringRef(flags.mesh).contains("cp")) {
+  if (flags.context && !options.mesh.statesContext) {
     reportError("--context says how attention sees a sequence that is split "
                 "over cp: expected --mesh with cp=N, got --mesh " +
                 flags.mesh);
     return false;
   }
   // A mesh that says dp=1 means it; one that forgets dp does not.
-  bool dataParallel = flags.mesh.empty() ? flags.devices != 0
-                                         : StringRef(flags.mesh).contains("dp");
+  bool dataParallel =
+      flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
   if (options.zeroLevel > 0 && !dataParallel) {
     reportError("--zero " + std::to_string(options.zeroLevel) +
                 " shards over the data parallel devices: expected --mesh with "

@@ -26,6 +26,8 @@ struct DefaultMesh {
   /// Norms, and what lies between tensor-parallel products, are split along the
   /// sequence over tp.
   bool sequence = false;
+  /// Whether the text had the axis, be it of one device.
+  bool statesData = false, statesContext = false;
 
   /// At most kMaxPlanDevices + 1, which stands for all that are too many.
   int64_t getNumDevices() const;
