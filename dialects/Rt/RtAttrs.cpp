@@ -34,9 +34,8 @@ std::optional<Space> rt::symbolizeSpace(StringRef name) {
 }
 
 LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 Space space, FlatSymbolRefAttr symbol,
-                                 int64_t index, int64_t offset,
-                                 RankedTensorType type) {
+                                 Space, FlatSymbolRefAttr, int64_t /*index*/,
+                                 int64_t offset, RankedTensorType type) {
   if (!type.hasStaticShape() || !rt::getByteSize(type.getElementType()))
     return emitError() << "expected a buffer of static shape and a type that "
                           "the runtime has, got "

@@ -3,6 +3,7 @@
 #include "Execution.h"
 #include "Collectives.h"
 #include "Evaluation.h"
+#include "VerifyProgram.h"
 #include "dialects/Comm/Comm.h"
 
 using namespace mlir;
@@ -17,6 +18,8 @@ Execution::Execution(MeshAttr mesh, MutableArrayRef<Variables> variables,
 
 FailureOr<std::vector<std::vector<Tensor>>>
 Execution::run(func::FuncOp function, ArrayRef<std::vector<Tensor>> arguments) {
+  if (failed(verifyProgram(function)))
+    return failure();
   for (auto [device, mine] : llvm::zip(devices, arguments))
     if (failed(device.begin(function, mine)))
       return failure();
@@ -24,6 +27,7 @@ Execution::run(func::FuncOp function, ArrayRef<std::vector<Tensor>> arguments) {
   if (failed(run(block)))
     return failure();
   std::vector<std::vector<Tensor>> results;
+  results.reserve(devices.size());
   for (Interpretation &device : devices)
     results.push_back(device.getResults(block));
   return results;

@@ -89,29 +89,33 @@ static bool evaluateDivision(Evaluation &e) {
   using Rounding = APInt::Rounding;
   return llvm::TypeSwitch<Operation *, bool>(e.op)
       .Case([&](arith::DivSIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.sdiv(y); });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.sdiv(y); });
       })
       .Case([&](arith::DivUIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.udiv(y); });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.udiv(y); });
       })
       .Case([&](arith::RemSIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.srem(y); });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.srem(y); });
       })
       .Case([&](arith::RemUIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.urem(y); });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.urem(y); });
       })
       .Case([&](arith::CeilDivSIOp) {
-        return zipBits(e, [](APInt x, APInt y) {
+        return zipBits(e, [](const APInt &x, const APInt &y) {
           return llvm::APIntOps::RoundingSDiv(x, y, Rounding::UP);
         });
       })
       .Case([&](arith::FloorDivSIOp) {
-        return zipBits(e, [](APInt x, APInt y) {
+        return zipBits(e, [](const APInt &x, const APInt &y) {
           return llvm::APIntOps::RoundingSDiv(x, y, Rounding::DOWN);
         });
       })
       .Case([&](arith::CeilDivUIOp) {
-        return zipBits(e, [](APInt x, APInt y) {
+        return zipBits(e, [](const APInt &x, const APInt &y) {
           return llvm::APIntOps::RoundingUDiv(x, y, Rounding::UP);
         });
       })
@@ -169,25 +173,32 @@ bool heddle::evaluateInteger(Evaluation &e) {
       .Case([&](arith::OrIOp) { return zipBits(e, std::bit_or<>()); })
       .Case([&](arith::XOrIOp) { return zipBits(e, std::bit_xor<>()); })
       .Case([&](arith::MaxSIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.sgt(y) ? x : y; });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.sgt(y) ? x : y; });
       })
       .Case([&](arith::MinSIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.slt(y) ? x : y; });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.slt(y) ? x : y; });
       })
       .Case([&](arith::MaxUIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.ugt(y) ? x : y; });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.ugt(y) ? x : y; });
       })
       .Case([&](arith::MinUIOp) {
-        return zipBits(e, [](APInt x, APInt y) { return x.ult(y) ? x : y; });
+        return zipBits(
+            e, [](const APInt &x, const APInt &y) { return x.ult(y) ? x : y; });
       })
       .Case([&](arith::ShLIOp) {
-        return shiftBits(e, [](APInt x, APInt y) { return x.shl(y); });
+        return shiftBits(
+            e, [](const APInt &x, const APInt &y) { return x.shl(y); });
       })
       .Case([&](arith::ShRSIOp) {
-        return shiftBits(e, [](APInt x, APInt y) { return x.ashr(y); });
+        return shiftBits(
+            e, [](const APInt &x, const APInt &y) { return x.ashr(y); });
       })
       .Case([&](arith::ShRUIOp) {
-        return shiftBits(e, [](APInt x, APInt y) { return x.lshr(y); });
+        return shiftBits(
+            e, [](const APInt &x, const APInt &y) { return x.lshr(y); });
       })
       .Case([&](arith::CmpIOp op) {
         unsigned width = widthOf(op.getLhs().getType());

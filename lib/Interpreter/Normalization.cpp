@@ -31,7 +31,7 @@ static bool evaluateLayerNorm(LayerNormOp op, Evaluation &e) {
 
 // With z = (x - mean) rstd and g = dy weight:
 // dx = rstd (g - mean(g) - z mean(g z)), dweight = sum(dy z), dbias = sum(dy).
-static bool evaluateLayerNormGrad(LayerNormGradOp op, Evaluation &e) {
+static bool evaluateLayerNormGrad(LayerNormGradOp, Evaluation &e) {
   const Tensor &x = e.operand(0), &weight = e.operand(1), &mean = e.operand(2),
                &rstd = e.operand(3), &dy = e.operand(4);
   Tensor &dx = e.result(0), &dweight = e.result(1), &dbias = e.result(2);
@@ -75,7 +75,7 @@ static bool evaluateRmsNorm(RmsNormOp op, Evaluation &e) {
 }
 
 // With z = x rstd and g = dy weight: dx = rstd (g - z mean(g z)).
-static bool evaluateRmsNormGrad(RmsNormGradOp op, Evaluation &e) {
+static bool evaluateRmsNormGrad(RmsNormGradOp, Evaluation &e) {
   const Tensor &x = e.operand(0), &weight = e.operand(1), &rstd = e.operand(2),
                &dy = e.operand(3);
   Tensor &dx = e.result(0), &dweight = e.result(1);

@@ -2,6 +2,7 @@
 
 #include "Boundaries.h"
 #include "ModulePropagation.h"
+#include "PaddingWarnings.h"
 #include "PartialSums.h"
 #include "Slices.h"
 #include "heddle/Shard/Passes.h"
@@ -345,6 +346,7 @@ struct PropagateShardingsPass
     }
     if (explain)
       propagation.explain();
+    warnOfPadding(getOperation(), mesh);
     propagation.materializePins();
   }
 };

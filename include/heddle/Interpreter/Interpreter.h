@@ -51,7 +51,8 @@ struct InterpreterOptions {
 
 /// Executes a function of one block. `heddle.load` reads `variables`, and a
 /// variable that is not there is an error; `heddle.store` writes them. Emits an
-/// error on an op that it does not know.
+/// error on an op that it does not know, and on one whose values it cannot hold
+/// (dynamic shapes, more than 2^28 elements, integers wider than 64 bits).
 mlir::FailureOr<std::vector<Tensor>>
 interpret(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
           Variables &variables, const InterpreterOptions &options = {});

@@ -134,6 +134,8 @@ def PropagateShardingsPass
     Output: complete `heddle.factors`; `heddle.sharding` on ops, arguments and
     results, the storage of variables; `heddle.carried` on control flow, one
     sharding for each value that is carried. `heddle.storage_axes` is gone.
+    Warnings name variables and ops of which half of the devices or more hold
+    nothing but padding, once for each size and list of axes.
   }];
   let options = [
     Option<"explain", "explain", "bool", /*default=*/"false",

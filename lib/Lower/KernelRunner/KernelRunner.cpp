@@ -266,6 +266,7 @@ llvm::Error KernelRunner::run(StringRef name, ArrayRef<void *> arguments,
     return makeError("expected a function of the module, got " + name);
   const Function &function = found->second;
   std::vector<std::unique_ptr<void, FreeDeleter>> temporaries;
+  temporaries.reserve(function.temporaries.size());
   for (size_t bytes : function.temporaries)
     temporaries.emplace_back(std::aligned_alloc(64, llvm::alignTo(bytes, 64)));
   auto resolve = [&](const Place &place) -> void * {

@@ -1,0 +1,109 @@
+//===- PaddingWarnings.cpp - Devices with nothing but padding -------------===//
+
+#include "PaddingWarnings.h"
+#include "CommunicationRemarks.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// What is split so, named: the better known first.
+struct Split {
+  std::string what;
+  Location location;
+  llvm::SetVector<StringRef> names;
+};
+
+class PaddingWarner {
+public:
+  explicit PaddingWarner(MeshRef mesh) : mesh(mesh) {}
+
+  /// `name` tells apart what is counted; empty: what no plan names.
+  void add(int64_t size, ArrayRef<StringAttr> axes, StringRef name,
+           Location location, llvm::function_ref<std::string()> describe);
+  void emit() const;
+
+private:
+  /// The devices of a group over the axes that hold nothing but padding.
+  int64_t countIdle(int64_t size, ArrayRef<StringAttr> axes) const {
+    int64_t devices = mesh.getSize(axes);
+    int64_t part = llvm::divideCeil(size, devices);
+    return part == 0 ? 0 : devices - llvm::divideCeil(size, part);
+  }
+
+  MeshRef mesh;
+  llvm::MapVector<std::pair<int64_t, AxisListAttr>, Split> splits;
+};
+
+} // namespace
+
+void PaddingWarner::add(int64_t size, ArrayRef<StringAttr> axes, StringRef name,
+                        Location location,
+                        llvm::function_ref<std::string()> describe) {
+  if (axes.empty() || 2 * countIdle(size, axes) < mesh.getSize(axes))
+    return;
+  auto list = AxisListAttr::get(location.getContext(), axes);
+  auto known = splits.find({size, list});
+  if (known == splits.end())
+    known = splits.insert({{size, list}, {describe(), location, {}}}).first;
+  else if (known->second.names.empty() && !name.empty())
+    known->second = {describe(), location, {}};
+  if (!name.empty())
+    known->second.names.insert(name);
+}
+
+void PaddingWarner::emit() const {
+  for (const auto &[key, split] : splits) {
+    auto [size, axes] = key;
+    auto warning = emitWarning(split.location)
+                   << split.what << ", of size " << size
+                   << ", is split over the " << mesh.getSize(axes.getAxes())
+                   << " devices of " << describeAxes(axes.getAxes()) << ": "
+                   << countIdle(size, axes.getAxes())
+                   << " of them hold nothing but padding; split it over fewer";
+    if (split.names.size() > 1)
+      warning << ", here and in " << split.names.size() - 1 << " more";
+  }
+}
+
+void heddle::warnOfPadding(ModuleOp module, MeshRef mesh) {
+  PaddingWarner warner(mesh);
+  auto addTensor = [&](Type type, ShardingAttr sharding, StringRef name,
+                       Location location, const std::string &what) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !sharding)
+      return;
+    for (auto [i, dim] : llvm::enumerate(sharding.getDims()))
+      warner.add(tensor.getDimSize(i), dim.getAxes(), name, location, [&] {
+        return "dimension " + std::to_string(i) + " of " + what;
+      });
+  };
+  for (auto variable : module.getOps<VariableOp>())
+    addTensor(variable.getTensorType(), variable.getStorageAttr(),
+              variable.getSymName(), variable.getLoc(),
+              "variable '" + variable.getSymName().str() + "'");
+  module.walk([&](Operation *op) {
+    if (!op->hasAttr(kFactorsAttrName))
+      return;
+    ShardingRule rule = getRule(op);
+    FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+    if (failed(axes))
+      return;
+    for (auto [i, list] : llvm::enumerate(*axes))
+      warner.add(rule.factors[i].size, list, getOpName(op), op->getLoc(), [&] {
+        return "factor \"" + getFactorKey(rule, i) + "\" of " +
+               describeOperator(op);
+      });
+  });
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      addTensor(
+          type, function.getArgAttrOfType<ShardingAttr>(i, kShardingAttrName),
+          "", function.getLoc(),
+          "argument " + std::to_string(i) + " of @" + function.getName().str());
+  warner.emit();
+}

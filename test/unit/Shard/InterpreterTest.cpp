@@ -1,0 +1,101 @@
+// What the interpreter cannot hold is an error on the op, before anything runs.
+
+#include "heddle/Interpreter/Interpreter.h"
+#include "heddle/InitAll.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// The line and text of the error of interpreting @f without arguments; "" if
+/// there is none.
+std::string interpretText(const char *text) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  std::string message;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (auto at = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+      message += std::to_string(at.getLine()) + ": ";
+    message += diagnostic.str();
+  });
+  auto module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return "no module: " + message;
+  Variables variables;
+  auto results =
+      interpret(module->lookupSymbol<func::FuncOp>("f"), {}, variables);
+  EXPECT_EQ(succeeded(results), message.empty());
+  return message;
+}
+
+} // namespace
+
+TEST(Interpreter, RefusesDynamicShapes) {
+  EXPECT_EQ(interpretText(R"(func.func @f() {
+      %n = arith.constant 3 : index
+      %x = tensor.empty(%n) : tensor<?xf32>
+      return
+    })"),
+            "3: cannot interpret 'tensor.empty': expected a tensor of static "
+            "shape, got 'tensor<?xf32>'");
+}
+
+TEST(Interpreter, RefusesUnrankedArguments) {
+  EXPECT_EQ(interpretText(R"(func.func @f(%x: tensor<*xf32>) {
+      return
+    })"),
+            "1: cannot interpret 'func.func': expected a tensor of static "
+            "shape, got 'tensor<*xf32>'");
+}
+
+TEST(Interpreter, RefusesWideIntegersInBodiesAndCallees) {
+  EXPECT_EQ(interpretText(R"(func.func private @g() {
+      %i = arith.constant 3 : i32
+      %e = tensor.empty() : tensor<4xi32>
+      %x = linalg.map outs(%e : tensor<4xi32>)
+        () {
+          %w = arith.extsi %i : i32 to i128
+          %n = arith.trunci %w : i128 to i32
+          linalg.yield %n : i32
+        }
+      return
+    }
+    func.func @f() {
+      call @g() : () -> ()
+      return
+    })"),
+            "6: cannot interpret 'arith.extsi': expected integers of at most "
+            "64 bits, got 'i128'");
+}
+
+TEST(Interpreter, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(interpretText(R"(func.func @f() {
+      %x = tensor.empty() : tensor<3000000000x4000000000x5000000000xf32>
+      return
+    })"),
+            "2: cannot interpret 'tensor.empty': expected a tensor of at most "
+            "268435456 elements, got "
+            "'tensor<3000000000x4000000000x5000000000xf32>'");
+  EXPECT_EQ(interpretText(R"(func.func @f() {
+      %x = tensor.empty() : tensor<3000000000x0xf32>
+      return
+    })"),
+            "");
+}
+
+TEST(Interpreter, RefusesRecursion) {
+  EXPECT_EQ(interpretText(R"(func.func private @g() {
+      call @f() : () -> ()
+      return
+    }
+    func.func @f() {
+      call @g() : () -> ()
+      return
+    })"),
+            "2: cannot interpret recursion: @f calls itself");
+}
