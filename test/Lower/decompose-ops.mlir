@@ -271,3 +271,26 @@ func.func @exchanged_empty() -> tensor<4x3xf32> {
   %0 = comm.all_gather %e dim 0 over @mesh <{"x"}> : tensor<2x3xf32> -> tensor<4x3xf32>
   return %0 : tensor<4x3xf32>
 }
+
+// -----
+
+// An extremum keeps its constant start, which upstream would fold away behind
+// it (the maxnumf of no number and -infinity is -infinity); a sum is made from
+// zero.
+// CHECK-LABEL: func.func @constant_starts
+// CHECK: %[[LOW:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[START:.*]] = linalg.fill ins(%[[LOW]]
+// CHECK: %[[MOST:.*]] = linalg.generic {{.*}} outs(%[[START]]
+// CHECK: arith.maxnumf
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[NOTHING:.*]] = linalg.fill ins(%[[ZERO]]
+// CHECK: %[[PARTS:.*]] = linalg.generic {{.*}} outs(%[[NOTHING]]
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %[[PARTS]]
+// CHECK: return %[[MOST]], %[[SUM]]
+func.func @constant_starts(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %low = arith.constant dense<0xFF800000> : tensor<4xf32>
+  %most = linalg.reduce { arith.maxnumf } ins(%x : tensor<4x8xf32>) outs(%low : tensor<4xf32>) dimensions = [1]
+  %five = arith.constant dense<5.0> : tensor<4xf32>
+  %sum = linalg.reduce { arith.addf } ins(%x : tensor<4x8xf32>) outs(%five : tensor<4xf32>) dimensions = [1]
+  return %most, %sum : tensor<4xf32>, tensor<4xf32>
+}

@@ -170,16 +170,45 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
   return reading;
 }
 
+/// The number that every element of a constant tensor is; null if they differ.
+static TypedAttr getSplat(Value value) {
+  SplatElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)))
+    return {};
+  return cast<TypedAttr>(elements.getSplatValue<Attribute>());
+}
+
+/// Whether the combiner may take its start again and again.
+static bool isExtremum(Operation *combiner) {
+  return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
+             arith::MinUIOp>(combiner);
+}
+
 /// Reductions that start from other values than a constant start from one.
+/// Extrema keep a start that is a constant: combined afterwards, it would be
+/// lost, since upstream folds the maxnumf of x and -infinity to x, which it is
+/// not where x is no number. Sums are more exact from zero.
 static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
-    auto fill = op.getOutputs()[i].getDefiningOp<linalg::FillOp>();
-    if (fill && matchPattern(fill.getInputs()[0], m_Constant()))
+    Value start = op.getOutputs()[i];
+    auto filled = start.getDefiningOp<linalg::FillOp>();
+    if (filled && matchPattern(filled.getInputs()[0], m_Constant()))
       continue;
-    if (Operation *combiner = findCombiner(op, i))
+    Operation *combiner = findCombiner(op, i);
+    TypedAttr number = getSplat(start);
+    if (combiner && number &&
+        (isExtremum(combiner) || number == getNeutral(combiner))) {
+      rewriter.setInsertionPoint(op);
+      Value same = fill(rewriter, op.getLoc(),
+                        cast<RankedTensorType>(start.getType()), number);
+      rewriter.modifyOpInPlace(op,
+                               [&] { op.getOutputsMutable()[i].set(same); });
+    } else if (combiner) {
       combineWithStart(rewriter, op, i, combiner);
-    else
+    } else {
       op = readStart(rewriter, op, i);
+    }
   }
 }
 
