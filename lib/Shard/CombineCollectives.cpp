@@ -28,9 +28,11 @@ public:
   void run();
 
 private:
+  /// The key of an all-reduce that may be combined with others of it.
+  std::optional<Key> getKey(Operation *op) const;
   SmallVector<Group> findGroups();
-  /// False, and nothing is changed, if a store would pass an access of its
-  /// variable.
+  /// False, and nothing is changed, if a member depends on another or a store
+  /// would pass an access of its variable.
   bool combine(Group &group);
 
   Block &block;
@@ -49,46 +51,47 @@ static SmallVector<Value> getUsedValues(Operation *op) {
   return values;
 }
 
+std::optional<Key> Combiner::getKey(Operation *op) const {
+  auto reduce = dyn_cast<AllReduceOp>(op);
+  if (!reduce || getBytes(reduce.getType()) > maxBytes)
+    return std::nullopt;
+  return Key{reduce.getMeshAttr(), reduce.getAxes(), int(reduce.getKind()),
+             reduce.getType()};
+}
+
 /// In program order, each all-reduce joins the open group of its key unless it
-/// depends on a member; then it opens a new one.
+/// depends on a member; then it opens a new one. One pass: of each op it is
+/// known on members of which open groups it depends.
 SmallVector<Group> Combiner::findGroups() {
-  llvm::MapVector<Key, Group> open;
-  SmallVector<Group> done;
-  auto dependsOn = [&](Operation *op, ArrayRef<AllReduceOp> members) {
-    // Backward from the op to the first member; blocks are short-lived.
-    Operation *first = members.front();
-    SmallVector<Operation *> work = {op};
-    llvm::DenseSet<Operation *> seen;
-    while (!work.empty()) {
-      for (Value operand : getUsedValues(work.pop_back_val())) {
-        Operation *source = operand.getDefiningOp();
-        if (!source || source->getBlock() != &block ||
-            source->isBeforeInBlock(first) || !seen.insert(source).second)
-          continue;
-        if (llvm::is_contained(members, dyn_cast<AllReduceOp>(source)))
-          return true;
-        work.push_back(source);
+  llvm::MapVector<Key, unsigned> open;
+  SmallVector<Group> groups;
+  llvm::DenseMap<Operation *, SmallVector<unsigned, 2>> dependsOn;
+  llvm::DenseSet<unsigned> closed;
+  for (Operation &op : block) {
+    SmallVector<unsigned, 2> mine;
+    for (Value operand : getUsedValues(&op))
+      if (auto known = dependsOn.find(operand.getDefiningOp());
+          known != dependsOn.end())
+        for (unsigned group : known->second)
+          if (!closed.contains(group) && !llvm::is_contained(mine, group))
+            mine.push_back(group);
+    if (std::optional<Key> key = getKey(&op)) {
+      auto [entry, isNew] = open.try_emplace(*key, groups.size());
+      if (!isNew && llvm::is_contained(mine, entry->second)) {
+        llvm::erase(mine, entry->second);
+        closed.insert(entry->second);
+        entry->second = groups.size();
       }
+      if (entry->second == groups.size())
+        groups.emplace_back();
+      groups[entry->second].push_back(cast<AllReduceOp>(op));
+      mine.push_back(entry->second);
     }
-    return false;
-  };
-  for (auto reduce : block.getOps<AllReduceOp>()) {
-    auto type = cast<RankedTensorType>(reduce.getType());
-    if (getBytes(type) > maxBytes)
-      continue;
-    Key key{reduce.getMeshAttr(), reduce.getAxes(), int(reduce.getKind()),
-            type};
-    Group &group = open[key];
-    if (!group.empty() && dependsOn(reduce, group)) {
-      done.push_back(std::move(group));
-      group = {};
-    }
-    group.push_back(reduce);
+    if (!mine.empty())
+      dependsOn.try_emplace(&op, std::move(mine));
   }
-  for (auto &[key, group] : open)
-    done.push_back(std::move(group));
-  llvm::erase_if(done, [](const Group &group) { return group.size() < 2; });
-  return done;
+  llvm::erase_if(groups, [](const Group &group) { return group.size() < 2; });
+  return groups;
 }
 
 /// The variables that an op and its regions access. A null one, for any, if
@@ -149,17 +152,27 @@ findServants(Operation *first, Operation *last,
 }
 
 bool Combiner::combine(Group &group) {
+  // Another combination may have moved some behind others.
+  llvm::sort(group, [](AllReduceOp a, AllReduceOp b) {
+    return a->isBeforeInBlock(b);
+  });
   AllReduceOp last = group.back();
+  llvm::DenseSet<Operation *> members(group.begin(), group.end());
   // What uses an earlier member has to come after the last one, in its order.
   llvm::DenseSet<Operation *> dependent;
   llvm::DenseSet<Attribute> stored;
   SmallVector<Operation *> later;
+  auto isDependent = [&](Operation *op) {
+    return llvm::any_of(getUsedValues(op), [&](Value operand) {
+      return dependent.contains(operand.getDefiningOp());
+    });
+  };
   for (auto it = Block::iterator(group.front()); &*it != last; ++it) {
     Operation *op = &*it;
-    bool isMember = llvm::is_contained(group, dyn_cast<AllReduceOp>(op));
-    if (!isMember && llvm::none_of(getUsedValues(op), [&](Value operand) {
-          return dependent.contains(operand.getDefiningOp());
-        })) {
+    bool isMember = members.contains(op);
+    if (isMember && isDependent(op))
+      return false;
+    if (!isMember && !isDependent(op)) {
       for (Attribute variable : getAccesses(op))
         if (stored.contains(variable) || stored.contains(Attribute()) ||
             (!variable && !stored.empty()))
@@ -173,6 +186,8 @@ bool Combiner::combine(Group &group) {
     for (Attribute variable : getAccesses(op))
       stored.insert(variable);
   }
+  if (isDependent(last))
+    return false;
   llvm::DenseSet<Operation *> moving(later.begin(), later.end());
   SmallVector<Operation *> servants = findServants(group.front(), last, moving);
   moving.insert(servants.begin(), servants.end());
@@ -218,14 +233,12 @@ bool Combiner::combine(Group &group) {
 }
 
 void Combiner::run() {
-  // A combination makes new dependences, so the groups are found anew.
+  // A combination makes new dependences: groups that they have broken are found
+  // anew.
   for (bool changed = true; changed;) {
     changed = false;
     for (Group &group : findGroups())
-      if (combine(group)) {
-        changed = true;
-        break;
-      }
+      changed |= combine(group);
   }
 }
 

@@ -35,15 +35,35 @@ public:
       levels.push_back(topology.getOutermostLevel(AxisMask(1) << i));
   }
 
-  void decompose(comm::AllReduceOp op);
-  void decompose(comm::AllGatherOp op);
-  void decompose(comm::ReduceScatterOp op);
+  /// Replaces the collective by steps over runs of its axes, if that is chosen.
+  template <typename OpTy> void decompose(OpTy op);
 
 private:
+  /// What the steps of a collective over two runs or more cost; nothing, if it
+  /// has too few elements for them.
+  std::optional<CollectiveCost> getStepsCost(comm::AllReduceOp op,
+                                             ArrayRef<Run> runs) const;
+  std::optional<CollectiveCost> getStepsCost(comm::AllGatherOp op,
+                                             ArrayRef<Run> runs) const;
+  std::optional<CollectiveCost> getStepsCost(comm::ReduceScatterOp op,
+                                             ArrayRef<Run> runs) const;
+  /// The steps, whose value takes the place of the op's result.
+  Value build(OpBuilder &builder, comm::AllReduceOp op, ArrayRef<Run> runs);
+  Value build(OpBuilder &builder, comm::AllGatherOp op, ArrayRef<Run> runs);
+  Value build(OpBuilder &builder, comm::ReduceScatterOp op, ArrayRef<Run> runs);
+
   /// The runs of axes, in the order of the list; one, if there is no hierarchy.
   SmallVector<Run> getRuns(ArrayRef<StringAttr> axes) const;
   /// The numbers of the runs, innermost level first.
   static SmallVector<size_t> fromInside(ArrayRef<Run> runs);
+  /// The runs of the innermost level, and all others, together.
+  static std::pair<Run, Run> splitInside(ArrayRef<Run> runs);
+  static int64_t getNumMembers(ArrayRef<Run> runs) {
+    int64_t members = 1;
+    for (const Run &run : runs)
+      members *= run.size;
+    return members;
+  }
   AxisMask getMask(ArrayRef<StringAttr> axes) const {
     return getAxisMask(mesh.mesh, axes);
   }
@@ -102,6 +122,20 @@ SmallVector<size_t> Decomposer::fromInside(ArrayRef<Run> runs) {
   return order;
 }
 
+std::pair<Run, Run> Decomposer::splitInside(ArrayRef<Run> runs) {
+  Run inside, outside;
+  int innermost = INT_MAX;
+  for (const Run &run : runs)
+    innermost = std::min(innermost, run.level);
+  for (const Run &run : runs) {
+    Run &into = run.level == innermost ? inside : outside;
+    into.axes.append(run.axes);
+    into.mask |= run.mask;
+    into.size *= run.size;
+  }
+  return {inside, outside};
+}
+
 //===----------------------------------------------------------------------===//
 // Shapes
 //===----------------------------------------------------------------------===//
@@ -152,34 +186,31 @@ static Value padRows(OpBuilder &builder, Location loc, Value value, int64_t dim,
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// Reduce-scatter inside, all-reduce of the parts between, all-gather inside.
-void Decomposer::decompose(comm::AllReduceOp op) {
-  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
-  Run inside, outside;
-  int innermost = INT_MAX;
-  for (const Run &run : runs)
-    innermost = std::min(innermost, run.level);
-  for (const Run &run : runs) {
-    Run &into = run.level == innermost ? inside : outside;
-    into.axes.append(run.axes);
-    into.mask |= run.mask;
-    into.size *= run.size;
-  }
+// All-reduce: reduce-scatter inside, all-reduce of the parts between,
+// all-gather inside.
+
+std::optional<CollectiveCost>
+Decomposer::getStepsCost(comm::AllReduceOp op, ArrayRef<Run> runs) const {
+  auto [inside, outside] = splitInside(runs);
   auto type = cast<RankedTensorType>(op.getType());
   int64_t count = type.getNumElements();
-  if (outside.axes.empty() || count < inside.size)
-    return;
-  int64_t part = llvm::divideCeil(count, inside.size);
-  int64_t partBytes = getBytes(type) / count * part;
+  if (count < inside.size)
+    return std::nullopt;
+  int64_t partBytes =
+      getBytes(type) / count * llvm::divideCeil(count, inside.size);
   CollectiveCost steps = topology.reduceScatter(inside.mask, partBytes);
   steps += topology.allReduce(outside.mask, partBytes);
   steps += topology.allGather(inside.mask, partBytes);
-  if (!isChosen(topology.allReduce(inside.mask | outside.mask, getBytes(type)),
-                steps))
-    return;
+  return steps;
+}
 
-  OpBuilder builder(op);
+Value Decomposer::build(OpBuilder &builder, comm::AllReduceOp op,
+                        ArrayRef<Run> runs) {
+  auto [inside, outside] = splitInside(runs);
   Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t count = type.getNumElements();
+  int64_t part = llvm::divideCeil(count, inside.size);
   auto flat = RankedTensorType::get({count}, type.getElementType());
   auto parts = RankedTensorType::get({part}, type.getElementType());
   SmallVector<ReassociationIndices> groups(1);
@@ -192,88 +223,84 @@ void Decomposer::decompose(comm::AllReduceOp op) {
       loc, parts, value, symbol(), list(inside.axes), op.getKind(), 0);
   auto between = builder.create<comm::AllReduceOp>(
       loc, parts, value, symbol(), list(outside.axes), op.getKind());
-  value = between;
-  value = builder.create<comm::AllGatherOp>(loc, flat, value, symbol(),
+  value = builder.create<comm::AllGatherOp>(loc, flat, between, symbol(),
                                             list(inside.axes), 0);
   if (type.getRank() != 1)
     value = builder.create<tensor::ExpandShapeOp>(loc, type, value, groups);
-  op.getResult().replaceAllUsesWith(value);
-  op.erase();
   decompose(between); // there may be more levels
+  return value;
 }
 
-/// Between, then inside. Every run of axes has a dimension of its own, so that
-/// what is gathered first does not come to lie as the minor part.
-void Decomposer::decompose(comm::AllGatherOp op) {
-  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
-  if (runs.size() < 2)
-    return;
+// All-gather: between, then inside. Every run of axes has a dimension of its
+// own, so that what is gathered first does not come to lie as the minor part.
+
+std::optional<CollectiveCost>
+Decomposer::getStepsCost(comm::AllGatherOp op, ArrayRef<Run> runs) const {
   auto from = cast<RankedTensorType>(op.getInput().getType());
   auto type = cast<RankedTensorType>(op.getType());
-  SmallVector<size_t> order = fromInside(runs);
   CollectiveCost steps;
-  int64_t bytes = getBytes(from), members = 1;
-  for (size_t run : llvm::reverse(order)) {
-    steps += topology.allGather(runs[run].mask, bytes * members);
+  int64_t members = 1;
+  for (size_t run : llvm::reverse(fromInside(runs))) {
+    steps += topology.allGather(runs[run].mask, getBytes(from) * members);
     members *= runs[run].size;
   }
-  int64_t dim = op.getDim(), part = from.getDimSize(dim);
-  if (part * members != type.getDimSize(dim) && dim != 0)
+  int64_t dim = op.getDim();
+  if (from.getDimSize(dim) * members != type.getDimSize(dim) && dim != 0)
     steps += topology.local(getBytes(type));
-  if (!isChosen(topology.allGather(getMask(op.getAxes().getAxes()), bytes),
-                steps))
-    return;
+  return steps;
+}
 
-  OpBuilder builder(op);
+Value Decomposer::build(OpBuilder &builder, comm::AllGatherOp op,
+                        ArrayRef<Run> runs) {
   Location loc = op.getLoc();
+  auto from = cast<RankedTensorType>(op.getInput().getType());
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t dim = op.getDim(), part = from.getDimSize(dim);
+  int64_t gathered = part * getNumMembers(runs);
   SmallVector<int64_t> sizes(runs.size(), 1);
   sizes.push_back(part);
   auto groups = groupsOf(from.getRank(), dim, sizes.size());
   Value value = builder.create<tensor::ExpandShapeOp>(
       loc, withSizes(from, dim, sizes), op.getInput(), groups);
-  for (size_t run : llvm::reverse(order)) {
+  for (size_t run : llvm::reverse(fromInside(runs))) {
     sizes[run] = runs[run].size;
     value = builder.create<comm::AllGatherOp>(loc, withSizes(from, dim, sizes),
                                               value, symbol(),
                                               list(runs[run].axes), dim + run);
   }
   value = builder.create<tensor::CollapseShapeOp>(
-      loc, withSize(from, dim, part * members), value, groups);
-  if (part * members != type.getDimSize(dim))
+      loc, withSize(from, dim, gathered), value, groups);
+  if (gathered != type.getDimSize(dim))
     value = extractRows(builder, loc, value, dim, builder.getIndexAttr(0),
                         type.getDimSize(dim));
-  op.getResult().replaceAllUsesWith(value);
-  op.erase();
+  return value;
 }
 
-/// Inside, then between; the reverse of the all-gather.
-void Decomposer::decompose(comm::ReduceScatterOp op) {
-  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
-  if (runs.size() < 2)
-    return;
+// Reduce-scatter: inside, then between; the reverse of the all-gather.
+
+std::optional<CollectiveCost>
+Decomposer::getStepsCost(comm::ReduceScatterOp op, ArrayRef<Run> runs) const {
   auto from = cast<RankedTensorType>(op.getInput().getType());
   auto type = cast<RankedTensorType>(op.getType());
-  SmallVector<size_t> order = fromInside(runs);
-  int64_t members = 1;
-  for (const Run &run : runs)
-    members *= run.size;
-  int64_t dim = op.getDim(), part = type.getDimSize(dim);
+  int64_t members = getNumMembers(runs), rest = members;
   CollectiveCost steps;
-  int64_t rest = members;
-  for (size_t run : order) {
+  for (size_t run : fromInside(runs)) {
     rest /= runs[run].size;
     steps += topology.reduceScatter(runs[run].mask, getBytes(type) * rest);
   }
-  auto whole = withSize(from, dim, part * members);
+  int64_t dim = op.getDim();
+  auto whole = withSize(from, dim, type.getDimSize(dim) * members);
   if (whole != from)
     steps += topology.local(getBytes(whole));
-  if (!isChosen(topology.reduceScatter(getMask(op.getAxes().getAxes()),
-                                       getBytes(type)),
-                steps))
-    return;
+  return steps;
+}
 
-  OpBuilder builder(op);
+Value Decomposer::build(OpBuilder &builder, comm::ReduceScatterOp op,
+                        ArrayRef<Run> runs) {
   Location loc = op.getLoc();
+  auto from = cast<RankedTensorType>(op.getInput().getType());
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t dim = op.getDim(), part = type.getDimSize(dim);
   SmallVector<int64_t> sizes;
   for (const Run &run : runs)
     sizes.push_back(run.size);
@@ -281,15 +308,26 @@ void Decomposer::decompose(comm::ReduceScatterOp op) {
   auto groups = groupsOf(from.getRank(), dim, sizes.size());
   Value value = builder.create<tensor::ExpandShapeOp>(
       loc, withSizes(from, dim, sizes),
-      padRows(builder, loc, op.getInput(), dim, part * members), groups);
-  for (size_t run : order) {
+      padRows(builder, loc, op.getInput(), dim, part * getNumMembers(runs)),
+      groups);
+  for (size_t run : fromInside(runs)) {
     sizes[run] = 1;
     value = builder.create<comm::ReduceScatterOp>(
         loc, withSizes(from, dim, sizes), value, symbol(), list(runs[run].axes),
         op.getKind(), dim + run);
   }
-  value = builder.create<tensor::CollapseShapeOp>(loc, type, value, groups);
-  op.getResult().replaceAllUsesWith(value);
+  return builder.create<tensor::CollapseShapeOp>(loc, type, value, groups);
+}
+
+template <typename OpTy> void Decomposer::decompose(OpTy op) {
+  SmallVector<Run> runs = getRuns(op.getAxes().getAxes());
+  if (runs.size() < 2)
+    return;
+  std::optional<CollectiveCost> steps = getStepsCost(op, runs);
+  if (!steps || !isChosen(getCollectiveCost(op, mesh.mesh, topology), *steps))
+    return;
+  OpBuilder builder(op);
+  op.getResult().replaceAllUsesWith(build(builder, op, runs));
   op.erase();
 }
 

@@ -106,3 +106,38 @@ func.func @equal(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<3xf32>) -> (tensor
   %4 = comm.all_reduce sum %c over @mesh <{"tp"}> : tensor<3xf32>
   return %0, %1, %2, %3, %4 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>
 }
+
+// -----
+
+// Two groups of which either can be combined, but not both: together, one's
+// first would wait for the other's second.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK-LABEL: @crossed
+// CHECK-COUNT-1: heddle.stack
+// CHECK-NOT: heddle.stack
+func.func @crossed(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = comm.all_reduce sum %x over @mesh <{"dp"}> : tensor<f32>
+  %1 = comm.all_reduce sum %0 over @mesh <{"tp"}> : tensor<f32>
+  %2 = comm.all_reduce sum %y over @mesh <{"tp"}> : tensor<f32>
+  %3 = comm.all_reduce sum %2 over @mesh <{"dp"}> : tensor<f32>
+  return %1, %3 : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// Of a chain of pairs, each pair is combined.
+heddle.mesh @mesh <["tp"=2]>
+// CHECK-LABEL: @chain
+// CHECK-COUNT-3: heddle.stack
+// CHECK-NOT: heddle.stack
+func.func @chain(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<f32>
+  %1 = comm.all_reduce sum %y over @mesh <{"tp"}> : tensor<f32>
+  %2 = arith.addf %0, %1 : tensor<f32>
+  %3 = comm.all_reduce sum %2 over @mesh <{"tp"}> : tensor<f32>
+  %4 = comm.all_reduce sum %1 over @mesh <{"tp"}> : tensor<f32>
+  %5 = arith.mulf %3, %4 : tensor<f32>
+  %6 = comm.all_reduce sum %5 over @mesh <{"tp"}> : tensor<f32>
+  %7 = comm.all_reduce sum %4 over @mesh <{"tp"}> : tensor<f32>
+  return %6, %7 : tensor<f32>, tensor<f32>
+}
