@@ -183,6 +183,7 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
 
 void heddle::registerShardingRuleModels(DialectRegistry &registry) {
   registerArithShardingRuleModels(registry);
+  registerSliceShardingRuleModels(registry);
   registerTensorShardingRuleModels(registry);
   registerLinalgShardingRuleModels(registry);
 }

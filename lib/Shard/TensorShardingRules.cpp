@@ -76,89 +76,6 @@ struct CollapseShapeModel
   }
 };
 
-/// Whole dimensions of a slice are loops; the others must not be split, nor one
-/// of size 1 that is dropped: only the first device would have its element.
-struct SliceRule {
-  ShardingRule rule;
-  TensorFactors large, small;
-
-  SliceRule(OffsetSizeAndStrideOpInterface slice, RankedTensorType largeType,
-            const llvm::SmallBitVector &dropped) {
-    for (int64_t i = 0; i < largeType.getRank(); ++i) {
-      DimensionFactors factors;
-      if (isWhole(slice, largeType, i) && !dropped.test(i))
-        factors = {
-            rule.addFactor("", largeType.getDimSize(i), FactorKind::Parallel)};
-      large.push_back(factors);
-      if (!dropped.test(i))
-        small.push_back(factors);
-    }
-    rule.keepsFinite = true;
-    rule.defersPartialSums = true;
-  }
-
-  static bool isWhole(OffsetSizeAndStrideOpInterface slice,
-                      RankedTensorType type, int64_t i) {
-    return !slice.isDynamicOffset(i) && !slice.isDynamicSize(i) &&
-           !slice.isDynamicStride(i) && slice.getStaticOffset(i) == 0 &&
-           slice.getStaticStride(i) == 1 &&
-           slice.getStaticSize(i) == type.getDimSize(i);
-  }
-
-  /// The op on local tensors: sizes of whole dimensions are those of `local`,
-  /// the larger tensor.
-  template <typename SliceOp>
-  static LocalResults localize(SliceOp slice, RankedTensorType global,
-                               RankedTensorType local, Localizer &localizer) {
-    SmallVector<Value> results = localizeByCloning(slice, localizer);
-    SmallVector<int64_t> sizes(slice.getStaticSizes());
-    for (int64_t i = 0; i < global.getRank(); ++i)
-      if (isWhole(slice, global, i))
-        sizes[i] = local.getDimSize(i);
-    results[0].getDefiningOp<SliceOp>().setStaticSizes(sizes);
-    return results;
-  }
-};
-
-struct ExtractSliceModel
-    : ShardingRuleOpInterface::ExternalModel<ExtractSliceModel,
-                                             tensor::ExtractSliceOp> {
-  ShardingRule getShardingRule(Operation *op) const {
-    auto slice = cast<tensor::ExtractSliceOp>(op);
-    SliceRule model(slice, slice.getSourceType(), slice.getDroppedDims());
-    model.rule.operands.resize(op->getNumOperands());
-    model.rule.operands[0] = model.large;
-    model.rule.results = {model.small};
-    model.rule.linear = {{{0}}};
-    return model.rule;
-  }
-  LocalResults localize(Operation *op, Localizer &localizer) const {
-    auto slice = cast<tensor::ExtractSliceOp>(op);
-    return SliceRule::localize(slice, slice.getSourceType(),
-                               typeOf(localizer.operands[0]), localizer);
-  }
-};
-
-struct InsertSliceModel
-    : ShardingRuleOpInterface::ExternalModel<InsertSliceModel,
-                                             tensor::InsertSliceOp> {
-  ShardingRule getShardingRule(Operation *op) const {
-    auto slice = cast<tensor::InsertSliceOp>(op);
-    SliceRule model(slice, slice.getDestType(), slice.getDroppedDims());
-    model.rule.operands.resize(op->getNumOperands());
-    model.rule.operands[0] = model.small;
-    model.rule.operands[1] = model.large;
-    model.rule.results = {model.large};
-    model.rule.linear = {{{0, 1}}};
-    return model.rule;
-  }
-  LocalResults localize(Operation *op, Localizer &localizer) const {
-    auto slice = cast<tensor::InsertSliceOp>(op);
-    return SliceRule::localize(slice, slice.getDestType(),
-                               typeOf(localizer.operands[1]), localizer);
-  }
-};
-
 /// A padded dimension is run over by a factor of the result's size; each device
 /// fetches the rows of the source that its part of the result shows.
 struct PadModel
@@ -267,31 +184,6 @@ struct PadModel
                       .getResult());
         });
     return masked.getResult(0);
-  }
-};
-
-struct ConcatModel
-    : ShardingRuleOpInterface::ExternalModel<ConcatModel, tensor::ConcatOp> {
-  ShardingRule getShardingRule(Operation *op) const {
-    auto concat = cast<tensor::ConcatOp>(op);
-    RankedTensorType type = concat.getResultType();
-    ShardingRule rule;
-    TensorFactors dims;
-    for (int64_t i = 0; i < type.getRank(); ++i) {
-      dims.emplace_back();
-      if (i != (int64_t)concat.getDim())
-        dims.back().push_back(
-            rule.addFactor("", type.getDimSize(i), FactorKind::Parallel));
-    }
-    rule.operands.assign(op->getNumOperands(), dims);
-    rule.results = {dims};
-    LinearGroup all;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      all.operands.push_back(i);
-    rule.linear = {all};
-    rule.keepsFinite = true;
-    rule.defersPartialSums = true;
-    return rule;
   }
 };
 
@@ -479,10 +371,7 @@ void heddle::registerTensorShardingRuleModels(DialectRegistry &registry) {
     using namespace tensor;
     ExpandShapeOp::attachInterface<ExpandShapeModel>(*context);
     CollapseShapeOp::attachInterface<CollapseShapeModel>(*context);
-    ExtractSliceOp::attachInterface<ExtractSliceModel>(*context);
-    InsertSliceOp::attachInterface<InsertSliceModel>(*context);
     PadOp::attachInterface<PadModel>(*context);
-    ConcatOp::attachInterface<ConcatModel>(*context);
     GatherOp::attachInterface<GatherModel>(*context);
     GenerateOp::attachInterface<GenerateModel>(*context);
     SplatOp::attachInterface<MakeModel<SplatOp>>(*context);

@@ -16,8 +16,8 @@ struct Piece {
   int64_t begin, end;
 };
 
-/// What some device needs from each distance. Between the nearest and the
-/// farthest, whole parts, so that the pieces join.
+/// What some device needs from each distance. What lies between two pieces is
+/// read by nobody.
 SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> pieces;
@@ -39,12 +39,14 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
     if (piece.begin < piece.end)
       pieces.push_back(piece);
   }
-  for (size_t i = 0; i + 1 < pieces.size(); ++i) {
-    // A distance in between that no device needs does not occur: the rows of
-    // one device are contiguous, and so are those of the next.
-    pieces[i].end = part;
-    pieces[i + 1].begin = 0;
-  }
+  // A device's own rows cost nothing, and pieces that join need no zeros.
+  for (size_t i = 0; i < pieces.size(); ++i)
+    if (pieces[i].distance == 0) {
+      if (i != 0)
+        pieces[i].begin = 0;
+      if (i + 1 != pieces.size())
+        pieces[i].end = part;
+    }
   return pieces;
 }
 
@@ -86,7 +88,7 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
   for (const Piece &piece : pieces) {
     int64_t begin = piece.distance * part + piece.begin;
     int64_t end = piece.distance * part + piece.end;
-    // Whole parts in between may reach beyond what any device reads.
+    // A whole part of one's own may reach beyond what any device reads.
     int64_t from = std::max(begin, low), to = std::min(end, high);
     if (from >= to)
       continue;
@@ -108,6 +110,8 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
     at = to;
   }
   addZerosUpTo(high);
+  if (parts.empty()) // of a tensor without elements
+    return zeros(builder, loc, type, dim, 0);
 
   Value joined = parts[0];
   if (parts.size() > 1)

@@ -13,6 +13,7 @@ void registerShardingRuleModels(mlir::DialectRegistry &registry);
 
 // The parts, one for each group of dialects.
 void registerArithShardingRuleModels(mlir::DialectRegistry &registry);
+void registerSliceShardingRuleModels(mlir::DialectRegistry &registry);
 void registerTensorShardingRuleModels(mlir::DialectRegistry &registry);
 void registerLinalgShardingRuleModels(mlir::DialectRegistry &registry);
 

@@ -1,0 +1,109 @@
+// RUN: heddle-opt %s --split-input-file --heddle-shard-pipeline --heddle-localize-pipeline | FileCheck %s
+
+// Every row moves on by one: the last of each part goes to the next device.
+heddle.mesh @mesh <["s"=4]>
+// CHECK-LABEL: func.func @shift
+// CHECK-NOT: comm.all_gather
+// CHECK: %[[LAST:.*]] = tensor.extract_slice %arg0[15, 0] [1, 8] [1, 1]
+// CHECK: comm.permute %[[LAST]] sources [-1, 0, 1, 2] over @mesh <{"s"}> : tensor<1x8xf32>
+// CHECK-NOT: comm.permute
+func.func @shift(
+    %x: tensor<64x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"s"}, {}]>})
+    -> (tensor<64x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"s"}, {}]>}) {
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.extract_slice %x[0, 0] [63, 8] [1, 1] : tensor<64x8xf32> to tensor<63x8xf32>
+  %y = tensor.pad %rows low[1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<63x8xf32> to tensor<64x8xf32>
+  return %y : tensor<64x8xf32>
+}
+
+// -----
+
+// One row of many: its device has it, the others add nothing.
+heddle.mesh @mesh <["s"=4]>
+// CHECK-LABEL: func.func @first_token
+// CHECK-NOT: comm.all_gather
+// CHECK: arith.cmpi ult
+// CHECK: comm.all_reduce sum %{{.*}} over @mesh <{"s"}> : tensor<2x8xf32>
+func.func @first_token(
+    %x: tensor<2x64x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"s"}, {}]>})
+    -> (tensor<2x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
+  %y = tensor.extract_slice %x[0, 0, 0] [2, 1, 8] [1, 1, 1] : tensor<2x64x8xf32> to tensor<2x8xf32>
+  return %y : tensor<2x8xf32>
+}
+
+// -----
+
+// A cache of keys, a row of which is written at a place that is read: the
+// device that has the row writes it, none sends anything.
+heddle.mesh @mesh <["s"=4, "n"=2]>
+// CHECK-LABEL: func.func @cache
+// CHECK-NOT: comm.{{all|permute}}
+// CHECK: %[[BEFORE:.*]] = tensor.extract %arg0
+// CHECK: %[[AFTER:.*]] = tensor.extract %arg1
+// CHECK: arith.select %{{.*}}, %[[AFTER]], %[[BEFORE]]
+// CHECK: return %{{.*}} : tensor<32x4x16xf32>
+func.func @cache(
+    %cache: tensor<128x8x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"s"}, {"n"}, {}]>},
+    %row: tensor<8x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"n"}, {}]>}, %place: tensor<i32>)
+    -> (tensor<128x8x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"s"}, {"n"}, {}]>}) {
+  %number = tensor.extract %place[] : tensor<i32>
+  %i = arith.index_cast %number : i32 to index
+  %y = tensor.insert_slice %row into %cache[%i, 0, 0] [1, 8, 16] [1, 1, 1] : tensor<8x16xf32> into tensor<128x8x16xf32>
+  return %y : tensor<128x8x16xf32>
+}
+
+// -----
+
+// The halves of one tensor's parts are those of the whole on two devices: each
+// sends the part that it does not show.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @join
+// CHECK-NOT: comm.all_gather
+// CHECK: comm.permute %arg0 sources [1, -1] over @mesh <{"x"}> : tensor<16x4xf32>
+// CHECK: comm.permute %arg1 sources [-1, 0] over @mesh <{"x"}> : tensor<16x4xf32>
+// CHECK-NOT: comm.permute
+func.func @join(
+    %x: tensor<32x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+    %y: tensor<32x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<64x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) {
+  %z = tensor.concat dim(0) %x, %y : (tensor<32x4xf32>, tensor<32x4xf32>) -> tensor<64x4xf32>
+  return %z : tensor<64x4xf32>
+}
+
+// -----
+
+// A third of a joint projection. The second device's part of it lies on the
+// first one, which sends what is wanted and no more.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @third
+// CHECK-NOT: comm.all_gather
+// CHECK: %[[PART:.*]] = tensor.extract_slice %arg0[0, 8] [4, 8] [1, 1] : tensor<4x24xf32> to tensor<4x8xf32>
+// CHECK: comm.permute %[[PART]] sources [-1, 0] over @mesh <{"x"}> : tensor<4x8xf32>
+// CHECK-NOT: comm.permute
+// CHECK: return %{{.*}} : tensor<4x8xf32>
+func.func @third(
+    %x: tensor<4x48xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<4x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) {
+  %y = tensor.extract_slice %x[0, 0] [4, 16] [1, 1] : tensor<4x48xf32> to tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// -----
+
+// Most of the tensor at a place that nobody knows, and steps of unknown length:
+// brought together.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @unknown
+// CHECK: comm.all_gather %arg0
+// CHECK: tensor.extract_slice
+// CHECK: tensor.extract_slice
+func.func @unknown(
+    %x: tensor<10x3xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
+    %i: index, %step: index) -> (tensor<9x3xf32>, tensor<2x3xf32>) {
+  %y = tensor.extract_slice %x[%i, 0] [9, 3] [1, 1] : tensor<10x3xf32> to tensor<9x3xf32>
+  %z = tensor.extract_slice %x[0, 0] [2, 3] [%step, 1] : tensor<10x3xf32> to tensor<2x3xf32>
+  return %y, %z : tensor<9x3xf32>, tensor<2x3xf32>
+}
