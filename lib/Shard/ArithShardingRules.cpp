@@ -35,28 +35,24 @@ struct IntegerDivisionModel
   }
 };
 
-/// f(0, ..., 0) = 0, and finite for finite operands.
-template <typename OpTy>
-struct ZeroAtZeroModel
-    : ShardingRuleOpInterface::ExternalModel<ZeroAtZeroModel<OpTy>, OpTy> {
+/// What the op makes of padding: zero of zeros, what is finite of what is.
+template <typename OpTy, bool zeroOfZeros, bool finiteOfFinite>
+struct PaddingModel
+    : ShardingRuleOpInterface::ExternalModel<
+          PaddingModel<OpTy, zeroOfZeros, finiteOfFinite>, OpTy> {
   ShardingRule getShardingRule(Operation *op) const {
     ShardingRule rule = ShardingRule::elementwise(op);
-    rule.preservesZeroPadding = true;
-    rule.keepsFinite = true;
+    rule.preservesZeroPadding = zeroOfZeros;
+    rule.keepsFinite = finiteOfFinite;
     return rule;
   }
 };
-
-/// f(0) = 0, but no number for some others: sqrt below zero, bits as a float.
+template <typename OpTy> using ZeroAtZeroModel = PaddingModel<OpTy, true, true>;
+/// Zero for zero, but no number for some others: sqrt below zero, bits as a
+/// float.
 template <typename OpTy>
-struct OnlyZeroAtZeroModel
-    : ShardingRuleOpInterface::ExternalModel<OnlyZeroAtZeroModel<OpTy>, OpTy> {
-  ShardingRule getShardingRule(Operation *op) const {
-    ShardingRule rule = ShardingRule::elementwise(op);
-    rule.preservesZeroPadding = true;
-    return rule;
-  }
-};
+using OnlyZeroAtZeroModel = PaddingModel<OpTy, true, false>;
+template <typename OpTy> using FiniteModel = PaddingModel<OpTy, false, true>;
 
 /// Zero for zero. Not every integer is a number of a narrow type.
 template <typename OpTy>
@@ -66,17 +62,6 @@ struct IntegerToFloatModel
     ShardingRule rule = ShardingRule::elementwise(op);
     rule.preservesZeroPadding = true;
     rule.keepsFinite = isFiniteForAll(op);
-    return rule;
-  }
-};
-
-/// Finite for finite operands.
-template <typename OpTy>
-struct FiniteModel
-    : ShardingRuleOpInterface::ExternalModel<FiniteModel<OpTy>, OpTy> {
-  ShardingRule getShardingRule(Operation *op) const {
-    ShardingRule rule = ShardingRule::elementwise(op);
-    rule.keepsFinite = true;
     return rule;
   }
 };

@@ -92,7 +92,7 @@ std::string ShardingExplainer::describeOrigin(Element element,
 }
 
 std::string ShardingExplainer::describe(Element element,
-                                        DimensionAxes dims) const {
+                                        ArrayRef<Axes> dims) const {
   std::string text = "lies " + toString(dims);
   const char *separator = ": ";
   for (const Axes &axes : dims)

@@ -48,7 +48,8 @@ private:
     return {2 * element.index + element.isNode, axis};
   }
   Source findSource(Propagation::Element element, mlir::StringAttr axis) const;
-  std::string describe(Propagation::Element element, DimensionAxes dims) const;
+  std::string describe(Propagation::Element element,
+                       llvm::ArrayRef<Axes> dims) const;
   std::string describeOrigin(Propagation::Element element,
                              mlir::StringAttr axis) const;
   std::string nameOf(Propagation::Element element, mlir::StringAttr axis) const;

@@ -1,11 +1,11 @@
 //===- Artifact.cpp - Writes an artifact, complete or not at all ----------===//
 
 #include "heddle/Lower/Artifact.h"
+#include "WriteFile.h"
 #include "heddle/Lower/Passes.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -36,21 +36,6 @@ LogicalResult heddle::checkArtifactPath(Location loc, StringRef path) {
                            "overwritten; name another folder, or remove it";
 }
 
-static LogicalResult writeText(Location loc, StringRef path, StringRef text) {
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << text;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
-  }
-  if (error)
-    return emitError(loc) << "cannot write '" << path
-                          << "': " << error.message();
-  return success();
-}
-
 /// Puts `from` in the place of `to`. What was there is set aside first, and put
 /// back if the renaming fails.
 static LogicalResult replaceDirectory(Location loc, StringRef from,
@@ -70,7 +55,7 @@ static LogicalResult replaceDirectory(Location loc, StringRef from,
                           << "': " << error.message();
   }
   if (exists)
-    fs::remove_directories(aside);
+    (void)fs::remove_directories(aside);
   return success();
 }
 
@@ -110,13 +95,13 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
     return emitError(loc) << "cannot make the folder '" << folder
                           << "': " << error.message();
   auto removeFolder =
-      llvm::make_scope_exit([&] { fs::remove_directories(folder); });
+      llvm::make_scope_exit([&] { (void)fs::remove_directories(folder); });
   if (failed(linkSharedLibrary(loc, *objects, inFolder(folder, "program.so"))))
     return failure();
   if (!options.planJson.empty() &&
-      failed(writeText(loc, inFolder(folder, "plan.json"), options.planJson)))
+      failed(writeFile(loc, inFolder(folder, "plan.json"), options.planJson)))
     return failure();
-  if (failed(writeText(loc, inFolder(folder, manifestName), *manifest)) ||
+  if (failed(writeFile(loc, inFolder(folder, manifestName), *manifest)) ||
       failed(replaceDirectory(loc, folder, path)))
     return failure();
   removeFolder.release();

@@ -1,5 +1,6 @@
 //===- LinkLibrary.cpp - Objects to a shared library ----------------------===//
 
+#include "WriteFile.h"
 #include "heddle/Lower/Artifact.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -41,20 +42,6 @@ static std::string findMathLibrary() {
   return "";
 }
 
-static LogicalResult writeFile(Location loc, StringRef path, StringRef bytes) {
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << bytes;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
-  }
-  if (error)
-    return emitError(loc) << "cannot write " << path << ": " << error.message();
-  return success();
-}
-
 LogicalResult heddle::linkSharedLibrary(Location loc,
                                         ArrayRef<std::string> objects,
                                         StringRef output) {
@@ -65,7 +52,7 @@ LogicalResult heddle::linkSharedLibrary(Location loc,
   SmallVector<std::string> files;
   auto removeFiles = llvm::make_scope_exit([&] {
     for (const std::string &file : files)
-      llvm::sys::fs::remove(file);
+      (void)llvm::sys::fs::remove(file);
   });
   for (auto [i, object] : llvm::enumerate(objects)) {
     files.push_back((output + "." + Twine(i) + ".o").str());

@@ -192,8 +192,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
         });
     });
     out.attribute("seed", options.seed);
-    out.attribute("model", std::move(*model));
-    out.attribute("plan", std::move(*plan));
+    out.attribute("model", *model);
+    out.attribute("plan", *plan);
   });
   stream << '\n';
   return text;

@@ -48,16 +48,23 @@ static std::vector<std::string> hostFeatures(const llvm::Triple &triple) {
   return names;
 }
 
+static FailureOr<const llvm::Target *> findTarget(Location loc,
+                                                  const std::string &triple) {
+  std::string error;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return emitError(loc) << "no code generator for " << triple << ": "
+                          << error;
+  return found;
+}
+
 FailureOr<std::unique_ptr<llvm::TargetMachine>>
 heddle::createTargetMachine(Location loc, const NativeTarget &target,
                             llvm::CodeGenOptLevel level) {
-  std::string error;
-  const llvm::Target *found =
-      llvm::TargetRegistry::lookupTarget(target.triple, error);
-  if (!found)
-    return emitError(loc) << "no code generator for " << target.triple << ": "
-                          << error;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+  FailureOr<const llvm::Target *> found = findTarget(loc, target.triple);
+  if (failed(found))
+    return failure();
+  std::unique_ptr<llvm::TargetMachine> machine((*found)->createTargetMachine(
       target.triple, target.cpu, target.features, llvm::TargetOptions(),
       llvm::Reloc::PIC_, std::nullopt, level));
   if (!machine)
@@ -104,16 +111,13 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
     features.push_back(feature.str());
   target.features = llvm::join(features, ",");
 
-  std::string error;
-  const llvm::Target *found =
-      llvm::TargetRegistry::lookupTarget(target.triple, error);
-  if (!found)
-    return emitError(loc) << "no code generator for " << target.triple << ": "
-                          << error;
+  FailureOr<const llvm::Target *> found = findTarget(loc, target.triple);
+  if (failed(found))
+    return failure();
   // Checked with a CPU that every target has: LLVM prints to stderr about the
   // unknown.
   std::unique_ptr<llvm::MCSubtargetInfo> base(
-      found->createMCSubtargetInfo(target.triple, "", ""));
+      (*found)->createMCSubtargetInfo(target.triple, "", ""));
   if (!base)
     return emitError(loc) << "no description of the CPUs of " << target.triple;
   if (!base->isCPUStringValid(target.cpu))
@@ -131,8 +135,8 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
       return emitError(loc) << "target-cpu: expected +feature or -feature of "
                             << target.triple << ", got '" << feature << "'";
   }
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      found->createMCSubtargetInfo(target.triple, target.cpu, target.features));
+  std::unique_ptr<llvm::MCSubtargetInfo> info((*found)->createMCSubtargetInfo(
+      target.triple, target.cpu, target.features));
   if (!info)
     return emitError(loc) << "no description of the CPU '" << target.cpu << "'";
   target.requiredFeatures = getRequiredFeatures(triple, *info);

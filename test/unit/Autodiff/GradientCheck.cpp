@@ -1,39 +1,14 @@
 #include "GradientCheck.h"
-#include "heddle/InitAll.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::test;
 
-AutodiffTest::AutodiffTest() {
-  static bool registered = [] {
-    registerAllPasses();
-    return true;
-  }();
-  (void)registered;
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  context.appendDialectRegistry(registry);
-  context.loadAllAvailableDialects();
-  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-    diagnostics += diagnostic.str() + "\n";
-  });
-}
-
 OwningOpRef<ModuleOp> AutodiffTest::parse(StringRef text) {
   auto module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(module) << diagnostics << text.str();
   return module;
-}
-
-bool AutodiffTest::runPasses(ModuleOp module, StringRef pipeline) {
-  PassManager manager(&context);
-  return succeeded(parsePassPipeline(pipeline, manager)) &&
-         succeeded(manager.run(module)) && succeeded(verify(module));
 }
 
 func::FuncOp AutodiffTest::function(ModuleOp module, StringRef name) {

@@ -4,20 +4,16 @@
 #define HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
 
 #include "heddle/Interpreter/Interpreter.h"
+#include "test/unit/WithContext.h"
 #include <gtest/gtest.h>
 #include <random>
 
 namespace heddle::test {
 
-/// A context that knows every dialect and model; diagnostics are collected.
-class AutodiffTest : public ::testing::Test {
+class AutodiffTest : public ::testing::Test, protected WithContext {
 protected:
-  AutodiffTest();
-
   /// Parses a module; a failure of the test if it is not valid.
   mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text);
-  /// Runs a pipeline in the syntax of heddle-opt.
-  bool runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);
   static mlir::func::FuncOp function(mlir::ModuleOp module,
                                      llvm::StringRef name);
 
@@ -28,9 +24,7 @@ protected:
   /// Whole numbers from 0 to count - 1.
   Tensor randomIds(llvm::ArrayRef<int64_t> shape, int64_t count);
 
-  mlir::MLIRContext context;
   std::mt19937 engine{1};
-  std::string diagnostics;
 };
 
 struct OpCase {

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/InitAll.h"
 #include "heddle/Interpreter/Interpreter.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle_rt/session.h"
 #include "mlir/Parser/Parser.h"
+#include "test/unit/WithContext.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <filesystem>
@@ -21,16 +21,10 @@ using namespace heddle;
 
 namespace {
 
-class CompiledControlFlowTest : public ::testing::Test {
+class CompiledControlFlowTest : public ::testing::Test,
+                                protected test::WithContext {
 protected:
   CompiledControlFlowTest() {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      diagnostics += diagnostic.str() + "\n";
-    });
     directory = std::filesystem::temp_directory_path() /
                 ("heddle-control-flow-test-" + std::to_string(::getpid()));
   }
@@ -90,8 +84,6 @@ protected:
     }
   }
 
-  MLIRContext context;
-  std::string diagnostics;
   std::filesystem::path directory;
   std::mt19937 random{11};
 };

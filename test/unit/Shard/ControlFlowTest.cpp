@@ -268,10 +268,7 @@ void ControlFlowTest::checkNumbers(uint64_t seed) {
   if (writeInstead(*local, random, seed))
     return;
   OwningOpRef<ModuleOp> global = local->clone();
-  ASSERT_TRUE(run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
-                          "heddle-localize,heddle-verify-localized,"
-                          "canonicalize,cse,"
-                          "func.func(heddle-combine-collectives)"))
+  ASSERT_TRUE(partition(*local, "func.func(heddle-combine-collectives)"))
       << diagnostics;
   SCOPED_TRACE(toString(*local));
   expectSameNumbers(*global, *local, random, {1e-8, /*toLargest=*/true});
@@ -327,8 +324,8 @@ void ControlFlowTest::checkOrder(uint64_t seed) {
   });
   OwningOpRef<ModuleOp> other = module->clone();
   shuffle(*other, random);
-  ASSERT_TRUE(run(*module, "heddle-propagate-shardings")) << diagnostics;
-  ASSERT_TRUE(run(*other, "heddle-propagate-shardings")) << diagnostics;
+  ASSERT_TRUE(runPasses(*module, "heddle-propagate-shardings")) << diagnostics;
+  ASSERT_TRUE(runPasses(*other, "heddle-propagate-shardings")) << diagnostics;
   DenseMap<Attribute, Operation *> byId;
   other->walk([&](Operation *op) { byId[op->getAttr("test.id")] = op; });
   module->walk([&](Operation *op) {

@@ -7,11 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Comm/Comm.h"
-#include "heddle/InitAll.h"
 #include "heddle/Interpreter/Grid.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
+#include "test/unit/WithContext.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -19,17 +17,8 @@ using namespace heddle;
 
 namespace {
 
-class DecomposeTest : public testing::Test {
+class DecomposeTest : public testing::Test, protected test::WithContext {
 protected:
-  DecomposeTest() {
-    static bool registered = (registerAllPasses(), true);
-    (void)registered;
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   /// One collective in a function; `mesh` as a=2, b=3.
   static std::string program(StringRef mesh, StringRef collective,
                              ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
@@ -53,9 +42,7 @@ protected:
                           StringRef passes, int64_t &collectives) {
     auto module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
-    PassManager manager(&context);
-    EXPECT_TRUE(succeeded(parsePassPipeline(passes, manager)));
-    EXPECT_TRUE(succeeded(manager.run(*module))) << text;
+    EXPECT_TRUE(runPasses(*module, passes)) << diagnostics << text;
     collectives = 0;
     module->walk([&](Operation *op) {
       collectives += isa<comm::CommDialect>(op->getDialect());
@@ -98,8 +85,6 @@ protected:
         ASSERT_NEAR(a, b, 1e-12 * std::abs(a)) << text << "device " << device;
     }
   }
-
-  MLIRContext context;
 };
 
 TEST_F(DecomposeTest, ChunksStayInOrder) {

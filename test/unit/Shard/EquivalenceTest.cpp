@@ -13,8 +13,7 @@
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Shard/FactorShardings.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
+#include "test/unit/WithContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -69,20 +68,9 @@ struct Case {
   std::string before = ""; ///< passes before autodiff
 };
 
-class EquivalenceTest : public testing::TestWithParam<Case> {
+class EquivalenceTest : public testing::TestWithParam<Case>,
+                        protected test::WithContext {
 protected:
-  EquivalenceTest() {
-    static bool registered = (registerAllPasses(), true);
-    (void)registered;
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      diagnostics += diagnostic.str() + "\n";
-    });
-  }
-
   OwningOpRef<ModuleOp> import(const Model &model) {
     int file;
     llvm::SmallString<128> path;
@@ -102,12 +90,6 @@ protected:
     return std::move(*module);
   }
 
-  bool run(ModuleOp module, StringRef pipeline) {
-    PassManager manager(&context);
-    return succeeded(parsePassPipeline(pipeline, manager)) &&
-           succeeded(manager.run(module));
-  }
-
   bool partition(ModuleOp module, const std::string &text) {
     int dp, tp, zero;
     llvm::Expected<Plan> plan =
@@ -119,10 +101,11 @@ protected:
       return false;
     }
     return succeeded(applyPlan(module, *plan)) &&
-           run(module, "heddle-split-operators,heddle-propagate-shardings,"
-                       "heddle-insert-reshards,"
-                       "heddle-localize,heddle-verify-localized,canonicalize,"
-                       "cse,func.func(heddle-combine-collectives)");
+           runPasses(module,
+                     "heddle-split-operators,heddle-propagate-shardings,"
+                     "heddle-insert-reshards,"
+                     "heddle-localize,heddle-verify-localized,canonicalize,"
+                     "cse,func.func(heddle-combine-collectives)");
   }
 
   Tensor randomIds(ArrayRef<int64_t> shape, int64_t count, bool ignoreSome) {
@@ -135,8 +118,6 @@ protected:
     return tensor;
   }
 
-  MLIRContext context;
-  std::string diagnostics;
   std::mt19937_64 engine{7};
 };
 
@@ -208,10 +189,11 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
   ASSERT_TRUE(global) << diagnostics;
   if (StringRef(param.name).starts_with("BothWays")) // no causal mask
     global->walk([](AttentionOp op) { op.setCausal(false); });
-  ASSERT_TRUE(run(*global, param.before +
-                               "heddle-build-training-step{learning-rate=0.01 "
-                               "clip=0.5 gradients=true " +
-                               param.training + "},canonicalize,cse"))
+  ASSERT_TRUE(
+      runPasses(*global, param.before +
+                             "heddle-build-training-step{learning-rate=0.01 "
+                             "clip=0.5 gradients=true " +
+                             param.training + "},canonicalize,cse"))
       << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
   // Attention itself, not the products before and after it.

@@ -1,34 +1,12 @@
 //===- ProgramTest.cpp - One program, one and many devices ----------------===//
 
 #include "ProgramTest.h"
-#include "heddle/InitAll.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
 #include <fstream>
 
 using namespace mlir;
 using namespace heddle;
-
-ProgramTest::ProgramTest() {
-  static bool registered = (registerAllPasses(), true);
-  (void)registered;
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  context.appendDialectRegistry(registry);
-  context.loadAllAvailableDialects();
-  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      diagnostics += diagnostic.str() + "\n";
-  });
-}
-
-bool ProgramTest::run(ModuleOp module, StringRef pipeline) {
-  PassManager manager(&context);
-  return succeeded(parsePassPipeline(pipeline, manager)) &&
-         succeeded(manager.run(module));
-}
 
 ShardingAttr ProgramTest::randomSharding(int64_t rank, MeshRef mesh,
                                          Random &random, int64_t leaveOut) {

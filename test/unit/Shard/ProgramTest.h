@@ -11,6 +11,7 @@
 
 #include "heddle/Interpreter/Grid.h"
 #include "heddle/Shard/FactorShardings.h"
+#include "test/unit/WithContext.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -37,12 +38,16 @@ struct Tolerance {
   bool toLargest = false;
 };
 
-class ProgramTest : public testing::Test {
+class ProgramTest : public testing::Test, protected test::WithContext {
 protected:
-  ProgramTest();
-
-  /// Whether all passes succeed; else `diagnostics` says why not.
-  bool run(mlir::ModuleOp module, llvm::StringRef pipeline);
+  /// From a global program with shardings to that of one device, and then these
+  /// passes; false, and `diagnostics` says why, if one fails.
+  bool partition(mlir::ModuleOp module, const std::string &then = "") {
+    return runPasses(module, "heddle-propagate-shardings,"
+                             "heddle-insert-reshards,heddle-localize,"
+                             "heddle-verify-localized,canonicalize,cse" +
+                                 (then.empty() ? then : "," + then));
+  }
 
   /// Each axis of the mesh on a random dimension, or, once in `leaveOut` times,
   /// on none.
@@ -63,9 +68,6 @@ protected:
   /// test/numerics/random_linalg.py, which compiles and runs them.
   static bool isWriting() { return std::getenv("HEDDLE_RANDOM_WRITE"); }
   bool writeInstead(mlir::ModuleOp module, Random &random, uint64_t seed);
-
-  mlir::MLIRContext context;
-  std::string diagnostics; ///< errors only
 };
 
 std::string toString(mlir::ModuleOp module);

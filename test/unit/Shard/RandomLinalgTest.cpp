@@ -43,9 +43,7 @@ void RandomLinalgTest::check(uint64_t seed) {
   SCOPED_TRACE(toString(*local));
   if (writeInstead(*local, random, seed))
     return;
-  if (!run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
-                   "heddle-localize,heddle-verify-localized,canonicalize,"
-                   "cse")) {
+  if (!partition(*local)) {
     // The op that cannot be split, and why.
     ASSERT_NE(diagnostics.find("' op "), std::string::npos) << diagnostics;
     if (std::getenv("HEDDLE_RANDOM_SHOW"))

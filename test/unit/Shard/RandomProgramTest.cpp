@@ -244,10 +244,7 @@ void RandomProgramTest::check(uint64_t seed) {
   shardArguments(local->lookupSymbol<func::FuncOp>("f"), mesh, random,
                  /*leaveOut=*/2);
   SCOPED_TRACE(toString(*local));
-  ASSERT_TRUE(run(*local, "heddle-propagate-shardings,heddle-insert-reshards,"
-                          "heddle-localize,heddle-verify-localized,"
-                          "canonicalize,cse,"
-                          "func.func(heddle-combine-collectives)"))
+  ASSERT_TRUE(partition(*local, "func.func(heddle-combine-collectives)"))
       << diagnostics;
   SCOPED_TRACE(toString(*local));
   expectSameNumbers(*global, *local, random);

@@ -2,10 +2,8 @@
 
 #include "ReshardSequence.h"
 #include "dialects/Heddle/Heddle.h"
-#include "heddle/InitAll.h"
 #include "heddle/Interpreter/Grid.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
+#include "test/unit/WithContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -15,17 +13,8 @@ using namespace heddle;
 
 namespace {
 
-class ReshardTest : public testing::Test {
+class ReshardTest : public testing::Test, protected test::WithContext {
 protected:
-  ReshardTest() {
-    static bool registered = (registerAllPasses(), true);
-    (void)registered;
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
-
   MeshRef makeMesh(ArrayRef<int64_t> sizes) {
     SmallVector<MeshAxisAttr> axes;
     for (auto [i, size] : llvm::enumerate(sizes))
@@ -114,12 +103,10 @@ protected:
       }
     }
     builder.create<func::ReturnOp>(loc, results);
-    PassManager manager(&context);
-    ASSERT_TRUE(succeeded(parsePassPipeline(
-        ("heddle-localize{cluster=" + cluster + "},heddle-verify-localized")
-            .str(),
-        manager)));
-    ASSERT_TRUE(succeeded(manager.run(*module)));
+    ASSERT_TRUE(runPasses(*module, ("heddle-localize{cluster=" + cluster +
+                                    "},heddle-verify-localized")
+                                       .str()))
+        << diagnostics;
 
     Tensor tensor(type.getShape());
     for (auto [i, value] : llvm::enumerate(tensor.values))
@@ -175,7 +162,6 @@ protected:
     }
   }
 
-  MLIRContext context;
   size_t pairs = 0;
 };
 
