@@ -65,6 +65,9 @@ endfunction()
 function(heddle_tablegen file)
   set(LLVM_TARGET_DEFINITIONS ${file})
   set_property(DIRECTORY APPEND PROPERTY INCLUDE_DIRECTORIES ${MLIR_INCLUDE_DIRS} ${CMAKE_SOURCE_DIR})
+  # LLVM's TableGen.cmake writes depfiles relative to what it takes for the build
+  # folder; CMake reads them as relative to the caller's (policy CMP0116).
+  set(CMAKE_BINARY_DIR ${CMAKE_CURRENT_BINARY_DIR})
   set(outputs)
   set(arguments ${ARGN})
   while(arguments)
@@ -73,6 +76,8 @@ function(heddle_tablegen file)
     mlir_tablegen(${output} ${flags})
     list(APPEND outputs ${CMAKE_CURRENT_BINARY_DIR}/${output})
   endwhile()
+  # For a language server; it would grow with every configuration.
+  file(REMOVE ${CMAKE_BINARY_DIR}/tablegen_compile_commands.yml)
   string(MAKE_C_IDENTIFIER "tablegen-${CMAKE_CURRENT_SOURCE_DIR}-${file}" target)
   add_custom_target(${target} DEPENDS ${outputs})
   add_dependencies(heddle-tablegen ${target})
