@@ -10,10 +10,30 @@ using namespace heddle;
 
 namespace {
 
-/// Rows [begin, end) of the part of the device at a distance.
+/// Rows [begin, end) of the part of another device: of sources[k] for device k,
+/// which needs none of it if that is -1.
 struct Piece {
-  int64_t distance;
   int64_t begin, end;
+  SmallVector<int64_t> sources;
+  int64_t distance = 0; ///< of all sources, where pieces are by distance
+
+  Piece(int64_t part, int64_t devices)
+      : begin(part), end(0), sources(devices, -1) {}
+
+  /// Device k needs what its window shows of the part of `source`. False if
+  /// that is nothing.
+  bool add(int64_t k, int64_t source, const Window &window, int64_t size,
+           int64_t part) {
+    int64_t first = window.first + k * window.step;
+    int64_t from = std::max<int64_t>({first, source * part, 0});
+    int64_t to = std::min({first + window.length, (source + 1) * part, size});
+    if (from >= to)
+      return false;
+    begin = std::min(begin, from - source * part);
+    end = std::max(end, to - source * part);
+    sources[k] = source;
+    return true;
+  }
 };
 
 /// What some device needs from each distance. What lies between two pieces is
@@ -22,20 +42,11 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> pieces;
   for (int64_t distance = 1 - devices; distance < devices; ++distance) {
-    Piece piece{distance, part, 0};
-    for (int64_t k = 0; k < devices; ++k) {
-      int64_t source = k + distance;
-      if (source < 0 || source >= devices)
-        continue;
-      int64_t first = window.first + k * window.step;
-      int64_t begin = std::max<int64_t>({first, source * part, 0});
-      int64_t end =
-          std::min({first + window.length, (source + 1) * part, size});
-      if (begin >= end)
-        continue;
-      piece.begin = std::min(piece.begin, begin - source * part);
-      piece.end = std::max(piece.end, end - source * part);
-    }
+    Piece piece(part, devices);
+    piece.distance = distance;
+    for (int64_t k = std::max<int64_t>(0, -distance);
+         k < std::min(devices, devices - distance); ++k)
+      piece.add(k, k + distance, window, size, part);
     if (piece.begin < piece.end)
       pieces.push_back(piece);
   }
@@ -50,6 +61,29 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
   return pieces;
 }
 
+/// The first part that the window of device k shows, if it shows any.
+int64_t getFirstPart(const Window &window, int64_t k, int64_t part) {
+  return std::max<int64_t>(window.first + k * window.step, 0) / part;
+}
+
+/// What devices need of the first part that they read, of the second, ...
+SmallVector<Piece> findRounds(const Window &window, int64_t size, int64_t part,
+                              int64_t devices) {
+  SmallVector<Piece> rounds;
+  for (int64_t k = 0; k < devices && part > 0; ++k) {
+    int64_t first = getFirstPart(window, k, part);
+    for (int64_t source = first; source < devices; ++source) {
+      Piece piece(part, devices);
+      if (!piece.add(k, source, window, size, part))
+        break;
+      if (source - first == int64_t(rounds.size()))
+        rounds.emplace_back(part, devices);
+      rounds[source - first].add(k, source, window, size, part);
+    }
+  }
+  return rounds;
+}
+
 } // namespace
 
 static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
@@ -58,6 +92,76 @@ static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
   shape[dim] = length;
   return builder.create<arith::ConstantOp>(
       loc, builder.getZeroAttr(type.clone(shape)));
+}
+
+/// The rows of a piece, on each device that needs them.
+static Value fetchPiece(const Piece &piece, Value local, int64_t dim,
+                        Localizer &localizer, unsigned factor) {
+  Value rows = local;
+  if (piece.end - piece.begin !=
+      cast<RankedTensorType>(local.getType()).getDimSize(dim))
+    rows = extractRows(localizer.builder, local.getLoc(), local, dim,
+                       localizer.builder.getIndexAttr(piece.begin),
+                       piece.end - piece.begin);
+  for (auto [k, source] : llvm::enumerate(piece.sources))
+    if (source >= 0 && source != int64_t(k))
+      return localizer.permute(rows, piece.sources, factor);
+  return rows;
+}
+
+/// The window of each device in the row of parts that it reads. Where windows
+/// lie far from the devices' own parts there are few such parts and many
+/// distances.
+static Value fetchRounds(ArrayRef<Piece> rounds, Value local, int64_t dim,
+                         const Window &window, Localizer &localizer,
+                         unsigned factor) {
+  OpBuilder &builder = localizer.builder;
+  Location loc = local.getLoc();
+  auto type = cast<RankedTensorType>(local.getType());
+  int64_t part = type.getDimSize(dim), rows = rounds.size() * part;
+  // Where a window begins in its row of parts; no farther in front of it than
+  // where it shows nothing.
+  int64_t low = 0, high = rows;
+  for (int64_t k = 0; k < localizer.getDegree(factor); ++k) {
+    int64_t begin =
+        window.first + k * window.step - getFirstPart(window, k, part) * part;
+    begin = std::max(begin, -window.length);
+    low = std::min(low, begin);
+    high = std::max(high, begin + window.length);
+  }
+  SmallVector<Value> parts;
+  auto addZeros = [&](int64_t length) {
+    if (length > 0)
+      parts.push_back(zeros(builder, loc, type, dim, length));
+  };
+  addZeros(-low);
+  for (const Piece &round : rounds) {
+    addZeros(round.begin);
+    parts.push_back(fetchPiece(round, local, dim, localizer, factor));
+    addZeros(part - round.end);
+  }
+  addZeros(high - rows);
+  Value joined = parts[0];
+  if (parts.size() > 1)
+    joined = builder.create<tensor::ConcatOp>(loc, dim, parts);
+
+  auto constant = [&](int64_t value) -> Value {
+    return builder.create<arith::ConstantIndexOp>(loc, value);
+  };
+  Value first = builder.create<arith::AddIOp>(
+      loc,
+      builder.create<arith::MulIOp>(loc, localizer.getIndex(factor),
+                                    constant(window.step)),
+      constant(window.first));
+  Value known = builder.create<arith::MaxSIOp>(loc, first, constant(0));
+  Value begin = builder.create<arith::SubIOp>(
+      loc, first,
+      builder.create<arith::SubIOp>(
+          loc, known,
+          builder.create<arith::RemUIOp>(loc, known, constant(part))));
+  begin = builder.create<arith::MaxSIOp>(loc, begin, constant(-window.length));
+  begin = builder.create<arith::SubIOp>(loc, begin, constant(low));
+  return extractRows(builder, loc, joined, dim, begin, window.length);
 }
 
 Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
@@ -70,6 +174,12 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
   int64_t devices = localizer.getDegree(factor);
 
   SmallVector<Piece> pieces = findPieces(window, size, part, devices);
+  SmallVector<Piece> rounds = findRounds(window, size, part, devices);
+  auto isOfOthers = [](const Piece &piece) { return piece.distance != 0; };
+  if (!rounds.empty() &&
+      int64_t(rounds.size()) < llvm::count_if(pieces, isOfOthers))
+    return fetchRounds(rounds, local, dim, window, localizer, factor);
+
   // Rows are counted from the device's own first one.
   int64_t low = 0, high = 0;
   for (int64_t k = 0; k < devices; ++k) {
@@ -93,19 +203,10 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
     if (from >= to)
       continue;
     addZerosUpTo(from);
-    Value rows = local;
-    if (to - from != part)
-      rows = extractRows(builder, local.getLoc(), local, dim,
-                         builder.getIndexAttr(from - piece.distance * part),
-                         to - from);
-    if (piece.distance != 0) {
-      SmallVector<int64_t> sources;
-      for (int64_t k = 0; k < devices; ++k) {
-        int64_t source = k + piece.distance;
-        sources.push_back(source < 0 || source >= devices ? -1 : source);
-      }
-      rows = localizer.permute(rows, sources, factor);
-    }
+    Piece needed = piece;
+    needed.begin = from - piece.distance * part;
+    needed.end = to - piece.distance * part;
+    Value rows = fetchPiece(needed, local, dim, localizer, factor);
     parts.push_back(rows);
     at = to;
   }

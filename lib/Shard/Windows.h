@@ -26,7 +26,8 @@ struct Window {
 /// this device. The dimension, of global size `size`, is split as the factor
 /// is. Rows outside of [0, size) hold anything finite that the operand holds,
 /// or zeros. Each hop to a device at one distance is one comm.permute, of no
-/// more rows than some device needs from there.
+/// more rows than some device needs from there; where that would be more hops
+/// than parts that a window shows, each of these is one.
 mlir::Value fetchWindow(mlir::Value local, int64_t dim, int64_t size,
                         const Window &window, Localizer &localizer,
                         unsigned factor);

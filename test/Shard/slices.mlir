@@ -107,3 +107,20 @@ func.func @unknown(
   %z = tensor.extract_slice %x[0, 0] [2, 3] [%step, 1] : tensor<10x3xf32> to tensor<2x3xf32>
   return %y, %z : tensor<9x3xf32>, tensor<2x3xf32>
 }
+
+// -----
+
+// The same of eight devices: each part of the second third lies on one device,
+// as do those of two or three others. One exchange, of one part, and not seven.
+heddle.mesh @mesh <["x"=8]>
+// CHECK-LABEL: func.func @middle
+// CHECK-NOT: comm.all_gather
+// CHECK: comm.permute %arg0 sources [2, 3, 3, 3, 4, 4, 4, 5] over @mesh <{"x"}> : tensor<4x6xf32>
+// CHECK-NOT: comm.permute
+// CHECK: return %{{.*}} : tensor<4x2xf32>
+func.func @middle(
+    %x: tensor<4x48xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<4x16xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>}) {
+  %y = tensor.extract_slice %x[0, 16] [4, 16] [1, 1] : tensor<4x48xf32> to tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
