@@ -15,7 +15,13 @@ struct Evaluation {
   llvm::SmallVector<Tensor *> results;
   /// The value of any operand of the op.
   llvm::function_ref<const Tensor &(mlir::Value)> valueOf;
+  bool hasFailed = false;
 
+  /// Emits an error on the op, which is known; returns true.
+  bool fail(const llvm::Twine &message) {
+    op->emitError() << message;
+    return hasFailed = true;
+  }
   const Tensor &operand(unsigned i) const { return *operands[i]; }
   Tensor &result(unsigned i = 0) const { return *results[i]; }
   const Tensor &operator[](mlir::Value value) const { return valueOf(value); }

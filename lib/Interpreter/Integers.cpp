@@ -82,10 +82,8 @@ static bool compare(arith::CmpIPredicate predicate, const APInt &x,
 
 /// Division and remainder: a machine stops at a division by zero.
 static bool evaluateDivision(Evaluation &e) {
-  if (llvm::is_contained(e.operand(1).values, 0)) {
-    e.op->emitError() << "divides by zero";
-    return false;
-  }
+  if (llvm::is_contained(e.operand(1).values, 0))
+    return e.fail("divides by zero");
   using Rounding = APInt::Rounding;
   return llvm::TypeSwitch<Operation *, bool>(e.op)
       .Case([&](arith::DivSIOp) {

@@ -134,6 +134,8 @@ LogicalResult Interpretation::evaluate(Operation &op) {
         evaluatePositional(e)))
     return op.emitError() << "the interpreter does not know '" << op.getName()
                           << "'";
+  if (e.hasFailed)
+    return failure();
   if (options.roundToType)
     for (Value result : op.getResults())
       roundTo(result.getType(), values[result]);

@@ -52,11 +52,22 @@ static bool evaluateStack(Evaluation &e) {
   return true;
 }
 
+static bool isWithin(const Tensor &tensor, ArrayRef<int64_t> index) {
+  return llvm::all_of(llvm::zip(tensor.shape, index), [](auto pair) {
+    return std::get<1>(pair) >= 0 && std::get<1>(pair) < std::get<0>(pair);
+  });
+}
+
+static bool errorOutside(Evaluation &e) {
+  return e.fail("reaches beyond the end of its tensor");
+}
+
 // A slice may lack dimensions of size 1: its elements are in the same order.
 
-/// The places of a slice's elements, in their order; false where its sizes or
-/// steps are computed.
-static bool forEachInSlice(OffsetSizeAndStrideOpInterface op, Evaluation &e,
+/// The places in the tensor of a slice's elements, in their order; false where
+/// its sizes or steps are computed.
+static bool forEachInSlice(OffsetSizeAndStrideOpInterface op,
+                           const Tensor &tensor, Evaluation &e,
                            function_ref<void(ArrayRef<int64_t>)> visit) {
   if (!op.getSizes().empty() || !op.getStrides().empty())
     return false;
@@ -65,6 +76,13 @@ static bool forEachInSlice(OffsetSizeAndStrideOpInterface op, Evaluation &e,
   for (int64_t &offset : offsets)
     if (ShapedType::isDynamic(offset))
       offset = int64_t(e[*dynamic++].values[0]);
+  SmallVector<int64_t> last(offsets);
+  for (auto [place, size, step] :
+       llvm::zip(last, op.getStaticSizes(), op.getStaticStrides()))
+    place += (size - 1) * step;
+  if (!llvm::is_contained(op.getStaticSizes(), 0) &&
+      (!isWithin(tensor, offsets) || !isWithin(tensor, last)))
+    return errorOutside(e);
   forEachIndex(op.getStaticSizes(), [&](ArrayRef<int64_t> index) {
     SmallVector<int64_t> place;
     for (auto [d, i] : llvm::enumerate(index))
@@ -76,15 +94,17 @@ static bool forEachInSlice(OffsetSizeAndStrideOpInterface op, Evaluation &e,
 
 static bool evaluateExtractSlice(tensor::ExtractSliceOp op, Evaluation &e) {
   auto to = e.result().values.begin();
-  return forEachInSlice(
-      op, e, [&](ArrayRef<int64_t> place) { *to++ = e.operand(0).at(place); });
+  return forEachInSlice(op, e.operand(0), e, [&](ArrayRef<int64_t> place) {
+    *to++ = e.operand(0).at(place);
+  });
 }
 
 static bool evaluateInsertSlice(tensor::InsertSliceOp op, Evaluation &e) {
   auto from = e.operand(0).values.begin();
   e.result() = e.operand(1);
-  return forEachInSlice(
-      op, e, [&](ArrayRef<int64_t> place) { e.result().at(place) = *from++; });
+  return forEachInSlice(op, e.operand(1), e, [&](ArrayRef<int64_t> place) {
+    e.result().at(place) = *from++;
+  });
 }
 
 static bool evaluateInsert(tensor::InsertOp op, Evaluation &e) {
@@ -92,6 +112,8 @@ static bool evaluateInsert(tensor::InsertOp op, Evaluation &e) {
   SmallVector<int64_t> place;
   for (Value index : op.getIndices())
     place.push_back(int64_t(e[index].values[0]));
+  if (!isWithin(e.result(), place))
+    return errorOutside(e);
   e.result().at(place) = e.operand(0).values[0];
   return true;
 }
@@ -151,17 +173,6 @@ static double lowestOf(Type element) {
         .convertToDouble();
   return double(
       APInt::getSignedMinValue(element.getIntOrFloatBitWidth()).getSExtValue());
-}
-
-static bool isWithin(const Tensor &tensor, ArrayRef<int64_t> index) {
-  return llvm::all_of(llvm::zip(tensor.shape, index), [](auto pair) {
-    return std::get<1>(pair) >= 0 && std::get<1>(pair) < std::get<0>(pair);
-  });
-}
-
-static bool errorOutside(Evaluation &e) {
-  e.op->emitError() << "reads beyond the end of its tensor";
-  return false;
 }
 
 static bool evaluateExtract(Evaluation &e) {

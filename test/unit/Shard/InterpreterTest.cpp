@@ -88,6 +88,36 @@ TEST(Interpreter, RefusesWhatDoesNotFit) {
             "");
 }
 
+TEST(Interpreter, RefusesPlacesOutside) {
+  for (const char *op :
+       {"insert %v into %t[%n] : tensor<2xf32>",
+        "extract %t[%n] : tensor<2xf32>",
+        "extract_slice %t[%n] [1] [1] : tensor<2xf32> to tensor<1xf32>",
+        "insert_slice %s into %t[%n] [1] [1] : tensor<1xf32> into "
+        "tensor<2xf32>"}) {
+    std::string text = std::string(R"(func.func @f() {
+      %n = arith.constant 5 : index
+      %v = arith.constant 1.0 : f32
+      %t = tensor.empty() : tensor<2xf32>
+      %s = tensor.empty() : tensor<1xf32>
+      %r = tensor.)") + op +
+                       "\n return\n }";
+    EXPECT_EQ(interpretText(text.c_str()),
+              "6: reaches beyond the end of its tensor")
+        << op;
+  }
+}
+
+TEST(Interpreter, RefusesDivisionsByZero) {
+  EXPECT_EQ(interpretText(R"(func.func @f() {
+      %n = arith.constant 5 : i32
+      %z = arith.constant 0 : i32
+      %r = arith.remsi %n, %z : i32
+      return
+    })"),
+            "4: divides by zero");
+}
+
 TEST(Interpreter, RefusesRecursion) {
   EXPECT_EQ(interpretText(R"(func.func private @g() {
       call @f() : () -> ()
