@@ -20,9 +20,12 @@ namespace heddle {
 /// units what is there, and for the rest messages come into one of these.
 class RelaySearch {
 public:
+  /// `aligned`: of a partial sum, devices in a group over these axes have the
+  /// same summands in the end. `below`: picoseconds of both permutes.
   RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
-              const HeldTensor &to, const TensorLayout &layout, int64_t below);
+              const PermuteGoal &goal, AxisMask aligned, int64_t below);
 
+  /// The cheapest two permutes, if there are some.
   std::vector<Move> find();
 
 private:
@@ -70,9 +73,10 @@ private:
 
   ReshardingMoves &moves;
   const MeshTopology &topology;
-  const HeldTensor &from, &to;
-  AxisMask partial = 0; ///< of what is wanted
-  bool isPossible = true, isMaximum = false;
+  const HeldTensor &from;
+  const PermuteGoal &goal;
+  AxisMask aligned;
+  bool isPossible = true;
   int64_t below, devices;
   double bytes = 0, launch = 0;
   /// Seconds in which at best something moves, without the launch, and that

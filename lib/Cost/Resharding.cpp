@@ -231,23 +231,46 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
     reached(node).done = true;
     enqueue(node, 0);
   }
+  auto movesTo = [&](unsigned node) {
+    std::vector<Move> path;
+    for (; node != start; node = reached(node).previous)
+      path.push_back(
+          *(*nodes[reached(node).previous].edges)[reached(node).edge].move);
+    std::reverse(path.begin(), path.end());
+    return path;
+  };
   Resharding result;
   if (moves.isSmall()) {
     // Permutes to what no goal is, in as many ops as make sense.
     int64_t below = reached(goal).picoseconds;
     const HeldTensor held = nodes[start].held;
     std::vector<Move> found;
-    auto improve = [&](std::vector<Move> cheaper) {
+    auto improve = [&](std::vector<Move> cheaper, unsigned after) {
       if (cheaper.empty())
         return;
-      found = std::move(cheaper);
+      found = movesTo(after);
+      llvm::append_range(found, cheaper);
       below = 0;
       for (const Move &move : found)
         below += toPicoseconds(move.cost);
     };
-    improve(moves.permuteFirst(held, wanted, to, below));
-    improve(moves.bridge(held, wanted, to, below));
-    improve(moves.relay(held, wanted, to, below));
+    improve(moves.permuteFirst(held, wanted, to, 2, below), start);
+    improve(moves.bridge(held, wanted, to, below), start);
+    // What they may come after has been met, since they take no less than what
+    // is yet to be received. In the order of discovery.
+    std::vector<std::pair<unsigned, unsigned>> met;
+    for (auto [node, here] : llvm::enumerate(reachedNodes))
+      if (here.search == searches && here.picoseconds < below)
+        met.emplace_back(here.number, unsigned(node));
+    llvm::sort(met);
+    for (auto [number, node] : met) {
+      int64_t before = reached(node).picoseconds;
+      const HeldTensor held = nodes[node].held;
+      if (node != start)
+        improve(moves.permuteFirst(held, wanted, to, 1, below - before), node);
+      improve(moves.relay(held, wanted, to, node == start, below - before),
+              node);
+    }
     for (const Move &move : found) {
       result.steps.push_back(makeStep(move));
       result.cost += result.steps.back().cost;
@@ -255,12 +278,10 @@ Resharding ReshardingPlanner::Graph::find(const TensorLayout &from,
   }
   if (!result.steps.empty())
     return result;
-  for (unsigned node = goal; node != start; node = reached(node).previous) {
-    result.steps.push_back(makeStep(
-        *(*nodes[reached(node).previous].edges)[reached(node).edge].move));
+  for (const Move &move : movesTo(goal)) {
+    result.steps.push_back(makeStep(move));
     result.cost += result.steps.back().cost;
   }
-  std::reverse(result.steps.begin(), result.steps.end());
   return result;
 }
 

@@ -133,14 +133,39 @@ void ReshardingMoves::forEachBefore(
   }
 }
 
+std::vector<Move> ReshardingMoves::followBy(std::vector<Move> moves,
+                                            llvm::ArrayRef<Move> ops,
+                                            const HeldTensor &to,
+                                            const TensorLayout &layout) {
+  if (moves.empty())
+    return {};
+  for (const Move &op : ops) {
+    std::vector<Move> next = from(moves.back().after);
+    auto same = llvm::find_if(next, [&](const Move &move) {
+      return move.kind == op.kind && move.axes == op.axes &&
+             move.dim == op.dim && move.concatDim == op.concatDim &&
+             move.after.rows == op.after.rows;
+    });
+    if (same == next.end())
+      return {};
+    moves.push_back(std::move(*same));
+  }
+  if (!isHeldAs(moves.back().after, to, layout))
+    return {};
+  return moves;
+}
+
 std::vector<Move> ReshardingMoves::permuteFirst(const HeldTensor &from,
                                                 const HeldTensor &to,
                                                 const TensorLayout &layout,
+                                                unsigned mostOps,
                                                 int64_t below) {
   std::vector<Move> best;
   int64_t least = getLeastPermute(from);
+  if (below <= least + getLaunch())
+    return best;
   std::vector<int64_t> shapeFrom = getLocalShape(from);
-  auto tryGoal = [&](const PermuteGoal &goal, std::vector<Move> ops,
+  auto tryGoal = [&](const PermuteGoal &goal, llvm::ArrayRef<Move> ops,
                      int64_t picoseconds) {
     if ((isWhole(from) && !goal.partial && goal.rows == from.rows) ||
         (!isWhole(from) && !goal.partial) || !isThere(from, goal))
@@ -152,34 +177,22 @@ std::vector<Move> ReshardingMoves::permuteFirst(const HeldTensor &from,
       std::optional<Move> first = permute(from, goal, aligned);
       if (!first || toPicoseconds(first->cost) + picoseconds >= below)
         continue;
-      std::vector<Move> found = {*first};
-      for (const Move &op : ops) {
-        std::vector<Move> next = this->from(found.back().after);
-        auto same = llvm::find_if(next, [&](const Move &move) {
-          return move.kind == op.kind && move.axes == op.axes &&
-                 move.dim == op.dim && move.concatDim == op.concatDim &&
-                 move.after.rows == op.after.rows;
-        });
-        if (same == next.end())
-          break;
-        found.push_back(std::move(*same));
-      }
-      if (found.size() != ops.size() + 1 ||
-          !isHeldAs(found.back().after, to, layout))
+      std::vector<Move> found = followBy({*first}, ops, to, layout);
+      if (found.empty())
         continue;
       below = toPicoseconds(first->cost) + picoseconds;
       best = std::move(found);
     }
   };
   PermuteGoal wanted{to.rows, isWhole(to) ? 0 : layout.partial};
-  forEachBefore(wanted, nullptr, layout.isMax,
+  forEachBefore(wanted, mostOps == 1 ? &shapeFrom : nullptr, layout.isMax,
                 [&](const PermuteGoal &second, const Move &last) {
                   int64_t one = toPicoseconds(last.cost);
                   if (one + least >= below)
                     return;
                   if (getLocalShape({second.rows}) == shapeFrom)
                     tryGoal(second, {last}, one);
-                  if (one + least + getLaunch() >= below)
+                  if (mostOps == 1 || one + least + getLaunch() >= below)
                     return;
                   forEachBefore(second, &shapeFrom, layout.isMax,
                                 [&](const PermuteGoal &goal, const Move &op) {

@@ -83,20 +83,25 @@ public:
   /// same summands, so that their rows can be joined.
   std::optional<Move> permute(const HeldTensor &before, const PermuteGoal &goal,
                               AxisMask aligned);
-  /// A permute and one or two other ops from one state to another that is held
-  /// as the layout, if they take less than `below` picoseconds: the cheapest.
+  /// A permute and one or, if so many may be, two other ops from one state to
+  /// another that is held as the layout, if they take less than `below`
+  /// picoseconds: the cheapest.
   std::vector<Move> permuteFirst(const HeldTensor &from, const HeldTensor &to,
-                                 const TensorLayout &layout, int64_t below);
+                                 const TensorLayout &layout, unsigned mostOps,
+                                 int64_t below);
   /// A permute, another op and a permute from one state to another that is held
   /// as the layout, if they take less than `below` picoseconds: the cheapest in
   /// which the rest is as it has to be. On at most eight devices.
   std::vector<Move> bridge(const HeldTensor &from, const HeldTensor &to,
                            const TensorLayout &layout, int64_t below);
-  /// Two permutes from one state to another that is held as the layout, if they
-  /// take less than `below` picoseconds: the cheapest. On at most eight
-  /// devices.
+  /// Two permutes, and another op after them if that may be, from one state to
+  /// another that is held as the layout, if they take less than `below`
+  /// picoseconds: the cheapest. On at most eight devices.
   std::vector<Move> relay(const HeldTensor &from, const HeldTensor &to,
-                          const TensorLayout &layout, int64_t below);
+                          const TensorLayout &layout, bool mayFollow,
+                          int64_t below);
+  /// Whether two permutes of what devices hold may take less than one.
+  bool mayRelay(const HeldTensor &held) const;
   /// The axes over which a permute of the mesh falls into equal ones, and the
   /// sources in such a group.
   std::vector<unsigned> getGroupAxes(const std::vector<int64_t> &sources,
@@ -120,6 +125,13 @@ private:
       const PermuteGoal &after, const std::vector<int64_t> *shapeBefore,
       bool isMax,
       llvm::function_ref<void(const PermuteGoal &, const Move &)> visit);
+  /// What devices hold after a permute to a goal.
+  HeldTensor getPermuted(const HeldTensor &before, const PermuteGoal &goal,
+                         AxisMask aligned, llvm::ArrayRef<int64_t> sources);
+  /// The moves and then ops like those given, if that leads to what is held as
+  /// the layout; else nothing.
+  std::vector<Move> followBy(std::vector<Move> moves, llvm::ArrayRef<Move> ops,
+                             const HeldTensor &to, const TensorLayout &layout);
   /// Whether devices hold all rows that a permute is to lead to.
   bool isThere(const HeldTensor &held, const PermuteGoal &goal);
   /// Picoseconds that a permute of what devices hold takes at least.

@@ -242,12 +242,10 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
     if (to[device] != 0 && isPartial && !before.isMax)
       candidates.push_back(-1);
   }
-  std::vector<std::vector<unsigned>> sets;
-  std::vector<int64_t> groups(devices, -1), models(devices);
-  size_t count = summands[before.summands].holders.size();
-  std::map<int64_t, int64_t> firsts; // the models of aligned groups
   if (isPartial) {
-    sets = summands.getSets(before.summands);
+    std::vector<int64_t> groups(devices, -1), models(devices);
+    size_t count = summands[before.summands].holders.size();
+    std::map<int64_t, int64_t> firsts; // the models of aligned groups
     for (int64_t device = 0; device < devices; ++device) {
       models[device] = device;
       if (to[device] == 0)
@@ -257,7 +255,7 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
           firsts.try_emplace(topology.getFirstOfGroup(device, aligned), device)
               .first->second;
     }
-    search.setSummands(sets, groups, models,
+    search.setSummands(summands.getSets(before.summands), groups, models,
                        std::vector<int64_t>(devices, int64_t(count)),
                        !before.isMax);
   }
@@ -267,31 +265,48 @@ std::optional<Move> ReshardingMoves::permute(const HeldTensor &before,
     return std::nullopt;
   Move move{ReshardingStep::Permute, {}};
   move.sources = sources.vec();
-  move.after = before;
-  move.after.rows = goal.rows;
-  if (isPartial) {
-    // Where there is only padding, any summands will do: those of the devices
-    // that this one is aligned with.
-    std::vector<std::vector<unsigned>> after(devices);
-    std::map<int64_t, unsigned> next;
-    for (int64_t device = 0; device < devices; ++device) {
-      auto model = firsts.find(topology.getFirstOfGroup(device, aligned));
-      int64_t alike = groups[device] >= 0     ? device
-                      : model != firsts.end() ? model->second
-                                              : -1;
-      if (alike >= 0 && move.sources[alike] >= 0)
-        after[device] = sets[move.sources[alike]];
-      if (alike >= 0)
-        continue;
-      if (unsigned summand =
-              next[topology.getFirstOfGroup(device, goal.partial)]++;
-          summand < count)
-        after[device] = {summand};
-    }
-    move.after.summands = summands.ofSets(after);
-  }
+  move.after = getPermuted(before, goal, aligned, move.sources);
   move.cost = topology.permute(move.sources, bytes);
   return move;
+}
+
+HeldTensor ReshardingMoves::getPermuted(const HeldTensor &before,
+                                        const PermuteGoal &goal,
+                                        AxisMask aligned,
+                                        ArrayRef<int64_t> sources) {
+  HeldTensor held = before;
+  held.rows = goal.rows;
+  if (!goal.partial)
+    return held;
+  // Where there is only padding, any summands will do: those of the devices
+  // that this one is aligned with.
+  int64_t devices = topology.getNumDevices();
+  const std::vector<unsigned> contents = getContents(goal.rows);
+  const std::vector<std::vector<unsigned>> sets =
+      summands.getSets(before.summands);
+  size_t count = summands[before.summands].holders.size();
+  std::vector<std::vector<unsigned>> after(devices);
+  std::map<int64_t, int64_t> firsts; // of aligned groups
+  for (int64_t device = 0; device < devices; ++device)
+    if (contents[device] != 0)
+      firsts.try_emplace(topology.getFirstOfGroup(device, aligned), device);
+  std::map<int64_t, unsigned> next;
+  for (int64_t device = 0; device < devices; ++device) {
+    auto first = firsts.find(topology.getFirstOfGroup(device, aligned));
+    int64_t alike = contents[device] != 0   ? device
+                    : first != firsts.end() ? first->second
+                                            : -1;
+    if (alike >= 0 && sources[alike] >= 0)
+      after[device] = sets[sources[alike]];
+    if (alike >= 0)
+      continue;
+    if (unsigned summand =
+            next[topology.getFirstOfGroup(device, goal.partial)]++;
+        summand < count)
+      after[device] = {summand};
+  }
+  held.summands = summands.ofSets(after);
+  return held;
 }
 
 std::vector<unsigned>

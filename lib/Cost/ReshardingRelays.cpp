@@ -21,21 +21,15 @@ static int64_t toLeastPicoseconds(double seconds) {
 }
 
 RelaySearch::RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
-                         const HeldTensor &to, const TensorLayout &layout,
+                         const PermuteGoal &goal, AxisMask aligned,
                          int64_t below)
-    : moves(moves), topology(moves.topology), from(from), to(to), below(below),
-      devices(topology.getNumDevices()),
+    : moves(moves), topology(moves.topology), from(from), goal(goal),
+      aligned(aligned), below(below), devices(topology.getNumDevices()),
       setOfDevice(moves.summands.getSets(from.summands)),
       numSummands(moves.summands[from.summands].holders.size()) {
-  bool isWhole = moves.isWhole(from);
-  // A whole value is its own maximum.
-  if (!moves.isWhole(to) && !(layout.isMax && isWhole))
-    partial = layout.partial;
-  isMaximum = from.isMax;
-  isPossible = devices > 1 &&
-               moves.getLocalShape(from) == moves.getLocalShape(to) &&
-               (isWhole || (partial && from.isMax == layout.isMax)) &&
-               moves.isThere(from, {to.rows, partial});
+  isPossible = moves.getLocalShape(from) == moves.getLocalShape({goal.rows}) &&
+               (moves.isWhole(from) || goal.partial) &&
+               moves.isThere(from, goal);
   if (!isPossible)
     return;
   const Cluster &cluster = topology.getCluster();
@@ -46,7 +40,7 @@ RelaySearch::RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
     leastMove =
         std::min(leastMove, level.latency + bytes / level.getUnitBandwidth());
   const std::vector<unsigned> contents = moves.getContents(from.rows);
-  wanted = moves.getContents(to.rows);
+  wanted = moves.getContents(goal.rows);
   for (int64_t device = 0; device < devices; ++device) {
     uint64_t set = 0;
     for (unsigned summand : setOfDevice[device])
@@ -66,7 +60,7 @@ RelaySearch::RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
     if (wanted[device] == 0)
       continue;
     auto [known, isNew] = numbers.try_emplace(
-        topology.getFirstOfGroup(device, partial), groups.size());
+        topology.getFirstOfGroup(device, goal.partial), groups.size());
     if (isNew)
       groups.push_back({wanted[device], {}});
     groups[known->second].members.push_back(device);
@@ -100,25 +94,13 @@ RelaySearch::RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
   }
 }
 
-/// One permute is at least as good as the two that make it up where all values
-/// over one link take less than a launch; and if no value is needed twice,
-/// since each of its messages is one of theirs.
+/// One permute is at least as good as two if no value is needed twice, since
+/// each of its messages is one of theirs.
 bool RelaySearch::isUseful() const {
-  const Cluster &cluster = topology.getCluster();
-  double longest = 2 * bytes / cluster.device.memoryBandwidth;
-  for (const ClusterLevel &level : cluster.levels)
-    longest =
-        std::max(longest, double(devices) * bytes / level.getUnitBandwidth());
-  bool isOrdered = llvm::is_sorted(
-      cluster.levels, [](const ClusterLevel &a, const ClusterLevel &b) {
-        return a.latency < b.latency;
-      });
-  if (longest < launch && isOrdered)
-    return false;
   std::map<unsigned, unsigned> uses;
   for (const Group &group : groups) {
     int own = valueOf[group.members.front()];
-    if (partial || own < 0 || values[own].content != group.content)
+    if (goal.partial || own < 0 || values[own].content != group.content)
       if (++uses[group.content] > 1)
         return true;
   }
@@ -270,6 +252,7 @@ void RelaySearch::weigh(double leastFirst, double leastSecond) {
   auto rest = [&](double other) { return double(below) * 1e-12 - other; };
   PermuteSources second(topology, size);
   std::vector<int64_t> groupOf(devices, -1), models(devices);
+  std::map<int64_t, int64_t> firsts; // the models of aligned groups
   std::vector<std::vector<unsigned>> sets(devices);
   for (int64_t device = 0; device < devices; ++device) {
     models[device] = device;
@@ -282,28 +265,32 @@ void RelaySearch::weigh(double leastFirst, double leastSecond) {
       candidates = {given[device] < 0 ? device : -1};
       continue;
     }
-    if (partial)
-      groupOf[device] = topology.getFirstOfGroup(device, partial);
+    if (goal.partial) {
+      groupOf[device] = topology.getFirstOfGroup(device, goal.partial);
+      models[device] =
+          firsts.try_emplace(topology.getFirstOfGroup(device, aligned), device)
+              .first->second;
+    }
     auto isFit = [&](int64_t source) {
       return given[source] >= 0 &&
              values[given[source]].content == wanted[device];
     };
-    if (!partial && isFit(device)) {
+    if (!goal.partial && isFit(device)) {
       candidates = {device};
       continue;
     }
     for (int64_t source = 0; source < devices; ++source)
       if (isFit(source))
         candidates.push_back(source);
-    if (partial && !isMaximum)
+    if (goal.partial && !from.isMax)
       candidates.push_back(-1);
     if (candidates.empty())
       return;
   }
-  if (partial)
+  if (goal.partial)
     second.setSummands(sets, groupOf, models,
                        std::vector<int64_t>(devices, int64_t(numSummands)),
-                       !isMaximum);
+                       !from.isMax);
   ArrayRef<int64_t> after = second.find(leastSecond, rest(leastFirst));
   if (after.empty())
     return;
@@ -347,8 +334,8 @@ std::vector<Move> RelaySearch::build(ArrayRef<int64_t> first,
   }
   Move last{ReshardingStep::Permute, {}};
   last.sources = second.vec();
-  last.cost = topology.permute(second, moves.getBytes(to));
-  last.after = to;
+  last.cost = topology.permute(second, moves.getBytes(from));
+  last.after = moves.getPermuted(relay.after, goal, aligned, second);
   return {std::move(relay), std::move(last)};
 }
 
@@ -361,9 +348,59 @@ std::vector<Move> RelaySearch::find() {
   return std::move(best);
 }
 
+/// One permute is at least as good as the two that make it up where all values
+/// over one link take less than a launch.
+bool ReshardingMoves::mayRelay(const HeldTensor &held) const {
+  const Cluster &cluster = topology.getCluster();
+  double bytes = double(getBytes(held));
+  double longest = 2 * bytes / cluster.device.memoryBandwidth;
+  for (const ClusterLevel &level : cluster.levels)
+    longest = std::max(longest, double(topology.getNumDevices()) * bytes /
+                                    level.getUnitBandwidth());
+  bool isOrdered = llvm::is_sorted(
+      cluster.levels, [](const ClusterLevel &a, const ClusterLevel &b) {
+        return a.latency < b.latency;
+      });
+  return topology.getNumDevices() > 1 &&
+         (longest >= cluster.device.launch || !isOrdered);
+}
+
 std::vector<Move> ReshardingMoves::relay(const HeldTensor &from,
                                          const HeldTensor &to,
                                          const TensorLayout &layout,
-                                         int64_t below) {
-  return RelaySearch(*this, from, to, layout, below).find();
+                                         bool mayFollow, int64_t below) {
+  int64_t least = 2 * getLeastPermute(from);
+  if (!mayRelay(from) || below <= least)
+    return {};
+  std::vector<Move> best;
+  auto tryGoal = [&](const PermuteGoal &goal, ArrayRef<Move> ops,
+                     int64_t picoseconds) {
+    if (below <= least + picoseconds)
+      return;
+    for (AxisMask aligned :
+         ops.empty() ? std::vector<AxisMask>{0} : getAlignments(goal)) {
+      std::vector<Move> found = followBy(
+          RelaySearch(*this, from, goal, aligned, below - picoseconds).find(),
+          ops, to, layout);
+      if (found.empty())
+        continue;
+      best = std::move(found);
+      below = 0;
+      for (const Move &move : best)
+        below += toPicoseconds(move.cost);
+    }
+  };
+  // A whole value is its own maximum.
+  bool isWhole = this->isWhole(to) || (layout.isMax && this->isWhole(from));
+  PermuteGoal wanted{to.rows, isWhole ? 0 : layout.partial};
+  if (this->isWhole(from) || from.isMax == layout.isMax)
+    tryGoal(wanted, {}, 0);
+  if (!mayFollow)
+    return best;
+  const std::vector<int64_t> shapeFrom = getLocalShape(from);
+  forEachBefore(wanted, &shapeFrom, layout.isMax,
+                [&](const PermuteGoal &goal, const Move &op) {
+                  tryGoal(goal, {op}, toPicoseconds(op.cost));
+                });
+  return best;
 }

@@ -43,9 +43,8 @@ public:
   CommunicationRemarks(int64_t leastBytes, llvm::StringRef cluster)
       : leastBytes(leastBytes), cluster(cluster) {}
 
-  bool areWanted() const { return leastBytes >= 0; }
   bool isWanted(const CollectiveCost &cost) const {
-    return areWanted() && cost.bytes >= leastBytes;
+    return leastBytes >= 0 && cost.bytes >= leastBytes;
   }
   void add(CommunicationRemark remark);
   /// Emits what was added, in the order of each one's first.

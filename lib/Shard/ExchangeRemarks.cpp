@@ -13,8 +13,6 @@ void heddle::addExchangeRemark(Operation *op,
                                llvm::iterator_range<Block::iterator> made,
                                MeshRef mesh, ReshardSequences &sequences,
                                CommunicationRemarks &remarks) {
-  if (!remarks.areWanted())
-    return;
   CollectiveCost cost;
   llvm::SetVector<StringAttr> axes;
   llvm::MapVector<std::pair<StringRef, AxisListAttr>, int64_t> counts;

@@ -13,11 +13,10 @@
 // a partial sum hold each summand once.
 //
 // On up to six devices everything is tried forwards, with permutes in all
-// places (two in a row only without a third op). On more, the states
-// after a permute are too many; those from which ops lead to a layout are found
-// backwards, for one permute in any place, and pairs of permutes are tried
-// without a third op, but for those that by a lower bound cannot be cheaper.
-// What is left out may be: lib/Cost/RATIONALE.md, "Two permutes are not one".
+// places. On more, the states after a permute are too many: those from which
+// ops lead to a layout are found backwards, and what groups of an op between
+// two permutes are given, forwards. Two permutes in a row are tried but where a
+// lower bound is above the plan; three in a row on four devices only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -175,9 +174,18 @@ private:
   // Permutes.
   /// All layouts after a permute, with what it takes at least.
   const std::vector<Hit> &getPermutes(unsigned state);
-  bool addsUp(AxisMask partial, llvm::ArrayRef<Content> wanted,
+  std::array<uint8_t, 8> getNeeded(llvm::ArrayRef<Content> contents,
+                                   uint8_t allSummands) const;
+  bool addsUp(AxisMask partial, const std::array<uint8_t, 8> &needed,
               const HeldState &from, llvm::ArrayRef<int64_t> sources,
               int last) const;
+  /// Picoseconds of the cheapest permute, if that is at most `most`, after
+  /// which groups over the axes have the summands that they need once each.
+  std::optional<int64_t> bringSummands(const HeldState &from,
+                                       const Contents &wantedRows,
+                                       const std::array<uint8_t, 8> &needed,
+                                       AxisMask partial, size_t model,
+                                       int64_t most);
   /// The cheapest sources that make of `from` what `to` is (if it is a state)
   /// or what fits the layout; of a sum, more than `most` may count as too much.
   std::optional<Costs> permute(const HeldState &from, const HeldState *to,
@@ -191,10 +199,17 @@ private:
                        llvm::function_ref<void(const HeldState &)> visit);
   std::vector<Content> getDistinct(const HeldState &state) const;
 
-  /// Two permutes in a row, to layouts within the bounds.
+  /// Two permutes in a row, to layouts within the bounds; of `withOps` also
+  /// with one op after them.
   class RelaySearch;
-  void forEachRelay(unsigned state, const std::vector<Costs> &bounds,
+  void forEachRelay(unsigned state, const Costs &before, bool withOps,
+                    const std::vector<Costs> &bounds,
                     llvm::function_ref<void(unsigned, const Costs &)> visit);
+
+  /// A permute, another op and a permute, to layouts within the bounds.
+  class BridgeSearch;
+  void forEachBridge(unsigned state, const std::vector<Costs> &bounds,
+                     llvm::function_ref<void(unsigned, const Costs &)> visit);
 
   // Backwards from layouts.
   bool invertGroup(const Op &op, size_t cutTotal,

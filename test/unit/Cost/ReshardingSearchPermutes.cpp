@@ -123,13 +123,24 @@ private:
 
 } // namespace heddle::test
 
+/// The summands that groups of devices need; of those that are to have nothing,
+/// none.
+std::array<uint8_t, 8> ReshardingSearch::getNeeded(ArrayRef<Content> contents,
+                                                   uint8_t allSummands) const {
+  std::array<uint8_t, 8> needed = {};
+  for (int device = 0; device < devices; ++device)
+    needed[device] = isNothing(contents[device]) ? 0 : allSummands;
+  return needed;
+}
+
 /// Whether, when the last of the sources chosen so far is added, no summand is
 /// there twice in its group over the partial axes; and, once the group is
 /// chosen, each is there.
-bool ReshardingSearch::addsUp(AxisMask partial, ArrayRef<Content> wanted,
+bool ReshardingSearch::addsUp(AxisMask partial,
+                              const std::array<uint8_t, 8> &needed,
                               const HeldState &from, ArrayRef<int64_t> sources,
                               int last) const {
-  if (isNothing(wanted[last]))
+  if (!needed[last])
     return true;
   auto summandsOf = [&](int device) {
     return sources[device] < 0 ? uint8_t(0)
@@ -148,7 +159,35 @@ bool ReshardingSearch::addsUp(AxisMask partial, ArrayRef<Content> wanted,
       return false;
     all |= summandsOf(other);
   }
-  return !isLast || all == from.allSummands;
+  return !isLast || all == needed[last];
+}
+
+std::optional<int64_t>
+ReshardingSearch::bringSummands(const HeldState &from,
+                                const Contents &wantedRows,
+                                const std::array<uint8_t, 8> &needed,
+                                AxisMask partial, size_t model, int64_t most) {
+  const MeshTopology &topology = models[model].topology;
+  SourceSearch search(topology,
+                      getBytes(from.devices[0]) * models[model].elementBytes,
+                      devices);
+  for (int device = 0; device < devices; ++device) {
+    search.candidates[device] = 1 << 8;
+    for (int source = 0; source < devices && needed[device]; ++source)
+      if (const Content &content = from.devices[source];
+          content.rows == wantedRows[device].rows && content.summands &&
+          !(content.summands & ~needed[device]))
+        search.candidates[device] |= 1 << source;
+  }
+  search.selfIsBest = false;
+  search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
+    return addsUp(partial, needed, from, sources, last);
+  };
+  search.setLimit(double(most + 1) * 1e-12);
+  double seconds = search.find();
+  if (std::isinf(seconds))
+    return std::nullopt;
+  return std::llround(seconds * 1e12);
 }
 
 /// Of a key, what devices may receive from which, and how much.
@@ -200,8 +239,10 @@ std::optional<Costs> ReshardingSearch::permute(const HeldState &from,
     search.candidates = candidates;
     if (partial) {
       search.selfIsBest = false;
-      search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
-        return addsUp(partial, wanted[layout], from, sources, last);
+      search.isAllowed = [&,
+                          needed = getNeeded(wanted[layout], from.allSummands)](
+                             ArrayRef<int64_t> sources, int last) {
+        return addsUp(partial, needed, from, sources, last);
       };
     }
     if (most)
@@ -249,8 +290,10 @@ std::optional<Costs> ReshardingSearch::permuteTo(const HeldState &from,
     search.candidates = candidates;
     if (backward.sum) {
       search.selfIsBest = false;
-      search.isAllowed = [&](ArrayRef<int64_t> sources, int last) {
-        if (!addsUp(backward.sum, backward.wanted, from, sources, last))
+      search.isAllowed = [&, needed =
+                                 getNeeded(backward.wanted, from.allSummands)](
+                             ArrayRef<int64_t> sources, int last) {
+        if (!addsUp(backward.sum, needed, from, sources, last))
           return false;
         if (last < devices - 1)
           return true;

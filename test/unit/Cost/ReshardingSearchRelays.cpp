@@ -33,14 +33,16 @@
 
 using namespace heddle;
 using namespace heddle::test;
+using llvm::ArrayRef;
 
 class ReshardingSearch::RelaySearch {
 public:
   RelaySearch(ReshardingSearch &search, unsigned state, size_t model,
-              const std::vector<Costs> &bounds,
+              const Costs &before, const std::vector<Costs> &bounds,
               llvm::function_ref<void(unsigned, const Costs &)> visit)
       : search(search), from(search.states[state]), model(model),
-        topology(search.models[model].topology), visit(visit) {
+        before(before), bounds(bounds), topology(search.models[model].topology),
+        visit(visit) {
     const Cluster &cluster = topology.getCluster();
     top = &cluster.levels[topology.getMeetingLevel(0, search.devices - 1)];
     unitSize = int(topology.getUnitSize(unsigned(top - cluster.levels.data())));
@@ -56,18 +58,28 @@ public:
       if (from.devices[device].summands != 0xff)
         mostSummands = std::max(mostSummands,
                                 llvm::popcount(from.devices[device].summands));
-    if (isLatencyAll())
-      return;
-    for (const Hit &hit : search.getPermutes(state)) {
-      Target target{hit.target, {}, bounds[hit.target][model], 0};
-      addGroups(target);
-      target.least = getLeast(target);
-      if (isShared(target) && target.least <= target.bound)
-        targets.push_back(std::move(target));
-    }
   }
 
-  void run() {
+  /// Looks for layouts, and for what one op makes layouts of.
+  void run(bool withOps) {
+    if (isLatencyAll())
+      return;
+    Costs nothing(before.size(), 0);
+    Sizes sizes = search.getSizes(from.devices[0]);
+    for (unsigned layout = 0; layout < search.layouts.size(); ++layout)
+      if (search.getSizes(search.wanted[layout][0]) == sizes)
+        addTarget({search.wanted[layout], search.layouts[layout].partial,
+                   layout, std::nullopt, &nothing});
+    if (withOps) {
+      search.makeBackwards(nullptr);
+      for (size_t number : search.backwardsOfShape[sizes])
+        if (const Backward &backward = search.backwards[number];
+            backward.ops.size() == 1)
+          addTarget({ArrayRef(backward.wanted).take_front(search.devices),
+                     backward.sum, backward.target, number, &backward.costs});
+    }
+    if (targets.empty())
+      return;
     std::vector<unsigned> open(targets.size());
     std::iota(open.begin(), open.end(), 0);
     held = from;
@@ -83,10 +95,38 @@ private:
     int first = 0; ///< device
   };
   struct Target {
+    ArrayRef<Content> wanted;
+    AxisMask sum; ///< groups over these axes have each summand once
     unsigned layout;
-    std::vector<Group> groups;
-    int64_t bound, least;
+    std::optional<size_t> backward; ///< how the layout is made of it
+    const Costs *after;             ///< what that takes
+    std::vector<Group> groups = {};
+    int64_t bound = 0, least = 0; ///< of both permutes
   };
+
+  void addTarget(Target target) {
+    target.bound =
+        bounds[target.layout][model] - before[model] - (*target.after)[model];
+    if (toLeast(2 * (launch + leastMove)) > target.bound)
+      return;
+    for (int device = 0; device < search.devices; ++device)
+      if (!search.isNothing(target.wanted[device]) &&
+          llvm::none_of(ArrayRef(from.devices).take_front(search.devices),
+                        [&](const Content &content) {
+                          return fits(content, target, device);
+                        }))
+        return;
+    addGroups(target);
+    target.least = getLeast(target);
+    if (isShared(target) && target.least <= target.bound)
+      targets.push_back(std::move(target));
+  }
+
+  bool fits(const Content &content, const Target &target, int device) const {
+    return content.rows == target.wanted[device].rows && content.summands &&
+           (target.sum || content.summands == from.allSummands);
+  }
+
   bool isLatencyAll() const {
     const Cluster &cluster = topology.getCluster();
     double longest = 2 * bytes / cluster.device.memoryBandwidth;
@@ -102,12 +142,11 @@ private:
   }
 
   void addGroups(Target &target) const {
-    AxisMask partial = search.layouts[target.layout].partial;
     for (int device = 0; device < search.devices; ++device) {
-      const Content &want = search.wanted[target.layout][device];
+      const Content &want = target.wanted[device];
       if (search.isNothing(want))
         continue;
-      int first = int(topology.getFirstOfGroup(device, partial));
+      int first = int(topology.getFirstOfGroup(device, target.sum));
       auto group = llvm::find_if(target.groups, [&](const Group &other) {
         return other.first == first;
       });
@@ -120,19 +159,14 @@ private:
     }
   }
 
-  bool isPartial(const Target &target) const {
-    return search.layouts[target.layout].partial;
-  }
-
   bool isShared(const Target &target) const {
     if (search.isMax)
       return true;
     for (const Group &group : target.groups) {
       auto isOpen = [&](const Group &other) {
         return other.rows == group.rows &&
-               (isPartial(target) ||
-                !search.fits(from.devices[other.first], target.layout,
-                             other.first, from.allSummands));
+               (target.sum ||
+                !fits(from.devices[other.first], target, other.first));
       };
       if (llvm::count_if(target.groups, isOpen) > 1)
         return true;
@@ -281,11 +315,12 @@ private:
       Costs most(first->size(), 0);
       most[model] = target.bound - (*first)[model];
       std::optional<Costs> costs =
-          search.permute(held, nullptr, target.layout, &most);
+          target.backward ? search.permuteTo(held, *target.backward, most)
+                          : search.permute(held, nullptr, target.layout, &most);
       if (!costs)
         continue;
       for (size_t i = 0; i < costs->size(); ++i)
-        (*costs)[i] += (*first)[i];
+        (*costs)[i] += before[i] + (*first)[i] + (*target.after)[i];
       visit(target.layout, *costs);
     }
   }
@@ -293,6 +328,8 @@ private:
   ReshardingSearch &search;
   HeldState from, held;
   size_t model;
+  const Costs &before;
+  const std::vector<Costs> &bounds;
   const MeshTopology &topology;
   llvm::function_ref<void(unsigned, const Costs &)> visit;
   const ClusterLevel *top = nullptr; ///< the outermost level of the mesh
@@ -304,8 +341,9 @@ private:
 };
 
 void ReshardingSearch::forEachRelay(
-    unsigned state, const std::vector<Costs> &bounds,
+    unsigned state, const Costs &before, bool withOps,
+    const std::vector<Costs> &bounds,
     llvm::function_ref<void(unsigned, const Costs &)> visit) {
   for (size_t model = 0; model < models.size(); ++model)
-    RelaySearch(*this, state, model, bounds, visit).run();
+    RelaySearch(*this, state, model, before, bounds, visit).run(withOps);
 }
