@@ -110,6 +110,7 @@ static void buildShardPipeline(OpPassManager &passes,
   // What runs in slices is cut first: each slice is then stored, gathered and
   // sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
+  passes.addPass(createRaiseGathersPass());
   // Decide for every op and value, then make each mismatch explicit.
   PropagateShardingsPassOptions propagation;
   propagation.explain = options.explainShardings;

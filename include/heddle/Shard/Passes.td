@@ -78,6 +78,27 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def RaiseGathersPass : Pass<"heddle-raise-gathers", "::mlir::ModuleOp"> {
+  let summary = "Makes structured ops that look rows of a table up gathers";
+  let description = [{
+    Other compilers write an embedding as a `linalg.generic` whose body reads a
+    table that it captures, by `tensor.extract` at a row that it computes from
+    its inputs. A captured tensor is brought whole to every device; of a
+    `tensor.gather`, devices that have a part of the table find the rows that
+    they have.
+
+    An op becomes one if its loops are parallel, its result has the places of
+    the inputs first and the table's other dimensions, whole and in order, after
+    them, and the row is arithmetic on inputs and constants. Others stay, and so
+    do ops with attributes that speak of their loops.
+
+    Input: a global program. Output: the same.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PropagateShardingsPass
     : Pass<"heddle-propagate-shardings", "::mlir::ModuleOp"> {
   let summary = "Completes the assignment of mesh axes to all ops and values";
