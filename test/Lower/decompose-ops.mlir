@@ -294,3 +294,20 @@ func.func @constant_starts(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>
   %sum = linalg.reduce { arith.addf } ins(%x : tensor<4x8xf32>) outs(%five : tensor<4xf32>) dimensions = [1]
   return %most, %sum : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Tiles and back: pads, reshapes and transposes.
+// CHECK-LABEL: func.func @pack
+// CHECK-NOT: tensor.{{pack|unpack}}
+// CHECK: tensor.expand_shape %{{.*}} output_shape [2, 5, 4, 4] : tensor<10x16xf32> into tensor<2x5x4x4xf32>
+// CHECK: tensor.collapse_shape %{{.*}} : tensor<2x5x4x4xf32> into tensor<10x16xf32>
+// CHECK: return %{{.*}}, %{{.*}} : tensor<2x4x5x4xf32>, tensor<10x14xf32>
+func.func @pack(%x: tensor<10x14xf32>) -> (tensor<2x4x5x4xf32>, tensor<10x14xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %tiles = tensor.empty() : tensor<2x4x5x4xf32>
+  %0 = tensor.pack %x padding_value(%zero : f32) inner_dims_pos = [0, 1] inner_tiles = [5, 4] into %tiles : tensor<10x14xf32> -> tensor<2x4x5x4xf32>
+  %back = tensor.empty() : tensor<10x14xf32>
+  %1 = tensor.unpack %0 inner_dims_pos = [0, 1] inner_tiles = [5, 4] into %back : tensor<2x4x5x4xf32> -> tensor<10x14xf32>
+  return %0, %1 : tensor<2x4x5x4xf32>, tensor<10x14xf32>
+}

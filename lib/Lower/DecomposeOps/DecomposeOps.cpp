@@ -5,6 +5,7 @@
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -80,7 +81,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
 
   LogicalResult decompose(func::FuncOp func) {
     IRRewriter rewriter(func.getContext());
-    if (failed(decomposeSoftmax(func, rewriter)))
+    if (failed(decomposeSoftmax(func, rewriter)) ||
+        failed(decomposePacks(func, rewriter)))
       return failure();
     SmallVector<Operation *> ops;
     for (Block &block : func.getBody())
@@ -118,6 +120,25 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       if (failed(results))
         return op->emitOpError() << "has no form with explicit loops";
       rewriter.replaceOp(op, *results);
+    }
+    return success();
+  }
+
+  /// Into upstream's pads, slices, reshapes and transposes.
+  LogicalResult decomposePacks(func::FuncOp func, RewriterBase &rewriter) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : func.getOps())
+      if (isa<tensor::PackOp, tensor::UnPackOp>(op))
+        ops.push_back(&op);
+    for (Operation *op : ops) {
+      if (failed(expectStaticShapes(op)))
+        return failure();
+      rewriter.setInsertionPoint(op);
+      auto pack = dyn_cast<tensor::PackOp>(op);
+      if (pack ? failed(linalg::lowerPack(rewriter, pack))
+               : failed(
+                     linalg::lowerUnPack(rewriter, cast<tensor::UnPackOp>(op))))
+        return op->emitOpError() << "has no form with explicit loops";
     }
     return success();
   }
