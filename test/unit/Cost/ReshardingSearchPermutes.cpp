@@ -2,6 +2,7 @@
 
 #include "ReshardingSearch.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -134,8 +135,8 @@ std::array<uint8_t, 8> ReshardingSearch::getNeeded(ArrayRef<Content> contents,
 }
 
 /// Whether, when the last of the sources chosen so far is added, no summand is
-/// there twice in its group over the partial axes; and, once the group is
-/// chosen, each is there.
+/// there twice in its group over the partial axes, and the members yet to come
+/// can have those that are missing.
 bool ReshardingSearch::addsUp(AxisMask partial,
                               const std::array<uint8_t, 8> &needed,
                               const HeldState &from, ArrayRef<int64_t> sources,
@@ -149,17 +150,21 @@ bool ReshardingSearch::addsUp(AxisMask partial,
   auto groups = llvm::find_if(
       orders, [&](const Order &order) { return order.mask == partial; });
   uint8_t all = summandsOf(last);
-  bool isLast = true;
+  int rest = 0, most = 0;
+  for (int device = 0; device < devices; ++device)
+    if (!isNothing(from.devices[device]))
+      most = std::max(most, llvm::popcount(from.devices[device].summands));
   for (int i = 0; i < groups->members; ++i) {
     int other = groups->group[last][i];
-    isLast &= other <= last;
+    rest += other > last;
     if (other >= last)
       continue;
     if (!isMax && (all & summandsOf(other)))
       return false;
     all |= summandsOf(other);
   }
-  return !isLast || all == needed[last];
+  return !(all & ~needed[last]) &&
+         llvm::popcount(uint8_t(needed[last] & ~all)) <= rest * most;
 }
 
 std::optional<int64_t>

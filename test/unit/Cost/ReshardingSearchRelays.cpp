@@ -55,7 +55,7 @@ public:
           std::min(leastMove, level.latency + bytes / level.getUnitBandwidth());
     numSummands = llvm::popcount(from.allSummands);
     for (int device = 0; device < search.devices; ++device)
-      if (from.devices[device].summands != 0xff)
+      if (!search.isNothing(from.devices[device]))
         mostSummands = std::max(mostSummands,
                                 llvm::popcount(from.devices[device].summands));
   }
@@ -84,7 +84,7 @@ public:
     std::iota(open.begin(), open.end(), 0);
     held = from;
     contents = search.getDistinct(from);
-    choose(0, open, 0);
+    choose(0, open, 0, 0);
   }
 
 private:
@@ -101,8 +101,18 @@ private:
     std::optional<size_t> backward; ///< how the layout is made of it
     const Costs *after;             ///< what that takes
     std::vector<Group> groups = {};
+    uint64_t needed = 0;          ///< bits of rows and summands
     int64_t bound = 0, least = 0; ///< of both permutes
   };
+
+  /// Bits by rows, of which devices hold at most eight, and by summand.
+  uint64_t getBits(const Content &content) {
+    if (!content.summands || search.isNothing(content))
+      return 0;
+    size_t number =
+        rowNumbers.try_emplace(content.rows, rowNumbers.size()).first->second;
+    return uint64_t(content.summands) << (8 * number);
+  }
 
   void addTarget(Target target) {
     target.bound =
@@ -116,6 +126,10 @@ private:
                           return fits(content, target, device);
                         }))
         return;
+    for (int device = 0; device < search.devices; ++device)
+      if (!search.isNothing(target.wanted[device]))
+        target.needed |=
+            getBits({target.wanted[device].rows, from.allSummands});
     addGroups(target);
     target.least = getLeast(target);
     if (isShared(target) && target.least <= target.bound)
@@ -248,7 +262,9 @@ private:
   }
 
   /// `longest`: seconds of the first permute at least, without the launch.
-  void choose(int device, const std::vector<unsigned> &open, double longest) {
+  /// `there`: the bits of what has been given.
+  void choose(int device, const std::vector<unsigned> &open, double longest,
+              uint64_t there) {
     int64_t first = toLeast(launch + std::max(leastMove, longest));
     bool isUnitDone = device % unitSize == 0 || device == search.devices;
     int done = device == search.devices ? 8 * unitSize : device;
@@ -257,7 +273,9 @@ private:
       const Target &target = targets[number];
       int64_t second = isUnitDone ? getLeastSecond(target, done)
                                   : toLeast(launch + leastMove);
-      if (std::max(target.least, first + second) <= target.bound)
+      if (std::max(target.least, first + second) <= target.bound &&
+          llvm::popcount(target.needed & ~there) <=
+              (search.devices - device) * mostSummands)
         rest.push_back(number);
     }
     if (rest.empty())
@@ -268,7 +286,7 @@ private:
     }
     const Content own = from.devices[device];
     held.devices[device] = own;
-    choose(device + 1, rest, longest);
+    choose(device + 1, rest, longest, there | getBits(own));
     int unit = device / unitSize;
     for (auto [number, content] : llvm::enumerate(contents)) {
       if (content == own || content.summands == 0 || search.isNothing(content))
@@ -295,7 +313,7 @@ private:
             std::max(incoming[unit], (crossed[number] + units - 1) / units);
         seconds = std::max(seconds, getOuter(most));
       }
-      choose(device + 1, rest, seconds);
+      choose(device + 1, rest, seconds, there | getBits(content));
       incoming[unit] -= crosses;
       crossed[number] -= crosses;
     }
@@ -337,6 +355,7 @@ private:
   double bytes = 0, launch = 0, leastMove = 0;
   std::vector<Target> targets;
   std::vector<Content> contents;
+  std::map<std::array<uint16_t, 3>, size_t> rowNumbers;
   std::array<int, 8> incoming = {}, crossed = {}; ///< by unit, by content
 };
 
