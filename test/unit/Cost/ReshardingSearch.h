@@ -12,11 +12,11 @@
 // has the rows that the wanted layout gives it and the devices that are to hold
 // a partial sum hold each summand once.
 //
-// On up to six devices everything is tried forwards, with permutes in all
-// places. On more, the states after a permute are too many: those from which
+// Permutes stand in all places. On up to six devices everything is tried
+// forwards. On more, the states after a permute are too many: those from which
 // ops lead to a layout are found backwards, and what groups of an op between
-// two permutes are given, forwards. Two permutes in a row are tried but where a
-// lower bound is above the plan; three in a row on four devices only.
+// two permutes are given, forwards. Permutes in a row are tried but where a
+// lower bound is above what the planner has found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -199,10 +199,12 @@ private:
                        llvm::function_ref<void(const HeldState &)> visit);
   std::vector<Content> getDistinct(const HeldState &state) const;
 
-  /// Two permutes in a row, to layouts within the bounds; of `withOps` also
-  /// with one op after them.
+  /// What comes after two permutes in a row, too.
+  enum class Rest { None, Op, Permute };
+  /// Two permutes in a row and, if they lead to no layout, one that follows; to
+  /// layouts within the bounds.
   class RelaySearch;
-  void forEachRelay(unsigned state, const Costs &before, bool withOps,
+  void forEachRelay(unsigned state, const Costs &before, Rest rest,
                     const std::vector<Costs> &bounds,
                     llvm::function_ref<void(unsigned, const Costs &)> visit);
 

@@ -18,6 +18,9 @@
 //   hold. What comes into a set of units comes into the busiest of them at
 //   least by its share.
 //
+// Of three permutes in a row, what devices are given by the first is tried in
+// the same way, with what the other two take at least.
+//
 // A device that is given nothing keeps what it has: that takes no longer than
 // to receive zeros, and zeros can be had from nowhere later.
 //
@@ -60,17 +63,17 @@ public:
                                 llvm::popcount(from.devices[device].summands));
   }
 
-  /// Looks for layouts, and for what one op makes layouts of.
-  void run(bool withOps) {
+  void run(Rest rest) {
     if (isLatencyAll())
       return;
+    isChain = rest == Rest::Permute;
     Costs nothing(before.size(), 0);
     Sizes sizes = search.getSizes(from.devices[0]);
     for (unsigned layout = 0; layout < search.layouts.size(); ++layout)
       if (search.getSizes(search.wanted[layout][0]) == sizes)
         addTarget({search.wanted[layout], search.layouts[layout].partial,
                    layout, std::nullopt, &nothing});
-    if (withOps) {
+    if (rest == Rest::Op) {
       search.makeBackwards(nullptr);
       for (size_t number : search.backwardsOfShape[sizes])
         if (const Backward &backward = search.backwards[number];
@@ -117,6 +120,8 @@ private:
   void addTarget(Target target) {
     target.bound =
         bounds[target.layout][model] - before[model] - (*target.after)[model];
+    if (isChain)
+      target.bound -= toLeast(launch);
     if (toLeast(2 * (launch + leastMove)) > target.bound)
       return;
     for (int device = 0; device < search.devices; ++device)
@@ -271,8 +276,8 @@ private:
     std::vector<unsigned> rest;
     for (unsigned number : open) {
       const Target &target = targets[number];
-      int64_t second = isUnitDone ? getLeastSecond(target, done)
-                                  : toLeast(launch + leastMove);
+      int64_t second = isUnitDone && !isChain ? getLeastSecond(target, done)
+                                              : toLeast(launch + leastMove);
       if (std::max(target.least, first + second) <= target.bound &&
           llvm::popcount(target.needed & ~there) <=
               (search.devices - device) * mostSummands)
@@ -326,6 +331,14 @@ private:
     std::optional<Costs> first = search.permute(from, &held, 0);
     if (!first)
       return;
+    if (isChain) {
+      Costs spent = *first;
+      for (size_t i = 0; i < spent.size(); ++i)
+        spent[i] += before[i];
+      RelaySearch(search, search.intern(held), model, spent, bounds, visit)
+          .run(Rest::None);
+      return;
+    }
     for (unsigned number : open) {
       const Target &target = targets[number];
       if ((*first)[model] + getLeastSecond(target, 8 * unitSize) > target.bound)
@@ -356,13 +369,14 @@ private:
   std::vector<Target> targets;
   std::vector<Content> contents;
   std::map<std::array<uint16_t, 3>, size_t> rowNumbers;
+  bool isChain = false;                           ///< of three permutes
   std::array<int, 8> incoming = {}, crossed = {}; ///< by unit, by content
 };
 
 void ReshardingSearch::forEachRelay(
-    unsigned state, const Costs &before, bool withOps,
+    unsigned state, const Costs &before, Rest rest,
     const std::vector<Costs> &bounds,
     llvm::function_ref<void(unsigned, const Costs &)> visit) {
   for (size_t model = 0; model < models.size(); ++model)
-    RelaySearch(*this, state, model, before, bounds, visit).run(withOps);
+    RelaySearch(*this, state, model, before, bounds, visit).run(rest);
 }

@@ -223,11 +223,11 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
   }
   finish(start, nothing, true);
   finishPermuted(start, nothing);
-  forEachRelay(start, nothing, true, bounds, relax);
+  forEachRelay(start, nothing, Rest::Op, bounds, relax);
   for (const Hit &first : getNext(start)) {
     finish(first.target, first.costs, true);
     finishPermuted(first.target, first.costs);
-    forEachRelay(first.target, first.costs, false, bounds, relax);
+    forEachRelay(first.target, first.costs, Rest::None, bounds, relax);
     if (isWithin(sum(first.costs, sum(launch, launch)), limit))
       for (const Hit &second : getNext(first.target))
         finish(second.target, sum(first.costs, second.costs), true);
@@ -236,6 +236,7 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
   Costs three = sum(sum(launch, launch), launch);
   if (!isWithin(three, limit))
     return best;
+  forEachRelay(start, nothing, Rest::Permute, bounds, relax);
   HeldState state = states[start];
   if (backwardOnly) {
     forEachBackward(state, 2, nothing, bounds, relax);
@@ -256,8 +257,6 @@ std::vector<Costs> ReshardingSearch::find(size_t from,
       if (isWithin(sum(lowest, second.costs), bounds[second.target]))
         if (auto last = permute(permuted, nullptr, second.target))
           relax(second.target, sum(getPrice(), *last));
-    if (devices <= 4)
-      forEachRelay(intern(permuted), getPrice(), false, bounds, relax);
     for (const Hit &second : getNext(intern(permuted))) {
       Costs two = sum(lowest, second.costs);
       if (!isWithin(sum(two, launch), limit))
