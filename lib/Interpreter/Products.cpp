@@ -94,7 +94,7 @@ template <typename OpTy> struct Scores {
   double keep(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
     if (dropout == 0)
       return 1;
-    auto [s, t, n, m] = globalShape;
+    const auto &[s, t, n, m] = globalShape;
     int64_t linear = (b + offsets[0]) * n + g + offsets[3];
     linear = (linear * m + r + offsets[4]) * s + i + offsets[1];
     linear = linear * t + j + offsets[2];

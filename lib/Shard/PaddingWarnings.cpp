@@ -78,9 +78,10 @@ void heddle::warnOfPadding(ModuleOp module, MeshRef mesh) {
     if (!tensor || !sharding)
       return;
     for (auto [i, dim] : llvm::enumerate(sharding.getDims()))
-      warner.add(tensor.getDimSize(i), dim.getAxes(), name, location, [&] {
-        return "dimension " + std::to_string(i) + " of " + what;
-      });
+      warner.add(tensor.getDimSize(i), dim.getAxes(), name, location,
+                 [&, i = i] {
+                   return "dimension " + std::to_string(i) + " of " + what;
+                 });
   };
   for (auto variable : module.getOps<VariableOp>())
     addTensor(variable.getTensorType(), variable.getStorageAttr(),
@@ -94,10 +95,11 @@ void heddle::warnOfPadding(ModuleOp module, MeshRef mesh) {
     if (failed(axes))
       return;
     for (auto [i, list] : llvm::enumerate(*axes))
-      warner.add(rule.factors[i].size, list, getOpName(op), op->getLoc(), [&] {
-        return "factor \"" + getFactorKey(rule, i) + "\" of " +
-               describeOperator(op);
-      });
+      warner.add(rule.factors[i].size, list, getOpName(op), op->getLoc(),
+                 [&, i = i] {
+                   return "factor \"" + getFactorKey(rule, i) + "\" of " +
+                          describeOperator(op);
+                 });
   });
   for (auto function : module.getOps<func::FuncOp>())
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
