@@ -318,7 +318,9 @@ def ReportCommunicationPass
     To standard error, a line for each function, collective and set of axes: how
     many there are, the bytes that the device that sends most sends (by the ring
     algorithms of `heddle/Cost/CollectiveCost.h`), and the time one after the
-    other on the cluster; then the sums of each function. Example:
+    other on the cluster; then the sums of each function. What stands in a loop
+    counts once, however often it runs, and so does a function that is called.
+    Example:
     `@step all_reduce {"tp"}: 10 ops, 20480 bytes, 0.1208 ms`.
 
     Input: a localized program. Changes nothing.
