@@ -94,7 +94,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
 
 CLI::Validator tools::number(const std::string &expected,
                              const std::string &name,
-                             std::function<bool(double)> accepts) {
+                             const std::function<bool(double)> &accepts) {
   return CLI::Validator(
       [=](std::string &text) {
         double value = 0;

@@ -41,7 +41,7 @@ int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 /// accepts NaN or infinity.
 CLI::Validator positive();
 CLI::Validator number(const std::string &expected, const std::string &name,
-                      std::function<bool(double)> accepts);
+                      const std::function<bool(double)> &accepts);
 CLI::Validator between(double least, double most);
 CLI::Validator notNegative();
 /// Whole numbers, exactly.

@@ -20,6 +20,7 @@ static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
                               const std::map<std::string, T> &choices,
                               const char *text) {
   std::vector<std::string> names;
+  names.reserve(choices.size());
   for (auto &[choice, meaning] : choices)
     names.push_back(choice);
   return app
