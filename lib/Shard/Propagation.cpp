@@ -172,7 +172,10 @@ bool Propagation::isBefore(ArrayRef<StringAttr> a,
 
 SmallVector<Propagation::Gain>
 Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
-  // The best continuation of each list.
+  llvm::SmallDenseSet<StringAttr> used;
+  for (const Axes &list : current)
+    used.insert(list.begin(), list.end());
+  // The best continuation of each list, by axes that none has.
   SmallVector<Proposal> best(current.size(), {{}, 0, {}, 0});
   for (auto [list, heard, mine] : llvm::zip(current, proposals, best)) {
     SmallVector<Proposal, 4> sums;
@@ -181,7 +184,11 @@ Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
       if (axes.size() <= list.size() ||
           axes.take_front(list.size()) != ArrayRef<StringAttr>(list))
         continue; // says no more, or contradicts
-      Axes rest(axes.drop_front(list.size()));
+      Axes rest(axes.drop_front(list.size()).take_while([&](StringAttr axis) {
+        return !used.contains(axis);
+      }));
+      if (rest.empty())
+        continue;
       auto known =
           llvm::find_if(sums, [&](auto &sum) { return sum.axes == rest; });
       if (known == sums.end()) {
@@ -207,9 +214,6 @@ Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
     return best[a].weight > best[b].weight ||
            (best[a].weight == best[b].weight && a < b);
   });
-  llvm::SmallDenseSet<StringAttr> used;
-  for (const Axes &list : current)
-    used.insert(list.begin(), list.end());
   SmallVector<Gain> gains(current.size());
   for (unsigned i : order) {
     gains[i].from = best[i].from;

@@ -97,3 +97,17 @@ func.func @conflict(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %4 = arith.addf %2, %3 : tensor<8x8xf32>
   return %4 : tensor<8x8xf32>
 }
+
+// -----
+
+// Both sides want both axes, crossed: when one factor has the first, the other
+// hears whoever wants the second for it.
+heddle.mesh @mesh <["a"=2, "b"=2]>
+// CHECK-LABEL: @crossed
+func.func @crossed(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"}]>})
+    -> (tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"}]>}) {
+  %empty = tensor.empty() : tensor<8x8xf32>
+  // CHECK: linalg.transpose {{.*}}heddle.factors<[ "0" = {"a"}, "1" = {"b"}]>
+  %y = linalg.transpose ins(%x : tensor<8x8xf32>) outs(%empty : tensor<8x8xf32>) permutation = [1, 0]
+  return %y : tensor<8x8xf32>
+}
