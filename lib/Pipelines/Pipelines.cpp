@@ -255,6 +255,33 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Without a mesh a program is compiled for one device, whose axes have the
+/// names of the standard plans': shardings over these would be lost.
+static LogicalResult verifyStatesNoSharding(ModuleOp module) {
+  auto emit = [](func::FuncOp function, const Twine &what,
+                 Attribute attribute) -> LogicalResult {
+    auto sharding = dyn_cast_if_present<ShardingAttr>(attribute);
+    if (!sharding)
+      return success();
+    return function.emitOpError()
+           << "has a sharding of " << what << " over " << sharding.getMesh()
+           << ", but the program declares no heddle.mesh: write one, such as "
+              "heddle.mesh "
+           << sharding.getMesh() << " <[\"x\"=2]>";
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(emit(function, "argument " + Twine(i),
+                      function.getArgAttr(i, kShardingAttrName))))
+        return failure();
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (failed(emit(function, "result " + Twine(i),
+                      function.getResultAttr(i, kShardingAttrName))))
+        return failure();
+  }
+  return success();
+}
+
 bool heddle::isModel(ModuleOp module) {
   return module.lookupSymbol<func::FuncOp>("forward") &&
          (module->hasAttr(kModelAttrName) ||
@@ -299,9 +326,13 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   bool statesMesh = isProgram && !module.getOps<MeshOp>().empty();
   if (statesMesh && options.planText.empty() &&
       options.mesh.getNumDevices() != 1)
-    return module.emitError()
+    return (*module.getOps<MeshOp>().begin()).emitError()
            << "the program declares a mesh of its own: leave out --mesh and "
               "--devices, or the program's";
+  if (isProgram && !statesMesh && options.planText.empty() &&
+      options.mesh.getNumDevices() == 1 &&
+      failed(verifyStatesNoSharding(module)))
+    return failure();
   bool needsPlan = !isPlanned && !(statesMesh && options.planText.empty());
   if (needsPlan && last >= Phase::Sharded) {
     if (failed(choosePlan(module, options)))
