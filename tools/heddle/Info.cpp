@@ -99,6 +99,7 @@ static int describeArtifact(const fs::path &path, bool all) {
   }
   std::printf("programs                          MiB/device\n");
   int64_t arena = 0;
+  double passed = 0; // arguments and results of all programs
   for (const rt::ProgramInfo &program : manifest->programs) {
     std::string text = program.name;
     for (const rt::TensorInfo &argument : program.arguments)
@@ -107,9 +108,14 @@ static int describeArtifact(const fs::path &path, bool all) {
     std::printf("  %-30s  %10.1f\n", text.c_str(),
                 mebibytes(double(program.arenaBytes)));
     arena = std::max(arena, program.arenaBytes);
+    for (const auto *tensors : {&program.arguments, &program.results})
+      for (const rt::TensorInfo &tensor : *tensors)
+        passed += double(localElements(tensor, *manifest)) *
+                  double(rt::byteSize(tensor.type));
   }
+  std::printf("arguments and results             %10.1f\n", mebibytes(passed));
   std::printf("in all                            %10.1f\n",
-              mebibytes(total + double(arena)));
+              mebibytes(total + double(arena) + passed));
   return exitSuccess;
 }
 
