@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include <unistd.h>
 
@@ -40,6 +43,44 @@ static std::string describeMissingCommand(const CLI::App &app) {
   std::vector<std::string> found = app.remaining();
   return "expected a command (" + names + ")" +
          (found.empty() ? "" : ", got '" + found[0] + "'");
+}
+
+/// Letters to insert, remove or replace to make one text the other.
+static size_t getDistance(const std::string &one, const std::string &other) {
+  std::vector<size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < one.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < other.size(); ++j) {
+      size_t replaced = diagonal + (one[i] != other[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// What is wrong with a command line that has more than the command takes.
+static std::string describeUnknownArgument(const CLI::App &app,
+                                           const CLI::App &command) {
+  std::vector<std::string> found = app.remaining(/*recurse=*/true);
+  auto unknown =
+      std::find_if(found.begin(), found.end(), [](const std::string &text) {
+        return text.rfind("--", 0) == 0;
+      });
+  if (unknown == found.end())
+    return "expected no further argument of " + command.get_name() +
+           (found.empty() ? "" : ", got '" + found[0] + "'");
+  std::string name = unknown->substr(2, unknown->find('=') - 2), nearest;
+  size_t least = 4; // further ones are other options
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &known : option->get_lnames())
+      if (size_t distance = getDistance(name, known); distance < least) {
+        least = distance;
+        nearest = known;
+      }
+  return command.get_name() + " has no option '--" + name + "'" +
+         (nearest.empty() ? "" : ", did you mean --" + nearest + "?");
 }
 
 namespace {
@@ -80,6 +121,10 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
     std::vector<CLI::App *> commands = app.get_subcommands();
     if (commands.empty())
       reportError(describeMissingCommand(app));
+    else if (dynamic_cast<const CLI::ExtrasError *>(&problem) ||
+             (dynamic_cast<const CLI::RequiredError *>(&problem) &&
+              !app.remaining(/*recurse=*/true).empty())) // it is misspelt
+      reportError(describeUnknownArgument(app, *commands[0]));
     else
       reportError(problem.what());
     std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
@@ -141,6 +186,29 @@ CLI::Validator tools::wholeUpTo(uint64_t most) {
       "0.." + range);
 }
 
+CLI::Validator tools::folder() {
+  return CLI::Validator(
+      [](std::string &text) {
+        std::error_code ignored;
+        if (fs::is_directory(text, ignored))
+          return std::string();
+        return "expected a folder, got '" + text + "'" +
+               (fs::exists(text, ignored) ? "" : ": no such file or directory");
+      },
+      "DIR");
+}
+
+CLI::Validator tools::oneOf(std::vector<std::string> names) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        return std::find(names.begin(), names.end(), text) != names.end()
+                   ? std::string()
+                   : "expected one of " + CLI::detail::join(names, ", ") +
+                         ", got '" + text + "'";
+      },
+      "{" + CLI::detail::join(names, ",") + "}");
+}
+
 CLI::Validator tools::notEmpty(const std::string &what) {
   return CLI::Validator(
       [=](std::string &text) {
@@ -183,7 +251,7 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
          },
          "Type of the data's tokens (default: byte; for .bin uint16, or uint32 "
          "if the vocabulary is beyond 65536)")
-      ->check(CLI::IsMember({"byte", "uint16", "uint32"}));
+      ->check(oneOf({"byte", "uint16", "uint32"}));
   app.add_option("--held-out", options.heldOutFraction,
                  "Fraction of the data, at its end, that is never trained on")
       ->capture_default_str()
@@ -222,7 +290,7 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   app.add_option("--from", options.from,
                  "Start a new run from this checkpoint, which another plan or "
                  "number of devices may have written")
-      ->check(CLI::ExistingDirectory)
+      ->check(folder())
       ->excludes(resume);
   app.add_option("--export", options.exportTo,
                  "Write the trained weights here as model.safetensors and "
@@ -251,7 +319,7 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
       ->check(notEmpty("a file to write"));
   app.add_option("--checkpoint", flags.checkpoint,
                  "Take the parameters from this checkpoint of a run")
-      ->check(CLI::ExistingDirectory);
+      ->check(folder());
   app.add_flag("--json", flags.json, "Print the result as a JSON object");
   addSessionFlags(app, flags.session);
 }

@@ -47,6 +47,8 @@ CLI::Validator notNegative();
 /// Whole numbers, exactly.
 CLI::Validator wholeUpTo(uint64_t most);
 /// Of a path or another text that must not be empty; `what` names it.
+CLI::Validator folder();
+CLI::Validator oneOf(std::vector<std::string> names);
 CLI::Validator notEmpty(const std::string &what);
 
 struct SessionFlags {

@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
       app.add_subcommand("train", "Train a compiled model");
   trainCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
       ->required()
-      ->check(CLI::ExistingDirectory);
+      ->check(folder());
   addTrainFlags(*trainCommand, train);
   trainCommand->callback([&] {
     if (train.options.output.empty())
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
       app.add_subcommand("evaluate", "Loss, logits and gradients of a batch");
   evaluateCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
       ->required()
-      ->check(CLI::ExistingDirectory);
+      ->check(folder());
   addEvaluateFlags(*evaluateCommand, evaluate);
   evaluateCommand->callback([&] { result = runEvaluate(artifact, evaluate); });
 
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
       app.add_subcommand("call", "Call a function of a compiled program once");
   callCommand->add_option("ARTIFACT", artifact, "What heddle compile wrote")
       ->required()
-      ->check(CLI::ExistingDirectory);
+      ->check(folder());
   addCallFlags(*callCommand, call);
   callCommand->callback([&] { result = runCall(artifact, call); });
 

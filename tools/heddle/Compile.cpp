@@ -34,7 +34,7 @@ void tools::addCompileCommand(CLI::App &app, int &result) {
       ->add_option("--sanitize", flags->options.sanitize,
                    "Instrument the kernels for a heddle-run that is built with "
                    "this sanitizer: address or thread")
-      ->check(CLI::IsMember({"address", "thread"}));
+      ->check(oneOf({"address", "thread"}));
   command
       ->add_option("-o,--output", *output,
                    "Folder to write (default: MODEL.heddle); with "

@@ -30,7 +30,7 @@ static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
             value = choices.at(choice);
           },
           text)
-      ->check(CLI::IsMember(names));
+      ->check(oneOf(names));
 }
 
 void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
@@ -224,5 +224,5 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
     phases.push_back(phase.str());
   app.add_option("--stop-after", flags.stopAfter,
                  "Print the program after this phase and stop")
-      ->check(CLI::IsMember(phases));
+      ->check(oneOf(phases));
 }
