@@ -94,9 +94,18 @@ RelaySearch::RelaySearch(ReshardingMoves &moves, const HeldTensor &from,
   }
 }
 
-/// One permute is at least as good as two if no value is needed twice, since
-/// each of its messages is one of theirs.
+/// One permute is at least as good as two if no value is needed twice and no
+/// inner link is worse than an outer one, since each of its messages is one of
+/// theirs. Of a maximum, all devices of a group receive, if only the same.
 bool RelaySearch::isUseful() const {
+  bool isOrdered =
+      llvm::is_sorted(topology.getCluster().levels,
+                      [](const ClusterLevel &a, const ClusterLevel &b) {
+                        return a.latency < b.latency ||
+                               a.getUnitBandwidth() > b.getUnitBandwidth();
+                      });
+  if (!isOrdered || (goal.partial && from.isMax))
+    return true;
   std::map<unsigned, unsigned> uses;
   for (const Group &group : groups) {
     int own = valueOf[group.members.front()];

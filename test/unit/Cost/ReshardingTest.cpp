@@ -227,6 +227,24 @@ TEST(ReshardingPlanner, RelaysCrossSlowLinksOnce) {
               3e-6 + 1e-5 + bytes / 2e9 + 3e-6 + 1e-6 + bytes / 1e11, 1e-12);
 }
 
+// Inside groups whose own links are slower than those between them, values pass
+// over the latter: two permutes, though nobody needs the same value.
+TEST(ReshardingPlanner, RelaysGoRoundSlowInnerLinks) {
+  Cluster cluster = makePairs();
+  cluster.levels = {{"pair", 2, 1e-6, 1e11, 1},
+                    {"quad", 2, 1e-6, 1e9, 1},
+                    {"network", 2, 1e-6, 1e11, 1}};
+  ReshardingPlanner planner(
+      llvm::cantFail(MeshTopology::create(cluster, {2, 2, 2})));
+  Resharding found = planner.find({3}, 1 << 18, {{{0, 1, 2}}}, {{{0, 2, 1}}});
+  ASSERT_EQ(found.steps.size(), 2u) << describe(found);
+  for (const ReshardingStep &step : found.steps)
+    EXPECT_EQ(step.kind, ReshardingStep::Permute);
+  // Two rows leave the first quad, and both come back.
+  double bytes = 2 << 18;
+  EXPECT_NEAR(found.cost.seconds, 2 * (3e-6 + 1e-6 + bytes / 1e11), 1e-12);
+}
+
 // Where an axis stays, the plan is that of the mesh without it, on links that
 // the slices share: of 16 servers of eight devices, the last axis is a server.
 TEST(ReshardingPlanner, AxesThatStayAreLeftOut) {
