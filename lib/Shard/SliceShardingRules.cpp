@@ -12,6 +12,7 @@
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -154,7 +155,8 @@ struct SliceLoops {
   /// brought together instead.
   static bool canBeSummed(RankedTensorType largeType,
                           RankedTensorType smallType) {
-    return !smallType.getElementType().isInteger(1) &&
+    Type element = smallType.getElementType();
+    return element.isIntOrIndexOrFloat() && !element.isInteger(1) &&
            2 * smallType.getNumElements() <= largeType.getNumElements();
   }
 };

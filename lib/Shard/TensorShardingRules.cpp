@@ -86,9 +86,10 @@ struct PadModel
 
   /// Rows of known number and value can be made by any device.
   static bool isKnown(tensor::PadOp pad) {
+    TypedAttr value; // complex numbers are none
     return pad.getResultType().hasStaticShape() && pad->getNumOperands() == 1 &&
            pad.getConstantPaddingValue() &&
-           matchPattern(pad.getConstantPaddingValue(), m_Constant());
+           matchPattern(pad.getConstantPaddingValue(), m_Constant(&value));
   }
 
   ShardingRule getShardingRule(Operation *op) const {
@@ -198,6 +199,7 @@ struct GatherModel
   static bool canSumRows(tensor::GatherOp gather) {
     return gather.getSourceType().hasStaticShape() &&
            gather.getResultType().hasStaticShape() &&
+           gather.getSourceType().getElementType().isIntOrIndexOrFloat() &&
            !gather.getSourceType().getElementType().isInteger(1) &&
            gather.getResultType().getNumElements() <=
                gather.getSourceType().getNumElements();

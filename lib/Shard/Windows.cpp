@@ -90,8 +90,15 @@ static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
                    int64_t dim, int64_t length) {
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = length;
-  return builder.create<arith::ConstantOp>(
-      loc, builder.getZeroAttr(type.clone(shape)));
+  RankedTensorType wanted = type.clone(shape);
+  TypedAttr attr = builder.getZeroAttr(wanted);
+  // Of complex numbers MLIR does not make one.
+  if (auto complex = dyn_cast<ComplexType>(type.getElementType())) {
+    unsigned width = complex.getElementType().getIntOrFloatBitWidth();
+    SmallVector<char> number(2 * llvm::divideCeil(width, 8), 0);
+    attr = DenseElementsAttr::getFromRawBuffer(wanted, number);
+  }
+  return builder.create<arith::ConstantOp>(loc, attr);
 }
 
 /// The rows of a piece, on each device that needs them.

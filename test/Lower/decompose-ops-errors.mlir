@@ -41,3 +41,11 @@ func.func @before(%x: tensor<4x8xf32>, %y: tensor<4x4xf32>) -> tensor<4x8xf32> {
   %0 = tensor.insert_slice %y into %x[0, 2] [4, 4] [1, -1] : tensor<4x4xf32> into tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+func.func @complex(%x: tensor<4x3xcomplex<f32>>, %start: tensor<3xcomplex<f32>>) -> tensor<3xcomplex<f32>> {
+  // expected-error @+1 {{'linalg.reduce' op cannot be compiled: expected floats or integers, got 'tensor<4x3xcomplex<f32>>'; keep real and imaginary parts in tensors of their own}}
+  %y = linalg.reduce { complex.add } ins(%x : tensor<4x3xcomplex<f32>>) outs(%start : tensor<3xcomplex<f32>>) dimensions = [0]
+  return %y : tensor<3xcomplex<f32>>
+}

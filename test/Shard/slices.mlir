@@ -124,3 +124,27 @@ func.func @middle(
   %y = tensor.extract_slice %x[0, 16] [4, 16] [1, 1] : tensor<4x48xf32> to tensor<4x16xf32>
   return %y : tensor<4x16xf32>
 }
+
+// -----
+
+// Complex numbers: windows are filled with zeros of them, and what would be
+// summed is brought together, since nobody can select a zero.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @complex
+// CHECK: arith.constant dense<(0.000000e+00,0.000000e+00)> : tensor<2xcomplex<f32>>
+// CHECK: %[[ALL:.*]] = comm.all_gather %arg0
+// CHECK: tensor.extract_slice %[[ALL]]
+// CHECK: tensor.pad %[[ALL]]
+func.func @complex(
+    %x: tensor<4xcomplex<f32>> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}, %i: index)
+    -> (tensor<8xcomplex<f32>> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}, tensor<2xcomplex<f32>>,
+        tensor<6xcomplex<f32>>) {
+  %c = complex.constant [1.0 : f32, 0.0 : f32] : complex<f32>
+  %y = tensor.concat dim(0) %x, %x : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<8xcomplex<f32>>
+  %z = tensor.extract_slice %x[%i] [2] [1] : tensor<4xcomplex<f32>> to tensor<2xcomplex<f32>>
+  %p = tensor.pad %x low[1] high[1] {
+  ^bb0(%j: index):
+    tensor.yield %c : complex<f32>
+  } : tensor<4xcomplex<f32>> to tensor<6xcomplex<f32>>
+  return %y, %z, %p : tensor<8xcomplex<f32>>, tensor<2xcomplex<f32>>, tensor<6xcomplex<f32>>
+}

@@ -21,11 +21,16 @@ using namespace heddle::lower;
 
 namespace {
 
-/// Sizes decide loops and places in memory.
-LogicalResult expectStaticShapes(Operation *op) {
+/// Sizes decide loops and places in memory, and kernels know no complex
+/// numbers.
+LogicalResult expectCompilableTypes(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
-                                SmallVector<Type>(op->getResultTypes())))
+                                SmallVector<Type>(op->getResultTypes()))) {
+    if (isa<ComplexType>(getElementTypeOrSelf(type)))
+      return op->emitOpError()
+             << "cannot be compiled: expected floats or integers, got " << type
+             << "; keep real and imaginary parts in tensors of their own";
     if (auto tensor = dyn_cast<TensorType>(type)) {
       if (!tensor.hasStaticShape())
         return op->emitOpError()
@@ -37,6 +42,7 @@ LogicalResult expectStaticShapes(Operation *op) {
                   "least, got "
                << tensor;
     }
+  }
   return success();
 }
 
@@ -89,7 +95,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       for (Operation &op : block)
         ops.push_back(&op);
     for (Operation *op : ops) {
-      if (failed(expectStaticShapes(op)) || failed(expectWithin(op)))
+      if (failed(expectCompilableTypes(op)) || failed(expectWithin(op)))
         return failure();
       rewriter.setInsertionPoint(op);
       if (auto structured = dyn_cast<linalg::LinalgOp>(op);
@@ -113,7 +119,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   /// Into upstream's structured ops.
   LogicalResult decomposeSoftmax(func::FuncOp func, RewriterBase &rewriter) {
     for (auto op : llvm::to_vector(func.getOps<linalg::SoftmaxOp>())) {
-      if (failed(expectStaticShapes(op)))
+      if (failed(expectCompilableTypes(op)))
         return failure();
       rewriter.setInsertionPoint(op);
       FailureOr<SmallVector<Value>> results = op.decomposeOperation(rewriter);
@@ -131,7 +137,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       if (isa<tensor::PackOp, tensor::UnPackOp>(op))
         ops.push_back(&op);
     for (Operation *op : ops) {
-      if (failed(expectStaticShapes(op)))
+      if (failed(expectCompilableTypes(op)))
         return failure();
       rewriter.setInsertionPoint(op);
       auto pack = dyn_cast<tensor::PackOp>(op);

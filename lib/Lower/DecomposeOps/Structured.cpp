@@ -170,12 +170,13 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
   return reading;
 }
 
-/// The number that every element of a constant tensor is; null if they differ.
+/// The number that every element of a constant tensor is; null if they differ,
+/// or are complex.
 static TypedAttr getSplat(Value value) {
   SplatElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)))
     return {};
-  return cast<TypedAttr>(elements.getSplatValue<Attribute>());
+  return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
 }
 
 /// Whether the combiner may take its start again and again.
