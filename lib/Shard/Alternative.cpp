@@ -1,6 +1,7 @@
 //===- Alternative.cpp - Another assignment of one op ---------------------===//
 
 #include "Alternative.h"
+#include "CommunicationRemarks.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -96,13 +97,13 @@ std::string Alternative::describe() const {
   return "\"operators\": {\"" + name.str() + "\": {" + text + "}}";
 }
 
-std::pair<int64_t, int64_t>
-Alternative::getTraffic(ReshardSequences &sequences) const {
-  int64_t before = 0, after = 0;
+std::string Alternative::describeTraffic(ReshardSequences &sequences,
+                                         CollectiveCost exchanged) const {
+  CollectiveCost before = exchanged, after;
   auto add = [&](RankedTensorType type, ShardingAttr oldFrom,
                  ShardingAttr oldTo, ShardingAttr newFrom, ShardingAttr newTo) {
-    before += sequences.getCost(type, oldFrom, oldTo).bytes;
-    after += sequences.getCost(type, newFrom, newTo).bytes;
+    before += sequences.getCost(type, oldFrom, oldTo);
+    after += sequences.getCost(type, newFrom, newTo);
   };
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<RankedTensorType>(operand.get().getType());
@@ -135,5 +136,7 @@ Alternative::getTraffic(ReshardSequences &sequences) const {
     if (isUsedAsMade)
       add(type, made, made, newMade, made);
   }
-  return {before, after};
+  std::string text = "a device would send " + describeCost(after) + ", not " +
+                     describeCost(before);
+  return after.seconds < before.seconds ? text : text + ": that gains nothing";
 }

@@ -25,9 +25,11 @@ public:
   /// an op without a name, `heddle.factors = …`. Empty: a plan cannot say it.
   std::string describe() const;
 
-  /// What a device sends for all operands and results of the op: as it is, and
-  /// with the alternative, nothing else changed.
-  std::pair<int64_t, int64_t> getTraffic(ReshardSequences &sequences) const;
+  /// Says what a device would send for all operands and results of the op, with
+  /// nothing else changed, and what it sends as it is; `exchanged`: that the op
+  /// itself sends as it is, and would not.
+  std::string describeTraffic(ReshardSequences &sequences,
+                              CollectiveCost exchanged = {}) const;
 
 private:
   /// Splits the factors of a tensor as its dimensions are to be split.

@@ -116,7 +116,7 @@ static std::string generalizeNote(ArrayRef<CommunicationRemark> group,
   return globNumbers(first.text);
 }
 
-static std::string describeCost(const CollectiveCost &cost) {
+std::string heddle::describeCost(const CollectiveCost &cost) {
   std::string text = std::to_string(cost.bytes) + " bytes in ";
   llvm::raw_string_ostream(text)
       << llvm::format("%.3g", cost.seconds * 1e3) << " ms";

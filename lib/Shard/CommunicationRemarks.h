@@ -12,6 +12,8 @@ namespace heddle {
 std::string describeAxes(llvm::ArrayRef<mlir::StringAttr> axes);
 /// `[{"dp"}, {}], partial sum {"tp"}`
 std::string describeSharding(ShardingAttr sharding);
+/// `2048 bytes in 0.01 ms`
+std::string describeCost(const CollectiveCost &cost);
 /// What a plan calls the op, or what it is: `'h.0.mlp.c_fc'
 /// (heddle.contract)`, `variable 'wte.weight'`, `'math.exp'`.
 std::string describeOperator(mlir::Operation *op);

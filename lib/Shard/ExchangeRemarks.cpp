@@ -40,13 +40,10 @@ void heddle::addExchangeRemark(Operation *op,
   CommunicationRemark remark{op->getLoc(), subject, stream.str(), cost};
   Alternative alternative(op, mesh);
   if (alternative.changeToAvoid(axes.getArrayRef())) {
-    auto [before, after] = alternative.getTraffic(sequences);
     CommunicationRemark::Note note{
         op->getLoc(), "it would not if it had " + alternative.describe() +
-                          "; for all that this op reads, makes and exchanges "
-                          "a device would send " +
-                          std::to_string(after) + " bytes, not " +
-                          std::to_string(before + cost.bytes)};
+                          "; for all that this op reads, makes and exchanges " +
+                          alternative.describeTraffic(sequences, cost)};
     if (StringRef name = getOpName(op); !name.empty())
       note.names.push_back(name.str());
     if (!alternative.describe().empty())

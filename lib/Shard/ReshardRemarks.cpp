@@ -235,13 +235,10 @@ bool Advice::adviseFactors(Operation *op, const Alternative &alternative) {
     isMadeByUs = true;
     return false;
   }
-  auto [before, after] = alternative.getTraffic(surroundings.sequences);
   CommunicationRemark::Note note{
       op->getLoc(), "it would not move if " + describe(op) + " had " + change +
-                        "; for all that this op reads and makes a device "
-                        "would send " +
-                        std::to_string(after) + " bytes, not " +
-                        std::to_string(before)};
+                        "; for all that this op reads and makes " +
+                        alternative.describeTraffic(surroundings.sequences)};
   if (!name.empty())
     note.names.push_back(name.str());
   notes.push_back(note);

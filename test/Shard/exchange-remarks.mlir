@@ -12,7 +12,7 @@ func.func @halo(
     %k: tensor<3x3x2x4xf32>, %init: tensor<1x3x2x4xf32>)
     -> (tensor<1x3x2x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"y"}, {}, {}]>}) {
   // expected-remark @below {{in @halo, 'linalg.conv_2d_nhwc_hwcf' needs of other devices what its own part lacks: 1 permute over {"y"}; a device sends 40 bytes in 0.002 ms on 'two servers'}}
-  // expected-note @below {{it would not if it had heddle.factors = #heddle.factors<["1" = {}]>; for all that this op reads, makes and exchanges a device would send 224 bytes, not 40}}
+  // expected-note @below {{it would not if it had heddle.factors = #heddle.factors<["1" = {}]>; for all that this op reads, makes and exchanges a device would send 224 bytes in 0.005 ms, not 40 bytes in 0.002 ms: that gains nothing}}
   %y = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
       ins(%x, %k : tensor<1x8x5x2xf32>, tensor<3x3x2x4xf32>) outs(%init : tensor<1x3x2x4xf32>) -> tensor<1x3x2x4xf32>
   return %y : tensor<1x3x2x4xf32>
