@@ -3,6 +3,7 @@
 #include "Boundaries.h"
 #include "ControlFlow.h"
 #include "PartialSums.h"
+#include "Pins.h"
 #include "ReshardRemarks.h"
 #include "ReshardSequence.h"
 #include "heddle/Shard/Passes.h"
@@ -396,7 +397,7 @@ struct InsertReshardsPass
     if (!mesh)
       return;
     auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
-    if (failed(sequences))
+    if (failed(sequences) || failed(verifyReshards(mesh)))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
@@ -406,6 +407,19 @@ struct InsertReshardsPass
       if (remarkBytes >= 0)
         emitReshardRemarks(function, mesh, *sequences, remarkBytes);
     }
+  }
+
+private:
+  /// Those that the program has already.
+  LogicalResult verifyReshards(MeshRef mesh) {
+    WalkResult status = getOperation().walk([&](ReshardOp reshard) {
+      for (ShardingAttr sharding : {reshard.getFrom(), reshard.getTo()})
+        if (failed(verifySharding(reshard.getLoc(), sharding, reshard.getType(),
+                                  mesh)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    return failure(status.wasInterrupted());
   }
 };
 } // namespace

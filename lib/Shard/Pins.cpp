@@ -27,6 +27,10 @@ LogicalResult heddle::verifySharding(Location loc, ShardingAttr sharding,
     return emitError(loc) << "expected a sharding over " << mesh.symbol
                           << ", the mesh of the module, got one over "
                           << sharding.getMesh();
+  for (StringAttr axis : sharding.getPartialAxes())
+    if (!mesh.mesh.getAxisSize(axis))
+      return emitError(loc)
+             << "expected an axis of " << mesh.mesh << ", got " << axis;
   for (AxisListAttr axes : sharding.getDims())
     for (StringAttr axis : axes.getAxes()) {
       if (!mesh.mesh.getAxisSize(axis))
