@@ -143,7 +143,7 @@ struct SliceLoops {
   static bool isWithin(OffsetSizeAndStrideOpInterface slice, int64_t rows,
                        int64_t i) {
     int64_t size = slice.getStaticSize(i), stride = slice.getStaticStride(i);
-    if (size < 1 || stride < 1 || size > rows || (size - 1) * stride >= rows)
+    if (size < 1 || stride < 1 || size - 1 > (rows - 1) / stride)
       return false;
     if (slice.isDynamicOffset(i))
       return true;

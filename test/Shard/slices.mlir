@@ -148,3 +148,16 @@ func.func @complex(
   } : tensor<4xcomplex<f32>> to tensor<6xcomplex<f32>>
   return %y, %z, %p : tensor<8xcomplex<f32>>, tensor<2xcomplex<f32>>, tensor<6xcomplex<f32>>
 }
+
+// -----
+
+// Steps so long that their sum overflows reach beyond the tensor: nobody looks
+// for rows there.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @far
+// CHECK: %[[ALL:.*]] = comm.all_gather %arg0
+// CHECK: tensor.extract_slice %[[ALL]][0] [5] [4611686018427387904]
+func.func @far(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}]>}) -> tensor<5xf32> {
+  %y = tensor.extract_slice %x[0] [5] [4611686018427387904] : tensor<8xf32> to tensor<5xf32>
+  return %y : tensor<5xf32>
+}
