@@ -77,9 +77,11 @@ static bool forEachInSlice(OffsetSizeAndStrideOpInterface op,
     if (ShapedType::isDynamic(offset))
       offset = int64_t(e[*dynamic++].values[0]);
   SmallVector<int64_t> last(offsets);
-  for (auto [place, size, step] :
+  for (auto [place, size, stride] :
        llvm::zip(last, op.getStaticSizes(), op.getStaticStrides()))
-    place += (size - 1) * step;
+    if (int64_t way; llvm::MulOverflow(size - 1, stride, way) ||
+                     llvm::AddOverflow(place, way, place))
+      place = -1;
   if (!llvm::is_contained(op.getStaticSizes(), 0) &&
       (!isWithin(tensor, offsets) || !isWithin(tensor, last)))
     return errorOutside(e);

@@ -2,6 +2,7 @@
 
 #include "CollectiveCosts.h"
 #include "ReshardSequence.h"
+#include "ZeroRows.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/Passes.h"
@@ -168,18 +169,6 @@ static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
       groups.back().push_back(next++);
   }
   return groups;
-}
-
-/// The rows of a value up to `size` along a dimension; zeros after its last.
-static Value padRows(OpBuilder &builder, Location loc, Value value, int64_t dim,
-                     int64_t size) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getDimSize(dim) == size)
-    return value;
-  auto padded = withSize(type, dim, size);
-  Value zeros =
-      builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(padded));
-  return insertRows(builder, loc, value, zeros, dim, builder.getIndexAttr(0));
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,10 +7,12 @@
 
 #include "CombineParts.h"
 #include "Windows.h"
+#include "ZeroRows.h"
 #include "dialects/Heddle/Heddle.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Interfaces/ScalarBodies.h"
 #include "heddle/Shard/ShardingRuleModels.h"
+#include "heddle/Support/Rows.h"
 #include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -175,23 +177,8 @@ static Value cutPart(Value whole, unsigned dim, unsigned loop,
   auto type = cast<RankedTensorType>(whole.getType());
   int64_t degree = localizer.getDegree(loop),
           part = llvm::divideCeil(type.getDimSize(dim), degree);
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
-      high(offsets), ones(type.getRank(), builder.getIndexAttr(1)), sizes;
-  SmallVector<int64_t> shape(type.getShape());
-  if (int64_t missing = part * degree - shape[dim]) {
-    high[dim] = builder.getIndexAttr(missing);
-    shape[dim] += missing;
-    Value zero = builder.create<arith::ConstantOp>(
-        loc, builder.getZeroAttr(type.getElementType()));
-    whole = builder.create<tensor::PadOp>(loc, type.clone(shape), whole,
-                                          /*low=*/offsets, high, zero);
-  }
-  shape[dim] = part;
-  offsets[dim] = localizer.getOffset(loop);
-  for (int64_t size : shape)
-    sizes.push_back(builder.getIndexAttr(size));
-  return builder.create<tensor::ExtractSliceOp>(loc, type.clone(shape), whole,
-                                                offsets, sizes, ones);
+  whole = padRows(builder, loc, whole, dim, part * degree);
+  return extractRows(builder, loc, whole, dim, localizer.getOffset(loop), part);
 }
 
 /// The operands with the rows that this device's part of the result reads.

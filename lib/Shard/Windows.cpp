@@ -1,6 +1,7 @@
 //===- Windows.cpp - Rows of neighbours -----------------------------------===//
 
 #include "Windows.h"
+#include "ZeroRows.h"
 #include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -90,15 +91,7 @@ static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
                    int64_t dim, int64_t length) {
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = length;
-  RankedTensorType wanted = type.clone(shape);
-  TypedAttr attr = builder.getZeroAttr(wanted);
-  // Of complex numbers MLIR does not make one.
-  if (auto complex = dyn_cast<ComplexType>(type.getElementType())) {
-    unsigned width = complex.getElementType().getIntOrFloatBitWidth();
-    SmallVector<char> number(2 * llvm::divideCeil(width, 8), 0);
-    attr = DenseElementsAttr::getFromRawBuffer(wanted, number);
-  }
-  return builder.create<arith::ConstantOp>(loc, attr);
+  return makeZeros(builder, loc, type.clone(shape));
 }
 
 /// The rows of a piece, on each device that needs them.

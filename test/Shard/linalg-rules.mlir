@@ -305,7 +305,7 @@ func.func @last_place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@m
 // A part that reaches beyond the end is padded.
 // CHECK-LABEL: func.func @uneven_diagonal
 // CHECK-SAME: (%[[X:.*]]: tensor<4x7xf32>
-// CHECK: %[[ALL:.*]] = tensor.pad %[[X]] low[0, 0] high[0, 1]
+// CHECK: %[[ALL:.*]] = tensor.insert_slice %[[X]] into %{{.*}}[0, 0] [4, 7] [1, 1] : tensor<4x7xf32> into tensor<4x8xf32>
 // CHECK: %[[PART:.*]] = tensor.extract_slice %[[ALL]][0, %{{.*}}] [4, 4] [1, 1]
 // CHECK: linalg.generic
 // CHECK-SAME: ins(%[[PART]] : tensor<4x4xf32>)
@@ -319,6 +319,20 @@ func.func @uneven_diagonal(%x: tensor<7x7xf32> {heddle.sharding = #heddle.shardi
     linalg.yield %a : f32
   } -> tensor<7xf32>
   return %y : tensor<7xf32>
+}
+
+// CHECK-LABEL: func.func @complex_diagonal
+// CHECK: arith.constant dense<(0.000000e+00,0.000000e+00)> : tensor<4x8xcomplex<f32>>
+func.func @complex_diagonal(%x: tensor<7x7xcomplex<f32>> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) -> tensor<7xcomplex<f32>> {
+  %e = tensor.empty() : tensor<7xcomplex<f32>>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0, d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]}
+      ins(%x : tensor<7x7xcomplex<f32>>) outs(%e : tensor<7xcomplex<f32>>) {
+  ^bb0(%a: complex<f32>, %o: complex<f32>):
+    linalg.yield %a : complex<f32>
+  } -> tensor<7xcomplex<f32>>
+  return %y : tensor<7xcomplex<f32>>
 }
 
 // Over two loops, the first of equal numbers is one of the outer loop's first

@@ -45,10 +45,11 @@ def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
   let description = [{
     In every program function each op that is not a library call becomes
     `linalg.generic`: normalization, embedding, cross-entropy, activations,
-    dropout, rotary embedding, masks, reductions, broadcasts, and arith and math
-    on tensors. The loops of each run over the result's dimensions in order,
-    then over the reduced ones. Floats are computed in f32 (f64 for f64) and
-    rounded to the element type where they are stored.
+    dropout, rotary embedding, masks, reductions, broadcasts, `tensor.pack` and
+    `tensor.unpack`, and arith and math on tensors. Complex numbers are refused.
+    The loops of each run over the result's dimensions in order, then over the
+    reduced ones. Floats are computed in f32 (f64 for f64) and rounded to the
+    element type where they are stored.
 
     A reduction over leading dimensions (the gradient of a bias) is made in two
     stages: `heddle.reduce_blocks` over blocks of rows whose number follows from

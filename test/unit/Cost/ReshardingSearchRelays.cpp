@@ -7,9 +7,9 @@
 //   outer levels have no less latency than inner ones, the one permute that two
 //   make up takes no longer than they do.
 // - Nor does it take longer where no two devices (of a sum: groups) need the
-//   same rows: each of its messages is one of theirs, over the same links.
-//   (Messages that turn back from an outer level use its links besides; with
-//   two levels they save nothing, since inside each device has a link.)
+//   same rows and no inner link is worse than an outer one: each of its
+//   messages is one of theirs, over the same links. (Messages that turn back
+//   from an outer level use its links besides, and save nothing.)
 // - Into a unit of the outermost level, each value that is needed there and is
 //   not there has to come at least once, and after the first permute once for
 //   each device that needs it; a step takes the latency and what its messages
@@ -179,7 +179,13 @@ private:
   }
 
   bool isShared(const Target &target) const {
-    if (search.isMax)
+    bool isOrdered =
+        llvm::is_sorted(topology.getCluster().levels,
+                        [](const ClusterLevel &a, const ClusterLevel &b) {
+                          return a.latency < b.latency ||
+                                 a.getUnitBandwidth() > b.getUnitBandwidth();
+                        });
+    if (search.isMax || !isOrdered)
       return true;
     for (const Group &group : target.groups) {
       auto isOpen = [&](const Group &other) {
