@@ -72,7 +72,8 @@ Error ClusterReader::checkKeys(const json &object, const std::string &path,
         known += (known.empty() ? "" : ", ") + name.str();
       for (StringRef name : optional)
         known += ", " + name.str();
-      return error(path + "." + key, "unknown key, expected one of " + known);
+      return error(llvm::Twine(path) + "." + key,
+                   "unknown key, expected one of " + known);
     }
   for (StringRef key : required)
     if (!object.contains(key.str()))

@@ -37,6 +37,7 @@ unsigned Summands::ofPartial(AxisMask axes) {
     devices[device] = true;
   }
   std::vector<std::vector<bool>> list;
+  list.reserve(holders.size());
   for (auto &[place, devices] : holders)
     list.push_back(std::move(devices));
   return intern(std::move(list));
