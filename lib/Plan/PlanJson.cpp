@@ -196,7 +196,7 @@ Error PlanReader::readSplit(const json &body, const std::string &path,
     int64_t least = isSlices ? 2 : 0;
     if (!number.is_number_integer() || number.get<int64_t>() < least ||
         number.get<int64_t>() > (int64_t(1) << 20))
-      return error(at, path + "." + key,
+      return error(at, (Twine(path) + "." + key).str(),
                    (isSlices ? "expected a number of slices of at least 2, got "
                              : "expected a number of slices, got ") +
                        number.dump());
@@ -369,7 +369,8 @@ static std::string writeEntries(llvm::ArrayRef<PlanEntry> entries,
 static std::string writeLines(const std::map<std::string, std::string> &lines) {
   std::string text = "{", separator = "\n";
   for (const auto &[glob, line] : lines) {
-    text += separator + "    " + json(glob).dump() + ": " + line;
+    text.append(separator).append("    ").append(json(glob).dump());
+    text.append(": ").append(line);
     separator = ",\n";
   }
   return text + "\n  }";

@@ -135,6 +135,7 @@ void Elimination::computeMessage(const Bucket &B,
   double *Out = Messages.data() + B.Offset;
   std::vector<double> Sum(Unary.size());
   std::vector<const double *> Data;
+  Data.reserve(B.Factors.size());
   for (const Factor &F : B.Factors)
     Data.push_back(dataOf(F));
   forEachEntry(B, [&](size_t Entry, const std::vector<size_t> &At) {

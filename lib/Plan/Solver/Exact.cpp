@@ -245,6 +245,7 @@ void ExactSearch::process(Bucket &B) {
     for (int32_t V : Widest->Separator)
       std::erase(Missing, V);
     std::vector<uint64_t> Keys;
+    Keys.reserve(Widest->Lists.size());
     for (const auto &[Key, List] : Widest->Lists)
       Keys.push_back(Key);
     std::ranges::sort(Keys);

@@ -16,10 +16,8 @@ constexpr size_t MaxTrace = 12'000'000; ///< Nodes: about 350 MB.
 class OneLimitSearch {
 public:
   OneLimitSearch(const Model &M, const Dual::Reduced &Costs,
-                 const TreeBound &Bound,
-                 const std::vector<TreeBound::Side> &AllSides, Cost Below,
-                 double MaxWork, size_t MaxList,
-                 const std::function<bool()> &Stop)
+                 const TreeBound &Bound, Cost Below, double MaxWork,
+                 size_t MaxList, const std::function<bool()> &Stop)
       : M(M), Tree(Bound.tables()), Below(Below), MaxWork(MaxWork),
         MaxList(MaxList), Stop(Stop),
         Capacity(M.Capacity.empty() ? std::numeric_limits<Usage>::max()
@@ -338,15 +336,13 @@ ExactResult OneLimitSearch::finish() {
   Result.Complete = !GaveUp && !Thinned;
   if (GaveUp || Sum.empty())
     return Result;
-  const Run *Best = nullptr;
-  Cost Least = 0;
-  for (const Run &R : Sum) {
-    Cost Last = R.Total - Cost(R.Count - 1) * Step.Less;
-    if (!Best || Last < Least) {
+  auto lastOf = [&](const Run &R) {
+    return R.Total - Cost(R.Count - 1) * Step.Less;
+  };
+  const Run *Best = &Sum.front();
+  for (const Run &R : Sum)
+    if (lastOf(R) < lastOf(*Best))
       Best = &R;
-      Least = Last;
-    }
-  }
   Labels Found(M.Vars.size(), 0);
   Trace.label(Best->Trace, Best->First + Best->Count - 1, Found);
   if (costOf(M, Found) < Below)
@@ -373,8 +369,7 @@ ExactResult solveOneLimit(const Model &M, const Dual::Reduced &Costs,
                           const std::vector<TreeBound::Side> &Sides, Cost Below,
                           double MaxWork, size_t MaxList,
                           const std::function<bool()> &Stop) {
-  return OneLimitSearch(M, Costs, Tree, Sides, Below, MaxWork, MaxList, Stop)
-      .run();
+  return OneLimitSearch(M, Costs, Tree, Below, MaxWork, MaxList, Stop).run();
 }
 
 } // namespace heddle::solver

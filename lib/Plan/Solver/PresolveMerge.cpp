@@ -158,6 +158,7 @@ void Presolver::eliminateFree(const std::function<bool()> &Stop) {
         (V.size() > 1 && (!V.Loads.empty() || V.Pairs.size() > 2)))
       continue;
     std::vector<int32_t> Neighbours;
+    Neighbours.reserve(V.Pairs.size());
     for (int32_t Id : V.Pairs)
       Neighbours.push_back(Work.Pairs[Id].other(Var));
     eliminate(Var);
@@ -204,7 +205,7 @@ void Presolver::eliminate(int32_t Var) {
       int32_t Choice = 0;
       for (int32_t S = 0; S < V.size(); ++S) {
         Cost C = V.Unary[S];
-        if (Ids.size() > 0)
+        if (!Ids.empty())
           C = addCosts(C, view(Ids[0], Var)(S, I));
         if (Ids.size() > 1)
           C = addCosts(C, view(Ids[1], Var)(S, J));

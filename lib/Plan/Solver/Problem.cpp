@@ -96,11 +96,13 @@ std::optional<Error> validate(const Problem &P) {
     addUsage(Largest, N.Live, *std::ranges::max_element(N.Usages));
   }
   __int128 Sum = 0;
-  for (const auto &[Time, Step] : Largest)
-    if ((Sum += Step) > std::numeric_limits<Usage>::max())
+  for (const auto &[Time, Step] : Largest) {
+    Sum += Step;
+    if (Sum > std::numeric_limits<Usage>::max())
       return Error{"nodes.usages: expected sums that fit 64 bits, got an "
                    "overflow at time " +
                    std::to_string(Time)};
+  }
   for (size_t I = 0; I < P.Edges.size(); ++I)
     if (auto E = validateEdge(P, I))
       return E;

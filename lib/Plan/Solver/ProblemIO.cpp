@@ -21,7 +21,8 @@ using Json = nlohmann::json;
 /// Reads fields one after another and keeps the first error.
 class Reader {
 public:
-  const Json *array(const Json &Parent, const char *Key, std::string Path) {
+  const Json *array(const Json &Parent, const char *Key,
+                    const std::string &Path) {
     const Json *Found = object(Parent, Key, Path, "an array");
     if (!Found || Found->is_array())
       return Found;
@@ -29,8 +30,8 @@ public:
     return nullptr;
   }
 
-  const Json *object(const Json &Parent, const char *Key, std::string Path,
-                     const char *What = "an object") {
+  const Json *object(const Json &Parent, const char *Key,
+                     const std::string &Path, const char *What = "an object") {
     auto Found = Parent.find(Key);
     if (Found == Parent.end()) {
       Failure = Error{Path + ": expected " + What + ", got nothing"};

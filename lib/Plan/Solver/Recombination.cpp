@@ -199,7 +199,8 @@ std::optional<Labels> findMixture(const Little &L, Cost Before, double &Work,
   // The optimum is close to the bound, where the lists are short.
   Dual::Reduced Costs = Climber.best().reducedCosts();
   double Room = Target - Climber.bound();
-  for (double Part = 1.0 / 64; Part <= 1; Part *= 4) {
+  for (int Divisor = 64; Divisor >= 1; Divisor /= 4) {
+    double Part = 1.0 / Divisor;
     Cost Below =
         Part < 1 ? static_cast<Cost>(Climber.bound() + Part * Room) : Before;
     ExactResult Found =

@@ -95,6 +95,7 @@ std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &Profile,
       ByDegree[R.Degree] = {R, 2.0 * static_cast<double>(R.Batch)};
   }
   std::vector<Choice> Choices;
+  Choices.reserve(ByDegree.size());
   for (const auto &[Degree, C] : ByDegree)
     Choices.push_back(C);
   return Choices;
@@ -193,8 +194,9 @@ Assignment collapseOasesPlan(const OasesProblem &P, const Assignment &Plan) {
   size_t Both = Smaller == Larger ? Count[First] : Count[First] + Count[Second];
   double Share =
       static_cast<double>(Count[Smaller]) / static_cast<double>(Both);
-  auto Layers = static_cast<double>(Plan.size() / 2);
-  auto Cutpoint = static_cast<size_t>(std::lround(Share * Layers));
+  size_t Layers = Plan.size() / 2;
+  auto Cutpoint =
+      static_cast<size_t>(std::lround(Share * static_cast<double>(Layers)));
   Assignment Collapsed;
   for (size_t I = 0; I < Plan.size(); ++I)
     Collapsed.push_back(I / 2 < Cutpoint ? Smaller : Larger);

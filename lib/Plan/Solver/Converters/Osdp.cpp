@@ -98,9 +98,13 @@ std::vector<std::string> nameOsdpStrategies(const OsdpOptions &O) {
   std::string Of = " of " + std::to_string(O.Slices);
   for (int64_t A = 0; A <= O.Slices; ++A)
     for (int64_t M = 0; M <= O.Slices; ++M)
-      Names.push_back("slices sharded: " + std::to_string(A) + Of +
-                      " of attention, " + std::to_string(M) + Of +
-                      " of the MLP");
+      Names.push_back(std::string("slices sharded: ")
+                          .append(std::to_string(A))
+                          .append(Of)
+                          .append(" of attention, ")
+                          .append(std::to_string(M))
+                          .append(Of)
+                          .append(" of the MLP"));
   return Names;
 }
 
