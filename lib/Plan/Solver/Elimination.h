@@ -85,8 +85,7 @@ public:
   double restAt(size_t BucketIndex, size_t Entry) const {
     return Rests[indexOf(BucketIndex, Entry)];
   }
-  /// All of `restAt`, by `indexOf`.
-  const std::vector<double> &rests() const { return Rests; }
+  /// Where the tables have an entry of a bucket.
   size_t indexOf(size_t BucketIndex, size_t Entry) const {
     return Buckets[BucketIndex].Offset + Entry;
   }

@@ -40,9 +40,6 @@ private:
       GaveUp = true;
     return GaveUp;
   }
-  void chooseSides(const std::vector<TreeBound::Side> &All, double Limit,
-                   double Gap);
-  void trimBySides(RunList &List, size_t Index, size_t Entry);
   void process(size_t Index);
   const RunList *listFor(size_t Child) const;
   void extend(size_t Index, double Limit, RunList &Result);
@@ -62,12 +59,6 @@ private:
   Usage Capacity;
   double Price;
   double Allowed; ///< No useful assignment has a larger priced cost.
-  /// Another price, and as `Allowed` for it.
-  struct Side {
-    const TreeBound::Side *Of;
-    double Allowed;
-  };
-  std::vector<Side> Sides;
   RunStep Step;
   RunTrace Trace;
   Labels X;
@@ -77,58 +68,6 @@ private:
   bool GaveUp = false;
   bool Thinned = false;
 };
-
-/// The most telling prices: those whose bound is some fraction of the gap to be
-/// searched below the best one.
-void OneLimitSearch::chooseSides(const std::vector<TreeBound::Side> &All,
-                                 double Limit, double Gap) {
-  for (bool Higher : {false, true})
-    for (double Part : {0.1, 0.5}) {
-      const TreeBound::Side *Chosen = nullptr;
-      double Least = 0;
-      for (const TreeBound::Side &S : All) {
-        double Off = std::abs(std::log((S.Loss + 1e-9 * Gap) / (Part * Gap)));
-        if ((S.Price > Price) == Higher && (!Chosen || Off < Least)) {
-          Chosen = &S;
-          Least = Off;
-        }
-      }
-      if (Chosen && (Sides.empty() || Sides.back().Of != Chosen))
-        Sides.push_back({Chosen, Limit - Chosen->Free});
-    }
-}
-
-/// Removes what the rest makes too dear at another price: it would have to use
-/// more, or less, than is cheap for it.
-void OneLimitSearch::trimBySides(RunList &List, size_t Index, size_t Entry) {
-  for (const Side &S : Sides) {
-    double Limit = S.Allowed - S.Of->Rests[Tree.indexOf(Index, Entry)];
-    std::erase_if(List, [&](Run &R) {
-      double Price = S.Of->Price;
-      double Over = static_cast<double>(R.Total) +
-                    Price * static_cast<double>(R.Used) - Limit;
-      if (R.Count == 1)
-        return Over > 0;
-      // Over + i * Change > 0 excludes point i.
-      double Change = Price * static_cast<double>(Step.More) -
-                      static_cast<double>(Step.Less);
-      double Last = Over + (R.Count - 1) * Change;
-      if (Over > 0 && Last > 0)
-        return true;
-      if (Over > 0) {
-        auto Skip = std::min(R.Count - 1,
-                             static_cast<uint32_t>(std::ceil(Over / -Change)));
-        R.Total -= Skip * Step.Less;
-        R.Used += Skip * Step.More;
-        R.First += Skip;
-        R.Count -= Skip;
-      } else if (Last > 0) {
-        R.Count = std::min(R.Count, static_cast<uint32_t>(-Over / Change) + 1);
-      }
-      return false;
-    });
-  }
-}
 
 /// The list of a child for the labels in `X`; null if nothing there is useful.
 const RunList *OneLimitSearch::listFor(size_t Child) const {
@@ -295,7 +234,6 @@ void OneLimitSearch::process(size_t Index) {
       X[Var] = S;
       extend(Index, Limit, List);
     }
-    trimBySides(List, Index, Entry);
     if (List.empty())
       continue;
     removeDominated(List, Step, Work, MaxWork);
@@ -365,10 +303,8 @@ ExactResult OneLimitSearch::run() {
 } // namespace
 
 ExactResult solveOneLimit(const Model &M, const Dual::Reduced &Costs,
-                          const TreeBound &Tree,
-                          const std::vector<TreeBound::Side> &Sides, Cost Below,
-                          double MaxWork, size_t MaxList,
-                          const std::function<bool()> &Stop) {
+                          const TreeBound &Tree, Cost Below, double MaxWork,
+                          size_t MaxList, const std::function<bool()> &Stop) {
   return OneLimitSearch(M, Costs, Tree, Below, MaxWork, MaxList, Stop).run();
 }
 

@@ -15,15 +15,12 @@ namespace heddle::solver {
 
 /// Searches `M`, which has at most one time, for the cheapest feasible
 /// assignment that costs less than `Below`, constant included. `Tree` must be
-/// usable and prepared, `Costs` its priced ones; `Sides` of it, none or many,
-/// shorten the lists. Gives up after about `MaxWork` entries. Lists longer than
-/// `MaxList` are thinned out, 0: never; then the result, if there is one, is
-/// good but not complete.
+/// usable and prepared, `Costs` its priced ones. Gives up after about `MaxWork`
+/// entries. Lists longer than `MaxList` are thinned out, 0: never; then the
+/// result, if there is one, is good but not complete.
 ExactResult solveOneLimit(const Model &M, const Dual::Reduced &Costs,
-                          const TreeBound &Tree,
-                          const std::vector<TreeBound::Side> &Sides, Cost Below,
-                          double MaxWork, size_t MaxList,
-                          const std::function<bool()> &Stop);
+                          const TreeBound &Tree, Cost Below, double MaxWork,
+                          size_t MaxList, const std::function<bool()> &Stop);
 
 } // namespace heddle::solver
 

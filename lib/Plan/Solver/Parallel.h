@@ -27,7 +27,7 @@ void runParallel(unsigned Threads, size_t Count, const Fn &Task) {
   try {
     for (size_t I = 1; I < Wanted; ++I)
       Helpers.emplace_back(Work);
-  } catch (const std::system_error &) {
+  } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
   }
   Work();
   for (std::thread &T : Helpers)

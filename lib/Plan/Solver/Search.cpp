@@ -217,6 +217,7 @@ bool Search::tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
   if (Before.feasible()) {
     Candidate Mixed = Before;
     std::vector<const Labels *> Others;
+    Others.reserve(Seen.size());
     for (const Labels &X : Seen)
       Others.push_back(&X);
     Work += recombine(M, Mixed, Others, Prices, Stop);

@@ -146,7 +146,7 @@ void Stage::constructOneLimit(const std::function<bool()> &Stop) {
     if (!Last)
       Below = static_cast<Cost>(Reach);
     ExactResult R =
-        solveOneLimit(M, *ForExact, Tree, Sides, Below, Budget, MaxList, Stop);
+        solveOneLimit(M, *ForExact, Tree, Below, Budget, MaxList, Stop);
     ExactWork += R.Work * exactWeight();
     if (R.Complete)
       Proven = std::max(Proven, static_cast<double>(Below));
@@ -372,10 +372,6 @@ void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
     bool Grows = LastWork > 0 && R.Work > 1.2 * LastWork;
     LastWork = R.Work;
     ExactStep *= Grows ? 1.5 : OneLimit ? 2 : 4;
-    if (OneLimit && Grows && Sides.empty()) {
-      Sides = Tree.sides();
-      prepareTree();
-    }
   }
   ExactBudget *= 2;
 }
@@ -388,7 +384,7 @@ void Stage::prepareTree() {
 ExactResult Stage::searchBelow(Cost Below, double MaxWork,
                                const std::function<bool()> &Stop) const {
   if (OneLimit)
-    return solveOneLimit(M, *ForExact, Tree, Sides, Below, MaxWork, 0, Stop);
+    return solveOneLimit(M, *ForExact, Tree, Below, MaxWork, 0, Stop);
   return solveExactly(M, *ForExact, Tree.usable() ? &Tree : nullptr, Below,
                       MaxWork, Stop);
 }

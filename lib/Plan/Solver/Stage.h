@@ -107,8 +107,7 @@ private:
   std::deque<Labels> Ended;              ///< What their last lives came to.
   std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
   ExactResult Exact;
-  bool OneLimit = false;              ///< `solveOneLimit` can be used.
-  std::vector<TreeBound::Side> Sides; ///< For it; made when they pay.
+  bool OneLimit = false; ///< `solveOneLimit` can be used.
   TreeBound Tree;
   double Proven; ///< By exact search: nothing costs less.
   double ExactStep = 0;

@@ -10,9 +10,6 @@
 
 namespace heddle::solver {
 
-/// Above, the tables of `sides` would take too much memory.
-static constexpr double MaxSideEntries = 2e6;
-
 TreeBound::TreeBound(const CostTables &Tables, const TablePool &Pool,
                      double MaxEntries)
     : Tables(Tables), Pool(Pool), M(Tables.model()), Engine(Tables),
@@ -123,26 +120,6 @@ void TreeBound::climb(const std::vector<double> &Prices, double Target,
 void TreeBound::prepare() {
   evaluate(BestPrices);
   Engine.passBack();
-}
-
-std::vector<TreeBound::Side> TreeBound::sides() {
-  std::vector<Side> Result;
-  if (BestPrices.size() != 1 || BestPrices[0] <= 0 ||
-      Engine.work() > MaxSideEntries)
-    return Result;
-  double Center = BestPrices[0], Top = Best;
-  for (double Part : {-1e-1, -3e-2, -1e-2, -3e-3, -1e-3, -3e-4, -1e-4, 1e-4,
-                      3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1}) {
-    Side S;
-    S.Price = Center * (1 + Part);
-    S.Free = static_cast<double>(M.Constant) -
-             S.Price * static_cast<double>(M.Capacity[0]);
-    S.Loss = std::max(0.0, Top - evaluate({S.Price}));
-    Engine.passBack();
-    S.Rests = Engine.rests();
-    Result.push_back(std::move(S));
-  }
-  return Result;
 }
 
 Dual::Reduced TreeBound::pricedCosts() const {

@@ -38,18 +38,6 @@ public:
   /// Passes the tables at the best prices back; then `rest` may be asked for.
   void prepare();
 
-  /// What another price of the only time says: `Free` belongs to no variable,
-  /// `Rests` are the tables' `rests`.
-  struct Side {
-    double Price = 0;
-    double Free = 0;
-    double Loss = 0; ///< How much lower the bound is there.
-    std::vector<double> Rests;
-  };
-  /// Prices further and further away from the best one, on both sides. A part
-  /// that uses unusually much or little leaves the rest too little or too much,
-  /// which is dear at one of them. Undoes `prepare`.
-  std::vector<Side> sides();
   /// Priced costs and, as `Bound`, what belongs to no variable.
   Dual::Reduced pricedCosts() const;
   /// The tables, for the searches that stand on them; bucket I is that of
