@@ -8,48 +8,15 @@
 #ifndef HEDDLE_TOOLS_COMMON_RUN_H
 #define HEDDLE_TOOLS_COMMON_RUN_H
 
+#include "CommandLine.h"
 #include "heddle_rt/evaluate.h"
 #include "heddle_rt/session.h"
 #include "heddle_rt/trainer.h"
 
-#include <CLI/CLI.hpp>
-
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <string_view>
 
 namespace heddle::tools {
-
-/// Exit codes of every command.
-enum ExitCode {
-  exitSuccess = 0,
-  exitFailure = 1,
-  exitUsage = 2,
-  exitInterrupted = 130 ///< 128 + SIGINT, as shells report it
-};
-
-/// Prints `PROGRAM: error: MESSAGE` on standard error; returns exitFailure.
-int reportError(std::string_view message);
-
-/// Parses the command line and runs the callback of the chosen subcommand.
-/// A bad command line gives exitUsage, an exception of the standard library
-/// (no memory, above all) exitFailure.
-int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
-
-/// Checks of an option's number, whose message says what was expected. Neither
-/// accepts NaN or infinity.
-CLI::Validator positive();
-CLI::Validator number(const std::string &expected, const std::string &name,
-                      const std::function<bool(double)> &accepts);
-CLI::Validator between(double least, double most);
-CLI::Validator notNegative();
-/// Whole numbers, exactly.
-CLI::Validator wholeUpTo(uint64_t most);
-/// Of a path or another text that must not be empty; `what` names it.
-CLI::Validator folder();
-CLI::Validator oneOf(std::vector<std::string> names);
-CLI::Validator notEmpty(const std::string &what);
 
 struct SessionFlags {
   int cores = 0;

@@ -20,8 +20,11 @@ struct Flags {
 static int runCommand(Flags &flags) {
   ModelFlags &model = flags.compile.model;
   std::optional<ModelKind> kind;
-  if (!model.isParametric() && !(kind = classifyModel(model.path)))
-    return exitFailure;
+  if (!model.isParametric()) {
+    kind = classifyModel(model.path);
+    if (!kind)
+      return exitFailure;
+  }
   if (kind == ModelKind::Artifact)
     return checkNotCompiled(flags.compileOptions, model.path)
                ? runEvaluate(model.path, flags.evaluate)

@@ -21,8 +21,11 @@ static int runCommand(Flags &flags) {
   ModelFlags &model = flags.compile.model;
   rt::TrainOptions &options = flags.train.options;
   std::optional<ModelKind> kind;
-  if (!model.isParametric() && !(kind = classifyModel(model.path)))
-    return exitFailure;
+  if (!model.isParametric()) {
+    kind = classifyModel(model.path);
+    if (!kind)
+      return exitFailure;
+  }
   if (options.output.empty())
     options.output = defaultRunFolder(model.path);
   // What is wrong with the data or the run's folder should not wait for the

@@ -88,6 +88,7 @@ std::vector<int32_t> undominated(const std::vector<Usage> &Capacity,
     Since = {};
   }
   std::vector<int32_t> Times;
+  Times.reserve(Stack.size());
   for (const Kept &K : Stack)
     Times.push_back(K.Time);
   return Times;

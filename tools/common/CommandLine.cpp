@@ -1,0 +1,216 @@
+//===- CommandLine.cpp - What all commands parse and report alike ---------===//
+
+#include "CommandLine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+namespace fs = std::filesystem;
+using namespace heddle;
+using namespace heddle::tools;
+
+int tools::reportError(std::string_view message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: error: %.*s\n", program_invocation_short_name,
+               static_cast<int>(message.size()), message.data());
+  return exitFailure;
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
+/// What is wrong with a command line that names none of the subcommands.
+static std::string describeMissingCommand(const CLI::App &app) {
+  std::string names;
+  for (const CLI::App *command :
+       app.get_subcommands([](auto *) { return true; }))
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  std::vector<std::string> found = app.remaining();
+  return "expected a command (" + names + ")" +
+         (found.empty() ? "" : ", got '" + found[0] + "'");
+}
+
+/// Letters to insert, remove or replace to make one text the other.
+static size_t getDistance(const std::string &one, const std::string &other) {
+  std::vector<size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < one.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < other.size(); ++j) {
+      size_t replaced = diagonal + (one[i] != other[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// What is wrong with a command line that has more than the command takes.
+static std::string describeUnknownArgument(const CLI::App &app,
+                                           const CLI::App &command) {
+  std::vector<std::string> found = app.remaining(/*recurse=*/true);
+  auto unknown =
+      std::find_if(found.begin(), found.end(), [](const std::string &text) {
+        return text.rfind("--", 0) == 0;
+      });
+  if (unknown == found.end())
+    return "expected no further argument of " + command.get_name() +
+           (found.empty() ? "" : ", got '" + found[0] + "'");
+  std::string name = unknown->substr(2, unknown->find('=') - 2), nearest;
+  size_t least = 4; // further ones are other options
+  for (const CLI::Option *option : command.get_options())
+    for (const std::string &known : option->get_lnames())
+      if (size_t distance = getDistance(name, known); distance < least) {
+        least = distance;
+        nearest = known;
+      }
+  return command.get_name() + " has no option '--" + name + "'" +
+         (nearest.empty() ? "" : ", did you mean --" + nearest + "?");
+}
+
+namespace {
+
+/// Writes a flag that may have a value as `--remarks[=BYTES]`: the part in
+/// brackets is its option text. CLI11 writes the value that it has without one:
+/// `--remarks{1048576}`.
+class HelpFormatter final : public CLI::Formatter {
+public:
+  std::string make_option_name(const CLI::Option *option,
+                               bool isPositional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, isPositional);
+    return mayHaveValue(option)
+               ? name.substr(0, name.find('{')) + option->get_option_text()
+               : name;
+  }
+  std::string make_option_opts(const CLI::Option *option) const override {
+    return mayHaveValue(option) ? "" : CLI::Formatter::make_option_opts(option);
+  }
+
+private:
+  static bool mayHaveValue(const CLI::Option *option) {
+    return option->get_option_text().rfind("[=", 0) == 0;
+  }
+};
+
+} // namespace
+
+int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
+  auto formatter = std::make_shared<HelpFormatter>();
+  for (CLI::App *command : app.get_subcommands([](auto *) { return true; }))
+    command->formatter(formatter);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &request) { // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError &problem) {
+    std::vector<CLI::App *> commands = app.get_subcommands();
+    if (commands.empty())
+      reportError(describeMissingCommand(app));
+    else if (dynamic_cast<const CLI::ExtrasError *>(&problem) ||
+             (dynamic_cast<const CLI::RequiredError *>(&problem) &&
+              !app.remaining(/*recurse=*/true).empty())) // it is misspelt
+      reportError(describeUnknownArgument(app, *commands[0]));
+    else
+      reportError(problem.what());
+    std::fprintf(stderr, "see %s%s%s --help\n", program_invocation_short_name,
+                 commands.empty() ? "" : " ",
+                 commands.empty() ? "" : commands[0]->get_name().c_str());
+    return exitUsage;
+  } catch (const std::exception &problem) {
+    return reportError(problem.what());
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks of options
+//===----------------------------------------------------------------------===//
+
+CLI::Validator tools::number(const std::string &expected,
+                             const std::string &name,
+                             const std::function<bool(double)> &accepts) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+            accepts(value))
+          return std::string();
+        return "expected " + expected + ", got '" + text + "'";
+      },
+      name);
+}
+
+CLI::Validator tools::positive() {
+  return number("a positive number", "POSITIVE",
+                [](double value) { return value > 0; });
+}
+
+CLI::Validator tools::notNegative() {
+  return number("a number of at least 0", "NONNEGATIVE",
+                [](double value) { return value >= 0; });
+}
+
+CLI::Validator tools::between(double least, double most) {
+  char range[2][32];
+  std::snprintf(range[0], sizeof range[0], "%.15g", least);
+  std::snprintf(range[1], sizeof range[1], "%.15g", most);
+  return number("a number from " + std::string(range[0]) + " to " + range[1],
+                std::string(range[0]) + ".." + range[1],
+                [=](double value) { return value >= least && value <= most; });
+}
+
+CLI::Validator tools::wholeUpTo(uint64_t most) {
+  std::string range = std::to_string(most);
+  return CLI::Validator(
+      [=](std::string &text) {
+        uint64_t value = 0;
+        auto [end, problem] =
+            std::from_chars(text.data(), text.data() + text.size(), value);
+        return problem == std::errc() && end == text.data() + text.size() &&
+                       value <= most
+                   ? std::string()
+                   : "expected a whole number from 0 to " + range + ", got '" +
+                         text + "'";
+      },
+      "0.." + range);
+}
+
+CLI::Validator tools::folder() {
+  return CLI::Validator(
+      [](std::string &text) {
+        std::error_code ignored;
+        if (fs::is_directory(text, ignored))
+          return std::string();
+        return "expected a folder, got '" + text + "'" +
+               (fs::exists(text, ignored) ? "" : ": no such file or directory");
+      },
+      "DIR");
+}
+
+CLI::Validator tools::oneOf(std::vector<std::string> names) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        return std::find(names.begin(), names.end(), text) != names.end()
+                   ? std::string()
+                   : "expected one of " + CLI::detail::join(names, ", ") +
+                         ", got '" + text + "'";
+      },
+      "{" + CLI::detail::join(names, ",") + "}");
+}
+
+CLI::Validator tools::notEmpty(const std::string &what) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        return text.empty() ? "expected " + what + ", got an empty text"
+                            : std::string();
+      },
+      "");
+}
