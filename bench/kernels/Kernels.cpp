@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelRunner.h"
+#include "test/support/KernelRunner/KernelRunner.h"
 #include <atomic>
 #include <chrono>
 #include <cstdint>

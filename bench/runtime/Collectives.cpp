@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "communicators/ThreadCommunicator.h"
-#include "device/ThreadPool.h"
+#include "support/ThreadPool.h"
 
 #include <benchmark/benchmark.h>
 
@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

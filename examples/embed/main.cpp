@@ -18,7 +18,7 @@
 #include <random>
 
 using namespace mlir;
-namespace rt = heddle::rt;
+namespace runtime = heddle::runtime;
 
 static int fail(std::string_view message) {
   llvm::errs() << "toy: " << message << "\n";
@@ -57,32 +57,32 @@ static std::vector<float> randomNumbers(size_t count, unsigned seed) {
 }
 
 /// All results of @main for inputs that depend on their place alone.
-static rt::Expected<std::vector<std::vector<float>>>
+static runtime::Expected<std::vector<std::vector<float>>>
 run(const std::string &folder, int &devices) {
-  auto session = rt::Session::load(folder);
+  auto session = runtime::Session::load(folder);
   if (!session.ok())
     return session.status();
   devices = (*session)->numDevices();
-  for (const rt::ProgramInfo &program : (*session)->manifest().programs) {
+  for (const runtime::ProgramInfo &program : (*session)->manifest().programs) {
     if (program.name != "main")
       continue;
     std::vector<std::vector<float>> inputs, outputs;
-    std::vector<rt::ConstBytes> arguments;
-    std::vector<rt::Bytes> results;
-    for (const rt::TensorInfo &tensor : program.arguments)
+    std::vector<runtime::ConstBytes> arguments;
+    std::vector<runtime::Bytes> results;
+    for (const runtime::TensorInfo &tensor : program.arguments)
       inputs.push_back(randomNumbers(tensor.elements(), inputs.size() + 1));
-    for (const rt::TensorInfo &tensor : program.results)
+    for (const runtime::TensorInfo &tensor : program.results)
       outputs.emplace_back(tensor.elements());
     for (const auto &input : inputs)
-      arguments.push_back(rt::bytesOf(input));
+      arguments.push_back(runtime::bytesOf(input));
     for (auto &output : outputs)
-      results.push_back(rt::writableBytesOf(output));
-    rt::Status status = (*session)->run("main", arguments, results);
+      results.push_back(runtime::writableBytesOf(output));
+    runtime::Status status = (*session)->run("main", arguments, results);
     if (!status.ok())
       return status;
     return outputs;
   }
-  return rt::error("expected a public function @main in the program");
+  return runtime::error("expected a public function @main in the program");
 }
 
 int main(int argc, char **argv) {

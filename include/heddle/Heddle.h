@@ -14,7 +14,7 @@
 //   lowerMyDialectToLinalg(module);             // your own passes
 //   return heddle::compileToArtifact(module, {}, "program.heddle");
 //
-// The artifact is run by heddle::rt::Session (heddle_rt/session.h, target
+// The artifact is run by heddle::runtime::Session (heddle_rt/session.h, target
 // Heddle::Runtime), which needs no LLVM. Link Heddle::Heddle, which is one
 // shared library: there must be one Heddle and one MLIR in a process.
 //
@@ -32,7 +32,7 @@
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/ApplyPlan.h"
-#include "heddle/Shard/FactorShardings.h"
 #include "heddle/Shard/Passes.h"
+#include "heddle/Sharding/FactorShardings.h"
 
 #endif // HEDDLE_HEDDLE_H

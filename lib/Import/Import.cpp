@@ -185,7 +185,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   if (!isDirectory)
     return module;
   StringRef directory = options.path;
-  if (!rt::safetensors::hasWeights(options.path)) {
+  if (!runtime::safetensors::hasWeights(options.path)) {
     if (hasOtherWeights(directory))
       return emitError(FileLineColLoc::get(&context, directory, 0, 0))
              << "expected weights in model.safetensors, got other files; "

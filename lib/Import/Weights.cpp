@@ -29,7 +29,7 @@ LogicalResult heddle::checkWeights(ModuleOp module, StringRef directory,
   auto error = [&]() {
     return emitError(FileLineColLoc::get(module.getContext(), directory, 0, 0));
   };
-  auto reader = rt::safetensors::Reader::open(directory.str());
+  auto reader = runtime::safetensors::Reader::open(directory.str());
   if (!reader.ok())
     return error() << stringRef(reader.message());
 
@@ -41,7 +41,7 @@ LogicalResult heddle::checkWeights(ModuleOp module, StringRef directory,
     if (!checkpoint)
       continue;
     StringRef name = checkpoint.getName().getValue();
-    const rt::safetensors::Tensor *tensor = reader->find(name.str());
+    const runtime::safetensors::Tensor *tensor = reader->find(name.str());
     if (!tensor && name.consume_front(prefix))
       tensor = reader->find(name.str());
     if (!tensor) {
@@ -52,19 +52,19 @@ LogicalResult heddle::checkWeights(ModuleOp module, StringRef directory,
     if (ArrayRef<int64_t>(tensor->shape) != checkpoint.getShape()) {
       wrong = true;
       error() << "tensor '" << name << "': expected shape "
-              << rt::safetensors::shapeToString(checkpoint.getShape())
+              << runtime::safetensors::shapeToString(checkpoint.getShape())
               << " as the config says, got "
-              << rt::safetensors::shapeToString(tensor->shape);
+              << runtime::safetensors::shapeToString(tensor->shape);
     }
-    if (!rt::safetensors::isFloat(tensor->dtype)) {
+    if (!runtime::safetensors::isFloat(tensor->dtype)) {
       wrong = true;
       error() << "tensor '" << name << "': expected F32, F16, BF16 or F64, got "
-              << stringRef(rt::safetensors::name(tensor->dtype));
+              << stringRef(runtime::safetensors::name(tensor->dtype));
     }
   }
 
   std::vector<std::string> surplus;
-  for (const rt::safetensors::Tensor &tensor : reader->tensors())
+  for (const runtime::safetensors::Tensor &tensor : reader->tensors())
     if (!used.contains(tensor.name) &&
         llvm::none_of(harmless, [&](StringRef ending) {
           return StringRef(tensor.name).ends_with(ending);

@@ -2,7 +2,7 @@
 
 #include "communicators/Communicator.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 Communicator::~Communicator() = default;
 
@@ -41,4 +41,4 @@ GroupView groupOf(const std::vector<MeshAxis> &mesh,
   return view;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 using Reduction = heddle_rt_reduction;
 
@@ -78,6 +78,6 @@ public:
   virtual void abort(const Status &why) = 0;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_COMMUNICATORS_COMMUNICATOR_H

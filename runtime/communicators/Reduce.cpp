@@ -7,13 +7,12 @@
 #include <cstring>
 #include <type_traits>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 bool isReducible(DType type) {
   return type == HEDDLE_RT_F32 || type == HEDDLE_RT_BF16 ||
          type == HEDDLE_RT_F16 || type == HEDDLE_RT_F64 ||
-         type == HEDDLE_RT_I8 || type == HEDDLE_RT_I32 ||
-         type == HEDDLE_RT_I64;
+         type == HEDDLE_RT_I8 || type == HEDDLE_RT_I32 || type == HEDDLE_RT_I64;
 }
 
 namespace {
@@ -138,4 +137,4 @@ void reduceInto(Reduction reduction, DType type,
   }
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

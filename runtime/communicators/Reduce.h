@@ -7,7 +7,7 @@
 
 #include <span>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Whether elements of `type` can be reduced.
 bool isReducible(DType type);
@@ -20,6 +20,6 @@ void reduceInto(Reduction reduction, DType type,
                 std::span<const void *const> ins, int64_t inOffset,
                 std::span<void *const> outs, int64_t outOffset, int64_t count);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_COMMUNICATORS_REDUCE_H

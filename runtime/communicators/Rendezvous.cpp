@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 void Failure::set(const Status &why) {
   std::lock_guard lock(mutex);
@@ -29,9 +29,7 @@ Rendezvous::Rendezvous(std::vector<int32_t> ranks, Failure &failure,
 void Rendezvous::interrupt() {
   // Taking the lock keeps the notification from falling between a waiter's
   // check and its sleep.
-  {
-    std::lock_guard lock(mutex);
-  }
+  { std::lock_guard lock(mutex); }
   changed.notify_all();
 }
 
@@ -171,4 +169,4 @@ Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
   return Status::success();
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// The first error of a session; whoever waits watches it.
 class Failure {
@@ -88,6 +88,6 @@ private:
   std::atomic<uint64_t> generation{0};
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_COMMUNICATORS_RENDEZVOUS_H

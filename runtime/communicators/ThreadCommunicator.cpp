@@ -3,14 +3,14 @@
 #include "communicators/ThreadCommunicator.h"
 #include "communicators/Reduce.h"
 #include "communicators/Rendezvous.h"
-#include "device/ThreadPool.h"
 #include "support/Message.h"
+#include "support/ThreadPool.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 namespace {
 
@@ -371,4 +371,4 @@ makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
   return communicators;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

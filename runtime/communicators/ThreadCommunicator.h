@@ -19,7 +19,7 @@
 #include <memory>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class ThreadPool;
 
@@ -39,6 +39,6 @@ makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<ThreadPool *> &pools,
                         const ThreadCommunicatorOptions &options = {});
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_COMMUNICATORS_THREADCOMMUNICATOR_H

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

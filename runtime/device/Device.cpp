@@ -4,7 +4,7 @@
 #include "kernels/AttentionLibrary.h"
 #include "kernels/MatmulLibrary.h"
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 heddle_rt_device::heddle_rt_device(int32_t rank, int cores, bool spin)
     : rank(rank), pool(cores, spin),

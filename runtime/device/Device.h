@@ -10,15 +10,15 @@
 #define HEDDLE_RT_DEVICE_DEVICE_H
 
 #include "communicators/Communicator.h"
-#include "device/ThreadPool.h"
 #include "heddle_rt/session.h"
 #include "support/Message.h"
+#include "support/ThreadPool.h"
 
 #include <chrono>
 #include <exception>
 #include <memory>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class MatmulLibrary;
 class AttentionLibrary;
@@ -39,22 +39,23 @@ inline int64_t nanoseconds() {
       .count();
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 struct heddle_rt_device {
   heddle_rt_device(int32_t rank, int cores, bool spin);
   ~heddle_rt_device();
 
   int32_t rank;
-  heddle::rt::ThreadPool pool;
-  std::unique_ptr<heddle::rt::Communicator> communicator;
-  std::unique_ptr<heddle::rt::MatmulLibrary> matmul;
-  std::unique_ptr<heddle::rt::AttentionLibrary> attention;
+  heddle::runtime::ThreadPool pool;
+  std::unique_ptr<heddle::runtime::Communicator> communicator;
+  std::unique_ptr<heddle::runtime::MatmulLibrary> matmul;
+  std::unique_ptr<heddle::runtime::AttentionLibrary> attention;
 
-  heddle::rt::Status error;
+  heddle::runtime::Status error;
   int64_t errorTime = 0; ///< nanoseconds()
-  heddle::rt::DeviceTimes times;
-  std::vector<heddle::rt::TraceEvent> trace; ///< reserved when tracing starts
+  heddle::runtime::DeviceTimes times;
+  std::vector<heddle::runtime::TraceEvent>
+      trace; ///< reserved when tracing starts
   bool tracing = false;
 
   /// Bytes that the libraries hold for their own use.
@@ -62,16 +63,16 @@ struct heddle_rt_device {
 
   /// Keeps the first error, stops the peers, returns the status for generated
   /// code.
-  heddle_rt_status fail(heddle::rt::Status status);
+  heddle_rt_status fail(heddle::runtime::Status status);
 
   /// Runs a call of generated code on a stream. All streams of a CPU device run
   /// synchronously with their caller so far; an asynchronous one would take the
   /// work here and run it on the stream's own thread.
   template <typename Work>
-  heddle_rt_status issue(int32_t stream, heddle::rt::WorkKind kind,
+  heddle_rt_status issue(int32_t stream, heddle::runtime::WorkKind kind,
                          const char *operation, const void *symbol,
                          Work &&work) {
-    using namespace heddle::rt;
+    using namespace heddle::runtime;
     if (!error.ok())
       return 1;
     int64_t begin = nanoseconds();

@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Edge of a tile of scores, queries by keys.
 constexpr int64_t attentionTile = 64;
@@ -54,6 +54,6 @@ struct AttentionKernels {
                    void *scratch);
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_ATTENTION_H

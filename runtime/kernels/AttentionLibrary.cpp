@@ -1,16 +1,16 @@
 //===- AttentionLibrary.cpp - Attention of one device ---------------------===//
 
 #include "kernels/AttentionLibrary.h"
-#include "device/ThreadPool.h"
 #include "heddle_rt/manifest.h"
 #include "kernels/Attention.h"
 #include "kernels/Convert.h"
 #include "kernels/Isa.h"
 #include "support/Message.h"
+#include "support/ThreadPool.h"
 
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 struct AttentionLibrary::Impl {
   explicit Impl(ThreadPool &pool) : pool(pool), scratch(size_t(pool.size())) {}
@@ -129,4 +129,4 @@ size_t AttentionLibrary::scratchBytes() const {
   return bytes;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 void convertToF32(DType type, const void *from, float *to, int64_t count) {
   auto *bits = static_cast<const uint16_t *>(from);
@@ -49,4 +49,4 @@ void addF32(DType type, const void *addends, float *sums, int64_t count) {
   }
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// The address of an element.
 inline const void *at(const void *base, int32_t type, int64_t offset) {
@@ -32,6 +32,6 @@ void convertFromF32(DType type, const float *from, void *to, int64_t count);
 /// sums[i] += addends[i]
 void addF32(DType type, const void *addends, float *sums, int64_t count);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_CONVERT_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-namespace heddle::rt {
+namespace heddle::runtime {
 namespace HEDDLE_RT_ISA {
 
 constexpr int64_t tileEdge = attentionTile;
@@ -230,4 +230,4 @@ static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
 }
 
 } // namespace HEDDLE_RT_ISA
-} // namespace heddle::rt
+} // namespace heddle::runtime

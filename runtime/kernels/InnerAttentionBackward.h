@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-namespace heddle::rt {
+namespace heddle::runtime {
 namespace HEDDLE_RT_ISA {
 
 /// The queries and keys of a task.
@@ -278,4 +278,4 @@ static constexpr AttentionKernels attention = {forwardScratch, backwardScratch,
                                                forward,        backward};
 
 } // namespace HEDDLE_RT_ISA
-} // namespace heddle::rt
+} // namespace heddle::runtime

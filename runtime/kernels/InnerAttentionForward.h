@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-namespace heddle::rt {
+namespace heddle::runtime {
 namespace HEDDLE_RT_ISA {
 
 struct ForwardScratch {
@@ -167,4 +167,4 @@ static void forward(const AttentionCall &call, int64_t task, void *scratch) {
 }
 
 } // namespace HEDDLE_RT_ISA
-} // namespace heddle::rt
+} // namespace heddle::runtime

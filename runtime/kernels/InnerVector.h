@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 namespace HEDDLE_RT_ISA {
 
 constexpr int64_t lanes = HEDDLE_RT_VECTOR_BYTES / 4;
@@ -149,4 +149,4 @@ static void product(int64_t rows, int64_t columns, int64_t depth,
 }
 
 } // namespace HEDDLE_RT_ISA
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 const IsaKernels &baselineKernels();
 #if defined(__x86_64__)
@@ -78,4 +78,4 @@ uint16_t f32ToF16(float value) {
          uint16_t(unit == -24 ? units : (uint32_t(unit + 24) << 10) + units);
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 struct AttentionKernels;
 
@@ -37,6 +37,6 @@ const IsaKernels *findIsaKernels(const char *name);
 float f16ToF32(uint16_t bits);
 uint16_t f32ToF16(float value);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_ISA_H

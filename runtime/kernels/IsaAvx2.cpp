@@ -4,7 +4,7 @@
 #define HEDDLE_RT_VECTOR_BYTES 32
 #include "kernels/IsaBuild.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 const IsaKernels &avx2Kernels() {
   static constexpr IsaKernels kernels = {"avx2",          avx2::sumF32,
@@ -13,4 +13,4 @@ const IsaKernels &avx2Kernels() {
   return kernels;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -4,7 +4,7 @@
 #define HEDDLE_RT_VECTOR_BYTES 64
 #include "kernels/IsaBuild.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 const IsaKernels &avx512Kernels() {
   static constexpr IsaKernels kernels = {"avx512",          avx512::sumF32,
@@ -13,4 +13,4 @@ const IsaKernels &avx512Kernels() {
   return kernels;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

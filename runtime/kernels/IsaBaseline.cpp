@@ -4,7 +4,7 @@
 #define HEDDLE_RT_VECTOR_BYTES 16
 #include "kernels/IsaBuild.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 const IsaKernels &baselineKernels() {
   static constexpr IsaKernels kernels = {
@@ -13,4 +13,4 @@ const IsaKernels &baselineKernels() {
   return kernels;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 namespace HEDDLE_RT_ISA {
 
 static void sumF32(float *accumulator, const float *in, int64_t count) {
@@ -44,7 +44,7 @@ static void f32ToBf16(const float *from, uint16_t *to, int64_t count) {
 }
 
 } // namespace HEDDLE_RT_ISA
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #include "kernels/InnerAttention.h"
 

@@ -1,9 +1,9 @@
 //===- MatmulLibrary.cpp - Matrix products of one device ------------------===//
 
 #include "kernels/MatmulLibrary.h"
-#include "device/ThreadPool.h"
 #include "kernels/MatmulPlan.h"
 #include "support/Message.h"
+#include "support/ThreadPool.h"
 
 #include <atomic>
 #include <cstring>
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 namespace {
 
@@ -135,4 +135,4 @@ size_t MatmulLibrary::scratchBytes() const {
   return bytes;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

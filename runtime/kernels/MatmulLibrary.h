@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class ThreadPool;
 
@@ -34,6 +34,6 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_MATMULLIBRARY_H

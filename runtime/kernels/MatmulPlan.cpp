@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 namespace {
 
@@ -420,4 +420,4 @@ void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
     finishTile(worker, at(c, desc.c_type, cOffset), m, n);
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

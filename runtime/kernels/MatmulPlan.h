@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// What one core needs for itself.
 struct MatmulWorker {
@@ -86,6 +86,6 @@ private:
   std::vector<MatmulKernel> kernels;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_MATMULPLAN_H

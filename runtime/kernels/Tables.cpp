@@ -1,15 +1,15 @@
 //===- Tables.cpp - Gradient of an embedding, rotary angles ---------------===//
 
 #include "kernels/Tables.h"
-#include "device/ThreadPool.h"
 #include "kernels/Convert.h"
 #include "support/Message.h"
+#include "support/ThreadPool.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 Status embeddingGrad(ThreadPool &pool, const int32_t *ids, int64_t numIds,
                      const void *rows, int32_t type, int64_t width,
@@ -47,4 +47,4 @@ void rotaryTable(ThreadPool &pool, const double *frequencies, int64_t half,
   });
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

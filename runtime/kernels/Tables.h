@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class ThreadPool;
 
@@ -21,6 +21,6 @@ Status embeddingGrad(ThreadPool &pool, const int32_t *ids, int64_t numIds,
 void rotaryTable(ThreadPool &pool, const double *frequencies, int64_t half,
                  int64_t first, int64_t rows, float *cosines, float *sines);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_KERNELS_TABLES_H

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 static std::string parentFolder(const std::string &path) {
   std::string parent = std::filesystem::path(path).parent_path().string();
@@ -156,8 +156,8 @@ Status AtomicFile::commit() {
   return Status();
 }
 
-Status heddle::rt::writeFileAtomically(const std::string &path,
-                                       std::string_view text) {
+Status heddle::runtime::writeFileAtomically(const std::string &path,
+                                            std::string_view text) {
   Expected<AtomicFile> file = AtomicFile::create(path, text.size());
   if (!file.ok())
     return file.status();

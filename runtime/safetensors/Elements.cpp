@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-using namespace heddle::rt;
-using namespace heddle::rt::safetensors;
+using namespace heddle::runtime;
+using namespace heddle::runtime::safetensors;
 
 static_assert(std::endian::native == std::endian::little,
               "safetensors files are little endian, and so must we be");

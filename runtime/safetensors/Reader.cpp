@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace heddle::rt;
-using namespace heddle::rt::safetensors;
+using namespace heddle::runtime;
+using namespace heddle::runtime::safetensors;
 using nlohmann::json;
 
 static constexpr const char *singleFile = "model.safetensors";

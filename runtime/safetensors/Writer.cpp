@@ -10,8 +10,8 @@
 #include <numeric>
 #include <set>
 
-using namespace heddle::rt;
-using namespace heddle::rt::safetensors;
+using namespace heddle::runtime;
+using namespace heddle::runtime::safetensors;
 using nlohmann::json;
 
 static constexpr const char *singleFile = "model.safetensors";

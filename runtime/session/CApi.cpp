@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 struct heddle_rt_session {
   std::unique_ptr<Session> session;

@@ -15,7 +15,7 @@
 #include <cpuid.h>
 #endif
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 #if defined(__x86_64__)
 namespace {
@@ -218,4 +218,4 @@ Status checkCpu(const std::string &triple, const std::vector<std::string> &) {
 
 #endif
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

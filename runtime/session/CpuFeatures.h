@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// An error if this machine is of another architecture than `triple` or lacks
 /// one of `features` (LLVM's names, a leading "+" is ignored); it names all
@@ -16,6 +16,6 @@ namespace heddle::rt {
 Status checkCpu(const std::string &triple,
                 const std::vector<std::string> &features);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_CPUFEATURES_H

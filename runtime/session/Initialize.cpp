@@ -19,7 +19,7 @@
 #include <numbers>
 #include <string_view>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 namespace {
 
@@ -151,4 +151,4 @@ void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
                  });
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

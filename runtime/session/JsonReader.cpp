@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 void JsonReader::fail(const std::string &path, std::string_view expected,
                       const std::string &got) {
@@ -82,4 +82,4 @@ double JsonReader::number(const Json &object, const std::string &path,
   return 0;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 using Json = nlohmann::json;
 
@@ -71,6 +71,6 @@ public:
   static std::string describe(const Json &value);
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RUNTIME_SESSION_JSONREADER_H

@@ -3,7 +3,7 @@
 #include "session/Layout.h"
 #include "communicators/Communicator.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh)
     : bytes(byteSize(info.type)) {
@@ -57,4 +57,4 @@ Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh)
   }
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class Layout {
 public:
@@ -73,6 +73,6 @@ private:
   std::vector<std::vector<int32_t>> holdersOf;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_LAYOUT_H

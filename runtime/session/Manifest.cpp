@@ -8,7 +8,7 @@
 #include <fstream>
 #include <set>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 using Json = nlohmann::json;
 
@@ -410,4 +410,4 @@ Expected<Manifest> readManifest(const std::filesystem::path &file) {
   return parseManifest(text, file.string());
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <sys/mman.h>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 Region::~Region() {
   if (!base)
@@ -46,4 +46,4 @@ void Region::touch() {
   forbid(base + used, bytes - used);
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

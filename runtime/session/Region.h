@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Zeroed memory straight from the system, in huge pages where it is large
 /// enough for them. Pages are placed where they are first touched.
@@ -37,6 +37,6 @@ inline size_t alignBuffer(size_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_REGION_H

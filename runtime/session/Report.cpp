@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iomanip>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 std::vector<DeviceMemory> reportMemory(const SessionState &state) {
   std::vector<DeviceMemory> reports;
@@ -137,4 +137,4 @@ Status writeTrace(SessionState &state, const std::filesystem::path &file) {
   return Status::success();
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <thread>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 struct Session::Impl {
   std::shared_ptr<SessionState> state;
@@ -242,7 +242,7 @@ std::vector<DeviceMemory> Session::memory() const {
 }
 
 Status Session::checkReplicas() const {
-  return heddle::rt::checkReplicas(*impl->state);
+  return heddle::runtime::checkReplicas(*impl->state);
 }
 
 std::vector<DeviceTimes> Session::times() const {
@@ -258,11 +258,11 @@ void Session::resetTimes() {
 }
 
 Status Session::startTrace(size_t maxEvents) {
-  return heddle::rt::startTrace(*impl->state, maxEvents);
+  return heddle::runtime::startTrace(*impl->state, maxEvents);
 }
 
 Status Session::writeTrace(const std::filesystem::path &file) {
-  return heddle::rt::writeTrace(*impl->state, file);
+  return heddle::runtime::writeTrace(*impl->state, file);
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

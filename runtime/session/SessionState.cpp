@@ -9,7 +9,7 @@
 #include <fstream>
 #include <link.h>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 SessionState::~SessionState() {
   // Devices hold traces of symbols in the library: they go first.
@@ -235,4 +235,4 @@ Status SessionState::runProgram(size_t program) {
   });
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

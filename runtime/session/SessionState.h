@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// A tensor's layout and where each device holds its block.
 struct PlacedTensor {
@@ -83,6 +83,6 @@ void gather(const PlacedTensor &tensor, int64_t first, int64_t count, Bytes to);
 void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
                      uint64_t seed, int32_t device, ThreadPool &pool);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_SESSIONSTATE_H

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 void Team::start(int32_t devices, std::shared_ptr<void> owner) {
   running.resize(size_t(devices));
@@ -73,4 +73,4 @@ void Team::stop() {
   threads.clear();
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

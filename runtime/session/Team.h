@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class Team {
 public:
@@ -56,6 +56,6 @@ private:
   std::vector<std::thread> threads;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_TEAM_H

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 void scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
              ConstBytes from) {
@@ -34,4 +34,4 @@ void gather(const PlacedTensor &tensor, int64_t first, int64_t count,
       });
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Calls body(variable, first element of it, count, position in the range) for
 /// the runs of [first, first + count) that lie in one slice.
@@ -91,4 +91,4 @@ Status Session::writeTensor(size_t index, int64_t first, int64_t count,
       });
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// The parts one after another, as `<<` prints them.
 template <typename... Parts> std::string concat(const Parts &...parts) {
@@ -21,6 +21,6 @@ template <typename... Parts> Status errorOf(const Parts &...parts) {
   return Status::error(concat(parts...));
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SUPPORT_MESSAGE_H

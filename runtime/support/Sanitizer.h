@@ -31,7 +31,7 @@ extern "C" void HEDDLE_RT_ON_READ(const void *, size_t);
 extern "C" void HEDDLE_RT_ON_WRITE(void *, size_t);
 #endif
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// "address", "thread" or "": what this library was built with.
 constexpr const char *sanitizer = HEDDLE_RT_SANITIZER;
@@ -68,6 +68,6 @@ inline void allow([[maybe_unused]] const void *begin,
 #endif
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SUPPORT_SANITIZER_H

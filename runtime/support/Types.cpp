@@ -3,7 +3,7 @@
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/session.h"
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 namespace {
 struct DTypeEntry {
@@ -70,4 +70,4 @@ std::string_view name(WorkKind kind) {
   return "unknown";
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

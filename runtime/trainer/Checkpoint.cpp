@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 namespace fs = std::filesystem;
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 //===----------------------------------------------------------------------===//
 // state.json
@@ -40,7 +40,7 @@ static std::string stateToJSON(const TrainingState &state) {
          "\n";
 }
 
-Expected<TrainingState> heddle::rt::readState(const fs::path &directory) {
+Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
   fs::path file = directory / "state.json";
   std::ifstream stream(file);
   if (!stream)
@@ -156,9 +156,9 @@ static Status replaceFolder(const fs::path &from, const fs::path &to) {
   return Status::success();
 }
 
-Status heddle::rt::saveCheckpoint(const Session &session,
-                                  const TrainingState &state,
-                                  const fs::path &directory) {
+Status heddle::runtime::saveCheckpoint(const Session &session,
+                                       const TrainingState &state,
+                                       const fs::path &directory) {
   std::error_code failure;
   fs::path folder = directory.parent_path();
   if (!folder.empty())
@@ -180,7 +180,8 @@ Status heddle::rt::saveCheckpoint(const Session &session,
   return std::move(status).in("checkpoint '" + directory.string() + "'");
 }
 
-Status heddle::rt::loadCheckpoint(Session &session, const fs::path &directory) {
+Status heddle::runtime::loadCheckpoint(Session &session,
+                                       const fs::path &directory) {
   std::string context = "checkpoint '" + directory.string() + "'";
   auto reader = safetensors::Reader::open(directory.string());
   if (!reader.ok())
@@ -219,14 +220,14 @@ Status heddle::rt::loadCheckpoint(Session &session, const fs::path &directory) {
 // The folder of a run's checkpoints
 //===----------------------------------------------------------------------===//
 
-fs::path heddle::rt::checkpointPath(const fs::path &folder, int64_t step) {
+fs::path heddle::runtime::checkpointPath(const fs::path &folder, int64_t step) {
   char buffer[32];
   std::snprintf(buffer, sizeof(buffer), "step-%08lld",
                 static_cast<long long>(step));
   return folder / buffer;
 }
 
-std::vector<fs::path> heddle::rt::listCheckpoints(const fs::path &folder) {
+std::vector<fs::path> heddle::runtime::listCheckpoints(const fs::path &folder) {
   std::vector<std::pair<int64_t, fs::path>> found;
   std::error_code failure;
   for (const fs::directory_entry &entry :
@@ -246,7 +247,7 @@ std::vector<fs::path> heddle::rt::listCheckpoints(const fs::path &folder) {
   return paths;
 }
 
-void heddle::rt::pruneCheckpoints(const fs::path &folder, int64_t keep) {
+void heddle::runtime::pruneCheckpoints(const fs::path &folder, int64_t keep) {
   std::error_code ignored;
   std::vector<fs::path> all = listCheckpoints(folder);
   for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i)

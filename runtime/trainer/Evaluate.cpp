@@ -17,7 +17,7 @@
 #include <utility>
 
 namespace fs = std::filesystem;
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 //===----------------------------------------------------------------------===//
 // The batch
@@ -57,7 +57,7 @@ static std::vector<int32_t> shiftedTargets(const Batch &batch) {
   return targets;
 }
 
-Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
+Expected<Batch> heddle::runtime::readBatch(const fs::path &path) {
   std::string context = "batch '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
   if (!reader.ok())
@@ -90,7 +90,7 @@ Expected<Batch> heddle::rt::readBatch(const fs::path &path) {
   return batch;
 }
 
-Status heddle::rt::checkBatch(const Batch &batch, int64_t vocabulary) {
+Status heddle::runtime::checkBatch(const Batch &batch, int64_t vocabulary) {
   std::string context =
       batch.source.empty() ? "batch" : "batch '" + batch.source + "'";
   auto check = [&](const char *tensor, const std::vector<int32_t> &values,
@@ -205,9 +205,9 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   return writer->commit();
 }
 
-Expected<EvaluateResult> heddle::rt::evaluate(Session &session,
-                                              const Batch &batch,
-                                              const EvaluateOptions &options) {
+Expected<EvaluateResult>
+heddle::runtime::evaluate(Session &session, const Batch &batch,
+                          const EvaluateOptions &options) {
   const Manifest &manifest = session.manifest();
   const char *wanted = options.gradients ? "gradients" : "evaluate";
   std::optional<size_t> index = manifest.findProgram(wanted);

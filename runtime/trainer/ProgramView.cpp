@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
-Status heddle::rt::checkBatchArguments(const ProgramInfo &program) {
+Status heddle::runtime::checkBatchArguments(const ProgramInfo &program) {
   auto fail = [&](const std::string &what) {
     return error("program '" + program.name +
                  "': expected arguments tokens and targets, i32 [batch, "
@@ -39,7 +39,7 @@ static Status checkScalarResults(const ProgramInfo &program, size_t count,
                std::to_string(count) + " results to be f32 scalars");
 }
 
-Expected<int64_t> heddle::rt::vocabularySize(const Manifest &manifest) {
+Expected<int64_t> heddle::runtime::vocabularySize(const Manifest &manifest) {
   struct Place {
     const char *program;
     size_t result;
@@ -62,7 +62,7 @@ static nlohmann::json modelNotes(const Manifest &manifest) {
   return notes.is_object() ? notes : nlohmann::json::object();
 }
 
-std::string heddle::rt::modelConfig(const Manifest &manifest) {
+std::string heddle::runtime::modelConfig(const Manifest &manifest) {
   nlohmann::json notes = modelNotes(manifest);
   auto config = notes.find("config");
   if (config == notes.end())

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// `step(tokens, targets) -> (loss, grad_norm, learning_rate)`, or
 /// `accumulate(tokens, targets)` and `update() -> (the same)`.
@@ -46,6 +46,6 @@ Expected<int64_t> vocabularySize(const Manifest &manifest);
 /// The model's config.json, as the compiler recorded it; empty if it did not.
 std::string modelConfig(const Manifest &manifest);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_TRAINER_PROGRAMVIEW_H

@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 
@@ -193,7 +193,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<TrainObserver> heddle::rt::createProgress(ProgressStyle style) {
+std::unique_ptr<TrainObserver>
+heddle::runtime::createProgress(ProgressStyle style) {
   switch (style) {
   case ProgressStyle::Terminal:
     return std::make_unique<Terminal>();
@@ -205,7 +206,7 @@ std::unique_ptr<TrainObserver> heddle::rt::createProgress(ProgressStyle style) {
   return std::make_unique<JSONLines>();
 }
 
-ProgressStyle heddle::rt::defaultProgressStyle() {
+ProgressStyle heddle::runtime::defaultProgressStyle() {
   return ::isatty(STDOUT_FILENO) ? ProgressStyle::Terminal
                                  : ProgressStyle::Lines;
 }

@@ -17,9 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
-std::optional<TokenFormat> heddle::rt::tokenFormatNamed(std::string_view name) {
+std::optional<TokenFormat>
+heddle::runtime::tokenFormatNamed(std::string_view name) {
   if (name == "byte")
     return TokenFormat::Byte;
   if (name == "uint16")

@@ -15,14 +15,14 @@
 #include <vector>
 
 namespace fs = std::filesystem;
-using namespace heddle::rt;
+using namespace heddle::runtime;
 using Clock = std::chrono::steady_clock;
 
-bool heddle::rt::isBatchFile(const fs::path &data) {
+bool heddle::runtime::isBatchFile(const fs::path &data) {
   return data.extension() == ".safetensors";
 }
 
-fs::path heddle::rt::checkpointFolder(const fs::path &output) {
+fs::path heddle::runtime::checkpointFolder(const fs::path &output) {
   return output / "checkpoints";
 }
 
@@ -375,9 +375,9 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
 }
 
 Expected<TrainOutcome>
-heddle::rt::train(Session &session, const TrainOptions &options,
-                  TrainObserver &observer,
-                  const std::function<bool()> &stopRequested) {
+heddle::runtime::train(Session &session, const TrainOptions &options,
+                       TrainObserver &observer,
+                       const std::function<bool()> &stopRequested) {
   Trainer trainer(session, options, observer);
   HEDDLE_RT_RETURN_IF_ERROR(trainer.prepare());
   return trainer.loop(stopRequested);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
-std::optional<safetensors::DType> heddle::rt::safetensorsType(DType type) {
+std::optional<safetensors::DType> heddle::runtime::safetensorsType(DType type) {
   switch (type) {
   case HEDDLE_RT_F32:
     return safetensors::DType::F32;
@@ -31,7 +31,7 @@ std::optional<safetensors::DType> heddle::rt::safetensorsType(DType type) {
 
 static constexpr int64_t pieceElements = int64_t(1) << 20;
 
-Status heddle::rt::forEachPiece(
+Status heddle::runtime::forEachPiece(
     const Session &session, size_t tensor,
     const std::function<Status(int64_t first, ConstBytes bytes)> &use) {
   const WholeTensor &info = session.manifest().tensors[tensor];
@@ -47,7 +47,7 @@ Status heddle::rt::forEachPiece(
   return Status::success();
 }
 
-Status heddle::rt::zeroGradients(Session &session) {
+Status heddle::runtime::zeroGradients(Session &session) {
   const Manifest &manifest = session.manifest();
   for (size_t i = 0; i < manifest.variables.size(); ++i) {
     const VariableInfo &info = manifest.variables[i];

@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// The file's spelling of a type.
 std::optional<safetensors::DType> safetensorsType(DType type);
@@ -22,6 +22,6 @@ forEachPiece(const Session &session, size_t tensor,
 
 Status zeroGradients(Session &session);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_TRAINER_VARIABLEIO_H

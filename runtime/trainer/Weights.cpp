@@ -9,7 +9,7 @@
 #include <algorithm>
 
 namespace fs = std::filesystem;
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 /// The parameters that the model's checkpoint format has.
 static std::vector<size_t> exportedTensors(const Manifest &manifest) {
@@ -32,7 +32,7 @@ static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
              : reader.find(tensorName.substr(dot + 1));
 }
 
-Status heddle::rt::loadWeights(Session &session, const fs::path &path) {
+Status heddle::runtime::loadWeights(Session &session, const fs::path &path) {
   std::string context = "weights '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
   if (!reader.ok())
@@ -79,9 +79,9 @@ Status heddle::rt::loadWeights(Session &session, const fs::path &path) {
   return Status::success();
 }
 
-Status heddle::rt::exportWeights(const Session &session,
-                                 const fs::path &directory,
-                                 const std::string &config) {
+Status heddle::runtime::exportWeights(const Session &session,
+                                      const fs::path &directory,
+                                      const std::string &config) {
   std::string context = "export to '" + directory.string() + "'";
   const Manifest &manifest = session.manifest();
   std::vector<size_t> exported = exportedTensors(manifest);

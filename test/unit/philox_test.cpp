@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-using heddle::rt::Philox4x32;
+using heddle::runtime::Philox4x32;
 using Words = std::array<uint32_t, 4>;
 
 // The known answers that the authors' library Random123 is tested with.

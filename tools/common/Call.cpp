@@ -9,7 +9,7 @@
 namespace fs = std::filesystem;
 using namespace heddle;
 using namespace heddle::tools;
-namespace st = heddle::rt::safetensors;
+namespace st = heddle::runtime::safetensors;
 
 void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
   app.add_option("--program", flags.program,
@@ -28,14 +28,14 @@ void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
       ->check(between(0, 4096));
 }
 
-static std::string nameOf(const rt::TensorInfo &tensor, const char *kind,
+static std::string nameOf(const runtime::TensorInfo &tensor, const char *kind,
                           size_t index) {
   return tensor.name.empty() ? kind + std::to_string(index) : tensor.name;
 }
 
 /// How safetensors call a type; nothing if they have none.
-static std::optional<st::DType> fileType(rt::DType type) {
-  std::string_view name = rt::name(type);
+static std::optional<st::DType> fileType(runtime::DType type) {
+  std::string_view name = runtime::name(type);
   if (name == "i1")
     return st::DType::Bool;
   std::string upper;
@@ -45,54 +45,54 @@ static std::optional<st::DType> fileType(rt::DType type) {
 }
 
 /// The argument of that name, of the type and shape that the program wants.
-static rt::Expected<rt::ConstBytes> findArgument(const st::Reader &file,
-                                                 const fs::path &path,
-                                                 const rt::TensorInfo &wanted,
-                                                 const std::string &name) {
+static runtime::Expected<runtime::ConstBytes>
+findArgument(const st::Reader &file, const fs::path &path,
+             const runtime::TensorInfo &wanted, const std::string &name) {
   const st::Tensor *found = file.find(name);
-  std::string type = std::string(rt::name(wanted.type)) + " " +
+  std::string type = std::string(runtime::name(wanted.type)) + " " +
                      st::shapeToString(wanted.shape);
   if (!found)
-    return rt::error("'" + path.string() + "': expected a tensor '" + name +
-                     "', " + type);
+    return runtime::error("'" + path.string() + "': expected a tensor '" +
+                          name + "', " + type);
   if (found->dtype != fileType(wanted.type) || found->shape != wanted.shape)
-    return rt::error("'" + path.string() + "': expected '" + name + "' as " +
-                     type + ", got " + std::string(st::name(found->dtype)) +
-                     " " + st::shapeToString(found->shape));
-  return rt::ConstBytes(found->data);
+    return runtime::error("'" + path.string() + "': expected '" + name +
+                          "' as " + type + ", got " +
+                          std::string(st::name(found->dtype)) + " " +
+                          st::shapeToString(found->shape));
+  return runtime::ConstBytes(found->data);
 }
 
 /// What a file of inputs has to hold.
-static std::string describeArguments(const rt::ProgramInfo &program) {
+static std::string describeArguments(const runtime::ProgramInfo &program) {
   std::string text;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
-    const rt::TensorInfo &wanted = program.arguments[i];
+    const runtime::TensorInfo &wanted = program.arguments[i];
     text += (i ? ", '" : "'") + nameOf(wanted, "argument", i) + "' " +
-            std::string(rt::name(wanted.type)) + " " +
+            std::string(runtime::name(wanted.type)) + " " +
             st::shapeToString(wanted.shape);
   }
   return text;
 }
 
-static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
-  rt::SessionOptions options;
+static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
+  runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
-  auto session = rt::Session::load(artifact, options);
+  auto session = runtime::Session::load(artifact, options);
   if (!session.ok())
     return session.status();
-  const rt::Manifest &manifest = (*session)->manifest();
+  const runtime::Manifest &manifest = (*session)->manifest();
   std::string name = flags.program;
   if (name.empty())
     name = manifest.programs.size() == 1 ? manifest.programs[0].name : "main";
   std::optional<size_t> index = manifest.findProgram(name);
   if (!index) {
     std::string names;
-    for (const rt::ProgramInfo &program : manifest.programs)
+    for (const runtime::ProgramInfo &program : manifest.programs)
       names += (names.empty() ? "" : ", ") + program.name;
-    return rt::error("'" + artifact.string() + "': expected a program (" +
-                     names + "), got '" + name + "'");
+    return runtime::error("'" + artifact.string() + "': expected a program (" +
+                          names + "), got '" + name + "'");
   }
-  const rt::ProgramInfo &program = manifest.programs[*index];
+  const runtime::ProgramInfo &program = manifest.programs[*index];
 
   std::optional<st::Reader> file;
   if (!flags.inputs.empty()) {
@@ -101,14 +101,15 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
       return opened.status();
     file.emplace(std::move(*opened));
   } else if (!program.arguments.empty()) {
-    return rt::error("program '" + program.name + "' has " +
-                     std::to_string(program.arguments.size()) +
-                     " arguments: expected --inputs FILE (safetensors) with " +
-                     describeArguments(program));
+    return runtime::error(
+        "program '" + program.name + "' has " +
+        std::to_string(program.arguments.size()) +
+        " arguments: expected --inputs FILE (safetensors) with " +
+        describeArguments(program));
   }
-  std::vector<rt::ConstBytes> arguments;
+  std::vector<runtime::ConstBytes> arguments;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
-    const rt::TensorInfo &wanted = program.arguments[i];
+    const runtime::TensorInfo &wanted = program.arguments[i];
     auto found = findArgument(*file, flags.inputs, wanted,
                               nameOf(wanted, "argument", i));
     if (!found.ok())
@@ -119,16 +120,16 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
   std::vector<std::vector<std::byte>> storage;
   std::vector<st::TensorInfo> infos;
   for (size_t i = 0; i < program.results.size(); ++i) {
-    const rt::TensorInfo &result = program.results[i];
+    const runtime::TensorInfo &result = program.results[i];
     std::optional<st::DType> type = fileType(result.type);
     if (!type)
-      return rt::error("result " + std::to_string(i) + " of '" + program.name +
-                       "': no type of safetensors is " +
-                       std::string(rt::name(result.type)));
+      return runtime::error("result " + std::to_string(i) + " of '" +
+                            program.name + "': no type of safetensors is " +
+                            std::string(runtime::name(result.type)));
     infos.push_back({nameOf(result, "result", i), *type, result.shape});
     storage.emplace_back(result.bytes());
   }
-  std::vector<rt::Bytes> results(storage.begin(), storage.end());
+  std::vector<runtime::Bytes> results(storage.begin(), storage.end());
   HEDDLE_RT_RETURN_IF_ERROR((*session)->run(program.name, arguments, results));
   if (flags.output.empty()) {
     for (const st::TensorInfo &info : infos)
@@ -136,7 +137,7 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
                   std::string(st::name(info.dtype)).c_str(),
                   st::shapeToString(info.shape).c_str());
     std::printf("computed; --output FILE writes the values\n");
-    return rt::Status::success();
+    return runtime::Status::success();
   }
   auto writer = st::FileWriter::create(flags.output.string(), infos, {});
   if (!writer.ok())
@@ -147,6 +148,6 @@ static rt::Status call(const fs::path &artifact, const CallFlags &flags) {
 }
 
 int tools::runCall(const fs::path &artifact, const CallFlags &flags) {
-  rt::Status status = call(artifact, flags);
+  runtime::Status status = call(artifact, flags);
   return status.ok() ? exitSuccess : reportError(status.message());
 }

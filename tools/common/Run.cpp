@@ -43,7 +43,7 @@ void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
 }
 
 void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
-  rt::TrainOptions &options = flags.options;
+  runtime::TrainOptions &options = flags.options;
   app.add_option("--data", options.data,
                  "Text, trained byte by byte, or a file of uint16 or uint32 "
                  "tokens (.bin, as nanoGPT writes it); or one batch as "
@@ -52,7 +52,7 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
   app.add_option_function<std::string>(
          "--token-type",
          [&options](const std::string &name) {
-           options.format = rt::tokenFormatNamed(name);
+           options.format = runtime::tokenFormatNamed(name);
          },
          "Type of the data's tokens (default: byte; for .bin uint16, or uint32 "
          "if the vocabulary is beyond 65536)")
@@ -148,8 +148,8 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
     return flags.options.resume
                ? "--resume needs the checkpoints that --no-checkpoints refuses"
                : "";
-  fs::path folder = rt::checkpointFolder(flags.options.output);
-  bool found = !rt::listCheckpoints(folder).empty();
+  fs::path folder = runtime::checkpointFolder(flags.options.output);
+  bool found = !runtime::listCheckpoints(folder).empty();
   if (flags.options.resume && !found)
     return "cannot resume: no checkpoint in '" + folder.string() + "'";
   if (!flags.options.resume && found)
@@ -164,7 +164,7 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
 //===----------------------------------------------------------------------===//
 
 /// Where the artifact says that its model's weights are; empty if nowhere.
-static std::string recordedWeights(const rt::Manifest &manifest) {
+static std::string recordedWeights(const runtime::Manifest &manifest) {
   nlohmann::json notes = nlohmann::json::parse(manifest.model, nullptr, false);
   if (!notes.is_object())
     return "";
@@ -173,19 +173,19 @@ static std::string recordedWeights(const rt::Manifest &manifest) {
                                                     : "";
 }
 
-static rt::Expected<std::unique_ptr<rt::Session>>
+static runtime::Expected<std::unique_ptr<runtime::Session>>
 openSession(const fs::path &artifact, const SessionFlags &flags,
             bool initialize) {
-  rt::SessionOptions options;
+  runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
   options.initializeVariables = initialize;
-  auto session = rt::Session::load(artifact, options);
+  auto session = runtime::Session::load(artifact, options);
   if (session.ok() && !flags.trace.empty())
     HEDDLE_RT_RETURN_IF_ERROR((*session)->startTrace());
   return session;
 }
 
-static fs::path weightsFor(const rt::Session &session,
+static fs::path weightsFor(const runtime::Session &session,
                            const SessionFlags &flags) {
   if (flags.noWeights || !flags.weights.empty())
     return flags.weights;
@@ -193,28 +193,29 @@ static fs::path weightsFor(const rt::Session &session,
 }
 
 /// What was asked for after the run: the table of times, the trace.
-static rt::Status finishSession(rt::Session &session,
-                                const SessionFlags &flags) {
+static runtime::Status finishSession(runtime::Session &session,
+                                     const SessionFlags &flags) {
   if (flags.times) {
-    std::vector<rt::DeviceTimes> times = session.times();
+    std::vector<runtime::DeviceTimes> times = session.times();
     std::fprintf(stderr, "%-12s", "seconds");
     for (size_t device = 0; device < times.size(); ++device)
       std::fprintf(stderr, "  device %-3zu", device);
     std::fprintf(stderr, "\n");
-    for (size_t kind = 0; kind < rt::numWorkKinds; ++kind) {
-      std::string_view kindName = rt::name(static_cast<rt::WorkKind>(kind));
+    for (size_t kind = 0; kind < runtime::numWorkKinds; ++kind) {
+      std::string_view kindName =
+          runtime::name(static_cast<runtime::WorkKind>(kind));
       std::fprintf(stderr, "%-12.*s", static_cast<int>(kindName.size()),
                    kindName.data());
-      for (const rt::DeviceTimes &device : times)
+      for (const runtime::DeviceTimes &device : times)
         std::fprintf(stderr, "  %10.3f", device.seconds[kind]);
       std::fprintf(stderr, "\n");
     }
     std::fprintf(stderr, "%-12s", "total");
-    for (const rt::DeviceTimes &device : times)
+    for (const runtime::DeviceTimes &device : times)
       std::fprintf(stderr, "  %10.3f", device.total);
     std::fprintf(stderr, "\n");
   }
-  return flags.trace.empty() ? rt::Status::success()
+  return flags.trace.empty() ? runtime::Status::success()
                              : session.writeTrace(flags.trace);
 }
 
@@ -229,7 +230,7 @@ static struct sigaction actionOfInterrupt, actionOfTerminate;
 /// The first signal asks the run to stop after its step; the second does what
 /// it did before: it ends the process, after cleaning up if need be.
 static void stopOnSignals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int number) {
     interruptedBySignal = 1;
     ::sigaction(number,
@@ -247,7 +248,7 @@ static void stopOnSignals() {
 }
 
 int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
-  rt::TrainOptions options = flags.options;
+  runtime::TrainOptions options = flags.options;
   if (flags.noCheckpoints)
     options.output.clear();
   if (std::string problem = checkTrainFlags(flags); !problem.empty())
@@ -270,17 +271,19 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
   if (initialize)
     options.weights = weightsFor(**session, flags.session);
 
-  rt::Expected<rt::TrainOutcome> outcome = rt::TrainOutcome();
+  runtime::Expected<runtime::TrainOutcome> outcome = runtime::TrainOutcome();
   {
-    std::unique_ptr<rt::TrainObserver> progress = rt::createProgress(
-        flags.json ? rt::ProgressStyle::JSON : rt::defaultProgressStyle());
-    outcome = rt::train(**session, options, *progress, [] {
+    std::unique_ptr<runtime::TrainObserver> progress =
+        runtime::createProgress(flags.json ? runtime::ProgressStyle::JSON
+                                           : runtime::defaultProgressStyle());
+    outcome = runtime::train(**session, options, *progress, [] {
       return interruptedBySignal != 0 || std::ferror(stdout) != 0;
     });
   } // the progress line ends here
   if (!outcome.ok())
     return reportError(outcome.message());
-  if (rt::Status status = finishSession(**session, flags.session); !status.ok())
+  if (runtime::Status status = finishSession(**session, flags.session);
+      !status.ok())
     return reportError(status.message());
   if (std::ferror(stdout))
     return reportError("cannot write to standard output; stopped after step " +
@@ -299,26 +302,26 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
 //===----------------------------------------------------------------------===//
 
 int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
-  auto batch = rt::readBatch(flags.data);
+  auto batch = runtime::readBatch(flags.data);
   if (!batch.ok())
     return reportError(batch.message());
   auto session = openSession(artifact, flags.session, flags.checkpoint.empty());
   if (!session.ok())
     return reportError(session.message());
 
-  rt::Status status;
+  runtime::Status status;
   if (!flags.checkpoint.empty())
-    status = rt::loadCheckpoint(**session, flags.checkpoint);
+    status = runtime::loadCheckpoint(**session, flags.checkpoint);
   else if (fs::path weights = weightsFor(**session, flags.session);
            !weights.empty())
-    status = rt::loadWeights(**session, weights);
+    status = runtime::loadWeights(**session, weights);
   if (!status.ok())
     return reportError(status.message());
 
-  auto result = rt::evaluate(**session, *batch, flags.options);
+  auto result = runtime::evaluate(**session, *batch, flags.options);
   if (!result.ok())
     return reportError(result.message());
-  if (rt::Status finished = finishSession(**session, flags.session);
+  if (runtime::Status finished = finishSession(**session, flags.session);
       !finished.ok())
     return reportError(finished.message());
   if (flags.json)

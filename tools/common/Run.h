@@ -28,7 +28,7 @@ struct SessionFlags {
 };
 
 struct TrainFlags {
-  rt::TrainOptions options;
+  runtime::TrainOptions options;
   SessionFlags session;
   bool json = false;
   bool noCheckpoints = false;
@@ -36,7 +36,7 @@ struct TrainFlags {
 
 struct EvaluateFlags {
   std::filesystem::path data;
-  rt::EvaluateOptions options;
+  runtime::EvaluateOptions options;
   SessionFlags session;
   std::filesystem::path checkpoint; ///< parameters from a run's checkpoint
   bool json = false;

@@ -32,7 +32,7 @@ static int runCommand(Flags &flags) {
 
   // The batch says for which shape to compile; an .mlir file has its own.
   if (kind != ModelKind::Module) {
-    auto batch = rt::readBatch(flags.evaluate.data);
+    auto batch = runtime::readBatch(flags.evaluate.data);
     if (!batch.ok())
       return reportError(batch.message());
     if (!model.batch)

@@ -48,8 +48,8 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
 
 /// Elements that one device holds: dimensions are split into equal parts,
 /// rounded up.
-static int64_t localElements(const rt::TensorInfo &info,
-                             const rt::Manifest &manifest) {
+static int64_t localElements(const runtime::TensorInfo &info,
+                             const runtime::Manifest &manifest) {
   int64_t elements = 1;
   for (size_t i = 0; i < info.shape.size(); ++i) {
     int64_t parts = 1;
@@ -62,11 +62,11 @@ static int64_t localElements(const rt::TensorInfo &info,
 }
 
 static int describeArtifact(const fs::path &path, bool all) {
-  auto manifest = rt::readManifest(path / "manifest.json");
+  auto manifest = runtime::readManifest(path / "manifest.json");
   if (!manifest.ok())
     return reportError(manifest.message());
   std::string mesh;
-  for (const rt::MeshAxis &axis : manifest->mesh)
+  for (const runtime::MeshAxis &axis : manifest->mesh)
     mesh += (mesh.empty() ? "" : ", ") + axis.name + " " +
             std::to_string(axis.size);
   std::printf("artifact for %lld device(s)%s%s%s, %s\n",
@@ -75,22 +75,23 @@ static int describeArtifact(const fs::path &path, bool all) {
               manifest->triple.c_str());
 
   std::array<std::pair<int64_t, double>, 4> byRole{}; // elements, local bytes
-  for (const rt::VariableInfo &variable : manifest->variables) {
+  for (const runtime::VariableInfo &variable : manifest->variables) {
     auto &[elements, bytes] = byRole[static_cast<size_t>(variable.role)];
     elements += variable.elements();
     bytes += double(localElements(variable, *manifest)) *
-             double(rt::byteSize(variable.type));
+             double(runtime::byteSize(variable.type));
     if (all)
       std::printf("  %s%.*s  %s\n", shapeText(variable.shape).c_str(),
-                  static_cast<int>(rt::name(variable.type).size()),
-                  rt::name(variable.type).data(), variable.name.c_str());
+                  static_cast<int>(runtime::name(variable.type).size()),
+                  runtime::name(variable.type).data(), variable.name.c_str());
   }
   std::printf("variables            elements   MiB/device\n");
   double total = 0;
   for (size_t role = 0; role < byRole.size(); ++role) {
     if (byRole[role].first == 0)
       continue;
-    std::string_view roleName = rt::name(static_cast<rt::VariableRole>(role));
+    std::string_view roleName =
+        runtime::name(static_cast<runtime::VariableRole>(role));
     std::printf("  %-16.*s %10lld   %10.1f\n",
                 static_cast<int>(roleName.size()), roleName.data(),
                 static_cast<long long>(byRole[role].first),
@@ -100,18 +101,18 @@ static int describeArtifact(const fs::path &path, bool all) {
   std::printf("programs                          MiB/device\n");
   int64_t arena = 0;
   double passed = 0; // arguments and results of all programs
-  for (const rt::ProgramInfo &program : manifest->programs) {
+  for (const runtime::ProgramInfo &program : manifest->programs) {
     std::string text = program.name;
-    for (const rt::TensorInfo &argument : program.arguments)
+    for (const runtime::TensorInfo &argument : program.arguments)
       text += " " + shapeText(argument.shape) +
-              std::string(rt::name(argument.type));
+              std::string(runtime::name(argument.type));
     std::printf("  %-30s  %10.1f\n", text.c_str(),
                 mebibytes(double(program.arenaBytes)));
     arena = std::max(arena, program.arenaBytes);
     for (const auto *tensors : {&program.arguments, &program.results})
-      for (const rt::TensorInfo &tensor : *tensors)
+      for (const runtime::TensorInfo &tensor : *tensors)
         passed += double(localElements(tensor, *manifest)) *
-                  double(rt::byteSize(tensor.type));
+                  double(runtime::byteSize(tensor.type));
   }
   std::printf("arguments and results             %10.1f\n", mebibytes(passed));
   std::printf("in all                            %10.1f\n",
@@ -125,7 +126,7 @@ static int describeArtifact(const fs::path &path, bool all) {
 
 static bool isRun(const fs::path &path) {
   std::error_code failure;
-  return fs::is_directory(rt::checkpointFolder(path), failure) ||
+  return fs::is_directory(runtime::checkpointFolder(path), failure) ||
          fs::exists(path / "model.heddle" / "manifest.json", failure);
 }
 
@@ -139,10 +140,10 @@ static int describeRun(const fs::path &path, bool all) {
     std::printf("plan         %s\n", plan.c_str());
 
   std::vector<fs::path> checkpoints =
-      rt::listCheckpoints(rt::checkpointFolder(path));
-  std::vector<rt::TrainingState> states;
+      runtime::listCheckpoints(runtime::checkpointFolder(path));
+  std::vector<runtime::TrainingState> states;
   for (const fs::path &checkpoint : checkpoints) {
-    auto state = rt::readState(checkpoint);
+    auto state = runtime::readState(checkpoint);
     if (!state.ok())
       return reportError(state.message());
     states.push_back(*std::move(state));
@@ -151,7 +152,7 @@ static int describeRun(const fs::path &path, bool all) {
     std::printf("no checkpoint yet\n");
     return exitSuccess;
   }
-  const rt::TrainingState &last = states.back();
+  const runtime::TrainingState &last = states.back();
   std::printf("run          %lld steps of %lld x %lld tokens, seed %llu\n",
               static_cast<long long>(last.step),
               static_cast<long long>(last.rowsPerStep),
@@ -175,15 +176,15 @@ static int describeRun(const fs::path &path, bool all) {
 //===----------------------------------------------------------------------===//
 
 static int describeTensors(const fs::path &path) {
-  auto reader = rt::safetensors::Reader::open(path.string());
+  auto reader = runtime::safetensors::Reader::open(path.string());
   if (!reader.ok())
     return reportError(reader.message());
   int64_t elements = 0;
   size_t bytes = 0;
-  for (const rt::safetensors::Tensor &tensor : reader->tensors()) {
+  for (const runtime::safetensors::Tensor &tensor : reader->tensors()) {
     std::printf("%-5s %-20s %s\n",
-                std::string(rt::safetensors::name(tensor.dtype)).c_str(),
-                rt::safetensors::shapeToString(tensor.shape).c_str(),
+                std::string(runtime::safetensors::name(tensor.dtype)).c_str(),
+                runtime::safetensors::shapeToString(tensor.shape).c_str(),
                 tensor.name.c_str());
     elements += tensor.elements;
     bytes += tensor.data.size();

@@ -405,7 +405,7 @@ bool tools::writeModule(ModuleOp module, const std::string &path) {
   llvm::raw_string_ostream stream(text);
   module.print(stream);
   stream << '\n';
-  rt::Status status = rt::writeFileAtomically(path, stream.str());
+  runtime::Status status = runtime::writeFileAtomically(path, stream.str());
   if (!status.ok())
     reportError(status.message());
   return status.ok();

@@ -19,7 +19,7 @@ struct Flags {
 
 static int runCommand(Flags &flags) {
   ModelFlags &model = flags.compile.model;
-  rt::TrainOptions &options = flags.train.options;
+  runtime::TrainOptions &options = flags.train.options;
   std::optional<ModelKind> kind;
   if (!model.isParametric()) {
     kind = classifyModel(model.path);
@@ -39,8 +39,8 @@ static int runCommand(Flags &flags) {
 
   // A batch says for which shape to compile; an .mlir file has its own.
   TrainingOptions &training = flags.compile.options.training;
-  if (rt::isBatchFile(options.data) && kind != ModelKind::Module) {
-    auto batch = rt::readBatch(options.data);
+  if (runtime::isBatchFile(options.data) && kind != ModelKind::Module) {
+    auto batch = runtime::readBatch(options.data);
     if (!batch.ok())
       return reportError(batch.message());
     if (!model.batch)

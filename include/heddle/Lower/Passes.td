@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// Kernels: lib/Lower/DecomposeOps, FormKernels, LowerKernels
+// Kernels: DecomposeOps, FormKernels, LowerKernels
 //===----------------------------------------------------------------------===//
 
 def FlattenControlFlowPass
@@ -112,7 +112,8 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Programs: lib/Lower/Program
+// Programs: RaiseContractions, FuseEpilogues, ShortenLives, PlanArenas, LowerToRt,
+// ConvertRtToLLVM, WriteArtifact
 //===----------------------------------------------------------------------===//
 
 def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"> {
@@ -169,7 +170,7 @@ def PlanArenasPass : Pass<"heddle-plan-arenas", "::mlir::ModuleOp"> {
 
     Views lie in their operand, loads in their variable, stored and returned
     values straight in the variable or result, slices in their stack, and
-    results in place of operands, wherever that is sound (lib/Lower/Program/
+    results in place of operands, wherever that is sound (lib/Lower/PlanArenas/
     ProgramBuffers.h has the rules); `heddle-lower-to-rt` makes a copy where two
     places differ. The rest is placed in the arena by best fit over live
     intervals in four orders.

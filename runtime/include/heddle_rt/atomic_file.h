@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Movable, not copyable; one thread at a time.
 class AtomicFile {
@@ -59,6 +59,6 @@ private:
 /// Replaces the file at `path` by `text`.
 Status writeFileAtomically(const std::string &path, std::string_view text);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_ATOMIC_FILE_H

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// `state.json`: where a run stands, and what its data depends on.
 struct TrainingState {
@@ -69,6 +69,6 @@ Status exportWeights(const Session &session,
                      const std::filesystem::path &directory,
                      const std::string &config);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_CHECKPOINT_H

@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Tokens and targets [rows, sequence], row-major.
 struct Batch {
@@ -53,6 +53,6 @@ struct EvaluateResult {
 Expected<EvaluateResult> evaluate(Session &session, const Batch &batch,
                                   const EvaluateOptions &options);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_EVALUATE_H

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 using DType = heddle_rt_dtype;
 
@@ -137,6 +137,6 @@ Expected<Manifest> readManifest(const std::filesystem::path &file);
 Expected<Manifest> parseManifest(std::string_view text,
                                  std::string_view origin);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_MANIFEST_H

@@ -13,7 +13,7 @@
 #include <array>
 #include <cstdint>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class Philox4x32 {
 public:
@@ -42,6 +42,6 @@ private:
   uint32_t low, high;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_PHILOX_H

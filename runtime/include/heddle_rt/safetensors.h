@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace heddle::rt::safetensors {
+namespace heddle::runtime::safetensors {
 
 //===----------------------------------------------------------------------===//
 // Element types
@@ -192,6 +192,6 @@ private:
   std::string index;                             ///< JSON; empty for one shard
 };
 
-} // namespace heddle::rt::safetensors
+} // namespace heddle::runtime::safetensors
 
 #endif // HEDDLE_RT_SAFETENSORS_H

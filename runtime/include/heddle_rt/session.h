@@ -37,7 +37,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 struct SessionOptions {
   /// 0: the machine's cores divided by the devices, at least 1.
@@ -173,6 +173,6 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_H

@@ -17,7 +17,7 @@
 #include <utility>
 #include <variant>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Success, or an error with a message.
 class [[nodiscard]] Status {
@@ -96,12 +96,12 @@ private:
   std::variant<T, Status> storage;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 /// Returns the error of `expression` (a Status) from the enclosing function.
 #define HEDDLE_RT_RETURN_IF_ERROR(expression)                                  \
   do {                                                                         \
-    if (::heddle::rt::Status heddleRtStatus = (expression);                    \
+    if (::heddle::runtime::Status heddleRtStatus = (expression);               \
         !heddleRtStatus.ok())                                                  \
       return heddleRtStatus;                                                   \
   } while (false)

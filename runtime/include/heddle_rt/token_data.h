@@ -22,7 +22,7 @@
 #include <span>
 #include <string_view>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// How a file stores tokens; the value is the size of one in bytes.
 enum class TokenFormat { Byte = 1, UInt16 = 2, UInt32 = 4 };
@@ -105,6 +105,6 @@ private:
   uint64_t seed = 0;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_TOKEN_DATA_H

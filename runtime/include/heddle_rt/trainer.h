@@ -20,7 +20,7 @@
 #include <optional>
 #include <string>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 struct TrainOptions {
   /// A token file; or a batch as `evaluate` reads it (.safetensors), which is
@@ -100,6 +100,6 @@ std::unique_ptr<TrainObserver> createProgress(ProgressStyle style);
 /// Lines or, if standard output is a terminal, the rewritten line.
 ProgressStyle defaultProgressStyle();
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_TRAINER_H

@@ -3,8 +3,8 @@
 #ifndef HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
 #define HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
 
-#include "heddle/Interpreter/Interpreter.h"
-#include "test/unit/WithContext.h"
+#include "test/support/Interpreter/Interpreter.h"
+#include "test/support/WithContext.h"
 #include <gtest/gtest.h>
 #include <random>
 

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::test;
-namespace st = heddle::rt::safetensors;
+namespace st = heddle::runtime::safetensors;
 
 namespace {
 

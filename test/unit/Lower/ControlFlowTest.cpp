@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Interpreter/Interpreter.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle_rt/session.h"
 #include "mlir/Parser/Parser.h"
-#include "test/unit/WithContext.h"
+#include "test/support/Interpreter/Interpreter.h"
+#include "test/support/WithContext.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <filesystem>
@@ -62,17 +62,17 @@ protected:
     for (const Tensor &tensor : *expected)
       outputs.emplace_back(tensor.size());
 
-    rt::SessionOptions options;
+    runtime::SessionOptions options;
     options.coresPerDevice = 1;
-    auto session = rt::Session::load(directory, options);
+    auto session = runtime::Session::load(directory, options);
     ASSERT_TRUE(session.ok()) << session.message();
-    std::vector<rt::ConstBytes> in;
-    std::vector<rt::Bytes> out;
+    std::vector<runtime::ConstBytes> in;
+    std::vector<runtime::Bytes> out;
     for (auto &input : inputs)
-      in.push_back(rt::bytesOf(input));
+      in.push_back(runtime::bytesOf(input));
     for (auto &output : outputs)
-      out.push_back(rt::writableBytesOf(output));
-    rt::Status status = (*session)->run("f", in, out);
+      out.push_back(runtime::writableBytesOf(output));
+    runtime::Status status = (*session)->run("f", in, out);
     ASSERT_TRUE(status.ok()) << status.message();
     for (auto [wanted, got] : llvm::zip(*expected, outputs)) {
       double largest = 0;

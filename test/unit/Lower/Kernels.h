@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TEST_UNIT_LOWER_KERNELS_H
 #define HEDDLE_TEST_UNIT_LOWER_KERNELS_H
 
-#include "KernelRunner.h"
+#include "test/support/KernelRunner/KernelRunner.h"
 #include "gtest/gtest.h"
 #include <bit>
 #include <cmath>

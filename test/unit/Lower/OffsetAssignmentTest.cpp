@@ -1,6 +1,6 @@
 //===- OffsetAssignmentTest.cpp - Buffers that live together are apart ----===//
 
-#include "lib/Lower/Program/OffsetAssignment.h"
+#include "lib/Lower/PlanArenas/OffsetAssignment.h"
 #include "gtest/gtest.h"
 #include <random>
 

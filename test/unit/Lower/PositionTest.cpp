@@ -21,7 +21,7 @@ func.func @part(%x: tensor<2x5xf32>, %s: tensor<i64>, %i: index, %j: index) -> t
   Floats x = draw(60, 1), y(60), part(10), partY(10);
   std::vector<int64_t> step = {41}, i = {4}, j = {5};
   run(*runner, "whole", pointers(x, step), pointers(y));
-  heddle::rt::Philox4x32 philox(81985529216486895ull);
+  heddle::runtime::Philox4x32 philox(81985529216486895ull);
   int dropped = 0;
   for (uint32_t k = 0; k < 60; ++k) {
     uint32_t word = philox({k, 0, 41, heddle::getStreamId("h.0.drop")})[0];

@@ -10,7 +10,7 @@
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle_rt/session.h"
-#include "lib/Lower/Program/ContractionLayout.h"
+#include "lib/Lower/Products/ContractionLayout.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -37,8 +37,8 @@ protected:
   ~ProgramTest() override { std::filesystem::remove_all(directory); }
 
   /// The loaded artifact of a module's text; null after a test failure.
-  std::unique_ptr<rt::Session> compile(const std::string &text,
-                                       bool inPlace = true) {
+  std::unique_ptr<runtime::Session> compile(const std::string &text,
+                                            bool inPlace = true) {
     OwningOpRef<ModuleOp> module =
         parseSourceString<ModuleOp>(text, ParserConfig(&context));
     if (!module) {
@@ -56,9 +56,9 @@ protected:
       ADD_FAILURE() << "cannot be compiled:\n" << text;
       return nullptr;
     }
-    rt::SessionOptions sessionOptions;
+    runtime::SessionOptions sessionOptions;
     sessionOptions.coresPerDevice = 1;
-    auto session = rt::Session::load(directory, sessionOptions);
+    auto session = runtime::Session::load(directory, sessionOptions);
     if (!session.ok()) {
       ADD_FAILURE() << session.message();
       return nullptr;
@@ -186,17 +186,18 @@ TEST_F(ProgramTest, RandomContractions) {
         (accumulate ? " accumulate(%c)" : "") + " : (" + ta + ", " + tb +
         (bias ? ", " + tv : "") + (accumulate ? ", " + tc : "") + ") -> " + tc +
         "\nreturn %r : " + tc + "\n}\n";
-    std::unique_ptr<rt::Session> session = compile(text);
+    std::unique_ptr<runtime::Session> session = compile(text);
     ASSERT_TRUE(session);
     std::vector<float> a = randomNumbers(c.count(c.lhs)),
                        bb = randomNumbers(c.count(c.rhs)),
                        cc = randomNumbers(c.count(c.result)),
                        v = randomNumbers(c.count(biasLetters)),
                        got(c.count(c.result));
-    rt::Status status = session->run(
-        "run",
-        {rt::bytesOf(a), rt::bytesOf(bb), rt::bytesOf(cc), rt::bytesOf(v)},
-        {rt::writableBytesOf(got)});
+    runtime::Status status =
+        session->run("run",
+                     {runtime::bytesOf(a), runtime::bytesOf(bb),
+                      runtime::bytesOf(cc), runtime::bytesOf(v)},
+                     {runtime::writableBytesOf(got)});
     ASSERT_TRUE(status.ok()) << status.message();
     std::vector<double> expected = c.evaluate(a, bb);
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -307,23 +308,25 @@ TEST_F(ProgramTest, SharingMemoryChangesNoBit) {
       value *= 0.2f;
     std::vector<std::vector<float>> outcomes[2];
     for (bool inPlace : {false, true}) {
-      std::unique_ptr<rt::Session> session = compile(text, inPlace);
+      std::unique_ptr<runtime::Session> session = compile(text, inPlace);
       ASSERT_TRUE(session);
       std::vector<std::vector<float>> &outcome = outcomes[inPlace];
       outcome = {std::vector<float>(64), std::vector<float>(128),
                  std::vector<float>(64)};
       // Twice: what is left in variables and arena must not matter.
       for (int step = 0; step < 2; ++step) {
-        rt::Status status = session->run("run", {rt::bytesOf(x)},
-                                         {rt::writableBytesOf(outcome[0]),
-                                          rt::writableBytesOf(outcome[1]),
-                                          rt::writableBytesOf(outcome[2])});
+        runtime::Status status =
+            session->run("run", {runtime::bytesOf(x)},
+                         {runtime::writableBytesOf(outcome[0]),
+                          runtime::writableBytesOf(outcome[1]),
+                          runtime::writableBytesOf(outcome[2])});
         ASSERT_TRUE(status.ok()) << status.message();
       }
       for (size_t i = 0; i < 3; ++i) {
         outcome.emplace_back(64);
         ASSERT_TRUE(
-            session->readVariable(i, rt::writableBytesOf(outcome.back())).ok());
+            session->readVariable(i, runtime::writableBytesOf(outcome.back()))
+                .ok());
       }
     }
     for (size_t i = 0; i < outcomes[0].size(); ++i)
@@ -337,7 +340,7 @@ TEST_F(ProgramTest, SharingMemoryChangesNoBit) {
 
 /// Collectives and slices on four devices, from local tensors to global ones.
 TEST_F(ProgramTest, FourDevices) {
-  std::unique_ptr<rt::Session> session = compile(R"mlir(
+  std::unique_ptr<runtime::Session> session = compile(R"mlir(
     heddle.mesh @mesh <["a"=2, "b"=2]>
     func.func @run(%x: tensor<3x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"} ]>, heddle.global_type = tensor<5x4xf32>})
         -> (tensor<5x4xf32>, tensor<2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"b", "a"}, {} ]>, heddle.global_type = tensor<8x2xf32>}, tensor<3x2xf32>) {
@@ -352,10 +355,10 @@ TEST_F(ProgramTest, FourDevices) {
   std::vector<float> x(20), all(20), slice(16), sum(6);
   for (int i = 0; i < 20; ++i)
     x[i] = 1 + i;
-  rt::Status status =
-      session->run("run", {rt::bytesOf(x)},
-                   {rt::writableBytesOf(all), rt::writableBytesOf(slice),
-                    rt::writableBytesOf(sum)});
+  runtime::Status status = session->run("run", {runtime::bytesOf(x)},
+                                        {runtime::writableBytesOf(all),
+                                         runtime::writableBytesOf(slice),
+                                         runtime::writableBytesOf(sum)});
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(all, x);
   // Devices b = 0 slice columns 0 and 1 from rows 0..3, b = 1 columns 2 and 3

@@ -23,7 +23,7 @@ void *operator new(size_t size) {
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

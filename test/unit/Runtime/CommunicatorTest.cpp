@@ -14,7 +14,7 @@
 #include <cstring>
 #include <mutex>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

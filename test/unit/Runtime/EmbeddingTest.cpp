@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 TEST(EmbeddingGrad, SumsRowsOfTheShardInOrder) {
   for (int cores : {1, 3}) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 using Json = nlohmann::json;
 
 namespace {

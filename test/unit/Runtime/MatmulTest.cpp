@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 using Json = nlohmann::json;
 
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// The manifest of Artifact/program.c on dp 2 x tp 2.
 inline nlohmann::json testManifest() {
@@ -77,6 +77,6 @@ public:
   std::filesystem::path path;
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_TEST_RUNTIME_TESTARTIFACT_H

@@ -1,4 +1,4 @@
-#include "device/ThreadPool.h"
+#include "support/ThreadPool.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-using heddle::rt::ThreadPool;
+using heddle::runtime::ThreadPool;
 
 TEST(ThreadPool, RunsEveryChunkOnce) {
   for (bool spin : {false, true})

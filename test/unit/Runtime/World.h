@@ -10,14 +10,14 @@
 #define HEDDLE_TEST_RUNTIME_WORLD_H
 
 #include "communicators/ThreadCommunicator.h"
-#include "device/ThreadPool.h"
+#include "support/ThreadPool.h"
 
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 class World {
 public:
@@ -69,6 +69,6 @@ struct Backend {
   std::unique_ptr<World> (*make)(const WorldOptions &options);
 };
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_TEST_RUNTIME_WORLD_H

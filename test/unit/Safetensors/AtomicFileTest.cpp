@@ -4,7 +4,7 @@
 
 #include "heddle_rt/atomic_file.h"
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 using namespace heddle::test;
 
 namespace {

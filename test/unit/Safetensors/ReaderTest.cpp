@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-using namespace heddle::rt;
-using namespace heddle::rt::safetensors;
+using namespace heddle::runtime;
+using namespace heddle::runtime::safetensors;
 using namespace heddle::test;
 
 namespace {

@@ -6,8 +6,8 @@
 
 #include <numeric>
 
-using namespace heddle::rt;
-using namespace heddle::rt::safetensors;
+using namespace heddle::runtime;
+using namespace heddle::runtime::safetensors;
 using namespace heddle::test;
 
 namespace {

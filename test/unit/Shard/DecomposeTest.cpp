@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Comm/Comm.h"
-#include "heddle/Interpreter/Grid.h"
 #include "mlir/Parser/Parser.h"
-#include "test/unit/WithContext.h"
+#include "test/support/Interpreter/Grid.h"
+#include "test/support/WithContext.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;

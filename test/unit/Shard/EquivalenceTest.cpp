@@ -9,11 +9,11 @@
 
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
-#include "heddle/Interpreter/Grid.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Shard/ApplyPlan.h"
-#include "heddle/Shard/FactorShardings.h"
-#include "test/unit/WithContext.h"
+#include "heddle/Sharding/FactorShardings.h"
+#include "test/support/Interpreter/Grid.h"
+#include "test/support/WithContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <cmath>

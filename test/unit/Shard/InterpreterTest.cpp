@@ -1,6 +1,6 @@
 // What the interpreter cannot hold is an error on the op, before anything runs.
 
-#include "heddle/Interpreter/Interpreter.h"
+#include "test/support/Interpreter/Interpreter.h"
 #include "heddle/InitAll.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"

@@ -1,6 +1,6 @@
 //===- PaddingTest.cpp - Masks by rule ------------------------------------===//
 
-#include "Padding.h"
+#include "lib/Shard/Localize/Padding.h"
 #include "ProgramTest.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

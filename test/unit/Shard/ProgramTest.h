@@ -9,9 +9,9 @@
 #ifndef HEDDLE_TEST_UNIT_SHARD_PROGRAMTEST_H
 #define HEDDLE_TEST_UNIT_SHARD_PROGRAMTEST_H
 
-#include "heddle/Interpreter/Grid.h"
-#include "heddle/Shard/FactorShardings.h"
-#include "test/unit/WithContext.h"
+#include "heddle/Sharding/FactorShardings.h"
+#include "test/support/Interpreter/Grid.h"
+#include "test/support/WithContext.h"
 #include "gtest/gtest.h"
 #include <random>
 

@@ -1,9 +1,9 @@
 //===- ReshardTest.cpp - Sequences of collectives, exhaustively -----------===//
 
-#include "ReshardSequence.h"
 #include "dialects/Heddle/Heddle.h"
-#include "heddle/Interpreter/Grid.h"
-#include "test/unit/WithContext.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "test/support/Interpreter/Grid.h"
+#include "test/support/WithContext.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <random>

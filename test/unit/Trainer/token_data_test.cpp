@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-using namespace heddle::rt;
+using namespace heddle::runtime;
 
 namespace {
 

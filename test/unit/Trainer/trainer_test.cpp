@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 namespace fs = std::filesystem;
-using namespace heddle::rt;
+using namespace heddle::runtime;
 using nlohmann::json;
 
 namespace {

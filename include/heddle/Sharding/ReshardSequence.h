@@ -1,0 +1,61 @@
+//===- ReshardSequence.h - Collectives between two shardings ----*- C++ -*-===//
+
+#ifndef HEDDLE_SHARDING_RESHARDSEQUENCE_H
+#define HEDDLE_SHARDING_RESHARDSEQUENCE_H
+
+#include "heddle/Cost/Resharding.h"
+#include "heddle/Sharding/FactorShardings.h"
+
+namespace heddle {
+
+/// One step of a resharding, as ReshardingStep with names of axes.
+struct ReshardStep {
+  ReshardingStep::Kind kind;
+  Axes axes;
+  int64_t dim = 0, concatDim = 0;
+  llvm::SmallVector<int64_t> sources = {};
+  /// What a device holds afterwards, which dimensions of it have padding on
+  /// some device, and how what is partial is combined.
+  mlir::RankedTensorType type;
+  llvm::SmallVector<bool> isPadded;
+  ReductionKind partialKind;
+  CollectiveCost cost;
+};
+
+/// The cheapest steps between shardings of one mesh on a cluster. Works on
+/// global sizes, so that parts that do not nest (a dimension of size S over
+/// axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut wrongly.
+class ReshardSequences {
+public:
+  /// `cluster` is a preset or a file; empty: all devices are equally near.
+  /// Errors are emitted on `at`.
+  static mlir::FailureOr<ReshardSequences>
+  create(mlir::Operation *at, MeshRef mesh, llvm::StringRef cluster);
+  ReshardSequences(MeshRef mesh, MeshTopology topology)
+      : mesh(mesh), planner(std::move(topology)) {}
+
+  const MeshTopology &getTopology() const { return planner.getTopology(); }
+
+  /// The steps from one sharding of a tensor to another; none, if they are the
+  /// same but for axes of size 1. The shardings must have the type's rank and
+  /// axes of the mesh.
+  llvm::SmallVector<ReshardStep> plan(mlir::RankedTensorType type,
+                                      ShardingAttr from, ShardingAttr to);
+  /// What the steps take, in all.
+  CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
+                         ShardingAttr to);
+
+private:
+  const Resharding &find(mlir::RankedTensorType type, ShardingAttr from,
+                         ShardingAttr to);
+  TensorLayout getLayout(ShardingAttr sharding) const;
+
+  MeshRef mesh;
+  ReshardingPlanner planner;
+  std::map<std::tuple<const void *, const void *, const void *>, Resharding>
+      known;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_SHARDING_RESHARDSEQUENCE_H

@@ -1,0 +1,343 @@
+//===- ProgramLowering.cpp - One function as calls of the runtime ---------===//
+
+#include "ProgramLowering.h"
+#include "../PlanArenas/ProgramBuffers.h"
+#include "../Products/ContractionLayout.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+
+rt::BufferAttr
+ProgramMemory::find(rt::BufferAttr buffer,
+                    llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  rt::BufferAttr outer;
+  switch (buffer.getSpace()) {
+  case rt::Space::Arena:
+    outer = arena;
+    break;
+  case rt::Space::Argument:
+  case rt::Space::Result: {
+    ArrayRef<rt::BufferAttr> ports =
+        buffer.getSpace() == rt::Space::Argument ? arguments : results;
+    int64_t index = buffer.getIndex();
+    if (index < 0 || index >= int64_t(ports.size())) {
+      emitError() << "expected " << rt::stringifySpace(buffer.getSpace())
+                  << " of an index below " << ports.size() << ", got " << index;
+      return {};
+    }
+    outer = ports[index];
+    break;
+  }
+  case rt::Space::Variable:
+  case rt::Space::Constant:
+    return buffer;
+  }
+  return rt::BufferAttr::getChecked(
+      emitError, buffer.getContext(), outer.getSpace(), outer.getSymbol(),
+      outer.getIndex(), outer.getOffset() + buffer.getOffset(),
+      buffer.getType());
+}
+
+ProgramLowering::ProgramLowering(func::FuncOp function, rt::ProgramOp program)
+    : function(function), program(program),
+      builder(OpBuilder::atBlockEnd(&program.getBody().front())) {}
+
+ProgramLowering::ProgramLowering(func::FuncOp function, Block *body,
+                                 const ProgramMemory &memory,
+                                 const ProgramLowering *caller)
+    : function(function), program(caller->program),
+      builder(OpBuilder::atBlockEnd(body)), memory(memory), caller(caller),
+      events(caller->events) {}
+
+rt::BufferAttr ProgramLowering::place(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  rt::BufferAttr buffer;
+  Operation *op = value.getDefiningOp();
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    buffer = rt::BufferAttr::get(builder.getContext(), rt::Space::Argument,
+                                 nullptr, argument.getArgNumber(), 0, type);
+  } else {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    auto places = op->getAttrOfType<ArrayAttr>(kPlacesAttrName);
+    if (places && number < places.size())
+      buffer = dyn_cast<rt::BufferAttr>(places[number]);
+    if (buffer && buffer.getType() != type)
+      buffer = {};
+    if (!buffer && !failedPlace)
+      op->emitOpError() << "expected a place of type " << type << " for result "
+                        << number << " in " << kPlacesAttrName
+                        << "; run heddle-plan-arenas first";
+  }
+  if (buffer)
+    return findInProgram(op, buffer);
+  failedPlace = true;
+  // Anything that lets the caller go on to the end of this op.
+  return rt::BufferAttr::get(builder.getContext(), rt::Space::Arena, nullptr, 0,
+                             0, type);
+}
+
+rt::BufferAttr ProgramLowering::placeResult(OpOperand &returned) {
+  auto type = cast<RankedTensorType>(returned.get().getType());
+  return findInProgram(
+      returned.getOwner(),
+      rt::BufferAttr::get(builder.getContext(), rt::Space::Result, nullptr,
+                          returned.getOperandNumber(), 0, type));
+}
+
+rt::BufferAttr ProgramLowering::findInProgram(Operation *op,
+                                              rt::BufferAttr buffer) {
+  if (!memory)
+    return buffer;
+  rt::BufferAttr found =
+      memory->find(buffer, [&] { return (op ? op : function)->emitOpError(); });
+  failedPlace |= !found;
+  return found ? found : buffer;
+}
+
+void ProgramLowering::copy(rt::BufferAttr from, rt::BufferAttr to,
+                           StringAttr name) {
+  if (from == to || from.getBytes() == 0 ||
+      (from.sameMemory(to) && from.getOffset() == to.getOffset()))
+    return;
+  builder.create<rt::CopyOp>(loc, from, to, Value(), Value(), 1, 0, 0,
+                             kComputeStream, name);
+}
+
+LogicalResult ProgramLowering::lowerContract(ContractOp op) {
+  Type element = op.getLhs().getType().getElementType();
+  if (!element.isF32() && !element.isBF16() && !element.isF16())
+    return op.emitOpError() << "cannot be compiled: expected operands of f32, "
+                               "bf16 or f16, got "
+                            << element;
+  std::string why;
+  std::optional<ArrayRef<int64_t>> along = op.getBiasAlong();
+  std::optional<ProductLayout> layout =
+      getProductLayout(op.getContraction(), op.getLhs().getType(),
+                       op.getRhs().getType(), op.getType(), along, why);
+  if (!layout)
+    return op.emitOpError() << "cannot be a matrix product: " << why;
+  rt::BufferAttr c = place(op.getResult());
+  if (Value accumulate = op.getAccumulate())
+    copy(place(accumulate), c, op.getOpNameAttr());
+  SmallVector<Attribute> loops;
+  for (const ProductLayout::Loop &loop : layout->loops)
+    loops.push_back(rt::LoopAttr::get(builder.getContext(), loop.extent, loop.a,
+                                      loop.b, loop.c, loop.bias));
+  Value a = op.getLhs(), b = op.getRhs();
+  if (layout->swapped)
+    std::swap(a, b);
+  builder.create<rt::MatmulOp>(
+      loc, place(a), place(b), c,
+      op.getBias() ? place(op.getBias()) : rt::BufferAttr(),
+      builder.getI64IntegerAttr(layout->m),
+      builder.getI64IntegerAttr(layout->n),
+      builder.getI64IntegerAttr(layout->k),
+      builder.getDenseI64ArrayAttr(layout->aStrides),
+      builder.getDenseI64ArrayAttr(layout->bStrides),
+      builder.getI64IntegerAttr(layout->cRowStride),
+      op.getAccumulate() ? builder.getUnitAttr() : UnitAttr(),
+      builder.getArrayAttr(loops), stream(kComputeStream), op.getOpNameAttr());
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerCall(func::CallOp op) {
+  SmallVector<Attribute> operands, results;
+  SmallVector<Value> scalars;
+  for (Value operand : op.getOperands()) {
+    if (isa<RankedTensorType>(operand.getType())) {
+      operands.push_back(place(operand));
+    } else if (operand.getType().isIndex()) {
+      operands.push_back(builder.getUnitAttr());
+      scalars.push_back(index(operand));
+    } else {
+      return op.emitOpError() << "expected tensors and indices as operands of "
+                                 "a kernel, got "
+                              << operand.getType();
+    }
+  }
+  for (Value result : op.getResults()) {
+    if (!isa<RankedTensorType>(result.getType()))
+      return op.emitOpError() << "expected tensors as results of a kernel, got "
+                              << result.getType();
+    results.push_back(place(result));
+  }
+  builder.create<rt::LaunchOp>(
+      loc, op.getCalleeAttr(), scalars, builder.getArrayAttr(operands),
+      builder.getArrayAttr(results), stream(kComputeStream), nameOf(op));
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerCallee(WhileOp loop, FlatSymbolRefAttr name,
+                                           Region &region, ValueRange arguments,
+                                           ValueRange results) {
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(function, name);
+  if (!callee || !callee->hasAttr(kArenaAttrName))
+    return loop.emitOpError()
+           << "expected " << name << " to be a func.func with "
+           << kArenaAttrName << "; run heddle-plan-arenas first";
+  for (const ProgramLowering *open = this; open; open = open->caller)
+    if (open->function == callee)
+      return loop.emitOpError() << "expected " << name << " not to call itself";
+  ProgramMemory places;
+  for (Value argument : arguments)
+    places.arguments.push_back(place(argument));
+  for (Value result : results)
+    places.results.push_back(place(result));
+  places.arena = place(loop.getWorkspace());
+  if (failedPlace)
+    return failure();
+  ProgramLowering lowering(callee, &region.emplaceBlock(), places, this);
+  if (failed(lowering.lowerOps()))
+    return failure();
+  events = lowering.events;
+  return success();
+}
+
+LogicalResult ProgramLowering::lowerLoop(WhileOp loop) {
+  for (auto [init, carried] : llvm::zip(loop.getInits(), loop.getCarried()))
+    copy(place(init), place(carried), nameOf(loop));
+  auto local = builder.create<rt::WhileOp>(loc, place(loop.getCondition()));
+  auto followed = [](ValueRange values, ValueRange by) {
+    SmallVector<Value> all(values);
+    llvm::append_range(all, by);
+    return all;
+  };
+  return success(
+      succeeded(
+          lowerCallee(loop, loop.getBeforeAttr(), local.getBefore(),
+                      followed(loop.getCarried(), loop.getCaptured()),
+                      followed(loop.getCondition(), loop.getResults()))) &&
+      succeeded(lowerCallee(loop, loop.getAfterAttr(), local.getAfter(),
+                            followed(loop.getResults(), loop.getCaptured()),
+                            loop.getCarried())));
+}
+
+LogicalResult ProgramLowering::lower(Operation *op) {
+  loc = op->getLoc();
+  StringAttr name = nameOf(op);
+  IntegerAttr compute = stream(kComputeStream);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<LoadOp>([&](LoadOp load) {
+        rt::BufferAttr to = place(load.getResult());
+        copy(rt::BufferAttr::get(builder.getContext(), rt::Space::Variable,
+                                 load.getVariableAttr(), 0, 0, to.getType()),
+             to, load.getVariableAttr().getAttr());
+        return success();
+      })
+      .Case<StoreOp>([&](StoreOp store) {
+        rt::BufferAttr from = place(store.getValue());
+        copy(from,
+             rt::BufferAttr::get(builder.getContext(), rt::Space::Variable,
+                                 store.getVariableAttr(), 0, 0, from.getType()),
+             store.getVariableAttr().getAttr());
+        return success();
+      })
+      .Case<func::ReturnOp>([&](func::ReturnOp ret) {
+        for (OpOperand &operand : ret->getOpOperands()) {
+          rt::BufferAttr from = place(operand.get());
+          copy(from, placeResult(operand), nullptr);
+        }
+        return success();
+      })
+      .Case<StackOp>([&](StackOp stack) {
+        rt::BufferAttr to = place(stack.getResult());
+        int64_t offset = 0;
+        for (Value slice : stack.getSlices()) {
+          rt::BufferAttr from = place(slice);
+          copy(from, to.getView(offset, from.getType()), name);
+          offset += from.getBytes();
+        }
+        return success();
+      })
+      .Case<ContractOp>([&](ContractOp c) { return lowerContract(c); })
+      .Case<heddle::AttentionOp>([&](heddle::AttentionOp a) {
+        builder.create<rt::AttentionOp>(
+            loc, place(a.getQuery()), place(a.getKey()), place(a.getValue()),
+            place(a.getOutput()), place(a.getLse()),
+            a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
+            indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
+            a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
+            compute, name);
+        return success();
+      })
+      .Case<heddle::AttentionGradOp>([&](heddle::AttentionGradOp a) {
+        builder.create<rt::AttentionGradOp>(
+            loc, place(a.getQuery()), place(a.getKey()), place(a.getValue()),
+            place(a.getOutput()), place(a.getLse()), place(a.getOutputGrad()),
+            place(a.getQueryGrad()), place(a.getKeyGrad()),
+            place(a.getValueGrad()),
+            a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
+            indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
+            a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
+            compute, name);
+        return success();
+      })
+      .Case<heddle::EmbeddingGradOp>([&](heddle::EmbeddingGradOp e) {
+        rt::BufferAttr table = place(e.getResult());
+        if (Value accumulate = e.getAccumulate())
+          copy(place(accumulate), table, name);
+        builder.create<rt::EmbeddingGradOp>(
+            loc, place(e.getIds()), place(e.getYGrad()), table,
+            e.getOffset() ? index(e.getOffset()) : Value(),
+            e.getAccumulate() ? builder.getUnitAttr() : UnitAttr(), compute,
+            name);
+        return success();
+      })
+      .Case<heddle::RotaryTableOp>([&](heddle::RotaryTableOp r) {
+        builder.create<rt::RotaryTableOp>(
+            loc, place(r.getCos()), place(r.getSin()),
+            r.getOffset() ? index(r.getOffset()) : Value(),
+            r.getFrequenciesAttr(), compute, name);
+        return success();
+      })
+      .Case<func::CallOp>([&](func::CallOp call) { return lowerCall(call); })
+      .Case<WhileOp>([&](WhileOp loop) { return lowerLoop(loop); })
+      .Case<comm::AxisIndexOp>([&](comm::AxisIndexOp axis) {
+        indices.map(axis.getResult(),
+                    lowerAxisIndex(axis.getMeshAttr(), axis.getAxes()));
+        return success();
+      })
+      .Case<comm::SliceOp>([&](comm::SliceOp s) { return lowerSlice(s); })
+      .Case<comm::StartOp>([&](comm::StartOp start) {
+        lowerStart(start);
+        return success();
+      })
+      .Case<comm::WaitOp>([&](comm::WaitOp wait) {
+        builder.create<rt::WaitOp>(
+            loc, eventOfStart.lookup(wait.getToken().getDefiningOp()),
+            kComputeStream);
+        return success();
+      })
+      .Case<comm::SendOp, comm::RecvOp>([&](Operation *) {
+        lowerTransfer(op);
+        return success();
+      })
+      .Default([&](Operation *) -> LogicalResult {
+        if (isa_and_nonnull<comm::CommDialect>(op->getDialect()))
+          return lowerCollective(op, place(op->getResult(0)), kComputeStream);
+        if (isa_and_nonnull<arith::ArithDialect>(op->getDialect())) {
+          if (!isa<RankedTensorType>(op->getResult(0).getType()))
+            builder.clone(*op, indices);
+          return success(); // constant tensors are data of the artifact
+        }
+        if (op->getNumResults() && getViewOffset(op->getResult(0)))
+          return success();
+        return op->emitOpError() << "is not an op that a program can run";
+      });
+}
+
+LogicalResult ProgramLowering::lowerOps() {
+  for (Operation &op : function.getBody().front())
+    if (failed(lower(&op)) || failedPlace)
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramLowering::run() {
+  if (failed(lowerOps()))
+    return failure();
+  builder.create<rt::SynchronizeOp>(loc);
+  return success();
+}

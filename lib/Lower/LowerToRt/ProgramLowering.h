@@ -1,0 +1,103 @@
+//===- ProgramLowering.h - One function as calls of the runtime -*- C++ -*-===//
+//
+// Every op becomes the call that it is, with the places that planning arenas
+// wrote. What a loop calls becomes the loop's regions: its arguments, results
+// and arena are places of the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_LOWER_LOWERTORT_PROGRAMLOWERING_H
+#define HEDDLE_LIB_LOWER_LOWERTORT_PROGRAMLOWERING_H
+
+#include "dialects/Comm/Comm.h"
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace heddle {
+
+/// Where what a function calls its arguments, results and arena lies in the
+/// program that it is a part of.
+struct ProgramMemory {
+  mlir::SmallVector<rt::BufferAttr> arguments, results;
+  rt::BufferAttr arena;
+
+  /// Null, with an error, if there is no such place.
+  rt::BufferAttr
+  find(rt::BufferAttr buffer,
+       llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+};
+
+/// Writes the calls of one function. Errors are emitted.
+class ProgramLowering {
+public:
+  /// Of a program; its body gets the calls.
+  ProgramLowering(mlir::func::FuncOp function, rt::ProgramOp program);
+
+  mlir::LogicalResult run();
+
+private:
+  /// Of what a loop of `caller` calls.
+  ProgramLowering(mlir::func::FuncOp function, mlir::Block *body,
+                  const ProgramMemory &memory, const ProgramLowering *caller);
+
+  mlir::LogicalResult lowerOps();
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerContract(ContractOp op);
+  mlir::LogicalResult lowerCall(mlir::func::CallOp op);
+  mlir::LogicalResult lowerLoop(WhileOp loop);
+  mlir::LogicalResult lowerCallee(WhileOp loop, mlir::FlatSymbolRefAttr callee,
+                                  mlir::Region &region,
+                                  mlir::ValueRange arguments,
+                                  mlir::ValueRange results);
+
+  // LowerCommunication.cpp
+  mlir::LogicalResult lowerCollective(mlir::Operation *op, rt::BufferAttr out,
+                                      int32_t stream);
+  mlir::LogicalResult lowerSlice(comm::SliceOp op);
+  void lowerStart(comm::StartOp op);
+  mlir::Value lowerAxisIndex(mlir::FlatSymbolRefAttr mesh, AxisListAttr axes);
+  void lowerTransfer(mlir::Operation *op);
+
+  /// Where a tensor lies; null, with an error, if no place was planned.
+  rt::BufferAttr place(mlir::Value value);
+  /// Where what is returned has to be.
+  rt::BufferAttr placeResult(mlir::OpOperand &returned);
+  /// The buffer in the program's memory, or something in its place.
+  rt::BufferAttr findInProgram(mlir::Operation *op, rt::BufferAttr buffer);
+  mlir::Value index(mlir::Value value) { return indices.lookup(value); }
+  mlir::SmallVector<mlir::Value> indexRange(mlir::ValueRange values) {
+    return llvm::map_to_vector(values, [&](mlir::Value v) { return index(v); });
+  }
+  mlir::Value constant(int64_t value) {
+    return builder.create<mlir::arith::ConstantIndexOp>(loc, value);
+  }
+  /// Copies unless both are the same place.
+  void copy(rt::BufferAttr from, rt::BufferAttr to, mlir::StringAttr name);
+  mlir::IntegerAttr stream(int32_t number) {
+    return builder.getI32IntegerAttr(number);
+  }
+  mlir::StringAttr nameOf(mlir::Operation *op) {
+    llvm::StringRef name = getOpName(op);
+    return name.empty() ? nullptr : builder.getStringAttr(name);
+  }
+
+  static constexpr int32_t kComputeStream = 0, kCommStream = 1;
+
+  mlir::func::FuncOp function;
+  rt::ProgramOp program;
+  mlir::OpBuilder builder;
+  mlir::Location loc = function.getLoc();
+  /// Of a function that a loop calls, and the loop's function.
+  std::optional<ProgramMemory> memory;
+  const ProgramLowering *caller = nullptr;
+  mlir::IRMapping indices;
+  int32_t events = 0;
+  llvm::DenseMap<mlir::Operation *, int32_t> eventOfStart;
+  bool failedPlace = false;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_LOWER_LOWERTORT_PROGRAMLOWERING_H

@@ -1,0 +1,41 @@
+//===- ContractionLayout.h - Letters as a product in loops ------*- C++ -*-===//
+//
+// A contraction over dense tensors as one heddle_rt_matmul_desc. Factors that
+// are adjacent in every tensor that has them are merged; of what remains one
+// factor of the result's inner dimension becomes n, one of the other operand m,
+// one sum k, and the rest loops. The operand that has the result's inner
+// dimension is B, so that C's rows are contiguous.
+//
+// GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, a loop over c.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_LOWER_PRODUCTS_CONTRACTIONLAYOUT_H
+#define HEDDLE_LIB_LOWER_PRODUCTS_CONTRACTIONLAYOUT_H
+
+#include "dialects/Heddle/Heddle.h"
+
+namespace heddle {
+
+struct ProductLayout {
+  struct Loop {
+    int64_t extent, a, b, c, bias;
+  };
+  bool swapped = false; ///< A is the contraction's rhs
+  int64_t m = 1, n = 1, k = 1;
+  int64_t aStrides[2], bStrides[2]; ///< row, column
+  int64_t cRowStride;
+  llvm::SmallVector<Loop, 4> loops; ///< outermost first
+};
+
+/// The bias's letters are those of the result's dimensions `biasAlong`. On
+/// failure `why` says what cannot be expressed.
+std::optional<ProductLayout>
+getProductLayout(ContractionAttr contraction, mlir::RankedTensorType lhs,
+                 mlir::RankedTensorType rhs, mlir::RankedTensorType result,
+                 std::optional<llvm::ArrayRef<int64_t>> biasAlong,
+                 std::string &why);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_LOWER_PRODUCTS_CONTRACTIONLAYOUT_H

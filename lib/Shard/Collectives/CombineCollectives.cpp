@@ -1,0 +1,255 @@
+//===- CombineCollectives.cpp - Makes many small all-reduces one ----------===//
+
+#include "dialects/Comm/Comm.h"
+#include "heddle/Shard/Passes.h"
+#include "heddle/Sharding/FactorShardings.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+using comm::AllReduceOp;
+
+namespace {
+
+using Key = std::tuple<Attribute, Attribute, int, Type>;
+using Group = SmallVector<AllReduceOp>;
+
+class Combiner {
+public:
+  Combiner(Block &block, int64_t maxBytes) : block(block), maxBytes(maxBytes) {}
+  void run();
+
+private:
+  /// The key of an all-reduce that may be combined with others of it.
+  std::optional<Key> getKey(Operation *op) const;
+  SmallVector<Group> findGroups();
+  /// False, and nothing is changed, if a member depends on another or a store
+  /// would pass an access of its variable.
+  bool combine(Group &group);
+
+  Block &block;
+  int64_t maxBytes;
+};
+
+} // namespace
+
+/// All that an op and its regions read, values of the regions included.
+static SmallVector<Value> getUsedValues(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) {
+      llvm::append_range(values, inner->getOperands());
+    });
+  return values;
+}
+
+std::optional<Key> Combiner::getKey(Operation *op) const {
+  auto reduce = dyn_cast<AllReduceOp>(op);
+  if (!reduce || getBytes(reduce.getType()) > maxBytes)
+    return std::nullopt;
+  return Key{reduce.getMeshAttr(), reduce.getAxes(), int(reduce.getKind()),
+             reduce.getType()};
+}
+
+/// In program order, each all-reduce joins the open group of its key unless it
+/// depends on a member; then it opens a new one. One pass: of each op it is
+/// known on members of which open groups it depends.
+SmallVector<Group> Combiner::findGroups() {
+  llvm::MapVector<Key, unsigned> open;
+  SmallVector<Group> groups;
+  llvm::DenseMap<Operation *, SmallVector<unsigned, 2>> dependsOn;
+  llvm::DenseSet<unsigned> closed;
+  for (Operation &op : block) {
+    SmallVector<unsigned, 2> mine;
+    for (Value operand : getUsedValues(&op))
+      if (auto known = dependsOn.find(operand.getDefiningOp());
+          known != dependsOn.end())
+        for (unsigned group : known->second)
+          if (!closed.contains(group) && !llvm::is_contained(mine, group))
+            mine.push_back(group);
+    if (std::optional<Key> key = getKey(&op)) {
+      auto [entry, isNew] = open.try_emplace(*key, groups.size());
+      if (!isNew && llvm::is_contained(mine, entry->second)) {
+        llvm::erase(mine, entry->second);
+        closed.insert(entry->second);
+        entry->second = groups.size();
+      }
+      if (entry->second == groups.size())
+        groups.emplace_back();
+      groups[entry->second].push_back(cast<AllReduceOp>(op));
+      mine.push_back(entry->second);
+    }
+    if (!mine.empty())
+      dependsOn.try_emplace(&op, std::move(mine));
+  }
+  llvm::erase_if(groups, [](const Group &group) { return group.size() < 2; });
+  return groups;
+}
+
+/// The variables that an op and its regions access. A null one, for any, if
+/// they call functions.
+static SmallVector<Attribute> getAccesses(Operation *op) {
+  SmallVector<Attribute> variables;
+  op->walk([&](Operation *inner) {
+    if (auto load = dyn_cast<LoadOp>(inner))
+      variables.push_back(load.getVariableAttr());
+    else if (auto store = dyn_cast<StoreOp>(inner))
+      variables.push_back(store.getVariableAttr());
+    else if (isa<func::CallOp>(inner))
+      variables.push_back({});
+  });
+  return variables;
+}
+
+/// The ops between that only serve what moves after the last member and are
+/// made of variables alone: left behind, their results would live until then,
+/// and apart from the kernels that read them.
+static SmallVector<Operation *>
+findServants(Operation *first, Operation *last,
+             const llvm::DenseSet<Operation *> &moving) {
+  llvm::DenseSet<Attribute> stored;
+  SmallVector<Operation *> candidates;
+  llvm::DenseSet<Operation *> fromVariables;
+  for (auto it = Block::iterator(first); &*it != last; ++it) {
+    Operation *op = &*it;
+    if (moving.contains(op))
+      continue;
+    if (auto store = dyn_cast<StoreOp>(op))
+      stored.insert(store.getVariableAttr());
+    bool isReady =
+        isa<LoadOp>(op) ||
+        (isPure(op) && llvm::all_of(op->getOperands(), [&](Value v) {
+           Operation *source = v.getDefiningOp();
+           return source &&
+                  (fromVariables.contains(source) || isa<LoadOp>(source) ||
+                   source->hasTrait<OpTrait::ConstantLike>());
+         }));
+    if (!isReady)
+      continue;
+    fromVariables.insert(op);
+    candidates.push_back(op);
+  }
+  llvm::DenseSet<Operation *> served(moving);
+  SmallVector<Operation *> servants;
+  for (Operation *op : llvm::reverse(candidates)) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (op->use_empty() || (load && stored.contains(load.getVariableAttr())) ||
+        llvm::any_of(op->getUsers(),
+                     [&](Operation *user) { return !served.contains(user); }))
+      continue;
+    served.insert(op);
+    servants.push_back(op);
+  }
+  return servants;
+}
+
+bool Combiner::combine(Group &group) {
+  // Another combination may have moved some behind others.
+  llvm::sort(group, [](AllReduceOp a, AllReduceOp b) {
+    return a->isBeforeInBlock(b);
+  });
+  AllReduceOp last = group.back();
+  llvm::DenseSet<Operation *> members(group.begin(), group.end());
+  // What uses an earlier member has to come after the last one, in its order.
+  llvm::DenseSet<Operation *> dependent;
+  llvm::DenseSet<Attribute> stored;
+  SmallVector<Operation *> later;
+  auto isDependent = [&](Operation *op) {
+    return llvm::any_of(getUsedValues(op), [&](Value operand) {
+      return dependent.contains(operand.getDefiningOp());
+    });
+  };
+  for (auto it = Block::iterator(group.front()); &*it != last; ++it) {
+    Operation *op = &*it;
+    bool isMember = members.contains(op);
+    if (isMember && isDependent(op))
+      return false;
+    if (!isMember && !isDependent(op)) {
+      for (Attribute variable : getAccesses(op))
+        if (stored.contains(variable) || stored.contains(Attribute()) ||
+            (!variable && !stored.empty()))
+          return false;
+      continue;
+    }
+    dependent.insert(op);
+    if (isMember)
+      continue;
+    later.push_back(op);
+    for (Attribute variable : getAccesses(op))
+      stored.insert(variable);
+  }
+  if (isDependent(last))
+    return false;
+  llvm::DenseSet<Operation *> moving(later.begin(), later.end());
+  SmallVector<Operation *> servants = findServants(group.front(), last, moving);
+  moving.insert(servants.begin(), servants.end());
+  later.clear();
+  for (auto it = Block::iterator(group.front()); &*it != last; ++it)
+    if (moving.contains(&*it))
+      later.push_back(&*it);
+  OpBuilder builder(last);
+  Location loc = last.getLoc();
+  auto type = cast<RankedTensorType>(last.getType());
+  // Of equal inputs one is enough.
+  llvm::SetVector<Value> inputs;
+  for (AllReduceOp reduce : group)
+    inputs.insert(reduce.getInput());
+  auto reduceAll = [&](Value value) {
+    return builder.create<AllReduceOp>(loc, value.getType(), value,
+                                       last.getMesh(), last.getAxes(),
+                                       last.getKind());
+  };
+  SmallVector<Value> parts;
+  if (inputs.size() == 1) {
+    parts = {reduceAll(inputs.front())};
+  } else {
+    SmallVector<int64_t> shape = {(int64_t)inputs.size()};
+    llvm::append_range(shape, type.getShape());
+    auto stacked = RankedTensorType::get(shape, type.getElementType());
+    Value all = reduceAll(builder.create<StackOp>(
+        loc, stacked, inputs.getArrayRef(), StringAttr()));
+    SmallVector<Type> types(inputs.size(), type);
+    llvm::append_range(
+        parts,
+        builder.create<UnstackOp>(loc, types, all, StringAttr()).getSlices());
+  }
+
+  for (Operation *op : llvm::reverse(later))
+    op->moveAfter(last);
+  for (AllReduceOp reduce : group) {
+    auto place = llvm::find(inputs, reduce.getInput()) - inputs.begin();
+    reduce.getResult().replaceAllUsesWith(parts[place]);
+    reduce.erase();
+  }
+  return true;
+}
+
+void Combiner::run() {
+  // A combination makes new dependences: groups that they have broken are found
+  // anew.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Group &group : findGroups())
+      changed |= combine(group);
+  }
+}
+
+namespace {
+struct CombineCollectivesPass
+    : heddle::impl::CombineCollectivesPassBase<CombineCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (!getOperation().isExternal())
+      Combiner(getOperation().getBody().front(), maxBytes).run();
+  }
+};
+} // namespace

@@ -1,0 +1,68 @@
+//===- ExplainShardings.h - Why values lie as they do -----------*- C++ -*-===//
+//
+// Turns what Propagation remembers into remarks: for each value where each of
+// its axes comes from, and where two ops want a value differently.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H
+#define HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H
+
+#include "heddle/Sharding/Propagation.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace heddle {
+
+/// What gave a cell an axis that it did not hear of: "argument 0 of @f".
+using SeedNames =
+    llvm::DenseMap<std::pair<unsigned, mlir::StringAttr>, std::string>;
+
+/// How messages name an op: `"h.0.mlp.c_fc"`, or `'math.tanh' (line 12)`.
+std::string describeOp(mlir::Operation *op);
+
+class ShardingExplainer {
+public:
+  ShardingExplainer(const Propagation &graph, MeshRef mesh,
+                    const SeedNames &seeds)
+      : graph(graph), mesh(mesh), seeds(seeds) {}
+
+  /// A remark on each op of the function with tensor results, and on the
+  /// function for its arguments.
+  void explain(mlir::func::FuncOp function) const;
+
+  /// A remark on each op that wants an operand split otherwise than it is, by
+  /// an axis that both claim: the two that claim it, and what moving the
+  /// operand sends.
+  void reportConflicts(ReshardSequences &sequences) const;
+
+private:
+  /// The element that an axis of another was heard from first, and the op that
+  /// passed it on last, if it was passed on.
+  struct Source {
+    Propagation::Element seed;
+    std::optional<unsigned> through;
+  };
+  using SourceKey = std::pair<unsigned, mlir::StringAttr>;
+  static SourceKey keyOf(Propagation::Element element, mlir::StringAttr axis) {
+    return {2 * element.index + element.isNode, axis};
+  }
+  Source findSource(Propagation::Element element, mlir::StringAttr axis) const;
+  std::string describe(Propagation::Element element,
+                       llvm::ArrayRef<Axes> dims) const;
+  std::string describeOrigin(Propagation::Element element,
+                             mlir::StringAttr axis) const;
+  std::string nameOf(Propagation::Element element, mlir::StringAttr axis) const;
+  void reportOperand(unsigned node, mlir::OpOperand &operand,
+                     ReshardSequences &sequences) const;
+
+  const Propagation &graph;
+  MeshRef mesh;
+  const SeedNames &seeds;
+  /// What has been found: neighbours have most of their way in common.
+  mutable llvm::DenseMap<SourceKey, Source> sources;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H

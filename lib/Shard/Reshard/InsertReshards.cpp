@@ -1,0 +1,425 @@
+//===- InsertReshards.cpp - Makes each mismatch explicit ------------------===//
+
+#include "../Explain/ReshardRemarks.h"
+#include "heddle/Shard/Passes.h"
+#include "heddle/Sharding/Boundaries.h"
+#include "heddle/Sharding/ControlFlow.h"
+#include "heddle/Sharding/PartialSums.h"
+#include "heddle/Sharding/Pins.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_INSERTRESHARDSPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+class ReshardInserter {
+public:
+  ReshardInserter(func::FuncOp function, MeshRef mesh,
+                  ReshardSequences &sequences)
+      : function(function), mesh(mesh), sequences(sequences) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult readFactors();
+  /// How the variable of a load or store is stored; null if nobody says.
+  ShardingAttr storageOf(Operation *access);
+  /// What control flow and calls pass on: produced values and needs.
+  LogicalResult readCarried(Operation *op);
+  LogicalResult readCall(func::CallOp call);
+  const PartialSums &sumsOf(Value value) {
+    return *partialSums[value.getParentBlock()];
+  }
+  /// The shardings that values have when their ops have made them.
+  LogicalResult findProduced();
+  LogicalResult findProduced(Operation *op);
+  /// What each operand needs.
+  LogicalResult findNeeds();
+  LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
+  void insert();
+  /// All uses of a value that need something else than it is.
+  void insertFor(Value value,
+                 ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses);
+  using Targets = llvm::MapVector<ShardingAttr, SmallVector<OpOperand *>>;
+  /// The target from which the others are made, if that is cheaper than making
+  /// each from the value.
+  ShardingAttr chooseHub(Value value, const Targets &targets);
+  Value reshard(Value value, ShardingAttr from, ShardingAttr to, Operation *at);
+
+  func::FuncOp function;
+  MeshRef mesh;
+  ReshardSequences &sequences;
+  SymbolTableCollection tables;
+  DenseMap<Operation *, std::pair<ShardingRule, FactorAxes>> factors;
+  DenseMap<Value, ShardingAttr> produced;
+  llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
+      mismatches;
+  /// The needs of operands that control flow passes on.
+  DenseMap<OpOperand *, ShardingAttr> passedOn;
+  /// Partial sums do not leave their block.
+  DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
+};
+
+} // namespace
+
+static LogicalResult expectRank(Operation *op, ShardingAttr sharding,
+                                Value value) {
+  int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (sharding && sharding.getRank() == rank)
+    return success();
+  auto diag = op->emitOpError()
+              << "expected a sharding of " << rank << " dimensions";
+  if (sharding)
+    return diag << ", got " << sharding;
+  return diag << ", got none: run heddle-propagate-shardings before";
+}
+
+ShardingAttr ReshardInserter::storageOf(Operation *access) {
+  auto load = dyn_cast<LoadOp>(access);
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+      access,
+      load ? load.getVariableAttr() : cast<StoreOp>(access).getVariableAttr());
+  return variable ? variable.getStorageAttr() : ShardingAttr();
+}
+
+LogicalResult ReshardInserter::readFactors() {
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    ShardingRule rule = getRule(op);
+    FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+    if (failed(axes))
+      status = failure();
+    else
+      factors[op] = {std::move(rule), std::move(*axes)};
+  });
+  if (failed(status))
+    return failure();
+  auto factorsOf = [&](Operation *op, const ShardingRule &) {
+    return factors[op].second;
+  };
+  auto stored = [&](Operation *access) {
+    return Axes(storageOf(access) ? storageOf(access).getPartialAxes()
+                                  : ArrayRef<StringAttr>());
+  };
+  forEachBlock(function, [&](Block &block) {
+    partialSums[&block] = std::make_unique<PartialSums>(
+        block, mesh, factorsOf, /*mayRelease=*/nullptr, stored);
+  });
+  return success();
+}
+
+LogicalResult ReshardInserter::readCarried(Operation *op) {
+  FailureOr<SmallVector<CarriedValue>> carried = getCarriedValues(op);
+  if (failed(carried))
+    return failure();
+  auto shardings = op->getAttrOfType<ArrayAttr>(kCarriedAttrName);
+  if (carried->size() != (shardings ? shardings.size() : 0))
+    return op->emitOpError()
+           << "expected " << kCarriedAttrName << " with " << carried->size()
+           << " shardings: run heddle-propagate-shardings before";
+  for (auto [i, entry] : llvm::enumerate(*carried)) {
+    auto sharding = dyn_cast<ShardingAttr>(shardings[i]);
+    if (failed(expectRank(op, sharding, entry.values.front())))
+      return failure();
+    for (Value value : entry.values)
+      produced[value] = sharding;
+    for (OpOperand *source : entry.sources)
+      passedOn[source] = sharding;
+  }
+  return success();
+}
+
+LogicalResult ReshardInserter::readCall(func::CallOp call) {
+  FailureOr<func::FuncOp> callee = getCallee(call);
+  if (failed(callee))
+    return failure();
+  for (OpOperand &operand : call->getOpOperands()) {
+    if (!isa<RankedTensorType>(operand.get().getType()))
+      continue;
+    auto sharding = callee->getArgAttrOfType<ShardingAttr>(
+        operand.getOperandNumber(), kShardingAttrName);
+    if (failed(expectRank(call, sharding, operand.get())))
+      return failure();
+    passedOn[&operand] = sharding;
+  }
+  for (OpResult result : call.getResults()) {
+    if (!isa<RankedTensorType>(result.getType()))
+      continue;
+    auto sharding = callee->getResultAttrOfType<ShardingAttr>(
+        result.getResultNumber(), kShardingAttrName);
+    if (failed(expectRank(call, sharding, result)))
+      return failure();
+    produced[result] = sharding;
+  }
+  return success();
+}
+
+LogicalResult ReshardInserter::findProduced() {
+  Block &body = function.getBody().front();
+  for (BlockArgument argument : body.getArguments()) {
+    if (!isa<RankedTensorType>(argument.getType()))
+      continue;
+    auto given = function.getArgAttrOfType<ShardingAttr>(
+        argument.getArgNumber(), kShardingAttrName);
+    if (failed(expectRank(function, given, argument)))
+      return failure();
+    produced[argument] = given;
+  }
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    if (succeeded(status))
+      status = findProduced(op);
+  });
+  return status;
+}
+
+LogicalResult ReshardInserter::findProduced(Operation *op) {
+  if (isControlFlow(op))
+    return readCarried(op);
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return readCall(call);
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    ShardingAttr storage = storageOf(load);
+    if (failed(expectRank(op, storage, load.getResult())))
+      return failure();
+    produced[load.getResult()] = storage;
+    return success();
+  }
+  if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    produced[reshard.getResult()] = reshard.getTo();
+    return success();
+  }
+  auto &[rule, axes] = factors[op];
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    if (!isa<RankedTensorType>(result.getType()))
+      continue;
+    ShardingAttr own = getResultSharding(rule, axes, i, mesh);
+    ArrayRef<StringAttr> partial = sumsOf(result).getPartialAxes(result);
+    if (!partial.empty())
+      own = makeSharding(mesh, getDimensions(own), partial);
+    produced[result] = own;
+  }
+  return success();
+}
+
+LogicalResult ReshardInserter::needOf(OpOperand &operand, ShardingAttr &need) {
+  Operation *op = operand.getOwner();
+  if (auto known = passedOn.find(&operand); known != passedOn.end()) {
+    need = known->second;
+    return success();
+  }
+  if (isa<StoreOp>(op)) {
+    need = storageOf(op);
+    return expectRank(op, need, operand.get());
+  }
+  if (isa<func::ReturnOp>(op)) {
+    need = function.getResultAttrOfType<ShardingAttr>(
+        operand.getOperandNumber(), kShardingAttrName);
+    return expectRank(function, need, operand.get());
+  }
+  if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    need = reshard.getFrom();
+    return success();
+  }
+  auto &[rule, axes] = factors[op];
+  need = getOperandSharding(rule, axes, operand.getOperandNumber(), mesh);
+  if (const PartialSums &sums = sumsOf(operand.get());
+      sums.isKept(operand.get()))
+    need = makeSharding(mesh, getDimensions(need),
+                        sums.getPartialAxes(operand.get()));
+  return success();
+}
+
+LogicalResult ReshardInserter::findNeeds() {
+  LogicalResult status = success();
+  forEachOp(function, [&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (failed(status) || !isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      ShardingAttr need;
+      status = needOf(operand, need);
+      if (succeeded(status) && need != produced[operand.get()])
+        mismatches[operand.get()].emplace_back(&operand, need);
+    }
+    // A tensor that the body of an op reads at any place has to be whole.
+    if (isControlFlow(op))
+      return;
+    for (Region &region : op->getRegions())
+      visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
+        auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+        if (!type)
+          return;
+        auto whole = ShardingAttr::getReplicated(mesh.symbol, type.getRank());
+        if (produced.lookup(operand->get()) != whole)
+          mismatches[operand->get()].emplace_back(operand, whole);
+      });
+  });
+  return status;
+}
+
+Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
+                               Operation *at) {
+  if (from == to)
+    return value;
+  // In the block of the value: once, and not in every iteration of a loop. A
+  // loaded parameter is resharded where it is used.
+  if (!value.getDefiningOp<LoadOp>() || from.isPartial())
+    at = value.getParentBlock()->findAncestorOpInBlock(*at);
+  OpBuilder builder(at);
+  return builder.create<ReshardOp>(value.getLoc(), value.getType(), value, from,
+                                   to);
+}
+
+ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
+  if (targets.size() < 2)
+    return {};
+  ShardingAttr from = produced[value];
+  auto type = cast<RankedTensorType>(value.getType());
+  auto cost = [&](ShardingAttr source, ShardingAttr to) {
+    return sequences.getCost(type, source, to).seconds;
+  };
+  double cheapest = 0;
+  for (auto &[to, operands] : targets)
+    cheapest += cost(from, to);
+  ShardingAttr best;
+  for (auto &[hub, hubOperands] : targets) {
+    if (hub.isPartial())
+      continue;
+    double sum = cost(from, hub);
+    for (auto &[to, operands] : targets)
+      if (to != hub)
+        sum += cost(to.isPartial() ? from : hub, to);
+    // A partial sum is reduced once, if that makes no difference.
+    if (sum < cheapest || (!best && from.isPartial() && sum == cheapest)) {
+      best = hub;
+      cheapest = sum;
+    }
+  }
+  return best;
+}
+
+/// Where something made of the value stands before all of the uses: before the
+/// first, or, if that is in another block than others, before the op around it
+/// that is in the value's own.
+static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
+  Operation *first = uses.front()->getOwner();
+  if (llvm::all_of(uses, [&](OpOperand *use) {
+        return use->getOwner()->getBlock() == first->getBlock();
+      }))
+    return first;
+  return value.getParentBlock()->findAncestorOpInBlock(*first);
+}
+
+/// The op itself, or the one whose body it is part of: nothing is moved within
+/// the bodies of structured ops.
+static Operation *getPartitionedOp(Operation *op) {
+  while (!isa<func::FuncOp>(op->getParentOp()) &&
+         !isControlFlow(op->getParentOp()))
+    op = op->getParentOp();
+  return op;
+}
+
+void ReshardInserter::insertFor(
+    Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
+  ShardingAttr from = produced[value];
+  if (value.getDefiningOp<LoadOp>() && !from.isPartial()) {
+    // Anew for each use: a gathered parameter must not live on.
+    for (auto [operand, to] : uses)
+      operand->set(
+          reshard(value, from, to, getPartitionedOp(operand->getOwner())));
+    return;
+  }
+  Targets targets;
+  SmallVector<OpOperand *> all;
+  for (auto [operand, to] : uses) {
+    targets[to].push_back(operand);
+    all.push_back(operand);
+  }
+  Value source = value;
+  if (ShardingAttr hub = chooseHub(value, targets)) {
+    source = reshard(value, from, hub, getPlaceBefore(value, all));
+    for (OpOperand *operand : targets[hub])
+      operand->set(source);
+    from = hub;
+    targets.erase(hub);
+  }
+  for (auto &[to, operands] : targets) {
+    bool stillPartial = to.isPartial();
+    Value result = reshard(stillPartial ? value : source,
+                           stillPartial ? produced[value] : from, to,
+                           getPlaceBefore(value, operands));
+    for (OpOperand *operand : operands)
+      operand->set(result);
+  }
+}
+
+void ReshardInserter::insert() {
+  for (auto &[value, uses] : mismatches)
+    insertFor(value, uses);
+  for (auto &[op, entry] : factors) {
+    SmallVector<Attribute> shardings;
+    for (Value result : op->getResults())
+      if (auto known = produced.find(result); known != produced.end())
+        shardings.push_back(known->second);
+    if (isa<ReshardOp>(op) || shardings.empty())
+      continue;
+    op->setAttr(kShardingAttrName,
+                shardings.size() == 1
+                    ? shardings[0]
+                    : Attribute(ArrayAttr::get(op->getContext(), shardings)));
+  }
+}
+
+LogicalResult ReshardInserter::run() {
+  if (failed(readFactors()) || failed(findProduced()) || failed(findNeeds()))
+    return failure();
+  insert();
+  return success();
+}
+
+namespace {
+struct InsertReshardsPass
+    : heddle::impl::InsertReshardsPassBase<InsertReshardsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    MeshRef mesh = getMesh(getOperation());
+    if (failed(verifyBoundaries(getOperation(), mesh)))
+      return signalPassFailure();
+    if (!mesh)
+      return;
+    auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
+    if (failed(sequences) || failed(verifyReshards(mesh)))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      if (failed(ReshardInserter(function, mesh, *sequences).run()))
+        return signalPassFailure();
+      if (remarkBytes >= 0)
+        emitReshardRemarks(function, mesh, *sequences, remarkBytes);
+    }
+  }
+
+private:
+  /// Those that the program has already.
+  LogicalResult verifyReshards(MeshRef mesh) {
+    WalkResult status = getOperation().walk([&](ReshardOp reshard) {
+      for (ShardingAttr sharding : {reshard.getFrom(), reshard.getTo()})
+        if (failed(verifySharding(reshard.getLoc(), sharding, reshard.getType(),
+                                  mesh)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    return failure(status.wasInterrupted());
+  }
+};
+} // namespace

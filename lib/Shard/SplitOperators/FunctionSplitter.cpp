@@ -1,0 +1,458 @@
+//===- FunctionSplitter.cpp - One function slice by slice -----------------===//
+
+#include "FunctionSplitter.h"
+#include "../Explain/ExplainShardings.h"
+#include "heddle/Sharding/Pins.h"
+#include "heddle/Support/Rows.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The variable that holds a slice of another.
+StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
+  return StringAttr::get(variable.getContext(),
+                         variable.getValue() + ".slice" + Twine(slice));
+}
+
+namespace {
+
+/// A slice is to an op what a device is: a part of one factor.
+class SliceLocalizer final : public Localizer {
+public:
+  SliceLocalizer(OpBuilder &builder, ValueRange operands, TypeRange types,
+                 Location loc, unsigned factor, int64_t offset)
+      : Localizer(builder, operands, types), loc(loc), factor(factor),
+        offset(offset) {}
+
+  bool isSplit(unsigned other) const override { return other == factor; }
+  bool isPadded(unsigned) const override { return false; }
+  Value getOffset(unsigned other) override {
+    return builder.create<arith::ConstantIndexOp>(loc,
+                                                  other == factor ? offset : 0);
+  }
+  Value allReduce(Value value, FactorKind, unsigned) override {
+    needsOthers = true;
+    return value;
+  }
+  // An op that asks for its place among the others wants their data as well.
+  int64_t getDegree(unsigned) const override {
+    needsOthers = true;
+    return 1;
+  }
+  Value getIndex(unsigned) override {
+    needsOthers = true;
+    return builder.create<arith::ConstantIndexOp>(loc, 0);
+  }
+  Value permute(Value value, ArrayRef<int64_t>, unsigned) override {
+    needsOthers = true;
+    return value;
+  }
+  bool doFactorsMeet() const override { return false; }
+
+  mutable bool needsOthers = false; ///< it cannot run slice by slice
+
+private:
+  Location loc;
+  unsigned factor;
+  int64_t offset;
+};
+
+} // namespace
+
+/// Whether a sum over the factor goes onto an operand that is added once: one
+/// that is linear together with what the factor runs over.
+static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
+  return rule.factors[factor].kind == FactorKind::Sum &&
+         llvm::any_of(rule.linear, [&](const LinearGroup &group) {
+           auto runs = [&](unsigned operand) {
+             return ShardingRule::runsOver(rule.operands[operand], factor);
+           };
+           return llvm::any_of(group.operands, runs) &&
+                  !llvm::all_of(group.operands, runs);
+         });
+}
+
+/// The single factor that runs over a dimension.
+static std::optional<unsigned> factorOf(const TensorFactors &tensor,
+                                        int64_t dim) {
+  if (dim >= (int64_t)tensor.size() || tensor[dim].size() != 1)
+    return std::nullopt;
+  return tensor[dim][0];
+}
+
+static std::optional<int64_t> dimOf(const TensorFactors &tensor,
+                                    unsigned factor) {
+  for (auto [dim, factors] : llvm::enumerate(tensor))
+    if (llvm::is_contained(factors, factor))
+      return dim;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// A load, or a cast of one, can be repeated wherever it is wanted, so that a
+/// gathered slice lives for one product. Not past a store of the variable.
+bool FunctionSplitter::isLazy(Value value) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || !slices.getCut(value))
+    return false;
+  Operation *source = maker;
+  while (source->hasTrait<OpTrait::Elementwise>() &&
+         source->getNumOperands() == 1 && source->getOperand(0).getDefiningOp())
+    source = source->getOperand(0).getDefiningOp();
+  auto load = dyn_cast<LoadOp>(source);
+  if (!load || load->getBlock() != &block)
+    return false;
+  for (auto store : block.getOps<StoreOp>()) {
+    if (store.getVariableAttr() != load.getVariableAttr() ||
+        store->isBeforeInBlock(load))
+      continue;
+    // The store itself may be the end of the chain that reads the value.
+    for (Operation *user : value.getUsers())
+      if (user != store &&
+          store->isBeforeInBlock(block.findAncestorOpInBlock(*user)))
+        return false;
+  }
+  return true;
+}
+
+Value FunctionSplitter::getSlice(Value value, const Cut &cut, int64_t slice) {
+  std::optional<Cut> own = slices.getCut(value);
+  Operation *maker = value.getDefiningOp();
+  if (own == cut) {
+    if (auto known = made.find(value); known != made.end())
+      return known->second[slice];
+    if (auto load = dyn_cast<LoadOp>(maker))
+      return builder.create<LoadOp>(
+          load.getLoc(), getSliceType(value.getType(), cut, slice),
+          FlatSymbolRefAttr::get(
+              getSliceName(load.getVariableAttr().getAttr(), slice)));
+    // A cast of a load.
+    Value from = getSlice(maker->getOperand(0), cut, slice);
+    Operation *copy = builder.clone(*maker);
+    copy->setOperand(0, from);
+    copy->getResult(0).setType(getSliceType(value.getType(), cut, slice));
+    return copy->getResult(0);
+  }
+  RankedTensorType type = getSliceType(value.getType(), cut, slice);
+  if (maker && isFreeTensor(maker)) {
+    auto shardable = cast<ShardingRuleOpInterface>(maker);
+    SmallVector<Type> types = {type};
+    SliceLocalizer localizer(builder, maker->getOperands(), types,
+                             maker->getLoc(), cut.dim, cut.getOffset(slice));
+    if (auto results = shardable.localize(localizer); succeeded(results))
+      return (*results)[0];
+  }
+  return extractSlice(getWhole(value), cut, slice);
+}
+
+Value FunctionSplitter::extractSlice(Value whole, const Cut &cut,
+                                     int64_t slice) {
+  return extractRows(builder, whole.getLoc(), whole, cut.dim,
+                     builder.getIndexAttr(cut.getOffset(slice)),
+                     cut.getSize(slice));
+}
+
+void FunctionSplitter::setWhole(Value value, Value whole) {
+  Cut cut = *slices.getCut(value);
+  wholes[value] = whole;
+  for (int64_t slice = 0; slice < cut.slices; ++slice)
+    made[value].push_back(extractSlice(whole, cut, slice));
+}
+
+Value FunctionSplitter::getWhole(Value value) {
+  std::optional<Cut> cut = slices.getCut(value);
+  if (!cut)
+    return value;
+  Value &whole = wholes[value];
+  if (!whole) {
+    SmallVector<Value> parts;
+    for (int64_t slice = 0; slice < cut->slices; ++slice)
+      parts.push_back(getSlice(value, *cut, slice));
+    whole = builder.create<tensor::ConcatOp>(value.getLoc(), value.getType(),
+                                             cut->dim, parts);
+  }
+  return whole;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+std::optional<FunctionSplitter::Loop>
+FunctionSplitter::findLoop(Operation *op, const ShardingRule &rule) {
+  auto canLoop = [&](unsigned factor) {
+    FactorKind kind = rule.factors[factor].kind;
+    if ((kind != FactorKind::Parallel && kind != FactorKind::Sum &&
+         kind != FactorKind::Max) ||
+        hasAccumulator(rule, factor))
+      return false;
+    // It must be alone in the dimensions that it runs over.
+    auto isAlone = [&](const TensorFactors &tensor) {
+      return llvm::all_of(tensor, [&](const DimensionFactors &dim) {
+        return dim.size() == 1 || !llvm::is_contained(dim, factor);
+      });
+    };
+    return llvm::all_of(rule.operands, isAlone) &&
+           llvm::all_of(rule.results, isAlone);
+  };
+  if (auto split = op->getAttrOfType<SplitAttr>(kSplitAttrName))
+    if (std::optional<unsigned> factor =
+            rule.getFactor(split.getFactor().getValue());
+        factor && canLoop(*factor))
+      return Loop{*factor, {0, rule.factors[*factor].size, split.getSlices()}};
+  auto fromValue = [&](Value value,
+                       const TensorFactors &tensor) -> std::optional<Loop> {
+    std::optional<Cut> cut = slices.getCut(value);
+    std::optional<unsigned> factor =
+        cut ? factorOf(tensor, cut->dim) : std::nullopt;
+    if (!factor || !canLoop(*factor))
+      return std::nullopt;
+    return Loop{*factor, *cut};
+  };
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    if (auto loop = fromValue(result, rule.results[i]))
+      return loop;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (auto loop = fromValue(operand, rule.operands[i]))
+      return loop;
+  return std::nullopt;
+}
+
+FailureOr<SmallVector<Value>>
+FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
+                           const Loop &loop, int64_t slice, TypeRange types) {
+  SmallVector<Value> operands;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    std::optional<int64_t> dim = dimOf(rule.operands[i], loop.factor);
+    operands.push_back(
+        dim ? getSlice(operand, {*dim, loop.cut.size, loop.cut.slices}, slice)
+            : getWhole(operand));
+  }
+  SliceLocalizer localizer(builder, operands, types, op->getLoc(), loop.factor,
+                           loop.cut.getOffset(slice));
+  auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!shardable)
+    return localizeByCloning(op, localizer);
+  FailureOr<SmallVector<Value>> results = shardable.localize(localizer);
+  if (failed(results))
+    return failure();
+  if (localizer.needsOthers)
+    return op->emitOpError() << describeOp(op) << ": cannot run in slices of "
+                             << getFactorKey(rule, loop.factor)
+                             << ": each slice needs all others";
+  for (Value result : *results)
+    if (Operation *copy = result.getDefiningOp()) {
+      copy->removeAttr(kSplitAttrName);
+      copy->removeAttr(kPinAttrName); // of what all slices make
+      if (Attribute factors = op->getAttr(kFactorsAttrName);
+          factors && copy->getName() == op->getName()) {
+        copy->setAttr(kFactorsAttrName, factors);
+        if (Attribute priority = op->getAttr(kPriorityAttrName))
+          copy->setAttr(kPriorityAttrName, priority);
+      }
+    }
+  return results;
+}
+
+/// Sums of narrow products are kept in f32 until all slices are added.
+static RankedTensorType getSumType(Operation *op, RankedTensorType type) {
+  if (!isa<ContractOp, ReduceOp>(op) ||
+      !(type.getElementType().isBF16() || type.getElementType().isF16()))
+    return type;
+  return type.clone(Float32Type::get(type.getContext()));
+}
+
+static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
+                     FactorKind kind) {
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
+  if (kind == FactorKind::Max)
+    return isFloat ? builder.create<arith::MaximumFOp>(loc, a, b).getResult()
+                   : builder.create<arith::MaxSIOp>(loc, a, b).getResult();
+  return isFloat ? builder.create<arith::AddFOp>(loc, a, b).getResult()
+                 : builder.create<arith::AddIOp>(loc, a, b).getResult();
+}
+
+/// What is made in the place of a value that the user pinned is pinned.
+static void movePin(OpResult from, Value to) {
+  ShardingAttr pin = getPinOf(from);
+  auto result = dyn_cast<OpResult>(to);
+  if (!pin || !result)
+    return;
+  setPinOf(result, pin);
+  if (Attribute priority = from.getOwner()->getAttr(kPriorityAttrName))
+    result.getOwner()->setAttr(kPriorityAttrName, priority);
+}
+
+LogicalResult FunctionSplitter::runInSlices(Operation *op,
+                                            const ShardingRule &rule,
+                                            const Loop &loop) {
+  FactorKind kind = rule.factors[loop.factor].kind;
+  unsigned count = op->getNumResults();
+  SmallVector<SmallVector<Value>> parts(count);
+  SmallVector<Value> sums(count);
+  for (int64_t slice = 0; slice < loop.cut.slices; ++slice) {
+    SmallVector<Type> types;
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      std::optional<int64_t> dim = dimOf(rule.results[i], loop.factor);
+      auto type = cast<RankedTensorType>(result.getType());
+      types.push_back(dim ? getSliceType(type,
+                                         {*dim, loop.cut.size, loop.cut.slices},
+                                         slice)
+                          : getSumType(op, type));
+    }
+    FailureOr<SmallVector<Value>> results =
+        runSlice(op, rule, loop, slice, types);
+    if (failed(results))
+      return failure();
+    for (auto [i, result] : llvm::enumerate(*results)) {
+      if (ShardingRule::runsOver(rule.results[i], loop.factor))
+        parts[i].push_back(result);
+      else
+        sums[i] = sums[i]
+                      ? combine(builder, op->getLoc(), sums[i], result, kind)
+                      : result;
+    }
+  }
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    std::optional<int64_t> dim = dimOf(rule.results[i], loop.factor);
+    Value whole = sums[i];
+    if (dim &&
+        slices.getCut(result) == Cut{*dim, loop.cut.size, loop.cut.slices}) {
+      for (Value part : parts[i])
+        movePin(result, part);
+      made[result] = std::move(parts[i]);
+      continue;
+    }
+    if (dim)
+      whole = builder.create<tensor::ConcatOp>(op->getLoc(), result.getType(),
+                                               *dim, parts[i]);
+    else if (whole.getType() != result.getType())
+      whole = builder.create<arith::TruncFOp>(op->getLoc(), result.getType(),
+                                              whole);
+    movePin(result, whole);
+    if (slices.getCut(result))
+      setWhole(result, whole); // cut along another dimension than it was made
+    else
+      result.replaceAllUsesWith(whole);
+  }
+  replaced.push_back(op);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Chains of elementwise ops
+//===----------------------------------------------------------------------===//
+
+/// Elementwise ops and stores of values that come in slices.
+bool FunctionSplitter::joinsChain(Operation *op) {
+  return (isa<StoreOp>(op) || op->hasTrait<OpTrait::Elementwise>()) &&
+         slices.getCutOfResult(op);
+}
+
+LogicalResult FunctionSplitter::flush(Operation *at) {
+  if (chain.empty())
+    return success();
+  builder.setInsertionPoint(at);
+  Cut cut = *slices.getCutOfResult(chain.front());
+  for (int64_t slice = 0; slice < cut.slices; ++slice)
+    for (Operation *op : chain) {
+      if (auto store = dyn_cast<StoreOp>(op)) {
+        builder.create<StoreOp>(op->getLoc(),
+                                getSlice(store.getValue(), cut, slice),
+                                FlatSymbolRefAttr::get(getSliceName(
+                                    store.getVariableAttr().getAttr(), slice)));
+        continue;
+      }
+      Value result = op->getResult(0);
+      SmallVector<Type> types = {getSliceType(result.getType(), cut, slice)};
+      ShardingRule rule = getRule(op);
+      FailureOr<SmallVector<Value>> results = runSlice(
+          op, rule, {*factorOf(rule.results[0], cut.dim), cut}, slice, types);
+      if (failed(results))
+        return failure();
+      movePin(cast<OpResult>(result), (*results)[0]);
+      made[result].push_back((*results)[0]);
+    }
+  llvm::append_range(replaced, chain);
+  chain.clear();
+  return success();
+}
+
+/// Scalars, and what can be repeated, stand between the ops of a chain.
+bool FunctionSplitter::isTransparent(Operation *op) {
+  if (isFreeTensor(op))
+    return true;
+  return isPure(op) && op->getNumResults() > 0 &&
+         llvm::all_of(op->getResultTypes(),
+                      [](Type type) {
+                        auto tensor = dyn_cast<RankedTensorType>(type);
+                        return !tensor || tensor.getRank() == 0;
+                      }) &&
+         llvm::none_of(op->getOperands(), [&](Value operand) {
+           return slices.getCut(operand).has_value();
+         });
+}
+
+LogicalResult FunctionSplitter::visit(Operation *op) {
+  if (isTransparent(op))
+    return success();
+  bool isLoad = isa<LoadOp>(op) && slices.getCut(op->getResult(0));
+  if ((isLoad || (joinsChain(op) && op->getNumResults() == 1)) &&
+      isLazy(op->getResult(0))) {
+    replaced.push_back(op);
+    return success();
+  }
+  if (joinsChain(op)) {
+    if (!chain.empty() &&
+        !(slices.getCutOfResult(chain.front()) == slices.getCutOfResult(op)) &&
+        failed(flush(op)))
+      return failure();
+    chain.push_back(op);
+    return success();
+  }
+  if (failed(flush(op)))
+    return failure();
+  builder.setInsertionPoint(op);
+  if (isLoad) {
+    Cut cut = *slices.getCut(op->getResult(0));
+    SmallVector<Value> loads;
+    for (int64_t slice = 0; slice < cut.slices; ++slice)
+      loads.push_back(getSlice(op->getResult(0), cut, slice));
+    made[op->getResult(0)] = std::move(loads);
+    replaced.push_back(op);
+    return success();
+  }
+  ShardingRule rule = getRule(op);
+  if (std::optional<Loop> loop = findLoop(op, rule))
+    return runInSlices(op, rule, *loop);
+  if (auto split = op->getAttrOfType<SplitAttr>(kSplitAttrName))
+    return op->emitOpError()
+           << describeOp(op) << ": cannot run in slices of "
+           << split.getFactor().getValue() << ": the op needs the factor whole";
+  // With what its regions read.
+  op->walk([&](Operation *inner) {
+    for (OpOperand &operand : inner->getOpOperands())
+      if (slices.getCut(operand.get()))
+        operand.set(getWhole(operand.get()));
+  });
+  builder.setInsertionPointAfter(op);
+  for (Value result : op->getResults())
+    if (slices.getCut(result))
+      setWhole(result, result);
+  return success();
+}
+
+LogicalResult FunctionSplitter::run() {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block)
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    if (failed(visit(op)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,62 @@
+//===- FunctionSplitter.h - One function slice by slice ---------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SHARD_SPLITOPERATORS_FUNCTIONSPLITTER_H
+#define HEDDLE_LIB_SHARD_SPLITOPERATORS_FUNCTIONSPLITTER_H
+
+#include "Slices.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace heddle {
+
+/// The variable that holds a slice of another.
+mlir::StringAttr getSliceName(mlir::StringAttr variable, int64_t slice);
+
+/// One function. Ops are visited in order; slices are made where their op
+/// stands, those of elementwise chains at the chain's end, slice by slice.
+class FunctionSplitter {
+public:
+  /// Ops that were replaced are appended to `replaced`: their values are known
+  /// by address, so none may be erased while others are made.
+  FunctionSplitter(mlir::func::FuncOp function, const Slices &slices,
+                   llvm::SmallVectorImpl<mlir::Operation *> &replaced)
+      : block(function.getBody().front()), slices(slices),
+        builder(function.getContext()), replaced(replaced) {}
+
+  mlir::LogicalResult run();
+
+private:
+  /// How an op runs in slices: which factor, cut how.
+  struct Loop {
+    unsigned factor;
+    Cut cut; ///< its dimension has no meaning
+  };
+
+  mlir::LogicalResult visit(mlir::Operation *op);
+  std::optional<Loop> findLoop(mlir::Operation *op, const ShardingRule &rule);
+  mlir::LogicalResult runInSlices(mlir::Operation *op, const ShardingRule &rule,
+                                  const Loop &loop);
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  runSlice(mlir::Operation *op, const ShardingRule &rule, const Loop &loop,
+           int64_t slice, mlir::TypeRange types);
+  /// The chain's ops for the first slice, then for the second, and so on.
+  mlir::LogicalResult flush(mlir::Operation *at);
+  bool joinsChain(mlir::Operation *op);
+  bool isTransparent(mlir::Operation *op);
+  bool isLazy(mlir::Value value);
+  mlir::Value getSlice(mlir::Value value, const Cut &cut, int64_t slice);
+  mlir::Value getWhole(mlir::Value value);
+  mlir::Value extractSlice(mlir::Value whole, const Cut &cut, int64_t slice);
+  /// A value that comes in slices was made whole.
+  void setWhole(mlir::Value value, mlir::Value whole);
+  mlir::Block &block;
+  const Slices &slices;
+  mlir::OpBuilder builder;
+  llvm::SmallVector<mlir::Operation *> chain;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> made;
+  llvm::DenseMap<mlir::Value, mlir::Value> wholes;
+  llvm::SmallVectorImpl<mlir::Operation *> &replaced;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SHARD_SPLITOPERATORS_FUNCTIONSPLITTER_H

@@ -1,0 +1,78 @@
+//===- CollectiveCosts.cpp - What collective ops cost ---------------------===//
+
+#include "heddle/Sharding/CollectiveCosts.h"
+#include "dialects/Comm/Comm.h"
+
+using namespace mlir;
+using namespace heddle;
+
+AxisMask heddle::getAxisMask(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+  AxisMask mask = 0;
+  for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
+    if (llvm::is_contained(axes, axis.getName()))
+      mask |= AxisMask(1) << i;
+  return mask;
+}
+
+AxisListAttr heddle::getCollectiveAxes(Operation *op) {
+  if (!isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp,
+           comm::AllToAllOp, comm::BroadcastOp, comm::PermuteOp>(op))
+    return {};
+  return op->getAttrOfType<AxisListAttr>("axes");
+}
+
+/// All devices of the mesh, group by group.
+static CollectiveCost getCost(comm::PermuteOp permute, MeshAttr mesh,
+                              const MeshTopology &topology) {
+  ArrayRef<StringAttr> list = permute.getAxes().getAxes();
+  AxisMask axes = getAxisMask(mesh, list);
+  std::vector<int64_t> sources(topology.getNumDevices(), -1);
+  std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
+  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
+    std::vector<int64_t> rest;
+    int64_t member = 0;
+    for (unsigned i = 0; i < mesh.getAxes().size(); ++i)
+      if (!(axes >> i & 1))
+        rest.push_back(topology.getCoordinate(device, i));
+    for (StringAttr name : list)
+      for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
+        if (axis.getName() == name)
+          member = member * axis.getSize() + topology.getCoordinate(device, i);
+    auto &group = groups[rest];
+    group.resize(permute.getSources().size());
+    group[member] = device;
+  }
+  for (auto &[rest, group] : groups)
+    for (auto [member, source] : llvm::enumerate(permute.getSources()))
+      if (source >= 0)
+        sources[group[member]] = group[source];
+  return topology.permute(sources, getBytes(permute.getInput().getType()));
+}
+
+CollectiveCost heddle::getCollectiveCost(Operation *op, MeshAttr mesh,
+                                         const MeshTopology &topology) {
+  AxisListAttr list = getCollectiveAxes(op);
+  if (!list)
+    return {};
+  AxisMask axes = getAxisMask(mesh, list.getAxes());
+  int64_t in = getBytes(op->getOperand(0).getType());
+  int64_t out = getBytes(op->getResult(0).getType());
+  return llvm::TypeSwitch<Operation *, CollectiveCost>(op)
+      .Case([&](comm::AllReduceOp) { return topology.allReduce(axes, in); })
+      .Case([&](comm::AllGatherOp) { return topology.allGather(axes, in); })
+      .Case([&](comm::ReduceScatterOp) {
+        return topology.reduceScatter(axes, out);
+      })
+      .Case([&](comm::AllToAllOp exchange) {
+        // A block has the rows of a part in both dimensions.
+        int64_t split = exchange.getSplitDim();
+        int64_t rows = exchange.getInput().getType().getDimSize(split);
+        return topology.allToAll(axes,
+                                 in / std::max<int64_t>(1, rows) *
+                                     exchange.getType().getDimSize(split));
+      })
+      .Case([&](comm::BroadcastOp) { return topology.broadcast(axes, in); })
+      .Case([&](comm::PermuteOp permute) {
+        return getCost(permute, mesh, topology);
+      });
+}

@@ -1,0 +1,80 @@
+//===- ReshardSequence.cpp - Collectives between two shardings ------------===//
+
+#include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Sharding/CollectiveCosts.h"
+
+using namespace mlir;
+using namespace heddle;
+
+FailureOr<ReshardSequences>
+ReshardSequences::create(Operation *at, MeshRef mesh, StringRef cluster) {
+  Cluster known = makeUniformCluster(mesh.mesh.getNumDevices());
+  if (!cluster.empty()) {
+    llvm::Expected<Cluster> loaded = loadCluster(cluster);
+    if (!loaded)
+      return at->emitError(llvm::toString(loaded.takeError()));
+    known = std::move(*loaded);
+  }
+  SmallVector<int64_t> sizes;
+  for (MeshAxisAttr axis : mesh.mesh.getAxes())
+    sizes.push_back(axis.getSize());
+  llvm::Expected<MeshTopology> topology =
+      MeshTopology::create(std::move(known), sizes);
+  if (!topology)
+    return at->emitError(llvm::toString(topology.takeError()));
+  return ReshardSequences(mesh, std::move(*topology));
+}
+
+TensorLayout ReshardSequences::getLayout(ShardingAttr sharding) const {
+  ArrayRef<MeshAxisAttr> axes = mesh.mesh.getAxes();
+  auto numberOf = [&](StringAttr name) {
+    return unsigned(
+        llvm::find_if(
+            axes, [&](MeshAxisAttr axis) { return axis.getName() == name; }) -
+        axes.begin());
+  };
+  TensorLayout layout;
+  for (AxisListAttr dim : sharding.getDims()) {
+    layout.dims.emplace_back();
+    for (StringAttr axis : dim.getAxes())
+      layout.dims.back().push_back(numberOf(axis));
+  }
+  layout.partial = getAxisMask(mesh.mesh, sharding.getPartialAxes());
+  layout.isMax = sharding.getPartialKind() == ReductionKind::Max;
+  return layout;
+}
+
+const Resharding &ReshardSequences::find(RankedTensorType type,
+                                         ShardingAttr from, ShardingAttr to) {
+  auto [entry, isNew] =
+      known.try_emplace({type.getAsOpaquePointer(), from.getAsOpaquePointer(),
+                         to.getAsOpaquePointer()});
+  if (isNew)
+    entry->second =
+        planner.find(type.getShape(), getElementBytes(type.getElementType()),
+                     getLayout(from), getLayout(to));
+  return entry->second;
+}
+
+CollectiveCost ReshardSequences::getCost(RankedTensorType type,
+                                         ShardingAttr from, ShardingAttr to) {
+  return find(type, from, to).cost;
+}
+
+SmallVector<ReshardStep> ReshardSequences::plan(RankedTensorType type,
+                                                ShardingAttr from,
+                                                ShardingAttr to) {
+  SmallVector<ReshardStep> steps;
+  for (const ReshardingStep &step : find(type, from, to).steps) {
+    Axes axes;
+    for (unsigned axis : step.axes)
+      axes.push_back(mesh.mesh.getAxes()[axis].getName());
+    steps.push_back(
+        {step.kind, axes, step.dim, step.concatDim,
+         SmallVector<int64_t>(step.sources.begin(), step.sources.end()),
+         RankedTensorType::get(step.localShape, type.getElementType()),
+         SmallVector<bool>(step.isPadded.begin(), step.isPadded.end()),
+         step.isMax ? ReductionKind::Max : ReductionKind::Sum, step.cost});
+  }
+  return steps;
+}

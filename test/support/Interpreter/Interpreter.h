@@ -1,0 +1,68 @@
+//===- Interpreter.h - What a program means, in plain loops -----*- C++ -*-===//
+//
+// The oracle of Heddle's tests: executes a global program (one that no pass has
+// sharded) op by op, each by the loops of its description, for clarity and not
+// for speed. Numbers are doubles whatever their type, so that gradients can be
+// compared with finite differences; on request each result is rounded to its
+// type, so that a compiled program can be compared.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_SUPPORT_INTERPRETER_INTERPRETER_H
+#define HEDDLE_TEST_SUPPORT_INTERPRETER_INTERPRETER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include <vector>
+
+namespace heddle {
+
+/// A tensor, row-major; a number is one without dimensions. Integers and
+/// booleans are whole doubles (exact below 2^53).
+struct Tensor {
+  llvm::SmallVector<int64_t> shape;
+  std::vector<double> values;
+
+  Tensor() : values(1) {}
+  explicit Tensor(llvm::ArrayRef<int64_t> shape, double value = 0);
+  Tensor(llvm::ArrayRef<int64_t> shape, std::vector<double> values)
+      : shape(shape), values(std::move(values)) {}
+
+  int64_t rank() const { return shape.size(); }
+  int64_t size() const { return values.size(); }
+  int64_t rows() const { return size() / std::max<int64_t>(last(), 1); }
+  int64_t last() const { return shape.empty() ? 1 : shape.back(); }
+  /// The position of an element.
+  int64_t offset(llvm::ArrayRef<int64_t> index) const;
+  double &at(llvm::ArrayRef<int64_t> index) { return values[offset(index)]; }
+  double at(llvm::ArrayRef<int64_t> index) const {
+    return values[offset(index)];
+  }
+};
+
+/// The values of a module's variables, by symbol.
+using Variables = llvm::StringMap<Tensor>;
+
+struct InterpreterOptions {
+  /// Round every op's results to their element type.
+  bool roundToType = false;
+};
+
+/// Executes a function of one block. `heddle.load` reads `variables`, and a
+/// variable that is not there is an error; `heddle.store` writes them. Emits an
+/// error on an op that it does not know, and on one whose values it cannot hold
+/// (dynamic shapes, more than 2^28 elements, integers wider than 64 bits).
+mlir::FailureOr<std::vector<Tensor>>
+interpret(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
+          Variables &variables, const InterpreterOptions &options = {});
+
+/// Zeros, ones and constants as the module's initializers say; variables with
+/// random initializers get numbers drawn by `random` (uniform in [-1, 1) times
+/// the standard deviation), which tests choose. Leaves those that exist.
+void initializeVariables(mlir::ModuleOp module, Variables &variables,
+                         llvm::function_ref<double()> random);
+
+} // namespace heddle
+
+#endif // HEDDLE_TEST_SUPPORT_INTERPRETER_INTERPRETER_H

@@ -1,0 +1,17 @@
+//===- VerifyProgram.h - What the interpreter can hold ----------*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_SUPPORT_INTERPRETER_VERIFYPROGRAM_H
+#define HEDDLE_TEST_SUPPORT_INTERPRETER_VERIFYPROGRAM_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace heddle {
+
+/// Whether every value of the function, and of those that it calls, has a place
+/// in doubles. Errors, on the op: a tensor of dynamic shape, without rank or of
+/// more than 2^28 elements, integers wider than 64 bits, recursion.
+mlir::LogicalResult verifyProgram(mlir::func::FuncOp function);
+
+} // namespace heddle
+
+#endif // HEDDLE_TEST_SUPPORT_INTERPRETER_VERIFYPROGRAM_H

@@ -1,0 +1,67 @@
+//===- KernelRunner.h - Runs tensor functions in this process ---*- C++ -*-===//
+//
+// Compiles functions of local tensors through the kernel half of the lowering
+// (decompose, form, lower, LLVM -O2 for this CPU) and calls their kernels one
+// after the other: what the tests and benchmarks of kernels stand on. Functions
+// may hold only what becomes kernels, and views.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_SUPPORT_KERNELRUNNER_KERNELRUNNER_H
+#define HEDDLE_TEST_SUPPORT_KERNELRUNNER_KERNELRUNNER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace heddle {
+
+/// heddle_rt_kernel_fn of heddle_rt/abi.h.
+using KernelFunction = void (*)(void *const *buffers, int64_t begin,
+                                int64_t end);
+
+class KernelRunner {
+public:
+  struct Options {
+    bool fuse = true;
+    /// Print the optimized LLVM IR to standard error.
+    bool dump = false;
+  };
+  /// Runs blocks [0, blocks) of a kernel, in ranges of at least `grain`.
+  using Launcher =
+      std::function<void(KernelFunction kernel, void *const *buffers,
+                         int64_t blocks, int64_t grain)>;
+
+  /// Compiles a module's text. Errors name the op that was refused.
+  static llvm::Expected<std::unique_ptr<KernelRunner>>
+  compile(llvm::StringRef text, const Options &options);
+  static llvm::Expected<std::unique_ptr<KernelRunner>>
+  compile(llvm::StringRef text) {
+    return compile(text, Options());
+  }
+  ~KernelRunner();
+
+  /// Calls a function. Tensors are dense row-major (i1 in bytes, bf16 and f16
+  /// in 16 bits); an index argument is a pointer to an int64_t. A result may be
+  /// given the buffer of an argument if `canReuse` says so.
+  llvm::Error run(llvm::StringRef function, llvm::ArrayRef<void *> arguments,
+                  llvm::ArrayRef<void *> results,
+                  const Launcher &launch = nullptr);
+
+  /// Whether the kernel that makes a result may write it over an argument.
+  bool canReuse(llvm::StringRef function, unsigned result, unsigned argument);
+  /// How many kernels a function calls.
+  unsigned countKernels(llvm::StringRef function) const;
+
+private:
+  struct State;
+  explicit KernelRunner(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_TEST_SUPPORT_KERNELRUNNER_KERNELRUNNER_H
