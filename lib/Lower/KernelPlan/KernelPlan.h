@@ -102,6 +102,12 @@ public:
   mutable mlir::func::FuncOp kernel; ///< reading needs no const op
 
   int64_t numUnits() const;
+  /// Whether an iteration of `to` may take this read from the register in which
+  /// the same iteration of `from`, in the same nest, has just computed it. The
+  /// answer is the read's, not the value's: `y - transpose(y)` may take the
+  /// first y from the register and has to load the second.
+  bool canForward(const Statement &from, const Statement &to,
+                  const Access &read) const;
   /// The nest that computes the statement first.
   unsigned getHome(unsigned statement) const;
   /// The index of the value among the kernel's results, or -1.
@@ -124,8 +130,6 @@ private:
   void chooseHosts();
   bool canHost(mlir::Value value, mlir::Value result) const;
   void chooseBlocks();
-  bool canForward(const Statement &from, const Statement &to,
-                  const Access &read) const;
   bool isCheap(unsigned statement) const;
 };
 

@@ -105,12 +105,10 @@ void KernelEmitter::emitNest(const Nest &nest) {
     bool isHome = statement.level == nest.level;
     expensive |= hasTranscendental(statement);
     for (auto [operand, read] : llvm::enumerate(statement.reads)) {
-      bool passes = inNest.contains(read.value);
-      if (passes) {
-        const Statement &from =
-            plan.statements[plan.producer.lookup(read.value)];
-        passes = from.kind == StatementKind::Map;
-      }
+      bool passes =
+          inNest.contains(read.value) &&
+          plan.canForward(plan.statements[plan.producer.lookup(read.value)],
+                          statement, read);
       if (passes || rowValues.contains(read.value))
         continue;
       Location location = joined(locate(read));

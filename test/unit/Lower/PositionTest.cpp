@@ -107,6 +107,50 @@ func.func @f(%x: tensor<6x10xf32>) -> (tensor<10x6xf32>, tensor<6x4xf32>, tensor
     ASSERT_EQ(n[k], -x[20 + k]);
 }
 
+// A value that its consumer reads at the iteration's own place and, through
+// another map, elsewhere: the first passes in a register, the second does not.
+TEST(Position, OneValueThroughTwoMaps) {
+  auto runner = compile(R"(
+#id = affine_map<(i, j) -> (i, j)>
+#reversed = affine_map<(i, j) -> (i, 4 - j)>
+#first = affine_map<(i, j) -> (i, 0)>
+func.func @transposed(%x: tensor<5x5xf32>, %w: tensor<5x5xf32>) -> tensor<5x5xf32> {
+  %e = tensor.empty() : tensor<5x5xf32>
+  %y = arith.addf %x, %w : tensor<5x5xf32>
+  %t = linalg.transpose ins(%y : tensor<5x5xf32>) outs(%e : tensor<5x5xf32>) permutation = [1, 0]
+  %z = arith.subf %y, %t : tensor<5x5xf32>
+  return %z : tensor<5x5xf32>
+}
+func.func @within_rows(%x: tensor<5x5xf32>, %w: tensor<5x5xf32>) -> (tensor<5x5xf32>, tensor<5x5xf32>) {
+  %e = tensor.empty() : tensor<5x5xf32>
+  %y = arith.addf %x, %w : tensor<5x5xf32>
+  %r = linalg.generic {indexing_maps = [#reversed, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%y, %y : tensor<5x5xf32>, tensor<5x5xf32>) outs(%e : tensor<5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %b, %a : f32
+    linalg.yield %d : f32
+  } -> tensor<5x5xf32>
+  %f = linalg.generic {indexing_maps = [#id, #first, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%y, %y : tensor<5x5xf32>, tensor<5x5xf32>) outs(%e : tensor<5x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    linalg.yield %d : f32
+  } -> tensor<5x5xf32>
+  return %r, %f : tensor<5x5xf32>, tensor<5x5xf32>
+})");
+  ASSERT_TRUE(runner);
+  Floats x = draw(25, 1), w = draw(25, 2), z(25), r(25), f(25);
+  run(*runner, "transposed", pointers(x, w), pointers(z));
+  run(*runner, "within_rows", pointers(x, w), pointers(r, f));
+  auto y = [&](int i, int j) { return x[i * 5 + j] + w[i * 5 + j]; };
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 5; ++j) {
+      ASSERT_EQ(z[i * 5 + j], y(i, j) - y(j, i)) << i << ", " << j;
+      ASSERT_EQ(r[i * 5 + j], y(i, j) - y(i, 4 - j)) << i << ", " << j;
+      ASSERT_EQ(f[i * 5 + j], y(i, j) - y(i, 0)) << i << ", " << j;
+    }
+}
+
 TEST(Position, AdamWInPlace) {
   auto runner = compile(R"(
 func.func @f(%p: tensor<37x29xf32>, %g: tensor<37x29xf32>, %m: tensor<37x29xf32>, %v: tensor<37x29xf32>, %lr: tensor<f32>)
