@@ -84,7 +84,7 @@ Error ClusterReader::checkKeys(const json &object, const std::string &path,
 Error ClusterReader::readString(const json &value, const std::string &path,
                                 std::string &into) {
   if (!value.is_string() || value.get<std::string>().empty())
-    return error(path, "expected a name, got " + value.dump());
+    return error(path, "expected a name, got " + showJson(value));
   into = value.get<std::string>();
   return Error::success();
 }
@@ -95,7 +95,7 @@ Error ClusterReader::readNumber(const json &value, const std::string &path,
   if (!std::isfinite(number) || number < 0 || (above && number == 0))
     return error(path, Twine("expected a ") +
                            (above ? "positive number" : "number, 0 or more") +
-                           ", got " + value.dump());
+                           ", got " + showJson(value));
   into = number;
   return Error::success();
 }
@@ -106,7 +106,7 @@ Error ClusterReader::readCount(const json &value, const std::string &path,
   double number = value.is_number() ? value.get<double>() : NAN;
   if (!(number >= 1) || number > most || number != std::floor(number))
     return error(path, "expected a whole number from 1 to " + Twine(most) +
-                           ", got " + value.dump());
+                           ", got " + showJson(value));
   into = value.is_number_float() ? int64_t(number) : value.get<int64_t>();
   return Error::success();
 }
@@ -177,7 +177,7 @@ llvm::Expected<Cluster> ClusterReader::read(StringRef text) {
           checkKeys(root, "$", {"version", "name", "device", "levels"}, {}))
     return std::move(problem);
   if (root["version"] != 1)
-    return error("$.version", "expected 1, got " + root["version"].dump());
+    return error("$.version", "expected 1, got " + showJson(root["version"]));
   Cluster cluster;
   if (Error problem = readString(root["name"], "$.name", cluster.name))
     return std::move(problem);
@@ -186,7 +186,7 @@ llvm::Expected<Cluster> ClusterReader::read(StringRef text) {
   if (!root["levels"].is_array())
     return error("$.levels", "expected a list of the topology's levels, "
                              "innermost first, got " +
-                                 root["levels"].dump());
+                                 showJson(root["levels"]));
   int64_t devices = 1;
   for (const json &value : root["levels"]) {
     std::string path =

@@ -11,15 +11,6 @@ using namespace mlir;
 using namespace heddle;
 using nlohmann::json;
 
-/// A value as messages show it.
-static std::string show(const json &value) {
-  constexpr size_t longest = 80;
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > longest)
-    text = text.substr(0, longest) + "...";
-  return text;
-}
-
 Config::Config(MLIRContext &context, json value, StringRef path, StringRef text)
     : context(&context), value(std::move(value)), path(path), text(text) {}
 
@@ -30,8 +21,7 @@ FailureOr<Config> Config::read(MLIRContext &context, StringRef path) {
            << "cannot read '" << path << "': " << buffer.getError().message();
   StringRef text = (*buffer)->getBuffer();
   json value;
-  // Python's reader takes the last of equal keys.
-  if (auto problem = parseJson(text, value, DuplicateKeys::LastCounts)) {
+  if (auto problem = parseJson(text, value)) {
     TextPosition at = getTextPosition(text, problem->offset);
     return emitError(FileLineColLoc::get(&context, path, at.line, at.column))
            << problem->message;
@@ -87,9 +77,9 @@ const json *Config::get(Keys keys) {
     if (entry == value.end() || (entry->is_null() && nullable.contains(key)))
       continue;
     if (found && *found != *entry)
-      error(key, "expected " + Twine(show(*found)) + " as '" + used +
+      error(key, "expected " + Twine(showJson(*found)) + " as '" + used +
                      "' says, of which it is another name, got " +
-                     show(*entry));
+                     showJson(*entry));
     if (!found) {
       found = &*entry;
       used = key;
@@ -127,7 +117,7 @@ int64_t Config::positiveInteger(Keys keys, std::optional<int64_t> byDefault) {
   if (found->is_number_integer() && *found > 0 && *found <= most)
     return found->get<int64_t>();
   error(spelling(keys),
-        "expected an integer from 1 to 2^30, got " + Twine(show(*found)));
+        "expected an integer from 1 to 2^30, got " + Twine(showJson(*found)));
   return byDefault.value_or(1);
 }
 
@@ -144,9 +134,9 @@ double Config::number(Keys keys, double least, double most,
     if (std::isfinite(number) && number >= least && number <= most)
       return number;
   }
-  error(spelling(keys), "expected a number from " + Twine(show(json(least))) +
-                            " to " + show(json(most)) + ", got " +
-                            show(*found));
+  error(spelling(keys), "expected a number from " +
+                            Twine(showJson(json(least))) + " to " +
+                            showJson(json(most)) + ", got " + showJson(*found));
   return byDefault.value_or(least);
 }
 
@@ -158,7 +148,8 @@ bool Config::boolean(Keys keys, bool byDefault) {
     return found->get<bool>();
   if (found->is_null() && !byDefault)
     return false;
-  error(spelling(keys), "expected true or false, got " + Twine(show(*found)));
+  error(spelling(keys),
+        "expected true or false, got " + Twine(showJson(*found)));
   return byDefault;
 }
 
@@ -171,7 +162,7 @@ std::string Config::string(Keys keys, std::optional<std::string> byDefault) {
   }
   if (found->is_string())
     return found->get<std::string>();
-  error(spelling(keys), "expected a string, got " + Twine(show(*found)));
+  error(spelling(keys), "expected a string, got " + Twine(showJson(*found)));
   return byDefault.value_or("");
 }
 
@@ -184,7 +175,7 @@ std::vector<std::string> Config::strings(StringRef key) {
   for (const json &text : *found)
     good &= text.is_string();
   if (!good) {
-    error(key, "expected an array of strings, got " + Twine(show(*found)));
+    error(key, "expected an array of strings, got " + Twine(showJson(*found)));
     return texts;
   }
   for (const json &text : *found)
@@ -197,7 +188,7 @@ std::optional<Config> Config::object(StringRef key) {
   if (!found || found->is_null())
     return std::nullopt;
   if (!found->is_object()) {
-    error(key, "expected an object, got " + Twine(show(*found)));
+    error(key, "expected an object, got " + Twine(showJson(*found)));
     return std::nullopt;
   }
   Config nested(*context, *found, path, text);
@@ -228,9 +219,10 @@ void Config::expectNeutral(StringRef key, std::initializer_list<json> values) {
   for (const json &neutral : values) {
     if (*found == neutral)
       return;
-    allowed += (allowed.empty() ? "" : " or ") + show(neutral);
+    allowed += (allowed.empty() ? "" : " or ") + showJson(neutral);
   }
-  error(key, "only " + Twine(allowed) + " is supported, got " + show(*found));
+  error(key,
+        "only " + Twine(allowed) + " is supported, got " + showJson(*found));
 }
 
 LogicalResult Config::finish(StringRef reader) {
@@ -238,6 +230,6 @@ LogicalResult Config::finish(StringRef reader) {
     if (!accounted.contains(key))
       error(key, "not known to the import of " + Twine(reader) +
                      ", so it may change the computation; its value is " +
-                     show(unknown));
+                     showJson(unknown));
   return success(!failed);
 }

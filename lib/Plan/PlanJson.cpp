@@ -90,12 +90,12 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
       if (!part.is_number_integer() || part.get<int64_t>() < 1)
         return error(at, path,
                      "expected a positive number of devices, got " +
-                         part.dump());
+                         showJson(part));
       if (part.get<int64_t>() > kMaxPlanDevices / devices)
         return error(at, path,
                      "expected a mesh of at most " +
                          std::to_string(kMaxPlanDevices) +
-                         " devices in all, got an axis of " + part.dump());
+                         " devices in all, got an axis of " + showJson(part));
       parts.push_back(part.get<int64_t>());
       devices *= parts.back();
     }
@@ -116,11 +116,11 @@ Error PlanReader::readAxes(const json &value, const std::string &path,
                            PlanAssignment &assignment) {
   if (!value.is_array())
     return error(from, path,
-                 "expected a list of mesh axes, got " + value.dump());
+                 "expected a list of mesh axes, got " + showJson(value));
   for (const json &axis : value) {
     if (!axis.is_string())
       return error(from, path,
-                   "expected the name of a mesh axis, got " + axis.dump());
+                   "expected the name of a mesh axis, got " + showJson(axis));
     std::string name = axis.get<std::string>();
     std::vector<std::string> parts = {name};
     for (const PlanProduct &product : plan.products)
@@ -150,7 +150,7 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
                               std::vector<PlanEntry> &entries) {
   if (!value.is_object())
     return error(from, getPlanPath(section, ""),
-                 "expected an object of globs, got " + value.dump());
+                 "expected an object of globs, got " + showJson(value));
   for (const auto &[glob, body] : value.items()) {
     PlanEntry entry;
     entry.glob = glob;
@@ -160,7 +160,7 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
       return error(at, getPlanPath(section, ""), "expected a glob, got \"\"");
     if (!body.is_object())
       return error(at, getPlanPath(section, glob),
-                   "expected an object, got " + body.dump());
+                   "expected an object, got " + showJson(body));
     for (const auto &[key, axes] : body.items()) {
       PlanAssignment assignment;
       assignment.key = key;
@@ -186,7 +186,7 @@ Error PlanReader::readSplit(const json &body, const std::string &path,
                             size_t from, PlanSplit &split) {
   if (!body.is_object())
     return error(from, path,
-                 "expected an object with \"slices\", got " + body.dump());
+                 "expected an object with \"slices\", got " + showJson(body));
   for (const auto &[key, number] : body.items()) {
     size_t at = locate(key, from);
     bool isSlices = key == "slices";
@@ -199,7 +199,7 @@ Error PlanReader::readSplit(const json &body, const std::string &path,
       return error(at, (Twine(path) + "." + key).str(),
                    (isSlices ? "expected a number of slices of at least 2, got "
                              : "expected a number of slices, got ") +
-                       number.dump());
+                       showJson(number));
     (isSlices ? split.slices : split.sharded.emplace()) = number.get<int64_t>();
   }
   if (!body.contains("slices"))
@@ -215,7 +215,7 @@ Error PlanReader::readSplit(const json &body, const std::string &path,
 Error PlanReader::readSplits(const json &value, size_t from, Plan &plan) {
   if (!value.is_object())
     return error(from, "$.splits",
-                 "expected an object of globs, got " + value.dump());
+                 "expected an object of globs, got " + showJson(value));
   for (const auto &[glob, body] : value.items()) {
     size_t at = locate(glob, from);
     std::string path = getPlanPath("splits", glob);
@@ -223,7 +223,7 @@ Error PlanReader::readSplits(const json &value, size_t from, Plan &plan) {
       return error(at, "$.splits", "expected a glob, got \"\"");
     if (!body.is_object() || body.size() != 1)
       return error(at, path,
-                   "expected an object of one factor, got " + body.dump());
+                   "expected an object of one factor, got " + showJson(body));
     PlanSplit split;
     split.glob = glob;
     split.factor = body.begin().key();
@@ -241,7 +241,7 @@ Error PlanReader::readSplits(const json &value, size_t from, Plan &plan) {
 Error PlanReader::readPriorities(const json &value, size_t from, Plan &plan) {
   if (!value.is_object())
     return error(from, "$.priorities",
-                 "expected an object of globs, got " + value.dump());
+                 "expected an object of globs, got " + showJson(value));
   for (const auto &[glob, number] : value.items()) {
     size_t at = locate(glob, from);
     if (glob.empty())
@@ -251,7 +251,7 @@ Error PlanReader::readPriorities(const json &value, size_t from, Plan &plan) {
       return error(at, getPlanPath("priorities", glob),
                    "expected a number from 0 to " +
                        std::to_string(kMaxPlanPriority) + ", got " +
-                       number.dump());
+                       showJson(number));
     plan.priorities.push_back({glob, number.get<int64_t>(), position(at)});
   }
   return Error::success();
@@ -280,7 +280,7 @@ llvm::Expected<Plan> PlanReader::read() {
     return error(0, "$", "expected a \"version\"");
   if (root["version"] != 1)
     return error(locate("version", 0), "$.version",
-                 "expected 1, got " + root["version"].dump());
+                 "expected 1, got " + showJson(root["version"]));
   if (!root.contains("mesh"))
     return error(0, "$", "expected a \"mesh\"");
   Plan plan;
@@ -309,7 +309,7 @@ llvm::Expected<Plan> PlanReader::read() {
     if (!hierarchy)
       return error(locate("hierarchy", 0), "$.hierarchy",
                    "expected \"auto\", \"always\" or \"never\", got " +
-                       value.dump());
+                       showJson(value));
     plan.hierarchy = *hierarchy;
   }
   if (root.contains("reduce_gradients")) {
@@ -319,7 +319,8 @@ llvm::Expected<Plan> PlanReader::read() {
                           : std::nullopt;
     if (!reduction)
       return error(locate("reduce_gradients", 0), "$.reduce_gradients",
-                   "expected \"step\" or \"micro_batch\", got " + value.dump());
+                   "expected \"step\" or \"micro_batch\", got " +
+                       showJson(value));
     plan.reduceGradients = *reduction;
   }
   return plan;

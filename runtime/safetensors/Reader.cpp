@@ -2,6 +2,8 @@
 
 #include "heddle_rt/safetensors.h"
 
+#include "heddle/Support/JsonText.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+using namespace heddle;
 using namespace heddle::runtime;
 using namespace heddle::runtime::safetensors;
 using nlohmann::json;
@@ -90,32 +93,13 @@ const Tensor *Reader::find(std::string_view name) const {
 // Headers
 //===----------------------------------------------------------------------===//
 
-/// Parses JSON, refusing keys that stand twice in an object, which the library
-/// alone would let pass, the later one winning.
-static Expected<json> parseStrictly(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  std::optional<std::string> duplicate;
-  auto watch = [&](int, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == json::parse_event_t::key && !duplicate &&
-             !keys.back().insert(value.get_ref<const std::string &>()).second)
-      duplicate = value.get_ref<const std::string &>();
-    return true;
-  };
-  try {
-    json parsed = json::parse(text.begin(), text.end(), watch);
-    if (duplicate)
-      return error("expected each name once, got '" + *duplicate + "' twice");
-    return parsed;
-  } catch (const json::exception &failure) {
-    // "[json.exception.parse_error.101] parse error at ...".
-    std::string_view what = failure.what();
-    what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
-    return error("expected JSON: " + std::string(what));
-  }
+/// Parses JSON; `source` names the text in an error's place.
+static Expected<json> parse(std::string_view text, std::string_view source) {
+  json parsed;
+  if (std::optional<JsonProblem> problem = parseJson(text, parsed))
+    return error(describePlace(source, text, problem->offset) + ": " +
+                 problem->message);
+  return parsed;
 }
 
 static std::string quote(const std::string &name) { return "'" + name + "'"; }
@@ -159,7 +143,7 @@ static Expected<Entry> parseEntry(const std::string &name, const json &value,
   if (!known)
     return wrong("expected dtype BOOL, U8, I8, U16, I16, U32, I32, U64, I64, "
                  "F16, BF16, F32 or F64, got " +
-                 dtype.dump());
+                 showJson(dtype));
   tensor.dtype = *known;
 
   const json &shape = value["shape"];
@@ -170,7 +154,7 @@ static Expected<Entry> parseEntry(const std::string &name, const json &value,
     if (!size.is_number_unsigned() ||
         size.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
       return wrong("expected dimensions to be non-negative integers, got " +
-                   size.dump());
+                   showJson(size));
     tensor.shape.push_back(static_cast<int64_t>(size.get<uint64_t>()));
   }
 
@@ -178,15 +162,15 @@ static Expected<Entry> parseEntry(const std::string &name, const json &value,
   if (!offsets.is_array() || offsets.size() != 2 ||
       !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
     return wrong("expected data_offsets to be two non-negative integers, got " +
-                 offsets.dump());
+                 showJson(offsets));
   entry.begin = offsets[0].get<uint64_t>();
   entry.end = offsets[1].get<uint64_t>();
   if (entry.begin > entry.end)
-    return wrong("expected data_offsets to increase, got " + offsets.dump());
+    return wrong("expected data_offsets to increase, got " + showJson(offsets));
   if (entry.end > dataBytes)
     return wrong("expected data_offsets within the file's " +
                  std::to_string(dataBytes) + " bytes of data, got " +
-                 offsets.dump());
+                 showJson(offsets));
 
   std::optional<int64_t> elements = numElements(tensor.shape);
   uint64_t bytes = 0;
@@ -223,9 +207,9 @@ Status Reader::addTensors(std::span<const std::byte> file) {
   if (text.empty() || text.front() != '{')
     return error("expected the header to begin with '{'; this is no "
                  "safetensors file");
-  Expected<json> header = parseStrictly(text);
+  Expected<json> header = parse(text, "header");
   if (!header.ok())
-    return std::move(header).status().in("header");
+    return std::move(header).status();
 
   std::span<const std::byte> data =
       file.subspan(sizeof(uint64_t) + headerBytes);
@@ -238,7 +222,7 @@ Status Reader::addTensors(std::span<const std::byte> file) {
       for (const auto &[key, text] : value.items()) {
         if (!text.is_string())
           return error("expected __metadata__ to hold strings, got " +
-                       text.dump() + " for " + quote(key));
+                       showJson(text) + " for " + quote(key));
         notes.emplace(key, text.get<std::string>());
       }
       continue;
@@ -302,10 +286,12 @@ Status Reader::addShards(const std::string &indexPath) {
   if (!mapping.ok())
     return mapping.status();
   std::span<const std::byte> content = (*mapping)->content();
-  Expected<json> index = parseStrictly(std::string_view(
-      reinterpret_cast<const char *>(content.data()), content.size()));
+  Expected<json> index =
+      parse(std::string_view(reinterpret_cast<const char *>(content.data()),
+                             content.size()),
+            indexPath);
   if (!index.ok())
-    return std::move(index).status().in(indexPath);
+    return std::move(index).status();
   auto wrong = [&](const std::string &text) {
     return error(indexPath + ": " + text);
   };
@@ -318,13 +304,13 @@ Status Reader::addShards(const std::string &indexPath) {
   for (const auto &[name, file] : map.items()) {
     if (!file.is_string())
       return wrong("expected a file name for " + quote(name) + ", got " +
-                   file.dump());
+                   showJson(file));
     const std::string &text = file.get_ref<const std::string &>();
     if (text.empty() || text == "." || text == ".." ||
         text.find('/') != std::string::npos ||
         text.find('\0') != std::string::npos)
       return wrong("expected the name of a file in the same folder for " +
-                   quote(name) + ", got " + file.dump());
+                   quote(name) + ", got " + showJson(file));
     files.insert(text);
   }
 
@@ -339,13 +325,13 @@ Status Reader::addShards(const std::string &indexPath) {
                      quote(file) + " is not in the index");
       if (entry->get_ref<const std::string &>() != file)
         return wrong("expected tensor " + quote(all[i].name) + " in shard " +
-                     entry->dump() + ", got it in " + quote(file));
+                     showJson(*entry) + ", got it in " + quote(file));
     }
   }
   for (const auto &[name, file] : map.items())
     if (!find(name))
       return wrong("expected tensor " + quote(name) + " in shard " +
-                   file.dump() + ", which lacks it");
+                   showJson(file) + ", which lacks it");
   return Status();
 }
 

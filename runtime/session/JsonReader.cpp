@@ -1,6 +1,7 @@
 //===- JsonReader.cpp - Typed values out of JSON --------------------------===//
 
 #include "JsonReader.h"
+#include "heddle/Support/JsonText.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +20,8 @@ std::string JsonReader::join(const std::string &path, std::string_view key) {
 }
 
 std::string JsonReader::describe(const Json &value) {
-  if (value.is_number())
-    return value.dump();
-  if (value.is_string())
-    return concat("\"", value.get_ref<const std::string &>(), "\"");
-  return value.type_name();
+  return value.is_number() || value.is_string() ? showJson(value)
+                                                : value.type_name();
 }
 
 const Json *JsonReader::member(const Json &object, const std::string &path,

@@ -2,6 +2,7 @@
 
 #include "heddle_rt/manifest.h"
 #include "JsonReader.h"
+#include "heddle/Support/JsonText.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -123,7 +124,7 @@ public:
            info.sharding.push_back(axes(value, at, manifest));
            for (int32_t axis : info.sharding.back()) {
              if (used[size_t(axis)])
-               fail(at, "each axis on one dimension only", value.dump());
+               fail(at, "each axis on one dimension only", showJson(value));
              used[size_t(axis)] = true;
            }
          });
@@ -330,7 +331,8 @@ public:
                   ", which this runtime has (compile the model again)"),
            concat(manifest.abi));
     manifest.library = string(root, "", "library");
-    if (manifest.library.find('/') != std::string::npos)
+    if (manifest.library.empty() ||
+        manifest.library.find('/') != std::string::npos)
       fail("library", "a file name without a folder",
            concat("\"", manifest.library, "\""));
     if (const Json *target = member(root, "", "target")) {
@@ -387,10 +389,11 @@ public:
 
 Expected<Manifest> parseManifest(std::string_view text,
                                  std::string_view origin) {
-  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded())
-    return errorOf(origin, ": expected JSON, got something else (the file may "
-                           "be cut short)");
+  Json root;
+  if (std::optional<JsonProblem> problem = parseJson(text, root))
+    return errorOf(
+        describePlace(origin, text, problem->offset), ": ", problem->message,
+        problem->offset < text.size() ? "" : " (the file may be cut short)");
   if (!root.is_object())
     return errorOf(origin, ": expected an object, got ", root.type_name());
   ManifestReader reader;

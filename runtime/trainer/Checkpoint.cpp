@@ -1,6 +1,7 @@
 //===- Checkpoint.cpp - Training state on disk ----------------------------===//
 
 #include "heddle_rt/checkpoint.h"
+#include "heddle/Support/JsonText.h"
 #include "heddle_rt/atomic_file.h"
 #include "heddle_rt/safetensors.h"
 
@@ -13,7 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -46,9 +47,12 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
   if (!stream)
     return error("checkpoint '" + directory.string() +
                  "': cannot read state.json: " + std::strerror(errno));
-  std::stringstream text;
-  text << stream.rdbuf();
-  nlohmann::json json = nlohmann::json::parse(text.str(), nullptr, false);
+  std::string text((std::istreambuf_iterator<char>(stream)),
+                   std::istreambuf_iterator<char>());
+  nlohmann::json json;
+  if (auto problem = heddle::parseJson(text, json))
+    return error(heddle::describePlace(file.string(), text, problem->offset) +
+                 ": " + problem->message);
   if (!json.is_object())
     return error("'" + file.string() + "': expected a JSON object");
 
@@ -184,8 +188,8 @@ Status heddle::runtime::loadCheckpoint(Session &session,
                                        const fs::path &directory) {
   std::string context = "checkpoint '" + directory.string() + "'";
   auto reader = safetensors::Reader::open(directory.string());
-  if (!reader.ok())
-    return std::move(reader).status().in(context);
+  if (!reader.ok()) // names the file
+    return std::move(reader).status().in("checkpoint");
 
   const Manifest &manifest = session.manifest();
   std::vector<size_t> held = checkpointTensors(manifest);

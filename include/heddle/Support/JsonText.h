@@ -1,14 +1,22 @@
 //===- JsonText.h - JSON that people write ----------------------*- C++ -*-===//
+//
+// Parses JSON strictly and says where it is wrong. No LLVM, so that the runtime
+// reads its files with it too.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_SUPPORT_JSONTEXT_H
 #define HEDDLE_SUPPORT_JSONTEXT_H
 
-#include "llvm/ADT/StringRef.h"
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace heddle {
@@ -17,63 +25,188 @@ namespace heddle {
 struct TextPosition {
   unsigned line = 1, column = 1;
 };
-inline TextPosition getTextPosition(llvm::StringRef text, size_t offset) {
-  llvm::StringRef before = text.take_front(offset);
+
+inline TextPosition getTextPosition(std::string_view text, size_t offset) {
+  std::string_view before = text.substr(0, std::min(offset, text.size()));
   // npos + 1 is 0.
-  return {unsigned(before.count('\n') + 1),
+  return {unsigned(std::count(before.begin(), before.end(), '\n') + 1),
           unsigned(before.size() - (before.rfind('\n') + 1) + 1)};
 }
 
-/// What is wrong with a text, and where it stands.
+/// "SOURCE:LINE:COLUMN", as compilers name a place.
+inline std::string describePlace(std::string_view source, std::string_view text,
+                                 size_t offset) {
+  TextPosition at = getTextPosition(text, offset);
+  return std::string(source) + ":" + std::to_string(at.line) + ":" +
+         std::to_string(at.column);
+}
+
+/// The message of a problem in a text, and the offset of its place there.
 struct JsonProblem {
   size_t offset = 0;
   std::string message;
 };
 
-/// What becomes of a key that stands twice in an object.
-enum class DuplicateKeys { Refuse, LastCounts };
-
-/// Parses a text. No value may be so deep within others that to print it, which
-/// calls itself for what is within, would overflow the stack.
+/// A value for a message: on one line, and not much longer than `longest`.
 template <typename Json>
-std::optional<JsonProblem>
-parseJson(llvm::StringRef text, Json &root,
-          DuplicateKeys duplicates = DuplicateKeys::Refuse) {
-  constexpr int kDeepest = 64; // deeper than anything that means something
-  std::vector<std::set<std::string>> keys; // of the objects that are open
-  std::string duplicate;
-  int deepest = 0;
-  auto watch = [&](int depth, typename Json::parse_event_t event, Json &value) {
-    deepest = std::max(deepest, depth);
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == Json::parse_event_t::key && duplicate.empty() &&
-             !keys.back().insert(value.template get<std::string>()).second)
-      duplicate = value.template get<std::string>();
-    return true;
-  };
-  try {
-    root = Json::parse(text.begin(), text.end(), watch);
-  } catch (const typename Json::parse_error &problem) {
+std::string showJson(const Json &value, size_t longest = 80) {
+  // A table may have millions of entries.
+  if (value.is_structured() && value.size() > longest)
+    return (value.is_array() ? "a list of " : "an object of ") +
+           std::to_string(value.size()) + " entries";
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() <= longest)
+    return text;
+  // A character of UTF-8 is kept whole.
+  while (longest > 0 && (text[longest] & 0xc0) == 0x80)
+    --longest;
+  return text.substr(0, longest) + "...";
+}
+
+namespace detail {
+
+/// Walks over a text and counts the characters that were read of it.
+struct CountingIterator {
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char *;
+  using reference = const char &;
+
+  const char *at;
+  size_t *count;
+
+  reference operator*() const { return *at; }
+  CountingIterator &operator++() {
+    ++at;
+    ++*count;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingIterator &other) const {
+    return at == other.at;
+  }
+  bool operator!=(const CountingIterator &other) const {
+    return at != other.at;
+  }
+};
+
+/// Builds the value, and stops at what the library would let pass.
+template <typename Json>
+class StrictJsonBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+  /// Deeper than any file that means something. The library prints a value by
+  /// recursion, which must not overflow the stack.
+  static constexpr size_t kMaxDepth = 64;
+
+public:
+  StrictJsonBuilder(std::string_view text, Json &root)
+      : Base(root, /*allow_exceptions=*/false), text(text) {}
+
+  bool start_object(size_t size) {
+    keys.emplace_back();
+    return open() && Base::start_object(size);
+  }
+  bool end_object() {
+    keys.pop_back();
+    --depth;
+    return Base::end_object();
+  }
+  bool start_array(size_t size) { return open() && Base::start_array(size); }
+  bool end_array() {
+    --depth;
+    return Base::end_array();
+  }
+  bool key(std::string &key) {
+    if (keys.back().insert(key).second)
+      return Base::key(key);
+    return stop(findOpeningQuote(), "expected each key once, got " +
+                                        showJson(Json(key)) + " twice");
+  }
+  template <typename Exception>
+  bool parse_error(size_t end, const std::string &token,
+                   const Exception &problem) {
+    // What the lexer read before it gave up.
+    size_t last = std::min(end ? end - 1 : 0, text.size());
+    std::string_view what = problem.what();
+    if constexpr (std::is_same_v<Exception, typename Json::out_of_range>)
+      return stop(end - std::min(end, token.size()),
+                  "expected a number that a double can hold, got " +
+                      token.substr(0, kMaxToken) +
+                      (token.size() > kMaxToken ? "..." : ""));
+    if (what.find("ill-formed UTF-8") != std::string_view::npos)
+      return stop(last, "expected text in UTF-8, got something else");
     // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-    size_t offset = problem.byte ? problem.byte - 1 : 0;
-    llvm::StringRef what =
-        llvm::StringRef(problem.what()).split("] ").second.split(": ").second;
-    return JsonProblem{std::min(offset, text.size()),
-                       "expected JSON: " + what.str()};
+    what.remove_prefix(std::min(what.size(), what.find(": ") + 2));
+    return stop(last, "expected JSON: " + shortenToken(what));
   }
-  if (deepest > kDeepest)
-    return JsonProblem{0, "expected no lists within lists as deep as these"};
-  if (duplicates == DuplicateKeys::Refuse && !duplicate.empty()) {
-    std::string quoted = Json(duplicate).dump();
-    size_t first = text.find(quoted), second = text.find(quoted, first + 1);
-    return JsonProblem{second == llvm::StringRef::npos ? 0 : second,
-                       "expected each key once, got \"" + duplicate +
-                           "\" twice"};
+
+  std::optional<JsonProblem> problem;
+  size_t numRead = 0; ///< characters of the text
+
+private:
+  static constexpr size_t kMaxToken = 40;
+
+  bool stop(size_t offset, std::string message) {
+    problem = JsonProblem{offset, std::move(message)};
+    return false;
   }
-  return std::nullopt;
+  bool open() {
+    return ++depth <= kMaxDepth ||
+           stop(numRead - 1, "expected at most " + std::to_string(kMaxDepth) +
+                                 " lists and objects within one another, got "
+                                 "more");
+  }
+  /// The key's, whose closing quote is the last character that was read.
+  size_t findOpeningQuote() const {
+    size_t quote = numRead - 1;
+    for (bool isEscaped = true; isEscaped && quote > 0;) {
+      quote = text.rfind('"', quote - 1);
+      size_t slash = quote;
+      while (slash > 0 && text[slash - 1] == '\\')
+        --slash;
+      isEscaped = (quote - slash) % 2 == 1;
+    }
+    return quote;
+  }
+  /// The library echoes the whole token, such as a string without an end.
+  static std::string shortenToken(std::string_view what) {
+    constexpr std::string_view before = "last read: '";
+    size_t begin = what.find(before), end = what.rfind("'; expected ");
+    if (end == std::string_view::npos)
+      end = what.rfind('\'');
+    if (begin == std::string_view::npos ||
+        end - (begin += before.size()) <= kMaxToken)
+      return std::string(what);
+    size_t from = end - kMaxToken;
+    while (from < end && (what[from] & 0xc0) == 0x80)
+      ++from; // a character of UTF-8 is kept whole
+    return std::string(what.substr(0, begin)) + "..." +
+           std::string(what.substr(from));
+  }
+
+  std::string_view text;
+  std::vector<std::set<std::string>> keys; ///< of the open objects
+  size_t depth = 0;
+};
+
+} // namespace detail
+
+/// Parses all of a text. Refuses keys that stand twice in an object, numbers
+/// that a double cannot hold, and nesting that no file of ours has.
+template <typename Json>
+std::optional<JsonProblem> parseJson(std::string_view text, Json &root) {
+  detail::StrictJsonBuilder<Json> builder(text, root);
+  const char *end = text.data() + text.size();
+  detail::CountingIterator first{text.data(), &builder.numRead},
+      last{end, &builder.numRead};
+  if (Json::sax_parse(first, last, &builder))
+    return std::nullopt;
+  return builder.problem.value_or(JsonProblem{0, "expected JSON"});
 }
 
 } // namespace heddle

@@ -49,6 +49,8 @@ TEST(Cluster, ErrorsNameThePath) {
   EXPECT_EQ(errorOf(parseCluster("{\"version\": 1\n \"name\"", "c.json")),
             "c.json:2:7: expected JSON: syntax error while parsing object - "
             "unexpected string literal; expected '}'");
+  EXPECT_EQ(errorOf(parseCluster("{\"version\":\n 1e999}", "c.json")),
+            "c.json:2:2: expected a number that a double can hold, got 1e999");
   EXPECT_EQ(
       errorOf(parseCluster(textWith("\"launch\"", "\"lunch\""), "c.json")),
       "c.json: $.device.lunch: unknown key, expected one of kind, memory, "

@@ -88,6 +88,8 @@ TEST(Manifest, ErrorsNameTheField) {
             "1.5");
   EXPECT_EQ(errorAfter("/programs", Json::object()),
             "m: programs: expected an array, got object");
+  EXPECT_EQ(errorAfter("/library", ""),
+            "m: library: expected a file name without a folder, got \"\"");
   EXPECT_EQ(errorAfter("/library", "../program.so"),
             "m: library: expected a file name without a folder, got "
             "\"../program.so\"");
@@ -116,7 +118,13 @@ TEST(Manifest, EveryFieldIsNeeded) {
     }
   }
   EXPECT_EQ(parseManifest("{\"version\": 1", "m").message(),
-            "m: expected JSON, got something else (the file may be cut short)");
+            "m:1:14: expected JSON: syntax error while parsing object - "
+            "unexpected end of input; expected '}' (the file may be cut "
+            "short)");
+  EXPECT_EQ(parseManifest("{\n \"seed\": 1e999}", "m").message(),
+            "m:2:10: expected a number that a double can hold, got 1e999");
+  EXPECT_EQ(parseManifest("{\"seed\": 1,\n \"seed\": 2}", "m").message(),
+            "m:2:2: expected each key once, got \"seed\" twice");
   EXPECT_EQ(parseManifest("[]", "m").message(),
             "m: expected an object, got array");
 }

@@ -167,6 +167,12 @@ TEST_F(ReaderTest, LyingHeaderLength) {
   EXPECT_CONTAINS(refusal(file(" {}", "")), "begin with '{'");
   EXPECT_CONTAINS(refusal(file("{\"a\":", "")), "expected JSON");
   EXPECT_CONTAINS(refusal(file("{} x", "")), "expected JSON");
+  EXPECT_CONTAINS(refusal(file("{\n\"a\": 1e999}", "")),
+                  "header:2:6: expected a number that a double can hold, got "
+                  "1e999");
+  EXPECT_CONTAINS(refusal(file("{\"a\": " + std::string(400, '7') + "}", "")),
+                  "header:1:7: expected a number that a double can hold, got "
+                  "7777777777777777777777777777777777777777...");
   EXPECT_EQ(refusal(file("{}", "")), "");
 }
 
@@ -265,12 +271,12 @@ TEST_F(ReaderTest, DuplicateNames) {
   std::string entry = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   EXPECT_CONTAINS(
       refusal(file("{\"a\":" + entry + ",\"a\":" + entry + "}", "1234")),
-      "'a' twice");
+      "header:1:54: expected each key once, got \"a\" twice");
   EXPECT_CONTAINS(
       refusal(one(
           R"({"dtype":"F32","dtype":"U8","shape":[4],"data_offsets":[0,4]})",
           4)),
-      "'dtype' twice");
+      "header:1:21: expected each key once, got \"dtype\" twice");
 }
 
 TEST_F(ReaderTest, NoSuchFile) {
@@ -322,7 +328,7 @@ TEST_F(ShardsTest, Refusals) {
   EXPECT_CONTAINS(index(R"({"a":"2.safetensors","b":"1.safetensors"})"),
                   "expected tensor 'a' in shard \"2.safetensors\"");
   EXPECT_CONTAINS(index(R"({"a":"1.safetensors","a":"2.safetensors"})"),
-                  "'a' twice");
+                  "index.json:1:64: expected each key once, got \"a\" twice");
   write("3.safetensors",
         one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 4));
   EXPECT_CONTAINS(

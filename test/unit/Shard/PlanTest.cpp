@@ -175,6 +175,21 @@ TEST(PlanTest, ErrorsNameThePlace) {
                     " \"reduce_gradients\": \"never\"}"),
             "plan.json:2:2: $.reduce_gradients: expected \"step\" or "
             "\"micro_batch\", got \"never\"");
+  EXPECT_EQ(errorOf("{\"version\": 1,\n \"mesh\": {\"dp\": " +
+                    std::string(400, '9') + "}}"),
+            "plan.json:2:17: expected a number that a double can hold, got "
+            "9999999999999999999999999999999999999999...");
+  EXPECT_EQ(errorOf("{\"a\": {\"b\\\"\": 1,\n \"b\\\"\": 2}}"),
+            "plan.json:2:2: expected each key once, got \"b\\\"\" twice");
+  EXPECT_EQ(errorOf("{\"a\":\n" + std::string(100, '[')),
+            "plan.json:2:64: expected at most 64 lists and objects within one "
+            "another, got more");
+  EXPECT_EQ(errorOf("{\"\xff\": 1}"),
+            "plan.json:1:3: expected text in UTF-8, got something else");
+  EXPECT_EQ(errorOf("{\"a\": \"" + std::string(1000, 'x')),
+            "plan.json:1:1008: expected JSON: syntax error while parsing value "
+            "- invalid string: missing closing quote; last read: '..." +
+                std::string(40, 'x') + "'");
   EXPECT_EQ(errorOf("[]"), "plan.json:1:1: expected an object");
   EXPECT_EQ(errorOf("{\"mesh\": {}}"),
             "plan.json:1:1: $: expected a \"version\"");

@@ -325,6 +325,9 @@ TEST_F(TrainerTest, ABrokenCheckpointIsAnErrorAndChangesNothing) {
   std::ofstream(checkpoint / "state.json")
       << "{\"version\": 1, \"step\": \"4\"}";
   expectError(readState(checkpoint), "expected an integer");
+  std::ofstream(checkpoint / "state.json") << "{\"version\":\n 1e999}";
+  expectError(readState(checkpoint),
+              "state.json:2:2: expected a number that a double can hold");
 }
 
 TEST_F(TrainerTest, AFullDiskLeavesOlderCheckpoints) {
