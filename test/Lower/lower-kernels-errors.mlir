@@ -50,6 +50,38 @@ func.func private @still_called(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
 
 // -----
 
+// What one loop hands to the next lies on a thread's stack.
+func.func private @long_row(%x: tensor<2x600000xf32>) -> tensor<2x600000xbf16> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<2x600000xf32>
+  // expected-error@+1 {{expected a row of at most 524288 elements between the loops of a kernel, got 600000}}
+  %exps = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<2x600000xf32>) outs(%e : tensor<2x600000xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = math.exp %in : f32
+    linalg.yield %m : f32
+  } -> tensor<2x600000xf32>
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<2xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<2xf32>) -> tensor<2xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%exps : tensor<2x600000xf32>) outs(%f1 : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = arith.addf %out, %in : f32
+    linalg.yield %m : f32
+  } -> tensor<2xf32>
+  %e2 = tensor.empty() : tensor<2x600000xbf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%exps, %sum : tensor<2x600000xf32>, tensor<2xf32>) outs(%e2 : tensor<2x600000xbf16>) {
+  ^bb0(%in: f32, %s: f32, %out: bf16):
+    %m = arith.divf %in, %s : f32
+    %t = arith.truncf %m : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<2x600000xbf16>
+  return %y : tensor<2x600000xbf16>
+}
+
+// -----
+
 func.func private @eight_bits(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
   %e = tensor.empty() : tensor<4xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}

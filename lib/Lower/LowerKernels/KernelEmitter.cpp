@@ -51,6 +51,11 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   entry = func.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   emitEntry(entry->getArgument(0));
+  // The rows read and write what the entry did not make.
+  if (failedOnce) {
+    func.erase();
+    return failure();
+  }
 
   LLVM::LoopAnnotationAttr once = keepOuterLoop();
   b.loop(entry->getArgument(1), entry->getArgument(2), /*mayBeEmpty=*/true, {},
