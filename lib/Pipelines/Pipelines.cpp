@@ -10,6 +10,9 @@
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Shard/Passes.h"
+#include "heddle/Support/DenseNumbers.h"
+#include "heddle/Support/TensorSizes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -288,8 +291,24 @@ bool heddle::isModel(ModuleOp module) {
           !module.getOps<VariableOp>().empty());
 }
 
+/// What would break a pass that comes later, without its place.
+static LogicalResult verifyInput(ModuleOp module) {
+  if (failed(verifyTensorSizes(module)))
+    return failure();
+  WalkResult walked = module.walk([](arith::ConstantOp constant) {
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+    return resource && failed(getResourceBytes(
+                           resource, [&] { return constant.emitOpError(); }))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
+  if (failed(verifyInput(module)))
+    return failure();
   // A program of other dialects gets a mesh and shardings.
   module.getContext()->loadDialect<HeddleDialect>();
   FailureOr<std::optional<Phase>> present = getPhase(module);
@@ -379,6 +398,8 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
 
 LogicalResult heddle::partition(ModuleOp module,
                                 const PartitionOptions &options) {
+  if (failed(verifyInput(module)))
+    return failure();
   if (!options.planText.empty()) {
     llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
     if (!plan)

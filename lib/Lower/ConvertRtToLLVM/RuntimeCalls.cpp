@@ -1,6 +1,7 @@
 //===- RuntimeCalls.cpp - Builds functions that call the runtime ----------===//
 
 #include "RuntimeCalls.h"
+#include "heddle/Support/DenseNumbers.h"
 #include "heddle_rt/abi.h"
 #include <cstddef>
 
@@ -35,10 +36,7 @@ LLVM::GlobalOp RuntimeModule::getConstant(StringRef bytes, int64_t alignment) {
 }
 
 /// The elements as they lie in memory.
-static std::optional<std::string> getBytes(ElementsAttr elements) {
-  auto dense = dyn_cast<DenseIntOrFPElementsAttr>(elements);
-  if (!dense)
-    return std::nullopt;
+static std::string getRawBytes(DenseElementsAttr dense) {
   std::string bytes;
   if (dense.getElementType().isInteger(1)) {
     for (bool value : dense.getValues<bool>())
@@ -59,10 +57,11 @@ FailureOr<LLVM::GlobalOp> RuntimeModule::getConstant(Operation *user,
   if (!constant)
     return user->emitOpError()
            << "expected " << symbol << " to be an rt.constant of this module";
-  std::optional<std::string> bytes = getBytes(constant.getValue());
-  if (!bytes)
-    return constant.emitOpError() << "expected dense numbers";
-  return getConstant(*bytes, 64);
+  FailureOr<DenseElementsAttr> numbers = getDenseNumbers(
+      constant.getValue(), [&] { return constant.emitOpError(); });
+  if (failed(numbers))
+    return failure();
+  return getConstant(getRawBytes(*numbers), 64);
 }
 
 LLVM::LLVMFuncOp RuntimeModule::getFunction(StringRef name,

@@ -22,12 +22,11 @@ public:
       names[constant.getValue()] = FlatSymbolRefAttr::get(constant);
   }
 
-  FlatSymbolRefAttr get(ElementsAttr value) {
+  FlatSymbolRefAttr get(Location loc, ElementsAttr value) {
     FlatSymbolRefAttr &name = names[value];
     if (!name) {
       OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-      auto constant =
-          builder.create<rt::ConstantOp>(module.getLoc(), "constant_0", value);
+      auto constant = builder.create<rt::ConstantOp>(loc, "constant_0", value);
       symbols.insert(constant);
       name = FlatSymbolRefAttr::get(constant);
     }
@@ -88,10 +87,10 @@ LogicalResult ArenaPlanner::plan(func::FuncOp program) {
   for (auto loop : program.getOps<WhileOp>())
     if (failed(planLoop(loop)))
       return failure();
-  FailureOr<ProgramBuffers> buffers =
-      placeBuffers(program, {inPlace, symbols, [&](ElementsAttr value) {
-                               return constants.get(value);
-                             }});
+  FailureOr<ProgramBuffers> buffers = placeBuffers(
+      program, {inPlace, symbols, [&](Location loc, ElementsAttr value) {
+                  return constants.get(loc, value);
+                }});
   if (failed(buffers))
     return failure();
   annotate(program, *buffers);

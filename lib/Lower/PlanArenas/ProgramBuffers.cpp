@@ -274,9 +274,9 @@ LogicalResult Placer::addContents() {
         auto elements = dyn_cast<ElementsAttr>(constant.getValue());
         if (!elements)
           return op->emitOpError() << "expected a tensor of known elements";
-        int memory =
-            addPinned({rt::Space::Constant, options.getConstant(elements), 0},
-                      rt::getByteSize(type), -1, end());
+        int memory = addPinned({rt::Space::Constant,
+                                options.getConstant(op->getLoc(), elements), 0},
+                               rt::getByteSize(type), -1, end());
         addView(memory, content, 0);
       }
     }

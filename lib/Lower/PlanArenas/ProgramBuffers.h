@@ -43,7 +43,9 @@ struct PlacementOptions {
   bool inPlace = true;        ///< 3 to 6 of the list above
   mlir::SymbolTable &symbols; ///< of the module
   /// Names the rt.constant for a constant tensor.
-  llvm::function_ref<mlir::FlatSymbolRefAttr(mlir::ElementsAttr)> getConstant;
+  llvm::function_ref<mlir::FlatSymbolRefAttr(mlir::Location,
+                                             mlir::ElementsAttr)>
+      getConstant;
 };
 
 /// Fails, with an error, on an op that programs cannot run.

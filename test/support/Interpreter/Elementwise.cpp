@@ -2,6 +2,7 @@
 
 #include "Evaluation.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/DenseNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
@@ -46,10 +47,14 @@ static bool evaluateConstant(arith::ConstantOp op, Evaluation &e) {
       return false;
     return true;
   };
-  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  auto elements = dyn_cast<ElementsAttr>(op.getValue());
   if (!elements)
     return set(0, op.getValue());
-  for (auto [i, attr] : llvm::enumerate(elements.getValues<Attribute>()))
+  FailureOr<DenseElementsAttr> numbers =
+      getDenseNumbers(elements, [&] { return op.emitError(); });
+  if (failed(numbers))
+    return e.hasFailed = true;
+  for (auto [i, attr] : llvm::enumerate(numbers->getValues<Attribute>()))
     if (!set(i, attr))
       return false;
   return true;

@@ -129,3 +129,33 @@ TEST(Interpreter, RefusesRecursion) {
     })"),
             "2: cannot interpret recursion: @f calls itself");
 }
+
+TEST(Interpreter, ReadsResources) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  auto module = parseSourceString<ModuleOp>(R"(
+    func.func @f() -> (tensor<3xf32>, tensor<2xi1>) {
+      %w = arith.constant dense_resource<w> : tensor<3xf32>
+      %m = arith.constant dense_resource<m> : tensor<2xi1>
+      return %w, %m : tensor<3xf32>, tensor<2xi1>
+    }
+    {-# dialect_resources: { builtin: {
+      w: "0x040000000000803F0000004000004040", m: "0x010000000001"
+    } } #-})",
+                                            &context);
+  ASSERT_TRUE(module);
+  Variables variables;
+  auto results =
+      interpret(module->lookupSymbol<func::FuncOp>("f"), {}, variables);
+  ASSERT_TRUE(succeeded(results));
+  EXPECT_EQ((*results)[0].values, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ((*results)[1].values, (std::vector<double>{0, 1}));
+
+  EXPECT_EQ(interpretText(R"(func.func @f() {
+      %w = arith.constant dense_resource<w> : tensor<3xf32>
+      return
+    })"),
+            "2: expected the resource 'w' among the file's dialect_resources, "
+            "got none");
+}
