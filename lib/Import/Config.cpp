@@ -1,6 +1,7 @@
 //===- Config.cpp - Hugging Face's config.json, nothing overlooked --------===//
 
 #include "Config.h"
+#include "heddle/Import/Import.h"
 #include "heddle/Support/JsonText.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -119,6 +120,17 @@ int64_t Config::positiveInteger(Keys keys, std::optional<int64_t> byDefault) {
   error(spelling(keys),
         "expected an integer from 1 to 2^30, got " + Twine(showJson(*found)));
   return byDefault.value_or(1);
+}
+
+int64_t Config::numLayers(Keys keys) {
+  int64_t layers = positiveInteger(keys);
+  if (layers <= kMaxLayers)
+    return layers;
+  error(spelling(keys), "expected at most " + Twine(kMaxLayers) +
+                            " layers, got " + Twine(layers) +
+                            ": each becomes ops of its own; choose fewer and "
+                            "wider ones");
+  return 1;
 }
 
 double Config::number(Keys keys, double least, double most,

@@ -39,6 +39,8 @@ public:
   /// that transformers takes it as false.
   using Keys = llvm::ArrayRef<llvm::StringRef>;
   int64_t positiveInteger(Keys keys, std::optional<int64_t> byDefault = {});
+  /// A number of layers, at most kMaxLayers.
+  int64_t numLayers(Keys keys);
   /// A finite number within [least, most].
   double number(Keys keys, double least, double most,
                 std::optional<double> byDefault = {});

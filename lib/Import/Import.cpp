@@ -5,6 +5,7 @@
 #include "Families.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Support/TensorSizes.h"
 #include "heddle_rt/safetensors.h"
 
 #include "mlir/IR/Builders.h"
@@ -178,7 +179,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   Operation *op = **module;
   Builder builder(&context);
   op->setAttr(kConfigAttrName, builder.getStringAttr(config->dump()));
-  if (failed(verify(op)))
+  if (failed(verifyTensorSizes(op)) || failed(verify(op)))
     return failure();
 
   // Look at the weights.
@@ -187,8 +188,9 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   StringRef directory = options.path;
   if (!runtime::safetensors::hasWeights(options.path)) {
     if (hasOtherWeights(directory))
-      return emitError(FileLineColLoc::get(&context, directory, 0, 0))
-             << "expected weights in model.safetensors, got other files; "
+      return emitError(unknown)
+             << "'" << directory
+             << "': expected weights in model.safetensors, got other files; "
                 "convert them, or import config.json alone to begin with new "
                 "weights";
     return module;

@@ -97,6 +97,9 @@ static SmallVector<double> readRotary(Config &config, int64_t headSize,
   return frequencies;
 }
 
+/// The rotary frequencies of a head are written into the program one by one.
+static constexpr int64_t kMaxHeadSize = int64_t(1) << 16;
+
 static FailureOr<LlamaConfig> readConfig(Config &config,
                                          const ImportOptions &options) {
   LlamaConfig c;
@@ -105,7 +108,7 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   c.vocabulary = config.positiveInteger({"vocab_size"});
   c.hidden = config.positiveInteger({"hidden_size"});
   c.inner = config.positiveInteger({"intermediate_size"});
-  c.layers = config.positiveInteger({"num_hidden_layers"});
+  c.layers = config.numLayers({"num_hidden_layers"});
   c.heads = config.positiveInteger({"num_attention_heads"});
   c.groups = config.positiveInteger({"num_key_value_heads"}, c.heads);
   c.positions = config.positiveInteger({"max_position_embeddings"}, 2048);
@@ -116,6 +119,12 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
             ", or a head_dim, got " + Twine(c.hidden));
   c.headSize = config.positiveInteger({"head_dim"},
                                       std::max<int64_t>(1, c.hidden / c.heads));
+  if (c.headSize > kMaxHeadSize) {
+    config.error(config.has("head_dim") ? "head_dim" : "hidden_size",
+                 "expected heads of at most " + Twine(kMaxHeadSize) +
+                     " features, got " + Twine(c.headSize));
+    c.headSize = 2;
+  }
   if (c.headSize % 2 != 0)
     config.error("head_dim",
                  "expected an even size of heads, got " + Twine(c.headSize));

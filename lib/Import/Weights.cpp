@@ -26,12 +26,13 @@ static std::string list(ArrayRef<std::string> names) {
 LogicalResult heddle::checkWeights(ModuleOp module, StringRef directory,
                                    StringRef prefix,
                                    ArrayRef<StringRef> harmless) {
-  auto error = [&]() {
-    return emitError(FileLineColLoc::get(module.getContext(), directory, 0, 0));
-  };
+  Location unknown = UnknownLoc::get(module.getContext());
   auto reader = runtime::safetensors::Reader::open(directory.str());
-  if (!reader.ok())
-    return error() << stringRef(reader.message());
+  if (!reader.ok()) // names the file
+    return emitError(unknown) << stringRef(reader.message());
+  auto error = [&]() {
+    return emitError(unknown) << "'" << directory << "': ";
+  };
 
   llvm::StringSet<> used;
   std::vector<std::string> missing;

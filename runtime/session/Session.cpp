@@ -29,6 +29,7 @@ Session::load(const std::filesystem::path &directory,
   Expected<Manifest> manifest = readManifest(directory / "manifest.json");
   HEDDLE_RT_RETURN_IF_ERROR(manifest.status());
   HEDDLE_RT_RETURN_IF_ERROR(checkCpu(manifest->triple, manifest->features));
+  HEDDLE_RT_RETURN_IF_ERROR(checkDevices(manifest->numDevices()));
   auto state = std::make_shared<SessionState>();
   state->manifest = std::move(*manifest);
   state->options = options;

@@ -3,6 +3,7 @@
 #include "session/SessionState.h"
 #include "communicators/ThreadCommunicator.h"
 #include "session/CpuFeatures.h"
+#include "session/Machine.h"
 #include "support/Sanitizer.h"
 
 #include <dlfcn.h>
@@ -93,6 +94,9 @@ Status SessionState::place() {
         borderBytes += alignBuffer(tensor.layout.localBytes());
     arenaBytes = std::max(arenaBytes, size_t(program.info->arenaBytes));
   }
+  HEDDLE_RT_RETURN_IF_ERROR(checkMemory(
+      manifest.numDevices(),
+      double(variableBytes) + double(borderBytes) + double(arenaBytes)));
   bool spin = int64_t(numDevices) * cores <=
               int64_t(std::thread::hardware_concurrency());
   for (size_t index = 0; index < numDevices; ++index) {

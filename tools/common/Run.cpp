@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -163,6 +165,29 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
 // Sessions
 //===----------------------------------------------------------------------===//
 
+/// Makes a folder to write to; `purpose` ends the message if that fails.
+static std::string makeFolder(const fs::path &folder, const char *purpose) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure)
+    return "cannot make the folder '" + folder.string() + "'" + purpose + ": " +
+           failure.message();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return "cannot write to the folder '" + folder.string() + "'" + purpose +
+           ": " + std::strerror(errno);
+  return "";
+}
+
+std::string tools::makeTrainFolders(const TrainFlags &flags) {
+  if (!flags.noCheckpoints)
+    if (std::string problem = makeFolder(flags.options.output, "");
+        !problem.empty())
+      return problem;
+  return flags.options.exportTo.empty()
+             ? ""
+             : makeFolder(flags.options.exportTo, " for the export");
+}
+
 /// Where the artifact says that its model's weights are; empty if nowhere.
 static std::string recordedWeights(const runtime::Manifest &manifest) {
   nlohmann::json notes = nlohmann::json::parse(manifest.model, nullptr, false);
@@ -253,21 +278,15 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
     options.output.clear();
   if (std::string problem = checkTrainFlags(flags); !problem.empty())
     return reportError(problem);
-  // A folder that cannot be made must not cost the run.
-  if (!options.exportTo.empty()) {
-    std::error_code failure;
-    fs::create_directories(options.exportTo, failure);
-    if (failure)
-      return reportError("cannot make the folder '" +
-                         options.exportTo.string() +
-                         "' for the export: " + failure.message());
-  }
   stopOnSignals();
 
   bool initialize = !options.resume && options.from.empty();
   auto session = openSession(artifact, flags.session, initialize);
   if (!session.ok())
     return reportError(session.message());
+  // An artifact that cannot be loaded leaves no folder.
+  if (std::string problem = makeTrainFolders(flags); !problem.empty())
+    return reportError(problem);
   if (initialize)
     options.weights = weightsFor(**session, flags.session);
 

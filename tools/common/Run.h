@@ -53,6 +53,11 @@ std::filesystem::path defaultRunFolder(const std::filesystem::path &model);
 /// empty if nothing is.
 std::string checkTrainFlags(const TrainFlags &flags);
 
+/// Makes the folders of the run and of its export, as far as flags ask for
+/// them. What is wrong with them, so that it does not cost a run; empty if
+/// nothing is.
+std::string makeTrainFolders(const TrainFlags &flags);
+
 /// Loads an artifact and trains or evaluates; the exit code.
 int runTrain(const std::filesystem::path &artifact, const TrainFlags &flags);
 int runEvaluate(const std::filesystem::path &artifact,

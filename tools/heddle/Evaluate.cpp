@@ -44,6 +44,7 @@ static int runCommand(Flags &flags) {
   training.train = false;
   training.gradients = flags.evaluate.options.gradients;
   training.evaluate = true;
+  flags.compile.runsHere = true;
 
   TemporaryFolder temporary;
   if (temporary.path().empty())

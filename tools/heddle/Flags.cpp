@@ -128,7 +128,7 @@ void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
   TrainingOptions &options = flags.options.training;
   app.add_option("--micro-batches", options.microBatches,
                  "Micro-batches whose gradients are summed in one step")
-      ->check(positive())
+      ->check(between(1, 1 << 20)) // more would never end a step
       ->capture_default_str()
       ->group(group);
   addChoice<Optimizer>(app, "--optimizer", options.optimizer,

@@ -69,7 +69,8 @@ private:
   }
   void show(Diagnostic &diagnostic) {
     Location location = diagnostic.getLocation();
-    if (location->findInstanceOf<FileLineColLoc>())
+    auto place = location->findInstanceOf<FileLineColLoc>();
+    if (place && place.getLine() > 0)
       return emitDiagnostic(location, diagnostic.str(),
                             diagnostic.getSeverity());
     StringRef kind = "remark";
@@ -80,7 +81,9 @@ private:
     else if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
       kind = "note";
     llvm::errs() << "heddle: " << kind << ": ";
-    if (auto name = location->findInstanceOf<NameLoc>())
+    if (place) // a file as a whole, such as an empty one
+      llvm::errs() << place.getFilename().getValue() << ": ";
+    else if (auto name = location->findInstanceOf<NameLoc>())
       llvm::errs() << "'" << name.getName().getValue() << "': ";
     llvm::errs() << diagnostic << "\n";
   }
@@ -232,6 +235,16 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
 // Plans
 //===----------------------------------------------------------------------===//
 
+/// What runs here needs cores here; that must not wait for the compiler.
+static bool canRun(const CompileFlags &flags, int64_t devices) {
+  if (!flags.runsHere || !flags.stopAfter.empty())
+    return true;
+  rt::Status status = rt::checkDevices(devices);
+  if (!status.ok())
+    reportError(status.message());
+  return status.ok();
+}
+
 bool tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
@@ -252,12 +265,12 @@ bool tools::resolvePlan(CompileFlags &flags) {
     options.planText = (*text)->getBuffer().str();
     options.planPath = flags.plan;
     // What is wrong with the text alone should not wait for the model.
-    if (llvm::Error problem =
-            parsePlan(options.planText, flags.plan).takeError()) {
-      reportError(llvm::toString(std::move(problem)));
+    llvm::Expected<Plan> plan = parsePlan(options.planText, flags.plan);
+    if (!plan) {
+      reportError(llvm::toString(plan.takeError()));
       return false;
     }
-    return true;
+    return canRun(flags, plan->getNumDevices());
   }
   if (!flags.mesh.empty()) {
     llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
@@ -310,7 +323,7 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
     return false;
   }
-  return true;
+  return canRun(flags, options.mesh.getNumDevices());
 }
 
 //===----------------------------------------------------------------------===//

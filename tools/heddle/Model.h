@@ -50,6 +50,8 @@ struct CompileFlags {
   std::optional<ContextParallelism> context;
   std::string remarks; ///< Bytes, of a flag: one of integers takes 0 for "off".
   std::string stopAfter;
+  /// Whether this machine will run the program, too.
+  bool runsHere = false;
   std::string printTo; ///< Where to, with --stop-after; "": standard output.
   /// The options that decide the training step.
   std::vector<CLI::Option *> trainingOptions;

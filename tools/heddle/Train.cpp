@@ -49,6 +49,7 @@ static int runCommand(Flags &flags) {
       model.sequence = batch->sequence;
   }
   training.totalSteps = options.steps;
+  flags.compile.runsHere = true;
   std::optional<TemporaryFolder> temporary;
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {
@@ -59,13 +60,11 @@ static int runCommand(Flags &flags) {
       return reportError(cannotMakeTemporary);
     artifact = temporary->path() / "model.heddle";
   } else {
-    std::error_code failure;
-    fs::create_directories(options.output, failure);
-    if (failure)
-      return reportError("cannot make the folder '" + options.output.string() +
-                         "': " + failure.message());
     artifact = options.output / "model.heddle";
   }
+  if (flags.compile.stopAfter.empty())
+    if (std::string problem = makeTrainFolders(flags.train); !problem.empty())
+      return reportError(problem);
   bool compiled = false;
   int result = compileModel(flags.compile, artifact, compiled);
   return compiled ? runTrain(artifact, flags.train) : result;

@@ -31,6 +31,10 @@
 
 namespace heddle {
 
+/// Layers of a model. Each is compiled as ops of its own: more would take hours
+/// and all memory.
+constexpr int64_t kMaxLayers = 1024;
+
 /// A GPT-2 by its sizes, for benchmarks: feed-forward 4 x hidden, gelu_new,
 /// tied embeddings, no dropout.
 struct GptShape {

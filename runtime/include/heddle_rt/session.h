@@ -95,6 +95,10 @@ struct DeviceTimes {
   double total = 0;
 };
 
+/// An error if one machine's cores cannot serve so many devices: 64 for each
+/// core at most. `Session::load` checks it too.
+Status checkDevices(int64_t devices);
+
 class Session {
 public:
   /// Loads `manifest.json` and the shared object of an artifact directory,

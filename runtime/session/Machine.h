@@ -1,0 +1,18 @@
+//===- Machine.h - The devices that this machine can run --------*- C++ -*-===//
+
+#ifndef HEDDLE_RT_SESSION_MACHINE_H
+#define HEDDLE_RT_SESSION_MACHINE_H
+
+#include "heddle_rt/status.h"
+
+#include <cstdint>
+
+namespace heddle::rt {
+
+/// An error if the devices, of so many bytes each, need more memory than this
+/// machine has: touching it would end the process without a word.
+Status checkMemory(int64_t devices, double bytesPerDevice);
+
+} // namespace heddle::rt
+
+#endif // HEDDLE_RT_SESSION_MACHINE_H
