@@ -60,8 +60,8 @@ static std::vector<int32_t> shiftedTargets(const Batch &batch) {
 Expected<Batch> heddle::runtime::readBatch(const fs::path &path) {
   std::string context = "batch '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
-  if (!reader.ok())
-    return std::move(reader).status().in(context);
+  if (!reader.ok()) // names the file
+    return std::move(reader).status().in("batch");
   const safetensors::Tensor *tokens = reader->find("tokens");
   const safetensors::Tensor *targets = reader->find("targets");
   if (!tokens)

@@ -133,5 +133,8 @@ Expected<int64_t> StepPrograms::readStep(const Session &session) const {
   int64_t step = 0;
   HEDDLE_RT_RETURN_IF_ERROR(
       session.readVariable(stepCounter, writableBytesOf(step)));
+  if (step < 0)
+    return error("expected a step counter of at least 0, got " +
+                 std::to_string(step));
   return step;
 }

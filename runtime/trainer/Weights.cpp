@@ -7,6 +7,9 @@
 #include "VariableIO.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
 
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
@@ -32,11 +35,25 @@ static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
              : reader.find(tensorName.substr(dot + 1));
 }
 
+/// Weights that are no numbers would show as a loss that is none, as a learning
+/// rate that is too large does.
+static Status checkFinite(const std::string &tensor, int64_t first,
+                          const std::vector<float> &values) {
+  auto found = std::ranges::find_if_not(
+      values, [](float value) { return std::isfinite(value); });
+  if (found == values.end())
+    return Status::success();
+  return error("tensor '" + tensor + "': expected finite numbers, got " +
+               std::to_string(*found) + " at element " +
+               std::to_string(first + (found - values.begin())) +
+               "; were they saved by a run that failed?");
+}
+
 Status heddle::runtime::loadWeights(Session &session, const fs::path &path) {
   std::string context = "weights '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
-  if (!reader.ok())
-    return std::move(reader).status().in(context);
+  if (!reader.ok()) // names the file
+    return std::move(reader).status().in("weights");
 
   const Manifest &manifest = session.manifest();
   std::vector<size_t> exported = exportedTensors(manifest);
@@ -70,6 +87,8 @@ Status heddle::runtime::loadWeights(Session &session, const fs::path &path) {
     for (int64_t first = 0; first < tensors[i]->elements; first += piece) {
       buffer.resize(std::min(piece, tensors[i]->elements - first));
       HEDDLE_RT_RETURN_IF_ERROR(tensors[i]->readF32(first, buffer).in(context));
+      HEDDLE_RT_RETURN_IF_ERROR(
+          checkFinite(tensors[i]->name, first, buffer).in(context));
       HEDDLE_RT_RETURN_IF_ERROR(
           session
               .writeTensor(exported[i], first, buffer.size(), bytesOf(buffer))

@@ -10,6 +10,8 @@ dtype        a tensor's type does not fit its size
 shape        a tensor has one row more, its bytes too
 missing      a tensor's name is changed
 not-json     the header is no JSON
+number       a tensor's offset is beyond any number
+nan          the second element of a tensor is NaN
 """
 
 import json
@@ -46,6 +48,12 @@ elif kind == "shape":
     data += bytes(row)
 elif kind == "missing":
     header[last + ".renamed"] = header.pop(last)
+elif kind == "nan":
+    begin = header[last]["data_offsets"][0] + 4
+    data = data[:begin] + struct.pack("<f", float("nan")) + data[begin + 4:]
+elif kind == "number":
+    header[last]["data_offsets"] = "NUMBER"
+    text = json.dumps(header).replace('"NUMBER"', "[0, 1e999]").encode()
 elif kind == "not-json":
     text = b"{ this is no JSON"
 else:
