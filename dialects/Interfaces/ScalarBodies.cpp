@@ -8,6 +8,22 @@
 using namespace mlir;
 using namespace heddle;
 
+/// Whether the value is a constant, none of whose integers is zero.
+static bool isNonZero(Value value) {
+  DenseIntElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)))
+    return llvm::none_of(elements.getValues<APInt>(),
+                         [](const APInt &element) { return element.isZero(); });
+  return matchPattern(value, m_NonZero());
+}
+
+/// Whether the value is a constant in [0, size).
+static bool isWithin(Value value, int64_t size) {
+  APInt number;
+  return matchPattern(value, m_ConstantInt(&number)) &&
+         number.ult(ShapedType::isDynamic(size) ? 0 : size);
+}
+
 SmallVector<Trap> heddle::findTraps(Operation *root) {
   SmallVector<Trap> traps;
   auto add = [&](OpOperand &operand, int64_t harmless) {
@@ -16,11 +32,15 @@ SmallVector<Trap> heddle::findTraps(Operation *root) {
   };
   root->walk([&](Operation *op) {
     if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-            arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op))
-      add(op->getOpOperand(1), 1);
+            arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op) &&
+        !isNonZero(op->getOperand(1)))
+      traps.push_back({&op->getOpOperand(1), 1});
     if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-      for (OpOperand &index : extract.getIndicesMutable())
-        add(index, 0);
+      for (auto [index, size] :
+           llvm::zip(extract.getIndicesMutable(),
+                     extract.getTensor().getType().getShape()))
+        if (!isWithin(index.get(), size))
+          traps.push_back({&index, 0});
     if (auto gather = dyn_cast<tensor::GatherOp>(op))
       add(gather.getIndicesMutable(), 0);
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))

@@ -21,8 +21,10 @@ struct Trap {
 };
 
 /// The operands in `root`, its regions included, that may trap: divisors of
-/// integer divisions, and positions at which tensors are read or written.
-/// Constants are as the program has them.
+/// integer divisions, and positions at which tensors are read or written. A
+/// constant divisor or position of tensor.extract is one only if it does trap:
+/// in a branch that is never taken. Other constants are as the program has
+/// them.
 llvm::SmallVector<Trap> findTraps(mlir::Operation *root);
 
 /// A constant of the operand's type, scalar or tensor.

@@ -235,6 +235,60 @@ func.func @divide_if(%c: tensor<i1>, %x: tensor<4xi32>, %y: tensor<4xi32>) -> te
 
 // -----
 
+// Branches in a body are computed for every element. Where one is not taken, it
+// reads the first element, although a constant says otherwise, and divides by
+// one.
+// CHECK-LABEL: @bodies
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>
+// CHECK: linalg.generic
+// CHECK: ^bb0(%[[N:.*]]: i32,
+// CHECK-DAG: %[[I:.*]] = linalg.index 0
+// CHECK: %[[IN:.*]] = arith.cmpi ult, %[[I]]
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %[[PLACE:.*]] = arith.select %[[IN]], %[[I]], %[[ZERO]] : index
+// CHECK: %[[A:.*]] = tensor.extract %[[X]][%[[PLACE]]]
+// CHECK: %[[POSITIVE:.*]] = arith.cmpi sgt, %[[N]]
+// CHECK: %[[FAR:.*]] = arith.select %[[POSITIVE]], %{{.*}}, %{{.*}} : index
+// CHECK: %[[FARTHER:.*]] = arith.select %[[IN]], %{{.*}}, %[[FAR]] : index
+// CHECK: %[[B:.*]] = tensor.extract %[[X]][%[[FARTHER]]]
+// CHECK: %[[M:.*]] = arith.select %[[POSITIVE]], %{{.*}}, %[[N]] : i32
+// CHECK: %[[DIVISOR:.*]] = arith.select %[[IN]], %{{.*}}, %[[M]] : i32
+// CHECK: arith.divsi %[[N]], %[[DIVISOR]]
+// CHECK: %[[C:.*]] = arith.select %[[POSITIVE]], %[[B]]
+// CHECK: %[[Y:.*]] = arith.select %[[IN]], %[[A]], %[[C]]
+// CHECK: linalg.yield %[[Y]]
+func.func @bodies(%x: tensor<4xf32>, %n: tensor<6xi32>) -> tensor<6xf32> {
+  %c4 = arith.constant 4 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<6xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%n : tensor<6xi32>) outs(%e : tensor<6xf32>) {
+  ^bb0(%m: i32, %o: f32):
+    %i = linalg.index 0 : index
+    %in = arith.cmpi ult, %i, %c4 : index
+    %0 = scf.if %in -> (f32) {
+      %a = tensor.extract %x[%i] : tensor<4xf32>
+      scf.yield %a : f32
+    } else {
+      %positive = arith.cmpi sgt, %m, %zero : i32
+      %1 = scf.if %positive -> (f32) {
+        %a = tensor.extract %x[%c9] : tensor<4xf32>
+        scf.yield %a : f32
+      } else {
+        %q = arith.divsi %m, %m : i32
+        %a = arith.sitofp %q : i32 to f32
+        scf.yield %a : f32
+      }
+      scf.yield %1 : f32
+    }
+    linalg.yield %0 : f32
+  } -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// -----
+
 // A number at the end of a long chain of them.
 // CHECK-LABEL: @long_chain
 // CHECK-SAME: (%[[T:.*]]: tensor<f32>)

@@ -16,7 +16,9 @@ def FlattenControlFlowPass
     A device's program is a row of calls. In every public function calls are
     inlined, `scf.for` with constant bounds is unrolled, and of `scf.if` both
     branches are computed and the results selected (the branch alone, where the
-    condition is constant). Private functions go.
+    condition is constant), in the body of a structured op, too. What would trap
+    in the branch that is not taken gets a harmless operand: a division by one,
+    a read of the first element. Private functions go.
 
     `scf.while`, and `scf.for` with bounds that are computed or with too many
     iterations, become a `heddle.while`, whose two regions are private functions

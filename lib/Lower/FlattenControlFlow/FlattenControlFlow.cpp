@@ -45,6 +45,7 @@ private:
                            SmallVectorImpl<func::CallOp> &calls);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
+  LogicalResult branchInBodies(Operation *op);
   /// The ops of a block before `at`; its terminator's operands.
   FailureOr<SmallVector<Value>> cloneBody(Block &block, IRMapping &mapping,
                                           Operation *at);
@@ -244,6 +245,17 @@ LogicalResult Flattener::branch(scf::IfOp op) {
   return success();
 }
 
+/// Branches between the scalars of an op's body: both are computed for every
+/// element. An inner branch comes before the one around it.
+LogicalResult Flattener::branchInBodies(Operation *op) {
+  SmallVector<scf::IfOp> branches;
+  op->walk([&](scf::IfOp inner) { branches.push_back(inner); });
+  for (scf::IfOp inner : branches)
+    if (failed(branch(inner)))
+      return failure();
+  return success();
+}
+
 LogicalResult Flattener::flatten(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return unroll(loop);
@@ -272,6 +284,8 @@ LogicalResult Flattener::run() {
         return failure();
       continue; // with what has taken its place
     }
+    if (failed(branchInBodies(op)))
+      return failure();
     before = op;
   }
 }

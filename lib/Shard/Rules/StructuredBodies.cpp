@@ -99,6 +99,10 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
   Block *body = op.getBlock();
   if (accumulators.size() < 2 || op.getNumReductionLoops() == 0)
     return std::nullopt;
+  // A branch may read an accumulator without having it for an operand.
+  if (llvm::any_of(*body,
+                   [](Operation &inner) { return inner.getNumRegions() != 0; }))
+    return std::nullopt;
   Choice choice;
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   for (auto [i, accumulator] : llvm::enumerate(accumulators)) {

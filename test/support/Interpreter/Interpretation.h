@@ -5,6 +5,7 @@
 
 #include "Interpreter.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -28,6 +29,7 @@ public:
 private:
   mlir::LogicalResult evaluateStructured(mlir::linalg::LinalgOp op);
   mlir::LogicalResult evaluateGenerate(mlir::tensor::GenerateOp op);
+  mlir::LogicalResult evaluateIf(mlir::scf::IfOp op);
 
   Variables &variables;
   const InterpreterOptions &options;

@@ -100,7 +100,25 @@ LogicalResult Interpretation::evaluateGenerate(tensor::GenerateOp op) {
   return status;
 }
 
+/// A branch in a body, where devices need not agree: the one that is taken.
+LogicalResult Interpretation::evaluateIf(scf::IfOp op) {
+  Region &region = values[op.getCondition()].values[0] != 0
+                       ? op.getThenRegion()
+                       : op.getElseRegion();
+  if (region.empty())
+    return success();
+  Block &block = region.front();
+  for (Operation &inner : block.without_terminator())
+    if (failed(evaluate(inner)))
+      return failure();
+  for (auto [result, yielded] : llvm::zip(op.getResults(), getResults(block)))
+    values[result] = yielded;
+  return success();
+}
+
 LogicalResult Interpretation::evaluate(Operation &op) {
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return evaluateIf(branch);
   if (auto generate = dyn_cast<tensor::GenerateOp>(op))
     return evaluateGenerate(generate);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op);
