@@ -37,21 +37,26 @@ LinalgGenerator::Shape LinalgGenerator::iota(size_t count) {
 }
 
 /// So that the interpreter is done soon.
-bool LinalgGenerator::isSmall(const Shape &shape) {
-  return shape.size() <= 4 && TensorType{shape, "f64"}.size() <= 400;
+bool LinalgGenerator::isSmall(const Shape &shape) const {
+  return shape.size() <= 4 &&
+         TensorType{shape, "f64"}.size() <= options.mostElements;
 }
 
 std::string LinalgGenerator::anyElement() {
   const char *elements[] = {"f64", "f64", "f32", "f32", "bf16",
                             "f16", "i32", "i64", "i8",  "i1"};
-  return elements[pick(0, 9)];
+  std::string element = elements[pick(0, 9)];
+  bool isHalf = element == "bf16" || element == "f16";
+  return isHalf && !options.halves ? "f32" : element;
 }
 
 LinalgGenerator::TensorType LinalgGenerator::anyType() {
   Shape shape;
   for (int64_t rank = pick(0, 4); rank > 0; --rank)
-    shape.push_back(pick(1, rank > 3 ? 3 : 7));
-  if (!shape.empty() && pick(0, 60) == 0)
+    shape.push_back(pick(1, rank > 3                      ? 3
+                            : options.mostElements > 1000 ? 64
+                                                          : 7));
+  if (!shape.empty() && options.empty && pick(0, 60) == 0)
     shape[0] = 0;
   while (!isSmall(shape))
     shape.pop_back();
@@ -165,7 +170,7 @@ std::string LinalgGenerator::run(int numOps) {
 
 void LinalgGenerator::addOp(int depth) {
   Named x = any();
-  switch (pick(0, 32)) {
+  switch (pick(0, 36)) {
   case 0:
   case 1:
   case 2:
@@ -226,5 +231,9 @@ void LinalgGenerator::addOp(int depth) {
     return addWhile(x, depth);
   case 32:
     return addCall();
+  case 33:
+    return addBranches(x);
+  default:
+    return addPlaces(x);
   }
 }

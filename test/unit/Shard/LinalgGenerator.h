@@ -16,7 +16,15 @@ namespace heddle {
 
 class LinalgGenerator : public Random {
 public:
-  using Random::Random;
+  struct Options {
+    bool empty = true;  ///< tensors without elements
+    bool halves = true; ///< bf16 and f16
+    /// In a tensor. The interpreter takes a microsecond for each.
+    int64_t mostElements = 400;
+  };
+  explicit LinalgGenerator(uint64_t seed) : Random(seed) {}
+  LinalgGenerator(uint64_t seed, const Options &options)
+      : Random(seed), options(options) {}
 
   /// @f with four arguments and three results, and at times a @g that it calls.
   std::string run(int numOps);
@@ -63,7 +71,7 @@ private:
   /// Loops as an affine map's result list.
   static std::string dims(llvm::ArrayRef<int64_t> positions);
   static Shape iota(size_t count);
-  static bool isSmall(const Shape &shape);
+  bool isSmall(const Shape &shape) const;
 
   void addOp(int depth);
 
@@ -81,6 +89,12 @@ private:
   std::string positions(int64_t size);
   /// Reads a captured tensor at a place that the body computes.
   void addLookup(Named x);
+
+  // One value through several maps; several values, one in each branch.
+  void addPlaces(Named x);
+  void addBranches(Named x);
+  std::string addPlace(int64_t size, const Shape &loops, size_t preferred,
+                       std::vector<bool> &covered);
 
   // Reductions, products, windows.
   void addReduction(Named x);
@@ -119,6 +133,7 @@ private:
   /// At most three: known, or one of two.
   std::string addCount();
 
+  Options options;
   std::vector<Named> values;
   std::string body;
   std::vector<TensorType> calleeArguments, calleeResults;

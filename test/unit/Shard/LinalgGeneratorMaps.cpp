@@ -134,7 +134,7 @@ void LinalgGenerator::addConversion(Named x) {
     if (pick(0, 1)) { // another float type
       if (x.type.element == "f64")
         return convert("arith.truncf", x.name, x.type,
-                       pick(0, 1) ? "f32" : "bf16");
+                       pick(0, 1) || !options.halves ? "f32" : "bf16");
       return convert("arith.extf", x.name, x.type,
                      x.type.element == "f32" ? "f64" : "f32");
     }
