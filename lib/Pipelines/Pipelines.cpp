@@ -22,8 +22,6 @@
 using namespace mlir;
 using namespace heddle;
 
-/// On the module: the phase that it is in, and the plan's JSON text.
-
 //===----------------------------------------------------------------------===//
 // Names of phases
 //===----------------------------------------------------------------------===//
@@ -147,8 +145,15 @@ static void buildLocalizePipeline(OpPassManager &passes,
 //===----------------------------------------------------------------------===//
 
 static void buildKernelPipeline(OpPassManager &passes) {
-  // Device programs have no control flow.
+  // Device programs are rows of ops: what a branch calls is a part of it, so
+  // calls go first; then branches and loops of known length.
+  passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
+  // The loops that are left become calls of programs of their own.
+  passes.addPass(createOutlineLoopsPass());
+  // All control flow is gone; what decided there, and other numbers that are
+  // computed, become tensors.
+  passes.addPass(createSpreadScalarsPass());
   // Products of foreign programs.
   passes.addPass(createRaiseContractionsPass());
   // While biases and sums are still ops of their own.

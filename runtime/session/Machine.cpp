@@ -11,7 +11,7 @@
 #include <sys/sysinfo.h>
 #include <thread>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// Devices wait for one another in every collective, and each needs its turn of
 /// a core before the others go on.
@@ -54,4 +54,4 @@ Status checkMemory(int64_t devices, double bytesPerDevice) {
                  " GiB each: choose a smaller model, batch or mesh");
 }
 
-} // namespace heddle::rt
+} // namespace heddle::runtime

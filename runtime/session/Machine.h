@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-namespace heddle::rt {
+namespace heddle::runtime {
 
 /// An error if the devices, of so many bytes each, need more memory than this
 /// machine has: touching it would end the process without a word.
 Status checkMemory(int64_t devices, double bytesPerDevice);
 
-} // namespace heddle::rt
+} // namespace heddle::runtime
 
 #endif // HEDDLE_RT_SESSION_MACHINE_H

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-flatten-control-flow=max-ops=10
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-inline-calls=max-ops=10 --heddle-flatten-control-flow=max-ops=10 --heddle-outline-loops --heddle-spread-scalars
 
 func.func @parallel(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index

@@ -1,6 +1,7 @@
-// RUN: heddle-opt %s --split-input-file --heddle-flatten-control-flow | FileCheck %s
+// DEFINE: %{flat} = --heddle-inline-calls --heddle-flatten-control-flow --heddle-outline-loops --heddle-spread-scalars
+// RUN: heddle-opt %s --split-input-file %{flat} | FileCheck %s
 // What is flat stays as it is.
-// RUN: heddle-opt %s --split-input-file --heddle-flatten-control-flow --heddle-flatten-control-flow | FileCheck %s
+// RUN: heddle-opt %s --split-input-file %{flat} %{flat} | FileCheck %s
 
 // Iterations in a row; the index is a constant in each and folds away.
 // CHECK-LABEL: @loop

@@ -9,37 +9,80 @@ include "mlir/Pass/PassBase.td"
 // Kernels: DecomposeOps, FormKernels, LowerKernels
 //===----------------------------------------------------------------------===//
 
-def FlattenControlFlowPass
-    : Pass<"heddle-flatten-control-flow", "::mlir::ModuleOp"> {
-  let summary = "writes branches, calls and loops of known length out in a row";
+def InlineCallsPass : Pass<"heddle-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "replaces calls by the functions that they call";
   let description = [{
-    A device's program is a row of calls. In every public function calls are
-    inlined, `scf.for` with constant bounds is unrolled, and of `scf.if` both
-    branches are computed and the results selected (the branch alone, where the
-    condition is constant), in the body of a structured op, too. What would trap
-    in the branch that is not taken gets a harmless operand: a division by one,
-    a read of the first element. Private functions go.
+    In every public function, calls are inlined, wherever they stand; what
+    becomes constant is folded. Private functions go.
 
-    `scf.while`, and `scf.for` with bounds that are computed or with too many
-    iterations, become a `heddle.while`, whose two regions are private functions
-    of tensors. A loop of computed length makes no iteration in a branch that is
-    not taken.
-
-    All devices run the same ops in the same order, so collectives in branches
-    stay matched. A condition, or another scalar that is computed from tensors,
-    becomes a tensor without dimensions, also as an argument or result of the
-    function, as an operand of a structured op or in its body, or as the place of
-    a slice; indices are i64.
-
-    Errors: a condition that depends on the device's place in the mesh, a
-    `heddle.store` in a branch or in a loop that is not written out, more than
-    `max-ops` ops of calls written out.
+    Errors: a call of a function that is external or has several blocks, more
+    than `max-ops` ops of one function's calls.
   }];
   let options = [
     Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",
-           "the most ops that one function's calls, or one of its loops, are written out to">];
+           "the most ops that one function's calls are written out to">];
+}
+
+def FlattenControlFlowPass
+    : Pass<"heddle-flatten-control-flow", "::mlir::ModuleOp"> {
+  let summary = "writes branches and loops of known length out in a row";
+  let description = [{
+    A device's program is a row of calls. `scf.for` with constant bounds is
+    unrolled. Of `scf.if` both branches are computed and the results selected;
+    the branch alone, where the condition is constant. This holds in the body of
+    a structured op, too. What would trap in a branch that is not taken gets a
+    harmless operand: a division by one, a read of the first element.
+
+    `scf.while`, and `scf.for` with bounds that are computed or with too many
+    iterations, stay; their regions are flattened. Such a loop makes no
+    iteration in a branch that is not taken.
+
+    All devices run the same ops in the same order, so collectives in branches
+    stay matched.
+
+    Input: functions without calls of others (heddle-inline-calls).
+    Errors: other ops with branches, a `heddle.store` in a branch, a step that is
+    not positive, more than `max-ops` ops of one function's loops.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",
+           "the most ops that the loops of a function are written out to">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def OutlineLoopsPass : Pass<"heddle-outline-loops", "::mlir::ModuleOp"> {
+  let summary = "turns the loops that are left into calls of two functions";
+  let description = [{
+    Every `scf.while` and `scf.for` becomes a `heddle.while`, whose two regions
+    are private functions of tensors. What the regions take from around the loop
+    becomes an operand, or is computed in the functions again where that reads
+    nothing. Loads of variables move before the loop. Numbers that a loop
+    carries become tensors without dimensions; indices are i64.
+
+    Input: functions without other control flow (heddle-flatten-control-flow).
+    Errors: a condition that depends on the device's place in the mesh, a
+    `heddle.store` in a loop, a value that no tensor of static shape stands for.
+  }];
   let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::tensor::TensorDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
+  let summary = "turns scalars that are computed from tensors into tensors";
+  let description = [{
+    A device's program holds tensors alone. A scalar that is computed from
+    tensors (`tensor.extract` and arithmetic on it) becomes a tensor without
+    dimensions where it is an argument or result of the function, the condition
+    of a select between tensors, what `tensor.splat`, `tensor.from_elements`,
+    `tensor.pad` or `linalg.fill` spreads, what `tensor.insert` inserts, the
+    place of a slice, an operand of a structured op, or captured by its body.
+    Constants stay, and indices are i64.
+
+    Errors: a scalar that comes from another op than `tensor.extract`,
+    constants and elementwise arithmetic.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {

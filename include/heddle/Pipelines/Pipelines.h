@@ -27,7 +27,7 @@ enum class Phase {
   Sharded,    ///< plan applied, shardings propagated, reshards explicit
   Localized,  ///< one device's program with collectives
   Kernels,    ///< library calls and outlined kernels, still on tensors
-  Executable, ///< rt programs with arenas, kernels as loops
+  Executable, ///< rt programs with arenas; kernels are structured ops still
   LLVM,       ///< LLVM dialect
 };
 

@@ -1,15 +1,12 @@
-//===- FlattenControlFlow.cpp - Loops, branches and calls in a row --------===//
+//===- FlattenControlFlow.cpp - Loops and branches in a row ---------------===//
 
+#include "../InlineCalls/WriteOut.h"
 #include "GuardTraps.h"
-#include "OutlineLoops.h"
-#include "ScalarTensors.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,113 +20,35 @@ using namespace heddle;
 
 namespace {
 
-/// One function. Ops of regions are cloned to where they run, one after the
-/// other; what that makes constant is folded, so that inner bounds are known.
+/// Flattens one function. Ops of regions are cloned to where they run, one
+/// after the other; what has become constant is folded, so that inner bounds
+/// are known. Loops that stay are flattened inside.
 class Flattener {
 public:
-  Flattener(func::FuncOp function, SymbolTableCollection &symbols,
-            int64_t maxOps)
-      : function(function), symbols(symbols), maxOps(maxOps) {}
+  explicit Flattener(int64_t maxOps)
+      : maxOps(maxOps), writer("heddle-flatten-control-flow", maxOps) {}
 
-  LogicalResult run();
-
-  /// What loops that stay loops call; not flat yet.
-  SmallVector<func::FuncOp> callees;
+  LogicalResult flatten(Block &block);
 
 private:
-  LogicalResult flatten(Operation *op);
-  /// Calls first, wherever they are: what a branch calls is a part of it.
-  LogicalResult inlineCalls();
-  /// Appends the calls of what has taken the call's place, the last one first.
-  LogicalResult inlineCall(func::CallOp call,
-                           SmallVectorImpl<func::CallOp> &calls);
+  /// Replaces the op by what it runs, or flattens its regions if it has to
+  /// stay. Sets `stays` accordingly.
+  LogicalResult flatten(Operation *op, bool &stays);
+  LogicalResult flattenRegions(Operation *op);
   LogicalResult unroll(scf::ForOp loop);
   LogicalResult branch(scf::IfOp op);
   LogicalResult branchInBodies(Operation *op);
-  /// The ops of a block before `at`; its terminator's operands.
-  FailureOr<SmallVector<Value>> cloneBody(Block &block, IRMapping &mapping,
-                                          Operation *at);
-  /// One op more that `at` is written out to.
-  LogicalResult count(Operation *at);
+  bool isWrittenOut(scf::ForOp loop) const;
   void replace(Operation *op, ValueRange values) {
     op->replaceAllUsesWith(values);
     op->erase();
   }
 
-  SymbolTable &getModuleSymbols() {
-    return symbols.getSymbolTable(function->getParentOp());
-  }
-
-  func::FuncOp function;
-  SymbolTableCollection &symbols;
-  int64_t maxOps, ops = 0;
+  int64_t maxOps;
+  lower::BlockWriter writer;
 };
 
 } // namespace
-
-LogicalResult Flattener::count(Operation *at) {
-  if (++ops <= maxOps)
-    return success();
-  return at->emitOpError()
-         << "cannot be compiled: written out, the function's calls and loops "
-            "are more than "
-         << maxOps << " ops; raise max-ops of heddle-flatten-control-flow";
-}
-
-FailureOr<SmallVector<Value>>
-Flattener::cloneBody(Block &block, IRMapping &mapping, Operation *at) {
-  OpBuilder builder(at);
-  for (Operation &op : block.without_terminator()) {
-    if (failed(count(at)))
-      return failure();
-    Operation *copy = builder.clone(op, mapping);
-    SmallVector<Value> folded;
-    // An op that was folded in place has no values, and stays.
-    if (succeeded(builder.tryFold(copy, folded)) && !folded.empty()) {
-      for (auto [result, value] : llvm::zip(op.getResults(), folded))
-        mapping.map(result, value);
-      if (isOpTriviallyDead(copy))
-        copy->erase();
-    }
-  }
-  SmallVector<Value> results;
-  for (Value value : block.getTerminator()->getOperands())
-    results.push_back(mapping.lookupOrDefault(value));
-  return results;
-}
-
-LogicalResult Flattener::inlineCall(func::CallOp call,
-                                    SmallVectorImpl<func::CallOp> &calls) {
-  auto callee =
-      symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-  if (!callee || callee.isExternal() ||
-      !llvm::hasSingleElement(callee.getBody()))
-    return call.emitOpError()
-           << "cannot be compiled: expected a function of one block, got @"
-           << call.getCallee();
-  IRMapping mapping;
-  mapping.map(callee.getArguments(), call.getOperands());
-  Operation *before = call->getPrevNode();
-  auto results = cloneBody(callee.getBody().front(), mapping, call);
-  if (failed(results))
-    return failure();
-  for (Operation *op = call->getPrevNode(); op != before;
-       op = op->getPrevNode())
-    op->walk<WalkOrder::PreOrder, ReverseIterator>(
-        [&](func::CallOp inner) { calls.push_back(inner); });
-  replace(call, *results);
-  return success();
-}
-
-LogicalResult Flattener::inlineCalls() {
-  SmallVector<func::CallOp> calls;
-  function.walk<WalkOrder::PreOrder, ReverseIterator>(
-      [&](func::CallOp call) { calls.push_back(call); });
-  while (!calls.empty())
-    if (failed(inlineCall(calls.pop_back_val(), calls)))
-      return failure();
-  return success();
-}
 
 /// How often a loop of constant bounds and a positive step runs.
 static std::optional<int64_t> getTripCount(scf::ForOp loop) {
@@ -164,25 +83,24 @@ static int64_t countOps(Block &block) {
   return ops;
 }
 
-LogicalResult Flattener::unroll(scf::ForOp loop) {
-  std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
-                         high = getConstantIntValue(loop.getUpperBound()),
-                         step = getConstantIntValue(loop.getStep());
-  if (step && *step <= 0)
-    return loop.emitOpError()
-           << "cannot be compiled: expected a positive step, got " << *step;
-  // One of unknown length, or too long.
+/// Whether the loop has a known length and is not too long. (A step of 0 or
+/// less has no length; unroll() reports it.)
+bool Flattener::isWrittenOut(scf::ForOp loop) const {
   std::optional<int64_t> trips = getTripCount(loop);
   uint64_t perTrip = uint64_t(countOps(*loop.getBody())) + 1; // with its index
-  if (!trips ||
-      llvm::SaturatingMultiply<uint64_t>(*trips, perTrip) > uint64_t(maxOps))
-    return lower::outlineLoop(lower::toWhile(loop), getModuleSymbols(),
-                              callees);
+  return trips && llvm::SaturatingMultiply<uint64_t>(*trips, perTrip) <=
+                      uint64_t(maxOps);
+}
+
+LogicalResult Flattener::unroll(scf::ForOp loop) {
+  int64_t low = *getConstantIntValue(loop.getLowerBound()),
+          high = *getConstantIntValue(loop.getUpperBound()),
+          step = *getConstantIntValue(loop.getStep());
   SmallVector<Value> carried(loop.getInitArgs());
   bool isLast = false;
-  for (int64_t i = *low; i < *high && !isLast;
-       isLast = llvm::AddOverflow(i, *step, i)) {
-    if (failed(count(loop))) // for its index
+  for (int64_t i = low; i < high && !isLast;
+       isLast = llvm::AddOverflow(i, step, i)) {
+    if (failed(writer.count(loop))) // for its index
       return failure();
     OpBuilder builder(loop);
     Value index = builder.create<arith::ConstantOp>(
@@ -191,7 +109,7 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
     IRMapping mapping;
     mapping.map(loop.getInductionVar(), index);
     mapping.map(loop.getRegionIterArgs(), carried);
-    auto results = cloneBody(*loop.getBody(), mapping, loop);
+    auto results = writer.write(*loop.getBody(), mapping, loop);
     if (failed(results))
       return failure();
     carried = std::move(*results);
@@ -223,7 +141,7 @@ LogicalResult Flattener::branch(scf::IfOp op) {
     if (region.empty() || (known && bool(*known) == isElse))
       continue;
     IRMapping mapping;
-    auto results = cloneBody(region.front(), mapping, op);
+    auto results = writer.write(region.front(), mapping, op);
     if (failed(results))
       return failure();
     values[isElse] = std::move(*results);
@@ -256,78 +174,62 @@ LogicalResult Flattener::branchInBodies(Operation *op) {
   return success();
 }
 
-LogicalResult Flattener::flatten(Operation *op) {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return unroll(loop);
-  if (auto conditional = dyn_cast<scf::IfOp>(op))
-    return branch(conditional);
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return lower::outlineLoop(loop, getModuleSymbols(), callees);
-  if (isa<RegionBranchOpInterface>(op))
-    return op->emitOpError() << "cannot be compiled: only scf.for, scf.while, "
-                                "scf.if and calls can be";
+LogicalResult Flattener::flattenRegions(Operation *op) {
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      if (failed(flatten(block)))
+        return failure();
   return success();
 }
 
-LogicalResult Flattener::run() {
-  if (failed(inlineCalls()))
-    return failure();
-  Block &body = function.getBody().front();
+LogicalResult Flattener::flatten(Operation *op, bool &stays) {
+  stays = false;
+  if (auto conditional = dyn_cast<scf::IfOp>(op))
+    return branch(conditional);
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+    if (step && *step <= 0)
+      return loop.emitOpError()
+             << "cannot be compiled: expected a positive step, got " << *step;
+    if (isWrittenOut(loop))
+      return unroll(loop);
+  } else if (!isa<scf::WhileOp>(op)) {
+    return op->emitOpError() << "cannot be compiled: only scf.for, scf.while, "
+                                "scf.if and calls can be";
+  }
+  stays = true;
+  return flattenRegions(op);
+}
+
+LogicalResult Flattener::flatten(Block &block) {
   Operation *before = nullptr; // all up to here is flat
   while (true) {
-    Operation *op = before ? before->getNextNode() : &body.front();
+    Operation *op = before ? before->getNextNode() : &block.front();
     if (!op)
-      return lower::spreadScalars(function);
-    bool isNested = isa<RegionBranchOpInterface>(op);
-    if (isNested) {
-      if (failed(flatten(op)))
-        return failure();
-      continue; // with what has taken its place
-    }
-    if (failed(branchInBodies(op)))
+      return success();
+    bool stays = true;
+    if (failed(isa<RegionBranchOpInterface>(op) ? flatten(op, stays)
+                                                : branchInBodies(op)))
       return failure();
-    before = op;
+    // Otherwise it goes on with what has taken the op's place.
+    if (stays)
+      before = op;
   }
 }
 
 namespace {
-struct FlattenControlFlow
-    : heddle::impl::FlattenControlFlowPassBase<FlattenControlFlow> {
-  using FlattenControlFlowPassBase::FlattenControlFlowPassBase;
+struct FlattenControlFlowPass
+    : heddle::impl::FlattenControlFlowPassBase<FlattenControlFlowPass> {
+  using Base::Base;
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    SymbolTableCollection symbols;
-    SmallVector<func::FuncOp> inlined, programs;
-    llvm::DenseSet<StringAttr> outlined; // by an earlier run
-    module.walk([&](WhileOp loop) {
-      outlined.insert(loop.getBeforeAttr().getAttr());
-      outlined.insert(loop.getAfterAttr().getAttr());
-    });
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isExternal() || function->hasAttr(kKernelAttrName))
-        continue;
-      if (function.isPrivate() &&
-          !outlined.contains(function.getSymNameAttr())) {
-        inlined.push_back(function);
-        continue;
-      }
-      if (!llvm::hasSingleElement(function.getBody())) {
-        function.emitOpError() << "expected one block, got "
-                               << function.getBody().getBlocks().size();
+    FailureOr<SmallVector<func::FuncOp>> programs =
+        lower::getPrograms(getOperation());
+    if (failed(programs))
+      return signalPassFailure();
+    for (func::FuncOp program : *programs)
+      if (failed(Flattener(maxOps).flatten(program.getBody().front())))
         return signalPassFailure();
-      }
-      programs.push_back(function);
-    }
-    while (!programs.empty()) {
-      Flattener flattener(programs.pop_back_val(), symbols, maxOps);
-      if (failed(flattener.run()))
-        return signalPassFailure();
-      programs.append(flattener.callees);
-    }
-    // A private function that nobody calls is no program either.
-    for (func::FuncOp function : inlined)
-      function.erase();
   }
 };
 } // namespace

@@ -1,7 +1,7 @@
 //===- ScalarTensors.h - Scalars computed from tensors, as tensors --------===//
 
-#ifndef HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
-#define HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
+#ifndef HEDDLE_LIB_LOWER_SPREADSCALARS_SCALARTENSORS_H
+#define HEDDLE_LIB_LOWER_SPREADSCALARS_SCALARTENSORS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -40,14 +40,6 @@ mlir::Value toProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value fromProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value tensor, mlir::Type type);
 
-/// Makes numbers tensors without dimensions: arguments and results of the
-/// function; scalars that are spread over a tensor (a select between tensors,
-/// tensor.splat, tensor.from_elements, linalg.fill), where they are no
-/// constants; scalars that are inserted, and positions of slices; scalar
-/// operands of structured ops and what their bodies take from around them. An
-/// error on an op whose scalar is no tensor's.
-mlir::LogicalResult spreadScalars(mlir::func::FuncOp function);
-
 } // namespace heddle::lower
 
-#endif // HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_SCALARTENSORS_H
+#endif // HEDDLE_LIB_LOWER_SPREADSCALARS_SCALARTENSORS_H

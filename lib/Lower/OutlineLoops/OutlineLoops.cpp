@@ -1,20 +1,29 @@
 //===- OutlineLoops.cpp - Loops that stay loops ---------------------------===//
 
-#include "OutlineLoops.h"
-#include "ScalarTensors.h"
+#include "../InlineCalls/WriteOut.h"
+#include "../SpreadScalars/ScalarTensors.h"
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_OUTLINELOOPSPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
 
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-scf::WhileOp lower::toWhile(scf::ForOp loop) {
+/// The loop as an scf.while that carries the index first. A step that is not
+/// positive makes no iteration.
+static scf::WhileOp toWhile(scf::ForOp loop) {
   OpBuilder builder(loop);
   SmallVector<Value> inits{loop.getLowerBound()};
   llvm::append_range(inits, loop.getInitArgs());
@@ -96,7 +105,9 @@ static Operation *findPlaceInMesh(Value scalar) {
 }
 
 namespace {
-/// One loop.
+/// Replaces one loop by a heddle.while. Its regions become private functions of
+/// tensors, appended to `callees`. What they take from around them becomes an
+/// operand, or is computed there again where that reads nothing.
 class LoopOutliner {
 public:
   LoopOutliner(scf::WhileOp loop, SymbolTable &symbols)
@@ -250,7 +261,27 @@ LogicalResult LoopOutliner::run(SmallVectorImpl<func::FuncOp> &callees) {
   return success();
 }
 
-LogicalResult lower::outlineLoop(scf::WhileOp loop, SymbolTable &symbols,
-                                 SmallVectorImpl<func::FuncOp> &callees) {
-  return LoopOutliner(loop, symbols).run(callees);
-}
+namespace {
+struct OutlineLoopsPass : heddle::impl::OutlineLoopsPassBase<OutlineLoopsPass> {
+  void runOnOperation() override {
+    FailureOr<SmallVector<func::FuncOp>> programs = getPrograms(getOperation());
+    if (failed(programs))
+      return signalPassFailure();
+    SymbolTable symbols(getOperation());
+    // Inner loops stand in the functions that outer ones have become.
+    while (!programs->empty()) {
+      func::FuncOp program = programs->pop_back_val();
+      for (Operation &op :
+           llvm::make_early_inc_range(program.getBody().front())) {
+        if (auto loop = dyn_cast<scf::ForOp>(op)) {
+          if (failed(LoopOutliner(toWhile(loop), symbols).run(*programs)))
+            return signalPassFailure();
+        } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+          if (failed(LoopOutliner(loop, symbols).run(*programs)))
+            return signalPassFailure();
+        }
+      }
+    }
+  }
+};
+} // namespace

@@ -2,12 +2,19 @@
 
 #include "../DecomposeOps/Decomposer.h"
 #include "../DecomposeOps/GenericForm.h"
+#include "../InlineCalls/WriteOut.h"
 #include "ScalarTensors.h"
+#include "heddle/Lower/Passes.h"
 #include "heddle/Support/GenerateForm.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <numeric>
+
+namespace heddle {
+#define GEN_PASS_DEF_SPREADSCALARSPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
 
 using namespace mlir;
 using namespace heddle;
@@ -275,7 +282,7 @@ static void passAsTensors(func::FuncOp function) {
       builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
 }
 
-static LogicalResult spreadScalars(Operation *op, ScalarTensors &tensors) {
+static LogicalResult spreadScalarsOf(Operation *op, ScalarTensors &tensors) {
   if (getSpreadScalar(op))
     return spread(op, tensors);
   if (auto elements = dyn_cast<tensor::FromElementsOp>(op))
@@ -293,7 +300,7 @@ static LogicalResult spreadScalars(Operation *op, ScalarTensors &tensors) {
   return success();
 }
 
-LogicalResult lower::spreadScalars(func::FuncOp function) {
+static LogicalResult spreadScalars(func::FuncOp function) {
   // A scalar that is inserted is a slice of one element.
   for (auto insert : llvm::to_vector(function.getOps<tensor::InsertOp>()))
     insertElement(insert);
@@ -303,7 +310,7 @@ LogicalResult lower::spreadScalars(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
     ops.push_back(&op);
   for (Operation *op : ops)
-    if (failed(::spreadScalars(op, tensors)))
+    if (failed(spreadScalarsOf(op, tensors)))
       return failure();
   // What computed the scalars is not needed any more.
   for (Operation &op :
@@ -312,3 +319,17 @@ LogicalResult lower::spreadScalars(func::FuncOp function) {
       op.erase();
   return success();
 }
+
+namespace {
+struct SpreadScalarsPass
+    : heddle::impl::SpreadScalarsPassBase<SpreadScalarsPass> {
+  void runOnOperation() override {
+    FailureOr<SmallVector<func::FuncOp>> programs = getPrograms(getOperation());
+    if (failed(programs))
+      return signalPassFailure();
+    for (func::FuncOp program : *programs)
+      if (failed(spreadScalars(program)))
+        return signalPassFailure();
+  }
+};
+} // namespace
