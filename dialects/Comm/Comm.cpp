@@ -1,3 +1,5 @@
+//===- Comm.cpp - Collectives of one device's program ---------------------===//
+
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/EnumSyntax.h"
 #include "mlir/IR/Builders.h"

@@ -25,10 +25,11 @@ def ReductionKind : Heddle_Enum<"ReductionKind", "how values are combined", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">]>;
 def ReductionKindAttr : EnumAttr<HeddleDialect, ReductionKind, "reduction">;
 
+// The cases and numbers are those of heddle_rt/roles.h.
 def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
-  I32EnumAttrCase<"Gradient", 1, "gradient">,
-  I32EnumAttrCase<"OptimizerState", 2, "optimizer_state">,
+  I32EnumAttrCase<"OptimizerState", 1, "optimizer_state">,
+  I32EnumAttrCase<"Gradient", 2, "gradient">,
   I32EnumAttrCase<"Counter", 3, "counter">]>;
 def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
 

@@ -1,3 +1,5 @@
+//===- HeddleDialect.cpp - The dialect and the names of ops ---------------===//
+
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

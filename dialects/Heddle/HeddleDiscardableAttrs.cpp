@@ -75,7 +75,7 @@ static constexpr DiscardableAttr kKnown[] = {
     {kCarriedAttrName, OnOp, isListOf<ShardingAttr>, "a list of shardings"},
     {kNameAttrName, OnOp | OnPort, isOne<StringAttr>, "a string"},
     {kSplitAttrName, OnOp, isOne<SplitAttr>,
-     "slices of a factor, such as #heddle.split<\"h\", 4>"},
+     "slices of a factor, such as #heddle.split<\"h\", 4, sharded 4>"},
     {kStorageAxesAttrName, OnOp, isOne<ShardingAttr>, kASharding},
     {kGlobalTypeAttrName, OnPort, isTensorType, "the type of a ranked tensor"},
     {kModelAttrName, OnModule, isOne<StringAttr>, "a string"},

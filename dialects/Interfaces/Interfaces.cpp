@@ -1,3 +1,5 @@
+//===- Interfaces.cpp - The op interfaces of Heddle -----------------------===//
+
 #include "dialects/Interfaces/Interfaces.h"
 
 #include "dialects/Interfaces/ShardingRuleOpInterface.cpp.inc"

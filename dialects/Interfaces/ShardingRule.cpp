@@ -1,3 +1,5 @@
+//===- ShardingRule.cpp - How an op's loops run over its tensors ----------===//
+
 #include "dialects/Interfaces/ShardingRule.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"

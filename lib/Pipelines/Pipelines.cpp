@@ -2,7 +2,6 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 #include "dialects/Heddle/Heddle.h"
-#include "heddle/Autodiff/Passes.h"
 #include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
@@ -17,7 +16,6 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -61,29 +59,7 @@ static void buildAutodiffPipeline(OpPassManager &passes,
   // Before autodiff, so that the backward pass inherits the types.
   if (options.bf16)
     passes.addPass(createApplyMixedPrecisionPass());
-
-  BuildTrainingStepPassOptions step;
-  step.optimizer = options.optimizer == Optimizer::AdamW ? OptimizerKind::AdamW
-                                                         : OptimizerKind::SGD;
-  step.learningRate = options.learningRate;
-  step.beta1 = options.beta1;
-  step.beta2 = options.beta2;
-  step.epsilon = options.epsilon;
-  step.weightDecay = options.weightDecay;
-  step.momentum = options.momentum;
-  step.clip = options.clip;
-  step.schedule = options.schedule == Schedule::Cosine ? ScheduleKind::Cosine
-                                                       : ScheduleKind::Constant;
-  step.warmupSteps = options.warmupSteps;
-  step.totalSteps = options.totalSteps;
-  step.finalRatio = options.finalRatio;
-  step.microBatches = options.microBatches;
-  step.dropout = options.dropout;
-  step.seed = options.seed;
-  step.train = options.train;
-  step.evaluate = options.evaluate;
-  step.gradients = options.gradients;
-  passes.addPass(createBuildTrainingStepPass(step));
+  passes.addPass(createBuildTrainingStepPass(options));
 
   // Casts and gradients leave duplicates and identities behind.
   passes.addPass(createCanonicalizerPass());
@@ -175,25 +151,6 @@ static void buildExecutablePipeline(OpPassManager &passes) {
 static void buildLLVMPipeline(OpPassManager &passes) {
   passes.addPass(createLowerKernelsPass());
   passes.addPass(createConvertRtToLLVMPass());
-}
-
-/// What the runtime's tools want to know of the model, from the module's
-/// attributes.
-static std::string getModelJson(ModuleOp module) {
-  llvm::json::Object model;
-  auto copyString = [&](StringRef key, StringRef attribute) {
-    if (auto value = module->getAttrOfType<StringAttr>(attribute))
-      model[key] = value.getValue();
-  };
-  copyString("family", kModelAttrName);
-  copyString("weights", kWeightsAttrName);
-  copyString("config", "heddle.config");
-  if (auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName))
-    model["micro_batches"] = count.getInt();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << llvm::json::Value(std::move(model));
-  return text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -395,7 +352,6 @@ LogicalResult heddle::compileToArtifact(ModuleOp module,
   artifact.targetCpu = options.targetCpu;
   artifact.sanitizer = *sanitizer;
   artifact.seed = options.training.seed;
-  artifact.modelJson = getModelJson(module);
   if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
     artifact.planJson = plan.getValue();
   return writeArtifact(module, path, artifact);

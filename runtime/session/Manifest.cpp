@@ -196,18 +196,15 @@ public:
     VariableInfo info;
     tensor(object, path, "storage", manifest, info);
     std::string role = string(object, path, "role");
-    bool known = false;
-    for (VariableRole candidate :
-         {VariableRole::Parameter, VariableRole::OptimizerState,
-          VariableRole::Gradient, VariableRole::Counter})
-      if (name(candidate) == role) {
-        info.role = candidate;
-        known = true;
-      }
-    if (!known)
-      fail(join(path, "role"),
-           "one of parameter, optimizer_state, gradient, counter",
+    if (std::optional<VariableRole> known = parseVariableRole(role)) {
+      info.role = *known;
+    } else {
+      std::string names;
+      for (std::string_view each : variableRoles)
+        names += concat(names.empty() ? "" : ", ", each);
+      fail(join(path, "role"), concat("one of ", names),
            concat("\"", role, "\""));
+    }
     info.init = initializer(object, path);
     if (info.init.kind == Initializer::Kind::Normal &&
         info.type != HEDDLE_RT_F32 && info.type != HEDDLE_RT_BF16 &&

@@ -1,6 +1,6 @@
 //===- Report.cpp - Memory, replicas and the trace of a session -----------===//
 
-#include "session/SessionState.h"
+#include "session/Report.h"
 
 #include <cstring>
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 
 #include "heddle_rt/session.h"
 #include "session/CpuFeatures.h"
-#include "session/SessionState.h"
+#include "session/Report.h"
 
 #include <algorithm>
 #include <system_error>
@@ -230,13 +230,6 @@ Status Session::run(std::string_view program,
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   return run(*found, std::span(arguments), std::span(results));
 }
-
-// What can be asked of a session: Report.cpp.
-
-std::vector<DeviceMemory> reportMemory(const SessionState &state);
-Status checkReplicas(const SessionState &state);
-Status startTrace(SessionState &state, size_t maxEvents);
-Status writeTrace(SessionState &state, const std::filesystem::path &file);
 
 std::vector<DeviceMemory> Session::memory() const {
   return reportMemory(*impl->state);

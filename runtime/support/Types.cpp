@@ -40,20 +40,6 @@ std::optional<DType> parseDType(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view name(VariableRole role) {
-  switch (role) {
-  case VariableRole::Parameter:
-    return "parameter";
-  case VariableRole::OptimizerState:
-    return "optimizer_state";
-  case VariableRole::Gradient:
-    return "gradient";
-  case VariableRole::Counter:
-    return "counter";
-  }
-  return "unknown";
-}
-
 std::string_view name(WorkKind kind) {
   switch (kind) {
   case WorkKind::Matmul:

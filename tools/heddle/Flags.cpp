@@ -131,17 +131,18 @@ void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
       ->check(between(1, 1 << 20)) // more would never end a step
       ->capture_default_str()
       ->group(group);
-  addChoice<Optimizer>(app, "--optimizer", options.optimizer,
-                       {{"adamw", Optimizer::AdamW}, {"sgd", Optimizer::SGD}},
-                       "Optimizer (default: adamw)")
+  addChoice<OptimizerKind>(
+      app, "--optimizer", options.optimizer,
+      {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::SGD}},
+      "Optimizer (default: adamw)")
       ->group(group);
   app.add_option("--lr", options.learningRate, "Learning rate")
       ->check(notNegative())
       ->capture_default_str()
       ->group(group);
-  addChoice<Schedule>(
+  addChoice<ScheduleKind>(
       app, "--schedule", options.schedule,
-      {{"constant", Schedule::Constant}, {"cosine", Schedule::Cosine}},
+      {{"constant", ScheduleKind::Constant}, {"cosine", ScheduleKind::Cosine}},
       "Learning rate after the warm-up (default: constant)")
       ->group(group);
   app.add_option("--warmup", options.warmupSteps,

@@ -74,7 +74,9 @@ static int describeArtifact(const fs::path &path, bool all) {
               mesh.empty() ? "" : " (", mesh.c_str(), mesh.empty() ? "" : ")",
               manifest->triple.c_str());
 
-  std::array<std::pair<int64_t, double>, 4> byRole{}; // elements, local bytes
+  // Elements and local bytes.
+  std::array<std::pair<int64_t, double>, runtime::variableRoles.size()>
+      byRole{};
   for (const runtime::VariableInfo &variable : manifest->variables) {
     auto &[elements, bytes] = byRole[static_cast<size_t>(variable.role)];
     elements += variable.elements();

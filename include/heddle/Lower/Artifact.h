@@ -60,10 +60,6 @@ struct ArtifactOptions {
   /// Threads that generate code; 0: as many as the machine has cores.
   unsigned threads = 0;
   uint64_t seed = 0;
-  /// JSON text of an object to which the manifest's `model` is added: family,
-  /// weights, config and micro_batches, from the module's attributes. May be
-  /// empty.
-  std::string modelJson;
   /// JSON text of the plan; empty for none.
   std::string planJson;
 };

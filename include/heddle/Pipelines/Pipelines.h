@@ -12,6 +12,7 @@
 #ifndef HEDDLE_PIPELINES_PIPELINES_H
 #define HEDDLE_PIPELINES_PIPELINES_H
 
+#include "heddle/Autodiff/Passes.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -37,29 +38,10 @@ llvm::StringRef stringifyPhase(Phase phase);
 /// All names, for --help.
 llvm::SmallVector<llvm::StringRef> getPhaseNames();
 
-enum class Optimizer { AdamW, SGD };
-enum class Schedule { Constant, Cosine };
-
-/// What the training step does; see the pass heddle-build-training-step for
-/// the formulas.
-struct TrainingOptions {
-  Optimizer optimizer = Optimizer::AdamW;
-  double learningRate = 3e-4;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weightDecay = 0.01;
-  double momentum = 0.0; ///< SGD
-  double clip = 1.0;     ///< global norm; 0 for none
-  Schedule schedule = Schedule::Constant;
-  int64_t warmupSteps = 0;
-  int64_t totalSteps = 0;  ///< for the cosine
-  double finalRatio = 0.1; ///< of the learning rate at the cosine's end
-  int64_t microBatches = 1;
-  bool dropout = true;
-  uint64_t seed = 0;
-  bool bf16 = false;      ///< bf16 compute, f32 master weights
-  bool train = true;      ///< make @step (or @accumulate and @update)
-  bool evaluate = true;   ///< make @evaluate
-  bool gradients = false; ///< make @gradients
+/// What the training step does: the options of heddle-build-training-step,
+/// whose description has the formulas, and the type of the products.
+struct TrainingOptions : BuildTrainingStepPassOptions {
+  bool bf16 = false; ///< bf16 compute, f32 master weights
 };
 
 struct CompileOptions {

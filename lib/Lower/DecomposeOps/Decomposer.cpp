@@ -1,3 +1,5 @@
+//===- Decomposer.cpp - Builds structured ops from model ops --------------===//
+
 #include "Decomposer.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

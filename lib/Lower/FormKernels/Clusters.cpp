@@ -1,3 +1,5 @@
+//===- Clusters.cpp - Which ops make a kernel -----------------------------===//
+
 #include "Clusters.h"
 #include "dialects/Comm/Comm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

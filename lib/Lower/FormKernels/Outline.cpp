@@ -1,3 +1,5 @@
+//===- Outline.cpp - Kernels as functions ---------------------------------===//
+
 #include "Outline.h"
 #include "../KernelPlan/KernelPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

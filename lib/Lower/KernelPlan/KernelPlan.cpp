@@ -1,3 +1,5 @@
+//===- KernelPlan.cpp - How the ops of a kernel become loops --------------===//
+
 #include "KernelPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

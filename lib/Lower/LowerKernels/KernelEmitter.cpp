@@ -1,3 +1,5 @@
+//===- KernelEmitter.cpp - Writes the loops of a kernel -------------------===//
+
 #include "KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -1,3 +1,5 @@
+//===- LoopBuilder.cpp - Vector loops and element types -------------------===//
+
 #include "KernelEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

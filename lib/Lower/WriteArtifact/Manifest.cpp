@@ -3,6 +3,7 @@
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle_rt/abi.h"
+#include "heddle_rt/roles.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -43,8 +44,17 @@ static void writeTensor(json::OStream &out, StringRef name,
   });
 }
 
+/// The manifest's name of a role. The dialect's cases are the runtime's.
 static StringRef getRoleName(VariableRole role) {
-  return stringifyVariableRole(role);
+  using Known = runtime::VariableRole;
+  static_assert(
+      getMaxEnumValForVariableRole() + 1 == runtime::variableRoles.size() &&
+      uint32_t(VariableRole::Parameter) == uint32_t(Known::Parameter) &&
+      uint32_t(VariableRole::OptimizerState) ==
+          uint32_t(Known::OptimizerState) &&
+      uint32_t(VariableRole::Gradient) == uint32_t(Known::Gradient) &&
+      uint32_t(VariableRole::Counter) == uint32_t(Known::Counter));
+  return runtime::name(static_cast<Known>(role));
 }
 
 static void writeInit(json::OStream &out, InitAttr init) {
@@ -86,33 +96,31 @@ static FailureOr<MeshOp> getMesh(ModuleOp module) {
   return mesh;
 }
 
-/// Text that has to be JSON, or null for none.
-static FailureOr<json::Value> parse(Location loc, StringRef what,
-                                    StringRef text) {
+/// The plan's text as JSON; an empty object for no text.
+static FailureOr<json::Value> parsePlan(Location loc, StringRef text) {
   if (text.empty())
     return json::Value(json::Object());
   llvm::Expected<json::Value> value = json::parse(text);
   if (!value)
-    return emitError(loc) << "expected the " << what
-                          << " to be JSON: " << toString(value.takeError());
+    return emitError(loc) << "expected the plan to be JSON: "
+                          << toString(value.takeError());
   return std::move(*value);
 }
 
-/// What the module says of the model that it was imported from, for the tools:
-/// the runtime does not read it.
-static void addModelNotes(ModuleOp module, json::Value &model) {
-  json::Object *notes = model.getAsObject();
-  if (!notes)
-    return;
+/// The manifest's `model`: notes on the imported model for the tools. The
+/// runtime does not read them.
+static json::Object getModelNotes(ModuleOp module) {
+  json::Object notes;
   auto addText = [&](StringRef key, StringRef attribute) {
     if (auto text = module->getAttrOfType<StringAttr>(attribute))
-      notes->try_emplace(key, text.getValue());
+      notes[key] = text.getValue();
   };
   addText("family", kModelAttrName);
   addText("weights", kWeightsAttrName);
   addText("config", kConfigAttrName);
   if (auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName))
-    notes->try_emplace("micro_batches", count.getInt());
+    notes["micro_batches"] = count.getInt();
+  return notes;
 }
 
 FailureOr<std::string> heddle::getManifest(ModuleOp module,
@@ -121,13 +129,9 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   FailureOr<MeshOp> mesh = getMesh(module);
   if (failed(mesh))
     return failure();
-  FailureOr<json::Value> model =
-      parse(module.getLoc(), "model's notes", options.modelJson);
-  FailureOr<json::Value> plan =
-      parse(module.getLoc(), "plan", options.planJson);
-  if (failed(model) || failed(plan))
+  FailureOr<json::Value> plan = parsePlan(module.getLoc(), options.planJson);
+  if (failed(plan))
     return failure();
-  addModelNotes(module, *model);
 
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -192,7 +196,7 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
         });
     });
     out.attribute("seed", options.seed);
-    out.attribute("model", *model);
+    out.attribute("model", getModelNotes(module));
     out.attribute("plan", *plan);
   });
   stream << '\n';

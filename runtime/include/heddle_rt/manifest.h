@@ -9,6 +9,7 @@
 #define HEDDLE_RT_MANIFEST_H
 
 #include "heddle_rt/abi.h"
+#include "heddle_rt/roles.h"
 #include "heddle_rt/status.h"
 
 #include <cstddef>
@@ -50,9 +51,6 @@ struct TensorInfo {
   int64_t elements() const;
   size_t bytes() const { return size_t(elements()) * byteSize(type); }
 };
-
-enum class VariableRole { Parameter, OptimizerState, Gradient, Counter };
-std::string_view name(VariableRole role);
 
 struct Initializer {
   enum class Kind { Zeros, Ones, Constant, Normal } kind = Kind::Zeros;

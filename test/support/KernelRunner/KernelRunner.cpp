@@ -1,3 +1,5 @@
+//===- KernelRunner.cpp - Runs tensor functions in this process -----------===//
+
 #include "KernelRunner.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Passes.h"

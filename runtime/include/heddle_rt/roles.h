@@ -1,0 +1,43 @@
+//===- roles.h - What the variables of an artifact are for ------*- C++ -*-===//
+//
+// The one list of roles. The compiler's dialect has an enum with the same cases
+// and numbers, which the writer of manifests checks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_ROLES_H
+#define HEDDLE_RT_ROLES_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace heddle::runtime {
+
+enum class VariableRole : uint32_t {
+  Parameter,      ///< learned; what evaluation and export need
+  OptimizerState, ///< kept from step to step beside a parameter
+  Gradient,       ///< of a parameter, summed over a step's micro-batches
+  Counter,        ///< completed steps and the like
+};
+
+/// The manifest's spelling, by role.
+inline constexpr std::array<std::string_view, 4> variableRoles = {
+    "parameter", "optimizer_state", "gradient", "counter"};
+
+constexpr std::string_view name(VariableRole role) {
+  return variableRoles[size_t(role)];
+}
+
+constexpr std::optional<VariableRole> parseVariableRole(std::string_view text) {
+  for (size_t i = 0; i < variableRoles.size(); ++i)
+    if (variableRoles[i] == text)
+      return static_cast<VariableRole>(i);
+  return std::nullopt;
+}
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_ROLES_H
