@@ -222,7 +222,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
   // Storage is sharded inside of the innermost group.
   int64_t dataParallel = mesh.data.back();
-  PlanEntry all{"*", {}, {}};
+  FactorEntry all{"*", {}, {}};
   for (auto [letter, axes] :
        {std::pair("b", &dataAxes), std::pair("s", &contextAxes),
         std::pair("f", &tensorAxes), std::pair("n", &tensorAxes),
@@ -262,8 +262,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
       unstored.insert(pattern);
   }
   auto add = [&](StringRef glob, unsigned dim) {
-    plan.storage.push_back(
-        {glob.str(), {{std::to_string(dim), {dataAxes.back()}, {}}}, {}});
+    plan.storage.push_back({glob.str(), {{dim, {dataAxes.back()}, {}}}, {}});
   };
   for (const auto &[pattern, dims] : byPattern) {
     bool alike = !unstored.contains(pattern) &&

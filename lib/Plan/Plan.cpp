@@ -8,13 +8,6 @@
 using namespace heddle;
 using llvm::StringRef;
 
-const PlanAssignment *PlanEntry::find(StringRef key) const {
-  for (const PlanAssignment &assignment : assignments)
-    if (assignment.key == key)
-      return &assignment;
-  return nullptr;
-}
-
 int64_t Plan::getNumDevices() const {
   int64_t devices = 1;
   for (const PlanAxis &axis : mesh)
@@ -53,6 +46,11 @@ std::string heddle::getPlanPath(StringRef section, StringRef glob,
     path += llvm::isAlpha(key.front()) ? "." + key.str()
                                        : "[\"" + key.str() + "\"]";
   return path;
+}
+
+std::string heddle::getPlanPath(StringRef section, StringRef glob,
+                                unsigned dim) {
+  return getPlanPath(section, glob, std::to_string(dim));
 }
 
 bool heddle::matchesGlob(StringRef glob, StringRef name) {
@@ -108,24 +106,52 @@ findMostSpecific(llvm::ArrayRef<EntryT> entries,
   return best;
 }
 
-const PlanEntry *heddle::findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
-                                       StringRef name, StringRef key,
-                                       const PlanEntry **rival) {
-  auto covers = [](const PlanEntry &x, const PlanEntry &y) {
-    return llvm::all_of(y.assignments, [&](const PlanAssignment &wanted) {
-      const PlanAssignment *found = x.find(wanted.key);
-      return found && found->axes == wanted.axes;
-    });
-  };
-  return findMostSpecific<PlanEntry>(
+/// Whether `a` assigns all that `b` does.
+template <typename KeyT>
+static bool covers(const PlanEntry<KeyT> &a, const PlanEntry<KeyT> &b) {
+  return llvm::all_of(b.assignments, [&](const PlanAssignment<KeyT> &wanted) {
+    const PlanAssignment<KeyT> *found = a.find(wanted.key);
+    return found && found->axes == wanted.axes;
+  });
+}
+
+template <typename KeyT>
+static const PlanEntry<KeyT> *
+findWholeEntry(llvm::ArrayRef<PlanEntry<KeyT>> entries, StringRef name,
+               const PlanEntry<KeyT> **rival) {
+  using Entry = PlanEntry<KeyT>;
+  return findMostSpecific<Entry>(
       entries,
-      [&](const PlanEntry &entry) {
-        return (key.empty() || entry.find(key)) &&
-               matchesGlob(entry.glob, name);
+      [&](const Entry &entry) { return matchesGlob(entry.glob, name); },
+      [](const Entry &a, const Entry &b) {
+        return covers(a, b) && covers(b, a);
       },
-      [&](const PlanEntry &a, const PlanEntry &b) {
-        return key.empty() ? covers(a, b) && covers(b, a)
-                           : a.find(key)->axes == b.find(key)->axes;
+      rival);
+}
+
+const FactorEntry *heddle::findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
+                                         StringRef name,
+                                         const FactorEntry **rival) {
+  return findWholeEntry(entries, name, rival);
+}
+
+const StorageEntry *heddle::findPlanEntry(llvm::ArrayRef<StorageEntry> entries,
+                                          StringRef name,
+                                          const StorageEntry **rival) {
+  return findWholeEntry(entries, name, rival);
+}
+
+const FactorEntry *heddle::findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
+                                         StringRef name,
+                                         const std::string &factor,
+                                         const FactorEntry **rival) {
+  return findMostSpecific<FactorEntry>(
+      entries,
+      [&](const FactorEntry &entry) {
+        return entry.find(factor) && matchesGlob(entry.glob, name);
+      },
+      [&](const FactorEntry &a, const FactorEntry &b) {
+        return a.find(factor)->axes == b.find(factor)->axes;
       },
       rival);
 }

@@ -55,14 +55,15 @@ private:
 
   Error parseText(json &root);
   Error readMesh(const json &value, size_t from, Plan &plan);
+  template <typename KeyT>
   Error readEntries(const json &value, StringRef section, size_t from,
-                    const Plan &plan, std::vector<PlanEntry> &entries);
+                    const Plan &plan, std::vector<PlanEntry<KeyT>> &entries);
   Error readSplits(const json &value, size_t from, Plan &plan);
   Error readPriorities(const json &value, size_t from, Plan &plan);
   Error readSplit(const json &body, const std::string &path, size_t from,
                   PlanSplit &split);
   Error readAxes(const json &value, const std::string &path, size_t from,
-                 const Plan &plan, PlanAssignment &assignment);
+                 const Plan &plan, std::vector<std::string> &axes);
 
   StringRef text, source;
 };
@@ -113,7 +114,7 @@ Error PlanReader::readMesh(const json &value, size_t from, Plan &plan) {
 
 Error PlanReader::readAxes(const json &value, const std::string &path,
                            size_t from, const Plan &plan,
-                           PlanAssignment &assignment) {
+                           std::vector<std::string> &axes) {
   if (!value.is_array())
     return error(from, path,
                  "expected a list of mesh axes, got " + showJson(value));
@@ -136,23 +137,40 @@ Error PlanReader::readAxes(const json &value, const std::string &path,
                        name + "\"");
     }
     for (const std::string &part : parts) {
-      if (llvm::is_contained(assignment.axes, part))
+      if (llvm::is_contained(axes, part))
         return error(locate(name, from), path,
                      "expected each axis once, got \"" + part + "\" twice");
-      assignment.axes.push_back(part);
+      axes.push_back(part);
     }
   }
   return Error::success();
 }
 
+/// Reads a key; the empty text, or what was expected.
+static StringRef parseKey(const std::string &text, std::string &factor) {
+  factor = text;
+  return "";
+}
+
+static StringRef parseKey(const std::string &text, unsigned &dim) {
+  // "00" would be another key for the same dimension.
+  bool isIndex =
+      !StringRef(text).getAsInteger(10, dim) && text == std::to_string(dim);
+  return isIndex ? "" : "the index of a dimension";
+}
+
+static std::string writeKey(const std::string &factor) { return factor; }
+static std::string writeKey(unsigned dim) { return std::to_string(dim); }
+
+template <typename KeyT>
 Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
                               const Plan &plan,
-                              std::vector<PlanEntry> &entries) {
+                              std::vector<PlanEntry<KeyT>> &entries) {
   if (!value.is_object())
     return error(from, getPlanPath(section, ""),
                  "expected an object of globs, got " + showJson(value));
   for (const auto &[glob, body] : value.items()) {
-    PlanEntry entry;
+    PlanEntry<KeyT> entry;
     entry.glob = glob;
     size_t at = locate(glob, from);
     entry.position = position(at);
@@ -162,18 +180,14 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
       return error(at, getPlanPath(section, glob),
                    "expected an object, got " + showJson(body));
     for (const auto &[key, axes] : body.items()) {
-      PlanAssignment assignment;
-      assignment.key = key;
+      PlanAssignment<KeyT> assignment;
       size_t keyAt = locate(key, at + glob.size());
       assignment.position = position(keyAt);
       std::string path = getPlanPath(section, glob, key);
-      unsigned number;
-      // "00" would be another key for the same dimension.
-      if (section == "storage" && (StringRef(key).getAsInteger(10, number) ||
-                                   key != std::to_string(number)))
+      if (StringRef expected = parseKey(key, assignment.key); !expected.empty())
         return error(keyAt, path,
-                     "expected the index of a dimension, got \"" + key + "\"");
-      if (Error failure = readAxes(axes, path, keyAt, plan, assignment))
+                     "expected " + expected + ", got \"" + key + "\"");
+      if (Error failure = readAxes(axes, path, keyAt, plan, assignment.axes))
         return failure;
       entry.assignments.push_back(std::move(assignment));
     }
@@ -287,13 +301,18 @@ llvm::Expected<Plan> PlanReader::read() {
   plan.source = source.str();
   if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
     return std::move(failure);
-  for (auto [section, entries] :
-       {std::pair("operators", &plan.operators),
-        std::pair("storage", &plan.storage), std::pair("pins", &plan.pins)})
-    if (root.contains(section))
-      if (Error failure = readEntries(root[section], section,
-                                      locate(section, 0), plan, *entries))
-        return std::move(failure);
+  auto readSection = [&](StringRef section, auto &entries) -> Error {
+    std::string key = section.str();
+    if (!root.contains(key))
+      return Error::success();
+    return readEntries(root[key], section, locate(section, 0), plan, entries);
+  };
+  if (Error failure = readSection("operators", plan.operators))
+    return std::move(failure);
+  if (Error failure = readSection("storage", plan.storage))
+    return std::move(failure);
+  if (Error failure = readSection("pins", plan.pins))
+    return std::move(failure);
   if (root.contains("splits"))
     if (Error failure = readSplits(root["splits"], locate("splits", 0), plan))
       return std::move(failure);
@@ -341,17 +360,17 @@ llvm::Expected<Plan> heddle::readPlanFile(StringRef path) {
 }
 
 /// A section as one line for each glob, sorted.
-static std::string writeEntries(llvm::ArrayRef<PlanEntry> entries,
-                                StringRef indent) {
+template <typename KeyT>
+static std::string writeEntries(const std::vector<PlanEntry<KeyT>> &entries) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> sorted;
-  for (const PlanEntry &entry : entries) {
+  for (const PlanEntry<KeyT> &entry : entries) {
     auto &body = sorted[entry.glob];
-    for (const PlanAssignment &assignment : entry.assignments)
-      body[assignment.key] = assignment.axes;
+    for (const PlanAssignment<KeyT> &assignment : entry.assignments)
+      body[writeKey(assignment.key)] = assignment.axes;
   }
   std::string text = "{", separator = "\n";
   for (const auto &[glob, body] : sorted) {
-    text += separator + indent.str() + json(glob).dump() + ": {";
+    text += separator + "    " + json(glob).dump() + ": {";
     std::string comma;
     for (const auto &[key, axes] : body) {
       text += comma + json(key).dump() + ": [";
@@ -401,12 +420,12 @@ std::string heddle::writePlan(const Plan &plan) {
   for (size_t i = 0; i < plan.mesh.size(); ++i)
     text += (i ? ", " : "") + json(plan.mesh[i].name).dump() + ": " +
             std::to_string(plan.mesh[i].size);
-  text += "},\n  \"operators\": " + writeEntries(plan.operators, "    ");
-  text += ",\n  \"storage\": " + writeEntries(plan.storage, "    ");
+  text += "},\n  \"operators\": " + writeEntries(plan.operators);
+  text += ",\n  \"storage\": " + writeEntries(plan.storage);
   if (!plan.splits.empty())
     text += ",\n  \"splits\": " + writeSplits(plan.splits);
   if (!plan.pins.empty())
-    text += ",\n  \"pins\": " + writeEntries(plan.pins, "    ");
+    text += ",\n  \"pins\": " + writeEntries(plan.pins);
   if (!plan.priorities.empty())
     text += ",\n  \"priorities\": " + writePriorities(plan.priorities);
   if (plan.reduceGradients != GradientReduction::Step)

@@ -37,22 +37,31 @@ struct PlanProduct {
   std::vector<std::string> axes;
 };
 
-/// A factor (a letter) or a dimension (a number) and the mesh axes that split
-/// it, major to minor. No axes: it is not to be split.
-struct PlanAssignment {
-  std::string key;
+/// A factor or a dimension, and the mesh axes that split it, major to minor. No
+/// axes: it is not to be split.
+template <typename KeyT> struct PlanAssignment {
+  KeyT key;
   std::vector<std::string> axes;
   PlanPosition position;
 };
+using FactorAssignment = PlanAssignment<std::string>; ///< by a factor's name
+using DimAssignment = PlanAssignment<unsigned>; ///< by a dimension's index
 
-/// What holds for all operators, or variables, whose name matches the glob.
-struct PlanEntry {
+/// The assignments of all operators, or variables, whose name matches the glob.
+template <typename KeyT> struct PlanEntry {
   std::string glob;
-  std::vector<PlanAssignment> assignments;
+  std::vector<PlanAssignment<KeyT>> assignments;
   PlanPosition position;
 
-  const PlanAssignment *find(llvm::StringRef key) const;
+  const PlanAssignment<KeyT> *find(const KeyT &key) const {
+    for (const PlanAssignment<KeyT> &assignment : assignments)
+      if (assignment.key == key)
+        return &assignment;
+    return nullptr;
+  }
 };
+using FactorEntry = PlanEntry<std::string>; ///< of operators
+using StorageEntry = PlanEntry<unsigned>;   ///< of variables
 
 /// As many as a mesh and the runtime take.
 constexpr int64_t kMaxPlanDevices = 1 << 16;
@@ -85,11 +94,11 @@ struct Plan {
   std::vector<PlanAxis> mesh;
   /// Only for reading: assignments hold axes.
   std::vector<PlanProduct> products;
-  std::vector<PlanEntry> operators;
-  std::vector<PlanEntry> storage;
+  std::vector<FactorEntry> operators;
+  std::vector<StorageEntry> storage;
   std::vector<PlanSplit> splits;
   /// How what operators make lies, by factors: one without axes is whole.
-  std::vector<PlanEntry> pins;
+  std::vector<FactorEntry> pins;
   std::vector<PlanPriority> priorities;
   /// Whether collectives over several axes are made one by one.
   Hierarchy hierarchy = Hierarchy::Auto;
@@ -134,6 +143,9 @@ std::string writePlan(const Plan &plan);
 /// The JSON path of an assignment: $.operators["h.*.attn"].n
 std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
                         llvm::StringRef key = "");
+/// The JSON path of a dimension's assignment: $.storage["h.*.weight"]["0"]
+std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
+                        unsigned dim);
 
 /// Whether the name matches the glob: '*' is any characters (dots as well),
 /// '?' any one, everything else itself.
@@ -143,12 +155,22 @@ bool matchesGlob(llvm::StringRef glob, llvm::StringRef name);
 /// match, the one with the most decides.
 unsigned getGlobSpecificity(llvm::StringRef glob);
 
-/// Of the entries that match the name and say something about the key (any, if
-/// it is empty), the most specific. Null if there is none. `rival` is set to
-/// another one that is as specific and says otherwise, if there is one.
-const PlanEntry *findPlanEntry(llvm::ArrayRef<PlanEntry> entries,
-                               llvm::StringRef name, llvm::StringRef key,
-                               const PlanEntry **rival = nullptr);
+/// The most specific entry that matches the name; null if there is none.
+/// `rival` is set to another entry that is as specific and has other
+/// assignments, or to null.
+const FactorEntry *findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
+                                 llvm::StringRef name,
+                                 const FactorEntry **rival = nullptr);
+const StorageEntry *findPlanEntry(llvm::ArrayRef<StorageEntry> entries,
+                                  llvm::StringRef name,
+                                  const StorageEntry **rival = nullptr);
+
+/// The same among the entries that assign `factor`. A rival is an entry that
+/// assigns other axes to it.
+const FactorEntry *findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
+                                 llvm::StringRef name,
+                                 const std::string &factor,
+                                 const FactorEntry **rival = nullptr);
 
 /// The most specific split whose glob matches the name, as findPlanEntry.
 const PlanSplit *findPlanSplit(llvm::ArrayRef<PlanSplit> splits,

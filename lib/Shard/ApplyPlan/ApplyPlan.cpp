@@ -133,11 +133,11 @@ PlanApplier::expectFactor(StringRef section, StringRef glob, StringRef factor,
          << llvm::join(factors, ", ") << "), got \"" << factor << "\"";
 }
 
-LogicalResult PlanApplier::checkEntry(const PlanEntry &entry) {
+LogicalResult PlanApplier::checkEntry(const FactorEntry &entry) {
   auto factors = findFactors("operators", entry.glob, entry.position);
   if (failed(factors))
     return failure();
-  for (const PlanAssignment &assignment : entry.assignments)
+  for (const FactorAssignment &assignment : entry.assignments)
     if (failed(expectFactor("operators", entry.glob, assignment.key,
                             assignment.position, *factors)))
       return failure();
@@ -145,7 +145,7 @@ LogicalResult PlanApplier::checkEntry(const PlanEntry &entry) {
 }
 
 LogicalResult PlanApplier::checkOperators() {
-  for (const PlanEntry &entry : plan.operators)
+  for (const FactorEntry &entry : plan.operators)
     if (failed(checkEntry(entry)))
       return failure();
   return success();
@@ -169,8 +169,8 @@ static std::string legalDegrees(const Factor &factor, int64_t wanted) {
 }
 
 LogicalResult PlanApplier::checkSplit(const PlannedOp &planned, unsigned factor,
-                                      const PlanEntry &entry,
-                                      const PlanAssignment &assignment) {
+                                      const FactorEntry &entry,
+                                      const FactorAssignment &assignment) {
   const Factor &what = planned.rule.factors[factor];
   const Axes &axes = planned.axes[factor];
   if (axes.empty())
@@ -198,19 +198,19 @@ LogicalResult PlanApplier::checkSplit(const PlannedOp &planned, unsigned factor,
 LogicalResult PlanApplier::assignOp(PlannedOp &planned) {
   StringRef name = getOpName(planned.op);
   struct Source {
-    const PlanEntry *entry;
-    const PlanAssignment *assignment;
+    const FactorEntry *entry;
+    const FactorAssignment *assignment;
   };
   SmallVector<Source> sources(planned.axes.size(), {nullptr, nullptr});
   for (auto [i, factor] : llvm::enumerate(planned.rule.factors)) {
     if (factor.name.empty())
       continue;
-    const PlanEntry *rival = nullptr;
-    const PlanEntry *entry =
+    const FactorEntry *rival = nullptr;
+    const FactorEntry *entry =
         findPlanEntry(plan.operators, name, factor.name, &rival);
     if (!entry)
       continue;
-    const PlanAssignment *assignment = entry->find(factor.name);
+    const FactorAssignment *assignment = entry->find(factor.name);
     if (rival)
       return error(assignment->position,
                    getPlanPath("operators", entry->glob, factor.name))

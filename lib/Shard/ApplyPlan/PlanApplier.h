@@ -33,14 +33,14 @@ private:
                llvm::StringRef factor, PlanPosition at,
                const llvm::SetVector<llvm::StringRef> &factors);
   mlir::LogicalResult checkOperators();
-  mlir::LogicalResult checkEntry(const PlanEntry &entry);
+  mlir::LogicalResult checkEntry(const FactorEntry &entry);
   mlir::LogicalResult assignOp(PlannedOp &planned);
   mlir::LogicalResult checkSplit(const PlannedOp &planned, unsigned factor,
-                                 const PlanEntry &entry,
-                                 const PlanAssignment &assignment);
+                                 const FactorEntry &entry,
+                                 const FactorAssignment &assignment);
 
   // "storage" and "splits"
-  mlir::LogicalResult checkStorage(const PlanEntry &entry);
+  mlir::LogicalResult checkStorage(const StorageEntry &entry);
   mlir::LogicalResult assignStorage();
   mlir::LogicalResult checkSplits();
   mlir::LogicalResult checkSplitOf(const PlannedOp &planned,
@@ -49,8 +49,9 @@ private:
 
   // "pins" and "priorities"
   mlir::LogicalResult assignPins();
-  mlir::LogicalResult checkPin(const PlanEntry &entry);
-  mlir::LogicalResult assignPin(const PlannedOp &made, const PlanEntry &entry);
+  mlir::LogicalResult checkPin(const FactorEntry &entry);
+  mlir::LogicalResult assignPin(const PlannedOp &made,
+                                const FactorEntry &entry);
   mlir::LogicalResult assignPriorities();
   mlir::LogicalResult checkPriority(const PlanPriority &priority);
 

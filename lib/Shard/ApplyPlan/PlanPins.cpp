@@ -38,7 +38,7 @@ static std::vector<const PlannedOp *> findForwardOps(ArrayRef<PlannedOp> ops) {
   return forward;
 }
 
-LogicalResult PlanApplier::checkPin(const PlanEntry &entry) {
+LogicalResult PlanApplier::checkPin(const FactorEntry &entry) {
   // Reports globs that match nothing.
   if (failed(findFactors("pins", entry.glob, entry.position)))
     return failure();
@@ -51,7 +51,7 @@ LogicalResult PlanApplier::checkPin(const PlanEntry &entry) {
     return error(entry.position, getPlanPath("pins", entry.glob))
            << "expected an operator that makes something with factors of a "
               "name; pin what it takes or what uses it";
-  for (const PlanAssignment &assignment : entry.assignments)
+  for (const FactorAssignment &assignment : entry.assignments)
     if (!factors.contains(assignment.key))
       return error(assignment.position,
                    getPlanPath("pins", entry.glob, assignment.key))
@@ -62,12 +62,12 @@ LogicalResult PlanApplier::checkPin(const PlanEntry &entry) {
 }
 
 LogicalResult PlanApplier::assignPin(const PlannedOp &made,
-                                     const PlanEntry &entry) {
+                                     const FactorEntry &entry) {
   PlannedOp pin{made.op, made.rule, FactorAxes(made.axes.size()),
                 SmallVector<bool>(made.axes.size(), false)};
   llvm::SetVector<StringRef> factors = getResultFactors(made);
   llvm::StringMap<StringRef> takenBy;
-  for (const PlanAssignment &assignment : entry.assignments) {
+  for (const FactorAssignment &assignment : entry.assignments) {
     if (!factors.contains(assignment.key))
       continue;
     unsigned factor = *made.rule.getFactor(assignment.key);
@@ -88,13 +88,13 @@ LogicalResult PlanApplier::assignPin(const PlannedOp &made,
 }
 
 LogicalResult PlanApplier::assignPins() {
-  for (const PlanEntry &entry : plan.pins)
+  for (const FactorEntry &entry : plan.pins)
     if (failed(checkPin(entry)))
       return failure();
   for (const PlannedOp *made : findForwardOps(ops)) {
     StringRef name = getOpName(made->op);
-    const PlanEntry *rival = nullptr;
-    const PlanEntry *entry = findPlanEntry(plan.pins, name, "", &rival);
+    const FactorEntry *rival = nullptr;
+    const FactorEntry *entry = findPlanEntry(plan.pins, name, &rival);
     if (!entry)
       continue;
     if (rival)

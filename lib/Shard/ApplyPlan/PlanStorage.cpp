@@ -10,7 +10,7 @@ using namespace heddle;
 // Storage
 //===----------------------------------------------------------------------===//
 
-LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
+LogicalResult PlanApplier::checkStorage(const StorageEntry &entry) {
   int64_t highest = -1;
   std::vector<std::string> variables;
   for (VariableOp variable : module.getOps<VariableOp>()) {
@@ -40,13 +40,12 @@ LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
     return diag;
   }
   llvm::StringSet<> used;
-  for (const PlanAssignment &assignment : entry.assignments) {
+  for (const DimAssignment &assignment : entry.assignments) {
     std::string path = getPlanPath("storage", entry.glob, assignment.key);
-    int64_t dim = std::stoll(assignment.key); // the reader checked it
-    if (dim >= highest)
+    if (assignment.key >= highest)
       return error(assignment.position, path)
              << "expected a dimension below " << highest
-             << ", the rank of these variables, got " << dim;
+             << ", the rank of these variables, got " << assignment.key;
     for (const std::string &axis : assignment.axes)
       if (!used.insert(axis).second)
         return error(assignment.position, path)
@@ -56,13 +55,13 @@ LogicalResult PlanApplier::checkStorage(const PlanEntry &entry) {
 }
 
 LogicalResult PlanApplier::assignStorage() {
-  for (const PlanEntry &entry : plan.storage)
+  for (const StorageEntry &entry : plan.storage)
     if (failed(checkStorage(entry)))
       return failure();
   for (VariableOp variable : module.getOps<VariableOp>()) {
-    const PlanEntry *rival = nullptr;
-    const PlanEntry *entry =
-        findPlanEntry(plan.storage, variable.getSymName(), "", &rival);
+    const StorageEntry *rival = nullptr;
+    const StorageEntry *entry =
+        findPlanEntry(plan.storage, variable.getSymName(), &rival);
     if (!entry)
       continue;
     if (rival)
@@ -70,9 +69,9 @@ LogicalResult PlanApplier::assignStorage() {
              << "\"" << rival->glob << "\" is as specific and says otherwise "
              << "of \"" << variable.getSymName() << "\"";
     DimensionAxes dims(variable.getTensorType().getRank());
-    for (const PlanAssignment &assignment : entry->assignments)
-      if (size_t dim = std::stoull(assignment.key); dim < dims.size())
-        dims[dim] = toAxes(assignment.axes);
+    for (const DimAssignment &assignment : entry->assignments)
+      if (assignment.key < dims.size())
+        dims[assignment.key] = toAxes(assignment.axes);
     storage.emplace_back(variable, std::move(dims));
   }
   return success();

@@ -123,7 +123,7 @@ TEST(PlanTest, MostSpecificEntryDecides) {
           "h.0.*": {"f": []}, "h.?.mlp.c_fc": {"f": ["y"]}}})",
       "");
   ASSERT_TRUE(bool(plan));
-  const PlanEntry *rival;
+  const FactorEntry *rival;
   EXPECT_EQ(findPlanEntry(plan->operators, "h.1.mlp.c_fc", "b", &rival)->glob,
             "*");
   EXPECT_EQ(rival, nullptr);
