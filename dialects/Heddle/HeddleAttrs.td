@@ -30,7 +30,8 @@ def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
   I32EnumAttrCase<"OptimizerState", 1, "optimizer_state">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
-  I32EnumAttrCase<"Counter", 3, "counter">]>;
+  I32EnumAttrCase<"Counter", 3, "counter">,
+  I32EnumAttrCase<"Loss", 4, "loss">]>;
 def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
 
 def InitKind : Heddle_Enum<"InitKind", "initial values", [

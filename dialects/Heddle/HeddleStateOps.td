@@ -33,8 +33,9 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
     - a slice lies within its tensor;
     - the checkpoint's shape has as many elements as the type, or, of a slice,
       as the whole;
-    - the storage has the type's rank and is not partial, but for sums of
-      gradients that start from zeros: then each device adds up its own.
+    - the storage has the type's rank; it is partial only for sums over a
+      step's micro-batches (role gradient or loss) that start from zeros: then
+      each device adds up its own.
 
     Example:
     ```mlir
@@ -57,6 +58,12 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
+    }
+    /// Whether the role is that of a sum over a step's micro-batches, which is
+    /// zero between steps.
+    bool isSumOfStep() {
+      return getRole() == VariableRole::Gradient ||
+             getRole() == VariableRole::Loss;
     }
     /// The type of the whole tensor, of which this may be a slice.
     ::mlir::RankedTensorType getWholeType();

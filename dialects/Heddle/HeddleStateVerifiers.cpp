@@ -66,9 +66,9 @@ LogicalResult VariableOp::verify() {
       return emitOpError() << "expected the storage to have " << type.getRank()
                            << " dimensions as " << type << " has, got "
                            << storage.getRank();
-    if (storage.isPartial() && (getRole() != VariableRole::Gradient ||
-                                getInit().getKind() != InitKind::Zeros ||
-                                storage.getPartialKind() != ReductionKind::Sum))
+    if (storage.isPartial() &&
+        (!isSumOfStep() || getInit().getKind() != InitKind::Zeros ||
+         storage.getPartialKind() != ReductionKind::Sum))
       return emitOpError() << "expected the storage not to be partial, but for "
                               "sums of gradients that start from zeros";
   }

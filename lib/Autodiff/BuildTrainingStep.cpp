@@ -19,6 +19,10 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
+/// The variables that sum up the loss over a step's micro-batches, and how many
+/// tokens it is of.
+static constexpr StringLiteral kLossSumName = "loss_sum", kCountName = "count";
+
 /// The results of @forward, in their order.
 enum ForwardResult { kLossSum, kCount, kLogits, kNumForwardResults };
 
@@ -292,10 +296,10 @@ LogicalResult StepBuilder::buildAccumulate() {
       return failure();
   auto scalar = cast<RankedTensorType>(program.lossSum.getType());
   if (failed(accumulate(
-          table.getOrCreate("loss_sum", scalar, VariableRole::Gradient),
+          table.getOrCreate(kLossSumName, scalar, VariableRole::Loss),
           program.lossSum)) ||
       failed(
-          accumulate(table.getOrCreate("count", scalar, VariableRole::Gradient),
+          accumulate(table.getOrCreate(kCountName, scalar, VariableRole::Loss),
                      program.count)))
     return failure();
   if (auto variable = table.getSymbols().lookup<VariableOp>("micro_batch")) {
@@ -317,9 +321,9 @@ LogicalResult StepBuilder::buildUpdateProgram() {
 
   auto scalar = RankedTensorType::get({}, b.getF32Type());
   SmallVector<VariableOp> accumulated;
-  for (StringRef name : {"loss_sum", "count"}) {
+  for (StringRef name : {kLossSumName, kCountName}) {
     FailureOr<VariableOp> variable =
-        table.getOrCreate(name, scalar, VariableRole::Gradient);
+        table.getOrCreate(name, scalar, VariableRole::Loss);
     if (failed(variable))
       return failure();
     accumulated.push_back(*variable);

@@ -99,6 +99,7 @@ static bool isStoredSharded(VariableRole role, unsigned zeroLevel) {
   case VariableRole::Parameter:
     return zeroLevel >= 3;
   case VariableRole::Counter:
+  case VariableRole::Loss:
     return false;
   }
   return false;

@@ -23,6 +23,7 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
         report.optimizerState += bytes;
         break;
       case VariableRole::Gradient:
+      case VariableRole::Loss:
         report.gradients += bytes;
         break;
       case VariableRole::Counter:

@@ -95,11 +95,12 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
 // Variables
 //===----------------------------------------------------------------------===//
 
-/// The tensors that a checkpoint holds: gradients are zero between steps.
+/// The tensors that a checkpoint holds: all but those that are zero between
+/// steps.
 static std::vector<size_t> checkpointTensors(const Manifest &manifest) {
   std::vector<size_t> tensors;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
-    if (manifest.tensors[i].role != VariableRole::Gradient)
+    if (!isSumOfStep(manifest.tensors[i].role))
       tensors.push_back(i);
   return tensors;
 }
@@ -212,7 +213,7 @@ Status heddle::runtime::loadCheckpoint(Session &session,
     tensors.push_back(tensor);
   }
 
-  HEDDLE_RT_RETURN_IF_ERROR(zeroGradients(session));
+  HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
   for (size_t i = 0; i < held.size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(
         session.writeTensor(held[i], 0, tensors[i]->elements, tensors[i]->data)

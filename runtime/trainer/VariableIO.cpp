@@ -47,11 +47,11 @@ Status heddle::runtime::forEachPiece(
   return Status::success();
 }
 
-Status heddle::runtime::zeroGradients(Session &session) {
+Status heddle::runtime::zeroSumsOfStep(Session &session) {
   const Manifest &manifest = session.manifest();
   for (size_t i = 0; i < manifest.variables.size(); ++i) {
     const VariableInfo &info = manifest.variables[i];
-    if (info.role != VariableRole::Gradient)
+    if (!isSumOfStep(info.role))
       continue;
     std::vector<std::byte> zeros(std::min(info.elements(), pieceElements) *
                                  byteSize(info.type));

@@ -20,7 +20,8 @@ Status
 forEachPiece(const Session &session, size_t tensor,
              const std::function<Status(int64_t first, ConstBytes bytes)> &use);
 
-Status zeroGradients(Session &session);
+/// Sets gradients and the sums of the loss to zero.
+Status zeroSumsOfStep(Session &session);
 
 } // namespace heddle::runtime
 

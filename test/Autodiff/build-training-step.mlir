@@ -109,8 +109,8 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: module attributes {heddle.micro_batches = 4 : i64}
 // MICRO: heddle.variable @micro_batch : tensor<i64> counter init(zeros)
 // MICRO: heddle.variable @grad.wte.weight : tensor<10x4xf32> gradient init(zeros)
-// MICRO: heddle.variable @loss_sum : tensor<f32> gradient init(zeros)
-// MICRO: heddle.variable @count : tensor<f32> gradient init(zeros)
+// MICRO: heddle.variable @loss_sum : tensor<f32> loss init(zeros)
+// MICRO: heddle.variable @count : tensor<f32> loss init(zeros)
 // MICRO-NOT: func.func @step(
 // MICRO-LABEL: func.func @accumulate(
 // The dropout of each micro-batch: steps * 4 + micro_batch.

@@ -64,10 +64,10 @@ def BuildTrainingStepPass
 
     **Loss.** loss = loss_sum / max(count, 1), both over all micro-batches; its
     gradient is the one that is applied. With one micro-batch the backward pass
-    starts from 1 / max(count, 1). With several it starts from 1, gradients, the
-    loss's sum and the count are added up in variables of role gradient
-    (`grad.X`, `loss_sum`, `count`), and @update divides by the count and zeroes
-    them.
+    starts from 1 / max(count, 1). With several it starts from 1; gradients are
+    added up in variables of role gradient (`grad.X`), the loss's sum and the
+    count in variables of role loss (`loss_sum`, `count`); and @update divides
+    by the count and zeroes them.
 
     **Clipping** as torch.nn.utils.clip_grad_norm_: norm is the square root of
     the sum of the squares of all gradients (this is grad_norm, before

@@ -128,9 +128,9 @@ def PropagateShardingsPass
     In the end an op that makes one partial sum of several (the sum of two
     gradients) gives up an axis that these are partial over, unless
     `heddle.factors` named one of its factors: one sum is then scattered in
-    place of several. And a variable of role gradient, to which a program only
-    adds a partial sum and which others only read or set to zero, is stored as
-    a partial sum itself: what reads it (the update, once for several
+    place of several. And a variable of role gradient or loss, to which a program
+    only adds a partial sum and which others only read or set to zero, is stored
+    as a partial sum itself: what reads it (the update, once for several
     micro-batches) sums over devices. Not where it is stored in parts over these
     axes, nor where the module has
     `heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>`.

@@ -53,7 +53,8 @@ static StringRef getRoleName(VariableRole role) {
       uint32_t(VariableRole::OptimizerState) ==
           uint32_t(Known::OptimizerState) &&
       uint32_t(VariableRole::Gradient) == uint32_t(Known::Gradient) &&
-      uint32_t(VariableRole::Counter) == uint32_t(Known::Counter));
+      uint32_t(VariableRole::Counter) == uint32_t(Known::Counter) &&
+      uint32_t(VariableRole::Loss) == uint32_t(Known::Loss));
   return runtime::name(static_cast<Known>(role));
 }
 
@@ -221,6 +222,7 @@ DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
       memory.optimizerState += bytes;
       break;
     case VariableRole::Gradient:
+    case VariableRole::Loss:
       memory.gradients += bytes;
       break;
     case VariableRole::Counter:

@@ -64,8 +64,8 @@ void ModulePropagation::deferGradientSums() {
   llvm::MapVector<Block *, SmallVector<StringAttr>> byBlock;
   for (auto &[name, accumulation] : accumulations) {
     VariableOp variable = variables.find(name)->second.first;
-    if (variable.getRole() == VariableRole::Gradient &&
-        !variable.getStorageAttr() && !others.contains(name) &&
+    if (variable.isSumOfStep() && !variable.getStorageAttr() &&
+        !others.contains(name) &&
         variable.getInit().getKind() == InitKind::Zeros)
       byBlock[accumulation.store->getBlock()].push_back(name);
   }

@@ -3,8 +3,8 @@
 // Two formats, both safetensors of whole (global, unpadded) tensors, so that
 // neither depends on the plan or on the number of devices:
 //  - a checkpoint is everything that a run needs to continue with the same
-//    bits: a folder with every variable but gradients under its own name and
-//    shape, and `state.json`;
+//    bits: a folder with every variable but the sums of a step (gradients and
+//    the loss) under its own name and shape, and `state.json`;
 //  - weights are the parameters under the names and shapes of the model's own
 //    checkpoint format (Hugging Face's).
 //
@@ -44,8 +44,9 @@ Status saveCheckpoint(const Session &session, const TrainingState &state,
 /// Reads `state.json` alone.
 Expected<TrainingState> readState(const std::filesystem::path &directory);
 
-/// Fills the session's variables; gradients become zero. Nothing is written to
-/// the session unless names, types and shapes of all variables agree.
+/// Fills the session's variables; the sums of a step become zero. Nothing is
+/// written to the session unless names, types and shapes of all variables
+/// agree.
 Status loadCheckpoint(Session &session, const std::filesystem::path &directory);
 
 /// The checkpoints in a run's folder (`step-00000042`), oldest first.

@@ -21,14 +21,21 @@ enum class VariableRole : uint32_t {
   OptimizerState, ///< kept from step to step beside a parameter
   Gradient,       ///< of a parameter, summed over a step's micro-batches
   Counter,        ///< completed steps and the like
+  Loss, ///< the loss or its count of tokens, summed over micro-batches
 };
 
 /// The manifest's spelling, by role.
-inline constexpr std::array<std::string_view, 4> variableRoles = {
-    "parameter", "optimizer_state", "gradient", "counter"};
+inline constexpr std::array<std::string_view, 5> variableRoles = {
+    "parameter", "optimizer_state", "gradient", "counter", "loss"};
 
 constexpr std::string_view name(VariableRole role) {
   return variableRoles[size_t(role)];
+}
+
+/// Whether such a variable is summed up within a step and zero between steps.
+/// Checkpoints leave it out.
+constexpr bool isSumOfStep(VariableRole role) {
+  return role == VariableRole::Gradient || role == VariableRole::Loss;
 }
 
 constexpr std::optional<VariableRole> parseVariableRole(std::string_view text) {

@@ -289,7 +289,7 @@ heddle.variable @w : tensor<2xf32> parameter init(normal<-1.0>)
 
 // -----
 
-// expected-error @below {{expected 'parameter' or 'optimizer_state' or 'gradient' or 'counter', got 'weight'}}
+// expected-error @below {{expected 'parameter' or 'optimizer_state' or 'gradient' or 'counter' or 'loss', got 'weight'}}
 heddle.variable @w : tensor<2xf32> weight init(zeros)
 
 // -----

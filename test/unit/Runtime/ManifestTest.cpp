@@ -82,7 +82,7 @@ TEST(Manifest, ErrorsNameTheField) {
             "again");
   EXPECT_EQ(errorAfter("/variables/1/role", "weights"),
             "m: variables[1].role: expected one of parameter, optimizer_state, "
-            "gradient, counter, got \"weights\"");
+            "gradient, counter, loss, got \"weights\"");
   EXPECT_EQ(errorAfter("/programs/0/arena_bytes", 1.5),
             "m: programs[0].arena_bytes: expected a non-negative integer, got "
             "1.5");
