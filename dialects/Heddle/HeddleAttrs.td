@@ -34,6 +34,12 @@ def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Loss", 4, "loss">]>;
 def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
 
+def StateKind : Heddle_Enum<"StateKind", "what training keeps for a parameter", [
+  I32EnumAttrCase<"AdamWMean", 0, "adamw_mean">,
+  I32EnumAttrCase<"AdamWSquare", 1, "adamw_square">,
+  I32EnumAttrCase<"SGDMomentum", 2, "sgd_momentum">,
+  I32EnumAttrCase<"Gradient", 3, "gradient">]>;
+
 def InitKind : Heddle_Enum<"InitKind", "initial values", [
   I32EnumAttrCase<"Zeros", 0, "zeros">, I32EnumAttrCase<"Ones", 1, "ones">,
   I32EnumAttrCase<"Constant", 2, "constant">,
@@ -230,6 +236,26 @@ def SliceAttr : Heddle_Attr<"Slice", "slice"> {
                         "int64_t":$offset, "int64_t":$size);
   let assemblyFormat = "`<` $of `,` `dim` $dim `,` $offset `of` $size `>`";
   let genVerifyDecl = 1;
+}
+
+def StateAttr : Heddle_Attr<"State", "state"> {
+  let summary = "the parameter that a variable is kept for, and as what";
+  let description = [{
+    On a variable of role `gradient` if the kind is, otherwise of role
+    `optimizer_state`. A slice of a state belongs to that slice of the parameter.
+
+    Example: `#heddle.state<adamw_mean of @h.0.mlp.c_fc.weight>`.
+  }];
+  let parameters = (ins EnumParameter<StateKind>:$kind,
+                        "::mlir::FlatSymbolRefAttr":$parameter);
+  let assemblyFormat = "`<` $kind `of` $parameter `>`";
+  let extraClassDeclaration = [{
+    /// The role of a variable with this state.
+    VariableRole getRole() const {
+      return getKind() == StateKind::Gradient ? VariableRole::Gradient
+                                              : VariableRole::OptimizerState;
+    }
+  }];
 }
 
 def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {

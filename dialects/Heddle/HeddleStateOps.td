@@ -19,14 +19,16 @@ def MeshOp : Heddle_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $mesh attr-dict";
 }
 
-def VariableOp : Heddle_Op<"variable", [Symbol]> {
+def VariableOp : Heddle_Op<"variable", [Symbol,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that lives from step to step";
   let description = [{
     The type is always the global one. `storage` says how the tensor is stored
     over a mesh between its uses, apart from how they want it; the padding of
     every device's part is zero. `checkpoint` names the tensor of a checkpoint,
     of which the variable is a reshape. A variable may be a `slice` of a larger
-    tensor; the checkpoint then names the tensor of the whole.
+    tensor; the checkpoint then names the tensor of the whole. `state` names the
+    parameter that a gradient or optimizer state belongs to.
 
     Constraints:
     - the type is static and of numbers;
@@ -35,7 +37,8 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
       as the whole;
     - the storage has the type's rank; it is partial only for sums over a
       step's micro-batches (role gradient or loss) that start from zeros: then
-      each device adds up its own.
+      each device adds up its own;
+    - a state has the role of its kind, and is of a variable of role parameter.
 
     Example:
     ```mlir
@@ -48,11 +51,12 @@ def VariableOp : Heddle_Op<"variable", [Symbol]> {
                        VariableRoleAttr:$role, InitAttr:$init,
                        OptionalAttr<ShardingAttr>:$storage,
                        OptionalAttr<CheckpointAttr>:$checkpoint,
-                       OptionalAttr<SliceAttr>:$slice);
+                       OptionalAttr<SliceAttr>:$slice,
+                       OptionalAttr<StateAttr>:$state);
   let assemblyFormat = [{
     $sym_name `:` $type custom<BareEnum>($role) `init` `(` custom<BareInit>($init) `)`
     (`storage` `(` $storage^ `)`)? (`checkpoint` `(` $checkpoint^ `)`)?
-    (`slice` `(` $slice^ `)`)? attr-dict
+    (`slice` `(` $slice^ `)`)? (`state` `(` $state^ `)`)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

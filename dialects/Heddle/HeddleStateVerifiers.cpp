@@ -72,7 +72,26 @@ LogicalResult VariableOp::verify() {
       return emitOpError() << "expected the storage not to be partial, but for "
                               "sums of gradients that start from zeros";
   }
+  if (StateAttr state = getStateAttr(); state && state.getRole() != getRole())
+    return emitOpError() << "expected role "
+                         << stringifyVariableRole(state.getRole())
+                         << ", which the state "
+                         << stringifyStateKind(state.getKind()) << " has, got "
+                         << stringifyVariableRole(getRole());
   return success();
+}
+
+LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &tables) {
+  StateAttr state = getStateAttr();
+  if (!state)
+    return success();
+  auto parameter =
+      tables.lookupNearestSymbolFrom<VariableOp>(*this, state.getParameter());
+  if (parameter && parameter.getRole() == VariableRole::Parameter)
+    return success();
+  return emitOpError() << "expected " << state.getParameter()
+                       << ", whose state it is, to be a heddle.variable of "
+                          "role parameter in this module";
 }
 
 static LogicalResult verifyAccess(Operation *op, FlatSymbolRefAttr symbol,

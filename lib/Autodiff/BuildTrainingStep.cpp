@@ -85,7 +85,6 @@ private:
   /// max(count, 1), so that a batch of ignored tokens has the loss 0.
   Value atLeastOne(OpBuilder &builder, Location loc, Value count);
   void configureDropout(Program &program);
-  FailureOr<VariableOp> gradientVariable(VariableOp parameter);
 
   func::FuncOp forward;
   VariableTable table;
@@ -207,11 +206,6 @@ FailureOr<SmallVector<Value>> StepBuilder::differentiate(Program &program,
   return gradients;
 }
 
-FailureOr<VariableOp> StepBuilder::gradientVariable(VariableOp parameter) {
-  return table.getOrCreate((kGradient + parameter.getSymName()).str(),
-                           parameter.getTensorType(), VariableRole::Gradient);
-}
-
 FailureOr<SmallVector<Value>> StepBuilder::differentiateMean(Program &program,
                                                              Value count) {
   OpBuilder &b = program.builder;
@@ -292,7 +286,9 @@ LogicalResult StepBuilder::buildAccumulate() {
     return success();
   };
   for (auto [parameter, gradient] : llvm::zip(parameters, *gradients))
-    if (gradient && failed(accumulate(gradientVariable(parameter), gradient)))
+    if (gradient &&
+        failed(accumulate(
+            table.getOrCreateState(StateKind::Gradient, parameter), gradient)))
       return failure();
   auto scalar = cast<RankedTensorType>(program.lossSum.getType());
   if (failed(accumulate(
@@ -336,8 +332,7 @@ LogicalResult StepBuilder::buildUpdateProgram() {
 
   SmallVector<ParameterGradient> updates;
   for (VariableOp parameter : parameters) {
-    auto gradient = table.getSymbols().lookup<VariableOp>(
-        (kGradient + parameter.getSymName()).str());
+    VariableOp gradient = table.lookupState(StateKind::Gradient, parameter);
     if (!gradient)
       continue; // the loss does not depend on it
     accumulated.push_back(gradient);
@@ -391,7 +386,8 @@ LogicalResult StepBuilder::buildGradientsProgram() {
   for (auto [variable, gradient] : llvm::zip(parameters, *gradients)) {
     if (!gradient)
       gradient = createSplat(b, loc, variable.getTensorType(), 0);
-    results.emplace_back("grad." + variable.getSymName().str(), gradient);
+    results.emplace_back(
+        getStateName(StateKind::Gradient, variable.getSymName()), gradient);
   }
   program.setResults(results);
   return success();

@@ -62,12 +62,17 @@ VariableTable::VariableTable(ModuleOp module)
 
 FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
                                                  RankedTensorType type,
-                                                 VariableRole role) {
+                                                 VariableRole role,
+                                                 StateAttr state) {
   if (Operation *known = symbols.lookup(name)) {
     auto variable = dyn_cast<VariableOp>(known);
     if (variable && variable.getTensorType() == type &&
-        variable.getRole() == role)
+        variable.getRole() == role &&
+        (!variable.getStateAttr() || variable.getStateAttr() == state)) {
+      if (state)
+        variable.setStateAttr(state);
       return variable;
+    }
     return known->emitError()
            << "expected @" << name << " to be a variable of type " << type
            << " and role " << stringifyVariableRole(role)
@@ -84,9 +89,22 @@ FailureOr<VariableOp> VariableTable::getOrCreate(StringRef name,
   auto variable = builder.create<VariableOp>(
       module.getLoc(), name, type, role,
       InitAttr::get(module.getContext(), InitKind::Zeros, FloatAttr()),
-      ShardingAttr(), CheckpointAttr(), SliceAttr());
+      ShardingAttr(), CheckpointAttr(), SliceAttr(), state);
   symbols.insert(variable, Block::iterator(variable));
   return variable;
+}
+
+FailureOr<VariableOp> VariableTable::getOrCreateState(StateKind kind,
+                                                      VariableOp parameter) {
+  auto state = StateAttr::get(parameter.getContext(), kind,
+                              FlatSymbolRefAttr::get(parameter));
+  return getOrCreate(getStateName(kind, parameter.getSymName()),
+                     parameter.getTensorType(), state.getRole(), state);
+}
+
+VariableOp VariableTable::lookupState(StateKind kind,
+                                      VariableOp parameter) const {
+  return symbols.lookup<VariableOp>(getStateName(kind, parameter.getSymName()));
 }
 
 Value heddle::loadVariable(OpBuilder &builder, Location loc,
@@ -230,11 +248,10 @@ static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
                                  const TrainingStepOptions &o) {
   VariableOp variable = p.variable;
   RankedTensorType type = variable.getTensorType();
-  std::string name = variable.getSymName().str();
-  FailureOr<VariableOp> mean = table.getOrCreate(
-      (kAdamWMean + name).str(), type, VariableRole::OptimizerState);
-  FailureOr<VariableOp> square = table.getOrCreate(
-      (kAdamWSquare + name).str(), type, VariableRole::OptimizerState);
+  FailureOr<VariableOp> mean =
+      table.getOrCreateState(StateKind::AdamWMean, variable);
+  FailureOr<VariableOp> square =
+      table.getOrCreateState(StateKind::AdamWSquare, variable);
   if (failed(mean) || failed(square))
     return failure();
 
@@ -271,8 +288,7 @@ static LogicalResult updateSGD(OpBuilder &builder, Location loc,
     g = t.add(g, t.mul(x, o.weightDecay));
   if (o.momentum > 0) {
     FailureOr<VariableOp> momentum =
-        table.getOrCreate((kSGDMomentum + variable.getSymName()).str(), type,
-                          VariableRole::OptimizerState);
+        table.getOrCreateState(StateKind::SGDMomentum, variable);
     if (failed(momentum))
       return failure();
     g = t.add(t.mul(loadVariable(builder, loc, *momentum), o.momentum), g);

@@ -28,7 +28,15 @@ public:
   /// the name means anything else.
   mlir::FailureOr<VariableOp> getOrCreate(llvm::StringRef name,
                                           mlir::RankedTensorType type,
-                                          VariableRole role);
+                                          VariableRole role,
+                                          StateAttr state = {});
+
+  /// The variable that holds such a state of the parameter, made with zeros if
+  /// there is none.
+  mlir::FailureOr<VariableOp> getOrCreateState(StateKind kind,
+                                               VariableOp parameter);
+  /// The same, or null if there is none.
+  VariableOp lookupState(StateKind kind, VariableOp parameter) const;
 
   mlir::SymbolTable &getSymbols() { return symbols; }
 

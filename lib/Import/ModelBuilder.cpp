@@ -88,7 +88,7 @@ Value ModelBuilder::load(const Parameter &parameter) {
         ShardingAttr(),
         CheckpointAttr::get(builder.getContext(),
                             builder.getStringAttr(fileName), fileShape),
-        SliceAttr());
+        SliceAttr(), StateAttr());
   }
   return builder.create<LoadOp>(loc, type, parameter.name);
 }
@@ -185,7 +185,7 @@ Value ModelBuilder::step() {
   builder.setInsertionPoint(forward);
   builder.create<VariableOp>(at("steps"), "steps", type, VariableRole::Counter,
                              zeros(), ShardingAttr(), CheckpointAttr(),
-                             SliceAttr());
+                             SliceAttr(), StateAttr());
   builder.setInsertionPointToStart(&forward.front());
   stepValue = builder.create<LoadOp>(at("steps"), type, "steps");
   return stepValue;

@@ -175,16 +175,21 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
 /// it where there is no training, and only there.
 static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
                                                    bool train) {
+  llvm::DenseSet<StateAttr> present;
+  for (auto variable : module.getOps<VariableOp>())
+    if (StateAttr state = variable.getStateAttr())
+      present.insert(state);
   std::vector<AbsentVariable> absent;
   for (auto variable : module.getOps<VariableOp>()) {
     if (variable.getRole() != VariableRole::Parameter)
       continue;
-    for (StringRef prefix :
-         {kAdamWMean, kAdamWSquare, kSGDMomentum, kGradient}) {
-      std::string name = (prefix + variable.getSymName()).str();
-      if (module.lookupSymbol(name))
+    for (unsigned i = 0; i <= getMaxEnumValForStateKind(); ++i) {
+      auto kind = static_cast<StateKind>(i);
+      if (present.contains(StateAttr::get(module.getContext(), kind,
+                                          FlatSymbolRefAttr::get(variable))))
         continue;
-      StringRef reason = prefix == kGradient
+      std::string name = getStateName(kind, variable.getSymName());
+      StringRef reason = kind == StateKind::Gradient
                              ? "gradients accumulate only where a step has "
                                "several micro-batches (--micro-batches)"
                              : "it is the state of another optimizer "

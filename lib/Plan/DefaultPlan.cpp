@@ -245,17 +245,11 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     std::string pattern = withoutNumbers(name);
     std::optional<unsigned> dim;
     if (isStoredSharded(variable.getRole(), zeroLevel)) {
-      // State is split by tp as its parameter is: the one whose name it ends
-      // in.
-      std::set<unsigned> tensor;
-      for (const auto &entry : model.tensorDims) {
-        StringRef parameter = entry.getKey();
-        if (name == parameter ||
-            (name.ends_with(parameter) &&
-             name[name.size() - parameter.size() - 1] == '.'))
-          tensor = entry.getValue();
-      }
-      dim = chooseDimension(variable.getTensorType(), tensor, dataParallel);
+      // Tensor parallelism splits a state as it does the parameter.
+      StateAttr state = variable.getStateAttr();
+      StringRef parameter = state ? state.getParameter().getValue() : name;
+      dim = chooseDimension(variable.getTensorType(),
+                            model.tensorDims.lookup(parameter), dataParallel);
     }
     if (dim)
       byPattern[pattern][name.str()] = *dim;

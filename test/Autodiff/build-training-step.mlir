@@ -46,8 +46,8 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
     : tensor<f32>, tensor<f32>, tensor<2x3x10xf32>
 }
 
-// CHECK: heddle.variable @adamw.m.wte.weight : tensor<10x4xf32> optimizer_state init(zeros)
-// CHECK: heddle.variable @adamw.v.wte.weight : tensor<10x4xf32> optimizer_state init(zeros)
+// CHECK: heddle.variable @adamw.m.wte.weight : tensor<10x4xf32> optimizer_state init(zeros) state(<adamw_mean of @wte.weight>)
+// CHECK: heddle.variable @adamw.v.wte.weight : tensor<10x4xf32> optimizer_state init(zeros) state(<adamw_square of @wte.weight>)
 // CHECK-NOT: @forward
 
 // CHECK-LABEL: func.func @step(
@@ -108,7 +108,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 
 // MICRO: module attributes {heddle.micro_batches = 4 : i64}
 // MICRO: heddle.variable @micro_batch : tensor<i64> counter init(zeros)
-// MICRO: heddle.variable @grad.wte.weight : tensor<10x4xf32> gradient init(zeros)
+// MICRO: heddle.variable @grad.wte.weight : tensor<10x4xf32> gradient init(zeros) state(<gradient of @wte.weight>)
 // MICRO: heddle.variable @loss_sum : tensor<f32> loss init(zeros)
 // MICRO: heddle.variable @count : tensor<f32> loss init(zeros)
 // MICRO-NOT: func.func @step(

@@ -73,9 +73,13 @@ func.func @narrow_sum(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
 // The gradient, its norm, the state and the update, slice by slice; a scalar
 // between the ops does not matter.
 // CHECK: heddle.variable @w.slice1 : tensor<4x6xf32>
-// CHECK: heddle.variable @m.slice0 : tensor<4x6xf32> optimizer_state {{.*}} slice(<"m", dim 0, 0 of 8>)
+// CHECK: heddle.variable @m.slice0 : tensor<4x6xf32> optimizer_state {{.*}} slice(<"m", dim 0, 0 of 8>) state(<sgd_momentum of @w.slice0>)
+// CHECK: heddle.variable @m.slice1 {{.*}} state(<sgd_momentum of @w.slice1>)
+// The mean is not computed from the gradient here, so it stays whole.
+// CHECK: heddle.variable @mean : tensor<8x6xf32> optimizer_state init(zeros){{$}}
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
-heddle.variable @m : tensor<8x6xf32> optimizer_state init(zeros)
+heddle.variable @m : tensor<8x6xf32> optimizer_state init(zeros) state(<sgd_momentum of @w>)
+heddle.variable @mean : tensor<8x6xf32> optimizer_state init(zeros) state(<adamw_mean of @w>)
 // CHECK-LABEL: func.func @update
 func.func @update(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>, %rate: tensor<f32>) -> tensor<f32> {
   %w = heddle.load @w : tensor<8x6xf32>

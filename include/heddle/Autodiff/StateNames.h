@@ -3,16 +3,14 @@
 #ifndef HEDDLE_AUTODIFF_STATENAMES_H
 #define HEDDLE_AUTODIFF_STATENAMES_H
 
-#include "llvm/ADT/StringRef.h"
+#include "dialects/Heddle/HeddleDialect.h"
+#include <string>
 
 namespace heddle {
 
-/// What stands before a parameter's name in the names of the variables that a
-/// training step keeps for it.
-inline constexpr llvm::StringLiteral kAdamWMean = "adamw.m.";
-inline constexpr llvm::StringLiteral kAdamWSquare = "adamw.v.";
-inline constexpr llvm::StringLiteral kSGDMomentum = "sgd.momentum.";
-inline constexpr llvm::StringLiteral kGradient = "grad.";
+/// The name of the variable that a training step keeps for a parameter, which
+/// plans and checkpoints speak of: "adamw.m.wte.weight".
+std::string getStateName(StateKind kind, llvm::StringRef parameter);
 
 } // namespace heddle
 

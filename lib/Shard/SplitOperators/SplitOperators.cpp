@@ -11,8 +11,20 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
+/// The state of a slice: of the same slice of the parameter, if that is cut
+/// alike; else none.
+static StateAttr getSliceOfState(const Slices &slices, StateAttr state,
+                                 const Cut &cut, int64_t slice) {
+  StringAttr parameter = state.getParameter().getAttr();
+  auto known = slices.getVariables().find(parameter);
+  if (known == slices.getVariables().end() || known->second.cut != cut)
+    return {};
+  return StateAttr::get(state.getContext(), state.getKind(),
+                        FlatSymbolRefAttr::get(getSliceName(parameter, slice)));
+}
+
 /// The variables of the slices in the place of the whole one.
-static LogicalResult splitVariable(ModuleOp module,
+static LogicalResult splitVariable(ModuleOp module, const Slices &slices,
                                    const Slices::Variable &variable) {
   VariableOp whole = variable.op;
   const Cut &cut = variable.cut;
@@ -30,6 +42,8 @@ static LogicalResult splitVariable(ModuleOp module,
     part.setSliceAttr(SliceAttr::get(builder.getContext(),
                                      whole.getSymNameAttr(), cut.dim,
                                      cut.getOffset(slice), cut.size));
+    if (StateAttr state = whole.getStateAttr())
+      part.setStateAttr(getSliceOfState(slices, state, cut, slice));
     if (variable.sharded && slice >= *variable.sharded)
       part->removeAttr(kStorageAxesAttrName);
   }
@@ -55,8 +69,13 @@ struct SplitOperatorsPass
     for (Operation *op : llvm::reverse(replaced))
       op->erase();
     for (auto &[name, variable] : slices.getVariables())
-      if (failed(splitVariable(module, variable)))
+      if (failed(splitVariable(module, slices, variable)))
         return signalPassFailure();
+    // A state of all of a parameter that is slices now belongs to none of them.
+    for (auto variable : module.getOps<VariableOp>())
+      if (StateAttr state = variable.getStateAttr();
+          state && slices.getVariables().count(state.getParameter().getAttr()))
+        variable.removeStateAttr();
   }
 };
 } // namespace

@@ -294,6 +294,18 @@ heddle.variable @w : tensor<2xf32> weight init(zeros)
 
 // -----
 
+heddle.variable @w : tensor<2xf32> parameter init(zeros)
+// expected-error @below {{expected role gradient, which the state gradient has, got optimizer_state}}
+heddle.variable @g : tensor<2xf32> optimizer_state init(zeros) state(<gradient of @w>)
+
+// -----
+
+heddle.variable @w : tensor<2xf32> counter init(zeros)
+// expected-error @below {{expected @w, whose state it is, to be a heddle.variable of role parameter in this module}}
+heddle.variable @m : tensor<2xf32> optimizer_state init(zeros) state(<sgd_momentum of @w>)
+
+// -----
+
 // expected-error @below {{expected the checkpoint's tensor to have sizes of at least 0, got -2}}
 heddle.variable @w : tensor<8xf32> parameter init(zeros) checkpoint(<"w", [-2, -4]>)
 
