@@ -9,7 +9,7 @@ include "dialects/Heddle/HeddleOpBase.td"
 // Normalization
 //===----------------------------------------------------------------------===//
 
-def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [], ["localize"]> {
+def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [NormalizationOp], ["localize"]> {
   let summary = "layer normalization over the last dimension";
   let description = [{
     y = (x - mean) * rstd * scale + bias with rstd = 1 / sqrt(variance + epsilon)
@@ -27,7 +27,7 @@ def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [], ["localize"]> {
   let hasVerifier = 1;
 }
 
-def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [], ["localize"]> {
+def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [NormalizationOp], ["localize"]> {
   let summary = "gradients of layer normalization";
   let description = [{
     Gradients of x (x's type), scale and bias (f32 [last dimension]) from the
@@ -43,7 +43,7 @@ def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [], ["localize"]> {
   let hasVerifier = 1;
 }
 
-def RmsNormOp : Heddle_DifferentiableOp<"rms_norm", [], ["localize"]> {
+def RmsNormOp : Heddle_DifferentiableOp<"rms_norm", [NormalizationOp], ["localize"]> {
   let summary = "root-mean-square normalization over the last dimension";
   let description = [{
     y = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + epsilon), f32 without
@@ -59,7 +59,7 @@ def RmsNormOp : Heddle_DifferentiableOp<"rms_norm", [], ["localize"]> {
   let hasVerifier = 1;
 }
 
-def RmsNormGradOp : Heddle_ModelOp<"rms_norm_grad", [], ["localize"]> {
+def RmsNormGradOp : Heddle_ModelOp<"rms_norm_grad", [NormalizationOp], ["localize"]> {
   let summary = "gradients of root-mean-square normalization";
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, Stats:$rstd,
                        FloatTensor:$y_grad, OptionalAttr<StrAttr>:$op_name);

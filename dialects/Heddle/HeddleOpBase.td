@@ -5,6 +5,7 @@
 
 include "dialects/Heddle/HeddleAttrs.td"
 include "dialects/Interfaces/DifferentiableOpInterface.td"
+include "dialects/Interfaces/OpTraits.td"
 include "dialects/Interfaces/ShardingRuleOpInterface.td"
 include "dialects/Interfaces/WorkOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"

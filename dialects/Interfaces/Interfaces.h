@@ -3,6 +3,7 @@
 #ifndef HEDDLE_DIALECTS_INTERFACES_INTERFACES_H
 #define HEDDLE_DIALECTS_INTERFACES_INTERFACES_H
 
+#include "dialects/Interfaces/OpTraits.h"
 #include "dialects/Interfaces/ShardingRule.h"
 #include "mlir/IR/OpDefinition.h"
 

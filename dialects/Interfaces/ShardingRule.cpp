@@ -3,6 +3,7 @@
 #include "dialects/Interfaces/ShardingRule.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -15,9 +16,31 @@ std::optional<unsigned> ShardingRule::getFactor(StringRef name) const {
   return std::nullopt;
 }
 
+std::optional<unsigned> ShardingRule::getFactor(FactorRole role) const {
+  for (unsigned i = 0; i < factors.size(); ++i)
+    if (factors[i].role == role)
+      return i;
+  return std::nullopt;
+}
+
+FactorRole getConventionalRole(StringRef name) {
+  return llvm::StringSwitch<FactorRole>(name)
+      .Case("b", FactorRole::Batch)
+      .Case("s", FactorRole::Sequence)
+      .Case("n", FactorRole::Groups)
+      .Case("r", FactorRole::GroupMembers)
+      .Case("f", FactorRole::Features)
+      .Case("v", FactorRole::Vocabulary)
+      .Default(FactorRole::None);
+}
+
 unsigned ShardingRule::addFactor(StringRef name, int64_t size,
                                  FactorKind kind) {
-  factors.push_back({name.str(), size, kind});
+  Factor &factor = factors.emplace_back();
+  factor.name = name.str();
+  factor.size = size;
+  factor.kind = kind;
+  factor.role = getConventionalRole(name);
   return factors.size() - 1;
 }
 

@@ -43,8 +43,24 @@ enum class PaddingRule {
   None,               ///< nothing is known
   ZeroIfOperandsZero, ///< zero if it is zero in every operand with the factor
   Zero,               ///< zero whatever the operands hold there
-  NeverZero, ///< computed from rows that are no padding (windows)
+  NeverZero,          ///< computed from rows that are no padding (windows)
 };
+
+/// What a factor counts. Standard plans split by role; what they write, and
+/// what a user writes, are the factors' names.
+enum class FactorRole {
+  None,
+  Batch,
+  Sequence,     ///< positions of the queries, and of all that is of tokens
+  Groups,       ///< heads; where several share keys and values, groups of them
+  GroupMembers, ///< heads of each group
+  Features,     ///< of the hidden layer of a feed-forward block
+  Vocabulary,
+};
+
+/// The role that goes by this name in Heddle's dialect: b, s, n, r, f and v in
+/// the order above. None for any other name.
+FactorRole getConventionalRole(llvm::StringRef name);
 
 struct Factor {
   std::string name; ///< a letter that plans speak of; empty if it has none
@@ -57,6 +73,7 @@ struct Factor {
   bool masksItself = false;
   /// Only a plan splits the factor; propagation does not.
   bool onlyByPlan = false;
+  FactorRole role = FactorRole::None;
 };
 
 /// The op is linear in these operands together while all others are held:
@@ -103,7 +120,10 @@ struct ShardingRule {
 
   /// The factor of that name, if there is one.
   std::optional<unsigned> getFactor(llvm::StringRef name) const;
-  /// Adds a factor and returns its index.
+  /// The first factor of that role, if there is one.
+  std::optional<unsigned> getFactor(FactorRole role) const;
+  /// Adds a factor, of the role that its name has by convention, and returns
+  /// its index.
   unsigned addFactor(llvm::StringRef name, int64_t size, FactorKind kind);
   /// The rule of an elementwise op: one unnamed parallel factor a dimension;
   /// operands of rank 0 are shared by all devices.

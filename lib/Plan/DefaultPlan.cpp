@@ -26,11 +26,15 @@ static std::string withoutNumbers(StringRef name) {
 
 namespace {
 
-/// What the model's ops say of the variables and letters.
+/// What tensor parallelism splits.
+static constexpr FactorRole kTensorRoles[] = {
+    FactorRole::Features, FactorRole::Groups, FactorRole::Vocabulary};
+
+/// What the model's ops say of factors and variables.
 struct Model {
-  /// The letters of named factors that may be split.
-  std::set<std::string> letters;
-  /// Dimensions of a variable that tensor-parallel letters run over.
+  /// The names of the factors of each role that may be split.
+  std::map<FactorRole, std::set<std::string>> names;
+  /// Dimensions of a variable that factors of kTensorRoles run over.
   llvm::StringMap<std::set<unsigned>> tensorDims;
 
   explicit Model(ModuleOp module) {
@@ -40,7 +44,7 @@ struct Model {
       ShardingRule rule = op.getShardingRule();
       for (const Factor &factor : rule.factors)
         if (!factor.name.empty() && factor.kind != FactorKind::Replicate)
-          letters.insert(factor.name);
+          names[factor.role].insert(factor.name);
       for (OpOperand &operand : op->getOpOperands())
         noteVariable(rule, operand);
     });
@@ -64,11 +68,9 @@ private:
       return; // a foreign rule that is silent about it
     const TensorFactors &dims = rule.operands[operand.getOperandNumber()];
     for (auto [i, dim] : llvm::enumerate(dims))
-      for (unsigned factor : dim) {
-        StringRef name = rule.factors[factor].name;
-        if (name == "n" || name == "f" || name == "v")
+      for (unsigned factor : dim)
+        if (llvm::is_contained(kTensorRoles, rule.factors[factor].role))
           tensorDims[load.getVariable()].insert(i);
-      }
   }
 };
 
@@ -152,15 +154,34 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
   return mesh;
 }
 
-/// The names of the module's ops of these kinds, one pattern for all layers.
-template <typename... Ops>
-static std::set<std::string> getPatterns(ModuleOp module) {
-  std::set<std::string> patterns;
-  module.walk([&](Operation *op) {
-    if (isa<Ops...>(op) && !getOpName(op).empty())
-      patterns.insert(withoutNumbers(getOpName(op)));
+/// Adds one entry for each pattern of names of the ops that `assign` has an
+/// answer for: one for all layers.
+static void addEntries(Plan &plan, ModuleOp module,
+                       llvm::function_ref<std::vector<FactorAssignment>(
+                           Operation *, const ShardingRule &)>
+                           assign) {
+  std::map<std::string, std::vector<FactorAssignment>> entries;
+  module.walk([&](ShardingRuleOpInterface op) {
+    if (getOpName(op).empty())
+      return;
+    std::vector<FactorAssignment> own = assign(op, op.getShardingRule());
+    llvm::erase_if(own, [](const FactorAssignment &assignment) {
+      return assignment.key.empty();
+    });
+    if (!own.empty())
+      entries.try_emplace(withoutNumbers(getOpName(op)), std::move(own));
   });
-  return patterns;
+  for (auto &[pattern, assignments] : entries)
+    plan.operators.push_back({pattern, std::move(assignments), {}});
+}
+
+static std::vector<FactorAssignment>
+assignRole(const ShardingRule &rule, FactorRole role,
+           const std::vector<std::string> &axes) {
+  std::optional<unsigned> factor = rule.getFactor(role);
+  if (!factor)
+    return {};
+  return {{rule.factors[*factor].name, axes, {}}};
 }
 
 /// What attention and norms do otherwise than all operators.
@@ -174,20 +195,24 @@ static void addSequenceEntries(Plan &plan, ModuleOp module,
     return major;
   };
   if (!context.empty() && mesh.attention != ContextParallelism::Gather)
-    for (const std::string &pattern :
-         getPatterns<AttentionOp, AttentionGradOp>(module)) {
+    addEntries(plan, module, [&](Operation *, const ShardingRule &rule) {
+      std::vector<FactorAssignment> assignments;
+      if (!rule.meet)
+        return assignments;
+      auto [queries, keys] = *rule.meet;
       if (mesh.attention == ContextParallelism::Ring)
-        plan.operators.push_back({pattern, {{"t", context, {}}}, {}});
-      else
-        plan.operators.push_back(
-            {pattern, {{"n", both(tensor, context), {}}, {"s", {}, {}}}, {}});
-    }
+        return std::vector<FactorAssignment>{
+            {rule.factors[keys].name, context, {}}};
+      assignments = assignRole(rule, FactorRole::Groups, both(tensor, context));
+      assignments.push_back({rule.factors[queries].name, {}, {}});
+      return assignments;
+    });
   if (mesh.sequence)
-    for (const std::string &pattern :
-         getPatterns<LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp>(
-             module))
-      plan.operators.push_back(
-          {pattern, {{"s", both(context, tensor), {}}}, {}});
+    addEntries(plan, module, [&](Operation *op, const ShardingRule &rule) {
+      return op->hasTrait<NormalizationOp>()
+                 ? assignRole(rule, FactorRole::Sequence, both(context, tensor))
+                 : std::vector<FactorAssignment>();
+    });
 }
 
 static llvm::Error checkDefaultPlan(const DefaultMesh &mesh,
@@ -224,12 +249,15 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   // Storage is sharded inside of the innermost group.
   int64_t dataParallel = mesh.data.back();
   FactorEntry all{"*", {}, {}};
-  for (auto [letter, axes] :
-       {std::pair("b", &dataAxes), std::pair("s", &contextAxes),
-        std::pair("f", &tensorAxes), std::pair("n", &tensorAxes),
-        std::pair("v", &tensorAxes)})
-    if (model.letters.count(letter) && !axes->empty())
-      all.assignments.push_back({letter, *axes, {}});
+  auto split = [&](FactorRole role, const std::vector<std::string> &axes) {
+    if (!axes.empty())
+      for (const std::string &name : model.names[role])
+        all.assignments.push_back({name, axes, {}});
+  };
+  split(FactorRole::Batch, dataAxes);
+  split(FactorRole::Sequence, contextAxes);
+  for (FactorRole role : kTensorRoles)
+    split(role, tensorAxes);
   if (!all.assignments.empty())
     plan.operators.push_back(all);
   addSequenceEntries(plan, module, mesh, contextAxes, tensorAxes);

@@ -19,12 +19,13 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
     assigns them alike. Of several entries that match a name and speak of the
     same factor, the one whose glob has the most literal characters decides.
 
-    A factor n (key/value heads) whose size is no multiple of its axis, of an op
-    that also has the factor r (query heads of a group): the axis is refined
-    into two (mesh axis "tp"=4 becomes "tp.0"=2, "tp.1"=2; whatever else is on
-    tp is then on both) of which n takes the first and r the second, if that
-    splits both evenly. Otherwise, as any other factor that does not divide, n
-    is padded.
+    If a factor of groups (n: key/value heads) is no multiple of its axis, in an
+    op that also has a factor of their members (r: query heads of a group), the
+    axis is refined into two: mesh axis "tp"=4 becomes "tp.0"=2, "tp.1"=2, and
+    whatever else is on tp is then on both. The groups take the first and the
+    members the second, if that splits both evenly. Otherwise the groups are
+    padded, as any other factor that does not divide. Which factors are groups
+    and members is said by the op's sharding rule (FactorRole).
 
     Nothing is split by this pass. Errors have the plan's line and JSON path: a
     glob that matches nothing (with the nearest name), a factor that no matching

@@ -1,4 +1,4 @@
-//===- RefineAxes.cpp - Splits mesh axes for key/value heads --------------===//
+//===- RefineAxes.cpp - Splits mesh axes for groups of heads --------------===//
 
 #include "RefineAxes.h"
 #include <map>
@@ -9,50 +9,59 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// The factor n of an op if it is over one axis that does not divide it.
-struct Heads {
+/// The groups of an op, split over one axis that does not divide them.
+struct UnevenGroups {
+  unsigned factor;
   StringAttr axis;
   int64_t size;
 };
 } // namespace
 
-static std::optional<Heads> findUnevenHeads(const PlannedOp &planned,
-                                            MeshAttr mesh) {
-  std::optional<unsigned> n = planned.rule.getFactor("n");
-  if (!n || planned.axes[*n].size() != 1)
+static std::optional<UnevenGroups> findUnevenGroups(const PlannedOp &planned,
+                                                    MeshAttr mesh) {
+  std::optional<unsigned> groups = planned.rule.getFactor(FactorRole::Groups);
+  if (!groups || planned.axes[*groups].size() != 1)
     return std::nullopt;
-  StringAttr axis = planned.axes[*n].front();
-  int64_t size = planned.rule.factors[*n].size;
+  StringAttr axis = planned.axes[*groups].front();
+  int64_t size = planned.rule.factors[*groups].size;
   if (size % mesh.getAxisSize(axis) == 0)
     return std::nullopt;
-  return Heads{axis, size};
+  return UnevenGroups{*groups, axis, size};
+}
+
+/// The members of an op's groups, if the plan says nothing of them.
+static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
+  std::optional<unsigned> members =
+      planned.rule.getFactor(FactorRole::GroupMembers);
+  return members && !planned.pinned[*members] ? members : std::nullopt;
 }
 
 void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
                         MutableArrayRef<PlannedOp> ops,
                         MutableArrayRef<DimensionAxes> storage) {
-  // For each axis and size of n, the part that n takes. Parts of one axis must
-  // divide each other in turn, or they are not parts of one refinement.
+  // For each axis and number of groups, the part that the groups take. Parts of
+  // one axis must divide each other in turn, or they are not parts of one
+  // refinement.
   using Key = std::pair<StringRef, int64_t>;
   std::map<Key, int64_t> parts;
   std::map<StringRef, std::set<int64_t>> cuts;
   for (const PlannedOp &planned : ops) {
-    std::optional<Heads> heads = findUnevenHeads(planned, mesh);
-    std::optional<unsigned> r = planned.rule.getFactor("r");
-    if (!heads || !r || planned.pinned[*r] ||
-        planned.rule.factors[*r].kind == FactorKind::Replicate)
+    std::optional<UnevenGroups> groups = findUnevenGroups(planned, mesh);
+    std::optional<unsigned> members = findFreeMembers(planned);
+    if (!groups || !members ||
+        planned.rule.factors[*members].kind == FactorKind::Replicate)
       continue;
-    int64_t size = mesh.getAxisSize(heads->axis);
-    int64_t part = std::gcd(heads->size, size);
-    if (planned.rule.factors[*r].size % (size / part) != 0)
+    int64_t size = mesh.getAxisSize(groups->axis);
+    int64_t part = std::gcd(groups->size, size);
+    if (planned.rule.factors[*members].size % (size / part) != 0)
       continue;
-    std::set<int64_t> &chain = cuts[heads->axis];
+    std::set<int64_t> &chain = cuts[groups->axis];
     if (!llvm::all_of(chain, [&](int64_t other) {
           return other % part == 0 || part % other == 0;
         }))
       continue;
     chain.insert(part);
-    parts[{heads->axis.getValue(), heads->size}] = part;
+    parts[{groups->axis.getValue(), groups->size}] = part;
   }
   if (parts.empty())
     return;
@@ -94,27 +103,24 @@ void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
     list = result;
   };
   for (PlannedOp &planned : ops) {
-    std::optional<Heads> heads = findUnevenHeads(planned, mesh);
-    std::map<Key, int64_t>::iterator known;
-    bool isRefined =
-        heads && (known = parts.find({heads->axis.getValue(), heads->size})) !=
-                     parts.end();
+    std::optional<UnevenGroups> groups = findUnevenGroups(planned, mesh);
+    auto known = groups ? parts.find({groups->axis.getValue(), groups->size})
+                        : parts.end();
     for (Axes &list : planned.axes)
       replace(list);
-    if (!isRefined)
+    if (known == parts.end())
       continue;
     Axes first, rest;
     int64_t taken = 1;
-    for (auto [part, size] : refined[heads->axis.getValue()]) {
+    for (auto [part, size] : refined[groups->axis.getValue()]) {
       (taken < known->second ? first : rest).push_back(part);
       taken *= size;
     }
-    planned.axes[*planned.rule.getFactor("n")] = first;
-    if (std::optional<unsigned> r = planned.rule.getFactor("r"))
-      if (!planned.pinned[*r]) {
-        planned.axes[*r] = rest;
-        planned.pinned[*r] = true;
-      }
+    planned.axes[groups->factor] = first;
+    if (std::optional<unsigned> members = findFreeMembers(planned)) {
+      planned.axes[*members] = rest;
+      planned.pinned[*members] = true;
+    }
   }
   for (DimensionAxes &dims : storage)
     for (Axes &list : dims)

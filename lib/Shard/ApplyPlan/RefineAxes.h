@@ -1,4 +1,4 @@
-//===- RefineAxes.h - Splits mesh axes for key/value heads ------*- C++ -*-===//
+//===- RefineAxes.h - Splits mesh axes for groups of heads ------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
 #define HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
@@ -16,12 +16,17 @@ struct PlannedOp {
   llvm::SmallVector<bool> pinned; ///< the plan names the factor
 };
 
-/// Where a factor n of an op with a factor r stands over an axis whose size
-/// does not divide n: refines the axis into sub-axes "tp.0", "tp.1", … (major
-/// to minor; `mesh` is changed), of which n takes the first, as many as divide
-/// it, and r the rest. Ops without r whose n has the same size take the same
-/// first part. All other uses of the axis, here and in `storage`, become all of
-/// its parts. What cannot be refined stays, and is padded.
+/// Lets devices share groups (key/value heads) where there are more devices
+/// than divide them. If an op with members of groups splits its groups over an
+/// axis whose size does not divide them, the axis is refined into sub-axes
+/// "tp.0", "tp.1", … (major to minor; `mesh` is changed). The groups take the
+/// first sub-axes, as many as divide them, and the members the rest. Ops with
+/// as many groups but without members take the same first sub-axes. All other
+/// uses of the axis, here and in `storage`, become all of its sub-axes. An axis
+/// that cannot be refined stays, and the groups are padded.
+///
+/// Example: 2 key/value heads with 4 queries each, over "tp" of 4 devices:
+/// tp.0 = 2 splits the heads, tp.1 = 2 the queries.
 void refineAxes(mlir::MLIRContext *context, MeshAttr &mesh,
                 llvm::MutableArrayRef<PlannedOp> ops,
                 llvm::MutableArrayRef<DimensionAxes> storage);

@@ -1,0 +1,15 @@
+//===- OpTraits.td - What an op is for ---------------------*- tablegen -*-===//
+
+#ifndef HEDDLE_OPTRAITS
+#define HEDDLE_OPTRAITS
+
+include "mlir/IR/OpBase.td"
+
+class Heddle_OpTrait<string name> : NativeOpTrait<name> {
+  let cppNamespace = "::heddle";
+}
+
+// See OpTraits.h.
+def NormalizationOp : Heddle_OpTrait<"NormalizationOp">;
+
+#endif
