@@ -112,7 +112,8 @@ def EmbeddingGradOp : Heddle_ModelOp<"embedding_grad", [AttrSizedOperandSegments
   let hasCanonicalizer = 1;
 }
 
-def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy", [], ["localize"]> {
+def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy",
+    [DeclareOpInterfaceMethods<PrecisionOpInterface>], ["localize"]> {
   let summary = "per-token cross-entropy";
   let description = [{
     loss[…] = lse[…] - logits[…, targets[…]], and 0 where the target is
@@ -152,7 +153,8 @@ def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad", [], ["localize"]> 
   let hasVerifier = 1;
 }
 
-def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp", [], ["localize"]> {
+def LogSumExpOp : Heddle_DifferentiableOp<"logsumexp",
+    [DeclareOpInterfaceMethods<PrecisionOpInterface>], ["localize"]> {
   let summary = "log of the sum of exponentials over the last dimension";
   let arguments = (ins FloatTensor:$logits, OptionalAttr<StrAttr>:$op_name);
   let results = (outs Stats:$result);
@@ -188,7 +190,8 @@ class Heddle_Activation<string mnemonic, list<Trait> traits = []>
 }
 
 def GeluOp : Heddle_Activation<"gelu",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+     DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "Gaussian error linear unit";
   let description = [{
     x * Phi(x); with approximation `tanh`
@@ -207,7 +210,8 @@ def GeluGradOp : Heddle_Activation<"gelu_grad"> {
 }
 
 def SiluOp : Heddle_Activation<"silu",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+     DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "x / (1 + exp(-x))";
   let arguments = (ins FloatTensor:$x, OptionalAttr<StrAttr>:$op_name);
   let assemblyFormat = "($op_name^)? $x attr-dict `:` type($x)";
@@ -219,7 +223,8 @@ def SiluGradOp : Heddle_Activation<"silu_grad"> {
   let assemblyFormat = "($op_name^)? $x `,` $y_grad attr-dict `:` type($x)";
 }
 
-def DropoutOp : Heddle_DifferentiableOp<"dropout", [], ["localize"]> {
+def DropoutOp : Heddle_DifferentiableOp<"dropout",
+    [DeclareOpInterfaceMethods<PrecisionOpInterface>], ["localize"]> {
   let summary = "zeroes elements at random and scales the others";
   let description = [{
     y = x / (1 - rate) where the first 32-bit word of Philox4x32-10 with counter
@@ -261,7 +266,8 @@ def RotaryTableOp : Heddle_ModelOp<"rotary_table", [], ["localize"]> {
   let hasVerifier = 1;
 }
 
-def RotaryOp : Heddle_DifferentiableOp<"rotary"> {
+def RotaryOp : Heddle_DifferentiableOp<"rotary",
+    [DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsOperandWide"]>]> {
   let summary = "rotary position embedding, in halves";
   let description = [{
     With x = [x1, x2] cut in halves along the last dimension and position the

@@ -6,6 +6,7 @@
 include "dialects/Heddle/HeddleAttrs.td"
 include "dialects/Interfaces/DifferentiableOpInterface.td"
 include "dialects/Interfaces/OpTraits.td"
+include "dialects/Interfaces/PrecisionOpInterface.td"
 include "dialects/Interfaces/ShardingRuleOpInterface.td"
 include "dialects/Interfaces/WorkOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -14,12 +15,22 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Heddle_Op<string mnemonic, list<Trait> traits = []>
     : Op<HeddleDialect, mnemonic, traits>;
 
-/// An op of the model proper: pure, with the stable name of its module.
-class Heddle_ModelOp<string mnemonic, list<Trait> traits = [],
+/// Pure, with the stable name of the module that it came from.
+class Heddle_NamedOp<string mnemonic, list<Trait> traits = [],
                      list<string> methods = []>
     : Heddle_Op<mnemonic, !listconcat([Pure,
         DeclareOpInterfaceMethods<WorkOpInterface>,
         DeclareOpInterfaceMethods<ShardingRuleOpInterface, methods>], traits)>;
+
+/// An op of the model proper.
+class Heddle_ModelOp<string mnemonic, list<Trait> traits = [],
+                     list<string> methods = []>
+    : Heddle_NamedOp<mnemonic, !listconcat([NetworkOp], traits), methods>;
+
+/// An op that the model and the optimizer's update have.
+class Heddle_ShapeOp<string mnemonic, list<Trait> traits = []>
+    : Heddle_NamedOp<mnemonic, !listconcat(
+        [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
 
 /// A model op with a vector-Jacobian product.
 class Heddle_DifferentiableOp<string mnemonic, list<Trait> traits = [],

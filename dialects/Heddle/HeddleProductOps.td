@@ -9,7 +9,8 @@ include "dialects/Heddle/HeddleOpBase.td"
 // Products
 //===----------------------------------------------------------------------===//
 
-def ContractOp : Heddle_DifferentiableOp<"contract", [AttrSizedOperandSegments]> {
+def ContractOp : Heddle_DifferentiableOp<"contract",
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "a batched matrix product with named factors";
   let description = [{
     result[…] = sum of lhs[…] * rhs[…] over the letters that the result lacks.
@@ -61,7 +62,8 @@ def ContractOp : Heddle_DifferentiableOp<"contract", [AttrSizedOperandSegments]>
   let hasVerifier = 1;
 }
 
-def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments], ["localize"]> {
+def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsResultWide"]>], ["localize"]> {
   let summary = "scaled dot-product attention";
   let description = [{
     o = dropout(softmax(scale * q k^T + mask)) v. Queries are

@@ -9,7 +9,7 @@ include "dialects/Heddle/HeddleOpBase.td"
 // Shapes and reductions
 //===----------------------------------------------------------------------===//
 
-def ReduceOp : Heddle_DifferentiableOp<"reduce"> {
+def ReduceOp : Heddle_ShapeOp<"reduce", [DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "sum or maximum over dimensions";
   let description = [{
     The result lacks the dimensions `over`. Sums are in f32 or wider.
@@ -52,7 +52,7 @@ def ReduceBlocksOp : Heddle_Op<"reduce_blocks", [Pure]> {
   let hasVerifier = 1;
 }
 
-def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
+def BroadcastOp : Heddle_ShapeOp<"broadcast", [DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "repeats a tensor along new dimensions";
   let description = [{
     `along` lists, in increasing order, the result dimension of each operand
@@ -71,7 +71,7 @@ def BroadcastOp : Heddle_DifferentiableOp<"broadcast"> {
   let hasFolder = 1;
 }
 
-def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
+def UnstackOp : Heddle_ShapeOp<"unstack", [DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "the slices of a tensor along its first dimension";
   let description = [{
     Constraints: as many results as the first dimension's size, each of the
@@ -88,7 +88,7 @@ def UnstackOp : Heddle_DifferentiableOp<"unstack"> {
   let hasFolder = 1;
 }
 
-def StackOp : Heddle_DifferentiableOp<"stack"> {
+def StackOp : Heddle_ShapeOp<"stack", [DeclareOpInterfaceMethods<PrecisionOpInterface>]> {
   let summary = "tensors laid one after the other along a new first dimension";
   let description = [{Constraints: those of `heddle.unstack`, reversed.}];
   let arguments = (ins Variadic<StaticTensor>:$slices, OptionalAttr<StrAttr>:$op_name);

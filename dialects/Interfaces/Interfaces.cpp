@@ -7,3 +7,5 @@
 #include "dialects/Interfaces/DifferentiableOpInterface.cpp.inc"
 
 #include "dialects/Interfaces/WorkOpInterface.cpp.inc"
+
+#include "dialects/Interfaces/PrecisionOpInterface.cpp.inc"

@@ -16,6 +16,13 @@ struct Work {
   int64_t bytesWritten = 0;
 };
 
+/// How an op chooses its types where products are of narrow numbers.
+enum class Precision {
+  Narrow,          ///< narrow operands and results; sums inside are f32
+  FollowsOperands, ///< narrow if all its operands are
+  ReadsNarrow,     ///< reads narrow operands, computes and gives f32
+};
+
 } // namespace heddle
 
 #include "dialects/Interfaces/ShardingRuleOpInterface.h.inc"
@@ -23,5 +30,7 @@ struct Work {
 #include "dialects/Interfaces/DifferentiableOpInterface.h.inc"
 
 #include "dialects/Interfaces/WorkOpInterface.h.inc"
+
+#include "dialects/Interfaces/PrecisionOpInterface.h.inc"
 
 #endif // HEDDLE_DIALECTS_INTERFACES_INTERFACES_H

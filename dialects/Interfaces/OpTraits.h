@@ -7,6 +7,12 @@
 
 namespace heddle {
 
+/// Belongs to the forward or backward pass, and never to the optimizer's
+/// update. How a plan splits such an op decides how the update is split, not
+/// the other way round.
+template <typename ConcreteType>
+class NetworkOp : public mlir::OpTrait::TraitBase<ConcreteType, NetworkOp> {};
+
 /// Normalizes rows, or is the gradient of an op that does. Where a standard
 /// plan splits what lies between products along the sequence, it says so of
 /// these.

@@ -10,6 +10,7 @@ class Heddle_OpTrait<string name> : NativeOpTrait<name> {
 }
 
 // See OpTraits.h.
+def NetworkOp : Heddle_OpTrait<"NetworkOp">;
 def NormalizationOp : Heddle_OpTrait<"NormalizationOp">;
 
 #endif

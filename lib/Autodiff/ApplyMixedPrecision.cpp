@@ -9,7 +9,6 @@
 #include "heddle/Autodiff/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -26,20 +25,6 @@ static bool isF32Tensor(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// Ops that take the type of their operands.
-static bool followsOperands(Operation *op) {
-  return isa<BroadcastOp, UnstackOp, StackOp, GeluOp, SiluOp, DropoutOp,
-             RotaryOp, arith::AddFOp, arith::SubFOp, arith::MulFOp,
-             arith::DivFOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
-             arith::SelectOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-             tensor::ExtractSliceOp, tensor::ConcatOp>(op);
-}
-
-/// Ops that read narrow numbers and compute in f32 by themselves.
-static bool readsNarrow(Operation *op) {
-  return isa<CrossEntropyOp, LogSumExpOp, ReduceOp>(op);
-}
-
 namespace {
 
 class Narrower {
@@ -50,6 +35,7 @@ public:
   void visit(Operation *op);
 
 private:
+  void makeNarrow(PrecisionOpInterface op);
   bool isNarrowed(Value value) const { return narrowed.contains(value); }
 
   /// Sets operand `i` to its value in bf16, or in f32, cast just before `op`.
@@ -58,8 +44,8 @@ private:
   /// The op's f32 results become bf16.
   void narrowResult(Value result);
   /// Whether operand `i` can be bf16 without a change of what torch computes.
-  bool canBeNarrow(Operation *op, unsigned i) const;
-  bool canFollow(Operation *op) const;
+  bool canBeNarrow(PrecisionOpInterface op, unsigned i) const;
+  bool canFollow(PrecisionOpInterface op) const;
 
   OpBuilder builder;
   Type narrow;
@@ -121,19 +107,15 @@ void Narrower::widenOperand(Operation *op, unsigned i) {
                         op->getLoc(), type.clone(builder.getF32Type()), value));
 }
 
-bool Narrower::canBeNarrow(Operation *op, unsigned i) const {
+bool Narrower::canBeNarrow(PrecisionOpInterface op, unsigned i) const {
   Value value = op->getOperand(i);
-  if (!isF32Tensor(value))
-    return true;
-  // The tables of a rotation stay f32.
-  if (isa<RotaryOp>(op) && i > 0)
+  if (!isF32Tensor(value) || op.keepsOperandWide(i))
     return true;
   return isSplatConstant(value) || biasOf(op, value);
 }
 
-bool Narrower::canFollow(Operation *op) const {
-  if (!followsOperands(op) ||
-      llvm::none_of(op->getOperands(), [&](Value v) { return isNarrowed(v); }))
+bool Narrower::canFollow(PrecisionOpInterface op) const {
+  if (llvm::none_of(op->getOperands(), [&](Value v) { return isNarrowed(v); }))
     return false;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     if (!canBeNarrow(op, i))
@@ -141,19 +123,28 @@ bool Narrower::canFollow(Operation *op) const {
   return true;
 }
 
+void Narrower::makeNarrow(PrecisionOpInterface op) {
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (!op.keepsOperandWide(i))
+      narrowOperand(op, i);
+  for (OpResult result : op->getResults())
+    if (isF32Tensor(result) && !op.keepsResultWide(result.getResultNumber()))
+      narrowResult(result);
+}
+
 void Narrower::visit(Operation *op) {
-  if (isa<ContractOp, AttentionOp>(op) || canFollow(op)) {
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      if (!isa<RotaryOp>(op) || i == 0)
-        narrowOperand(op, i);
-    for (OpResult result : op->getResults())
-      if (isF32Tensor(result) &&
-          !(isa<AttentionOp>(op) && result.getResultNumber() == 1))
-        narrowResult(result);
-    return;
+  if (auto typed = dyn_cast<PrecisionOpInterface>(op)) {
+    switch (typed.getPrecision()) {
+    case Precision::Narrow:
+      return makeNarrow(typed);
+    case Precision::FollowsOperands:
+      if (canFollow(typed))
+        return makeNarrow(typed);
+      break;
+    case Precision::ReadsNarrow:
+      return;
+    }
   }
-  if (readsNarrow(op))
-    return;
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
     widenOperand(op, i);
 }

@@ -17,6 +17,7 @@ using namespace mlir;
 void heddle::registerHeddleDialects(DialectRegistry &registry) {
   registry.insert<HeddleDialect, comm::CommDialect, rt::RtDialect>();
   registerDifferentiableModels(registry);
+  registerPrecisionModels(registry);
   registerShardingRuleModels(registry);
   registerWorkModels(registry);
 }

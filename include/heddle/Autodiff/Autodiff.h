@@ -18,6 +18,9 @@ namespace heddle {
 /// Attaches DifferentiableOpInterface to upstream ops.
 void registerDifferentiableModels(mlir::DialectRegistry &registry);
 
+/// Attaches PrecisionOpInterface to upstream ops.
+void registerPrecisionModels(mlir::DialectRegistry &registry);
+
 /// The gradient of a value of the program.
 struct Seed {
   mlir::Value value;

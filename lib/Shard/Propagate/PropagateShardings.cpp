@@ -63,11 +63,7 @@ static LogicalResult verifyRule(Operation *op, const ShardingRule &rule) {
 /// An op of the forward or backward pass. Its assignment follows from the
 /// plan's "operators" alone.
 static bool isModelOp(Operation *op) {
-  if (op->hasAttr(kFactorsAttrName))
-    return true;
-  return isa_and_nonnull<HeddleDialect>(op->getDialect()) &&
-         !isa<LoadOp, StoreOp, ReduceOp, heddle::BroadcastOp, StackOp,
-              UnstackOp>(op);
+  return op->hasAttr(kFactorsAttrName) || op->hasTrait<NetworkOp>();
 }
 
 StringAttr heddle::variableOf(Operation *access) {
