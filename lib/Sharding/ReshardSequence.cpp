@@ -7,13 +7,14 @@ using namespace mlir;
 using namespace heddle;
 
 FailureOr<ReshardSequences>
-ReshardSequences::create(Operation *at, MeshRef mesh, StringRef cluster) {
+ReshardSequences::create(Operation *at, MeshRef mesh,
+                         const ClusterChoice &cluster) {
   Cluster known = makeUniformCluster(mesh.mesh.getNumDevices());
-  if (!cluster.empty()) {
-    llvm::Expected<Cluster> loaded = loadCluster(cluster);
+  if (!cluster.isNone()) {
+    llvm::Expected<const Cluster &> loaded = cluster.load();
     if (!loaded)
       return at->emitError(llvm::toString(loaded.takeError()));
-    known = std::move(*loaded);
+    known = *loaded;
   }
   SmallVector<int64_t> sizes;
   for (MeshAxisAttr axis : mesh.mesh.getAxes())

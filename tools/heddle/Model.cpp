@@ -5,7 +5,6 @@
 #include "../common/Run.h"
 
 #include "dialects/Heddle/HeddleDialect.h"
-#include "heddle/Cost/Cluster.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Plan/Plan.h"
@@ -251,8 +250,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
   options.devices = flags.devices;
   if (!flags.remarks.empty())
     options.remarkBytes = static_cast<int64_t>(std::stod(flags.remarks));
-  if (!options.cluster.empty())
-    if (llvm::Error problem = loadCluster(options.cluster).takeError()) {
+  if (!options.cluster.isNone())
+    if (llvm::Error problem = options.cluster.load().takeError()) {
       reportError(llvm::toString(std::move(problem)));
       return false;
     }

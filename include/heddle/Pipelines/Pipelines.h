@@ -13,6 +13,7 @@
 #define HEDDLE_PIPELINES_PIPELINES_H
 
 #include "heddle/Autodiff/Passes.h"
+#include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -51,9 +52,9 @@ struct CompileOptions {
   std::string planPath; ///< where the text came from, for messages
   DefaultMesh mesh;
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
-  /// A preset or the JSON file of the cluster that communication is weighed on;
-  /// empty: all devices are equally near.
-  std::string cluster;
+  /// The cluster that communication is weighed on: "dgx-a100:16", or a JSON
+  /// file's path. None: all devices are equally near.
+  ClusterChoice cluster;
   /// Remarks on reshards and on exchanges within ops in which a device sends at
   /// least so many bytes; -1: none.
   int64_t remarkBytes = -1;
@@ -93,9 +94,9 @@ struct PartitionOptions {
   std::string planPath; ///< where the text came from, for messages
   /// Devices that there are; 0 for any.
   int64_t devices = 0;
-  /// A preset or the JSON file of the cluster that communication is weighed on;
-  /// empty: all devices are equally near.
-  std::string cluster;
+  /// The cluster that communication is weighed on: "dgx-a100:16", or a JSON
+  /// file's path. None: all devices are equally near.
+  ClusterChoice cluster;
 };
 
 /// From any global program, with ops of any dialect that has sharding rules, to

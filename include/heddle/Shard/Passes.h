@@ -3,6 +3,7 @@
 #ifndef HEDDLE_SHARD_PASSES_H
 #define HEDDLE_SHARD_PASSES_H
 
+#include "heddle/Cost/ClusterChoice.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -168,7 +168,8 @@ def PropagateShardingsPass
            "a remark where two ops claim an axis for different dimensions of a "
            "value, or one place of it for different axes: both, and the bytes "
            "that each device sends for it">,
-    Option<"cluster", "cluster", "std::string", /*default=*/"",
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
            "preset or JSON file of the cluster that these bytes are counted on">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect"];
@@ -201,7 +202,8 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     of ops are exact.
   }];
   let options = [
-    Option<"cluster", "cluster", "std::string", /*default=*/"",
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
            "preset or JSON file of the cluster that communication is weighed "
            "on; none: all devices are equally near">,
     Option<"remarkBytes", "remark-bytes", "int64_t", /*default=*/"-1",
@@ -236,7 +238,8 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
     a ring, sums of parts), with the factors that would avoid it.
   }];
   let options = [
-    Option<"cluster", "cluster", "std::string", /*default=*/"",
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
            "preset or JSON file of the cluster that communication is weighed "
            "on; none: all devices are equally near">,
     Option<"remarkBytes", "remark-bytes", "int64_t", /*default=*/"-1",
@@ -302,7 +305,8 @@ def DecomposeCollectivesPass
     Input and output: a localized program.
   }];
   let options = [
-    Option<"cluster", "cluster", "std::string", /*default=*/"",
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
            "preset or JSON file of the cluster; none: all devices are equally "
            "near">,
     Option<"hierarchy", "hierarchy", "std::string", /*default=*/"",
@@ -327,7 +331,8 @@ def ReportCommunicationPass
     Input: a localized program. Changes nothing.
   }];
   let options = [
-    Option<"cluster", "cluster", "std::string", /*default=*/"",
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
            "preset or JSON file of the cluster; none: all devices are equally "
            "near">,
   ];

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_SHARDING_RESHARDSEQUENCE_H
 #define HEDDLE_SHARDING_RESHARDSEQUENCE_H
 
+#include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Cost/Resharding.h"
 #include "heddle/Sharding/FactorShardings.h"
 
@@ -27,10 +28,10 @@ struct ReshardStep {
 /// axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut wrongly.
 class ReshardSequences {
 public:
-  /// `cluster` is a preset or a file; empty: all devices are equally near.
-  /// Errors are emitted on `at`.
+  /// Without a cluster all devices are equally near. Errors are emitted on
+  /// `at`.
   static mlir::FailureOr<ReshardSequences>
-  create(mlir::Operation *at, MeshRef mesh, llvm::StringRef cluster);
+  create(mlir::Operation *at, MeshRef mesh, const ClusterChoice &cluster);
   ReshardSequences(MeshRef mesh, MeshTopology topology)
       : mesh(mesh), planner(std::move(topology)) {}
 

@@ -1,7 +1,11 @@
 //===- ClusterTest.cpp - Clusters as text, and what collectives cost ------===//
 
+#include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Cost/CollectiveCost.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -43,6 +47,26 @@ TEST(Cluster, PresetsHaveTheirSizes) {
   EXPECT_EQ(llvm::cantFail(loadCluster("rtx3090-nvlink")).getNumDevices(), 32);
   EXPECT_EQ(llvm::cantFail(loadCluster("dgx-a100:16")).getNumDevices(), 128);
   EXPECT_EQ(llvm::cantFail(loadCluster("dgx-h100:1")).getNumDevices(), 8);
+}
+
+TEST(Cluster, ChoiceReadsItsFileOnce) {
+  EXPECT_TRUE(ClusterChoice().isNone());
+  llvm::SmallString<64> path;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("cluster", "json", path));
+  auto write = [&](llvm::StringRef text) {
+    std::error_code failure;
+    llvm::raw_fd_ostream(path, failure) << text;
+    ASSERT_FALSE(failure);
+  };
+  write(textWith("two", "first"));
+  ClusterChoice choice(path.str().str());
+  ClusterChoice copy = choice;
+  EXPECT_EQ(llvm::cantFail(copy.load()).name, "first");
+  write(textWith("two", "second"));
+  EXPECT_EQ(llvm::cantFail(choice.load()).name, "first");
+  EXPECT_EQ(llvm::cantFail(ClusterChoice(path.str().str()).load()).name,
+            "second");
+  llvm::sys::fs::remove(path);
 }
 
 TEST(Cluster, ErrorsNameThePath) {

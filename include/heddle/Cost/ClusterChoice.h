@@ -1,0 +1,56 @@
+//===- ClusterChoice.h - A cluster by its name, read once -------*- C++ -*-===//
+
+#ifndef HEDDLE_COST_CLUSTERCHOICE_H
+#define HEDDLE_COST_CLUSTERCHOICE_H
+
+#include "heddle/Cost/Cluster.h"
+#include "llvm/Support/CommandLine.h"
+#include <memory>
+
+namespace heddle {
+
+/// The cluster that a user chose: a preset, the path of a JSON file, or none.
+/// It is read when it is first asked for. Copies share what was read, so that
+/// all passes of a pipeline see the same cluster.
+class ClusterChoice {
+public:
+  ClusterChoice() = default;
+  ClusterChoice(std::string name);
+
+  /// The preset or path; empty for none.
+  llvm::StringRef getName() const;
+  bool isNone() const { return getName().empty(); }
+
+  /// The cluster, which outlives no copy of this. The choice must not be none.
+  llvm::Expected<const Cluster &> load() const;
+
+private:
+  struct State;
+  std::shared_ptr<State> state;
+};
+
+/// As an option of a pass.
+llvm::raw_ostream &operator<<(llvm::raw_ostream &stream,
+                              const ClusterChoice &choice);
+
+} // namespace heddle
+
+template <>
+class llvm::cl::parser<heddle::ClusterChoice>
+    : public llvm::cl::basic_parser<heddle::ClusterChoice> {
+public:
+  using basic_parser::basic_parser;
+
+  bool parse(Option &, StringRef, StringRef text,
+             heddle::ClusterChoice &value) {
+    value = text.str();
+    return false;
+  }
+  void printOptionDiff(const Option &option, const heddle::ClusterChoice &,
+                       const OptVal &, size_t width) const {
+    printOptionNoValue(option, width);
+  }
+  StringRef getValueName() const override { return "string"; }
+};
+
+#endif // HEDDLE_COST_CLUSTERCHOICE_H
