@@ -31,6 +31,31 @@ static LogicalResult expectShape(Operation *op, StringRef what, Value value,
                            << str(expected) << ", got " << str(shapeOf(value));
 }
 
+namespace {
+/// An operand or result and the shape that it must have.
+struct ExpectedShape {
+  StringRef what;
+  Value value;
+  ArrayRef<int64_t> shape;
+};
+} // namespace
+
+static LogicalResult
+expectShapes(Operation *op, std::initializer_list<ExpectedShape> expected) {
+  for (const ExpectedShape &each : expected)
+    if (failed(expectShape(op, each.what, each.value, each.shape)))
+      return failure();
+  return success();
+}
+
+/// The result of a sum has the type of what is summed, or f32.
+static LogicalResult expectSameOrF32(Operation *op, Type from, Type to) {
+  if (to == from || (isa<FloatType>(from) && to.isF32()))
+    return success();
+  return op->emitOpError() << "expected a result of " << from << " or f32, got "
+                           << to;
+}
+
 static SmallVector<int64_t> with(ArrayRef<int64_t> shape, int64_t last) {
   SmallVector<int64_t> result(shape);
   result.push_back(last);
@@ -82,13 +107,11 @@ LogicalResult ContractOp::verify() {
   }
   Type lhs = getLhs().getType().getElementType();
   Type rhs = getRhs().getType().getElementType();
-  Type result = getType().getElementType();
   if (lhs != rhs)
     return emitOpError() << "expected operands of one element type, got " << lhs
                          << " and " << rhs;
-  if (result != lhs && !result.isF32())
-    return emitOpError() << "expected a result of " << lhs << " or f32, got "
-                         << result;
+  if (failed(expectSameOrF32(*this, lhs, getType().getElementType())))
+    return failure();
   if (getAccumulate() && getAccumulate().getType() != getType())
     return emitOpError() << "expected accumulate to have the result's type "
                          << getType() << ", got " << getAccumulate().getType();
@@ -124,9 +147,9 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
            << "expected queries and keys to agree in batch, group and head "
               "size, got "
            << str(q) << " and " << str(k);
-  if (failed(expectShape(op, "values", op.getValue(), k)) ||
-      failed(expectShape(op, "the output", op.getOutput(), q)) ||
-      failed(expectShape(op, "lse", op.getLse(), q.drop_back())))
+  if (failed(expectShapes(op, {{"values", op.getValue(), k},
+                               {"the output", op.getOutput(), q},
+                               {"lse", op.getLse(), q.drop_back()}})))
     return failure();
   Type type = getElementTypeOrSelf(op.getQuery().getType());
   for (Value other :
@@ -156,12 +179,10 @@ LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this)))
     return failure();
   ArrayRef<int64_t> q = shapeOf(getQuery()), k = shapeOf(getKey());
-  if (failed(expectShape(*this, "output_grad", getOutputGrad(), q)) ||
-      failed(expectShape(*this, "query_grad", getQueryGrad(), q)) ||
-      failed(expectShape(*this, "key_grad", getKeyGrad(), k)) ||
-      failed(expectShape(*this, "value_grad", getValueGrad(), k)))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"output_grad", getOutputGrad(), q},
+                              {"query_grad", getQueryGrad(), q},
+                              {"key_grad", getKeyGrad(), k},
+                              {"value_grad", getValueGrad(), k}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,53 +193,44 @@ LogicalResult LayerNormOp::verify() {
   if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
     return failure();
   ArrayRef<int64_t> x = shapeOf(getX());
-  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
-      failed(expectShape(*this, "bias", getBias(), x.take_back())) ||
-      failed(expectShape(*this, "y", getY(), x)) ||
-      failed(expectShape(*this, "mean", getMean(), x.drop_back())) ||
-      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"weight", getWeight(), x.take_back()},
+                              {"bias", getBias(), x.take_back()},
+                              {"y", getY(), x},
+                              {"mean", getMean(), x.drop_back()},
+                              {"rstd", getRstd(), x.drop_back()}});
 }
 
 LogicalResult LayerNormGradOp::verify() {
   if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
     return failure();
   ArrayRef<int64_t> x = shapeOf(getX());
-  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
-      failed(expectShape(*this, "mean", getMean(), x.drop_back())) ||
-      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())) ||
-      failed(expectShape(*this, "y_grad", getYGrad(), x)) ||
-      failed(expectShape(*this, "x_grad", getXGrad(), x)) ||
-      failed(
-          expectShape(*this, "weight_grad", getWeightGrad(), x.take_back())) ||
-      failed(expectShape(*this, "bias_grad", getBiasGrad(), x.take_back())))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"weight", getWeight(), x.take_back()},
+                              {"mean", getMean(), x.drop_back()},
+                              {"rstd", getRstd(), x.drop_back()},
+                              {"y_grad", getYGrad(), x},
+                              {"x_grad", getXGrad(), x},
+                              {"weight_grad", getWeightGrad(), x.take_back()},
+                              {"bias_grad", getBiasGrad(), x.take_back()}});
 }
 
 LogicalResult RmsNormOp::verify() {
   if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
     return failure();
   ArrayRef<int64_t> x = shapeOf(getX());
-  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
-      failed(expectShape(*this, "y", getY(), x)) ||
-      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"weight", getWeight(), x.take_back()},
+                              {"y", getY(), x},
+                              {"rstd", getRstd(), x.drop_back()}});
 }
 
 LogicalResult RmsNormGradOp::verify() {
   if (failed(expectRankAtLeast(*this, "x", getX(), 1)))
     return failure();
   ArrayRef<int64_t> x = shapeOf(getX());
-  if (failed(expectShape(*this, "weight", getWeight(), x.take_back())) ||
-      failed(expectShape(*this, "rstd", getRstd(), x.drop_back())) ||
-      failed(expectShape(*this, "y_grad", getYGrad(), x)) ||
-      failed(expectShape(*this, "x_grad", getXGrad(), x)) ||
-      failed(expectShape(*this, "weight_grad", getWeightGrad(), x.take_back())))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"weight", getWeight(), x.take_back()},
+                              {"rstd", getRstd(), x.drop_back()},
+                              {"y_grad", getYGrad(), x},
+                              {"x_grad", getXGrad(), x},
+                              {"weight_grad", getWeightGrad(), x.take_back()}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -251,24 +263,20 @@ LogicalResult CrossEntropyOp::verify() {
   if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
     return failure();
   ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
-  if (failed(expectShape(*this, "targets", getTargets(), rows)) ||
-      failed(expectShape(*this, "loss", getLoss(), rows)) ||
-      failed(expectShape(*this, "lse", getLse(), rows)))
-    return failure();
-  return success();
+  return expectShapes(*this, {{"targets", getTargets(), rows},
+                              {"loss", getLoss(), rows},
+                              {"lse", getLse(), rows}});
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
   if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
     return failure();
   ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
-  if (failed(expectShape(*this, "targets", getTargets(), rows)) ||
-      failed(expectShape(*this, "lse", getLse(), rows)) ||
-      failed(expectShape(*this, "loss_grad", getLossGrad(), rows)) ||
-      failed(expectShape(*this, "logits_grad", getLogitsGrad(),
-                         shapeOf(getLogits()))))
-    return failure();
-  return success();
+  return expectShapes(*this,
+                      {{"targets", getTargets(), rows},
+                       {"lse", getLse(), rows},
+                       {"loss_grad", getLossGrad(), rows},
+                       {"logits_grad", getLogitsGrad(), shapeOf(getLogits())}});
 }
 
 LogicalResult LogSumExpOp::verify() {
@@ -282,10 +290,8 @@ LogicalResult PickOp::verify() {
   if (failed(expectRankAtLeast(*this, "logits", getLogits(), 1)))
     return failure();
   ArrayRef<int64_t> rows = shapeOf(getLogits()).drop_back();
-  if (failed(expectShape(*this, "ids", getIds(), rows)) ||
-      failed(expectShape(*this, "the result", getResult(), rows)))
-    return failure();
-  return success();
+  return expectShapes(
+      *this, {{"ids", getIds(), rows}, {"the result", getResult(), rows}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,11 +306,9 @@ LogicalResult ReduceOp::verify() {
   for (auto [i, size] : llvm::enumerate(shape))
     if (!llvm::is_contained(getOver(), (int64_t)i))
       expected.push_back(size);
-  Type from = getX().getType().getElementType();
-  Type to = getType().getElementType();
-  if (to != from && !(isa<FloatType>(from) && to.isF32()))
-    return emitOpError() << "expected a result of " << from << " or f32, got "
-                         << to;
+  if (failed(expectSameOrF32(*this, getX().getType().getElementType(),
+                             getType().getElementType())))
+    return failure();
   return expectShape(*this, "the result", getResult(), expected);
 }
 
@@ -321,11 +325,9 @@ LogicalResult ReduceBlocksOp::verify() {
   for (int64_t size : shape.take_front(rowDims))
     rows *= size;
   expected.insert(expected.begin(), (rows + block - 1) / block);
-  Type from = getX().getType().getElementType();
-  Type to = getType().getElementType();
-  if (to != from && !(isa<FloatType>(from) && to.isF32()))
-    return emitOpError() << "expected a result of " << from << " or f32, got "
-                         << to;
+  if (failed(expectSameOrF32(*this, getX().getType().getElementType(),
+                             getType().getElementType())))
+    return failure();
   return expectShape(*this, "the result", getResult(), expected);
 }
 
@@ -414,10 +416,8 @@ LogicalResult RotaryOp::verify() {
   if (getX().getType() != getType())
     return emitOpError() << "expected the result to have x's type "
                          << getX().getType() << ", got " << getType();
-  if (failed(expectShape(*this, "cos", getCos(), table)) ||
-      failed(expectShape(*this, "sin", getSin(), table)))
-    return failure();
-  return success();
+  return expectShapes(*this,
+                      {{"cos", getCos(), table}, {"sin", getSin(), table}});
 }
 
 //===----------------------------------------------------------------------===//
