@@ -33,7 +33,7 @@ static std::string nameOf(const runtime::TensorInfo &tensor, const char *kind,
   return tensor.name.empty() ? kind + std::to_string(index) : tensor.name;
 }
 
-/// How safetensors call a type; nothing if they have none.
+/// The safetensors type for a runtime type; nullopt if there is none.
 static std::optional<st::DType> fileType(runtime::DType type) {
   std::string_view name = runtime::name(type);
   if (name == "i1")
@@ -44,7 +44,7 @@ static std::optional<st::DType> fileType(runtime::DType type) {
   return st::parseDType(upper);
 }
 
-/// The argument of that name, of the type and shape that the program wants.
+/// Finds an argument by name, and checks its type and shape.
 static runtime::Expected<runtime::ConstBytes>
 findArgument(const st::Reader &file, const fs::path &path,
              const runtime::TensorInfo &wanted, const std::string &name) {
@@ -62,7 +62,7 @@ findArgument(const st::Reader &file, const fs::path &path,
   return runtime::ConstBytes(found->data);
 }
 
-/// What a file of inputs has to hold.
+/// Lists the arguments that a file of inputs must hold, for messages.
 static std::string describeArguments(const runtime::ProgramInfo &program) {
   std::string text;
   for (size_t i = 0; i < program.arguments.size(); ++i) {

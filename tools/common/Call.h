@@ -8,17 +8,16 @@
 namespace heddle::tools {
 
 struct CallFlags {
-  std::string program; ///< empty: the only one, or main
+  std::string program; ///< empty: the only program, or `main`
   std::filesystem::path inputs, output;
   int cores = 0;
 };
 
 void addCallFlags(CLI::App &app, CallFlags &flags);
 
-/// Runs a program of an artifact once on all its devices, with arguments from
-/// a safetensors file; the exit code. Arguments and results go by their names
-/// (`heddle.name` in the module) or, without one, by `argument0`,
-/// `result0`.
+/// Runs a program once on all devices of an artifact, with arguments from a
+/// safetensors file. Returns the exit code. Arguments and results are named by
+/// `heddle.name` in the module or, without it, `argument0`, `result0`.
 int runCall(const std::filesystem::path &artifact, const CallFlags &flags);
 
 } // namespace heddle::tools

@@ -27,7 +27,7 @@ int tools::reportError(std::string_view message) {
 // Parsing
 //===----------------------------------------------------------------------===//
 
-/// What is wrong with a command line that names none of the subcommands.
+/// The error of a command line that names no subcommand.
 static std::string describeMissingCommand(const CLI::App &app) {
   std::string names;
   for (const CLI::App *command :
@@ -38,7 +38,7 @@ static std::string describeMissingCommand(const CLI::App &app) {
          (found.empty() ? "" : ", got '" + found[0] + "'");
 }
 
-/// Letters to insert, remove or replace to make one text the other.
+/// The edit distance: letters to insert, remove or replace.
 static size_t getDistance(const std::string &one, const std::string &other) {
   std::vector<size_t> row(other.size() + 1);
   std::iota(row.begin(), row.end(), size_t(0));
@@ -53,7 +53,8 @@ static size_t getDistance(const std::string &one, const std::string &other) {
   return row.back();
 }
 
-/// What is wrong with a command line that has more than the command takes.
+/// The error of a command line with an argument or option that the command does
+/// not take.
 static std::string describeUnknownArgument(const CLI::App &app,
                                            const CLI::App &command) {
   std::vector<std::string> found = app.remaining(/*recurse=*/true);
@@ -65,7 +66,7 @@ static std::string describeUnknownArgument(const CLI::App &app,
     return "expected no further argument of " + command.get_name() +
            (found.empty() ? "" : ", got '" + found[0] + "'");
   std::string name = unknown->substr(2, unknown->find('=') - 2), nearest;
-  size_t least = 4; // further ones are other options
+  size_t least = 4; // at a larger distance it is no misspelling
   for (const CLI::Option *option : command.get_options())
     for (const std::string &known : option->get_lnames())
       if (size_t distance = getDistance(name, known); distance < least) {

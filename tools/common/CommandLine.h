@@ -1,7 +1,7 @@
 //===- CommandLine.h - What all commands parse and report alike -*- C++ -*-===//
 //
-// Parsing, help, errors and exit codes of `heddle` and `heddle-run`. No LLVM,
-// so that `heddle-run` needs none.
+// Parsing, help, errors and exit codes of `heddle` and `heddle-run`. Uses no
+// LLVM, because `heddle-run` has none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,19 +34,19 @@ int reportError(std::string_view message);
 /// (no memory, above all) exitFailure.
 int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 
-/// Checks of an option's number, whose message says what was expected. None
-/// accepts NaN or infinity.
+/// Validators of numbers; their messages say what was expected. All of them
+/// refuse NaN and infinity.
 CLI::Validator positive();
 CLI::Validator number(const std::string &expected, const std::string &name,
                       const std::function<bool(double)> &accepts);
 CLI::Validator between(double least, double most);
 CLI::Validator notNegative();
-/// Whole numbers, exactly.
+/// Accepts integers from 0 to `most`.
 CLI::Validator wholeUpTo(uint64_t most);
-/// A folder that exists.
+/// Accepts a folder that exists.
 CLI::Validator folder();
 CLI::Validator oneOf(std::vector<std::string> names);
-/// Of a path or another text that must not be empty; `what` names it.
+/// Refuses an empty text; `what` names the expected text in the message.
 CLI::Validator notEmpty(const std::string &what);
 
 } // namespace heddle::tools

@@ -217,7 +217,7 @@ static fs::path weightsFor(const runtime::Session &session,
   return recordedWeights(session.manifest());
 }
 
-/// What was asked for after the run: the table of times, the trace.
+/// Prints the table of times and writes the trace, if the flags ask for them.
 static runtime::Status finishSession(runtime::Session &session,
                                      const SessionFlags &flags) {
   if (flags.times) {
@@ -252,8 +252,9 @@ static runtime::Status finishSession(runtime::Session &session,
 static volatile std::sig_atomic_t interruptedBySignal = 0;
 static struct sigaction actionOfInterrupt, actionOfTerminate;
 
-/// The first signal asks the run to stop after its step; the second does what
-/// it did before: it ends the process, after cleaning up if need be.
+/// The first signal asks the run to stop after the current step. The second has
+/// its previous effect: it ends the process, after cleaning up if a handler
+/// does so.
 static void stopOnSignals() {
   struct sigaction action {};
   action.sa_handler = [](int number) {
@@ -264,11 +265,12 @@ static void stopOnSignals() {
   };
   ::sigaction(SIGINT, &action, &actionOfInterrupt);
   ::sigaction(SIGTERM, &action, &actionOfTerminate);
-  // A file that grows beyond the limit is an error of the write, not the end.
+  // Makes a write beyond the file size limit fail instead of ending the
+  // process.
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGXFSZ, &action, nullptr);
-  // So is an output that nobody reads any more: the run ends with a checkpoint.
+  // Makes a write to a closed pipe fail too: the run ends with a checkpoint.
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 

@@ -1,7 +1,7 @@
 //===- Run.h - Running artifacts from the command line ----------*- C++ -*-===//
 //
-// What `heddle` and `heddle-run` share: the options of training and evaluating
-// a compiled artifact, and doing it. No LLVM, so that `heddle-run` needs none.
+// Training and evaluation of compiled artifacts, with their options. Shared by
+// `heddle` and `heddle-run`; uses no LLVM, because `heddle-run` has none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,8 @@ void addEvaluateFlags(CLI::App &app, EvaluateFlags &flags);
 /// The folder that a run of this model writes to when none is chosen.
 std::filesystem::path defaultRunFolder(const std::filesystem::path &model);
 
-/// What is wrong with the options or their files, before anything expensive;
-/// empty if nothing is.
+/// Checks the options and their files before anything expensive. Returns what
+/// is wrong, or an empty text.
 std::string checkTrainFlags(const TrainFlags &flags);
 
 /// Makes the folders of the run and of its export, as far as flags ask for

@@ -4,8 +4,8 @@
 //               --load-pass-plugin=HeddlePlugin.so
 //               --pass-pipeline='builtin.module(heddle-propagate-shardings,...)'
 //
-// mlir-opt reads the names of its passes before it loads plugins, so that
-// passes of a plugin are known to --pass-pipeline alone.
+// mlir-opt reads the names of its passes before it loads plugins, so only
+// --pass-pipeline finds the passes of a plugin.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 
 namespace heddle::tools {
 
-/// Each adds its subcommand to `app`; when it was chosen, it runs while the
-/// command line is parsed and leaves its exit code in `result`.
+/// Each function adds its subcommand to `app`. The chosen subcommand runs while
+/// the command line is parsed, and leaves its exit code in `result`.
 void addImportCommand(CLI::App &app, int &result);
 void addCompileCommand(CLI::App &app, int &result);
 void addTrainCommand(CLI::App &app, int &result);

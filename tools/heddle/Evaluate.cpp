@@ -30,7 +30,7 @@ static int runCommand(Flags &flags) {
                ? runEvaluate(model.path, flags.evaluate)
                : exitUsage;
 
-  // The batch says for which shape to compile; an .mlir file has its own.
+  // The batch sets the shape to compile for; an .mlir file has its own.
   if (kind != ModelKind::Module) {
     auto batch = runtime::readBatch(flags.evaluate.data);
     if (!batch.ok())

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::tools;
 
-/// An option whose value is one of these names.
+/// Adds an option whose value is one of the names in `choices`.
 template <typename T>
 static CLI::Option *addChoice(CLI::App &app, const char *name, T &value,
                               const std::map<std::string, T> &choices,

@@ -254,8 +254,8 @@ static void describeCollectives(mlir::ModuleOp module) {
   }
 }
 
-/// A program of another compiler: its devices, and what its functions take and
-/// give.
+/// Prints a program of another compiler: its devices, and the arguments and
+/// results of its functions.
 static void describeProgram(mlir::ModuleOp module) {
   llvm::outs() << "program";
   for (auto mesh : module.getOps<MeshOp>()) {
@@ -310,8 +310,8 @@ static int describeModel(CompileFlags &flags, bool all) {
 // The command
 //===----------------------------------------------------------------------===//
 
-/// A JSON object with a mesh and no model.
-/// The top-level keys tell kinds of JSON files apart.
+/// Whether the file is a JSON object with these top-level keys, which tell
+/// plans and clusters apart. A model's config (with `model_type`) is neither.
 static bool hasKeys(const fs::path &path,
                     std::initializer_list<const char *> keys) {
   std::ifstream stream(path);
@@ -375,7 +375,7 @@ static int describe(CompileFlags &flags, bool all) {
                              path.extension() == ".mlirbc";
     if (!isModel && isRun(path))
       return describeRun(path, all);
-    // A folder of weights alone.
+    // A folder with weights only.
     if (!isModel &&
         (fs::exists(path / "model.safetensors", failure) ||
          fs::exists(path / "model.safetensors.index.json", failure)))
@@ -390,7 +390,8 @@ static int describe(CompileFlags &flags, bool all) {
           "(.json) or weights "
           "(.safetensors, .safetensors.index.json)");
   }
-  // `dgx-a100`, or `dgx-a100:16`: what a cluster's file may start from.
+  // A preset, such as `dgx-a100` or `dgx-a100:16`: its text can become a
+  // cluster file.
   if (!flags.model.isParametric() && !fs::exists(path, failure) &&
       llvm::is_contained(getClusterPresets(),
                          llvm::StringRef(path.string()).split(':').first))

@@ -31,8 +31,8 @@ using namespace heddle::tools;
 
 namespace {
 
-/// Shows the line of a file that an error is located in. Where there is no
-/// file, the location is an op's name at most, which goes before the message.
+/// Prints diagnostics with the source line if they are located in a file. If
+/// not, the op's name, where the location has one, goes before the message.
 class Diagnostics : public SourceMgrDiagnosticHandler {
 public:
   Diagnostics(llvm::SourceMgr &sources, MLIRContext *context)
@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// The parser's advice on unknown dialects is for who writes a tool, not for
-  /// who uses one.
+  /// Replaces the parser's advice on unknown dialects, which is meant for
+  /// authors of tools. Returns false for any other diagnostic.
   bool showUnknownDialect(Diagnostic &diagnostic) {
     std::string text = diagnostic.str();
     StringRef message(text);
@@ -129,7 +129,8 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
 // Models
 //===----------------------------------------------------------------------===//
 
-/// Parses an .mlir file and compares the batch that it was imported with.
+/// Parses an .mlir file. Checks that --batch and --seq, if given, are those
+/// that it was imported with.
 static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
                                                    const ModelFlags &flags) {
   OwningOpRef<ModuleOp> module =
@@ -175,7 +176,7 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
   return module;
 }
 
-/// Records where the weights are independently of the working directory.
+/// Makes the recorded folder of weights independent of the working directory.
 static void makeWeightsPathAbsolute(ModuleOp module) {
   auto weights = module->getAttrOfType<StringAttr>(kWeightsAttrName);
   if (!weights)
@@ -312,7 +313,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 flags.mesh);
     return false;
   }
-  // A mesh that says dp=1 means it; one that forgets dp does not.
+  // dp=1 in the mesh asks for one data parallel device. A mesh without dp asks
+  // for nothing: it may have been forgotten.
   bool dataParallel =
       flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
   if (options.zeroLevel > 0 && !dataParallel) {
@@ -329,8 +331,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// What `heddle compile` prints: the bytes are those that the runtime will
-/// allocate, but for the scratch memory of library calls.
+/// Prints the bytes that the runtime will allocate on each device, except the
+/// scratch memory of library calls.
 static void reportMemory(ModuleOp module, const fs::path &output) {
   DeviceMemoryPlan memory = getDeviceMemoryPlan(module);
   auto part = [](const char *name, int64_t bytes) {
@@ -350,7 +352,8 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   llvm::outs().flush();
 }
 
-/// What is no model, or has its training step, would ignore them.
+/// Refuses options of the training step for a module that would ignore them: a
+/// program that is no model, or a model that has its training step.
 static bool checkNoTrainingOptions(const CompileFlags &flags) {
   for (const CLI::Option *option : flags.trainingOptions)
     if (option->count() > 0) {
@@ -388,7 +391,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   return exitSuccess;
 }
 
-/// Writes to what cannot be replaced: a terminal, a pipe, a device.
+/// Prints to a file that cannot be replaced: a terminal, a pipe, a device.
 static bool writeModuleTo(llvm::raw_fd_ostream &stream, ModuleOp module,
                           const std::string &name) {
   module.print(stream);

@@ -1,7 +1,7 @@
 //===- Model.h - Models and compilations from the command line --*- C++ -*-===//
 //
-// What `compile`, `train`, `evaluate` and `info` share: the flags that say
-// which model is compiled and how, and doing it.
+// Loading and compiling models, with the flags for it. Shared by `compile`,
+// `train`, `evaluate` and `info`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,14 @@
 
 namespace heddle::tools {
 
-/// What the MODEL of a command line is.
+/// Kinds of the argument MODEL.
 enum class ModelKind { Folder, Config, Module, Artifact };
 
-/// Looks at the file system; fails, and says so, if it is none of them.
+/// Looks at the file system. Prints an error and returns nullopt if the path is
+/// of no kind.
 std::optional<ModelKind> classifyModel(const std::filesystem::path &path);
 
-/// Which model: a path, or the sizes of a parametric GPT.
+/// The model to compile: a path, or the sizes of a parametric GPT.
 struct ModelFlags {
   std::string path;
   GptShape gpt;
@@ -48,7 +49,9 @@ struct CompileFlags {
   int64_t devices = 0;
   std::string mesh;
   std::optional<ContextParallelism> context;
-  std::string remarks; ///< Bytes, of a flag: one of integers takes 0 for "off".
+  /// Value of `--remarks[=BYTES]`. A text, because CLI11 takes the value 0 of
+  /// an integer flag as "off".
+  std::string remarks;
   std::string stopAfter;
   /// Whether this machine will run the program, too.
   bool runsHere = false;
@@ -70,35 +73,36 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
-/// The flags of a plan or a standard one.
+/// Adds the flags for a plan file or for the mesh of a standard plan.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
-/// The flags of a training step and its optimizer.
+/// Adds the flags of a training step and its optimizer.
 void addTrainingFlags(CLI::App &app, CompileFlags &flags);
-/// `--target-cpu` and `--stop-after`.
+/// Adds `--target-cpu` and `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
-/// The options that a command has so far, but for MODEL and --help.
+/// Returns the options that a command has so far, except MODEL and --help.
 std::vector<CLI::Option *> compilerOptions(CLI::App &app);
-/// An error, printed, if the command line gives one of `options`, which are
-/// decided when a model is compiled, for the artifact `path`.
+/// Prints an error and returns false if the command line gives one of
+/// `options`. They had to be given when the artifact `path` was compiled.
 bool checkNotCompiled(const std::vector<CLI::Option *> &options,
                       const std::string &path);
 
-/// Imports or parses the model. Errors are printed.
+/// Imports or parses the model; prints errors.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
 
-/// Reads the plan and the mesh of the flags into `flags.options`; false, with
-/// the error printed, if they make no sense.
+/// Reads the plan and the mesh of the flags into `flags.options`. Prints an
+/// error and returns false if they are invalid.
 bool resolvePlan(CompileFlags &flags);
 
 /// Compiles to the artifact folder `output`, or prints the IR after the phase
-/// that `--stop-after` names. The exit code; `compiled` says whether there is
-/// an artifact now. With `report`, prints what a device will hold.
+/// that `--stop-after` names. Returns the exit code; `compiled` becomes true if
+/// the artifact was written. With `report`, prints the memory that a device
+/// will use.
 int compileModel(CompileFlags &flags, const std::filesystem::path &output,
                  bool &compiled, bool report = false);
 
-/// Prints a module, to a file or, for "-" and "", to standard output. A file is
+/// Prints a module to a file, or to standard output for "-" and "". A file is
 /// replaced whole or not at all.
 bool writeModule(mlir::ModuleOp module, const std::string &path);
 

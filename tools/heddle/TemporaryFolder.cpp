@@ -1,4 +1,4 @@
-//===- TemporaryFolder.cpp - A folder that does not outlive us ------------===//
+//===- TemporaryFolder.cpp - A folder that is removed at exit -------------===//
 
 #include "TemporaryFolder.h"
 
@@ -29,17 +29,18 @@ static constexpr const char *lockName = ".lock";
 // Signals
 //===----------------------------------------------------------------------===//
 
-// What a signal handler reaches must be static.
+// A signal handler can only use variables with static lifetime.
 static std::array<char, PATH_MAX> folderToRemove;
 static std::atomic<bool> isFolderToRemove = false;
 static constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
 static std::array<struct sigaction, endingSignals.size()> previousActions;
 
-/// Removes what a folder holds. Made of system calls alone, because a signal
-/// may come within malloc, which readdir uses.
+/// Removes the content of a folder. Uses system calls alone: the signal may
+/// come within malloc, which readdir uses.
 static void removeContents(int folder, int depth) {
   alignas(dirent64) std::array<char, 4096> buffer;
-  // Entries that are removed while they are listed may hide others.
+  // Removing an entry may hide others from the listing, so list again until
+  // nothing is removed.
   for (bool removed = true; removed;) {
     removed = false;
     ::lseek(folder, 0, SEEK_SET);
@@ -96,7 +97,7 @@ static void handleSignals() {
   action.sa_handler = removeAndEnd;
   for (size_t i = 0; i < endingSignals.size(); ++i) {
     ::sigaction(endingSignals[i], nullptr, &previousActions[i]);
-    // Under nohup, a signal that was ignored stays so.
+    // A signal that was ignored, as under nohup, stays ignored.
     if (previousActions[i].sa_handler != SIG_IGN)
       ::sigaction(endingSignals[i], &action, nullptr);
   }
@@ -106,8 +107,8 @@ static void handleSignals() {
 // The folder
 //===----------------------------------------------------------------------===//
 
-/// Locks the folder's file, which `flags` may create; -1 if another process
-/// holds it, or there is none.
+/// Locks the folder's lock file, which `flags` may create. Returns -1 if
+/// another process holds the lock, or if the file does not exist.
 static int lockFolder(const fs::path &folder, int flags) {
   int lock = ::open((folder / lockName).c_str(),
                     O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -118,14 +119,14 @@ static int lockFolder(const fs::path &folder, int flags) {
   return lock;
 }
 
-/// Removes the folders of processes that were killed: they hold no lock.
+/// Removes the folders of killed processes, which hold no lock any more.
 static void removeStaleFolders(const fs::path &base) {
   std::error_code failure;
   fs::directory_iterator entry(base, failure), end;
   for (; !failure && entry != end; entry.increment(failure)) {
     const fs::path &path = entry->path();
     struct stat info;
-    // One that is being made has no lock yet.
+    // A folder less than a minute old may not have its lock yet.
     if (!path.filename().string().starts_with(prefix) ||
         ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
         info.st_uid != ::geteuid() || std::time(nullptr) - info.st_mtime < 60)

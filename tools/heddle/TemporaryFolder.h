@@ -1,4 +1,4 @@
-//===- TemporaryFolder.h - A folder that does not outlive us ----*- C++ -*-===//
+//===- TemporaryFolder.h - A folder that is removed at exit -----*- C++ -*-===//
 
 #ifndef HEDDLE_TOOLS_HEDDLE_TEMPORARYFOLDER_H
 #define HEDDLE_TOOLS_HEDDLE_TEMPORARYFOLDER_H
@@ -7,10 +7,11 @@
 
 namespace heddle::tools {
 
-/// A folder below the system's one for temporary files. It is removed with all
-/// that it holds by the destructor, and when SIGINT, SIGTERM or SIGHUP ends the
-/// process. What a killed process left behind is removed by the next one that
-/// makes such a folder: a living one holds a lock on a file within.
+/// A folder below the system's folder for temporary files. The destructor
+/// removes it with its content, and so do SIGINT, SIGTERM and SIGHUP when they
+/// end the process. A living process holds a lock on a file in its folder. So
+/// the next process that makes a folder can tell those of killed processes, and
+/// removes them.
 ///
 /// At most one exists at a time, because a signal handler must find it.
 class TemporaryFolder {

@@ -28,8 +28,7 @@ static int runCommand(Flags &flags) {
   }
   if (options.output.empty())
     options.output = defaultRunFolder(model.path);
-  // What is wrong with the data or the run's folder should not wait for the
-  // compiler.
+  // Report errors of the data and of the run's folder before compiling.
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportError(problem);
   if (kind == ModelKind::Artifact)
@@ -37,7 +36,7 @@ static int runCommand(Flags &flags) {
                ? runTrain(model.path, flags.train)
                : exitUsage;
 
-  // A batch says for which shape to compile; an .mlir file has its own.
+  // The batch sets the shape to compile for; an .mlir file has its own.
   TrainingOptions &training = flags.compile.options.training;
   if (runtime::isBatchFile(options.data) && kind != ModelKind::Module) {
     auto batch = runtime::readBatch(options.data);
@@ -53,7 +52,7 @@ static int runCommand(Flags &flags) {
   std::optional<TemporaryFolder> temporary;
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {
-    // Nothing is written.
+    // Only the IR is printed: no artifact is written.
   } else if (flags.train.noCheckpoints) {
     temporary.emplace();
     if (temporary->path().empty())
