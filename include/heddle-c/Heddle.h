@@ -25,8 +25,8 @@ extern "C" {
  * attaches to them, and loads them all. */
 MLIR_CAPI_EXPORTED void heddleRegisterDialects(MlirContext context);
 
-/* Heddle's passes and pipelines and the upstream passes, for the whole process
- * (mlirParsePassPipeline, mlir-c/Pass.h). May be called again. */
+/* Registers Heddle's passes and pipelines and the upstream passes, for the
+ * whole process (mlirParsePassPipeline, mlir-c/Pass.h). May be called again. */
 MLIR_CAPI_EXPORTED void heddleRegisterPasses(void);
 
 /*===----------------------------------------------------------------------===*\
@@ -56,9 +56,9 @@ MLIR_CAPI_EXPORTED intptr_t
 heddleShardingAttrGetNumAxes(MlirAttribute sharding, intptr_t dimension);
 MLIR_CAPI_EXPORTED MlirStringRef heddleShardingAttrGetAxis(
     MlirAttribute sharding, intptr_t dimension, intptr_t index);
-/* What one device holds of a ranked tensor type of the sharding's rank: each
- * dimension divided by its devices, rounded up. The null type if the ranks
- * differ or an axis is not of the mesh. */
+/* The type of one device's part: each dimension divided by its devices, rounded
+ * up. The null type if the type's rank is not the sharding's, or if an axis is
+ * not of the mesh. */
 MLIR_CAPI_EXPORTED MlirType heddleShardingAttrGetLocalType(
     MlirAttribute sharding, MlirAttribute mesh, MlirType globalType);
 
@@ -88,9 +88,9 @@ MLIR_CAPI_EXPORTED MlirLogicalResult heddlePlanGetDefault(
 |* Partitioning and compiling                                                 *|
 \*===----------------------------------------------------------------------===*/
 
-/* From a global program to that of one device. The plan's text may be empty if
- * the module declares a mesh: then heddle.sharding of arguments and results
- * decides, and heddle.factors of ops. */
+/* Partitions a global program into the program of one device. The plan's text
+ * may be empty if the module declares a mesh. Then heddle.sharding of arguments
+ * and results and heddle.factors of ops decide. */
 MLIR_CAPI_EXPORTED MlirLogicalResult heddlePartition(MlirModule module,
                                                      MlirStringRef plan);
 

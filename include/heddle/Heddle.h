@@ -1,6 +1,6 @@
 //===- Heddle.h - Heddle inside another compiler ----------------*- C++ -*-===//
 //
-// All that a compiler needs which has IR of its own and wants it to run on many
+// The headers for a compiler that has IR of its own and wants it to run on many
 // devices (see examples/embed):
 //
 //   mlir::DialectRegistry registry;

@@ -12,18 +12,18 @@
 
 namespace heddle {
 
-/// Heddle's dialects and the interfaces that it attaches to upstream ops; for
-/// programs that register the upstream dialects of their choice themselves.
+/// Registers Heddle's dialects and the interfaces that it attaches to upstream
+/// ops. For programs that register the upstream dialects of their choice.
 void registerHeddleDialects(mlir::DialectRegistry &registry);
 
-/// Heddle's passes and pipelines alone.
+/// Registers Heddle's passes and pipelines, and nothing of upstream's.
 void registerHeddlePasses();
 
-/// Heddle's dialects, the upstream dialects that programs pass through, and
-/// all interfaces attached to them from outside.
+/// Registers Heddle's dialects, the upstream dialects that programs use, and
+/// all external models of interfaces.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// Heddle's passes and pipelines and the upstream passes.
+/// Registers Heddle's passes and pipelines and the upstream passes.
 void registerAllPasses();
 
 } // namespace heddle
