@@ -14,8 +14,8 @@
 //
 // Families: `gpt2` and `llama`. The computation is that of the transformers
 // library's GPT2LMHeadModel and LlamaForCausalLM. A key of config.json that
-// changes the computation and is not supported is an error; which keys are
-// known stands at the head of lib/Import/Gpt2.cpp and Llama.cpp.
+// changes the computation and is not supported is an error. The supported keys
+// are those that `readConfig` in lib/Import/Gpt2.cpp and Llama.cpp reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,9 +46,9 @@ struct ImportOptions {
   /// A model's folder, or a config.json. Ignored if `gpt` is set.
   std::string path;
   std::optional<GptShape> gpt;
-  /// Rows of the micro-batch of all devices together.
+  /// Rows of one micro-batch, those of all devices together.
   int64_t batch = 1;
-  /// Tokens in a row; by default what the model was made for, at most 1024.
+  /// Tokens in a row. Default: the model's largest position, at most 1024.
   std::optional<int64_t> sequence;
   /// Replaces every dropout rate of the config.
   std::optional<double> dropout;
@@ -58,10 +58,11 @@ struct ImportOptions {
   bool checkWeights = true;
 };
 
-/// Imports a model. Needs no dialect to be loaded. The module's attributes:
-/// `heddle.model` is the family, `heddle.weights` the folder, if it has weights
-/// (which are looked at, but not read). Errors are emitted as diagnostics,
-/// located in the config's lines where they concern a key.
+/// Imports a model. Needs no dialect to be loaded. The module has the
+/// attributes `heddle.model` (the family) and, if the folder has weights,
+/// `heddle.weights` (the folder). Names and shapes of weights are checked;
+/// their data is not read. Errors are emitted as diagnostics, located in the
+/// config's lines where they concern a key.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModel(mlir::MLIRContext &context, const ImportOptions &options);
 

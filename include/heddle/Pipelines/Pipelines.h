@@ -4,8 +4,8 @@
 // Every phase is a pipeline of passes that heddle-opt knows by name too
 // (heddle-autodiff-pipeline, -shard-, -localize-, -kernels-, -executable-,
 // -llvm-). A module carries its phase as the attribute `heddle.phase`, and its
-// plan as `heddle.plan`: printed after any phase it can be edited, and given to
-// `heddle compile` again it goes on from there.
+// plan as `heddle.plan`. A module printed after any phase can be edited and
+// given to `heddle compile` again, which goes on from that phase.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,16 +63,16 @@ struct CompileOptions {
   /// "address" or "thread": kernels are instrumented for that sanitizer and run
   /// only in processes that have it (a heddle-run of that preset). Or empty.
   std::string sanitize;
-  /// A remark on each op: how its value is split, which op that comes from, and
-  /// where two ops want it differently.
+  /// Emits a remark on each op: how its value is split, which op each axis
+  /// comes from, and where two ops want the value split differently.
   bool explainShardings = false;
   /// Devices that the program will run on; 0 if the plan decides.
   int64_t devices = 0;
 };
 
-/// Whether the module is an imported model, whose training step can be built: a
-/// function @forward and variables. A program of another compiler may call its
-/// function so too.
+/// Whether the module is an imported model: it has variables and a function
+/// @forward, so a training step can be built. The function alone does not tell,
+/// because a program of another compiler may have that name too.
 bool isModel(mlir::ModuleOp module);
 
 /// Runs the phases after the module's own (an imported one has none) up to and
@@ -92,17 +92,18 @@ struct PartitionOptions {
   /// A plan as JSON text; empty for a module that declares its mesh.
   std::string planText;
   std::string planPath; ///< where the text came from, for messages
-  /// Devices that there are; 0 for any.
+  /// Number of available devices; 0 for any.
   int64_t devices = 0;
   /// The cluster that communication is weighed on: "dgx-a100:16", or a JSON
   /// file's path. None: all devices are equally near.
   ClusterChoice cluster;
 };
 
-/// From any global program, with ops of any dialect that has sharding rules, to
-/// that of one device, in the localized phase. Seeds are what the plan says
-/// and `heddle.sharding` of function arguments and results. compileToArtifact
-/// goes on from there, once the ops are those that Heddle lowers.
+/// Turns a global program into the program of one device, in the localized
+/// phase. Ops may be of any dialect that has sharding rules. Shardings start
+/// from the plan and from `heddle.sharding` of function arguments and results.
+/// compileToArtifact goes on from there, once all ops are ones that Heddle
+/// lowers.
 mlir::LogicalResult partition(mlir::ModuleOp module,
                               const PartitionOptions &options = {});
 

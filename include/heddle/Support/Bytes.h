@@ -1,4 +1,4 @@
-//===- Bytes.h - What tensors take in memory --------------------*- C++ -*-===//
+//===- Bytes.h - Bytes of tensors in memory ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_SUPPORT_BYTES_H
 #define HEDDLE_SUPPORT_BYTES_H
@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// Bytes of one element, which starts at a whole byte. An index has 8; 0: the
-/// type is none that lies in memory.
+/// Bytes of one element in memory, rounded up to whole bytes. An index takes 8.
+/// A type that cannot lie in memory gives 0.
 inline int64_t getElementBytes(mlir::Type element) {
   if (auto complex = mlir::dyn_cast<mlir::ComplexType>(element))
     return 2 * getElementBytes(complex.getElementType());

@@ -8,7 +8,7 @@
 namespace heddle {
 
 namespace detail {
-/// Where rows of the size of `rows` lie that begin at `offset` along `dim`.
+/// The slice that has the shape of `rows` and begins at `offset` along `dim`.
 struct RowsPlace {
   RowsPlace(mlir::OpBuilder &builder, mlir::RankedTensorType rows, int64_t dim,
             mlir::OpFoldResult offset)

@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-/// Whether every element is zero, by a constant or a linalg.fill.
+/// Whether every element is known to be zero: a zero constant, or a linalg.fill
+/// with one.
 inline bool isZeros(mlir::Value value) {
   if (auto fill = value.getDefiningOp<mlir::linalg::FillOp>())
     value = fill.getInputs()[0];
