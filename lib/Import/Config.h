@@ -1,8 +1,8 @@
 //===- Config.h - Hugging Face's config.json, nothing overlooked *- C++ -*-===//
 //
-// A config whose every key must be accounted for: read by a getter, declared
-// irrelevant, or required to hold values that change nothing. What is left at
-// the end is an error, as it may change the computation.
+// A config.json whose every key must be accounted for: read by a getter,
+// declared irrelevant, or required to hold a value that changes nothing. Any
+// other key is an error, because it may change the computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +21,23 @@
 
 namespace heddle {
 
-/// A JSON object. Getters that fail emit an error at the key's line and return
-/// a harmless value, so that one import reports all that is wrong; `finish`
+/// A JSON object. A getter that fails emits an error at the key's line and
+/// returns a harmless value, so that one import reports all errors. `finish`
 /// then fails.
 class Config {
 public:
-  /// Reads a file; its errors stand at lines of it.
+  /// Reads a file; errors are located in its lines.
   static mlir::FailureOr<Config> read(mlir::MLIRContext &context,
                                       llvm::StringRef path);
-  /// Takes a value made by ourselves.
+  /// Wraps a value that Heddle itself makes.
   Config(mlir::MLIRContext &context, nlohmann::json value, llvm::StringRef path,
          llvm::StringRef text);
 
-  /// Each getter takes the key and then other spellings of it; the first that
-  /// is there counts, the others must agree, and all are accounted for. Without
-  /// a default the key must be there. Null is a value of the wrong type, except
-  /// that transformers takes it as false.
+  /// Each getter takes a key and then other spellings of it. The first spelling
+  /// that is present counts. The others must agree with it, and all are
+  /// accounted for. Without a default the key is required. Null is a value of
+  /// the wrong type, but counts as false for a boolean with default false, as
+  /// in transformers.
   using Keys = llvm::ArrayRef<llvm::StringRef>;
   int64_t positiveInteger(Keys keys, std::optional<int64_t> byDefault = {});
   /// A number of layers, at most kMaxLayers.
@@ -46,26 +47,26 @@ public:
                 std::optional<double> byDefault = {});
   bool boolean(Keys keys, bool byDefault);
   std::string string(Keys keys, std::optional<std::string> byDefault = {});
-  /// The strings of an array; none if it is null or absent.
+  /// The strings of an array; empty if it is null or absent.
   std::vector<std::string> strings(llvm::StringRef key);
-  /// A nested object, to be finished by the caller; nothing if it is null or
+  /// A nested object, which the caller has to finish; nullopt if it is null or
   /// absent.
   std::optional<Config> object(llvm::StringRef key);
 
-  /// Keys for which transformers takes null as if they were absent.
+  /// Treats null as absence for these keys, as transformers does.
   void mayBeNull(Keys keys);
 
-  /// The spelling that is there, else the first.
+  /// The first spelling that is present, else the first of all.
   llvm::StringRef spelling(Keys keys) const;
-  /// Whether the key is there and not null.
+  /// Whether the key is present and not null.
   bool has(llvm::StringRef key) const;
 
   /// The JSON text, on one line.
   std::string dump() const { return value.dump(); }
 
-  /// Keys that do not change the computation.
+  /// Accounts for keys that do not change the computation.
   void ignore(Keys keys);
-  /// A key that may only hold one of these values, in which it changes nothing.
+  /// Accounts for a key whose value must be one of these, which change nothing.
   void expectNeutral(llvm::StringRef key,
                      std::initializer_list<nlohmann::json> values);
 
@@ -73,18 +74,18 @@ public:
   void error(llvm::StringRef key, const llvm::Twine &text);
   void warning(llvm::StringRef key, const llvm::Twine &text);
   void remark(llvm::StringRef key, const llvm::Twine &text);
-  /// Everything that is left, of a config that is an error anyway.
+  /// Accounts for every other key, in a config that has an error anyway.
   void ignoreAll();
-  /// Finishes a nested object: its errors become this config's.
+  /// Finishes a nested object and fails if that failed.
   void finishNested(Config &nested, llvm::StringRef reader);
-  /// Fails if an error was emitted or a key is not accounted for; `reader` says
-  /// in the message who does not know it.
+  /// Fails if an error was emitted or a key is not accounted for. The message
+  /// says that `reader` does not know the key.
   mlir::LogicalResult finish(llvm::StringRef reader);
   /// Whether an error was emitted.
   bool hasFailed() const { return failed; }
 
 private:
-  /// The first of the keys that is there.
+  /// The value of the first key that is present.
   const nlohmann::json *get(Keys keys);
   mlir::Location locate(llvm::StringRef key) const;
   void missing(llvm::StringRef key);
@@ -92,7 +93,7 @@ private:
   mlir::MLIRContext *context;
   nlohmann::json value;
   std::string path, text;
-  std::string prefix; ///< of nested keys in messages: "rope_scaling."
+  std::string prefix; ///< prefix of nested keys in messages: "rope_scaling."
   llvm::StringSet<> accounted, nullable;
   bool failed = false;
 };

@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// Each takes a config whose `model_type` was looked at and nothing else, and
-/// fails if a key of it is not accounted for.
+/// Each function imports a config of which only `model_type` has been read. It
+/// fails if a key is not accounted for.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGpt2(mlir::MLIRContext &context, Config &config,
            const ImportOptions &options);
@@ -18,25 +18,26 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importLlama(mlir::MLIRContext &context, Config &config,
             const ImportOptions &options);
 
-/// Keys that every family has and that do not change the computation: where
-/// files came from, how text is generated from the model, what other heads do,
-/// and how other programs run it.
+/// Accounts for the keys that all families have and that do not change the
+/// computation. They say where files came from, how text is generated, what
+/// other heads do, and how other programs run the model.
 void ignoreCommonKeys(Config &config);
 
-/// An error unless `architectures`, if there, names one of the `supported`
+/// Checks `architectures`, if present. It must name one of the `supported`
 /// classes, which have a head for language modelling, or the `base` class,
-/// which gets one: transformers' AutoModelForCausalLM does so too.
+/// which gets such a head as in transformers' AutoModelForCausalLM.
 void checkArchitectures(Config &config,
                         llvm::ArrayRef<llvm::StringRef> supported,
                         llvm::StringRef base);
 
-/// The tokens in a row: the options', or `most` up to 1024.
+/// The number of tokens in a row: that of the options, else `most`, at most
+/// 1024.
 int64_t chooseSequence(const ImportOptions &options, int64_t most);
 
 /// Compares names and shapes of a folder's weights with the parameters of a
-/// module. Reports all tensors that are missing, surplus or of another shape.
-/// `prefix` is the base model's: a file may lack it. Tensors that match one of
-/// the `harmless` endings are no surplus.
+/// module. Reports all tensors that are missing, surplus or of another shape. A
+/// file may lack the base model's `prefix` in its names. Tensors whose names
+/// end in one of `harmless` may be surplus.
 mlir::LogicalResult checkWeights(mlir::ModuleOp module,
                                  llvm::StringRef directory,
                                  llvm::StringRef prefix,

@@ -33,7 +33,8 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
                                         const ImportOptions &options) {
   Gpt2Config c;
   c.vocabulary = config.positiveInteger({"vocab_size"});
-  // Older files have n_ctx too, or alone; where both are, it is not used.
+  // Older files have n_ctx too, or n_ctx alone. Beside n_positions it is
+  // unused.
   if (config.has("n_positions") || config.has("max_position_embeddings")) {
     c.positions =
         config.positiveInteger({"n_positions", "max_position_embeddings"});
@@ -68,12 +69,12 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
       config.boolean({"scale_attn_by_inverse_layer_idx"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, true);
   config.expectNeutral("add_cross_attention", {false});
-  // Of files from the first releases.
+  // Keys of files from the first releases.
   config.ignore({"output_past", "predict_special_tokens"});
   config.expectNeutral("n_special", {0});
-  // Computes the scores in f32, as we always do.
+  // This key asks for scores in f32, which Heddle always computes.
   config.ignore({"reorder_and_upcast_attn"});
-  // Of the head for multiple choice, which is another class.
+  // Keys of the head for multiple choice, which is another class.
   config.ignore({"summary_type", "summary_use_proj", "summary_activation",
                  "summary_proj_to_labels", "summary_first_dropout"});
   if (c.hidden % c.heads != 0)
@@ -91,11 +92,11 @@ static Value attentionBlock(ModelBuilder &model, const Gpt2Config &c,
                             int64_t layer, const std::string &name, Value x) {
   int64_t heads = c.heads, size = c.hidden / c.heads;
   InitAttr normal = model.normal(c.initializerRange);
-  // Two sums into the residual stream a layer.
+  // Each layer adds to the residual stream twice.
   InitAttr scaled =
       model.normal(c.initializerRange / std::sqrt(2.0 * c.layers));
 
-  // The file's 3h columns are query, key, value; each heads x head size.
+  // The file's 3h columns are query, key and value, each heads x head size.
   std::string qkv = name + ".c_attn", proj = name + ".c_proj";
   Value y = model.linear(qkv, "bsh, hcnd -> cbsnd", x,
                          {qkv + ".weight",

@@ -18,14 +18,14 @@ using namespace heddle;
 using nlohmann::json;
 
 void heddle::ignoreCommonKeys(Config &config) {
-  // Where the files came from, and what reads them.
+  // Keys that say where the files came from and what reads them.
   config.ignore({"_name_or_path", "name_or_path", "_commit_hash", "model_type",
                  "transformers_version", "auto_map", "torch_dtype", "dtype",
                  "tokenizer_class", "prefix", "_attn_implementation",
                  "_attn_implementation_autoset", "attn_implementation",
                  "torchscript", "use_bfloat16", "gradient_checkpointing",
                  "chunk_size_feed_forward"});
-  // What the program returns besides, and how text is generated with it.
+  // Keys of further results and of text generation.
   config.ignore({"use_cache",
                  "output_attentions",
                  "output_hidden_states",
@@ -63,7 +63,7 @@ void heddle::ignoreCommonKeys(Config &config) {
                  "sep_token_id",
                  "cls_token_id",
                  "unk_token_id"});
-  // Of heads for other tasks.
+  // Keys of heads for other tasks.
   config.ignore({"id2label", "label2id", "num_labels", "problem_type",
                  "finetuning_task", "task_specific_params", "tf_legacy_loss"});
   // Features that are off.
@@ -98,8 +98,8 @@ int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {
   return options.sequence.value_or(std::min<int64_t>(most, 1024));
 }
 
-/// The config of the parametric GPT, in the words of a GPT-2, so that trained
-/// weights can be read by whatever reads GPT-2.
+/// The config of a parametric GPT, written as a GPT-2's, so that trained
+/// weights can be read by any program that reads GPT-2.
 static json makeConfig(const GptShape &shape) {
   return {{"model_type", "gpt2"},
           {"architectures", {"GPT2LMHeadModel"}},
@@ -114,7 +114,7 @@ static json makeConfig(const GptShape &shape) {
           {"attn_pdrop", 0.0}};
 }
 
-/// Whether a folder has weights only in a form that we do not read.
+/// Whether a folder has weights in formats that Heddle does not read.
 static bool hasOtherWeights(StringRef directory) {
   for (StringRef name : {"pytorch_model.bin", "pytorch_model.bin.index.json",
                          "tf_model.h5", "flax_model.msgpack"}) {
@@ -164,7 +164,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   if (family == "gpt2") {
     module = importGpt2(context, *config, options);
     prefix = "transformer.";
-    // Causal masks, which older files hold.
+    // Older files hold the causal masks too.
     harmless = {".attn.bias", ".attn.masked_bias"};
   } else if (family == "llama") {
     module = importLlama(context, *config, options);
@@ -182,7 +182,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   if (failed(verifyTensorSizes(op)) || failed(verify(op)))
     return failure();
 
-  // Look at the weights.
+  // Check the weights.
   if (!isDirectory)
     return module;
   StringRef directory = options.path;

@@ -103,7 +103,7 @@ static constexpr int64_t kMaxHeadSize = int64_t(1) << 16;
 static FailureOr<LlamaConfig> readConfig(Config &config,
                                          const ImportOptions &options) {
   LlamaConfig c;
-  // As many as num_attention_heads; hidden_size / num_attention_heads.
+  // Null means num_attention_heads and hidden_size / num_attention_heads.
   config.mayBeNull({"num_key_value_heads", "head_dim"});
   c.vocabulary = config.positiveInteger({"vocab_size"});
   c.hidden = config.positiveInteger({"hidden_size"});
@@ -146,9 +146,9 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   c.mlpBias = config.boolean({"mlp_bias"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, false);
   c.frequencies = readRotary(config, c.headSize, c.positions);
-  // Of files from the first releases: what max_position_embeddings is now.
+  // The name of max_position_embeddings in files from the first releases.
   config.ignore({"max_sequence_length"});
-  // In how many pieces products are computed, which changes rounding alone.
+  // The number of pieces of each product, which changes rounding alone.
   config.ignore({"pretraining_tp"});
   checkArchitectures(config, {"LlamaForCausalLM", "LLaMAForCausalLM"},
                      "LlamaModel");
@@ -186,7 +186,7 @@ static Value attentionBlock(ModelBuilder &model, const LlamaConfig &c,
   std::string q = name + ".q_proj", k = name + ".k_proj", v = name + ".v_proj",
               o = name + ".o_proj";
 
-  // With one query head to a key/value head there is no factor r.
+  // With one query head per key/value head there is no factor r.
   bool grouped = members > 1;
   SmallVector<int64_t> heads = {c.groups, members, size};
   SmallVector<int64_t> headDims = {2, 3, 4};

@@ -1,7 +1,8 @@
 //===- ModelBuilder.h - Named layers of a forward program -------*- C++ -*-===//
 //
-// What the families have in common: each function adds the ops of one module of
-// the source model under its name, and declares the module's parameters.
+// Builds a forward program module by module, for all families. Each function
+// adds the ops of one module of the source model under the module's name, and
+// declares the module's parameters.
 //
 // Factor letters: b batch, s sequence, n heads (key/value groups), r query
 // heads of a group, d head size, h hidden, f feed-forward, v vocabulary, c the
@@ -25,29 +26,30 @@
 
 namespace heddle {
 
-/// Activation functions, by what transformers calls them.
+/// Activation functions, named as in transformers.
 enum class Activation { Gelu, GeluTanh, Relu, Silu };
-/// Nothing if the name is not supported; `supportedActivations` lists those
-/// that are, for messages.
+/// The activation of that name; nullopt if it is not supported.
+/// `supportedActivations` lists the supported names, for messages.
 std::optional<Activation> parseActivation(llvm::StringRef name);
 extern const llvm::StringLiteral supportedActivations;
 
 /// A parameter: the variable and the checkpoint tensor that it reshapes.
 struct Parameter {
-  /// Without the family's prefix: "h.0.attn.c_attn.weight".
+  /// Name without the family's prefix: "h.0.attn.c_attn.weight".
   std::string name;
   llvm::SmallVector<int64_t> shape;
   InitAttr init;
-  /// Of the tensor in the file; empty if it is `shape`.
+  /// Shape of the tensor in the file; empty if it is `shape`.
   llvm::SmallVector<int64_t> checkpointShape = {};
-  /// Whether the file's name has the family's prefix (the head's has not).
+  /// Whether the name in the file has the family's prefix (that of the head has
+  /// not).
   bool hasPrefix = true;
 };
 
 class ModelBuilder {
 public:
-  /// Begins @forward. `prefix` is the base model's in checkpoints, with its
-  /// dot.
+  /// Begins @forward. `prefix` is the base model's prefix in checkpoints, with
+  /// its dot ("transformer.").
   ModelBuilder(mlir::MLIRContext &context, llvm::StringRef family,
                llvm::StringRef prefix, int64_t batch, int64_t sequence,
                int64_t seed);
@@ -62,33 +64,33 @@ public:
   InitAttr normal(double standardDeviation);
   mlir::RankedTensorType f32(llvm::ArrayRef<int64_t> shape);
 
-  /// Declares a parameter, if that was not done yet, and loads it.
+  /// Loads a parameter; declares it at the first use.
   mlir::Value load(const Parameter &parameter);
 
-  /// x times `weight`; `letters` is like "bsh, hf -> bsf".
+  /// The product of x and `weight`; `letters` is like "bsh, hf -> bsf".
   mlir::Value linear(llvm::StringRef name, llvm::StringRef letters,
                      mlir::Value x, const Parameter &weight);
-  /// x + bias, whose dimensions are x's `along`; named NAME.bias.
+  /// x + bias. The bias has the dimensions `along` of x; it is named NAME.bias.
   mlir::Value addBias(llvm::StringRef name, mlir::Value x,
                       const Parameter &bias, llvm::ArrayRef<int64_t> along);
   mlir::Value embedding(llvm::StringRef name, const Parameter &table,
                         mlir::Value ids);
-  /// Over the last dimension; parameters NAME.weight and NAME.bias.
+  /// Normalizes the last dimension; parameters NAME.weight and NAME.bias.
   mlir::Value layerNorm(llvm::StringRef name, mlir::Value x, double epsilon);
-  /// Over the last dimension; parameter NAME.weight.
+  /// Normalizes the last dimension; parameter NAME.weight.
   mlir::Value rmsNorm(llvm::StringRef name, mlir::Value x, double epsilon);
   mlir::Value activate(llvm::StringRef name, Activation activation,
                        mlir::Value x);
-  /// x itself if the rate is 0.
+  /// Dropout; x itself if the rate is 0.
   mlir::Value dropout(llvm::StringRef name, mlir::Value x, double rate);
-  /// Causal, over q [b,s,n,d] or [b,s,n,r,d], k and v [b,t,n,d].
+  /// Causal attention over q [b,s,n,d] or [b,s,n,r,d], k and v [b,t,n,d].
   mlir::Value attention(llvm::StringRef name, mlir::Value q, mlir::Value k,
                         mlir::Value v, double scale, double dropoutRate);
   /// a + b and a * b under a name.
   mlir::Value add(llvm::StringRef name, mlir::Value a, mlir::Value b);
   mlir::Value multiply(llvm::StringRef name, mlir::Value a, mlir::Value b);
 
-  /// Gives an op of another dialect its name, and returns its result.
+  /// Names an op of another dialect and returns its result.
   mlir::Value named(llvm::StringRef name, mlir::Operation *op);
 
   /// Adds the cross-entropy of the logits [b,s,v] and ends @forward.
