@@ -38,10 +38,10 @@ private:
   void makeNarrow(PrecisionOpInterface op);
   bool isNarrowed(Value value) const { return narrowed.contains(value); }
 
-  /// Sets operand `i` to its value in bf16, or in f32, cast just before `op`.
+  /// Replaces operand `i` by a cast to bf16, or to f32, just before `op`.
   void narrowOperand(Operation *op, unsigned i);
   void widenOperand(Operation *op, unsigned i);
-  /// The op's f32 results become bf16.
+  /// Changes an f32 result of an op to bf16.
   void narrowResult(Value result);
   /// Whether operand `i` can be bf16 without a change of what torch computes.
   bool canBeNarrow(PrecisionOpInterface op, unsigned i) const;
@@ -59,7 +59,7 @@ static bool isSplatConstant(Value value) {
   return matchPattern(value, m_Constant(&elements)) && elements.isSplat();
 }
 
-/// The load of a bias: a variable that is repeated to be added.
+/// The load of a bias: a variable that is broadcast and added.
 static LoadOp biasOf(Operation *user, Value operand) {
   auto broadcast = operand.getDefiningOp<BroadcastOp>();
   if (!broadcast || !isa<arith::AddFOp>(user))

@@ -48,7 +48,7 @@ struct Program {
   Block &body() { return function.getBody().front(); }
   Location loc() { return function.getLoc(); }
 
-  /// The variables' values that the program loads first.
+  /// The value of a variable at the program's begin: its first load.
   Value findLoad(VariableOp variable) {
     for (LoadOp load : body().getOps<LoadOp>())
       if (load.getVariable() == variable.getSymName())
@@ -56,7 +56,7 @@ struct Program {
     return nullptr;
   }
 
-  /// Replaces what the function returns and names it.
+  /// Replaces the results of the function and names them.
   void setResults(ArrayRef<std::pair<std::string, Value>> results);
 };
 
@@ -79,7 +79,7 @@ public:
 private:
   /// The gradient of every parameter; null where it is zero.
   FailureOr<SmallVector<Value>> differentiate(Program &program, Value seed);
-  /// The same of the loss divided by `count`.
+  /// The same for the loss divided by `count`.
   FailureOr<SmallVector<Value>> differentiateMean(Program &program,
                                                   Value count);
   /// max(count, 1), so that a batch of ignored tokens has the loss 0.
@@ -115,7 +115,7 @@ static LogicalResult verifyForward(func::FuncOp forward) {
   return success();
 }
 
-/// Erases what nothing uses.
+/// Erases unused ops.
 static void eraseDeadOps(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -138,7 +138,7 @@ void Program::setResults(ArrayRef<std::pair<std::string, Value>> results) {
   eraseDeadOps(body());
 }
 
-/// Gives tokens and targets their names.
+/// Names the arguments tokens and targets.
 static void nameArguments(func::FuncOp forward) {
   StringRef names[] = {"tokens", "targets"};
   for (unsigned i = 0; i < forward.getNumArguments() && i < 2; ++i)
@@ -275,11 +275,11 @@ LogicalResult StepBuilder::buildAccumulate() {
     if (failed(variable))
       return failure();
     OpBuilder::InsertionGuard guard(b);
-    // At once, so that no gradient outlives the sum.
+    // Add at once, so that the gradient does not live longer than needed.
     b.setInsertionPointAfterValue(value);
     Location at = value.getLoc();
-    // Whether the variable is a partial sum as the value is, or stored whole or
-    // in parts, is decided later.
+    // Later passes decide whether the variable is a partial sum, as the value
+    // is, or is stored whole or in parts.
     Value sum =
         b.create<arith::AddFOp>(at, loadVariable(b, at, *variable), value);
     storeVariable(b, at, *variable, sum);

@@ -20,8 +20,9 @@ Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
   return builder.create<arith::ConstantOp>(loc, attr);
 }
 
-/// `gradient` made anew so that it starts from `base`, if it is that of an
-/// embedding. The old one may be the gradient of other values too and stays.
+/// If `gradient` is that of an embedding and has no use, returns a copy of it
+/// that starts from `base`; else null. The original stays, because it may be
+/// the gradient of other values too.
 static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
   auto embedding = gradient.getDefiningOp<EmbeddingGradOp>();
   if (!embedding || !gradient.use_empty())
@@ -45,7 +46,7 @@ Value heddle::addGradients(OpBuilder &builder, Location loc, Value a, Value b) {
 
 namespace {
 
-/// Gives the ops that a product is made of the name of the op that they are of.
+/// Names the ops of a vector-Jacobian product as the op that it differentiates.
 struct Namer : OpBuilder::Listener {
   StringAttr name;
 
@@ -71,7 +72,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
     gradients[seed.value] = addGradients(builder, seed.value.getLoc(),
                                          gradients[seed.value], seed.gradient);
 
-  // Forward: what depends on `wrt`.
+  // Forward: collect the ops that depend on `wrt`.
   SmallVector<Operation *> program;
   DenseSet<Value> active(wrt.begin(), wrt.end());
   for (Operation &op : block) {
@@ -84,7 +85,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
         active.insert(result);
   }
 
-  // Backward: what the seeds depend on.
+  // Backward: build the products of the ops that the seeds depend on.
   Namer namer;
   OpBuilder named(builder);
   named.setListener(&namer);

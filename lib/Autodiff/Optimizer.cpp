@@ -124,7 +124,7 @@ void heddle::storeVariable(OpBuilder &builder, Location loc,
 
 namespace {
 
-/// Short names for elementwise ops; a number stands for a splat of it.
+/// Short names for elementwise ops; a number stands for its splat.
 class Arithmetic {
 public:
   Arithmetic(OpBuilder &builder, Location loc, RankedTensorType type)
@@ -157,7 +157,7 @@ public:
         builder.create<arith::CmpFOp>(loc, arith::CmpFPredicate::OLT, a, b);
     return builder.create<arith::SelectOp>(loc, less, yes, no);
   }
-  /// A scalar, repeated.
+  /// Broadcasts a scalar.
   Value repeat(Value scalar) const {
     return builder.create<BroadcastOp>(
         loc, type, scalar, builder.getDenseI64ArrayAttr({}), StringAttr());
@@ -195,7 +195,7 @@ static Value buildLearningRate(const Arithmetic &s, Value t,
   return rate;
 }
 
-/// The root of the sum of the squares of all gradients; null without any.
+/// The 2-norm of all gradients together; null if there are none.
 static Value buildNorm(OpBuilder &builder, Location loc,
                        ArrayRef<ParameterGradient> gradients) {
   auto scalar = scalarType(builder.getF32Type());
@@ -222,7 +222,7 @@ static Value buildNorm(OpBuilder &builder, Location loc,
 
 namespace {
 
-/// What all parameters' updates share; scalars are tensor<f32>.
+/// Values that the updates of all parameters share; scalars are tensor<f32>.
 struct Shared {
   Value gradientScale; ///< null for 1
   Value learningRate;
@@ -233,8 +233,9 @@ struct Shared {
 
 } // namespace
 
-/// Whether weight decay applies: not to biases and norms, which a checkpoint
-/// holds with one dimension (a factored bias may have more).
+/// Whether weight decay applies to a variable. It does not apply to biases and
+/// norms, which have one dimension in a checkpoint (a factored bias may have
+/// more in the program).
 static bool isDecayed(VariableOp variable) {
   if (CheckpointAttr checkpoint = variable.getCheckpointAttr())
     return checkpoint.getShape().size() >= 2;

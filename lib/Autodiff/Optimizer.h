@@ -1,7 +1,7 @@
 //===- Optimizer.h - Clipping, schedule, update -----------------*- C++ -*-===//
 //
-// Emits what follows the gradients in a step. The formulas are those of
-// Passes.td (heddle-build-training-step).
+// Emits the part of a step after the gradients. The formulas stand in Passes.td
+// (heddle-build-training-step).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,17 +15,17 @@ namespace heddle {
 
 using TrainingStepOptions = BuildTrainingStepPassOptions;
 
-/// An error, emitted at `loc`, if an option is out of its range.
+/// Emits an error at `loc` if an option is out of its range.
 mlir::LogicalResult verifyOptions(const TrainingStepOptions &options,
                                   mlir::Location loc);
 
-/// Declares variables after those that the module has.
+/// The module's variables. New ones are declared after those that exist.
 class VariableTable {
 public:
   explicit VariableTable(mlir::ModuleOp module);
 
-  /// The variable of that name, made with zeros if there is none; an error if
-  /// the name means anything else.
+  /// Returns the variable of that name, or creates it with zeros. An error if
+  /// the name belongs to anything else.
   mlir::FailureOr<VariableOp> getOrCreate(llvm::StringRef name,
                                           mlir::RankedTensorType type,
                                           VariableRole role,
@@ -60,8 +60,8 @@ struct UpdateResults {
   mlir::Value gradNorm, learningRate; ///< tensor<f32>
 };
 
-/// Updates the parameters, the optimizer's state and the step counter.
-/// `scale` (tensor<f32>) is a factor that the gradients still lack, or null.
+/// Updates the parameters, the optimizer's state and the step counter. `scale`
+/// (tensor<f32>) is a factor to apply to the gradients; null for 1.
 mlir::FailureOr<UpdateResults>
 buildUpdate(mlir::OpBuilder &builder, mlir::Location loc, VariableTable &table,
             llvm::ArrayRef<ParameterGradient> gradients, mlir::Value scale,

@@ -1,4 +1,4 @@
-//===- UpstreamLinalgVjps.cpp - Products of linalg ------------------------===//
+//===- UpstreamLinalgVjps.cpp - Gradients of linalg ops -------------------===//
 
 #include "UpstreamVjps.h"
 #include "heddle/Autodiff/Autodiff.h"
@@ -20,7 +20,7 @@ static LogicalResult transposeVjp(linalg::TransposeOp op, VjpContext &c) {
   return success();
 }
 
-// The old content of the destination is overwritten: its gradient is zero.
+// The fill overwrites the destination, whose gradient is therefore zero.
 static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
   if (c.wanted[0])
     c.operandGrads[0] =
@@ -32,8 +32,9 @@ static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
 // linalg.generic
 //===----------------------------------------------------------------------===//
 
-/// What a result is a sum of, or is: in the body, the value to which the
-/// result's gradient belongs. Null if the result is anything else.
+/// The value in the body that takes the gradient of result `result`: the
+/// yielded value, or the addend if the body adds to the destination. Null if
+/// the body uses the destination in any other way.
 static Value summandOf(linalg::GenericOp op, unsigned result) {
   Block &body = op.getRegion().front();
   BlockArgument sum = body.getArgument(op.getNumDpsInputs() + result);
@@ -46,8 +47,9 @@ static Value summandOf(linalg::GenericOp op, unsigned result) {
   return add.getLhs() == sum ? add.getRhs() : add.getLhs();
 }
 
-/// The gradient of one input: over the same iteration space, the body again,
-/// then backward through it, summed over the loops that the input lacks.
+/// Builds the gradient of one input as one generic op over the same iteration
+/// space. Its body repeats the op's body and goes backward through it. The
+/// gradient is summed over the loops that do not index the input.
 static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
                                            unsigned input,
                                            ArrayRef<Value> summands) {
@@ -82,7 +84,8 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
         IRMapping mapping;
         for (unsigned i = 0; i < numInputs; ++i)
           mapping.map(body.getArgument(i), arguments[i]);
-        // A summand does not depend on the sum: the additions are left out.
+        // The additions to a destination are left out: no summand depends on
+        // them.
         for (Operation &inner : body.without_terminator())
           if (llvm::none_of(inner.getOperands(), [&](Value operand) {
                 auto argument = dyn_cast<BlockArgument>(operand);
@@ -110,8 +113,8 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
   return generic.getResult(0);
 }
 
-// Results are either new or sums on top of their destinations; inputs are
-// differentiated one by one, each by a generic op of its own.
+// Results are new values or sums on top of their destinations. Each input gets
+// its gradient from a generic op of its own.
 static LogicalResult genericVjp(linalg::GenericOp op, VjpContext &c) {
   SmallVector<Value> summands(c.grads.size());
   for (auto [i, gradient] : llvm::enumerate(c.grads)) {

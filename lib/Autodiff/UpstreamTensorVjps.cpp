@@ -1,6 +1,6 @@
-//===- UpstreamTensorVjps.cpp - Products of tensor ------------------------===//
+//===- UpstreamTensorVjps.cpp - Gradients of tensor ops -------------------===//
 //
-// Ops that only move elements: their products move them back.
+// These ops only move elements: their gradients move them back.
 //
 //===----------------------------------------------------------------------===//
 

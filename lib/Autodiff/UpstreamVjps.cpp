@@ -1,4 +1,4 @@
-//===- UpstreamVjps.cpp - Products of arith and math ----------------------===//
+//===- UpstreamVjps.cpp - Gradients of arith and math ops -----------------===//
 
 #include "UpstreamVjps.h"
 #include "dialects/Heddle/Heddle.h"
@@ -76,8 +76,9 @@ static LogicalResult extVjp(arith::ExtFOp op, VjpContext &c) {
   return success();
 }
 
-/// A sum of narrow numbers that is only needed wide: the op that makes it wide
-/// at once, which saves a rounding and a pass over the tensor; else null.
+/// If `gradient` is a sum in a narrow type and has no use, returns a copy of
+/// its op that gives the wide type directly; else null. This saves a rounding
+/// and a pass over the tensor.
 static Value widenSum(VjpContext &c, Value gradient, Type wide) {
   Operation *op = gradient.getDefiningOp();
   if (!op || !gradient.use_empty() || !getElementTypeOrSelf(wide).isF32())
@@ -88,13 +89,13 @@ static Value widenSum(VjpContext &c, Value gradient, Type wide) {
     isSum = reduce.getKind() == ReductionKind::Sum;
   if (!isSum)
     return nullptr;
-  // The narrow one may be the gradient of other values too and stays.
+  // The original stays, because it may be the gradient of other values too.
   Operation *sum = c.builder.clone(*op);
   sum->getResult(0).setType(wide);
   return sum->getResult(0);
 }
 
-// Weights are cast before use: their gradient comes from here.
+// Weights are cast before use, so their gradients come from here.
 static LogicalResult truncVjp(arith::TruncFOp op, VjpContext &c) {
   Type wide = op.getIn().getType();
   c.operandGrads[0] = widenSum(c, c.grads[0], wide);
@@ -103,7 +104,7 @@ static LogicalResult truncVjp(arith::TruncFOp op, VjpContext &c) {
   return success();
 }
 
-/// The gradient goes to the operand that was chosen; the first among equals.
+/// The chosen operand gets the gradient; of equal operands the first.
 template <typename OpTy, arith::CmpFPredicate predicate>
 static LogicalResult extremumVjp(OpTy op, VjpContext &c) {
   Value first = c.make<arith::CmpFOp>(predicate, op.getLhs(), op.getRhs());
@@ -150,7 +151,7 @@ void heddle::registerArithVjps(DialectRegistry &registry) {
 // math
 //===----------------------------------------------------------------------===//
 
-/// The product of y = f(x) is the gradient times f'(x, y).
+/// The gradient of y = f(x): grad * f'(x, y).
 template <typename OpTy, Value (*derivative)(VjpContext &, Value x, Value y)>
 static LogicalResult chainVjp(OpTy op, VjpContext &c) {
   c.operandGrads[0] = c.make<arith::MulFOp>(
@@ -217,7 +218,7 @@ static Value dErf(VjpContext &c, Value x, Value y) {
   Value exponent = c.make<arith::NegFOp>(square(c, x));
   return times(c, c.make<math::ExpOp>(exponent), 2 * std::numbers::inv_sqrtpi);
 }
-// The sign of x, and 0 at 0 as in PyTorch.
+// The sign of x; 0 at 0 as in PyTorch.
 static Value dAbs(VjpContext &c, Value x, Value y) {
   Value zero = c.zero(x.getType());
   Value sign = c.make<math::CopySignOp>(c.splat(x.getType(), 1), x);

@@ -8,11 +8,12 @@
 
 namespace heddle {
 
-/// What buildVjp gets. Works on tensors and on numbers alike.
+/// The arguments of buildVjp, with short forms for building ops. Works on
+/// tensors and on scalars.
 struct VjpContext {
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  llvm::ArrayRef<mlir::Value> grads; ///< of the results
+  llvm::ArrayRef<mlir::Value> grads; ///< gradients of the results
   llvm::ArrayRef<bool> wanted;
   llvm::MutableArrayRef<mlir::Value> operandGrads;
 
@@ -25,7 +26,7 @@ struct VjpContext {
   mlir::Value sumOfAll(mlir::Value x);
 };
 
-/// A model whose product is the function `build`.
+/// A model of DifferentiableOpInterface whose buildVjp is the function `build`.
 template <typename OpTy, mlir::LogicalResult (*build)(OpTy, VjpContext &)>
 struct VjpModel
     : DifferentiableOpInterface::ExternalModel<VjpModel<OpTy, build>, OpTy> {

@@ -1,9 +1,9 @@
 //===- Autodiff.h - Reverse-mode differentiation ----------------*- C++ -*-===//
 //
-// Reverse-mode automatic differentiation of straight-line tensor programs:
-// backward through the ops of a block, each builds its vector-Jacobian product
-// (DifferentiableOpInterface), and the gradients of a value with several uses
-// are added. The program is global: nothing here knows of shardings.
+// Reverse-mode automatic differentiation of straight-line tensor programs. It
+// walks backward over the ops of a block. Each op builds its vector-Jacobian
+// product (DifferentiableOpInterface), and the gradients of a value with
+// several uses are added. The program is global: shardings play no part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,20 +27,20 @@ struct Seed {
   mlir::Value gradient; ///< of the value's type
 };
 
-/// The gradients of `wrt` (results of ops of `block`), given those of the
+/// Builds the gradients of `wrt` (results of ops of `block`) from those of the
 /// seeds' values, which are of the same block. A null Value is a gradient that
 /// is zero because no seed depends on that value. New ops go to the builder's
-/// insertion point, which comes after every op of the program; they are made in
-/// reverse order of the program, so that sums are in a deterministic order.
-/// Some of the new ops may be dead. Emits an error on an op between `wrt` and
-/// the seeds that has no gradient.
+/// insertion point, which must come after every op of the program. They are
+/// made in reverse order of the program, so the order of sums is deterministic.
+/// Some of them may be dead. Emits an error on an op without a gradient between
+/// `wrt` and the seeds.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);
 
 /// The sum of two gradients of one value, either of which may be null.
-/// An embedding's gradient takes the other as the value that it starts from, so
-/// that no sum of the table's size is left.
+/// If one of them is the gradient of an embedding, it starts from the other,
+/// which saves a sum of the table's size.
 mlir::Value addGradients(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value a, mlir::Value b);
 

@@ -10,7 +10,7 @@ def ApplyMixedPrecisionPass
   let summary = "computes products in bf16 and keeps sums and state in f32";
   let description = [{
     Input: a module with @forward in f32. Output: the same function with the
-    types that torch.autocast would choose; its own type stays.
+    types that torch.autocast would choose. The function's own type stays.
 
     Each op in program order:
     - contractions and attention take bf16 operands and give bf16 results
@@ -86,8 +86,8 @@ def BuildTrainingStepPass
     State: `adamw.m.X`, `adamw.v.X`.
     **SGD** as torch.optim.SGD: g = g + weight-decay x; with momentum
     u = momentum u + g (`sgd.momentum.X`), else u = g; x = x - lr u.
-    Weight decay is of variables whose checkpoint (their own, if they have none)
-    shape has at least two dimensions: not of biases and norms.
+    Weight decay applies to variables whose shape in the checkpoint (their own,
+    if they have none) has at least two dimensions: not to biases and norms.
 
     Scalars are computed in f64 from the variable `steps` (i64, role counter; the
     number of completed steps) as tensors without dimensions, then cast to f32
