@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// "h.3.ln_1.weight" -> "h.*.ln_1.weight": layers are alike.
+/// The pattern for all layers: "h.3.ln_1.weight" -> "h.*.ln_1.weight".
 static std::string withoutNumbers(StringRef name) {
   SmallVector<StringRef> parts;
   name.split(parts, '.');
@@ -65,7 +65,7 @@ private:
     if (!load)
       return;
     if (operand.getOperandNumber() >= rule.operands.size())
-      return; // a foreign rule that is silent about it
+      return; // a foreign rule that lacks this operand
     const TensorFactors &dims = rule.operands[operand.getOperandNumber()];
     for (auto [i, dim] : llvm::enumerate(dims))
       for (unsigned factor : dim)
@@ -76,7 +76,7 @@ private:
 
 } // namespace
 
-/// The dimension to store over `parts` devices; none for what is too small.
+/// The dimension to store over `parts` devices; nullopt if all are too small.
 static std::optional<unsigned> chooseDimension(RankedTensorType type,
                                                const std::set<unsigned> &tensor,
                                                int64_t parts) {
@@ -184,7 +184,8 @@ assignRole(const ShardingRule &rule, FactorRole role,
   return {{rule.factors[*factor].name, axes, {}}};
 }
 
-/// What attention and norms do otherwise than all operators.
+/// Adds entries for attention and norms, which treat the sequence differently
+/// from other operators.
 static void addSequenceEntries(Plan &plan, ModuleOp module,
                                const DefaultMesh &mesh,
                                const std::vector<std::string> &context,
@@ -246,7 +247,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   if (mesh.context > 1)
     contextAxes = plan.addAxes("cp", {mesh.context});
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
-  // Storage is sharded inside of the innermost group.
+  // Of a product, only the last axis splits storage.
   int64_t dataParallel = mesh.data.back();
   FactorEntry all{"*", {}, {}};
   auto split = [&](FactorRole role, const std::vector<std::string> &axes) {

@@ -54,7 +54,7 @@ std::string heddle::getPlanPath(StringRef section, StringRef glob,
 }
 
 bool heddle::matchesGlob(StringRef glob, StringRef name) {
-  // Greedy, with a return to the last star at a mismatch.
+  // Match greedily; at a mismatch, go back to the last star.
   size_t g = 0, n = 0, star = StringRef::npos, resume = 0;
   while (n < name.size()) {
     if (g < glob.size() && glob[g] == '*') {
@@ -79,8 +79,8 @@ unsigned heddle::getGlobSpecificity(StringRef glob) {
   return glob.size() - glob.count('*') - glob.count('?');
 }
 
-/// Of the entries that `matches` names, the one whose glob has the most literal
-/// characters; `rival` is another one that has as many and says otherwise.
+/// The entry that `matches` accepts and whose glob has the most literal
+/// characters. `rival` is set to one with as many that disagrees with it.
 template <typename EntryT>
 static const EntryT *
 findMostSpecific(llvm::ArrayRef<EntryT> entries,
@@ -181,8 +181,8 @@ heddle::findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
       rival);
 }
 
-/// The edit distance of a glob to a name, where `*` takes any characters and
-/// `?` any one for nothing (Wagner and Fischer's table, a row at a time).
+/// The edit distance of a glob to a name. `*` matches any characters and `?`
+/// any one, both without cost. Computes Wagner and Fischer's table row by row.
 static unsigned getGlobDistance(StringRef glob, StringRef name) {
   std::vector<unsigned> row(name.size() + 1);
   std::iota(row.begin(), row.end(), 0u);

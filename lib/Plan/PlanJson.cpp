@@ -28,8 +28,8 @@ std::error_code PlanError::convertToErrorCode() const {
 
 namespace {
 
-/// Reads one text. The JSON library does not tell where a key stands, so the
-/// reader looks for it in the text, from where its parent stands.
+/// Reads one text. The JSON library gives no positions of keys, so the reader
+/// searches the text for a key, from the position of its parent on.
 class PlanReader {
 public:
   PlanReader(StringRef text, StringRef source) : text(text), source(source) {}
@@ -47,7 +47,7 @@ private:
     TextPosition at = getTextPosition(text, offset);
     return {at.line, at.column};
   }
-  /// Where the key stands, looking from `from` on.
+  /// The offset of the key from `from` on; `from` itself if it is not found.
   size_t locate(StringRef key, size_t from) {
     size_t found = text.find(json(key.str()).dump(), from);
     return found == StringRef::npos ? from : found;
@@ -385,7 +385,7 @@ static std::string writeEntries(const std::vector<PlanEntry<KeyT>> &entries) {
   return text + (sorted.empty() ? "}" : "\n  }");
 }
 
-/// A section of lines that have been written, by glob.
+/// Writes a section from its lines, which are keyed by glob.
 static std::string writeLines(const std::map<std::string, std::string> &lines) {
   std::string text = "{", separator = "\n";
   for (const auto &[glob, line] : lines) {

@@ -12,24 +12,25 @@ namespace heddle {
 /// How attention sees a sequence that is split over devices.
 enum class ContextParallelism {
   Gather, ///< keys and values are gathered
-  Ring,   ///< keys and values go round
+  Ring,   ///< keys and values go from device to device
   Heads,  ///< heads are exchanged with the sequence
 };
 
-/// The mesh of a standard plan. Each list is the sizes of an axis' parts, major
-/// to minor; one size is an axis of its own name, several are dp.0, dp.1, ….
+/// The mesh of a standard plan. `data` and `tensor` list the sizes of the parts
+/// of an axis, major to minor: one size makes the axis dp, two make dp.0, dp.1.
 struct DefaultMesh {
   std::vector<int64_t> data = {1}, tensor = {1};
   /// Devices that each have a part of the sequence: an axis cp, if above 1.
   int64_t context = 1;
   ContextParallelism attention = ContextParallelism::Ring;
-  /// Norms, and what lies between tensor-parallel products, are split along the
-  /// sequence over tp.
+  /// Splits norms, and so the values between tensor-parallel products, along
+  /// the sequence over tp.
   bool sequence = false;
-  /// Whether the text had the axis, be it of one device.
+  /// Whether the text names the axis, even with one device.
   bool statesData = false, statesContext = false;
 
-  /// At most kMaxPlanDevices + 1, which stands for all that are too many.
+  /// At most kMaxPlanDevices + 1, which stands for any number that is too
+  /// large.
   int64_t getNumDevices() const;
 };
 
@@ -37,18 +38,19 @@ struct DefaultMesh {
 /// wrong with the text.
 llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 
-/// Data parallel x tensor parallel, with ZeRO over the data axis, as a plan for
-/// this module: the mesh {"dp", "tp"}; batch b over dp; heads n, feed-forward f
-/// and vocabulary v over tp (Megatron's column and row form follows from
-/// that); at level 1 the optimizer's state stored over dp, at 2 the
-/// accumulated gradients too, at 3 the parameters too. Of each variable the
-/// dimension is chosen that tp leaves alone, that divides by dp, and that is
-/// largest, in this order. `module` may be before or after autodiff: state that
-/// does not exist yet is named by the patterns of heddle-build-training-step
-/// only if it exists, so call it after autodiff for levels above 0.
-/// Over cp the sequence s is split everywhere, and attention as the mesh says.
-/// Where the data axis is a product, state is stored over its last part alone:
-/// groups of devices that each hold all of it.
+/// Makes the standard plan of a mesh for this module:
+///  - the batch b is split over dp;
+///  - heads n, feed-forward f and vocabulary v are split over tp (Megatron's
+///    column and row form follows from that);
+///  - the sequence s is split over cp, and attention as `mesh.attention` says;
+///  - state is stored over dp: at level 1 the optimizer's, at 2 accumulated
+///    gradients too, at 3 parameters too.
+///
+/// A variable is stored along the best of its dimensions: one that tp leaves
+/// alone and dp divides, else one that dp divides, else one that tp leaves
+/// alone; the largest of several. If dp is a product, state is stored over its
+/// last part alone: groups of devices that each hold all of it. Only variables
+/// of the module get an entry, so levels above 0 need a module after autodiff.
 /// Errors: an axis without devices, another level than 0 to 3.
 llvm::Expected<Plan> makeDefaultPlan(mlir::ModuleOp module,
                                      const DefaultMesh &mesh,

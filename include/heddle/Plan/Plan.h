@@ -19,7 +19,7 @@
 
 namespace heddle {
 
-/// Where something stands in a plan's file; line 0 where there is no file.
+/// A position in a plan's file; line 0 if there is no file.
 struct PlanPosition {
   unsigned line = 0;
   unsigned column = 0;
@@ -63,24 +63,24 @@ template <typename KeyT> struct PlanEntry {
 using FactorEntry = PlanEntry<std::string>; ///< of operators
 using StorageEntry = PlanEntry<unsigned>;   ///< of variables
 
-/// As many as a mesh and the runtime take.
+/// The most devices that a mesh and the runtime take.
 constexpr int64_t kMaxPlanDevices = 1 << 16;
-/// Each priority is a round of propagation to its end.
+/// The largest priority: each one costs a propagation to its fixed point.
 constexpr int64_t kMaxPlanPriority = 1 << 16;
 
-/// That operators run in slices of one factor, and how many of the slices of
-/// its parameters are stored as "storage" says.
+/// Runs operators in slices of one factor. Their parameters are sliced too.
 struct PlanSplit {
   std::string glob;
   std::string factor;
   int64_t slices = 1;
-  /// The others are stored as their uses want them; nullopt: all.
+  /// How many slices of a parameter are stored as "storage" says; the others
+  /// are stored as their uses want them. nullopt: all.
   std::optional<int64_t> sharded;
   PlanPosition position;
 };
 
-/// When others hear of what the plan says of operators: from 0, which is what
-/// others have, up.
+/// When the axes that the plan gives to operators are propagated to others:
+/// those of priority 0, the default, first, then 1, and so on.
 struct PlanPriority {
   std::string glob;
   int64_t priority = 0;
@@ -92,7 +92,7 @@ struct Plan {
   std::string source;
   /// Major to minor: the last axis is the fastest.
   std::vector<PlanAxis> mesh;
-  /// Only for reading: assignments hold axes.
+  /// Names of products, for reading; assignments hold the axes themselves.
   std::vector<PlanProduct> products;
   std::vector<FactorEntry> operators;
   std::vector<StorageEntry> storage;
@@ -100,20 +100,20 @@ struct Plan {
   /// How what operators make lies, by factors: one without axes is whole.
   std::vector<FactorEntry> pins;
   std::vector<PlanPriority> priorities;
-  /// Whether collectives over several axes are made one by one.
+  /// Whether a collective over several topology levels becomes one a level.
   Hierarchy hierarchy = Hierarchy::Auto;
-  /// Where a step has several micro-batches: when devices sum their gradients.
+  /// When devices sum their gradients in a step of several micro-batches.
   GradientReduction reduceGradients = GradientReduction::Step;
 
   int64_t getNumDevices() const;
   /// The size of an axis, or 0 if there is none of that name.
   int64_t getAxisSize(llvm::StringRef name) const;
-  /// Adds an axis, or a product of several; the names of the axes.
+  /// Adds an axis, or a product of several. Returns the names of the axes.
   std::vector<std::string> addAxes(const std::string &name,
                                    llvm::ArrayRef<int64_t> sizes);
 };
 
-/// What is wrong with the text of a plan, and where. As a string it reads
+/// An error in the text of a plan, with its position. As a string it reads
 /// "plan.json:3:12: $.mesh.dp: expected …".
 class PlanError : public llvm::ErrorInfo<PlanError> {
 public:
@@ -147,12 +147,12 @@ std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
 std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
                         unsigned dim);
 
-/// Whether the name matches the glob: '*' is any characters (dots as well),
-/// '?' any one, everything else itself.
+/// Whether the name matches the glob: '*' matches any characters (dots as
+/// well), '?' any one, every other character itself.
 bool matchesGlob(llvm::StringRef glob, llvm::StringRef name);
 
-/// The number of characters that stand for themselves. Where several globs
-/// match, the one with the most decides.
+/// The number of literal characters of a glob. If several globs match, the one
+/// with the most decides.
 unsigned getGlobSpecificity(llvm::StringRef glob);
 
 /// The most specific entry that matches the name; null if there is none.
@@ -172,12 +172,12 @@ const FactorEntry *findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
                                  const std::string &factor,
                                  const FactorEntry **rival = nullptr);
 
-/// The most specific split whose glob matches the name, as findPlanEntry.
+/// The most specific split whose glob matches the name; see findPlanEntry.
 const PlanSplit *findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
                                llvm::StringRef name,
                                const PlanSplit **rival = nullptr);
 
-/// The most specific priority whose glob matches the name, as findPlanEntry.
+/// The most specific priority whose glob matches the name; see findPlanEntry.
 const PlanPriority *findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
                                      llvm::StringRef name,
                                      const PlanPriority **rival = nullptr);
