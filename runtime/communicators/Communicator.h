@@ -1,8 +1,9 @@
 //===- Communicator.h - Collectives among the devices -----------*- C++ -*-===//
 //
-// One rank's end of the communication of a session. Implementations: threads of
-// one process (ThreadCommunicator.h); MPI and NCCL join behind this interface
-// and pass the same conformance suite (test/unit/Runtime/CommunicatorTest.cpp).
+// The interface of collectives: one object for each rank of a session. It is
+// implemented by threads of one process (ThreadCommunicator.h). Implementations
+// with MPI and NCCL join behind this interface and pass the same conformance
+// suite (test/unit/Runtime/CommunicatorTest.cpp).
 //
 // The semantics of every call are those of the `heddle_rt_*` function of the
 // same name in heddle_rt/abi.h. A call returns when this rank's part is done:
@@ -28,7 +29,7 @@ namespace heddle::runtime {
 
 using Reduction = heddle_rt_reduction;
 
-/// The members of a group that one rank belongs to, in the order of reductions.
+/// One rank's group: its members, in the order of reductions.
 struct GroupView {
   std::vector<int32_t> ranks;
   int32_t member; ///< this rank's index among them
@@ -73,7 +74,7 @@ public:
   virtual Status recv(int32_t group, int32_t peer, DType type, void *to,
                       int64_t count) = 0;
 
-  /// Tells every rank that this one has failed: whoever waits stops with `why`.
+  /// Tells every rank that this one has failed. Waiting ranks stop with `why`.
   /// May be called from any thread.
   virtual void abort(const Status &why) = 0;
 };

@@ -15,7 +15,7 @@
 
 namespace heddle::runtime {
 
-/// The first error of a session; whoever waits watches it.
+/// The first error of a session. Waiting members watch it.
 class Failure {
 public:
   /// Keeps the first error only.
@@ -29,8 +29,8 @@ private:
   std::atomic<bool> flag{false};
 };
 
-/// What a member brings to a collective. All members must agree on everything
-/// but the buffers.
+/// One member's arguments of a collective. All members must agree on all of
+/// them except the buffers.
 struct Offer {
   std::string_view operation; ///< a literal
   int64_t type = 0, count = 0, detail = 0;
@@ -50,11 +50,11 @@ public:
   const Offer &offer(int32_t member) const { return places[member].offer; }
   int32_t size() const { return int32_t(ranks.size()); }
 
-  /// Wakes whoever waits, to look at the failure.
+  /// Wakes the waiting members, so that they see the failure.
   void interrupt();
 
-  /// Blocks until `peer`'s recv has taken `count` elements; one message is
-  /// under way from a member to another at a time.
+  /// Blocks until recv of `peer` has copied `count` elements. From one member
+  /// to another there is one message at a time.
   Status send(int32_t member, int32_t peer, DType type, const void *from,
               int64_t count);
   Status recv(int32_t member, int32_t peer, DType type, void *to,

@@ -1,12 +1,13 @@
 //===- ThreadCommunicator.h - Ranks are threads of one process --*- C++ -*-===//
 //
-// All ranks share memory, so a collective is: everyone says where its buffers
-// are, everyone meets, each reads from (or writes to) its peers' buffers what
-// is its part, everyone meets again. Nothing is copied twice. An all_reduce is
-// cut into one slice a member: its owner reads that slice of every member's
-// input, sums in the order of the members and writes the result to every
-// member's output, so each byte crosses once in each direction and all get the
-// same bits.
+// All ranks share memory. In a collective, every member announces its buffers,
+// all meet, each reads its part from its peers' buffers (or writes it to them),
+// and all meet again. Nothing is copied twice.
+//
+// An all_reduce is cut into one slice a member. The owner of a slice reads it
+// from every member's input, sums in the order of the members, and writes the
+// result to every member's output. So each byte crosses once in each direction,
+// and all members get the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +27,13 @@ class ThreadPool;
 struct ThreadCommunicatorOptions {
   /// How long a rank waits for a peer before it declares it hung.
   std::chrono::milliseconds timeout{120'000};
-  /// Watch memory for some microseconds before sleeping; only when every thread
-  /// has a core of its own.
+  /// Whether to spin on memory for some microseconds before sleeping. For use
+  /// only if every thread has a core of its own.
   bool spin = false;
 };
 
-/// One communicator for each rank of the mesh. `pools[rank]` are the cores that
-/// the rank copies and sums with; they must outlive the communicators.
+/// Makes one communicator for each rank of the mesh. `pools[rank]` copies and
+/// sums for the rank; it must outlive the communicators.
 std::vector<std::unique_ptr<Communicator>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<std::vector<int32_t>> &groups,

@@ -1,8 +1,8 @@
 //===- Device.h - One rank --------------------------------------*- C++ -*-===//
 //
-// What stands behind the opaque pointer of generated code: the device's cores,
-// its end of the communication, what its library calls prepared, its first
-// error and its account of time.
+// The state behind the opaque device pointer of generated code: the device's
+// cores, its communicator, the prepared library calls, its first error and its
+// times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,16 +58,16 @@ struct heddle_rt_device {
       trace; ///< reserved when tracing starts
   bool tracing = false;
 
-  /// Bytes that the libraries hold for their own use.
+  /// Bytes of scratch that the libraries hold.
   size_t scratchBytes() const;
 
-  /// Keeps the first error, stops the peers, returns the status for generated
-  /// code.
+  /// Keeps the first error, makes the peers stop, and returns the status for
+  /// generated code.
   heddle_rt_status fail(heddle::runtime::Status status);
 
-  /// Runs a call of generated code on a stream. All streams of a CPU device run
-  /// synchronously with their caller so far; an asynchronous one would take the
-  /// work here and run it on the stream's own thread.
+  /// Runs a call of generated code on a stream. So far, all streams of a CPU
+  /// device run synchronously with their caller. An asynchronous stream would
+  /// take the work here and run it on a thread of its own.
   template <typename Work>
   heddle_rt_status issue(int32_t stream, heddle::runtime::WorkKind kind,
                          const char *operation, const void *symbol,

@@ -36,8 +36,9 @@ struct AttentionCall {
   void *dq, *dk, *dv;
 };
 
-/// What a backward task computes. The two halves together give the same bits as
-/// the whole, with two more products of tiles but more tasks.
+/// The gradients that a backward task computes. The two parts together give the
+/// same bits as the whole. They take two more products a tile, but make more
+/// tasks.
 enum class BackwardPart { Whole, KeyGradients, QueryGradients };
 
 struct AttentionKernels {
@@ -45,7 +46,8 @@ struct AttentionKernels {
   int64_t (*forwardScratch)(const heddle_rt_attention_desc &desc);
   int64_t (*backwardScratch)(const heddle_rt_attention_desc &desc,
                              BackwardPart part);
-  /// Independent tasks, and one of them. `scratch` is 64-byte aligned.
+  /// The number of independent tasks, and running one of them. `scratch` is
+  /// 64-byte aligned.
   int64_t (*forwardTasks)(const heddle_rt_attention_desc &desc);
   int64_t (*backwardTasks)(const heddle_rt_attention_desc &desc,
                            BackwardPart part);

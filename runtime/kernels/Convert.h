@@ -20,7 +20,8 @@ inline void *at(void *base, int32_t type, int64_t offset) {
   return static_cast<char *>(base) + offset * int64_t(byteSize(DType(type)));
 }
 
-/// The first address in `buffer` on a cache line; it has 64 bytes to spare.
+/// The first address of `buffer` on a cache line. The buffer has 64 spare
+/// bytes.
 inline void *alignedIn(std::vector<std::byte> &buffer) {
   auto misplaced = reinterpret_cast<uintptr_t>(buffer.data()) % 64;
   return buffer.data() + (misplaced ? 64 - misplaced : 0);

@@ -43,7 +43,8 @@ static void loadRows(const void *from, int32_t type, int64_t rowStride,
   }
 }
 
-/// The reverse, scaled per call and rounded.
+/// Stores rows of loadRows' layout: to[i * rowStride ...] = scale * from[i,
+/// 0..columns), rounded to `type`.
 static void storeRows(const float *from, int64_t rows, int64_t columns,
                       float scale, void *to, int32_t type, int64_t rowStride) {
   int64_t width = padded(columns);
@@ -69,9 +70,8 @@ static void storeRows(const float *from, int64_t rows, int64_t columns,
 typedef float Four __attribute__((vector_size(16)));
 typedef float FourAt __attribute__((vector_size(16), aligned(4), may_alias));
 
-/// to[j * tileEdge + i] = from[i * width + j], zero for i in [rows,
-/// padded(rows)). `from` has room for padded(rows) rows, `width` and the rows
-/// are multiples of 4 in room.
+/// Transposes a tile: to[j * tileEdge + i] = from[i * width + j], and zero for
+/// i in [rows, padded(rows)). `width` is a multiple of 4.
 static void transposeTile(const float *from, int64_t rows, int64_t width,
                           float *to) {
   int64_t whole = rows / 4 * 4;
@@ -100,7 +100,7 @@ static void transposeTile(const float *from, int64_t rows, int64_t width,
       to[j * tileEdge + i] = i < rows ? from[i * width + j] : 0;
 }
 
-/// Which keys the rows of a tile see: row i of the tile sees its columns below
+/// The keys that the rows of a tile see: row i sees the columns below
 /// visible(i).
 struct TileMask {
   int64_t columns;  ///< keys that exist
@@ -111,13 +111,14 @@ struct TileMask {
       return columns;
     return minimum(columns, maximum(0, row + diagonal + 1));
   }
-  /// Whether rows [0, rows) see every column of whole vectors.
+  /// Whether no score of rows [0, rows) must be masked: there is no padding,
+  /// and row 0 sees all columns.
   bool isFull(int64_t rows) const {
     return rows > 0 && visible(0) == padded(columns);
   }
 };
 
-/// Scores that a row does not see become -infinity.
+/// Sets the scores of keys that a row does not see to -infinity.
 static void maskScores(float *scores, int64_t rows, const TileMask &mask) {
   int64_t width = padded(mask.columns);
   for (int64_t i = 0; i < rows; ++i)
@@ -135,8 +136,9 @@ public:
 
   bool isNone() const { return desc.dropout == 0; }
 
-  /// factors[i * tileEdge + j] = 0 or 1 / (1 - p) for the tile of queries from
-  /// `query` and keys from `key` of one head; all indices are local.
+  /// Fills factors[i * tileEdge + j] with 0 or 1 / (1 - p), for the tile of
+  /// queries from `query` and keys from `key` of one head. All indices are
+  /// local.
   void fill(int64_t batch, int64_t group, int64_t member, int64_t query,
             int64_t rows, int64_t key, int64_t columns, float *factors) const {
     uint64_t head =
@@ -197,8 +199,8 @@ private:
   float keep;
 };
 
-/// Hands out parts of a core's scratch, each on a cache line; with no base,
-/// only counts what would be handed out.
+/// Hands out parts of a core's scratch, each on a cache line. Without a base,
+/// it only counts their bytes.
 class Scratch {
 public:
   explicit Scratch(void *base) : base(static_cast<char *>(base)) {}
@@ -214,13 +216,13 @@ private:
   int64_t used = 0;
 };
 
-/// Keys that exist: the rest of the device's lie beyond the global end.
+/// The number of the device's keys that lie within the global keys.
 static int64_t existingKeys(const AttentionCall &call) {
   const heddle_rt_attention_desc &d = *call.desc;
   return minimum(d.keys, maximum(0, d.global_keys - call.offsets.key));
 }
 
-/// Keys that some query below `queries` sees.
+/// The number of keys that some query below `queries` sees.
 static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
   int64_t existing = existingKeys(call);
   if (!call.desc->causal)

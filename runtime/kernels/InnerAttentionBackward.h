@@ -2,10 +2,10 @@
 //
 // Part of IsaBuild.h: see there.
 //
-// A task is one (batch, group), or a chunk of its keys (for dK and dV) or of
-// its queries (for dQ): the parts of BackwardPart. With P the probabilities and
-// M the factors of dropout, for each tile of keys and each tile of queries that
-// sees it:
+// A task handles one (batch, group), or a chunk of its keys (for dK and dV) or
+// of its queries (for dQ): see BackwardPart. With P the probabilities and M the
+// factors of dropout, it does for each tile of keys and each tile of queries
+// that sees it:
 //
 //   P = 2^(Q K^T * scale * log2(e) - lse * log2(e))
 //   dV += (P M)^T dO
@@ -13,8 +13,8 @@
 //   dK += dS^T Q * scale;  dQ += dS K * scale
 //
 // Keys beyond the global end are not seen. dQ is summed over the tiles of keys
-// in scratch of the size of the task's queries, in f32 whatever the type. All
-// parts add in the same order.
+// in scratch of the size of the task's queries, always in f32. All parts add in
+// the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ struct BackwardRange {
                                                           : 1;
     return d.batch * d.groups * ((rows + attentionChunk - 1) / attentionChunk);
   }
-  /// Row of a query among those of the task, head by head.
+  /// The index of a query's row in the task's scratch, which is ordered by
+  /// head.
   int64_t row(int64_t member, int64_t query) const {
     return member * (queryEnd - firstQuery) + query - firstQuery;
   }
@@ -103,8 +104,8 @@ static int64_t outputRow(const heddle_rt_attention_desc &d, int64_t batch,
          member;
 }
 
-/// delta and lse of one head; lse in powers of 2, and finite for rows that see
-/// no key, whose scores are all -infinity.
+/// Computes delta and lse of one head. lse is converted to powers of 2. For
+/// rows that see no key, whose scores are all -infinity, it is set to 0.
 static void prepareRows(const AttentionCall &call, BackwardScratch &s,
                         const BackwardRange &range, int64_t member) {
   const heddle_rt_attention_desc &d = *call.desc;
@@ -130,7 +131,8 @@ static void prepareRows(const AttentionCall &call, BackwardScratch &s,
   }
 }
 
-/// p: scores to dropped probabilities; ds: dO V^T to the scores' gradient.
+/// Turns s.p from scores into dropped probabilities (P M), and s.ds from dO V^T
+/// into dS.
 static void differentiateTile(BackwardScratch &s, bool drops, int64_t rows,
                               int64_t columns, const float *lse,
                               const float *delta) {
@@ -189,8 +191,8 @@ static void backwardTile(const AttentionCall &call, const Dropout &dropout,
                   s.dq + row * width, width);
 }
 
-/// One tile of keys: K plain and transposed with the factor of the scores, so
-/// that Q and K are read unscaled elsewhere; V transposed.
+/// Loads one tile of keys: K as it is; K transposed and scaled as the scores
+/// are, so that Q and K stay unscaled in the gradients; V transposed.
 static void loadKeys(const AttentionCall &call, BackwardScratch &s,
                      const BackwardRange &range, int64_t key, int64_t keys) {
   const heddle_rt_attention_desc &d = *call.desc;

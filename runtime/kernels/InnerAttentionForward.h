@@ -2,8 +2,8 @@
 //
 // Part of IsaBuild.h: see there.
 //
-// A task is a chunk of queries of one (batch, group), for each head of the
-// group. Keys come in tiles; for each, the tiles of queries that see it:
+// A task handles a chunk of queries of one (batch, group), for each head of the
+// group. For each tile of keys, it does for each tile of queries that sees it:
 //
 //   S = Q K^T * scale * log2(e)          so that probabilities are powers of 2
 //   m' = max(m, rowmax S);  P = 2^(S - m')
@@ -44,8 +44,8 @@ static int64_t forwardTasks(const heddle_rt_attention_desc &d) {
          ((d.queries + attentionChunk - 1) / attentionChunk);
 }
 
-/// Softmax of a tile's rows against what came before: scores become
-/// probabilities of the new maximum, output rows are rescaled to it.
+/// Softmax of a tile's rows, continued from earlier tiles. Scores become
+/// probabilities relative to the new maximum; output rows are rescaled to it.
 static void softmaxTile(float *scores, int64_t rows, int64_t columns,
                         float *maxima, float *sums, float *o, int64_t width) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -57,7 +57,7 @@ static void softmaxTile(float *scores, int64_t rows, int64_t columns,
     }
     float rowMax = horizontalMax(largest);
     float before = maxima[i], now = rowMax > before ? rowMax : before;
-    // A row that has seen no key yet: any finite reference gives zeros.
+    // If the row has seen no key yet, any finite reference gives zeros.
     float reference = now == minusInfinity ? 0.0f : now;
     Vector sum = splat(0.0f);
     for (int64_t j = 0; j < columns; j += lanes) {

@@ -14,7 +14,7 @@ namespace HEDDLE_RT_ISA {
 constexpr int64_t lanes = HEDDLE_RT_VECTOR_BYTES / 4;
 typedef float Vector __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
 typedef int32_t VectorInt __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
-/// The same in memory of any alignment, which may alias anything.
+/// A Vector at an address of any alignment, which may alias anything.
 typedef float VectorAt
     __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES), aligned(4), may_alias));
 
@@ -22,7 +22,7 @@ constexpr float minusInfinity = -__builtin_inff();
 
 static inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
-/// Rows are padded to whole vectors.
+/// Rounds a row's length up to whole vectors.
 static inline int64_t padded(int64_t count) {
   return (count + lanes - 1) / lanes * lanes;
 }
@@ -40,8 +40,8 @@ static inline Vector splat(float value) {
   return zero + value;
 }
 
-/// The upper half of the first 2 * `half` lanes against the lower, and so on: a
-/// fixed order.
+/// The upper half of the first 2 * `half` lanes, in the lower lanes. Horizontal
+/// sums and maxima combine halves in this fixed order.
 static inline Vector upperHalf(Vector value, int64_t half) {
   VectorInt index = {};
   for (int64_t i = 0; i < half; ++i)
@@ -114,7 +114,7 @@ static inline void tileProduct(int64_t depth, const float *a, int64_t aRow,
       store(c + i * cRow + j * lanes, sums[i][j]);
 }
 
-/// Rows and vectors of a register tile: 24 sums of 32 registers, or 8 of 16.
+/// Rows and vectors of a register tile: 24 sums in 32 registers, or 8 in 16.
 constexpr int tileRows = HEDDLE_RT_VECTOR_BYTES == 64 ? 6 : 4;
 constexpr int tileColumns = HEDDLE_RT_VECTOR_BYTES == 64 ? 4 : 2;
 
@@ -134,7 +134,7 @@ static void columnProduct(int64_t rows, int64_t depth, const float *a,
                                  c + i * cRow, cRow);
 }
 
-/// C[rows x columns] = A B, or += with Add; `columns` is whole vectors.
+/// C[rows x columns] = A B, or += with Add; `columns` is a multiple of `lanes`.
 template <bool Add>
 static void product(int64_t rows, int64_t columns, int64_t depth,
                     const float *a, int64_t aRow, int64_t aColumn,

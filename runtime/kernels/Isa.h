@@ -26,14 +26,16 @@ struct IsaKernels {
   const AttentionKernels *attention;
 };
 
-/// The widest that this machine has. The environment variable HEDDLE_RT_ISA
-/// ("baseline", "avx2", "avx512") lowers it, to test the others.
+/// The inner loops for the widest instruction set of this machine. The
+/// environment variable HEDDLE_RT_ISA ("baseline", "avx2", "avx512") lowers the
+/// choice, for tests.
 const IsaKernels &isaKernels();
 
-/// By name, if it was built and this machine has it; else null.
+/// The inner loops of that name; null if they were not built or do not run on
+/// this machine.
 const IsaKernels *findIsaKernels(const char *name);
 
-/// f16, which no inner loop uses: scalar.
+/// Scalar conversions of f16, which no inner loop uses.
 float f16ToF32(uint16_t bits);
 uint16_t f32ToF16(float value);
 

@@ -1,10 +1,10 @@
-//===- IsaBuild.h - The inner loops, included once for each build -*- C++
-//-*-===//
+//===- IsaBuild.h - Inner loops of one instruction set ----------*- C++ -*-===//
 //
-// Included by Isa*.cpp, each compiled for its own instruction set and each
-// defining HEDDLE_RT_ISA (the namespace) and HEDDLE_RT_VECTOR_BYTES before. No
-// standard library templates here: the linker keeps one copy of an inline
-// function, and it could be the one for the widest machine.
+// Included by Isa*.cpp. Each of these files is compiled for its own instruction
+// set, and first defines HEDDLE_RT_ISA (the namespace) and
+// HEDDLE_RT_VECTOR_BYTES. No standard library templates may be used here: the
+// linker keeps one copy of an inline function, and that could be the copy for
+// the widest instruction set.
 //
 //===----------------------------------------------------------------------===//
 

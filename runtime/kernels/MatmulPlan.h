@@ -13,7 +13,7 @@
 
 namespace heddle::runtime {
 
-/// What one core needs for itself.
+/// The buffers and the oneDNN stream of one core.
 struct MatmulWorker {
   explicit MatmulWorker(const dnnl::engine &engine) : stream(engine) {}
   dnnl::stream stream;
@@ -22,36 +22,36 @@ struct MatmulWorker {
   std::vector<float> a, b, c, bias;  ///< a tile in f32, where converted
 };
 
-/// One shape of tile, prepared.
+/// oneDNN's primitive for one shape of tile.
 struct MatmulKernel {
   int64_t m, n, k;
   bool sum, bias; ///< adds to C; adds the bias
   dnnl::matmul primitive;
   size_t scratchpadBytes;
-  /// From B as it lies to the format of `packed`; empty if B is read in place.
+  /// Reorders B into the format of `packed`; empty if B is read in place.
   dnnl::reorder pack = {};
   size_t packedBytes = 0;
-  /// One set a worker; pointers are set at each call.
+  /// One set for each worker. Pointers are set at each call.
   struct Operands {
     dnnl::memory a, b, c, bias, scratchpad, packed;
   };
   std::vector<Operands> operands = {};
 };
 
-/// Whether tiles of B are brought into oneDNN's own format first. By default
-/// where AMX multiplies bf16; the environment variable HEDDLE_RT_MATMUL
-/// ("packed" or "plain") decides otherwise, to measure and to test.
+/// Whether tiles of B are first reordered into oneDNN's own format. `Automatic`
+/// does so where AMX multiplies bf16. The environment variable HEDDLE_RT_MATMUL
+/// ("packed" or "plain") overrides that, for measurements and tests.
 enum class MatmulPacking { Automatic, Always, Never };
 MatmulPacking matmulPackingFromEnvironment();
 
-/// A product's tiles: functions of the descriptor (and the machine) alone.
+/// A product cut into tiles, which depend on the descriptor and machine alone.
 class MatmulPlan {
 public:
   static Expected<MatmulPlan> make(const heddle_rt_matmul_desc &desc,
                                    const dnnl::engine &engine, int workers,
                                    MatmulPacking packing);
 
-  /// Independent tiles, each a task.
+  /// The number of independent tiles; each is a task.
   int64_t tasks() const { return outerIterations * mTiles * nTiles; }
   void runTask(int64_t task, int workerIndex, MatmulWorker &worker,
                const void *a, const void *b, void *c, const void *bias) const;
@@ -80,9 +80,9 @@ private:
   int64_t outerIterations = 1, sumIterations = 1;
   int64_t mTile = 0, nTile = 0, kTile = 0;
   int64_t mTiles = 0, nTiles = 0, kTiles = 0;
-  bool convert = false;   ///< operands are turned into f32 first
+  bool convert = false;   ///< operands are converted to f32 first
   bool packs = false;     ///< tiles of B are packed for each tile of C
-  bool separateC = false; ///< tiles are summed apart in f32, then rounded
+  bool separateC = false; ///< tiles are summed in f32 beside C, then rounded
   std::vector<MatmulKernel> kernels;
 };
 

@@ -11,13 +11,13 @@ namespace heddle::runtime {
 
 class ThreadPool;
 
-/// As heddle_rt_embedding_grad.
+/// Implements heddle_rt_embedding_grad.
 Status embeddingGrad(ThreadPool &pool, const int32_t *ids, int64_t numIds,
                      const void *rows, int32_t type, int64_t width,
                      int64_t firstRow, int64_t tableRows, bool accumulate,
                      float *tableGrad);
 
-/// As heddle_rt_rotary_table.
+/// Implements heddle_rt_rotary_table.
 void rotaryTable(ThreadPool &pool, const double *frequencies, int64_t half,
                  int64_t first, int64_t rows, float *cosines, float *sines);
 

@@ -34,11 +34,11 @@ public:
 
   std::string string(const Json &object, const std::string &path,
                      const char *key);
-  /// At least `least`, and within 64 bits.
+  /// An integer of at least `least`, within 64 bits.
   int64_t integer(const Json &object, const std::string &path, const char *key,
                   int64_t least);
   int64_t toInteger(const Json &value, const std::string &path, int64_t least);
-  /// Finite.
+  /// A finite number.
   double number(const Json &object, const std::string &path, const char *key);
 
   /// Calls body(element, path) for each element of an array.

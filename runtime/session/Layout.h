@@ -1,8 +1,8 @@
 //===- Layout.h - Where the elements of a global tensor lie -----*- C++ -*-===//
 //
 // A tensor [8, 6] over dp = 2 on dimension 0 and tp = 4 on dimension 1 is cut
-// into blocks of [4, 2] (ceil(6 / 4) = 2): block (i, j) holds rows 4i.. and
-// columns 2j..; of block (., 3) nothing lies inside the tensor, it is padding.
+// into blocks of [4, 2] (ceil(6 / 4) = 2): block (i, j) holds rows from 4i and
+// columns from 2j on. Block (i, 3) lies outside of the tensor: it is padding.
 // Devices that differ only in other axes hold replicas of a block.
 //
 //===----------------------------------------------------------------------===//
@@ -66,7 +66,7 @@ private:
   };
   int64_t elements = 1, localSize = 1;
   size_t bytes;
-  // The last dimension that is cut, and what lies inside it.
+  // The last dimension that is cut, and the number of elements inside it.
   int64_t split = 1, localSplit = 1, lastBlockStride = 0, inner = 1;
   std::vector<Dimension> outerDimensions;
   std::vector<int64_t> blocks;

@@ -28,7 +28,7 @@ public:
 
 private:
   uint8_t *base = nullptr;
-  size_t bytes = 0, used = 0; ///< whole pages; what was asked for
+  size_t bytes = 0, used = 0; ///< whole pages; bytes that were asked for
 };
 
 /// Every buffer starts on a cache line.

@@ -57,9 +57,9 @@ struct SessionState {
   Status openLibrary(const std::filesystem::path &directory);
   /// Places all tensors; touches no memory.
   Status place();
-  /// Runs a job on all devices and gathers the first error. What it works on
-  /// lies in this state, not on a stack: a device that hangs may return to it
-  /// when its caller is gone.
+  /// Runs a job on all devices and returns the first error. The job's data lies
+  /// in this state, not on a stack: a device that hangs may still use it when
+  /// the caller is gone.
   using Job = Status (*)(SessionState &state, int32_t device);
   Status runOnDevices(Job newJob);
   Status gatherError(bool allReturned);
@@ -73,13 +73,13 @@ private:
   size_t currentProgram = 0;
 };
 
-/// Copies between a global tensor in host memory, elements [first, first +
-/// count), and the devices' blocks.
+/// Copies elements [first, first + count) between a global tensor in host
+/// memory and the devices' blocks.
 void scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
              ConstBytes from);
 void gather(const PlacedTensor &tensor, int64_t first, int64_t count, Bytes to);
 
-/// Writes the elements of `tensor` that `device` holds to their initial values.
+/// Sets the elements of `tensor` that `device` holds to their initial values.
 void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
                      uint64_t seed, int32_t device, ThreadPool &pool);
 

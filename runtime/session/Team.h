@@ -1,8 +1,8 @@
 //===- Team.h - The devices' threads ----------------------------*- C++ -*-===//
 //
-// One thread a device, started once. A job runs on all of them; the caller
-// waits until all are done, but not forever for one that hangs after another
-// failed.
+// One thread a device, started once. A job runs on all of them, and the caller
+// waits until all are done. After one has failed, the caller waits for the
+// others only for a limited time, because they may hang.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +21,20 @@ namespace heddle::runtime {
 
 class Team {
 public:
-  /// The threads keep `owner` alive while they run, so a thread that hangs may
-  /// be left behind with the memory that it uses.
+  /// Starts the threads. Each keeps `owner` alive while it runs, so a thread
+  /// that hangs may be left behind with the memory that it uses.
   void start(int32_t devices, std::shared_ptr<void> owner);
 
-  /// Lets the threads end; those that hang are left behind. To be called by the
-  /// owner's user before it lets go of the owner.
+  /// Ends the threads; those that hang are left behind. Must be called before
+  /// the last other reference to the owner is released.
   void stop();
 
   using Job = bool (*)(void *context, int32_t device);
 
-  /// Calls job(context, device) on every device's thread; it returns false on
-  /// failure. After a failure the others have `grace` to return. True if all
-  /// returned; otherwise `context` must live as long as the owner, and the team
-  /// takes no more jobs.
+  /// Calls job(context, device) on every device's thread; the job returns false
+  /// on failure. After a failure the other threads have `grace` to return.
+  /// Returns true if all threads returned. Otherwise `context` must live as
+  /// long as the owner, and the team takes no more jobs.
   bool run(std::chrono::milliseconds grace, Job job, void *context);
 
   /// Whether a device has returned from the last job.

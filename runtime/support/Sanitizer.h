@@ -1,8 +1,8 @@
-//===- Sanitizer.h - What sanitizers cannot see by themselves ---*- C++ -*-===//
+//===- Sanitizer.h - Accesses that sanitizers cannot see --------*- C++ -*-===//
 //
-// A sanitizer sees what code that was compiled with it does to memory. oneDNN
-// and our vector types are not such code: here their accesses are told. Without
-// a sanitizer all of this is nothing.
+// A sanitizer sees the memory accesses of code that was compiled with it. It
+// does not see those of oneDNN and of our vector types, so these functions
+// report them. Without a sanitizer the functions do nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,10 +33,10 @@ extern "C" void HEDDLE_RT_ON_WRITE(void *, size_t);
 
 namespace heddle::runtime {
 
-/// "address", "thread" or "": what this library was built with.
+/// The sanitizer that this library was built with: "address", "thread" or "".
 constexpr const char *sanitizer = HEDDLE_RT_SANITIZER;
 
-/// Somebody who is not instrumented reads or writes these bytes now.
+/// Reports that code without instrumentation reads or writes these bytes.
 inline void noteRead([[maybe_unused]] const void *from,
                      [[maybe_unused]] size_t bytes) {
 #ifdef HEDDLE_RT_ON_READ
@@ -50,7 +50,7 @@ inline void noteWrite([[maybe_unused]] void *to,
 #endif
 }
 
-/// Nobody may touch these bytes until they are allowed again.
+/// Forbids any access to these bytes until they are allowed again.
 inline void forbid([[maybe_unused]] const void *begin,
                    [[maybe_unused]] size_t bytes) {
 #if defined(__has_feature)

@@ -65,7 +65,7 @@ private:
   std::mutex mutex;
   std::condition_variable wake, done;
   // Guarded by `mutex`.
-  Function function = nullptr; ///< null: nothing to join
+  Function function = nullptr; ///< null: no job to join
   void *context = nullptr;
   int64_t chunks = 0;
   int inside = 0; ///< workers that have joined the current job

@@ -29,14 +29,15 @@ struct StepPrograms {
 
   int64_t rowsPerStep() const { return microBatches * batch; }
 
-  /// Finds them in the manifest; an error says what is missing.
+  /// Finds the programs in the manifest; an error says what is missing.
   static Expected<StepPrograms> find(const Manifest &manifest);
 
-  /// Completed steps, from the counter.
+  /// Reads the number of completed steps from the counter.
   Expected<int64_t> readStep(const Session &session) const;
 };
 
-/// An error unless `program` takes i32 tokens and targets of equal shape
+/// Returns an error unless `program` takes i32 tokens and targets of equal
+/// shape [batch, sequence].
 /// [batch, sequence].
 Status checkBatchArguments(const ProgramInfo &program);
 

@@ -14,8 +14,8 @@ namespace heddle::runtime {
 /// The file's spelling of a type.
 std::optional<safetensors::DType> safetensorsType(DType type);
 
-/// Hands a whole tensor to `use` in pieces of whole elements, so that at most a
-/// few megabytes of it are held besides the devices' copies.
+/// Passes a whole tensor to `use` in pieces of whole elements, so that at most
+/// a few megabytes of it are in memory besides the devices' copies.
 Status
 forEachPiece(const Session &session, size_t tensor,
              const std::function<Status(int64_t first, ConstBytes bytes)> &use);

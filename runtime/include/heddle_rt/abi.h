@@ -19,8 +19,8 @@
 //    the runtime may cache what it prepared for one under the descriptor's
 //    address.
 //  - A call that fails (a peer died, no memory) records an error on the device
-//    and returns a status other than 0; the program function returns it at
-//    once.
+//    and returns a status other than 0. The program function returns that
+//    status at once.
 //
 // The header is plain C and stable within a value of HEDDLE_RT_ABI_VERSION.
 //
@@ -40,7 +40,7 @@ extern "C" {
 /// One rank, opaque to generated code.
 typedef struct heddle_rt_device heddle_rt_device;
 
-/// 0 on success; the message belongs to the device.
+/// 0 on success. The message of an error is kept on the device.
 typedef int32_t heddle_rt_status;
 
 typedef enum heddle_rt_dtype {
@@ -59,7 +59,7 @@ typedef enum heddle_rt_reduction {
   HEDDLE_RT_MAX = 1
 } heddle_rt_reduction;
 
-/// What a program function works on. All pointers outlive the call.
+/// The memory that a program function works on. All pointers outlive the call.
 typedef struct heddle_rt_frame {
   uint8_t *arena;            ///< `arena_bytes` of the manifest, 64-byte aligned
   uint8_t *const *variables; ///< local shards, in the manifest's order
@@ -90,9 +90,9 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
 
 enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
 
-/// A loop around a matrix product: `extent` iterations which step the operands
-/// by so many elements. A loop whose `c_stride` is 0 and `extent` > 1 is a sum:
-/// its iterations accumulate into the same C.
+/// A loop around a matrix product. Each of its `extent` iterations moves the
+/// operands on by the strides, in elements. A loop with `c_stride` 0 and
+/// `extent` > 1 is a sum: its iterations accumulate into the same C.
 typedef struct heddle_rt_matmul_loop {
   int64_t extent, a_stride, b_stride, c_stride;
 } heddle_rt_matmul_loop;
@@ -138,12 +138,13 @@ typedef struct heddle_rt_attention_desc {
   int32_t type;   ///< heddle_rt_dtype of q, k, v, o and their gradients
   int32_t causal; ///< query i sees keys j <= i (global positions)
   float scale;
-  /// Dropout of the probabilities: 0 for none. Element (b, i, g, r, j), in
-  /// global coordinates, has the linear index e in the global [batch, groups,
-  /// group_size, queries, keys]. Philox4x32-10 of the counter (e / 4 low, e / 4
-  /// high, step, op_id) under the key `seed` gives four words; the element is
-  /// dropped if word e % 4 is below dropout * 2^32, else divided by 1 -
-  /// dropout. No sharding changes what is dropped.
+  /// The rate at which probabilities are dropped; 0 for none. Let e be the
+  /// row-major index of element (b, i, g, r, j) in the global tensor [batch,
+  /// groups, group_size, queries, keys], where all indices are global.
+  /// Philox4x32-10 of the counter (e / 4 low, e / 4 high, step, op_id) under
+  /// the key `seed` gives four words. The element is dropped if word e % 4 is
+  /// below dropout * 2^32, else divided by 1 - dropout. So sharding does not
+  /// change which elements are dropped.
   float dropout;
   uint64_t seed;
   uint32_t op_id;
@@ -193,7 +194,7 @@ heddle_rt_status heddle_rt_rotary_table(heddle_rt_device *device,
                                         int64_t first, int64_t rows, float *cos,
                                         float *sin);
 
-/// A two-level strided copy: `blocks` runs of `bytes` from `from` to `to`.
+/// A strided copy of `blocks` runs of `bytes` bytes; strides are between runs.
 heddle_rt_status heddle_rt_copy(heddle_rt_device *device, int32_t stream,
                                 const void *from, int64_t from_stride_bytes,
                                 void *to, int64_t to_stride_bytes,
@@ -216,17 +217,18 @@ heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
                                       int32_t type, const void *in, void *out,
                                       int64_t count);
 
-/// Tensors are seen as [outer, extent, inner] around the gathered dimension: in
-/// holds `extent` = `local`, out holds `total` <= members * local (what lies
-/// beyond is padding and dropped).
+/// Gathers the middle dimension: `in` is [outer, local, inner] and `out` is
+/// [outer, total, inner], with total <= members * local. Rows of the members
+/// beyond `total` are padding and dropped.
 heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
                                       const void *in, void *out, int64_t outer,
                                       int64_t local, int64_t total,
                                       int64_t inner);
 
-/// The reverse: in [outer, total, inner] on each member is summed, member i
-/// keeps rows [i * local, (i + 1) * local); rows beyond `total` are zero.
+/// Sums and scatters the middle dimension: `in` is [outer, total, inner] and
+/// `out` is [outer, local, inner]. Member i keeps rows [i * local, (i + 1) *
+/// local) of the sum; rows beyond `total` are zero.
 heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int32_t stream, int32_t group,
                                           int32_t reduction, int32_t type,
@@ -234,12 +236,12 @@ heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int64_t outer, int64_t local,
                                           int64_t total, int64_t inner);
 
-/// Member i sends in[outer, i*split_local .. (i+1)*split_local of split_total,
-/// middle, concat_local, inner] and receives every member's block concatenated
-/// along the concat dimension: out [outer, split_local, middle, concat_total,
-/// inner] if `split_first` (the split dimension stands before the concatenated
-/// one), else the two dimensions in the other order. Missing rows are zero,
-/// surplus rows dropped.
+/// Splits one dimension and concatenates another. If `split_first`, `in` is
+/// [outer, split_total, middle, concat_local, inner] and `out` is [outer,
+/// split_local, middle, concat_total, inner]; else the two dimensions stand in
+/// the other order in both. Member i receives rows [i * split_local, (i + 1) *
+/// split_local) of the split dimension from every member, concatenated in the
+/// order of the members. Missing rows are zero, surplus rows dropped.
 heddle_rt_status heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
                                       const void *in, void *out,
@@ -253,7 +255,7 @@ heddle_rt_status heddle_rt_broadcast(heddle_rt_device *device, int32_t stream,
                                      int32_t group, int32_t root, int32_t type,
                                      const void *in, void *out, int64_t count);
 
-/// Member i receives what member sources[i] sent; -1 leaves zeros.
+/// Member i receives the input of member sources[i]; -1 gives zeros.
 heddle_rt_status heddle_rt_permute(heddle_rt_device *device, int32_t stream,
                                    int32_t group, const int32_t *sources,
                                    int32_t type, const void *in, void *out,
@@ -274,7 +276,7 @@ heddle_rt_status heddle_rt_event_record(heddle_rt_device *device,
                                         int32_t stream, int32_t event);
 heddle_rt_status heddle_rt_event_wait(heddle_rt_device *device, int32_t stream,
                                       int32_t event);
-/// Waits until all streams are idle: the last op of every program.
+/// Waits until all streams are idle. It is the last op of every program.
 heddle_rt_status heddle_rt_synchronize(heddle_rt_device *device);
 
 #ifdef __cplusplus

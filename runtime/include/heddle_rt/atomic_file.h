@@ -1,11 +1,11 @@
 //===- atomic_file.h - Replace a file whole or not at all -------*- C++ -*-===//
 //
-// A file that is written beside its destination under a temporary name and
-// takes the destination's place by rename(2), after fsync(2), when it is
-// complete. Whatever fails before that (a full disk above all) leaves what
-// stood at the destination untouched and no temporary behind. Where the
-// destination is a link, what it points to is replaced; anything but a regular
-// file (a device, a pipe) is refused.
+// A file that is written beside its destination under a temporary name. When it
+// is complete, it takes the destination's place by rename(2), after fsync(2). A
+// failure before that (a full disk above all) leaves the destination as it was
+// and removes the temporary. If the destination is a link, the file that it
+// points to is replaced. A destination that is no regular file (a device, a
+// pipe) is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,15 +33,14 @@ public:
 
   AtomicFile(AtomicFile &&other) noexcept;
   AtomicFile &operator=(AtomicFile &&other) noexcept;
-  ~AtomicFile(); ///< discards what was not committed
+  ~AtomicFile(); ///< discards the temporary if it was not committed
 
   /// Writes all of `data` at `offset` bytes from the start.
   Status writeAt(uint64_t offset, std::span<const std::byte> data);
-  /// Makes the content durable and closes the temporary; nothing can be written
-  /// after it. For sets of files that are to be replaced together: flush all,
-  /// then commit all.
+  /// Makes the content durable and closes the temporary: nothing can be written
+  /// any more. To replace a set of files together, flush all, then commit all.
   Status flush();
-  /// Flushes if that was not done yet and puts the file in its place.
+  /// Flushes the file, unless that was done, and puts it in its place.
   Status commit();
   /// Removes the temporary.
   void discard();

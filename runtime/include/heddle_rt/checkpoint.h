@@ -24,11 +24,12 @@
 
 namespace heddle::runtime {
 
-/// `state.json`: where a run stands, and what its data depends on.
+/// `state.json`: the step of a run, and the parameters that its data depends
+/// on.
 struct TrainingState {
   int64_t step = 0; ///< completed steps
   uint64_t seed = 0;
-  std::string data;           ///< path, for the reader
+  std::string data;           ///< path of the token file, for people
   int64_t dataTokens = 0;     ///< size of the token file
   int64_t rowsPerStep = 0;    ///< windows drawn each step
   int64_t sequence = 0;       ///< tokens of a window
@@ -55,8 +56,8 @@ listCheckpoints(const std::filesystem::path &folder);
 /// The folder of the checkpoint after `step` steps.
 std::filesystem::path checkpointPath(const std::filesystem::path &folder,
                                      int64_t step);
-/// Removes all but the newest `keep` checkpoints, and what interrupted writers
-/// left behind.
+/// Removes all but the newest `keep` checkpoints, and unfinished folders of
+/// interrupted writers.
 void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
 
 /// Fills the parameters from a weights file or folder. Names may lack their

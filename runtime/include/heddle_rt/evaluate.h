@@ -1,8 +1,8 @@
 //===- evaluate.h - Loss, logits and gradients of one batch -----*- C++ -*-===//
 //
-// The tool for comparing with another framework: reads a batch from a
-// safetensors file, runs it on an artifact, writes what came out under the
-// names that the other framework knows.
+// For comparisons with another framework: reads a batch from a safetensors
+// file, runs it on an artifact, and writes the results under the names of the
+// model's own checkpoint format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,15 @@ struct Batch {
   std::string source = {}; ///< the file that it was read from, for errors
 };
 
-/// Reads `tokens` and, if there, `targets` (i32 or i64, B x S; a target of -100
-/// is ignored). Without targets the target of a token is the next one, and the
-/// last of each row is ignored: what Hugging Face's models compute for labels =
-/// input_ids.
+/// Reads `tokens` and, if present, `targets` (i32 or i64, B x S; a target of
+/// -100 is ignored). Without targets, the target of a token is the next one,
+/// and the last token of each row has none. Hugging Face's models compute the
+/// same for labels = input_ids.
 Expected<Batch> readBatch(const std::filesystem::path &path);
 
-/// Checks that tokens are of the vocabulary, targets of it or ignored, but not
-/// all ignored; an error names the file, the position and the value.
+/// Checks that tokens are in the vocabulary, and that targets are in it or
+/// ignored, but not all ignored. An error names the file, the position and the
+/// value.
 Status checkBatch(const Batch &batch, int64_t vocabulary);
 
 struct EvaluateOptions {
@@ -46,10 +47,11 @@ struct EvaluateResult {
 };
 
 /// Runs `batch` with the session's present parameters. The artifact's sequence
-/// must be the batch's and its batch at least as large: missing rows are filled
-/// with ignored ones. Writes `loss` (scalar), `logits` [B, S, V] and, if asked
-/// for, `grad.NAME` of the mean loss for every parameter in the shape of the
-/// model's own checkpoint format. The file is replaced whole or not at all.
+/// must be the batch's. The artifact's batch must be at least as large; missing
+/// rows are filled with ignored tokens. Writes `loss` (scalar), `logits` [B, S,
+/// V] and, if `gradients` is set, `grad.NAME` of the mean loss for every
+/// parameter, in the shape of the model's own checkpoint format. The file is
+/// replaced whole or not at all.
 Expected<EvaluateResult> evaluate(Session &session, const Batch &batch,
                                   const EvaluateOptions &options);
 

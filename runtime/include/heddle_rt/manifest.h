@@ -1,7 +1,7 @@
-//===- manifest.h - What an artifact directory says of itself ---*- C++ -*-===//
+//===- manifest.h - The manifest of an artifact -----------------*- C++ -*-===//
 //
 // `manifest.json` as data. An artifact is a directory with this file and the
-// shared object that it names; see docs of `heddle compile` for who writes it.
+// shared object that it names; see docs/artifact.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ struct MeshAxis {
 };
 
 /// Indices of the mesh axes that split each dimension, major to minor. A
-/// dimension of size s over n devices is cut into parts of ceil(s / n); what
-/// lies beyond its end is padding.
+/// dimension of size s over n devices is cut into parts of ceil(s / n);
+/// elements beyond its end are padding.
 using Sharding = std::vector<std::vector<int32_t>>;
 
 /// A tensor as the whole program sees it, and how devices hold it.
@@ -58,15 +58,16 @@ struct Initializer {
   double mean = 0, std = 1; ///< Normal
 };
 
-/// The tensor of the model's own checkpoint format that a variable is a pure
-/// reshape of.
+/// A tensor of the model's own checkpoint format. The variable is a pure
+/// reshape of it.
 struct CheckpointTensor {
   std::string name;
   std::vector<int64_t> shape;
 };
 
-/// What a variable is a part of: rows [offset, offset + own size) of dimension
-/// `dim`, which has `size` rows in the tensor `of`.
+/// The tensor `of` that a variable is a slice of. The variable holds rows
+/// [offset, offset + own size) of dimension `dim`, which has `size` rows in the
+/// tensor.
 struct SliceInfo {
   std::string of;
   int64_t dim = 0, offset = 0, size = 1;
@@ -75,7 +76,7 @@ struct SliceInfo {
 struct VariableInfo : TensorInfo {
   VariableRole role = VariableRole::Parameter;
   Initializer init;
-  /// Of the whole tensor, if this is a slice.
+  /// That of the whole tensor, if this is a slice.
   std::optional<CheckpointTensor> checkpoint;
   std::optional<SliceInfo> slice;
 
@@ -84,16 +85,16 @@ struct VariableInfo : TensorInfo {
   std::vector<int64_t> wholeShape() const;
 };
 
-/// A tensor of the model or of its training state, however it is stored: one
-/// variable, or the slices that a plan cut it into. Checkpoints and exports
-/// speak of these, so they do not depend on the plan.
+/// A tensor of the model or of its training state: one variable, or the slices
+/// that a plan cut it into. Checkpoints and exports hold whole tensors, so they
+/// do not depend on the plan.
 struct WholeTensor {
   std::string name;
   DType type;
   std::vector<int64_t> shape;
   VariableRole role = VariableRole::Parameter;
   std::optional<CheckpointTensor> checkpoint;
-  int64_t dim = 0;           ///< that the slices cut
+  int64_t dim = 0;           ///< the dimension that is cut into slices
   std::vector<size_t> parts; ///< indices of variables, by offset
 
   int64_t elements() const;

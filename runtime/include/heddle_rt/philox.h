@@ -1,9 +1,9 @@
 //===- philox.h - Counter-based random numbers ------------------*- C++ -*-===//
 //
-// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2,
-// 3" (SC 2011): 128 random bits as a pure function of a 64-bit key and a
-// 128-bit counter. Initializers, dropout and the choice of training windows use
-// it, so that what is drawn does not depend on who draws it.
+// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
+// (SC 2011): 128 random bits as a pure function of a 64-bit key and a 128-bit
+// counter. Initializers, dropout and the choice of training windows use it, so
+// their numbers do not depend on the device that draws them.
 //
 //===----------------------------------------------------------------------===//
 

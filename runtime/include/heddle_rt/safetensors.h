@@ -105,7 +105,7 @@ public:
   std::span<const Tensor> tensors() const { return all; }
   /// Null if there is none of this name.
   const Tensor *find(std::string_view name) const;
-  /// The files' `__metadata__`, of the first shard that has a key.
+  /// `__metadata__` of the files; of equal keys, that of the first shard.
   const std::map<std::string, std::string> &metadata() const { return notes; }
 
 private:
@@ -135,12 +135,12 @@ struct TensorInfo {
 };
 
 using Metadata = std::map<std::string, std::string>;
-/// What transformers asks of a file.
+/// The metadata that transformers expects.
 inline Metadata pytorchMetadata() { return {{"format", "pt"}}; }
 
 /// Writes one file: the header at once, then each tensor in pieces of any size
-/// and in any order, so that no more than a piece need be in memory. Atomic:
-/// see AtomicFile.
+/// and in any order, so that only one piece need be in memory. Atomic, as
+/// AtomicFile.
 class FileWriter {
 public:
   static Expected<FileWriter> create(const std::string &path,
@@ -149,11 +149,12 @@ public:
 
   /// Writes `data`, whole elements in the tensor's own type, from element
   /// `first` of tensor number `tensor` (its index in create's list). Fails on
-  /// what lies outside of the tensor and on what was written before.
+  /// elements outside of the tensor and on elements that were written before.
   Status write(size_t tensor, int64_t first, std::span<const std::byte> data);
   /// Finishes; fails if bytes of a tensor were never written.
   Status commit();
-  /// For sets of files: checks and makes durable, but leaves the old file.
+  /// Checks the file and makes it durable, but leaves the old one in place. For
+  /// sets of files that are replaced together.
   Status flush();
 
 private:

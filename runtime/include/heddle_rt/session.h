@@ -1,16 +1,16 @@
 //===- session.h - Loads an artifact and runs its programs ------*- C++ -*-===//
 //
 // A session is one loaded artifact: its devices (threads of this process),
-// their memory and the compiled programs. Hosts see global tensors only; the
+// their memory and the compiled programs. Callers see global tensors only; the
 // session scatters them to the devices and assembles them again.
 //
 //   auto session = Session::load("gpt2.heddle");
 //   if (!session.ok())
 //     return report(session.message());
 //   float loss;
-//   Status status = (*session)->run("step", {bytesOf(tokens),
-//   bytesOf(targets)},
-//                                   {writableBytesOf(loss)});
+//   Status status =
+//       (*session)->run("step", {bytesOf(tokens), bytesOf(targets)},
+//                       {writableBytesOf(loss), {}, {}}); // copies the loss only
 //
 // A session is used by one thread at a time. After a device has failed, every
 // later call that needs the devices returns that failure: load a new session
@@ -69,10 +69,10 @@ template <typename T> Bytes writableBytesOf(T &object) {
     return std::as_writable_bytes(std::span(object));
 }
 
-/// What one device holds, in bytes.
+/// The memory of one device, in bytes.
 struct DeviceMemory {
   size_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
-  size_t arena = 0; ///< shared by all programs, the largest counts
+  size_t arena = 0; ///< shared by all programs: that of the largest
   size_t argumentsAndResults = 0;
   size_t scratch = 0; ///< of library calls (attention, products)
   size_t total() const {
@@ -81,7 +81,7 @@ struct DeviceMemory {
   }
 };
 
-/// Kinds of work that time is accounted for.
+/// Kinds of work whose time is measured.
 enum class WorkKind { Matmul, Attention, Kernel, Collective, Copy };
 constexpr size_t numWorkKinds = 5;
 std::string_view name(WorkKind kind);
@@ -116,8 +116,8 @@ public:
   int coresPerDevice() const;
   uint64_t seed() const;
 
-  /// Sets every variable to its initializer. Element i (of the global tensor)
-  /// of a variable depends on (seed, name, i) alone.
+  /// Sets every variable to its initializer. Element i of a variable, counted
+  /// in the global tensor, depends on (seed, name, i) alone.
   Status initializeVariables();
 
   /// Variables as global tensors. Elements are in row-major order; a range
@@ -130,7 +130,7 @@ public:
                       Bytes to) const;
   Status writeElements(size_t variable, int64_t first, int64_t count,
                        ConstBytes from);
-  /// Rows of dimension 0.
+  /// The same for rows of dimension 0.
   Status readRows(size_t variable, int64_t first, int64_t count,
                   Bytes to) const;
   Status writeRows(size_t variable, int64_t first, int64_t count,

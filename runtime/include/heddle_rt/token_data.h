@@ -1,5 +1,4 @@
-//===- token_data.h - Token files and the windows drawn from them *- C++
-//-*-===//
+//===- token_data.h - Token files and windows of them -----------*- C++ -*-===//
 //
 // A training text as a memory-mapped sequence of tokens: raw bytes, or a file
 // of little-endian uint16 or uint32 (nanoGPT's .bin). Its tail is held out for
@@ -24,7 +23,7 @@
 
 namespace heddle::runtime {
 
-/// How a file stores tokens; the value is the size of one in bytes.
+/// The size of a stored token; the value is in bytes.
 enum class TokenFormat { Byte = 1, UInt16 = 2, UInt32 = 4 };
 
 /// The format of this name: "byte", "uint16" or "uint32".
@@ -36,9 +35,9 @@ inline constexpr int32_t ignoredLabel = -100;
 /// A memory-mapped token file; movable, unmapped when destroyed.
 class TokenData {
 public:
-  /// Maps `path`. Without a format: a `.bin` file is uint16 where `vocabulary`
+  /// Maps `path`. Without a format: a `.bin` file is uint16 if `vocabulary`
   /// fits, else uint32; every other file is bytes. Tokens are checked against
-  /// the vocabulary when they are read, those of the first 256 Mi at once.
+  /// the vocabulary when they are read; the first 256 Mi are checked at once.
   static Expected<TokenData> open(const std::filesystem::path &path,
                                   std::optional<TokenFormat> format,
                                   int64_t vocabulary);
@@ -86,10 +85,10 @@ public:
   /// First token of the training window of (step, row).
   int64_t windowStart(uint64_t step, int64_t row) const;
 
-  /// Consecutive windows which cover the held-out tail once.
+  /// The number of consecutive windows that cover the held-out tail once.
   int64_t numHeldOutWindows() const;
 
-  /// Held-out windows [first, ...), as many as there is room for. Targets
+  /// Reads held-out windows from `first` on, as many as the spans hold. Targets
   /// beyond the end of the data are `ignoredLabel`, their tokens 0.
   Status heldOut(int64_t first, std::span<int32_t> tokens,
                  std::span<int32_t> targets) const;

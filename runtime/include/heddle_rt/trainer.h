@@ -56,14 +56,15 @@ struct StepReport {
   size_t bytesPerDevice = 0; ///< of the device that holds most
 };
 
-/// Who shows progress. Calls come from the thread that trains.
+/// Receives the progress of a training, on the thread that trains.
 class TrainObserver {
 public:
   virtual ~TrainObserver() = default;
-  /// Before the first step: what the device that holds most holds.
+  /// Called before the first step, with the memory of the fullest device.
   virtual void memory(const DeviceMemory &memory) {}
   virtual void step(const StepReport &report) = 0;
-  /// Mean loss over `labels` held-out labels after `step` steps.
+  /// Called with the mean loss over `labels` held-out labels after `step`
+  /// steps.
   virtual void heldOut(int64_t step, double loss, int64_t labels) = 0;
   virtual void checkpoint(int64_t step, const std::filesystem::path &path) = 0;
   virtual void note(const std::string &text) = 0;
@@ -74,9 +75,10 @@ struct TrainOutcome {
   bool interrupted = false;
 };
 
-/// Trains until `options.steps` steps are done or `stopRequested` says so after
-/// a step. Either way the state is saved where `options.output` says. On an
-/// error (a loss that is not finite is one) older checkpoints stay.
+/// Trains until `options.steps` steps are done, or until `stopRequested`
+/// returns true after a step. In both cases saves the state in
+/// `options.output`. An error, such as a loss that is not finite, leaves older
+/// checkpoints.
 Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
                              TrainObserver &observer,
                              const std::function<bool()> &stopRequested);
@@ -87,7 +89,7 @@ bool isBatchFile(const std::filesystem::path &data);
 /// Where a run keeps its checkpoints.
 std::filesystem::path checkpointFolder(const std::filesystem::path &output);
 
-/// How progress looks.
+/// The output format of progress.
 enum class ProgressStyle {
   Terminal, ///< one line which is rewritten
   Lines,    ///< one line every few steps
