@@ -1,4 +1,4 @@
-//===- WithContext.h - What fixtures that run passes share ------*- C++ -*-===//
+//===- WithContext.h - Base of fixtures that run passes ---------*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_SUPPORT_WITHCONTEXT_H
 #define HEDDLE_TEST_SUPPORT_WITHCONTEXT_H
@@ -28,8 +28,8 @@ protected:
     });
   }
 
-  /// Runs a pipeline in the syntax of heddle-opt; false, and `diagnostics` says
-  /// why, if a pass fails.
+  /// Runs a pipeline in the syntax of heddle-opt. If a pass fails, returns
+  /// false and leaves the errors in `diagnostics`.
   bool runPasses(mlir::ModuleOp module, llvm::StringRef pipeline) {
     mlir::PassManager manager(&context);
     return mlir::succeeded(mlir::parsePassPipeline(pipeline, manager)) &&

@@ -15,8 +15,8 @@ int64_t getMemberIndex(MeshAttr mesh, int64_t device,
 llvm::SmallVector<int64_t> getMembers(MeshAttr mesh, int64_t device,
                                       llvm::ArrayRef<mlir::StringAttr> axes);
 
-/// The result of a comm op on `device`, given the operand on every device.
-/// Failure if it is none that this knows.
+/// Evaluates a comm op on `device`, given the operand on every device. Fails if
+/// the op is unknown.
 mlir::FailureOr<Tensor>
 evaluateCollective(mlir::Operation *op, MeshAttr mesh, int64_t device,
                    llvm::function_ref<const Tensor &(int64_t)> operandOf);

@@ -39,7 +39,7 @@ static bool evaluateConstant(arith::ConstantOp op, Evaluation &e) {
     if (auto number = dyn_cast<FloatAttr>(attr))
       e.result().values[i] = number.getValueAsDouble();
     else if (auto number = dyn_cast<IntegerAttr>(attr))
-      // Of one type: int64_t and uint64_t would meet as uint64_t.
+      // Both are cast: int64_t and uint64_t would have the type uint64_t.
       e.result().values[i] = number.getType().isInteger(1)
                                  ? double(number.getValue().getZExtValue())
                                  : double(number.getValue().getSExtValue());
@@ -146,7 +146,7 @@ static bool evaluateArith(Evaluation &e) {
       .Case([&](arith::RemFOp) {
         return zip(e, [](double x, double y) { return std::fmod(x, y); });
       })
-      // The first two hand on what is no number, the others pass over it.
+      // MaximumF and MinimumF return NaN for a NaN; the others ignore it.
       .Case([&](arith::MaximumFOp) {
         return zip(e, [](double x, double y) {
           return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// An op, the values of its operands and the places of its results, which have
+/// One op to evaluate: the values of its operands, and its results, which have
 /// their shapes and are zero.
 struct Evaluation {
   mlir::Operation *op;
@@ -17,7 +17,7 @@ struct Evaluation {
   llvm::function_ref<const Tensor &(mlir::Value)> valueOf;
   bool hasFailed = false;
 
-  /// Emits an error on the op, which is known; returns true.
+  /// Emits an error and returns true: the op is known, but not executable.
   bool fail(const llvm::Twine &message) {
     op->emitError() << message;
     return hasFailed = true;
@@ -27,7 +27,8 @@ struct Evaluation {
   const Tensor &operator[](mlir::Value value) const { return valueOf(value); }
 };
 
-// Each executes the op if it is of its family, and else returns false.
+// Each function returns false if the op is not of its family; else it executes
+// the op.
 bool evaluateElementwise(Evaluation &e);
 bool evaluateInteger(Evaluation &e);
 bool evaluateProduct(Evaluation &e);
@@ -36,7 +37,7 @@ bool evaluateVocabulary(Evaluation &e);
 bool evaluateShape(Evaluation &e);
 bool evaluatePositional(Evaluation &e);
 
-/// Integers of a type as sums of them are: at its width.
+/// Wraps the integers of a tensor around at the width of `type`.
 void wrapAround(mlir::Type type, Tensor &tensor);
 
 /// Calls `body` with every index of a tensor of that shape, row-major.
@@ -56,7 +57,7 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, Body body) {
   }
 }
 
-/// Whether the element of a random stream is dropped: see heddle.dropout.
+/// Whether dropout drops an element: see heddle.dropout.
 bool isDropped(int64_t linearIndex, int64_t step, llvm::StringRef stream,
                uint64_t seed, double rate);
 

@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-/// All devices walk through the program together, op by op: each evaluates an
-/// op on its own values, a collective sees those of all, and where control
-/// branches they have to agree.
+/// Executes a program on all devices together, op by op. Each device evaluates
+/// an op on its own values. A collective reads the values of all devices. All
+/// devices must take the same branch.
 class Execution {
 public:
   /// `mesh` may be null for one device without collectives.
@@ -24,7 +24,7 @@ public:
       llvm::ArrayRef<std::vector<Tensor>> arguments);
 
 private:
-  /// All ops but the terminator.
+  /// Runs all ops of a block except the terminator.
   mlir::LogicalResult run(mlir::Block &block);
   mlir::LogicalResult evaluate(mlir::Operation &op);
   mlir::LogicalResult evaluateCollective(mlir::Operation &op);
@@ -33,9 +33,10 @@ private:
   mlir::LogicalResult evaluateWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult evaluateCall(mlir::func::CallOp call);
 
-  /// The number that all devices have; an error on the op if they differ.
+  /// The value of an index that all devices agree on; an error on the op if
+  /// they differ.
   mlir::FailureOr<int64_t> getCommon(mlir::Operation *op, mlir::Value value);
-  /// On each device, all at once.
+  /// Assigns values on each device, all at once.
   void assign(mlir::ValueRange to, mlir::ValueRange from);
 
   MeshAttr mesh;

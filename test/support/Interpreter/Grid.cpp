@@ -52,7 +52,7 @@ std::vector<Tensor> heddle::shardTensor(const Tensor &tensor,
                                         double padding) {
   std::vector<Tensor> parts;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    // Of what is to be summed, all others have nothing.
+    // Of a partial sharding, only the first device of each group is not zero.
     bool isEmpty = getMemberIndex(mesh, device, sharding.getPartialAxes()) != 0;
     SmallVector<int64_t> local;
     for (auto [size, dim] : llvm::zip(tensor.shape, sharding.getDims()))

@@ -25,13 +25,14 @@ interpretGrid(mlir::func::FuncOp function, MeshAttr mesh,
               llvm::MutableArrayRef<Variables> variables,
               const InterpreterOptions &options = {});
 
-/// Each device's part of a tensor; rows beyond its end have the value
-/// `padding`. Of what is partial, the first device has all.
+/// Cuts a tensor into the parts of the devices; rows beyond its end have the
+/// value `padding`. Of a partial sharding, the first device of each group
+/// of summands holds the values and the others hold zeros.
 std::vector<Tensor> shardTensor(const Tensor &tensor, ShardingAttr sharding,
                                 MeshAttr mesh, double padding = 0);
 
-/// The tensor of the given shape that the devices hold. An error message, if
-/// devices that should hold the same differ by more than `tolerance`
+/// Assembles the tensor of the given shape from the devices' parts. Fails if
+/// devices that should hold the same values differ by more than `tolerance`
 /// (relative to the largest), or if the sharding is a partial maximum.
 llvm::Expected<Tensor> unshardTensor(llvm::ArrayRef<Tensor> parts,
                                      ShardingAttr sharding, MeshAttr mesh,

@@ -1,8 +1,8 @@
 //===- Integers.cpp - Integer arithmetic of a given width -----------------===//
 //
-// Integers are whole doubles, signed but for booleans. Each op works on their
-// bits and wraps around at the width of its type. What traps on a machine is an
-// error.
+// Integers are whole doubles, signed except for booleans. Each op works on
+// their bits and wraps around at the width of its type. An operation that traps
+// on a machine is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ static bool compare(arith::CmpIPredicate predicate, const APInt &x,
   return false;
 }
 
-/// Division and remainder: a machine stops at a division by zero.
+/// Division and remainder; a division by zero is an error.
 static bool evaluateDivision(Evaluation &e) {
   if (llvm::is_contained(e.operand(1).values, 0))
     return e.fail("divides by zero");
@@ -120,20 +120,20 @@ static bool evaluateDivision(Evaluation &e) {
       .Default(false);
 }
 
-/// A shift by the width or more is poison: zero here, as good as any.
+/// A shift by the width or more is poison; the result here is zero.
 template <typename Function> static bool shiftBits(Evaluation &e, Function f) {
   return zipBits(e, [&](const APInt &x, const APInt &y) {
     return y.ult(x.getBitWidth()) ? f(x, y) : APInt(x.getBitWidth(), 0);
   });
 }
 
-/// Between integers of two widths, and to and from floating point.
+/// Converts between integers of two widths, and to and from floating point.
 static bool evaluateConversion(Evaluation &e) {
   unsigned to = widthOf(e.op->getResult(0).getType());
   return llvm::TypeSwitch<Operation *, bool>(e.op)
       .Case<arith::ExtSIOp, arith::SIToFPOp, arith::IndexCastOp>([&](auto op) {
         return mapBits(e, [&](const APInt &x) {
-          // Booleans are one bit of which the sign is a part.
+          // A boolean is one bit, which is its sign too.
           double value = double(x.getSExtValue());
           return isa<FloatType>(
                      getElementTypeOrSelf(op->getResult(0).getType()))
@@ -153,7 +153,7 @@ static bool evaluateConversion(Evaluation &e) {
       .Case<arith::FPToSIOp, arith::FPToUIOp>([&](Operation *) {
         for (int64_t i = 0; i < e.operand(0).size(); ++i) {
           double value = std::trunc(e.operand(0).values[i]);
-          // What does not fit is poison.
+          // A value that does not fit is poison; the result here is zero.
           e.result().values[i] =
               std::abs(value) < 0x1p53 ? fromBits(toBits(value, to)) : 0;
         }

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// One device: its values, and what an op without control flow makes of them.
+/// One device: its values, and the evaluation of ops without control flow.
 class Interpretation {
 public:
   Interpretation(Variables &variables, const InterpreterOptions &options)

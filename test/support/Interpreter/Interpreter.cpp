@@ -48,7 +48,7 @@ static void roundTo(Type type, Tensor &tensor) {
   }
 }
 
-/// The body at every point of the iteration space, on numbers.
+/// Evaluates the body on numbers, at every point of the iteration space.
 LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   Block &body = op->getRegion(0).front();
@@ -83,7 +83,7 @@ LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   return status;
 }
 
-/// The body at every position.
+/// Evaluates the body at every position.
 LogicalResult Interpretation::evaluateGenerate(tensor::GenerateOp op) {
   Tensor result(shapeOf(op.getType()));
   Block &body = op.getBody().front();
@@ -136,7 +136,7 @@ LogicalResult Interpretation::evaluate(Operation &op) {
     variables[store.getVariable()] = values[store.getValue()];
     return success();
   }
-  // All places first: inserting into the map moves its values.
+  // Make all entries first: inserting into the map moves its values.
   for (Value result : op.getResults())
     values[result] = Tensor(shapeOf(result.getType()));
   auto valueOf = [&](Value value) -> const Tensor & {

@@ -1,9 +1,9 @@
 //===- Interpreter.h - What a program means, in plain loops -----*- C++ -*-===//
 //
-// The oracle of Heddle's tests: executes a global program (one that no pass has
-// sharded) op by op, each by the loops of its description, for clarity and not
-// for speed. Numbers are doubles whatever their type, so that gradients can be
-// compared with finite differences; on request each result is rounded to its
+// The oracle of Heddle's tests. It executes a global program (one that no pass
+// has sharded) op by op, each by the loops of its description, for clarity and
+// not for speed. Numbers are doubles whatever their type, so that gradients can
+// be compared with finite differences. On request each result is rounded to its
 // type, so that a compiled program can be compared.
 //
 //===----------------------------------------------------------------------===//
@@ -49,17 +49,18 @@ struct InterpreterOptions {
   bool roundToType = false;
 };
 
-/// Executes a function of one block. `heddle.load` reads `variables`, and a
-/// variable that is not there is an error; `heddle.store` writes them. Emits an
-/// error on an op that it does not know, and on one whose values it cannot hold
-/// (dynamic shapes, more than 2^28 elements, integers wider than 64 bits).
+/// Executes a function of one block. `heddle.load` reads `variables`; an absent
+/// variable is an error. `heddle.store` writes them. Emits an error on an
+/// unknown op, and on values that the interpreter cannot hold (dynamic shapes,
+/// more than 2^28 elements, integers wider than 64 bits).
 mlir::FailureOr<std::vector<Tensor>>
 interpret(mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
           Variables &variables, const InterpreterOptions &options = {});
 
-/// Zeros, ones and constants as the module's initializers say; variables with
-/// random initializers get numbers drawn by `random` (uniform in [-1, 1) times
-/// the standard deviation), which tests choose. Leaves those that exist.
+/// Initializes the variables that are absent. Zeros, ones and constants are as
+/// in the module's initializers. Variables with random initializers get numbers
+/// from `random`, which tests choose (uniform in [-1, 1) times the standard
+/// deviation).
 void initializeVariables(mlir::ModuleOp module, Variables &variables,
                          llvm::function_ref<double()> random);
 

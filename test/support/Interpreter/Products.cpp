@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// One loop a letter; the innermost adds one product.
+/// One loop for each letter; the innermost adds one product.
 static bool evaluateContract(ContractOp op, Evaluation &e) {
   StringRef letters[] = {op.getContraction().getLhs().getValue(),
                          op.getContraction().getRhs().getValue(),
@@ -54,7 +54,7 @@ static bool evaluateContract(ContractOp op, Evaluation &e) {
 namespace {
 
 /// Positions and probabilities of an attention. Queries of four dimensions have
-/// one member a group.
+/// groups of one member.
 template <typename OpTy> struct Scores {
   Scores(OpTy op, Evaluation &e)
       : op(op), query(e[op.getQuery()]), key(e[op.getKey()]),
@@ -78,7 +78,7 @@ template <typename OpTy> struct Scores {
   int64_t keyRow(int64_t b, int64_t j, int64_t g) const {
     return (b * keys + j) * groups + g;
   }
-  /// Local indices: a key that exists and is not later than the query.
+  /// Whether a key (by local indices) exists and is not later than the query.
   bool sees(int64_t i, int64_t j) const {
     int64_t at = j + offsets[2];
     return at < globalShape[1] && (!op.getCausal() || at <= i + offsets[1]);
@@ -102,7 +102,7 @@ template <typename OpTy> struct Scores {
                              op.getSeed(), dropout);
     return dropped ? 0 : 1 / (1 - dropout);
   }
-  /// body(b, i, g, r) for every row.
+  /// Calls body(b, i, g, r) for every row.
   template <typename Body> void forEachRow(Body body) const {
     forEachIndex({batch, queries, groups, members},
                  [&](ArrayRef<int64_t> x) { body(x[0], x[1], x[2], x[3]); });
@@ -146,7 +146,8 @@ static bool evaluateAttention(AttentionOp op, Evaluation &e) {
   return true;
 }
 
-// With p the probabilities, k what is kept and o = (p k) v:
+// With p the probabilities, k the dropout factors and o = (p k) v:
+//
 // dv = (p k)^T do, dp = k (do v^T), ds = p (dp - sum(p dp)), where the sum is
 // do . o, dq = scale ds k, dk = scale ds^T q.
 static bool evaluateAttentionGrad(AttentionGradOp op, Evaluation &e) {

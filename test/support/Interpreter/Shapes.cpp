@@ -62,10 +62,9 @@ static bool errorOutside(Evaluation &e) {
   return e.fail("reaches beyond the end of its tensor");
 }
 
-// A slice may lack dimensions of size 1: its elements are in the same order.
-
-/// The places in the tensor of a slice's elements, in their order; false where
-/// its sizes or steps are computed.
+/// Calls `visit` with the place in the tensor of each element of a slice, in
+/// order. Returns false if the slice's sizes or steps are computed. (A slice
+/// may lack dimensions of size 1, but has its elements in the same order.)
 static bool forEachInSlice(OffsetSizeAndStrideOpInterface op,
                            const Tensor &tensor, Evaluation &e,
                            function_ref<void(ArrayRef<int64_t>)> visit) {
@@ -168,7 +167,7 @@ static bool evaluateTranspose(linalg::TransposeOp op, Evaluation &e) {
   return true;
 }
 
-/// The finite one.
+/// The lowest finite number.
 static double lowestOf(Type element) {
   if (auto type = dyn_cast<FloatType>(element))
     return APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true)
@@ -187,8 +186,8 @@ static bool evaluateExtract(Evaluation &e) {
   return true;
 }
 
-/// The result's elements are in the order of the indices and then of the
-/// source, whether it has the dimensions of size 1 or not.
+/// The result is ordered by the indices, then by the source. Its dimensions of
+/// size 1 may be missing.
 static bool evaluateGather(tensor::GatherOp op, Evaluation &e) {
   const Tensor &source = e.operand(0), &indices = e.operand(1);
   ArrayRef<int64_t> gathered = op.getGatherDims();

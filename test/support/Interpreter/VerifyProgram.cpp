@@ -1,4 +1,4 @@
-//===- VerifyProgram.cpp - What the interpreter can hold ------------------===//
+//===- VerifyProgram.cpp - Limits of the interpreter ----------------------===//
 
 #include "VerifyProgram.h"
 #include "llvm/ADT/DenseSet.h"
@@ -9,7 +9,7 @@ using namespace heddle;
 /// 2 GiB of doubles.
 static constexpr int64_t kMaxElements = int64_t(1) << 28;
 
-/// What is wrong with values of the type; "" if nothing is.
+/// The error of a value of this type; "" if there is none.
 static std::string findProblem(Type type) {
   if (isa<UnrankedTensorType>(type))
     return "expected a tensor of static shape";

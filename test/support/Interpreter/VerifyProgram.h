@@ -1,4 +1,4 @@
-//===- VerifyProgram.h - What the interpreter can hold ----------*- C++ -*-===//
+//===- VerifyProgram.h - Limits of the interpreter --------------*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_SUPPORT_INTERPRETER_VERIFYPROGRAM_H
 #define HEDDLE_TEST_SUPPORT_INTERPRETER_VERIFYPROGRAM_H
@@ -7,9 +7,10 @@
 
 namespace heddle {
 
-/// Whether every value of the function, and of those that it calls, has a place
-/// in doubles. Errors, on the op: a tensor of dynamic shape, without rank or of
-/// more than 2^28 elements, integers wider than 64 bits, recursion.
+/// Verifies that the interpreter can hold every value of the function and of
+/// the functions that it calls. Errors, on the op: a tensor of dynamic shape,
+/// without rank or of more than 2^28 elements; integers wider than 64 bits;
+/// recursion.
 mlir::LogicalResult verifyProgram(mlir::func::FuncOp function);
 
 } // namespace heddle

@@ -25,11 +25,11 @@ using namespace heddle;
 
 namespace {
 
-/// Where a value of a function lies.
+/// The place of a value of a function.
 struct Place {
   enum Kind { Argument, Result, Temporary } kind;
   unsigned index;
-  int64_t offset = 0; ///< bytes, of a view
+  int64_t offset = 0; ///< in bytes, if the value is a view
 };
 
 struct Step {
@@ -71,7 +71,7 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// The value that a chain of views stands for, and the offset in it.
+/// The value behind a chain of views, and the offset in it.
 static std::pair<Value, int64_t> throughViews(Value value) {
   int64_t offset = 0;
   while (Operation *op = value.getDefiningOp()) {
@@ -150,8 +150,8 @@ static llvm::Error record(func::FuncOp func, Function &out) {
   return llvm::Error::success();
 }
 
-/// A machine for this CPU by its features: its name may be wrong in a virtual
-/// machine.
+/// A target machine with the features of this CPU. The CPU's name is not used,
+/// because it may be wrong in a virtual machine.
 static llvm::Expected<llvm::orc::JITTargetMachineBuilder> describeHost() {
   llvm::orc::JITTargetMachineBuilder builder{
       llvm::Triple(llvm::sys::getProcessTriple())};

@@ -1,9 +1,9 @@
 //===- KernelRunner.h - Runs tensor functions in this process ---*- C++ -*-===//
 //
-// Compiles functions of local tensors through the kernel half of the lowering
+// Compiles functions of local tensors with the kernel passes of the lowering
 // (decompose, form, lower, LLVM -O2 for this CPU) and calls their kernels one
-// after the other: what the tests and benchmarks of kernels stand on. Functions
-// may hold only what becomes kernels, and views.
+// after the other. Tests and benchmarks of kernels use it. Functions may hold
+// views and ops that become kernels, and nothing else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,8 @@ public:
   ~KernelRunner();
 
   /// Calls a function. Tensors are dense row-major (i1 in bytes, bf16 and f16
-  /// in 16 bits); an index argument is a pointer to an int64_t. A result may be
-  /// given the buffer of an argument if `canReuse` says so.
+  /// in 16 bits); an index argument is a pointer to an int64_t. A result may
+  /// share the buffer of an argument if `canReuse` returns true.
   llvm::Error run(llvm::StringRef function, llvm::ArrayRef<void *> arguments,
                   llvm::ArrayRef<void *> results,
                   const Launcher &launch = nullptr);
