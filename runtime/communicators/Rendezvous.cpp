@@ -33,7 +33,7 @@ void Rendezvous::interrupt() {
   changed.notify_all();
 }
 
-/// False on timeout. A failure counts as fulfilled: the caller looks.
+/// Returns false on timeout. A failure ends the wait too: the caller checks it.
 template <typename Condition>
 bool Rendezvous::waitFor(std::unique_lock<std::mutex> &lock,
                          Condition &&condition) {
@@ -41,8 +41,8 @@ bool Rendezvous::waitFor(std::unique_lock<std::mutex> &lock,
                           [&] { return failure.isSet() || condition(); });
 }
 
-/// The error of a wait in which the members with fewer than `arrivals` arrivals
-/// did not come. Called with the lock held.
+/// The error of a wait for the members with fewer than `arrivals` arrivals.
+/// Called with the lock held.
 Status Rendezvous::missing(std::string_view operation, uint64_t arrivals) {
   std::string names;
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -91,7 +91,7 @@ Status Rendezvous::meet(int32_t member, std::string_view operation) {
   return failure.get();
 }
 
-/// All members must have come for the same collective.
+/// Checks that all members came for the same collective.
 Status Rendezvous::agreement() const {
   const Offer &first = places[0].offer;
   for (size_t i = 1; i < places.size(); ++i) {
@@ -110,7 +110,7 @@ Status Rendezvous::agreement() const {
 }
 
 Status Rendezvous::enter(int32_t member, const Offer &offer) {
-  // Nobody reads this place before all have met.
+  // Other members read this place only after all have met.
   places[member].offer = offer;
   HEDDLE_RT_RETURN_IF_ERROR(meet(member, offer.operation));
   Status agreed = agreement();

@@ -14,15 +14,15 @@ namespace heddle::runtime {
 
 namespace {
 
-/// Work given to one core at a time.
+/// Bytes of work for one core at a time.
 constexpr int64_t grainBytes = 128 << 10;
-/// Block of an in-place permute.
+/// Bytes of a block of an in-place permute.
 constexpr int64_t bounceBytes = 256 << 10;
 
-/// What all ranks of a session share.
+/// The state that all ranks of a session share.
 struct Shared {
   Failure failure;
-  /// By group and lowest rank of its members.
+  /// Keyed by the group and the lowest rank of its members.
   std::map<std::pair<int32_t, int32_t>, std::unique_ptr<Rendezvous>> places;
 };
 
@@ -101,7 +101,7 @@ private:
   std::shared_ptr<Shared> shared;
   ThreadPool &pool;
   std::vector<Group> groups;
-  // Room for the members' buffers, so that no call allocates.
+  // Room for the members' buffers, so that calls allocate nothing.
   std::vector<const void *> ins;
   std::vector<void *> outs;
   std::vector<char> bounce;
@@ -153,7 +153,7 @@ Status ThreadCommunicator::allGather(int32_t group, DType type, const void *in,
   HEDDLE_RT_RETURN_IF_ERROR(place->enter(
       member, {"all_gather", type, outer * local * inner, total, in, out}));
   int64_t row = inner * int64_t(byteSize(type));
-  // One task copies what one member gives of some rows of the outer dimension.
+  // One task copies one member's part of some rows of the outer dimension.
   int64_t outerGrain =
       std::max<int64_t>(1, grainBytes / std::max<int64_t>(1, local * row));
   int64_t outerTasks = (outer + outerGrain - 1) / outerGrain;
@@ -312,8 +312,8 @@ Status ThreadCommunicator::permute(int32_t group, const int32_t *sources,
       copy(place->offer(source).in, out, bytes);
     return place->leave(member);
   }
-  // Somebody's output is what a peer still reads: all go block by block, first
-  // reading, then writing.
+  // A peer still reads an output of this permute. So all members go block by
+  // block: first all read, then all write.
   for (int64_t begin = 0; begin < bytes; begin += bounceBytes) {
     size_t size = size_t(std::min(bounceBytes, bytes - begin));
     if (source >= 0)

@@ -1,7 +1,7 @@
 //===- Abi.cpp - The calls of generated code ------------------------------===//
 //
-// Each function of heddle_rt/abi.h in a few lines: who does the work, and under
-// which kind it is accounted.
+// Implements each function of heddle_rt/abi.h by a call of the library that
+// does the work, and accounts its time to a kind of work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ Status checkReduction(int32_t reduction) {
              : errorOf("reduction ", reduction, " is unknown");
 }
 
-/// Collectives share their checks.
+/// Runs a collective after the checks that all collectives share.
 template <typename Work>
 heddle_rt_status collective(heddle_rt_device *device, int32_t stream,
                             const char *operation, int32_t type, Work &&work) {
@@ -53,7 +53,7 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
   return device->issue(
       stream, WorkKind::Kernel, "launch",
       reinterpret_cast<const void *>(kernel), [&] {
-        // Some ranges more than cores, so that a core that is late or has cheap
+        // More ranges than cores, so that a core that starts late or has costly
         // blocks does not hold up the rest.
         int64_t ranges = int64_t(device->pool.size()) * 4;
         int64_t range =

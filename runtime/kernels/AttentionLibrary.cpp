@@ -15,7 +15,7 @@ namespace heddle::runtime {
 struct AttentionLibrary::Impl {
   explicit Impl(ThreadPool &pool) : pool(pool), scratch(size_t(pool.size())) {}
 
-  /// Room for a core; enlarged when a descriptor first needs more.
+  /// Enlarges the scratch of each core to what a descriptor needs.
   void reserve(int64_t bytes) {
     for (std::vector<std::byte> &core : scratch)
       if (int64_t(core.size()) < bytes + 64)
@@ -76,8 +76,9 @@ Status AttentionLibrary::forward(const heddle_rt_attention_desc &desc,
   return Status::success();
 }
 
-/// Whether the backward pass in two parts, of 4 and 3 products a tile instead
-/// of 5, ends sooner on so many cores. Both give the same bits.
+/// Whether the backward pass ends sooner in two parts on so many cores. The
+/// parts take 4 and 3 products a tile, the whole takes 5. Both give the same
+/// bits.
 static bool splitsBackward(const heddle_rt_attention_desc &desc,
                            const AttentionKernels &kernels, int64_t cores) {
   auto rounds = [&](BackwardPart part) {

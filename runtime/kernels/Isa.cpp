@@ -72,8 +72,9 @@ uint16_t f32ToF16(float value) {
   // Units of the last place: normal numbers have 11 bits, denormal ones 2^-24.
   int unit = exponent - 11 < -24 || magnitude == 0 ? -24 : exponent - 11;
   auto units = uint32_t(std::nearbyint(std::ldexp(magnitude, -unit)));
-  // A denormal that rounds up to 1024 units becomes the least normal number by
-  // itself, as a normal one of 2048 units becomes the next power of two.
+  // A denormal that rounds up to 1024 units becomes the least normal number
+  // without a special case, as a normal number of 2048 units becomes the next
+  // power of two.
   return sign |
          uint16_t(unit == -24 ? units : (uint32_t(unit + 24) << 10) + units);
 }

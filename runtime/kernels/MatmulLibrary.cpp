@@ -17,9 +17,8 @@ namespace heddle::runtime {
 
 namespace {
 
-/// Debian's oneDNN brings its own OpenMP threads. Our cores call it one by one,
-/// so each tells OpenMP that it works alone; a pool beside ours would only
-/// steal cores.
+/// Tells OpenMP that its caller works alone. Debian's oneDNN would start OpenMP
+/// threads on every call, beside the device's own cores that call it.
 class OpenMP {
 public:
   OpenMP()
@@ -34,11 +33,12 @@ private:
   void (*setThreads)(int);
 };
 
-/// oneDNN keeps primitives for the whole process, and devices that ask for the
-/// same share one. It has locks for that, but ThreadSanitizer cannot see them
-/// and reports what a device reads of a primitive that another has made: this
-/// one it sees. Devices that prepare the same products wait for each other in
-/// oneDNN anyway.
+/// A lock around the creation of primitives, for ThreadSanitizer. oneDNN keeps
+/// primitives for the whole process, and devices that ask for the same one
+/// share it. ThreadSanitizer does not see oneDNN's own locks for that, and
+/// would report a device that reads a primitive made by another. The lock costs
+/// nothing: devices that prepare the same product wait for each other in oneDNN
+/// anyway.
 std::mutex &primitiveCache() {
   static std::mutex mutex;
   return mutex;
@@ -60,7 +60,7 @@ struct MatmulLibrary::Impl {
   MatmulPacking packing = matmulPackingFromEnvironment();
   dnnl::engine engine;
   std::vector<MatmulWorker> workers;
-  /// What was asked for, and where its plan is; equal descriptors share one.
+  /// A descriptor and its plan; equal descriptors share one plan.
   struct Entry {
     heddle_rt_matmul_desc desc;
     const MatmulPlan *plan;
@@ -78,8 +78,7 @@ static bool sameBytes(const heddle_rt_matmul_desc &a,
 Expected<const MatmulPlan *>
 MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
   auto known = byAddress.find(&desc);
-  // The address may be of a descriptor that is gone, and another's in its
-  // place.
+  // A descriptor may have gone and left its address to another one.
   if (known != byAddress.end() && sameBytes(known->second.desc, desc))
     return known->second.plan;
   for (const Entry &entry : byContent)
@@ -110,7 +109,7 @@ Status MatmulLibrary::run(const heddle_rt_matmul_desc &desc, const void *a,
   Expected<const MatmulPlan *> found = impl->find(desc);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   const MatmulPlan &plan = **found;
-  // No exception may leave a pool's thread.
+  // An exception must not leave a pool's thread.
   std::atomic<bool> failed{false};
   impl->pool.run(plan.tasks(), [&](int64_t task, int worker) {
     try {

@@ -17,8 +17,7 @@ namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// The size of the parts when `size` is cut evenly into parts of at most
-/// `limit`, rounded up to `unit`.
+/// The size of equal parts of `size`: at most `limit`, rounded up to `unit`.
 int64_t evenPart(int64_t size, int64_t limit, int64_t unit) {
   if (size <= limit)
     return size;
@@ -45,8 +44,8 @@ bool hasAmx() {
   return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
 }
 
-/// Strides of a matrix with `rows` x `columns` elements, of which one must be
-/// 1; a dimension of extent 1 has no stride of its own and gets a dense one.
+/// Checks that one of the strides of a `rows` x `columns` matrix is 1. A
+/// dimension of extent 1 has no stride of its own and gets a dense one.
 Status normalizeStrides(const char *operand, int64_t rows, int64_t columns,
                         int64_t &rowStride, int64_t &columnStride) {
   if (columns == 1 && rowStride != 1)
@@ -95,7 +94,7 @@ Status check(heddle_rt_matmul_desc &d) {
   return normalizeStrides("B", d.k, d.n, d.b_row_stride, d.b_column_stride);
 }
 
-/// Converts a tile whose rows or columns are dense into f32 of the same order.
+/// Converts a tile whose rows or columns are dense to f32, in the same order.
 void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
                int64_t rowStride, int64_t columnStride, float *to) {
   int64_t lines = columnStride == 1 ? rows : columns;
@@ -129,12 +128,12 @@ MatmulPacking matmulPackingFromEnvironment() {
 }
 
 // The tiles were measured (RATIONALE.md): up to 512 x 384 with sums of 1536 is
-// within 2% of the best in every layout. Few tiles are made smaller, so that
-// several cores have work.
+// within 2% of the best in every layout. Products of few tiles get smaller
+// ones, so that several cores have work.
 void MatmulPlan::chooseTiles() {
   int64_t mLimit = 512, nLimit = 384;
   if (packs) {
-    // A tile of B is packed for each tile of C: tall ones pack it seldom.
+    // B is packed once for each tile of C, so tall tiles pack it less often.
     mLimit = 1024;
     nLimit = desc.n >= 3072 ? 384 : 192;
   }
@@ -260,7 +259,7 @@ void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
 
 const MatmulKernel &MatmulPlan::kernel(int64_t m, int64_t n, int64_t k,
                                        bool sum, bool bias) const {
-  // At most twelve; `make` prepared all that can be asked for.
+  // There are at most twelve; `make` has prepared all that are used.
   return *std::find_if(kernels.begin(), kernels.end(), [&](const auto &kernel) {
     return kernel.m == m && kernel.n == n && kernel.k == k &&
            kernel.sum == sum && kernel.bias == bias;
@@ -294,7 +293,7 @@ void MatmulPlan::noteOperands(const MatmulKernel &kernel, const void *a,
       noteRead(static_cast<const char *>(from) + offset, bytes);
     };
   };
-  // What was converted lies in the worker's memory.
+  // Converted operands lie in the worker's memory.
   if (!convert) {
     size_t bytes = byteSize(DType(desc.a_type));
     noteLines(kernel.m, kernel.k, desc.a_row_stride, desc.a_column_stride,
@@ -348,7 +347,7 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
   run(kernel.primitive.get(), count, arguments);
 }
 
-/// Rounds a tile that was summed apart into C, adding what C holds if asked.
+/// Rounds the f32 sums of a tile into C, adding what C holds if asked.
 void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
                             int64_t n) const {
   for (int64_t i = 0; i < m; ++i) {
@@ -363,7 +362,8 @@ void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
 void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
                          const void *a, const void *b, void *c,
                          const void *bias) const {
-  // Tiles in a row share a tile of the larger operand, which is in no cache.
+  // Tiles that run one after the other share a tile of the larger operand,
+  // which fits in no cache.
   bool rowsFirst = desc.m <= desc.n;
   int64_t i = (rowsFirst ? task % mTiles : task / nTiles % mTiles) * mTile;
   int64_t j = (rowsFirst ? task / mTiles % nTiles : task % nTiles) * nTile;

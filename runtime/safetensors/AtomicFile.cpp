@@ -26,7 +26,7 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path,
   AtomicFile file;
   std::filesystem::path target = path;
   std::error_code failed;
-  // A link stays: what it points to is replaced.
+  // If the path is a link, replace the file that it points to.
   if (std::filesystem::is_symlink(target, failed))
     if (auto pointee = std::filesystem::canonical(target, failed); !failed)
       target = pointee;
@@ -36,13 +36,13 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path,
   std::error_code ignored;
   if (std::filesystem::is_directory(target, ignored))
     return error("cannot write '" + path + "': it is a directory");
-  // A device or a pipe would be replaced, not written to.
+  // A rename would replace a device or a pipe instead of writing to it.
   if (std::filesystem::exists(target, ignored) &&
       !std::filesystem::is_regular_file(target, ignored))
     return error("cannot write '" + path + "': it is not a regular file");
 
-  // The process id and a counter instead of mkstemp, which would make a private
-  // file where the user's umask should decide.
+  // The name has the process id and a counter. mkstemp would make a private
+  // file instead of one with the user's umask.
   std::string stem = parentFolder(file.destination) + "/." +
                      target.filename().string() + ".tmp." +
                      std::to_string(::getpid()) + ".";
@@ -61,7 +61,7 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path,
     return error("cannot create '" + path + "': temporaries '" + stem +
                  "*' are left over; remove them");
 
-  // Not every file system can reserve: then the writes will tell.
+  // Not every file system can reserve space; then a later write fails.
   if (size > 0 &&
       ::fallocate(file.descriptor, 0, 0, static_cast<off_t>(size)) != 0 &&
       (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {

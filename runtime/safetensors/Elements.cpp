@@ -42,7 +42,7 @@ const DTypeRow &row(DType dtype) {
   return dtypeTable[static_cast<size_t>(dtype)];
 }
 
-/// Tags for the 16-bit types, which C++20 lacks.
+/// Types for 16-bit floats, which C++20 lacks.
 struct Half {
   uint16_t bits;
 };
@@ -82,7 +82,7 @@ void forEach(std::span<const std::byte> bytes, int64_t first, size_t count,
   }
 }
 
-/// forEach for tensors of integers; false for those of floats.
+/// forEach for tensors of integers; returns false for tensors of floats.
 template <typename Fn>
 bool forEachInteger(DType dtype, std::span<const std::byte> bytes,
                     int64_t first, size_t count, Fn convert) {

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 static constexpr const char *singleFile = "model.safetensors";
 static constexpr const char *indexFile = "model.safetensors.index.json";
-/// The format's own bound: a larger header is an attack or a broken file.
+/// The format's own limit: a larger header is an attack or a broken file.
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 
 //===----------------------------------------------------------------------===//
@@ -278,9 +278,9 @@ Status Reader::addFile(const std::string &path) {
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// Reads the index, then every shard that it names, and compares: each tensor
-/// must be where the index says, and in the index. `metadata.total_size` is not
-/// compared, as published indices are known to be wrong about it.
+/// Reads the index, then every shard that it names. Each tensor must be in the
+/// shard that the index says, and in the index. `metadata.total_size` is not
+/// compared, because published indices are known to be wrong about it.
 Status Reader::addShards(const std::string &indexPath) {
   Expected<std::unique_ptr<Mapping>> mapping = Mapping::open(indexPath);
   if (!mapping.ok())

@@ -27,7 +27,7 @@ static std::optional<uint64_t> numBytes(const TensorInfo &info) {
   return bytes;
 }
 
-/// Fails on names that are reserved or stand twice and on shapes that overflow.
+/// Fails on reserved or repeated names and on shapes that overflow.
 static Status checkInfos(const std::vector<TensorInfo> &infos) {
   std::set<std::string_view> names;
   for (const TensorInfo &info : infos) {
@@ -49,7 +49,7 @@ Expected<FileWriter> FileWriter::create(const std::string &path,
                                         std::vector<TensorInfo> infos,
                                         const Metadata &metadata) {
   HEDDLE_RT_RETURN_IF_ERROR(checkInfos(infos));
-  // Wide elements first: every tensor is then aligned for its type.
+  // Wide elements come first, so every tensor is aligned for its type.
   std::vector<size_t> order(infos.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -224,7 +224,7 @@ Status DirectoryWriter::write(size_t tensor, int64_t first,
   return shards[shard].write(index, first, data);
 }
 
-/// Shards that the index at `path` names, as far as it can be read.
+/// The shards that the index at `path` names, as far as it can be read.
 static std::set<std::string> shardsOf(const std::filesystem::path &path) {
   std::set<std::string> names;
   std::FILE *file = std::fopen(path.c_str(), "rb");

@@ -22,7 +22,7 @@ namespace {
 
 enum Register { EAX, EBX, ECX, EDX };
 
-/// What the operating system must save for a feature: bits of XCR0.
+/// The state that the operating system must save for a feature: bits of XCR0.
 enum State : uint64_t {
   None = 0,
   Avx = 0x6,

@@ -1,10 +1,10 @@
 //===- Initialize.cpp - First values of variables -------------------------===//
 //
 // Element i of a variable (i in the global tensor) is a function of the seed,
-// the variable's name and i: Philox block i / 4 of the stream that the name
-// hashes to. For a slice, name and i are those of the whole tensor. Two
-// neighbours share a pair of uniform numbers and are its two normal ones by Box
-// and Muller.
+// the variable's name and i. It comes from Philox block i / 4 of the stream
+// that the hash of the name selects. For a slice, name and i are those of the
+// whole tensor. Two neighbours make two normal numbers of one pair of uniform
+// ones, by Box and Muller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ public:
                    uint32_t(stream >> 32)});
     std::array<float, 4> normal;
     for (size_t pair = 0; pair < 4; pair += 2) {
-      // Neither 0, whose logarithm does not exist, nor more than 1.
+      // Greater than 0, whose logarithm does not exist, and at most 1.
       auto uniform = float((double(words[pair]) + 0.5) * 0x1p-32);
       auto angle =
           float(double(words[pair + 1]) * 0x1p-32 * 2 * std::numbers::pi);
@@ -87,9 +87,11 @@ void store(DType type, double value, uint8_t *to) {
 } // namespace
 
 namespace {
-/// From elements of a variable to those of the tensor that it is a slice of.
+/// Maps elements of a slice to those of its whole tensor.
 struct WholeIndex {
-  int64_t run, wholeRun, offset; ///< of elements that are contiguous in both
+  /// Elements of a contiguous run, and the distance of runs and the offset of
+  /// the first one in the whole tensor.
+  int64_t run, wholeRun, offset;
 
   explicit WholeIndex(const VariableInfo &variable) {
     int64_t inner = 1;
@@ -107,7 +109,7 @@ struct WholeIndex {
   int64_t operator()(int64_t element) const {
     return element / run * wholeRun + offset + element % run;
   }
-  /// How many elements from this one on follow one another in the whole.
+  /// The number of elements from this one on that are contiguous in the whole.
   int64_t following(int64_t element) const { return run - element % run; }
 };
 } // namespace

@@ -64,8 +64,8 @@ namespace {
 /// More devices than this is a damaged file.
 constexpr int64_t maxDevices = 1 << 16;
 
-/// What a manifest is made of. After the first error every read returns a
-/// default, so that the error is looked at once, at the end.
+/// Reads the parts of a manifest. After the first error every read returns a
+/// default, so the caller checks for an error once, at the end.
 class ManifestReader : public JsonReader {
 public:
   int32_t axis(const Json &value, const std::string &path,
@@ -255,7 +255,7 @@ public:
     return info;
   }
 
-  /// Gathers the slices of each tensor and checks that they are all of it.
+  /// Gathers the slices of each tensor and checks that they cover it.
   void findTensors(Manifest &manifest) {
     for (size_t i = 0; i < manifest.variables.size() && status.ok(); ++i) {
       const VariableInfo &info = manifest.variables[i];

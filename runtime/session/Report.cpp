@@ -90,7 +90,7 @@ Status startTrace(SessionState &state, size_t maxEvents) {
   return Status::success();
 }
 
-/// A name for JSON; symbols need no escapes, but a file may lie.
+/// Escapes a name for JSON. Symbols need no escapes, but a bad file may.
 static std::string escaped(const char *text) {
   std::string result;
   for (; *text; ++text)

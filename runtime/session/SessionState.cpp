@@ -13,15 +13,15 @@
 namespace heddle::runtime {
 
 SessionState::~SessionState() {
-  // Devices hold traces of symbols in the library: they go first.
+  // Traces of devices point into the library, so devices go first.
   devices.clear();
   if (library)
     dlclose(library);
 }
 
-/// The loader maps what a library's header promises, and a file that is cut
-/// short ends the process when it is touched. Linkers put the section headers
-/// last, so a file that holds them all is whole.
+/// Fails on a library that was cut short. The loader maps as much as the header
+/// promises, and touching the missing part would end the process. Linkers put
+/// the section headers last, so a file that holds them all is whole.
 static Status checkWhole(const std::filesystem::path &file) {
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   if (!stream)
@@ -47,8 +47,9 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
         *sanitizer ? "with -fsanitize=" : "with none", sanitizer,
         " (compile the model without it, or build the preset asan "
         "or tsan)");
-  // The program's calls are found among the process's global symbols. If this
-  // library was itself opened locally (as Python's ctypes does), it joins them.
+  // The program finds the runtime's functions among the global symbols of the
+  // process. If this library was opened locally (as by Python's ctypes), make
+  // its symbols global.
   Dl_info self;
   if (dladdr(reinterpret_cast<void *>(&heddle_rt_launch), &self))
     if (void *handle =
@@ -145,14 +146,14 @@ Status SessionState::place() {
   return Status::success();
 }
 
-/// The error that came first, which is the cause of the others.
+/// Records the error that came first, which is the cause of the others.
 Status SessionState::gatherError(bool allReturned) {
   const heddle_rt_device *first = nullptr;
   std::string hung;
   for (size_t index = 0; index < devices.size(); ++index) {
     if (!allReturned && !team.isFinished(int32_t(index))) {
       hung += concat(hung.empty() ? "" : ", ", index);
-      continue; // its device may be written at this moment
+      continue; // its thread may be writing the device now
     }
     const heddle_rt_device &device = *devices[index].device;
     if (!device.error.ok() && (!first || device.errorTime < first->errorTime))
@@ -183,7 +184,7 @@ Status SessionState::runOnDevices(Job newJob) {
       device.fail(std::move(status));
     return device.error.ok();
   };
-  // Peers need their own timeout to notice, and a little more to return.
+  // Peers notice a failure after their own timeout, and then have to return.
   bool all =
       team.run(options.collectiveTimeout * 2 + std::chrono::milliseconds(2000),
                work, this);
@@ -195,7 +196,7 @@ Status SessionState::touchMemory() {
     DeviceState &device = state.devices[size_t(index)];
     for (Region *region : {&device.variables, &device.borders, &device.arena})
       region->touch();
-    // Between two buffers is nothing that anybody should read.
+    // The bytes after a buffer, up to the next one, must not be read.
     auto forbidGaps = [&](const std::vector<PlacedTensor> &tensors) {
       for (const PlacedTensor &tensor : tensors) {
         size_t bytes = tensor.layout.localBytes();

@@ -92,7 +92,7 @@ void ThreadPool::runErased(int64_t count, Function body, void *bodyContext) {
     for (int64_t i = 1; i < count; ++i)
       wake.notify_one();
   claim(body, bodyContext, count, 0);
-  // No worker may join any more; wait for those that have.
+  // Let no more workers join, and wait for those that have.
   std::unique_lock lock(mutex);
   function = nullptr;
   if (inside == 0)

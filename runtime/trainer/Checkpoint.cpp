@@ -132,7 +132,7 @@ static Status writeFiles(const Session &session, const TrainingState &state,
                              stateToJSON(state));
 }
 
-/// Makes a folder's entries durable.
+/// Makes the entries of a folder durable.
 static void syncFolder(const fs::path &folder) {
   int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
@@ -141,7 +141,7 @@ static void syncFolder(const fs::path &folder) {
   }
 }
 
-/// Puts `from` in the place of `to`, which may exist.
+/// Moves `from` to `to`, which is replaced if it exists.
 static Status replaceFolder(const fs::path &from, const fs::path &to) {
   std::error_code failure;
   if (fs::exists(to, failure)) {
@@ -150,8 +150,8 @@ static Status replaceFolder(const fs::path &from, const fs::path &to) {
       fs::remove_all(from, failure);
       return Status::success();
     }
-    // The file system cannot exchange: a crash between the two renames leaves
-    // the older checkpoints.
+    // The file system cannot exchange folders. A crash before the rename leaves
+    // only the older checkpoints.
     fs::remove_all(to, failure);
   }
   fs::rename(from, to, failure);

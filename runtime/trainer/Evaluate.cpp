@@ -47,7 +47,7 @@ readIntegers(const safetensors::Tensor &tensor) {
   return values;
 }
 
-/// The next token of each row; nothing follows the last.
+/// The target of each token is the next token of its row; the last has none.
 static std::vector<int32_t> shiftedTargets(const Batch &batch) {
   std::vector<int32_t> targets(batch.tokens.size(), ignoredLabel);
   for (int64_t row = 0; row < batch.rows; ++row)
@@ -183,7 +183,7 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   add("logits", logitsInfo.type, {batch.rows, batch.sequence, vocabulary});
   for (size_t i = 0; i < gradients.size(); ++i) {
     const WholeTensor &variable = manifest.tensors[gradients[i]];
-    // What the checkpoint format does not know keeps its own name and shape.
+    // A variable without a checkpoint tensor keeps its own name and shape.
     bool known = variable.checkpoint.has_value();
     add("grad." + (known ? variable.checkpoint->name : variable.name),
         program.results[i + 2].type,
@@ -195,7 +195,7 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   if (!writer.ok())
     return std::move(writer).status();
   HEDDLE_RT_RETURN_IF_ERROR(writer->write(0, 0, bytesOf(loss)));
-  // Rows that were added to fill the artifact's batch are left out.
+  // Leave out the rows that fill the artifact's batch.
   size_t logitsBytes = size_t(batch.rows * batch.sequence * vocabulary) *
                        byteSize(logitsInfo.type);
   HEDDLE_RT_RETURN_IF_ERROR(writer->write(

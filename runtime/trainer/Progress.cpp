@@ -67,7 +67,7 @@ std::string heldOutLine(int64_t step, double loss, int64_t labels) {
                 count(static_cast<double>(labels)).c_str());
 }
 
-/// A line every second at most, and the last one.
+/// Prints at most a line a second, and always the last one.
 class Lines : public TrainObserver {
 public:
   void step(const StepReport &report) override {
@@ -95,7 +95,7 @@ private:
   std::optional<std::chrono::steady_clock::time_point> shown;
 };
 
-/// The steps on one line that is rewritten, everything else above it.
+/// Rewrites one line for the steps; prints everything else above it.
 class Terminal : public TrainObserver {
 public:
   ~Terminal() override { finishLine(); }
@@ -119,7 +119,7 @@ public:
 
 private:
   void rewrite() const {
-    // A line that wraps could not be rewritten.
+    // Cut the line to the terminal's width: a wrapped line cannot be rewritten.
     winsize size{};
     size_t width = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col
                        ? size.ws_col - 1
@@ -144,8 +144,8 @@ private:
   std::optional<std::chrono::steady_clock::time_point> shown;
 };
 
-/// One object a line. Floats are printed so that they read back to the same
-/// bits; what is not finite is null.
+/// Prints one object a line. Floats read back to the same bits; infinities and
+/// NaN are null.
 class JSONLines : public TrainObserver {
 public:
   void memory(const DeviceMemory &memory) override {

@@ -78,7 +78,7 @@ Expected<TokenData> TokenData::open(const std::filesystem::path &path,
   data.numBytes = size;
   data.numTokens = size / width;
 
-  // A wrong format or vocabulary should be known before training starts.
+  // Report a wrong format or vocabulary before training starts.
   constexpr int64_t checkedAtOnce = int64_t(1) << 28, block = 1 << 16;
   std::vector<int32_t> buffer(block);
   int64_t checked = std::min(data.numTokens, checkedAtOnce);
@@ -182,7 +182,7 @@ Expected<WindowSampler> WindowSampler::create(const TokenData &data,
 }
 
 int64_t WindowSampler::windowStart(uint64_t step, int64_t row) const {
-  // The key tells these numbers from those of initializers and dropout.
+  // The key differs from those of initializers and dropout.
   Philox4x32 generator(seed ^ 0x57494e444f575321ull);
   std::array<uint32_t, 4> words =
       generator({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),

@@ -153,7 +153,7 @@ Status Trainer::startState() {
   return Status::success();
 }
 
-/// A run with nothing left to do must not look like one that was done.
+/// Reports that no steps are left, so that it does not look like a training.
 Status Trainer::checkSteps() {
   if (completed == 0 || completed < options.steps)
     return Status::success();
@@ -225,7 +225,7 @@ TrainingState Trainer::state() const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Fills `tokens` and `targets` with those of one micro-batch of the step.
+/// Fills `tokens` and `targets` with one micro-batch of the step.
 Status Trainer::readMicroBatch(int64_t micro) {
   int64_t firstRow = micro * programs.batch;
   if (sampler)
@@ -264,7 +264,7 @@ Status Trainer::evaluateHeldOut() {
   if (windows == 0)
     return Status::success();
 
-  // Several batches, each a mean over its own labels: sums are added up.
+  // Sums and counts are added up, to get the mean over all labels.
   double lossSum = 0, count = 0;
   for (int64_t first = 0; first < windows; first += programs.batch) {
     HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, tokens, targets));
@@ -282,7 +282,7 @@ Status Trainer::evaluateHeldOut() {
   evaluated = completed;
   double loss = lossSum / count;
   observer.heldOut(completed, loss, static_cast<int64_t>(count));
-  // The update of the last step shows nowhere else.
+  // Only this loss can show that the last update went wrong.
   if (!std::isfinite(loss))
     return error("after step " + std::to_string(completed) +
                  ": the held-out loss is " + std::to_string(loss) +
@@ -360,7 +360,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
       HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
   }
 
-  // Also after an interruption, so that no work is lost.
+  // An interrupted run is saved too, so that no work is lost.
   HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
   TrainOutcome outcome{completed, completed < options.steps};
   if (outcome.interrupted)

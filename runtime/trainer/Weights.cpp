@@ -14,7 +14,7 @@
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
 
-/// The parameters that the model's checkpoint format has.
+/// The parameters that have a tensor in the model's checkpoint format.
 static std::vector<size_t> exportedTensors(const Manifest &manifest) {
   std::vector<size_t> exported;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
@@ -24,7 +24,8 @@ static std::vector<size_t> exportedTensors(const Manifest &manifest) {
   return exported;
 }
 
-/// Files of the model without its head lack the first component.
+/// Finds a tensor by name. In files of a model without its head, names lack the
+/// first component.
 static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
                                              std::string_view tensorName) {
   if (const safetensors::Tensor *tensor = reader.find(tensorName))

@@ -226,9 +226,9 @@ heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
                                       int64_t local, int64_t total,
                                       int64_t inner);
 
-/// Sums and scatters the middle dimension: `in` is [outer, total, inner] and
+/// Reduces and scatters the middle dimension: `in` is [outer, total, inner] and
 /// `out` is [outer, local, inner]. Member i keeps rows [i * local, (i + 1) *
-/// local) of the sum; rows beyond `total` are zero.
+/// local) of the result; rows beyond `total` are zero.
 heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int32_t stream, int32_t group,
                                           int32_t reduction, int32_t type,

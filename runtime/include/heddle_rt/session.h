@@ -10,7 +10,7 @@
 //   float loss;
 //   Status status =
 //       (*session)->run("step", {bytesOf(tokens), bytesOf(targets)},
-//                       {writableBytesOf(loss), {}, {}}); // copies the loss only
+//                       {writableBytesOf(loss), {}, {}}); // just the loss
 //
 // A session is used by one thread at a time. After a device has failed, every
 // later call that needs the devices returns that failure: load a new session
