@@ -75,7 +75,8 @@ SmallVector<ReshardStep> ReshardSequences::plan(RankedTensorType type,
          SmallVector<int64_t>(step.sources.begin(), step.sources.end()),
          RankedTensorType::get(step.localShape, type.getElementType()),
          SmallVector<bool>(step.isPadded.begin(), step.isPadded.end()),
-         step.isMax ? ReductionKind::Max : ReductionKind::Sum, step.cost});
+         step.after.isMax ? ReductionKind::Max : ReductionKind::Sum,
+         step.cost});
   }
   return steps;
 }

@@ -43,7 +43,6 @@
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <map>
-#include <optional>
 
 namespace heddle {
 
@@ -72,6 +71,8 @@ public:
   llvm::ArrayRef<int64_t> getAxisSizes() const { return sizes; }
   int64_t getNumDevices() const { return devices; }
   int64_t getSize(AxisMask axes) const;
+  /// The axes of the mesh that are in a set, in the mesh's order.
+  std::vector<unsigned> listAxes(AxisMask axes) const;
   /// A device's coordinate along an axis.
   int64_t getCoordinate(int64_t device, unsigned axis) const {
     return device / strides[axis] % sizes[axis];
@@ -85,11 +86,6 @@ public:
   /// The outermost level that a message between members of a group of these
   /// axes crosses; -1 if groups have one member.
   int getOutermostLevel(AxisMask axes) const;
-  /// The devices with one coordinate along an axis, as a mesh in which the axis
-  /// has size 1, on a cluster in which an op takes what it takes here if all
-  /// such slices do it at the same time. Nothing if slices lie differently on
-  /// the cluster's units.
-  std::optional<MeshTopology> getSlice(unsigned axis) const;
 
   CollectiveCost allGather(AxisMask axes, int64_t partBytes) const;
   CollectiveCost reduceScatter(AxisMask axes, int64_t partBytes) const;
@@ -111,7 +107,8 @@ private:
   /// Members of all groups, each in the order of device numbers.
   std::vector<std::vector<int64_t>> getGroups(AxisMask axes) const;
   /// Every member sends to the one `shift` further on in its group.
-  Step getShift(AxisMask axes, int64_t shift) const;
+  Step getShift(llvm::ArrayRef<std::vector<int64_t>> groups,
+                int64_t shift) const;
   Step getRing(AxisMask axes) const;
   CollectiveCost ring(AxisMask axes, int64_t steps, int64_t blockBytes) const;
 

@@ -2,8 +2,8 @@
 //
 // How a tensor lies on a mesh, and the cheapest sequence of local ops and
 // collectives from one layout to another: a shortest path in the graph whose
-// nodes are what the devices can hold of the tensor and whose edges are single
-// ops, weighted by what they take on a cluster. Knows no IR.
+// nodes are layouts and whose edges are single ops, weighted by the time that
+// they take on a cluster. Knows no IR.
 //
 // Example (mesh a=2, b=2, tensor 8x8): from [{a}, {}] to [{}, {a}] the path is
 // one all-to-all; from [{a, b}, {}] to [{b, a}, {}] one permute; from [{}, {}]
@@ -57,14 +57,11 @@ struct ReshardingStep {
   /// Of a Permute: member i over axes receives what member sources[i] has; -1:
   /// zeros. One member may give to several.
   std::vector<int64_t> sources = {};
-  /// What each device holds afterwards, and which dimensions some device has
-  /// padding of.
+  /// The layout after the step, what each device holds in it, and which
+  /// dimensions some device has padding of.
+  TensorLayout after = {};
   std::vector<int64_t> localShape = {};
   std::vector<bool> isPadded = {};
-  /// What is partial afterwards is a maximum and no sum.
-  bool isMax = false;
-  /// Between two steps, rows may be in an order that no layout describes.
-  std::optional<TensorLayout> after = {};
   CollectiveCost cost = {};
 };
 
@@ -76,17 +73,16 @@ struct Resharding {
   CollectiveCost cost = {};
 };
 
-/// Finds reshardings on one mesh and remembers what it has looked at. Of
-/// sequences that take equally long the one with fewer steps is chosen, then
-/// with fewer permutes, then the one that is found first; the result does not
-/// depend on earlier calls.
+/// Finds reshardings on one mesh and remembers the graphs of their layouts. A
+/// resharding has at most one permute. Of sequences that take equally long the
+/// one with fewer steps is chosen, then with fewer permutes, then the one that
+/// is found first; the result does not depend on earlier calls. Pairs with the
+/// same `from` are found quickest one after the other.
 ///
-/// On the way, two states in a row may be no layouts, if up to three axes move
-/// on up to 8 devices; one, on up to 64. Permutes are tried if up to four axes
-/// move. Axes of size 1 count for nothing. An axis that from and to have in one
-/// and the same place stays there, unless rows have to move between its members
-/// (parts do not nest), or it is one of the first that make up, with those that
-/// do not, at most four axes of at most 64 devices.
+/// Axes of size 1 count for nothing. On a mesh of more than four other axes,
+/// axes that from and to have in the same place stay there as far as that
+/// leaves four axes that move; if more have to move, each only moves between
+/// its two places.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);
@@ -102,21 +98,16 @@ public:
                   const TensorLayout &from, const TensorLayout &to);
 
 private:
-  class Graph;
   struct Key;
-  /// The mesh without axes that stay where they are; null: with all.
-  struct Slice {
-    std::unique_ptr<MeshTopology> topology;
-    AxisMask removed = 0;
-  };
+  struct Searcher;
 
-  const Slice &getSlice(llvm::ArrayRef<int64_t> shape, AxisMask movable,
-                        const TensorLayout &base);
+  TensorLayout getClean(TensorLayout layout) const;
+  /// Finds the way between layouts without axes of size 1.
+  Resharding findExactly(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                         const TensorLayout &from, const TensorLayout &to);
 
   std::unique_ptr<MeshTopology> topology;
-  /// By the axes that stay and may be removed.
-  std::map<AxisMask, Slice> slices;
-  std::map<Key, std::unique_ptr<Graph>> graphs;
+  std::map<Key, std::unique_ptr<Searcher>> searchers;
 };
 
 } // namespace heddle

@@ -43,6 +43,14 @@ int64_t MeshTopology::getSize(AxisMask axes) const {
   return size;
 }
 
+std::vector<unsigned> MeshTopology::listAxes(AxisMask axes) const {
+  std::vector<unsigned> list;
+  for (unsigned axis = 0; axis < sizes.size(); ++axis)
+    if (axes >> axis & 1)
+      list.push_back(axis);
+  return list;
+}
+
 int64_t MeshTopology::getFirstOfGroup(int64_t device, AxisMask axes) const {
   int64_t first = device;
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -78,38 +86,6 @@ int MeshTopology::getOutermostLevel(AxisMask axes) const {
   return level;
 }
 
-std::optional<MeshTopology> MeshTopology::getSlice(unsigned axis) const {
-  int64_t stride = strides[axis], span = stride * sizes[axis];
-  Cluster slice = cluster;
-  std::vector<int64_t> units;
-  for (auto [unit, level] : llvm::zip(unitSizes, slice.levels)) {
-    // The slices that share a unit share its links, too.
-    int64_t sharing;
-    if (stride % unit == 0)
-      sharing = 1;
-    else if (unit % span == 0)
-      sharing = sizes[axis];
-    else if (unit % stride == 0 && span % unit == 0)
-      sharing = unit / stride;
-    else
-      return std::nullopt;
-    units.push_back(unit / sharing);
-    level.bandwidth /= double(sharing);
-  }
-  std::vector<int64_t> axisSizes = sizes;
-  axisSizes[axis] = 1;
-  units.push_back(devices / sizes[axis]);
-  for (auto [i, level] : llvm::enumerate(slice.levels))
-    level.count =
-        std::max<int64_t>(1, llvm::divideCeil(units[i + 1], units[i]));
-  llvm::Expected<MeshTopology> result = create(std::move(slice), axisSizes);
-  if (!result) {
-    llvm::consumeError(result.takeError());
-    return std::nullopt;
-  }
-  return std::move(*result);
-}
-
 MeshTopology::Step
 MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
   // By level and unit: the blocks that go out, and that come in.
@@ -142,9 +118,11 @@ MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
   return step;
 }
 
-MeshTopology::Step MeshTopology::getShift(AxisMask axes, int64_t shift) const {
+MeshTopology::Step MeshTopology::getShift(ArrayRef<std::vector<int64_t>> groups,
+                                          int64_t shift) const {
   std::vector<std::pair<int64_t, int64_t>> messages;
-  for (const std::vector<int64_t> &group : getGroups(axes))
+  messages.reserve(devices);
+  for (const std::vector<int64_t> &group : groups)
     for (size_t i = 0; i < group.size(); ++i)
       messages.emplace_back(group[i], group[(i + shift) % group.size()]);
   return measure(messages);
@@ -153,7 +131,7 @@ MeshTopology::Step MeshTopology::getShift(AxisMask axes, int64_t shift) const {
 MeshTopology::Step MeshTopology::getRing(AxisMask axes) const {
   auto [known, isNew] = rings.try_emplace(axes);
   if (isNew)
-    known->second = getShift(axes, 1);
+    known->second = getShift(getGroups(axes), 1);
   return known->second;
 }
 
@@ -186,12 +164,14 @@ CollectiveCost MeshTopology::allReduce(AxisMask axes, int64_t bytes) const {
 CollectiveCost MeshTopology::allToAll(AxisMask axes, int64_t blockBytes) const {
   int64_t members = getSize(axes);
   auto [known, isNew] = exchanges.try_emplace(axes);
-  if (isNew)
+  if (isNew) {
+    std::vector<std::vector<int64_t>> groups = getGroups(axes);
     for (int64_t shift = 1; shift < members; ++shift) {
-      Step step = getShift(axes, shift);
+      Step step = getShift(groups, shift);
       known->second.latency += step.latency;
       known->second.secondsPerByte += step.secondsPerByte;
     }
+  }
   return {cluster.device.launch + known->second.latency +
               double(blockBytes) * known->second.secondsPerByte,
           (members - 1) * blockBytes};
