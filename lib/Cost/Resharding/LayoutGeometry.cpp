@@ -32,7 +32,8 @@ int64_t LayoutGeometry::getPartSize(size_t dim, ArrayRef<unsigned> axes) const {
 
 int64_t LayoutGeometry::countFilledParts(size_t dim,
                                          ArrayRef<unsigned> axes) const {
-  return int64_t(llvm::divideCeil(shape[dim], getPartSize(dim, axes)));
+  int64_t size = getPartSize(dim, axes);
+  return size == 0 ? 0 : int64_t(llvm::divideCeil(shape[dim], size));
 }
 
 bool LayoutGeometry::doPartsNest(size_t dim, ArrayRef<unsigned> outer,
