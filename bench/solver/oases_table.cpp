@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Plan/Solver/Oases.h"
-#include "heddle/Plan/Solver/ProblemIO.h"
+#include "heddle/Solver/Oases.h"
+#include "heddle/Solver/ProblemIO.h"
 
 #include <cstdio>
 #include <map>

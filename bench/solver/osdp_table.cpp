@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "heddle/Plan/Solver/Osdp.h"
-#include "heddle/Plan/Solver/ProblemIO.h"
+#include "heddle/Solver/Osdp.h"
+#include "heddle/Solver/ProblemIO.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "Commands.h"
 
-#include "heddle/Plan/Solver/Command.h"
+#include "heddle/Solver/Command.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 //===- AscentTest.cpp - Bounds, guesses and samples of small models -------===//
 
-#include "Ascent.h"
+#include "Bound/Ascent.h"
 #include "RandomModel.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+using namespace heddle;
 using namespace heddle::solver;
 
 namespace {

@@ -1,8 +1,8 @@
 //===- BruteForceTest.cpp - The optimum of small instances ----------------===//
 
 #include "RandomProblem.h"
-#include "heddle/Plan/Solver/ProblemIO.h"
-#include "heddle/Plan/Solver/Solve.h"
+#include "heddle/Solver/ProblemIO.h"
+#include "heddle/Solver/Solve.h"
 
 #include <algorithm>
 #include <cstdlib>

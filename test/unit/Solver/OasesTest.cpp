@@ -1,6 +1,6 @@
 //===- OasesTest.cpp - Oases' planner as an instance ----------------------===//
 
-#include "heddle/Plan/Solver/Oases.h"
+#include "heddle/Solver/Oases.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 //===- OsdpTest.cpp - OSDP's planner as an instance -----------------------===//
 
-#include "heddle/Plan/Solver/Osdp.h"
+#include "heddle/Solver/Osdp.h"
 #include "RandomProblem.h"
 
 #include <cmath>

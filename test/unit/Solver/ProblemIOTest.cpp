@@ -1,6 +1,6 @@
 //===- ProblemIOTest.cpp - The contest's JSON form ------------------------===//
 
-#include "heddle/Plan/Solver/ProblemIO.h"
+#include "heddle/Solver/ProblemIO.h"
 
 #include <cstdio>
 #include <fstream>

@@ -1,6 +1,6 @@
 //===- ProblemTest.cpp - Validation and evaluation ------------------------===//
 
-#include "heddle/Plan/Solver/Problem.h"
+#include "heddle/Solver/Problem.h"
 
 #include <gtest/gtest.h>
 #include <limits>
@@ -63,9 +63,13 @@ TEST(Validate, NamesTheField) {
     return E ? E->Message : "";
   };
   EXPECT_EQ(Message([](Problem &) {}), "");
-  EXPECT_EQ(Message([](Problem &P) { P.Nodes[1].Live = {3, 1}; }),
+  EXPECT_EQ(Message([](Problem &P) {
+              P.Nodes[1].Live = {3, 1};
+            }),
             "nodes.intervals[1]: expected 0 <= begin <= end, got [3, 1]");
-  EXPECT_EQ(Message([](Problem &P) { P.Nodes[1].Live = {-1, 1}; }),
+  EXPECT_EQ(Message([](Problem &P) {
+              P.Nodes[1].Live = {-1, 1};
+            }),
             "nodes.intervals[1]: expected 0 <= begin <= end, got [-1, 1]");
   EXPECT_EQ(Message([](Problem &P) { P.Nodes[0] = {}; }),
             "nodes.costs[0]: expected at least one strategy, got none");

@@ -3,8 +3,8 @@
 #ifndef HEDDLE_TEST_UNIT_SOLVER_RANDOMMODEL_H
 #define HEDDLE_TEST_UNIT_SOLVER_RANDOMMODEL_H
 
-#include "Model.h"
-#include "Random.h"
+#include "Reduce/Model.h"
+#include "heddle/Support/Random.h"
 
 namespace heddle::solver {
 

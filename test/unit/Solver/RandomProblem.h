@@ -3,7 +3,7 @@
 #ifndef HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
 #define HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
 
-#include "heddle/Plan/Solver/Problem.h"
+#include "heddle/Solver/Problem.h"
 
 #include <random>
 

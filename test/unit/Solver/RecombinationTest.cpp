@@ -1,10 +1,11 @@
 //===- RecombinationTest.cpp - The best mixture against all mixtures ------===//
 
-#include "Recombination.h"
+#include "Search/Recombination.h"
 #include "RandomModel.h"
 
 #include <gtest/gtest.h>
 
+using namespace heddle;
 using namespace heddle::solver;
 
 namespace {

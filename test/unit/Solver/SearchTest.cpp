@@ -1,10 +1,11 @@
 //===- SearchTest.cpp - What a search may and may not change --------------===//
 
-#include "Search.h"
+#include "Search/Search.h"
 #include "RandomModel.h"
 
 #include <gtest/gtest.h>
 
+using namespace heddle;
 using namespace heddle::solver;
 
 namespace {

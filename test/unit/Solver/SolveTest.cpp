@@ -1,6 +1,6 @@
 //===- SolveTest.cpp - Limits, determinism, infeasibility -----------------===//
 
-#include "heddle/Plan/Solver/Solve.h"
+#include "heddle/Solver/Solve.h"
 #include "Grid.h"
 #include "RandomProblem.h"
 

@@ -1,10 +1,11 @@
 //===- StageTest.cpp - What is exploited, round after round ---------------===//
 
-#include "Stage.h"
+#include "Search/Stage.h"
 #include "Grid.h"
 
 #include <gtest/gtest.h>
 
+using namespace heddle;
 using namespace heddle::solver;
 
 namespace {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomProblem.h"
-#include "heddle/Plan/Solver/Solve.h"
+#include "heddle/Solver/Solve.h"
 
 #include <algorithm>
 #include <ctime>

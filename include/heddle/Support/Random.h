@@ -1,0 +1,36 @@
+//===- Random.h - The same numbers on every platform ------------*- C++ -*-===//
+
+#ifndef HEDDLE_SUPPORT_RANDOM_H
+#define HEDDLE_SUPPORT_RANDOM_H
+
+#include <cstdint>
+
+namespace heddle {
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). The distributions of the
+/// standard library differ between implementations; these do not.
+class Random {
+public:
+  explicit Random(uint64_t Seed) : State(Seed) {}
+
+  uint64_t next() {
+    uint64_t Z = State += 0x9e3779b97f4a7c15;
+    Z = (Z ^ (Z >> 30)) * 0xbf58476d1ce4e5b9;
+    Z = (Z ^ (Z >> 27)) * 0x94d049bb133111eb;
+    return Z ^ (Z >> 31);
+  }
+  /// In [0, Count); `Count` > 0.
+  uint64_t below(uint64_t Count) {
+    return static_cast<uint64_t>(
+        (static_cast<unsigned __int128>(next()) * Count) >> 64);
+  }
+  /// In [0, 1).
+  double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+private:
+  uint64_t State;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_SUPPORT_RANDOM_H

@@ -1,0 +1,28 @@
+//===- EliminationOrder.h - In which order to eliminate ---------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SOLVER_BOUND_ELIMINATIONORDER_H
+#define HEDDLE_LIB_SOLVER_BOUND_ELIMINATIONORDER_H
+
+#include "Reduce/Model.h"
+#include "heddle/Support/Random.h"
+
+namespace heddle::solver {
+
+struct EliminationOrder {
+  std::vector<int32_t> Vars; ///< Those that are eliminated, first to last.
+  /// For each, its neighbours when it is eliminated.
+  std::vector<std::vector<int32_t>> Separators;
+  double Total = 0; ///< Table entries.
+};
+
+/// Always the variable whose table is smallest (Kjaerulff's minimum weight,
+/// 1990). Where a table would exceed `MaxTable` entries, or all together
+/// `MaxTotal`, a variable that ties many others together is left out of the
+/// order instead.
+EliminationOrder chooseOrder(const Model &M,
+                             const std::vector<int32_t> &Candidates,
+                             double MaxTable, double MaxTotal, Random &R);
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_SOLVER_BOUND_ELIMINATIONORDER_H

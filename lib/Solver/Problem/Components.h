@@ -1,0 +1,25 @@
+//===- Components.h - Parts of a problem that do not meet -------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SOLVER_PROBLEM_COMPONENTS_H
+#define HEDDLE_LIB_SOLVER_PROBLEM_COMPONENTS_H
+
+#include "heddle/Solver/Problem.h"
+
+namespace heddle::solver {
+
+/// A part of a problem that shares no edge, and no time at which the limit
+/// could be exceeded, with the rest, and all the parts that equal it but for
+/// the numbers of their nodes and a shift in time.
+struct Component {
+  Problem Part; ///< One of them.
+  /// By part: the node of the whole problem for each of its nodes.
+  std::vector<std::vector<uint32_t>> Nodes;
+};
+
+/// Splits `P`, which must be valid, in the order of the parts' first nodes:
+/// their optima together are the optimum of `P`. Empty if `P` is in one piece.
+std::vector<Component> findComponents(const Problem &P);
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_SOLVER_PROBLEM_COMPONENTS_H

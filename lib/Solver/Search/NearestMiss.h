@@ -1,0 +1,18 @@
+//===- NearestMiss.h - Where and why nothing fits ---------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
+#define HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
+
+#include "heddle/Solver/Solve.h"
+
+namespace heddle::solver {
+
+/// Describes where `A` exceeds the limit of `P` most.
+NearestMiss nearestMiss(const Problem &P, Assignment A);
+
+/// Every node at its least usage, the cheapest such strategy.
+Assignment leastUsage(const Problem &P);
+
+} // namespace heddle::solver
+
+#endif // HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
