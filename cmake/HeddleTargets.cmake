@@ -30,6 +30,13 @@ if(HEDDLE_BUILD_COMPILER)
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:HEDDLE_MLIR_OF_HOST>>>:MLIR> LLVM)
 endif()
 
+# heddle_use_llvm(target): headers and libLLVM.so for a target without MLIR.
+function(heddle_use_llvm target)
+  target_include_directories(${target} SYSTEM PUBLIC
+    "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>")
+  target_link_libraries(${target} PUBLIC LLVM)
+endfunction()
+
 # heddle_use_mlir(target): headers and libMLIR.so for a target.
 function(heddle_use_mlir target)
   foreach(folder ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}

@@ -20,90 +20,91 @@ using namespace heddle::solver;
 
 namespace {
 
-std::string milliseconds(const Problem &P, const Assignment &A) {
-  auto Value = evaluate(P, A);
-  if (!Value || !Value->feasible())
+std::string milliseconds(const Problem &p, const Assignment &a) {
+  auto value = evaluate(p, a);
+  if (!value || !value->isFeasible())
     return "-";
-  char Text[32];
-  std::snprintf(Text, sizeof(Text), "%.2f",
-                static_cast<double>(Value->Total) / 1e6);
-  return Text;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f",
+                static_cast<double>(value->total) / 1e6);
+  return text;
 }
 
 /// `32:4 8:44`: the degrees and their half-layers.
-std::string degrees(const OasesProblem &P, const Assignment &A) {
-  std::map<int64_t, int> Count;
-  for (int32_t S : A)
-    ++Count[P.Degrees[S]];
-  std::string Text;
-  for (auto [Degree, N] : Count)
-    Text += (Text.empty() ? "" : " ") + std::to_string(Degree) + ":" +
+std::string degrees(const OasesProblem &p, const Assignment &a) {
+  std::map<int64_t, int> count;
+  for (int32_t s : a)
+    ++count[p.degrees[s]];
+  std::string text;
+  for (auto [Degree, N] : count)
+    text += (text.empty() ? "" : " ") + std::to_string(Degree) + ":" +
             std::to_string(N);
-  return Text;
+  return text;
 }
 
-void printModel(const std::vector<OasesProfileRow> &Profile, int64_t Hidden,
-                int64_t Layers) {
-  for (int64_t Batch = 2; Batch <= 2048; Batch *= 2) {
-    OasesOptions O;
-    O.Hidden = Hidden;
-    O.Layers = Layers;
-    O.GlobalBatch = Batch;
-    auto P = oasesProblem(Profile, O);
-    if (!P || P->Degrees.size() < 2)
+void printModel(const std::vector<OasesProfileRow> &profile, int64_t hidden,
+                int64_t layers) {
+  for (int64_t batch = 2; batch <= 2048; batch *= 2) {
+    OasesOptions o;
+    o.hidden = hidden;
+    o.layers = layers;
+    o.globalBatch = batch;
+    auto p = oasesProblem(profile, o);
+    if (!p || p->degrees.size() < 2)
       continue;
-    SolveOptions S;
-    S.Threads = 1;
-    auto Result = solve(P->Instance, S);
-    if (!Result)
+    SolveOptions s;
+    s.threads = 1;
+    auto result = solve(p->instance, s);
+    if (!result)
       continue;
-    std::printf("| %lld | %lld | %lld | ", static_cast<long long>(Hidden),
-                static_cast<long long>(Layers), static_cast<long long>(Batch));
-    if (!Result->Best) {
-      std::printf("%s | | | |\n", nameOf(Result->Why));
+    std::printf("| %lld | %lld | %lld | ", static_cast<long long>(hidden),
+                static_cast<long long>(layers), static_cast<long long>(batch));
+    if (!result->best) {
+      std::printf("%s | | | |\n", nameOf(result->why));
       continue;
     }
-    std::string Uniform = "-";
-    Cost Least = InfiniteCost;
-    for (size_t D = 0; D < P->Degrees.size(); ++D) {
-      Assignment A(P->Instance.Nodes.size(), static_cast<int32_t>(D));
-      auto Value = evaluate(P->Instance, A);
-      if (Value->feasible() && Value->Total < Least) {
-        Least = Value->Total;
-        Uniform = milliseconds(P->Instance, A) + " (" +
-                  std::to_string(P->Degrees[D]) + ")";
+    std::string uniform = "-";
+    Cost least = kInfiniteCost;
+    for (size_t d = 0; d < p->degrees.size(); ++d) {
+      Assignment a(p->instance.nodes.size(), static_cast<int32_t>(d));
+      auto value = evaluate(p->instance, a);
+      if (value->isFeasible() && value->total < least) {
+        least = value->total;
+        uniform = milliseconds(p->instance, a) + " (" +
+                  std::to_string(p->degrees[d]) + ")";
       }
     }
     std::printf(
         "%s (%s) | %s | %s | %s |\n",
-        milliseconds(P->Instance, *Result->Best).c_str(), nameOf(Result->Why),
-        Uniform.c_str(),
-        milliseconds(P->Instance, collapseOasesPlan(*P, *Result->Best)).c_str(),
-        degrees(*P, *Result->Best).c_str());
+        milliseconds(p->instance, *result->best).c_str(), nameOf(result->why),
+        uniform.c_str(),
+        milliseconds(p->instance, collapseOasesPlan(*p, *result->best)).c_str(),
+        degrees(*p, *result->best).c_str());
   }
 }
 
 } // namespace
 
-int main(int Argc, char **Argv) {
-  if (Argc != 2) {
-    std::fprintf(stderr, "usage: %s profile.json\n", Argv[0]);
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s profile.json\n", argv[0]);
     return 2;
   }
-  auto Text = readFile(Argv[1]);
-  auto Profile = Text ? parseOasesProfile(*Text) : Text.error();
-  if (!Profile) {
-    std::fprintf(stderr, "error: %s\n", Profile.error().Message.c_str());
+  auto text = readFile(argv[1]);
+  auto profile = text ? parseOasesProfile(*text) : text.takeError();
+  if (!profile) {
+    std::fprintf(stderr, "error: %s\n",
+                 llvm::toString(profile.takeError()).c_str());
     return 2;
   }
   std::printf("| hidden | layers | batch | optimum in ms | best uniform in ms "
               "(degree) | collapsed in ms | degree: half-layers |\n"
               "|---|---|---|---|---|---|---|\n");
   // The models of the paper's figures, as far as they are profiled.
-  const std::pair<int64_t, int64_t> Models[] = {
+  const std::pair<int64_t, int64_t> models[] = {
       {1024, 24}, {2048, 24}, {3072, 24}, {4096, 16},
       {6144, 16}, {8192, 8},  {12288, 4}};
-  for (auto [Hidden, Layers] : Models)
-    printModel(*Profile, Hidden, Layers);
+  for (auto [Hidden, Layers] : models)
+    printModel(*profile, Hidden, Layers);
   return 0;
 }

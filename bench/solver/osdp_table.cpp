@@ -25,120 +25,120 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double Parts[] = {0.0, 0.1, 0.25, 0.5, 0.75, 1.0};
-constexpr double Limits[] = {7392.0, 15584.0, 23776.0};
+constexpr double kParts[] = {0.0, 0.1, 0.25, 0.5, 0.75, 1.0};
+constexpr double kLimits[] = {7392.0, 15584.0, 23776.0};
 
-double millisecondsSince(Clock::time_point Start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - Start)
+double millisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
       .count();
 }
 
 /// What was solved, and how well.
 struct Statistics {
-  int Solved = 0, WithinGap = 0, Unproven = 0;
-  double WorstMilliseconds = 0;
+  int solved = 0, withinGap = 0, unproven = 0;
+  double worstMilliseconds = 0;
 };
 
 SolveOptions precisely() {
-  SolveOptions S;
-  S.Threads = 1;
-  S.TimeoutSeconds = 10;
-  S.Gap = 1e-6;
-  return S;
+  SolveOptions s;
+  s.threads = 1;
+  s.timeoutSeconds = 10;
+  s.gap = 1e-6;
+  return s;
 }
 
 /// The plan's gain as text.
-std::string gain(const OsdpProfileEntry &E, const OsdpOptions &O,
-                 Statistics &Stats) {
-  auto Start = Clock::now();
-  auto Plan = planOsdp(E, O, precisely());
-  Stats.WorstMilliseconds =
-      std::max(Stats.WorstMilliseconds, millisecondsSince(Start));
-  if (!Plan || !Plan->Result.Best)
+std::string gain(const OsdpProfileEntry &e, const OsdpOptions &o,
+                 Statistics &stats) {
+  auto start = Clock::now();
+  auto plan = planOsdp(e, o, precisely());
+  stats.worstMilliseconds =
+      std::max(stats.worstMilliseconds, millisecondsSince(start));
+  if (!plan || !plan->result.best)
     return "-";
-  ++Stats.Solved;
-  Stats.WithinGap += Plan->Result.Why == StopReason::Gap;
-  bool Proven = Plan->Result.Why == StopReason::Optimal ||
-                Plan->Result.Why == StopReason::Gap;
-  Stats.Unproven += !Proven;
-  char Text[32];
-  std::snprintf(Text, sizeof(Text), "%.3f%s",
-                Plan->AllShardedSeconds / Plan->Seconds, Proven ? "" : "*");
-  return Text;
+  ++stats.solved;
+  stats.withinGap += plan->result.why == StopReason::Gap;
+  bool proven = plan->result.why == StopReason::Optimal ||
+                plan->result.why == StopReason::Gap;
+  stats.unproven += !proven;
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f%s",
+                plan->allShardedSeconds / plan->seconds, proven ? "" : "*");
+  return text;
 }
 
-void printPublished(const std::vector<OsdpProfileEntry> &Profile) {
-  for (const OsdpProfileEntry &E : Profile) {
-    if (E.Hidden != 1536 || E.BatchIndex != 1)
+void printPublished(const std::vector<OsdpProfileEntry> &profile) {
+  for (const OsdpProfileEntry &e : profile) {
+    if (e.hidden != 1536 || e.batchIndex != 1)
       continue;
-    OsdpOptions O;
-    O.Layers = 48;
-    O.Megabytes = 7392;
-    auto Start = Clock::now();
-    auto Plan = planOsdp(E, O, precisely());
-    double Took = millisecondsSince(Start);
-    if (!Plan || !Plan->Result.Best)
+    OsdpOptions o;
+    o.layers = 48;
+    o.megabytes = 7392;
+    auto start = Clock::now();
+    auto plan = planOsdp(e, o, precisely());
+    double took = millisecondsSince(start);
+    if (!plan || !plan->result.best)
       continue;
     std::printf("48 layers, hidden 1536, batch index 1, 7392 MB: layers with "
                 "nothing, the MLP, attention, both sharded: %lld, %lld, %lld, "
                 "%lld; %.3f s, all sharded %.3f s; %s in %.1f ms.\n\n",
-                static_cast<long long>(Plan->Count[0]),
-                static_cast<long long>(Plan->Count[1]),
-                static_cast<long long>(Plan->Count[2]),
-                static_cast<long long>(Plan->Count[3]), Plan->Seconds,
-                Plan->AllShardedSeconds, nameOf(Plan->Result.Why), Took);
+                static_cast<long long>(plan->count[0]),
+                static_cast<long long>(plan->count[1]),
+                static_cast<long long>(plan->count[2]),
+                static_cast<long long>(plan->count[3]), plan->seconds,
+                plan->allShardedSeconds, nameOf(plan->result.why), took);
   }
 }
 
-void printEntry(const OsdpProfileEntry &E, OsdpOptions O, Statistics &Stats) {
-  double All = static_cast<double>(O.Layers) * E.Megabytes[3];
-  double None = static_cast<double>(O.Layers) * E.Megabytes[0];
+void printEntry(const OsdpProfileEntry &e, OsdpOptions o, Statistics &stats) {
+  double all = static_cast<double>(o.layers) * e.megabytes[3];
+  double none = static_cast<double>(o.layers) * e.megabytes[0];
   std::printf(
-      "| %lld | %lld | %.0f to %.0f |", static_cast<long long>(E.Hidden),
-      static_cast<long long>(E.BatchIndex), std::ceil(All), std::ceil(None));
-  for (double Part : Parts) {
-    O.Megabytes = std::ceil(All + Part * (None - All));
-    O.Slices = 1;
-    std::string Whole = gain(E, O, Stats);
-    O.Slices = 4;
-    O.SecondsPerSlice = 0;
-    std::string Free = gain(E, O, Stats);
-    O.SecondsPerSlice = 1e-4;
-    std::string Charged = gain(E, O, Stats);
-    std::printf(" %s / %s / %s |", Whole.c_str(), Free.c_str(),
-                Charged.c_str());
+      "| %lld | %lld | %.0f to %.0f |", static_cast<long long>(e.hidden),
+      static_cast<long long>(e.batchIndex), std::ceil(all), std::ceil(none));
+  for (double part : kParts) {
+    o.megabytes = std::ceil(all + part * (none - all));
+    o.slices = 1;
+    std::string whole = gain(e, o, stats);
+    o.slices = 4;
+    o.secondsPerSlice = 0;
+    std::string free = gain(e, o, stats);
+    o.secondsPerSlice = 1e-4;
+    std::string charged = gain(e, o, stats);
+    std::printf(" %s / %s / %s |", whole.c_str(), free.c_str(),
+                charged.c_str());
   }
   std::printf("\n");
   std::fflush(stdout);
 }
 
 /// The best batch if everything is sharded, as relative throughput.
-double allShardedThroughput(const std::vector<OsdpProfileEntry> &Profile,
-                            int64_t Hidden, const OsdpOptions &O) {
-  double Best = 0;
-  auto Layers = static_cast<double>(O.Layers);
-  for (const OsdpProfileEntry &E : Profile)
-    if (E.Hidden == Hidden && Layers * E.Megabytes[3] <= O.Megabytes)
-      Best = std::max(Best, relativeBatch(E) / (Layers * E.Seconds[3]));
-  return Best;
+double allShardedThroughput(const std::vector<OsdpProfileEntry> &profile,
+                            int64_t hidden, const OsdpOptions &o) {
+  double best = 0;
+  auto layers = static_cast<double>(o.layers);
+  for (const OsdpProfileEntry &e : profile)
+    if (e.hidden == hidden && layers * e.megabytes[3] <= o.megabytes)
+      best = std::max(best, relativeBatch(e) / (layers * e.seconds[3]));
+  return best;
 }
 
-void printBatches(const std::vector<OsdpProfileEntry> &Profile, int64_t Hidden,
-                  OsdpOptions O) {
-  for (double Limit : Limits) {
-    O.Megabytes = Limit;
-    auto Best = planOsdpBatch(Profile, Hidden, O, precisely());
-    std::printf("| %lld | %.0f |", static_cast<long long>(Hidden), Limit);
-    if (!Best || !*Best) {
+void printBatches(const std::vector<OsdpProfileEntry> &profile, int64_t hidden,
+                  OsdpOptions o) {
+  for (double limit : kLimits) {
+    o.megabytes = limit;
+    auto best = planOsdpBatch(profile, hidden, o, precisely());
+    std::printf("| %lld | %.0f |", static_cast<long long>(hidden), limit);
+    if (!best || !*best) {
       std::printf(" - | - |\n");
       continue;
     }
-    const OsdpPlan &Plan = **Best;
-    double Sharded = allShardedThroughput(Profile, Hidden, O);
-    std::printf(" %lld | ", static_cast<long long>(Plan.Profile.BatchIndex));
-    if (Sharded > 0)
+    const OsdpPlan &plan = **best;
+    double sharded = allShardedThroughput(profile, hidden, o);
+    std::printf(" %lld | ", static_cast<long long>(plan.profile.batchIndex));
+    if (sharded > 0)
       std::printf("%.3f |\n",
-                  relativeBatch(Plan.Profile) / Plan.Seconds / Sharded);
+                  relativeBatch(plan.profile) / plan.seconds / sharded);
     else
       std::printf("all sharded does not fit |\n");
   }
@@ -146,37 +146,38 @@ void printBatches(const std::vector<OsdpProfileEntry> &Profile, int64_t Hidden,
 
 } // namespace
 
-int main(int Argc, char **Argv) {
-  if (Argc < 2) {
-    std::fprintf(stderr, "usage: %s profile.json [layers]\n", Argv[0]);
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s profile.json [layers]\n", argv[0]);
     return 2;
   }
-  auto Text = readFile(Argv[1]);
-  auto Profile = Text ? parseOsdpProfile(*Text) : Text.error();
-  if (!Profile) {
-    std::fprintf(stderr, "error: %s\n", Profile.error().Message.c_str());
+  auto text = readFile(argv[1]);
+  auto profile = text ? parseOsdpProfile(*text) : text.takeError();
+  if (!profile) {
+    std::fprintf(stderr, "error: %s\n",
+                 llvm::toString(profile.takeError()).c_str());
     return 2;
   }
-  OsdpOptions O;
-  O.Layers = Argc > 2 ? std::atoll(Argv[2]) : 48;
-  printPublished(*Profile);
+  OsdpOptions o;
+  o.layers = argc > 2 ? std::atoll(argv[2]) : 48;
+  printPublished(*profile);
   std::printf("| hidden | batch index | MB: all to nothing sharded |");
-  for (double Part : Parts)
-    std::printf(" %.0f %% |", 100 * Part);
+  for (double part : kParts)
+    std::printf(" %.0f %% |", 100 * part);
   std::printf("\n|---|---|---|---|---|---|---|---|---|\n");
-  std::set<int64_t> Sizes;
-  Statistics Stats;
-  for (const OsdpProfileEntry &E : *Profile) {
-    printEntry(E, O, Stats);
-    Sizes.insert(E.Hidden);
+  std::set<int64_t> sizes;
+  Statistics stats;
+  for (const OsdpProfileEntry &e : *profile) {
+    printEntry(e, o, stats);
+    sizes.insert(e.hidden);
   }
   std::printf("\n%d plans, %d of them stopped at a gap of 1e-6, %d not "
               "proven (*); the slowest took %.0f ms.\n\n",
-              Stats.Solved, Stats.WithinGap, Stats.Unproven,
-              Stats.WorstMilliseconds);
+              stats.solved, stats.withinGap, stats.unproven,
+              stats.worstMilliseconds);
   std::printf("| hidden | limit in MB | best batch index | throughput over the "
               "best all-sharded batch |\n|---|---|---|---|\n");
-  for (int64_t Hidden : Sizes)
-    printBatches(*Profile, Hidden, O);
+  for (int64_t hidden : sizes)
+    printBatches(*profile, hidden, o);
   return 0;
 }

@@ -2,6 +2,6 @@
 
 #include "heddle/Solver/Command.h"
 
-int main(int Argc, char **Argv) {
-  return heddle::solver::runSolveCommand(Argc, Argv);
+int main(int argc, char **argv) {
+  return heddle::solver::runSolveCommand(argc, argv);
 }

@@ -20,39 +20,41 @@ namespace heddle::solver {
 
 /// Measurements of a layer's two halves; times in milliseconds.
 struct OasesProfileRow {
-  int64_t Hidden = 0;
-  int64_t Degree = 0; ///< Of tensor parallelism.
-  int64_t Batch = 0;
-  double AttentionForward = 0, AttentionBackward = 0;
-  double MlpForward = 0, MlpBackward = 0;
-  double AllReduce = 0;
-  double RuntimeMebibytes = 0;
+  int64_t hidden = 0;
+  int64_t degree = 0; ///< Of tensor parallelism.
+  int64_t batch = 0;
+  double attentionForward = 0, attentionBackward = 0;
+  double mlpForward = 0, mlpBackward = 0;
+  double allReduce = 0;
+  double runtimeMebibytes = 0;
 };
 
-Expected<std::vector<OasesProfileRow>> parseOasesProfile(std::string_view Json);
+llvm::Expected<std::vector<OasesProfileRow>>
+parseOasesProfile(std::string_view json);
 
 struct OasesOptions {
-  int64_t Hidden = 0;
-  int64_t Layers = 0;
-  int64_t Devices = 32;
-  int64_t GlobalBatch = 0;
-  double DeviceMebibytes = 24 * 1024; ///< 95 % of it may be used.
+  int64_t hidden = 0;
+  int64_t layers = 0;
+  int64_t devices = 32;
+  int64_t globalBatch = 0;
+  double deviceMebibytes = 24 * 1024; ///< 95 % of it may be used.
 };
 
 struct OasesProblem {
-  Problem Instance;             ///< Costs in nanoseconds, usages in bytes.
-  std::vector<int64_t> Degrees; ///< Strategy -> degree, ascending.
+  Problem instance;             ///< Costs in nanoseconds, usages in bytes.
+  std::vector<int64_t> degrees; ///< Strategy -> degree, ascending.
 };
 
 /// A node per half-layer and a strategy per degree whose batch, half of
-/// GlobalBatch * degree / Devices, is in the profile. Fails if there is none.
-Expected<OasesProblem> oasesProblem(const std::vector<OasesProfileRow> &Profile,
-                                    const OasesOptions &O);
+/// globalBatch * degree / devices, is in the profile. Fails if there is none.
+llvm::Expected<OasesProblem>
+oasesProblem(const std::vector<OasesProfileRow> &profile,
+             const OasesOptions &o);
 
-/// What Oases executes instead of `Plan`: the two commonest degrees, the
+/// What Oases executes instead of `plan`: the two commonest degrees, the
 /// smaller one for as many of the first layers as its share of the half-layers
 /// comes to, then the larger one.
-Assignment collapseOasesPlan(const OasesProblem &P, const Assignment &Plan);
+Assignment collapseOasesPlan(const OasesProblem &p, const Assignment &plan);
 
 } // namespace heddle::solver
 

@@ -23,69 +23,70 @@ namespace heddle::solver {
 /// One layer's measurements, by what is sharded: 0 nothing, 1 attention, 2 the
 /// MLP, 3 both.
 struct OsdpProfileEntry {
-  int64_t Hidden = 0;
-  int64_t BatchIndex = 0; ///< Position in the profile's list of batch sizes.
-  std::array<double, 4> Seconds{};
-  std::array<double, 4> Megabytes{};
+  int64_t hidden = 0;
+  int64_t batchIndex = 0; ///< Position in the profile's list of batch sizes.
+  std::array<double, 4> seconds{};
+  std::array<double, 4> megabytes{};
 };
 
 /// Reads `{"rows": [{"hidden", "batch_index", "sharded", "layer_time_s",
 /// "layer_memory_mb"}, ...]}`; every hidden size and batch index must have all
 /// four choices.
-Expected<std::vector<OsdpProfileEntry>> parseOsdpProfile(std::string_view Json);
+llvm::Expected<std::vector<OsdpProfileEntry>>
+parseOsdpProfile(std::string_view json);
 
 /// Up to these, and for the profiles that `parseOsdpProfile` reads, nothing in
 /// `osdpProblem` leaves 64 bits.
-inline constexpr double MaxOsdpMegabytes = 1e9;
-inline constexpr int64_t MaxOsdpSlices = 64;
+inline constexpr double kMaxOsdpMegabytes = 1e9;
+inline constexpr int64_t kMaxOsdpSlices = 64;
 
 struct OsdpOptions {
-  int64_t Layers = 48;
-  double Megabytes = 0; ///< For the layers, after fixed overhead.
+  int64_t layers = 48;
+  double megabytes = 0; ///< For the layers, after fixed overhead.
   /// Each half-layer splits into this many slices, any number of which may be
   /// sharded; time and memory between the profile's corners are interpolated
   /// bilinearly. 1: no splitting.
-  int64_t Slices = 1;
+  int64_t slices = 1;
   /// What every sharded slice of a half-layer after the first adds where others
   /// are not sharded, for the latency of its collectives; the profile does not
   /// tell.
-  double SecondsPerSlice = 1e-4;
+  double secondsPerSlice = 1e-4;
 };
 
-/// Strategy `a * (Slices + 1) + m` of a node shards `a` slices of the layer's
+/// Strategy `a * (slices + 1) + m` of a node shards `a` slices of the layer's
 /// attention and `m` of its MLP. Costs are nanoseconds / Slices^2, usages bytes
 /// (10^-6 MB, rounded up) / Slices^2.
-Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O);
+Problem osdpProblem(const OsdpProfileEntry &e, const OsdpOptions &o);
 
 /// What its strategies stand for, such as `MLP sharded`.
-std::vector<std::string> nameOsdpStrategies(const OsdpOptions &O);
+std::vector<std::string> nameOsdpStrategies(const OsdpOptions &o);
 
 /// What a plan says of one batch size.
 struct OsdpPlan {
-  OsdpProfileEntry Profile;
-  Solution Result;
-  double Seconds = 0;           ///< Of a step; infinite if nothing fits.
-  double Megabytes = 0;         ///< Of the layers.
-  double AllShardedSeconds = 0; ///< Infinite if that does not fit.
+  OsdpProfileEntry profile;
+  Solution result;
+  double seconds = 0;           ///< Of a step; infinite if nothing fits.
+  double megabytes = 0;         ///< Of the layers.
+  double allShardedSeconds = 0; ///< Infinite if that does not fit.
   /// Layers by strategy.
-  std::vector<int64_t> Count;
+  std::vector<int64_t> count;
 };
 
 /// Solves one entry to the optimum.
-Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &E, const OsdpOptions &O,
-                            const SolveOptions &S);
+llvm::Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &e,
+                                  const OsdpOptions &o, const SolveOptions &s);
 
 /// The relative batch size of an entry, as its activations show it: the memory
 /// of the fully sharded layer grows linearly with the index and is that of the
 /// parameters alone at index 0, which hence has no batch size that throughput
 /// could be told from.
-double relativeBatch(const OsdpProfileEntry &E);
+double relativeBatch(const OsdpProfileEntry &e);
 
 /// The plan with the largest throughput (relative batch over seconds) among
 /// all entries of a hidden size; none if nothing fits.
-Expected<std::optional<OsdpPlan>>
-planOsdpBatch(const std::vector<OsdpProfileEntry> &Profile, int64_t Hidden,
-              const OsdpOptions &O, const SolveOptions &S);
+llvm::Expected<std::optional<OsdpPlan>>
+planOsdpBatch(const std::vector<OsdpProfileEntry> &profile, int64_t hidden,
+              const OsdpOptions &o, const SolveOptions &s);
 
 } // namespace heddle::solver
 

@@ -11,7 +11,7 @@
 #ifndef HEDDLE_SOLVER_PROBLEM_H
 #define HEDDLE_SOLVER_PROBLEM_H
 
-#include "heddle/Solver/Expected.h"
+#include "llvm/Support/Error.h"
 
 #include <cstdint>
 #include <optional>
@@ -28,64 +28,64 @@ using Usage = int64_t;
 
 /// A cost of this much or more forbids what it is attached to, and so does a
 /// sum that reaches it. Sums saturate here and hence never overflow.
-inline constexpr Cost InfiniteCost = 1'000'000'000'000'000'000;
+inline constexpr Cost kInfiniteCost = 1'000'000'000'000'000'000;
 
-/// `A + B`, saturating at `InfiniteCost`. Both must lie in
-/// [0, InfiniteCost].
-inline Cost addCosts(Cost A, Cost B) {
-  return A + B < InfiniteCost ? A + B : InfiniteCost;
+/// `a + b`, saturating at `kInfiniteCost`. Both must lie in
+/// [0, kInfiniteCost].
+inline Cost addCosts(Cost a, Cost b) {
+  return a + b < kInfiniteCost ? a + b : kInfiniteCost;
 }
 
-/// The times `Begin <= t < End`; empty if they are equal.
+/// The times `begin <= t < end`; empty if they are equal.
 struct Interval {
-  int64_t Begin = 0;
-  int64_t End = 0;
-  bool empty() const { return Begin == End; }
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool empty() const { return begin == end; }
   bool operator==(const Interval &) const = default;
 };
 
 struct Node {
-  Interval Live;             ///< When the node uses memory.
-  std::vector<Cost> Costs;   ///< Per strategy; at least one.
-  std::vector<Usage> Usages; ///< Per strategy, at every time in `Live`.
+  Interval live;             ///< When the node uses memory.
+  std::vector<Cost> costs;   ///< Per strategy; at least one.
+  std::vector<Usage> usages; ///< Per strategy, at every time in `live`.
 };
 
 /// A cost that depends on the strategies of one or more nodes together.
 /// Several edges may name the same nodes: their costs add up.
 struct Edge {
-  std::vector<uint32_t> Nodes;
-  /// Row-major over the strategies of `Nodes`, the last one fastest.
-  std::vector<Cost> Costs;
+  std::vector<uint32_t> nodes;
+  /// Row-major over the strategies of `nodes`, the last one fastest.
+  std::vector<Cost> costs;
 };
 
 struct Problem {
-  std::string Name;
-  std::vector<Node> Nodes;
-  std::vector<Edge> Edges;
-  std::optional<Usage> UsageLimit; ///< None: memory does not matter.
+  std::string name;
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+  std::optional<Usage> usageLimit; ///< None: memory does not matter.
 };
 
 /// The strategy of every node, by node.
 using Assignment = std::vector<int32_t>;
 
-/// Checks that `P` keeps the contract above: sizes agree, intervals are not
+/// Checks that `p` keeps the contract above: sizes agree, intervals are not
 /// negative, nodes exist, nothing is negative, memory sums fit 64 bits.
 /// Returns the first violation, with the name of the field as in JSON.
-std::optional<Error> validate(const Problem &P);
+llvm::Error validate(const Problem &p);
 
 /// What an assignment costs and uses.
 struct Evaluation {
-  Cost Total = 0;       ///< Saturated at `InfiniteCost`.
-  Usage PeakUsage = 0;  ///< The largest sum of usages at any time.
-  int64_t PeakTime = 0; ///< The first time at which the peak occurs.
-  bool WithinLimit = true;
-  bool feasible() const { return WithinLimit && Total < InfiniteCost; }
+  Cost total = 0;       ///< Saturated at `kInfiniteCost`.
+  Usage peakUsage = 0;  ///< The largest sum of usages at any time.
+  int64_t peakTime = 0; ///< The first time at which the peak occurs.
+  bool withinLimit = true;
+  bool isFeasible() const { return withinLimit && total < kInfiniteCost; }
 };
 
-/// Evaluates `A` from the definition alone; shares no code with any solver.
-/// `P` must be valid. Fails if `A` has the wrong length or names a strategy
+/// Evaluates `a` from the definition alone; shares no code with any solver.
+/// `p` must be valid. Fails if `a` has the wrong length or names a strategy
 /// that does not exist.
-Expected<Evaluation> evaluate(const Problem &P, const Assignment &A);
+llvm::Expected<Evaluation> evaluate(const Problem &p, const Assignment &a);
 
 } // namespace heddle::solver
 

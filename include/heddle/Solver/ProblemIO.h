@@ -22,19 +22,19 @@
 namespace heddle::solver {
 
 /// Parses and validates a problem.
-Expected<Problem> parseProblem(std::string_view Json);
+llvm::Expected<Problem> parseProblem(std::string_view json);
 
 /// Parses an assignment; its length and values are `evaluate`'s to check.
-Expected<Assignment> parseAssignment(std::string_view Json);
+llvm::Expected<Assignment> parseAssignment(std::string_view json);
 
 /// The problem in the contest's form; `parseProblem` reads it back.
-std::string printProblem(const Problem &P);
+std::string printProblem(const Problem &p);
 
 /// `[s0, s1, ...]` on one line, without a line break.
-std::string printAssignment(const Assignment &A);
+std::string printAssignment(const Assignment &a);
 
 /// The content of a file, decompressed if it is gzip whatever its name.
-Expected<std::string> readFile(const std::string &Path);
+llvm::Expected<std::string> readFile(const std::string &path);
 
 } // namespace heddle::solver
 

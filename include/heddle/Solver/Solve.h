@@ -24,60 +24,60 @@ enum class StopReason {
   Gap,        ///< The gap asked for was reached.
   Timeout,
   WorkLimit,
-  Interrupted, ///< `SolveOptions::Stop` became true.
+  Interrupted, ///< `SolveOptions::stop` became true.
 };
 
 /// How a stop reason is called on the command line.
-const char *nameOf(StopReason Why);
+const char *nameOf(StopReason why);
 
 /// What is known at some moment of a search.
 struct Progress {
-  double Seconds = 0;       ///< Since the start.
-  std::optional<Cost> Best; ///< None: no feasible assignment yet.
-  Cost LowerBound = 0;
-  double Gap = 0; ///< (Best - LowerBound) / Best; infinite without Best.
+  double seconds = 0;       ///< Since the start.
+  std::optional<Cost> best; ///< None: no feasible assignment yet.
+  Cost lowerBound = 0;
+  double gap = 0; ///< (best - lowerBound) / best; infinite without best.
 };
 
 struct SolveOptions {
-  double TimeoutSeconds = 60; ///< Wall clock.
+  double timeoutSeconds = 60; ///< Wall clock.
   /// What is gone of the timeout before `solve` is called, for reading the
   /// problem, say. All times that are reported count from then.
-  double SecondsSpent = 0;
+  double secondsSpent = 0;
   /// Threads used; 0: as many as the machine has. Changes how fast, never what
   /// is found, unless time is what ends the search.
-  unsigned Threads = 0;
-  uint64_t Seed = 1;
-  double Gap = 0; ///< Stop when the relative gap is at most this.
+  unsigned threads = 0;
+  uint64_t seed = 1;
+  double gap = 0; ///< Stop when the relative gap is at most this.
   /// Stop after about this many table entries have been visited; 0: never.
-  uint64_t WorkLimit = 0;
+  uint64_t workLimit = 0;
   /// Called from the calling thread on every improvement of cost or bound.
-  std::function<void(const Progress &)> OnProgress;
+  std::function<void(const Progress &)> onProgress;
   /// Raise it from anywhere, also from a signal handler, to stop early.
-  const std::atomic<bool> *Stop = nullptr;
+  const std::atomic<bool> *stop = nullptr;
 };
 
 /// The assignment that came closest where none is feasible.
 struct NearestMiss {
-  Assignment Strategies;
-  int64_t Time = 0; ///< Where the limit is exceeded most.
-  Usage Excess = 0; ///< By how much there; 0: memory is not the problem.
-  std::vector<uint32_t> Nodes; ///< Live then, largest usage first; up to 10.
+  Assignment strategies;
+  int64_t time = 0; ///< Where the limit is exceeded most.
+  Usage excess = 0; ///< By how much there; 0: memory is not the problem.
+  std::vector<uint32_t> nodes; ///< Live then, largest usage first; up to 10.
 };
 
 struct Solution {
-  StopReason Why = StopReason::Timeout;
-  std::optional<Assignment> Best; ///< None: none found, or none exists.
-  Cost Total = InfiniteCost;      ///< What `evaluate` says of `Best`.
-  /// No feasible assignment costs less; `InfiniteCost` if there is none.
-  Cost LowerBound = 0;
-  double Gap = 0;                  ///< As in Progress.
-  std::string Explanation;         ///< Of infeasibility, in words; else empty.
-  std::optional<NearestMiss> Miss; ///< If `Best` is empty.
-  uint64_t Work = 0;               ///< Table entries visited.
+  StopReason why = StopReason::Timeout;
+  std::optional<Assignment> best; ///< None: none found, or none exists.
+  Cost total = kInfiniteCost;     ///< What `evaluate` says of `best`.
+  /// No feasible assignment costs less; `kInfiniteCost` if there is none.
+  Cost lowerBound = 0;
+  double gap = 0;                  ///< As in Progress.
+  std::string explanation;         ///< Of infeasibility, in words; else empty.
+  std::optional<NearestMiss> miss; ///< If `best` is empty.
+  uint64_t work = 0;               ///< Table entries visited.
 };
 
-/// Solves `P`; fails only if `P` is not valid.
-Expected<Solution> solve(const Problem &P, const SolveOptions &Options);
+/// Solves `p`; fails only if `p` is not valid.
+llvm::Expected<Solution> solve(const Problem &p, const SolveOptions &options);
 
 } // namespace heddle::solver
 

@@ -11,24 +11,24 @@ namespace heddle {
 /// standard library differ between implementations; these do not.
 class Random {
 public:
-  explicit Random(uint64_t Seed) : State(Seed) {}
+  explicit Random(uint64_t seed) : state(seed) {}
 
   uint64_t next() {
-    uint64_t Z = State += 0x9e3779b97f4a7c15;
-    Z = (Z ^ (Z >> 30)) * 0xbf58476d1ce4e5b9;
-    Z = (Z ^ (Z >> 27)) * 0x94d049bb133111eb;
-    return Z ^ (Z >> 31);
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
   }
-  /// In [0, Count); `Count` > 0.
-  uint64_t below(uint64_t Count) {
+  /// In [0, Count); `count` > 0.
+  uint64_t below(uint64_t count) {
     return static_cast<uint64_t>(
-        (static_cast<unsigned __int128>(next()) * Count) >> 64);
+        (static_cast<unsigned __int128>(next()) * count) >> 64);
   }
   /// In [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
 private:
-  uint64_t State;
+  uint64_t state;
 };
 
 } // namespace heddle

@@ -11,179 +11,179 @@ namespace {
 /// Message passes per step of the prices: few while prices are far off; many
 /// when steps fail, because a guess of messages that have settled tells better
 /// which way is up.
-constexpr int FirstPasses = 3, MaxPasses = 60;
+constexpr int kFirstPasses = 3, kMaxPasses = 60;
 /// Steps in a row that may bring nothing.
-constexpr int Patience = 10;
+constexpr int kPatience = 10;
 /// Below this length of steps, others are tried at random; how long steps are
 /// after that.
-constexpr double TrialScale = 0.003, ScaleAfterTrials = 0.006;
+constexpr double kTrialScale = 0.003, kScaleAfterTrials = 0.006;
 /// Of a trial: its parts, their passes, and the relative change of prices.
-constexpr int PartsOfTrial = 10, PassesPerPart = 20;
-constexpr double FirstReach = 0.05, MinReach = 1e-3, MaxReach = 0.2;
+constexpr int kPartsOfTrial = 10, kPassesPerPart = 20;
+constexpr double kFirstReach = 0.05, kMinReach = 1e-3, kMaxReach = 0.2;
 /// What prices are lowered to at first, and how long that may take.
-constexpr double FirstLowerBy = 0.7;
-constexpr int PartsOfLowering = 30;
+constexpr double kFirstLowerBy = 0.7;
+constexpr int kPartsOfLowering = 30;
 /// How often a proof looks whether it is done.
-constexpr int PartsOfProof = 8;
+constexpr int kPartsOfProof = 8;
 
 /// Sums of doubles lose a few units in the last place of their largest terms.
-double safe(const Dual &D) { return D.bound() - D.rounding(); }
+double safe(const Dual &d) { return d.getBound() - d.getRounding(); }
 } // namespace
 
-Ascent::Ascent(const Model &M, const TablePool &Tables, const DualState &From)
-    : Current(M, Tables, From), Best(Current), PassWork(64),
-      Passes(FirstPasses), PassesLeft(FirstPasses),
-      Warmup(From.Messages.empty() ? 20 : 3), LowerBy(FirstLowerBy),
-      Reach(FirstReach) {
-  for (const Pair &P : M.Pairs)
-    PassWork += 4.0 * static_cast<double>(P.Table.size());
+Ascent::Ascent(const Model &m, const TablePool &tables, const DualState &from)
+    : current(m, tables, from), best(current), passWork(64),
+      passes(kFirstPasses), passesLeft(kFirstPasses),
+      warmup(from.messages.empty() ? 20 : 3), lowerBy(kFirstLowerBy),
+      reach(kFirstReach) {
+  for (const Pair &p : m.pairs)
+    passWork += 4.0 * static_cast<double>(p.table.size());
   pass();
-  Best = Current;
-  BestBound = safe(Best);
+  best = current;
+  bestBound = safe(best);
 }
 
-void Ascent::climb(double Target, double Quota,
-                   const std::function<bool()> &Stop) {
-  Until += Quota;
-  while (Work < Until && !Stop()) {
+void Ascent::climb(double target, double quota,
+                   const std::function<bool()> &stop) {
+  until += quota;
+  while (work < until && !stop()) {
     pass();
-    if (PassesLeft > 0)
+    if (passesLeft > 0)
       continue;
-    if (Lowering)
+    if (lowering)
       endPartOfLowering();
-    else if (Trying)
-      endPartOfTrial(Target);
+    else if (trying)
+      endPartOfTrial(target);
     else
-      endStep(Target);
+      endStep(target);
   }
   // Nobody will come to the end of the step.
-  if (Stop())
+  if (stop())
     keepIfBetter();
 }
 
-bool Ascent::prove(double Target, double Quota,
-                   const std::function<bool()> &Stop) {
-  for (int Part = 0; Part < PartsOfProof && BestBound <= Target - 1; ++Part)
-    climb(Target, Quota / PartsOfProof, Stop);
-  return BestBound > Target - 1;
+bool Ascent::prove(double target, double quota,
+                   const std::function<bool()> &stop) {
+  for (int part = 0; part < kPartsOfProof && bestBound <= target - 1; ++part)
+    climb(target, quota / kPartsOfProof, stop);
+  return bestBound > target - 1;
 }
 
 void Ascent::pass() {
-  Current.pass();
-  Work += PassWork;
-  --PassesLeft;
+  current.pass();
+  work += passWork;
+  --passesLeft;
 }
 
 bool Ascent::keepIfBetter() {
-  double Bound = safe(Current);
-  if (Bound <= BestBound)
+  double bound = safe(current);
+  if (bound <= bestBound)
     return false;
-  BestBound = Bound;
-  Best = Current;
+  bestBound = bound;
+  best = current;
   return true;
 }
 
 /// After a few passes: a step along the usage of the guess.
-void Ascent::endStep(double Target) {
-  double Before = BestBound;
+void Ascent::endStep(double target) {
+  double before = bestBound;
   if (keepIfBetter()) {
-    bool Notable = BestBound > Before + 1e-6 * (Target - Before);
-    SinceBetter = Notable ? 0 : SinceBetter + 1;
-    Scale = std::min(Scale * 1.02, 0.5);
+    bool notable = bestBound > before + 1e-6 * (target - before);
+    sinceBetter = notable ? 0 : sinceBetter + 1;
+    scale = std::min(scale * 1.02, 0.5);
   } else {
-    ++SinceBetter;
+    ++sinceBetter;
   }
-  if (SinceBetter > Patience) {
-    Scale *= 0.6;
-    Passes = std::min(Passes * 3 / 2, MaxPasses);
-    SinceBetter = 0;
-    Current = Best;
-    Trying = Scale < TrialScale;
-    if (Trying)
+  if (sinceBetter > kPatience) {
+    scale *= 0.6;
+    passes = std::min(passes * 3 / 2, kMaxPasses);
+    sinceBetter = 0;
+    current = best;
+    trying = scale < kTrialScale;
+    if (trying)
       return beginTrial();
   }
-  Warmup -= Passes;
-  if (Warmup <= 0)
-    Current.stepPrices(Target, Scale);
-  PassesLeft = Passes;
+  warmup -= passes;
+  if (warmup <= 0)
+    current.stepPrices(target, scale);
+  passesLeft = passes;
 }
 
 /// Changes all prices, or one of them, at random: where the guess is far from
 /// what the relaxation would use, its usage leads nowhere.
 void Ascent::changePrices() {
-  std::vector<double> Prices = Best.prices();
-  std::vector<size_t> Paid;
-  for (size_t T = 0; T < Prices.size(); ++T)
-    if (Prices[T] > 0)
-      Paid.push_back(T);
-  double Factor = Luck.below(2) ? 1 + Reach : 1 / (1 + Reach);
-  if (Paid.empty() || Luck.below(2))
-    for (double &P : Prices)
-      P *= Factor;
+  std::vector<double> prices = best.getPrices();
+  std::vector<size_t> paid;
+  for (size_t t = 0; t < prices.size(); ++t)
+    if (prices[t] > 0)
+      paid.push_back(t);
+  double factor = luck.below(2) ? 1 + reach : 1 / (1 + reach);
+  if (paid.empty() || luck.below(2))
+    for (double &p : prices)
+      p *= factor;
   else
-    Prices[Paid[Luck.below(Paid.size())]] *= Factor;
-  Current.setPrices(Prices);
+    prices[paid[luck.below(paid.size())]] *= factor;
+  current.setPrices(prices);
 }
 
 void Ascent::lowerPrices() {
-  if (Lowering)
+  if (lowering)
     return;
-  Lowering = true;
-  std::vector<double> Prices = Best.prices();
-  for (double &P : Prices)
-    P *= LowerBy;
-  Current = Best;
-  Current.setPrices(Prices);
-  BoundBefore = BestBound;
-  PartsLeft = PartsOfLowering;
-  PassesLeft = PassesPerPart;
+  lowering = true;
+  std::vector<double> prices = best.getPrices();
+  for (double &p : prices)
+    p *= lowerBy;
+  current = best;
+  current.setPrices(prices);
+  boundBefore = bestBound;
+  partsLeft = kPartsOfLowering;
+  passesLeft = kPassesPerPart;
 }
 
 /// Less next time if the bound is not better than before in the end.
 void Ascent::endPartOfLowering() {
   keepIfBetter();
-  PassesLeft = PassesPerPart;
-  if (--PartsLeft > 0)
+  passesLeft = kPassesPerPart;
+  if (--partsLeft > 0)
     return;
-  LowerBy = BestBound > BoundBefore ? FirstLowerBy : std::sqrt(LowerBy);
-  Lowering = Trying = false;
-  Scale = ScaleAfterTrials;
-  Current = Best;
-  PassesLeft = Passes;
+  lowerBy = bestBound > boundBefore ? kFirstLowerBy : std::sqrt(lowerBy);
+  lowering = trying = false;
+  scale = kScaleAfterTrials;
+  current = best;
+  passesLeft = passes;
 }
 
 /// From the best state, in turn at its prices and at others.
 void Ascent::beginTrial() {
-  Settling = !Settling;
-  if (!Settling)
+  settling = !settling;
+  if (!settling)
     changePrices();
-  BoundBefore = BestBound;
-  LastBound = safe(Current);
-  PartsLeft = PartsOfTrial;
-  PassesLeft = PassesPerPart;
+  boundBefore = bestBound;
+  lastBound = safe(current);
+  partsLeft = kPartsOfTrial;
+  passesLeft = kPassesPerPart;
 }
 
 /// A trial lasts as long as its passes bring something.
-void Ascent::endPartOfTrial(double Target) {
+void Ascent::endPartOfTrial(double target) {
   keepIfBetter();
-  double Bound = safe(Current), Gain = Bound - LastBound;
-  LastBound = Bound;
-  bool TooSlow = Gain * PartsLeft < BestBound - Bound;
-  if (--PartsLeft > 0 && !TooSlow && Gain >= 1e-4 * (Target - Bound)) {
-    PassesLeft = PassesPerPart;
+  double bound = safe(current), gain = bound - lastBound;
+  lastBound = bound;
+  bool tooSlow = gain * partsLeft < bestBound - bound;
+  if (--partsLeft > 0 && !tooSlow && gain >= 1e-4 * (target - bound)) {
+    passesLeft = kPassesPerPart;
     return;
   }
-  Current = Best;
-  if (!Settling) {
-    bool Better = BestBound > BoundBefore + 1e-4 * (Target - BestBound);
-    Reach = std::min(Better ? Reach * 1.5 : Reach * 0.8, MaxReach);
+  current = best;
+  if (!settling) {
+    bool better = bestBound > boundBefore + 1e-4 * (target - bestBound);
+    reach = std::min(better ? reach * 1.5 : reach * 0.8, kMaxReach);
   }
-  if (Reach >= MinReach)
+  if (reach >= kMinReach)
     return beginTrial();
-  Reach = FirstReach;
-  Scale = ScaleAfterTrials;
-  Trying = false;
-  PassesLeft = Passes;
+  reach = kFirstReach;
+  scale = kScaleAfterTrials;
+  trying = false;
+  passesLeft = passes;
 }
 
 } // namespace heddle::solver

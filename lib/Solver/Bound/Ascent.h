@@ -16,16 +16,16 @@ namespace heddle::solver {
 /// at random for a while, and messages settle in between.
 class Ascent {
 public:
-  Ascent(const Model &M, const TablePool &Tables, const DualState &From);
+  Ascent(const Model &m, const TablePool &tables, const DualState &from);
 
-  /// Visits `Quota` table entries more, less what the last call visited too
-  /// many: to the end of a pass. `Target`: the best cost known, or a guess at
+  /// Visits `quota` table entries more, less what the last call visited too
+  /// many: to the end of a pass. `target`: the best cost known, or a guess at
   /// it.
-  void climb(double Target, double Quota, const std::function<bool()> &Stop);
+  void climb(double target, double quota, const std::function<bool()> &stop);
 
   /// The same, but only until it is proven that nothing costs less than
-  /// `Target`, a whole number; whether it is.
-  bool prove(double Target, double Quota, const std::function<bool()> &Stop);
+  /// `target`, a whole number; whether it is.
+  bool prove(double target, double quota, const std::function<bool()> &stop);
 
   /// Goes from the best state to lower prices and stays there for a while even
   /// if that does not raise the bound at once: messages that have settled at
@@ -35,43 +35,43 @@ public:
   void lowerPrices();
 
   /// The best state so far, as a pass has left it.
-  const Dual &best() const { return Best; }
+  const Dual &getBest() const { return best; }
   /// Its bound, less what rounding may have added to it.
-  double bound() const { return BestBound; }
-  double work() const { return Work; }
+  double getBound() const { return bestBound; }
+  double getWork() const { return work; }
   /// What one pass adds to it.
-  double passWork() const { return PassWork; }
+  double getPassWork() const { return passWork; }
   /// The last guess at an assignment.
-  const Labels &guess() const { return Current.guess(); }
+  const Labels &getGuess() const { return current.getGuess(); }
 
 private:
   void pass();
   bool keepIfBetter();
-  void endStep(double Target);
+  void endStep(double target);
   void changePrices();
   void beginTrial();
   void endPartOfLowering();
-  void endPartOfTrial(double Target);
+  void endPartOfTrial(double target);
 
-  Dual Current, Best;
-  double BestBound;
-  double PassWork;
-  double Scale = 0.03;
-  double Work = 0;
-  double Until = 0; ///< Of `Work`.
-  int Passes;       ///< Per step.
-  int PassesLeft;   ///< Of the step, or of a part of what is tried.
-  int SinceBetter = 0;
-  int Warmup; ///< Passes before the first step of prices.
+  Dual current, best;
+  double bestBound;
+  double passWork;
+  double scale = 0.03;
+  double work = 0;
+  double until = 0; ///< Of `work`.
+  int passes;       ///< Per step.
+  int passesLeft;   ///< Of the step, or of a part of what is tried.
+  int sinceBetter = 0;
+  int warmup; ///< Passes before the first step of prices.
 
-  bool Trying = false;   ///< Steps along the guess's usage bring no more.
-  bool Settling = false; ///< Of the trials, at the best prices.
-  bool Lowering = false; ///< Prices, as asked to.
-  double LowerBy;        ///< Times this.
-  double Reach;          ///< Relative length of a trial step.
-  int PartsLeft = 0;     ///< Of the trial, or of what `lowerPrices` began.
-  double BoundBefore = 0, LastBound = 0; ///< The trial, and its last part.
-  Random Luck{1};
+  bool trying = false;   ///< Steps along the guess's usage bring no more.
+  bool settling = false; ///< Of the trials, at the best prices.
+  bool lowering = false; ///< Prices, as asked to.
+  double lowerBy;        ///< Times this.
+  double reach;          ///< Relative length of a trial step.
+  int partsLeft = 0;     ///< Of the trial, or of what `lowerPrices` began.
+  double boundBefore = 0, lastBound = 0; ///< The trial, and its last part.
+  Random luck{1};
 };
 
 } // namespace heddle::solver

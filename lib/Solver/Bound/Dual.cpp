@@ -10,315 +10,315 @@
 
 namespace heddle::solver {
 
-std::vector<double> priceValues(const Model &M,
-                                const std::vector<double> &Price) {
-  std::vector<double> Sum(Price.size() + 1, 0);
-  for (size_t T = 0; T < Price.size(); ++T)
-    Sum[T + 1] = Sum[T] + Price[T];
-  std::vector<double> Result;
-  for (const Variable &V : M.Vars) {
-    size_t First = Result.size();
-    Result.resize(First + V.Unary.size(), 0);
-    for (const Load &L : V.Loads) {
-      double PerUnit = Sum[L.End] - Sum[L.Begin];
-      if (PerUnit != 0)
-        for (size_t S = 0; S < L.Amount.size(); ++S)
-          Result[First + S] += PerUnit * static_cast<double>(L.Amount[S]);
+std::vector<double> priceValues(const Model &m,
+                                const std::vector<double> &price) {
+  std::vector<double> sum(price.size() + 1, 0);
+  for (size_t t = 0; t < price.size(); ++t)
+    sum[t + 1] = sum[t] + price[t];
+  std::vector<double> result;
+  for (const Variable &v : m.vars) {
+    size_t first = result.size();
+    result.resize(first + v.unary.size(), 0);
+    for (const Load &l : v.loads) {
+      double perUnit = sum[l.end] - sum[l.begin];
+      if (perUnit != 0)
+        for (size_t s = 0; s < l.amount.size(); ++s)
+          result[first + s] += perUnit * static_cast<double>(l.amount[s]);
     }
   }
-  return Result;
+  return result;
 }
 
-Dual::Dual(const Model &Source, const TablePool &Tables, const DualState &From)
-    : M(&Source), Tables(&Tables), Price(Source.Capacity.size(), 0),
-      Guess(Source.Vars.size(), 0) {
+Dual::Dual(const Model &source, const TablePool &tables, const DualState &from)
+    : m(&source), tables(&tables), price(source.capacity.size(), 0),
+      guess(source.vars.size(), 0) {
   build();
-  if (!From.Prices.empty())
-    Price = From.Prices;
-  for (size_t Id = 0; Id < From.Messages.size(); ++Id)
-    std::ranges::copy(From.Messages[Id],
-                      Messages.begin() + Fixed->MessageToA[Id]);
+  if (!from.prices.empty())
+    price = from.prices;
+  for (size_t id = 0; id < from.messages.size(); ++id)
+    std::ranges::copy(from.messages[id],
+                      messages.begin() + fixed->messageToA[id]);
   rebuildUnary();
 }
 
 void Dual::build() {
-  auto L = std::make_shared<Layout>();
-  L->Offsets.push_back(0);
-  for (const Variable &V : M->Vars)
-    L->Offsets.push_back(L->Offsets.back() + V.Unary.size());
-  size_t MessageCount = 0;
-  L->Earlier.resize(M->Vars.size());
-  L->Later.resize(M->Vars.size());
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
-    const Pair &P = M->Pairs[Id];
-    int32_t SizeA = M->Vars[P.A].size(), SizeB = M->Vars[P.B].size();
-    size_t ToA = MessageCount, ToB = MessageCount + SizeA;
-    MessageCount += SizeA + SizeB;
-    L->MessageToA.push_back(ToA);
-    L->MessageToB.push_back(ToB);
-    const double *Plain = Tables->table(Id);
-    const double *Transposed = Tables->transposed(Id);
-    (P.B > P.A ? L->Later : L->Earlier)[P.A].push_back(
-        {P.B, SizeB, Plain, Transposed, ToA, ToB});
-    (P.A > P.B ? L->Later : L->Earlier)[P.B].push_back(
-        {P.A, SizeA, Transposed, Plain, ToB, ToA});
+  auto l = std::make_shared<Layout>();
+  l->offsets.push_back(0);
+  for (const Variable &v : m->vars)
+    l->offsets.push_back(l->offsets.back() + v.unary.size());
+  size_t messageCount = 0;
+  l->earlier.resize(m->vars.size());
+  l->later.resize(m->vars.size());
+  for (size_t id = 0; id < m->pairs.size(); ++id) {
+    const Pair &p = m->pairs[id];
+    int32_t sizeA = m->vars[p.a].size(), sizeB = m->vars[p.b].size();
+    size_t toA = messageCount, toB = messageCount + sizeA;
+    messageCount += sizeA + sizeB;
+    l->messageToA.push_back(toA);
+    l->messageToB.push_back(toB);
+    const double *plain = tables->getTable(id);
+    const double *transposed = tables->getTransposed(id);
+    (p.b > p.a ? l->later : l->earlier)[p.a].push_back(
+        {p.b, sizeB, plain, transposed, toA, toB});
+    (p.a > p.b ? l->later : l->earlier)[p.b].push_back(
+        {p.a, sizeA, transposed, plain, toB, toA});
   }
-  Messages.assign(MessageCount, 0);
-  Fixed = std::move(L);
+  messages.assign(messageCount, 0);
+  fixed = std::move(l);
 }
 
 /// From the model, prices and messages: passes change it bit by bit, and what
 /// rounding leaves there would add up.
 void Dual::rebuildUnary() {
-  Unary = priceValues(*M, Price);
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double *Own = Unary.data() + Fixed->Offsets[V];
-    for (Cost C : M->Vars[V].Unary)
-      *Own++ += Tables->convert(C);
+  unary = priceValues(*m, price);
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    double *own = unary.data() + fixed->offsets[v];
+    for (Cost c : m->vars[v].unary)
+      *own++ += tables->convert(c);
   }
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
-    for (int32_t Var : {M->Pairs[Id].A, M->Pairs[Id].B})
-      addTo(Unary.data() + Fixed->Offsets[Var],
-            Messages.data() + (Var == M->Pairs[Id].A ? Fixed->MessageToA[Id]
-                                                     : Fixed->MessageToB[Id]),
-            Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]);
+  for (size_t id = 0; id < m->pairs.size(); ++id)
+    for (int32_t var : {m->pairs[id].a, m->pairs[id].b})
+      addTo(unary.data() + fixed->offsets[var],
+            messages.data() + (var == m->pairs[id].a ? fixed->messageToA[id]
+                                                     : fixed->messageToB[id]),
+            fixed->offsets[var + 1] - fixed->offsets[var]);
 }
 
-void Dual::setPrices(const std::vector<double> &Prices) {
-  Price = Prices;
+void Dual::setPrices(const std::vector<double> &prices) {
+  price = prices;
   rebuildUnary();
 }
 
-DualState Dual::state() const {
-  DualState State{Price, {}};
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
-    const Pair &P = M->Pairs[Id];
-    auto First = Messages.begin() + Fixed->MessageToA[Id];
-    State.Messages.emplace_back(First, First + M->Vars[P.A].size() +
-                                           M->Vars[P.B].size());
+DualState Dual::getState() const {
+  DualState state{price, {}};
+  for (size_t id = 0; id < m->pairs.size(); ++id) {
+    const Pair &p = m->pairs[id];
+    auto first = messages.begin() + fixed->messageToA[id];
+    state.messages.emplace_back(first, first + m->vars[p.a].size() +
+                                           m->vars[p.b].size());
   }
-  return State;
+  return state;
 }
 
-/// Shares what `Var` has among its pairs in one direction and lets each pair
+/// Shares what `var` has among its pairs in one direction and lets each pair
 /// hand on to its other variable whatever that one can take.
-void Dual::push(int32_t Var, const std::vector<Link> &Ahead,
-                const std::vector<Link> &Behind) {
-  if (Ahead.empty())
+void Dual::push(int32_t var, const std::vector<Link> &ahead,
+                const std::vector<Link> &behind) {
+  if (ahead.empty())
     return;
-  double Share =
-      1.0 / static_cast<double>(std::max(Ahead.size(), Behind.size()));
-  double *Own = Unary.data() + Fixed->Offsets[Var];
-  size_t Size = Fixed->Offsets[Var + 1] - Fixed->Offsets[Var];
-  for (const Link &L : Ahead) {
-    double *ToOwn = Messages.data() + L.ToOwn;
-    double *ToOther = Messages.data() + L.ToOther;
-    double *Other = Unary.data() + Fixed->Offsets[L.Other];
-    for (size_t S = 0; S < Size; ++S)
-      ToOwn[S] -= Share * Own[S];
-    Scratch.resize(std::max<size_t>(Scratch.size(), L.Size));
-    minMinusRows(L.Table, ToOwn, Size, L.Size, Scratch.data());
-    for (int32_t T = 0; T < L.Size; ++T) {
-      Other[T] += Scratch[T] - ToOther[T];
-      ToOther[T] = Scratch[T];
+  double share =
+      1.0 / static_cast<double>(std::max(ahead.size(), behind.size()));
+  double *own = unary.data() + fixed->offsets[var];
+  size_t size = fixed->offsets[var + 1] - fixed->offsets[var];
+  for (const Link &l : ahead) {
+    double *toOwn = messages.data() + l.toOwn;
+    double *toOther = messages.data() + l.toOther;
+    double *other = unary.data() + fixed->offsets[l.other];
+    for (size_t s = 0; s < size; ++s)
+      toOwn[s] -= share * own[s];
+    scratch.resize(std::max<size_t>(scratch.size(), l.size));
+    minMinusRows(l.table, toOwn, size, l.size, scratch.data());
+    for (int32_t t = 0; t < l.size; ++t) {
+      other[t] += scratch[t] - toOther[t];
+      toOther[t] = scratch[t];
     }
   }
-  double Left = 1 - Share * static_cast<double>(Ahead.size());
-  for (size_t S = 0; S < Size; ++S)
-    Own[S] *= Left;
+  double left = 1 - share * static_cast<double>(ahead.size());
+  for (size_t s = 0; s < size; ++s)
+    own[s] *= left;
 }
 
 void Dual::pass() {
-  if (++Passes % 64 == 0)
+  if (++passes % 64 == 0)
     rebuildUnary();
-  auto Count = static_cast<int32_t>(M->Vars.size());
-  for (int32_t V = Count; V-- > 0;)
-    push(V, Fixed->Earlier[V], Fixed->Later[V]);
+  auto count = static_cast<int32_t>(m->vars.size());
+  for (int32_t v = count; v-- > 0;)
+    push(v, fixed->earlier[v], fixed->later[v]);
   decode();
-  for (int32_t V = 0; V < Count; ++V)
-    push(V, Fixed->Later[V], Fixed->Earlier[V]);
-  Settled = true;
+  for (int32_t v = 0; v < count; ++v)
+    push(v, fixed->later[v], fixed->earlier[v]);
+  settled = true;
 }
 
-/// What every value of a variable costs, by `Sum`, when those at the other ends
-/// of the `Decided` links have the values of `X`; the others by their messages.
-void Dual::priceDecided(size_t Var, const std::vector<Link> &Decided,
-                        const Labels &X, std::vector<double> &Sum) const {
-  const double *Own = Unary.data() + Fixed->Offsets[Var];
-  Sum.assign(Own, Own + (Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]));
-  for (const Link &L : Decided) {
-    const double *Row = L.Transposed + X[L.Other] * Sum.size();
-    const double *ToOwn = Messages.data() + L.ToOwn;
-    for (size_t S = 0; S < Sum.size(); ++S)
-      Sum[S] += Row[S] - ToOwn[S];
+/// What every value of a variable costs, by `sum`, when those at the other ends
+/// of the `decided` links have the values of `x`; the others by their messages.
+void Dual::priceDecided(size_t var, const std::vector<Link> &decided,
+                        const Labels &x, std::vector<double> &sum) const {
+  const double *own = unary.data() + fixed->offsets[var];
+  sum.assign(own, own + (fixed->offsets[var + 1] - fixed->offsets[var]));
+  for (const Link &l : decided) {
+    const double *row = l.transposed + x[l.other] * sum.size();
+    const double *toOwn = messages.data() + l.toOwn;
+    for (size_t s = 0; s < sum.size(); ++s)
+      sum[s] += row[s] - toOwn[s];
   }
 }
 
 /// After a backward pass a variable knows what all later ones cost it; the
 /// earlier ones are decided.
 void Dual::decode() {
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    priceDecided(V, Fixed->Earlier[V], Guess, Scratch);
-    Guess[V] = static_cast<int32_t>(std::ranges::min_element(Scratch) -
-                                    Scratch.begin());
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    priceDecided(v, fixed->earlier[v], guess, scratch);
+    guess[v] = static_cast<int32_t>(std::ranges::min_element(scratch) -
+                                    scratch.begin());
   }
 }
 
 /// After a forward pass a variable knows what all earlier ones cost it; the
 /// later ones are decided.
-Labels Dual::sample(double Noise, double PriceFactor, Random &R) const {
-  Labels X(M->Vars.size());
-  std::vector<double> Priced = priceValues(*M, Price);
-  std::vector<double> Sum;
-  for (size_t V = M->Vars.size(); V-- > 0;) {
-    priceDecided(V, Fixed->Later[V], X, Sum);
-    for (size_t S = 0; S < Sum.size(); ++S)
-      Sum[S] +=
-          Noise * R.unit() + (PriceFactor - 1) * Priced[Fixed->Offsets[V] + S];
-    X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+Labels Dual::sample(double noise, double priceFactor, Random &r) const {
+  Labels x(m->vars.size());
+  std::vector<double> priced = priceValues(*m, price);
+  std::vector<double> sum;
+  for (size_t v = m->vars.size(); v-- > 0;) {
+    priceDecided(v, fixed->later[v], x, sum);
+    for (size_t s = 0; s < sum.size(); ++s)
+      sum[s] +=
+          noise * r.unit() + (priceFactor - 1) * priced[fixed->offsets[v] + s];
+    x[v] = static_cast<int32_t>(std::ranges::min_element(sum) - sum.begin());
   }
-  return X;
+  return x;
 }
 
-double Dual::leastOf(int32_t Var) const {
-  return least(Unary.data() + Fixed->Offsets[Var],
-               Fixed->Offsets[Var + 1] - Fixed->Offsets[Var]);
+double Dual::leastOf(int32_t var) const {
+  return least(unary.data() + fixed->offsets[var],
+               fixed->offsets[var + 1] - fixed->offsets[var]);
 }
 
-double Dual::leastOfPair(size_t Id) const {
-  const Pair &P = M->Pairs[Id];
-  double Least = entry(Id, 0, 0);
-  for (int32_t A = 0; A < M->Vars[P.A].size(); ++A)
-    for (int32_t B = 0; B < M->Vars[P.B].size(); ++B)
-      Least = std::min(Least, entry(Id, A, B));
-  return Least;
+double Dual::leastOfPair(size_t id) const {
+  const Pair &p = m->pairs[id];
+  double least = entry(id, 0, 0);
+  for (int32_t a = 0; a < m->vars[p.a].size(); ++a)
+    for (int32_t b = 0; b < m->vars[p.b].size(); ++b)
+      least = std::min(least, entry(id, a, b));
+  return least;
 }
 
-double Dual::bound() const {
-  auto Sum = static_cast<double>(M->Constant);
-  for (size_t V = 0; V < M->Vars.size(); ++V)
-    Sum += leastOf(static_cast<int32_t>(V));
-  if (!Settled)
-    for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
-      Sum += leastOfPair(Id);
-  for (size_t T = 0; T < Price.size(); ++T)
-    Sum -= Price[T] * static_cast<double>(M->Capacity[T]);
-  return Sum;
+double Dual::getBound() const {
+  auto sum = static_cast<double>(m->constant);
+  for (size_t v = 0; v < m->vars.size(); ++v)
+    sum += leastOf(static_cast<int32_t>(v));
+  if (!settled)
+    for (size_t id = 0; id < m->pairs.size(); ++id)
+      sum += leastOfPair(id);
+  for (size_t t = 0; t < price.size(); ++t)
+    sum -= price[t] * static_cast<double>(m->capacity[t]);
+  return sum;
 }
 
-double Dual::rounding() const {
+double Dual::getRounding() const {
   // Every sum may be off by some units in the last place of its terms. What
   // counts is by how much that lowers the least value: one that is forbidden
   // has huge terms and is far from being the least.
-  constexpr double Relative = 1e-12;
-  std::vector<double> Terms = priceValues(*M, Price);
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double *Own = Terms.data() + Fixed->Offsets[V];
-    for (Cost C : M->Vars[V].Unary)
-      *Own++ += std::abs(Tables->convert(C));
+  constexpr double kRelative = 1e-12;
+  std::vector<double> terms = priceValues(*m, price);
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    double *own = terms.data() + fixed->offsets[v];
+    for (Cost c : m->vars[v].unary)
+      *own++ += std::abs(tables->convert(c));
   }
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id)
+  for (size_t id = 0; id < m->pairs.size(); ++id)
     for (auto [Var, First] :
-         {std::pair(M->Pairs[Id].A, Fixed->MessageToA[Id]),
-          std::pair(M->Pairs[Id].B, Fixed->MessageToB[Id])}) {
-      double *Own = Terms.data() + Fixed->Offsets[Var];
-      size_t Size = Fixed->Offsets[Var + 1] - Fixed->Offsets[Var];
-      for (size_t S = 0; S < Size; ++S)
-        Own[S] += std::abs(Messages[First + S]);
+         {std::pair(m->pairs[id].a, fixed->messageToA[id]),
+          std::pair(m->pairs[id].b, fixed->messageToB[id])}) {
+      double *own = terms.data() + fixed->offsets[Var];
+      size_t size = fixed->offsets[Var + 1] - fixed->offsets[Var];
+      for (size_t s = 0; s < size; ++s)
+        own[s] += std::abs(messages[First + s]);
     }
-  double Size = std::abs(static_cast<double>(M->Constant)) + 1e-6;
-  for (size_t T = 0; T < Price.size(); ++T)
-    Size += Price[T] * std::abs(static_cast<double>(M->Capacity[T]));
-  double Sum = Size * Relative;
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double Least = std::numeric_limits<double>::infinity(), Lowered = Least;
-    for (size_t I = Fixed->Offsets[V]; I < Fixed->Offsets[V + 1]; ++I) {
-      Least = std::min(Least, Unary[I]);
-      Lowered = std::min(Lowered, Unary[I] - Relative * Terms[I]);
+  double size = std::abs(static_cast<double>(m->constant)) + 1e-6;
+  for (size_t t = 0; t < price.size(); ++t)
+    size += price[t] * std::abs(static_cast<double>(m->capacity[t]));
+  double sum = size * kRelative;
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    double least = std::numeric_limits<double>::infinity(), lowered = least;
+    for (size_t i = fixed->offsets[v]; i < fixed->offsets[v + 1]; ++i) {
+      least = std::min(least, unary[i]);
+      lowered = std::min(lowered, unary[i] - kRelative * terms[i]);
     }
-    Sum += Least - Lowered;
+    sum += least - lowered;
   }
-  return Sum;
+  return sum;
 }
 
-void Dual::stepPrices(double Target, double Scale) {
-  std::vector<Usage> Used = usageOf(*M, Guess);
-  if (AverageUsage.empty())
-    AverageUsage.assign(Used.begin(), Used.end());
-  double Norm = 0;
-  std::vector<double> Excess(Price.size());
-  for (size_t T = 0; T < Price.size(); ++T) {
-    AverageUsage[T] += 0.1 * (static_cast<double>(Used[T]) - AverageUsage[T]);
-    Excess[T] = AverageUsage[T] - static_cast<double>(M->Capacity[T]);
-    if (Excess[T] < 0 && Price[T] <= 0)
-      Excess[T] = 0;
-    Norm += Excess[T] * Excess[T];
+void Dual::stepPrices(double target, double scale) {
+  std::vector<Usage> used = usageOf(*m, guess);
+  if (averageUsage.empty())
+    averageUsage.assign(used.begin(), used.end());
+  double norm = 0;
+  std::vector<double> excess(price.size());
+  for (size_t t = 0; t < price.size(); ++t) {
+    averageUsage[t] += 0.1 * (static_cast<double>(used[t]) - averageUsage[t]);
+    excess[t] = averageUsage[t] - static_cast<double>(m->capacity[t]);
+    if (excess[t] < 0 && price[t] <= 0)
+      excess[t] = 0;
+    norm += excess[t] * excess[t];
   }
   // A cost found early may be many times the optimum: aiming there would
   // overshoot.
-  double Bound = bound();
-  double Gap =
-      std::min(Target - Bound, std::max(0.5 * std::abs(Bound), 0.01 * Target));
-  if (Norm <= 0 || Gap <= 0)
+  double bound = getBound();
+  double gap =
+      std::min(target - bound, std::max(0.5 * std::abs(bound), 0.01 * target));
+  if (norm <= 0 || gap <= 0)
     return;
-  double Step = Scale * Gap / Norm;
-  std::vector<double> Next(Price);
-  for (size_t T = 0; T < Price.size(); ++T)
-    Next[T] = std::max(0.0, Price[T] + Step * Excess[T]);
-  setPrices(Next);
+  double step = scale * gap / norm;
+  std::vector<double> next(price);
+  for (size_t t = 0; t < price.size(); ++t)
+    next[t] = std::max(0.0, price[t] + step * excess[t]);
+  setPrices(next);
 }
 
 std::vector<std::vector<double>> Dual::valueBounds() const {
-  double Base = bound();
-  std::vector<std::vector<double>> Result;
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double Least = leastOf(static_cast<int32_t>(V));
-    auto &Row = Result.emplace_back(Unary.data() + Fixed->Offsets[V],
-                                    Unary.data() + Fixed->Offsets[V + 1]);
-    for (double &C : Row)
-      C += Base - Least;
+  double base = getBound();
+  std::vector<std::vector<double>> result;
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    double least = leastOf(static_cast<int32_t>(v));
+    auto &row = result.emplace_back(unary.data() + fixed->offsets[v],
+                                    unary.data() + fixed->offsets[v + 1]);
+    for (double &c : row)
+      c += base - least;
   }
-  std::vector<double> OfA, OfB;
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
-    const Pair &P = M->Pairs[Id];
-    double Least = leastOfPair(Id);
-    OfA.assign(M->Vars[P.A].size(), 4e18);
-    OfB.assign(M->Vars[P.B].size(), 4e18);
-    for (size_t A = 0; A < OfA.size(); ++A)
-      for (size_t B = 0; B < OfB.size(); ++B) {
-        double C = entry(Id, A, B);
-        OfA[A] = std::min(OfA[A], C);
-        OfB[B] = std::min(OfB[B], C);
+  std::vector<double> ofA, ofB;
+  for (size_t id = 0; id < m->pairs.size(); ++id) {
+    const Pair &p = m->pairs[id];
+    double least = leastOfPair(id);
+    ofA.assign(m->vars[p.a].size(), 4e18);
+    ofB.assign(m->vars[p.b].size(), 4e18);
+    for (size_t a = 0; a < ofA.size(); ++a)
+      for (size_t b = 0; b < ofB.size(); ++b) {
+        double c = entry(id, a, b);
+        ofA[a] = std::min(ofA[a], c);
+        ofB[b] = std::min(ofB[b], c);
       }
-    for (size_t A = 0; A < OfA.size(); ++A)
-      Result[P.A][A] += OfA[A] - Least;
-    for (size_t B = 0; B < OfB.size(); ++B)
-      Result[P.B][B] += OfB[B] - Least;
+    for (size_t a = 0; a < ofA.size(); ++a)
+      result[p.a][a] += ofA[a] - least;
+    for (size_t b = 0; b < ofB.size(); ++b)
+      result[p.b][b] += ofB[b] - least;
   }
-  return Result;
+  return result;
 }
 
 Dual::Reduced Dual::reducedCosts() const {
-  Reduced R;
-  R.Bound = bound();
-  R.Rounding = rounding();
-  for (size_t V = 0; V < M->Vars.size(); ++V) {
-    double Least = leastOf(static_cast<int32_t>(V));
-    auto &Row = R.Unary.emplace_back(Unary.data() + Fixed->Offsets[V],
-                                     Unary.data() + Fixed->Offsets[V + 1]);
-    for (double &C : Row)
-      C -= Least;
+  Reduced r;
+  r.bound = getBound();
+  r.rounding = getRounding();
+  for (size_t v = 0; v < m->vars.size(); ++v) {
+    double least = leastOf(static_cast<int32_t>(v));
+    auto &row = r.unary.emplace_back(unary.data() + fixed->offsets[v],
+                                     unary.data() + fixed->offsets[v + 1]);
+    for (double &c : row)
+      c -= least;
   }
-  for (size_t Id = 0; Id < M->Pairs.size(); ++Id) {
-    const Pair &P = M->Pairs[Id];
-    double Least = leastOfPair(Id);
-    auto &Table = R.Pairs.emplace_back();
-    Table.reserve(P.Table.size());
-    for (int32_t A = 0; A < M->Vars[P.A].size(); ++A)
-      for (int32_t B = 0; B < M->Vars[P.B].size(); ++B)
-        Table.push_back(entry(Id, A, B) - Least);
+  for (size_t id = 0; id < m->pairs.size(); ++id) {
+    const Pair &p = m->pairs[id];
+    double least = leastOfPair(id);
+    auto &table = r.pairs.emplace_back();
+    table.reserve(p.table.size());
+    for (int32_t a = 0; a < m->vars[p.a].size(); ++a)
+      for (int32_t b = 0; b < m->vars[p.b].size(); ++b)
+        table.push_back(entry(id, a, b) - least);
   }
-  return R;
+  return r;
 }
 
 namespace {
@@ -327,68 +327,68 @@ namespace {
 /// pair's other end.
 class Messages {
 public:
-  Messages(const DualState &State, const Model &M, const ModelNames &Names)
-      : State(State), Names(Names) {
-    for (size_t Id = 0; Id < State.Messages.size(); ++Id) {
-      int32_t A = Names.Vars[M.Pairs[Id].A], B = Names.Vars[M.Pairs[Id].B];
-      Pairs[key(A, B)] = {Id, 0, M.Pairs[Id].A};
-      Pairs[key(B, A)] = {Id, M.Vars[M.Pairs[Id].A].Unary.size(),
-                          M.Pairs[Id].B};
+  Messages(const DualState &state, const Model &m, const ModelNames &names)
+      : state(state), names(names) {
+    for (size_t id = 0; id < state.messages.size(); ++id) {
+      int32_t a = names.vars[m.pairs[id].a], b = names.vars[m.pairs[id].b];
+      pairs[key(a, b)] = {id, 0, m.pairs[id].a};
+      pairs[key(b, a)] = {id, m.vars[m.pairs[id].a].unary.size(),
+                          m.pairs[id].b};
     }
   }
 
-  /// Appends the message to `Var` from its pair with `Other`, for the values of
+  /// Appends the message to `var` from its pair with `other`, for the values of
   /// these names; zeros for what is not known.
-  void append(int32_t Var, int32_t Other, const std::vector<int32_t> &Values,
-              std::vector<double> &Out) const {
-    auto Found = Pairs.find(key(Var, Other));
-    if (Found == Pairs.end()) {
-      Out.resize(Out.size() + Values.size(), 0);
+  void append(int32_t var, int32_t other, const std::vector<int32_t> &values,
+              std::vector<double> &out) const {
+    auto found = pairs.find(key(var, other));
+    if (found == pairs.end()) {
+      out.resize(out.size() + values.size(), 0);
       return;
     }
-    const auto &[Id, First, Own] = Found->second;
-    const std::vector<int32_t> &Known = Names.Values[Own];
-    for (int32_t Value : Values) {
-      auto At = std::ranges::find(Known, Value);
-      Out.push_back(At == Known.end()
+    const auto &[Id, First, Own] = found->second;
+    const std::vector<int32_t> &known = names.values[Own];
+    for (int32_t value : values) {
+      auto at = std::ranges::find(known, value);
+      out.push_back(at == known.end()
                         ? 0
-                        : State.Messages[Id][First + (At - Known.begin())]);
+                        : state.messages[Id][First + (at - known.begin())]);
     }
   }
 
 private:
-  static uint64_t key(int32_t A, int32_t B) {
-    return static_cast<uint64_t>(A) << 32 | static_cast<uint32_t>(B);
+  static uint64_t key(int32_t a, int32_t b) {
+    return static_cast<uint64_t>(a) << 32 | static_cast<uint32_t>(b);
   }
   struct Place {
-    size_t Id, First;
-    int32_t Own;
+    size_t id, first;
+    int32_t own;
   };
-  const DualState &State;
-  const ModelNames &Names;
-  std::unordered_map<uint64_t, Place> Pairs;
+  const DualState &state;
+  const ModelNames &names;
+  std::unordered_map<uint64_t, Place> pairs;
 };
 
 } // namespace
 
-DualState carryOver(const DualState &State, const Model &From,
-                    const ModelNames &FromNames, const Model &To,
-                    const ModelNames &ToNames) {
-  DualState Result;
-  Result.Prices.assign(ToNames.Times.size(), 0);
-  for (size_t T = 0; T < State.Prices.size() && !Result.Prices.empty(); ++T) {
-    size_t Next = std::ranges::lower_bound(ToNames.Times, FromNames.Times[T]) -
-                  ToNames.Times.begin();
-    Result.Prices[std::min(Next, Result.Prices.size() - 1)] += State.Prices[T];
+DualState carryOver(const DualState &state, const Model &from,
+                    const ModelNames &fromNames, const Model &to,
+                    const ModelNames &toNames) {
+  DualState result;
+  result.prices.assign(toNames.times.size(), 0);
+  for (size_t t = 0; t < state.prices.size() && !result.prices.empty(); ++t) {
+    size_t next = std::ranges::lower_bound(toNames.times, fromNames.times[t]) -
+                  toNames.times.begin();
+    result.prices[std::min(next, result.prices.size() - 1)] += state.prices[t];
   }
-  Messages Known(State, From, FromNames);
-  for (const Pair &P : To.Pairs) {
-    int32_t A = ToNames.Vars[P.A], B = ToNames.Vars[P.B];
-    auto &Row = Result.Messages.emplace_back();
-    Known.append(A, B, ToNames.Values[P.A], Row);
-    Known.append(B, A, ToNames.Values[P.B], Row);
+  Messages known(state, from, fromNames);
+  for (const Pair &p : to.pairs) {
+    int32_t a = toNames.vars[p.a], b = toNames.vars[p.b];
+    auto &row = result.messages.emplace_back();
+    known.append(a, b, toNames.values[p.a], row);
+    known.append(b, a, toNames.values[p.b], row);
   }
-  return Result;
+  return result;
 }
 
 } // namespace heddle::solver

@@ -27,49 +27,49 @@ namespace heddle::solver {
 /// Prices and messages of a model. Any prices >= 0 and any messages
 /// give a bound; those of a similar model give a good one at once.
 struct DualState {
-  std::vector<double> Prices; ///< By time; empty: none.
-  /// By pair: what it has handed to the values of `A`, then to those of `B`.
-  std::vector<std::vector<double>> Messages; ///< Empty: none.
+  std::vector<double> prices; ///< By time; empty: none.
+  /// By pair: what it has handed to the values of `a`, then to those of `b`.
+  std::vector<std::vector<double>> messages; ///< Empty: none.
 };
 
 /// Carries what is known of a model over to a later, more reduced one. A price
 /// whose time is gone goes to the next one.
-DualState carryOver(const DualState &State, const Model &From,
-                    const ModelNames &FromNames, const Model &To,
-                    const ModelNames &ToNames);
+DualState carryOver(const DualState &state, const Model &from,
+                    const ModelNames &fromNames, const Model &to,
+                    const ModelNames &toNames);
 
 /// The bound of one model, which must outlive this object, as must its tables.
 /// Copies share what does not change. Not thread-safe.
 class Dual {
 public:
-  Dual(const Model &M, const TablePool &Tables, const DualState &From);
+  Dual(const Model &m, const TablePool &tables, const DualState &from);
 
   /// Prices per time; at least 0.
-  const std::vector<double> &prices() const { return Price; }
-  void setPrices(const std::vector<double> &Prices);
+  const std::vector<double> &getPrices() const { return price; }
+  void setPrices(const std::vector<double> &prices);
 
   /// All that another one can start from.
-  DualState state() const;
+  DualState getState() const;
 
   /// One pass over all variables, forward and backward; never lowers the
   /// bound. Leaves a guess at a good assignment in `guess`.
   void pass();
-  const Labels &guess() const { return Guess; }
+  const Labels &getGuess() const { return guess; }
 
   /// Another guess, decoded in the opposite order, where every value costs up
-  /// to `Noise` more than it does and prices are multiplied. Only after a pass.
-  Labels sample(double Noise, double PriceFactor, Random &R) const;
+  /// to `noise` more than it does and prices are multiplied. Only after a pass.
+  Labels sample(double noise, double priceFactor, Random &r) const;
 
   /// The bound, constant included.
-  double bound() const;
+  double getBound() const;
 
   /// An upper limit on what rounding may have added to `bound`.
-  double rounding() const;
+  double getRounding() const;
 
   /// A step of the prices along the (averaged) usage of `guess`: the volume
-  /// algorithm (Barahona and Anbil, Math. Programming 87, 2000). `Target` is
+  /// algorithm (Barahona and Anbil, Math. Programming 87, 2000). `target` is
   /// a cost that the bound should approach.
-  void stepPrices(double Target, double Scale);
+  void stepPrices(double target, double scale);
 
   /// For every value, a bound on the cost of assignments that use it.
   std::vector<std::vector<double>> valueBounds() const;
@@ -77,61 +77,61 @@ public:
   /// Costs moved around so that no entry is negative and their sum over an
   /// assignment, plus the bound, is its cost plus its priced excess usage.
   struct Reduced {
-    std::vector<std::vector<double>> Unary;
-    std::vector<std::vector<double>> Pairs; ///< As Pair::Table.
-    double Bound = 0;
-    double Rounding = 0;
+    std::vector<std::vector<double>> unary;
+    std::vector<std::vector<double>> pairs; ///< As Pair::Table.
+    double bound = 0;
+    double rounding = 0;
   };
   Reduced reducedCosts() const;
 
 private:
   /// One of the two variables of a pair, as seen by the other.
   struct Link {
-    int32_t Other;
-    int32_t Size;             ///< Of the other variable.
-    const double *Table;      ///< Rows: own values; columns: the other's.
-    const double *Transposed; ///< Rows: the other's values.
-    size_t ToOwn, ToOther;    ///< Where their messages start.
+    int32_t other;
+    int32_t size;             ///< Of the other variable.
+    const double *table;      ///< Rows: own values; columns: the other's.
+    const double *transposed; ///< Rows: the other's values.
+    size_t toOwn, toOther;    ///< Where their messages start.
   };
   struct Layout {
-    std::vector<size_t> Offsets; ///< Variable -> its first value.
-    std::vector<size_t> MessageToA, MessageToB;
-    std::vector<std::vector<Link>> Earlier, Later; ///< By variable.
+    std::vector<size_t> offsets; ///< Variable -> its first value.
+    std::vector<size_t> messageToA, messageToB;
+    std::vector<std::vector<Link>> earlier, later; ///< By variable.
   };
   void build();
   void rebuildUnary();
-  void push(int32_t Var, const std::vector<Link> &Ahead,
-            const std::vector<Link> &Behind);
-  void priceDecided(size_t Var, const std::vector<Link> &Decided,
-                    const Labels &X, std::vector<double> &Sum) const;
+  void push(int32_t var, const std::vector<Link> &ahead,
+            const std::vector<Link> &behind);
+  void priceDecided(size_t var, const std::vector<Link> &decided,
+                    const Labels &x, std::vector<double> &sum) const;
   void decode();
-  double leastOf(int32_t Var) const;
-  double leastOfPair(size_t Id) const;
-  double entry(size_t Id, size_t A, size_t B) const {
-    auto Columns = static_cast<size_t>(M->Vars[M->Pairs[Id].B].size());
-    return Tables->table(Id)[A * Columns + B] -
-           Messages[Fixed->MessageToA[Id] + A] -
-           Messages[Fixed->MessageToB[Id] + B];
+  double leastOf(int32_t var) const;
+  double leastOfPair(size_t id) const;
+  double entry(size_t id, size_t a, size_t b) const {
+    auto columns = static_cast<size_t>(m->vars[m->pairs[id].b].size());
+    return tables->getTable(id)[a * columns + b] -
+           messages[fixed->messageToA[id] + a] -
+           messages[fixed->messageToB[id] + b];
   }
 
-  const Model *M;
-  const TablePool *Tables;
-  std::shared_ptr<const Layout> Fixed;
-  std::vector<double> Unary; ///< With prices and messages; by value.
-  /// What pairs have handed to variables: by pair, first to `A`, then to `B`.
-  std::vector<double> Messages;
-  std::vector<double> Price;
-  std::vector<double> AverageUsage;
-  std::vector<double> Scratch;
-  Labels Guess;
-  int64_t Passes = 0;
-  bool Settled = false; ///< Every pair's least entry is zero, as after a pass.
+  const Model *m;
+  const TablePool *tables;
+  std::shared_ptr<const Layout> fixed;
+  std::vector<double> unary; ///< With prices and messages; by value.
+  /// What pairs have handed to variables: by pair, first to `a`, then to `b`.
+  std::vector<double> messages;
+  std::vector<double> price;
+  std::vector<double> averageUsage;
+  std::vector<double> scratch;
+  Labels guess;
+  int64_t passes = 0;
+  bool settled = false; ///< Every pair's least entry is zero, as after a pass.
 };
 
 /// The price of every value, variable after variable: usage times price,
 /// summed over the times of its loads.
-std::vector<double> priceValues(const Model &M,
-                                const std::vector<double> &Price);
+std::vector<double> priceValues(const Model &m,
+                                const std::vector<double> &price);
 
 } // namespace heddle::solver
 

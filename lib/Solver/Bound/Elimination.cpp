@@ -9,214 +9,214 @@
 
 namespace heddle::solver {
 
-CostTables::CostTables(const Model &M, const TablePool &Pool)
-    : M(M), Adjacent(M.Vars.size()), Offsets{0} {
-  for (const Variable &V : M.Vars) {
-    auto &Row = Unary.emplace_back();
-    for (Cost C : V.Unary)
-      Row.push_back(Pool.convert(C));
-    Offsets.push_back(Offsets.back() + V.Unary.size());
+CostTables::CostTables(const Model &m, const TablePool &pool)
+    : m(m), adjacent(m.vars.size()), offsets{0} {
+  for (const Variable &v : m.vars) {
+    auto &row = unary.emplace_back();
+    for (Cost c : v.unary)
+      row.push_back(pool.convert(c));
+    offsets.push_back(offsets.back() + v.unary.size());
   }
-  for (size_t Id = 0; Id < M.Pairs.size(); ++Id) {
-    const Pair &P = M.Pairs[Id];
-    Adjacent[P.A].push_back({P.B, Pool.transposed(Id)});
-    Adjacent[P.B].push_back({P.A, Pool.table(Id)});
+  for (size_t id = 0; id < m.pairs.size(); ++id) {
+    const Pair &p = m.pairs[id];
+    adjacent[p.a].push_back({p.b, pool.getTransposed(id)});
+    adjacent[p.b].push_back({p.a, pool.getTable(id)});
   }
 }
 
-Elimination::Elimination(const CostTables &Tables)
-    : Tables(Tables), Position(Tables.model().Vars.size(), -1) {}
+Elimination::Elimination(const CostTables &tables)
+    : tables(tables), position(tables.getModel().vars.size(), -1) {}
 
-void Elimination::plan(const std::vector<int32_t> &Candidates, double MaxTable,
-                       double MaxTotal, Random &R) {
-  for (int32_t V : Order)
-    Position[V] = -1;
-  EliminationOrder Chosen =
-      chooseOrder(Tables.model(), Candidates, MaxTable, MaxTotal, R);
-  Order = std::move(Chosen.Vars);
-  Total = Chosen.Total;
-  layOut(Chosen.Separators);
+void Elimination::plan(const std::vector<int32_t> &candidates, double maxTable,
+                       double maxTotal, Random &r) {
+  for (int32_t v : order)
+    position[v] = -1;
+  EliminationOrder chosen =
+      chooseOrder(tables.getModel(), candidates, maxTable, maxTotal, r);
+  order = std::move(chosen.vars);
+  total = chosen.total;
+  layOut(chosen.separators);
 }
 
-void Elimination::layOut(const std::vector<std::vector<int32_t>> &Separators) {
-  const Model &M = Tables.model();
-  size_t Count = Order.size();
-  for (size_t I = 0; I < Count; ++I)
-    Position[Order[I]] = static_cast<int32_t>(I);
-  Buckets.resize(Count);
-  std::vector<std::vector<int32_t>> Children(Count);
-  size_t Offset = 0;
-  for (size_t I = 0; I < Count; ++I) {
-    Bucket &B = Buckets[I];
-    B.Var = Order[I];
-    B.Separator.clear();
-    B.Factors.clear();
-    for (int32_t V : Separators[I])
-      B.Separator.push_back(Position[V]);
-    std::ranges::sort(B.Separator, std::greater<>());
-    B.Offset = Offset;
-    B.Size = 1;
-    for (int32_t P : B.Separator)
-      B.Size *= M.Vars[Order[P]].size();
-    Offset += B.Size;
-    if (!B.Separator.empty())
-      Children[B.Separator.back()].push_back(static_cast<int32_t>(I));
+void Elimination::layOut(const std::vector<std::vector<int32_t>> &separators) {
+  const Model &m = tables.getModel();
+  size_t count = order.size();
+  for (size_t i = 0; i < count; ++i)
+    position[order[i]] = static_cast<int32_t>(i);
+  buckets.resize(count);
+  std::vector<std::vector<int32_t>> children(count);
+  size_t offset = 0;
+  for (size_t i = 0; i < count; ++i) {
+    Bucket &b = buckets[i];
+    b.var = order[i];
+    b.separator.clear();
+    b.factors.clear();
+    for (int32_t v : separators[i])
+      b.separator.push_back(position[v]);
+    std::ranges::sort(b.separator, std::greater<>());
+    b.offset = offset;
+    b.size = 1;
+    for (int32_t p : b.separator)
+      b.size *= m.vars[order[p]].size();
+    offset += b.size;
+    if (!b.separator.empty())
+      children[b.separator.back()].push_back(static_cast<int32_t>(i));
 
-    auto Dimension = [&](int32_t P) {
-      return std::ranges::find(B.Separator, P) - B.Separator.begin();
+    auto dimension = [&](int32_t p) {
+      return std::ranges::find(b.separator, p) - b.separator.begin();
     };
-    for (const auto &N : Tables.neighbours(B.Var)) {
-      int32_t P = Position[N.Var];
-      if (P <= static_cast<int32_t>(I)) // fixed, or accounted for already
+    for (const auto &n : tables.getNeighbors(b.var)) {
+      int32_t p = position[n.var];
+      if (p <= static_cast<int32_t>(i)) // fixed, or accounted for already
         continue;
-      Factor F{N.Table, -1, std::vector<size_t>(B.Separator.size(), 0)};
-      F.Strides[Dimension(P)] = M.Vars[B.Var].size();
-      B.Factors.push_back(std::move(F));
+      Factor f{n.table, -1, std::vector<size_t>(b.separator.size(), 0)};
+      f.strides[dimension(p)] = m.vars[b.var].size();
+      b.factors.push_back(std::move(f));
     }
-    for (int32_t Child : Children[I]) {
-      Factor F{nullptr, Child, std::vector<size_t>(B.Separator.size(), 0)};
+    for (int32_t child : children[i]) {
+      Factor f{nullptr, child, std::vector<size_t>(b.separator.size(), 0)};
       // The child's last dimension is this bucket's variable.
-      const auto &Dims = Buckets[Child].Separator;
-      size_t Stride = 1;
-      for (size_t D = Dims.size(); D-- > 0;) {
-        if (Dims[D] != static_cast<int32_t>(I))
-          F.Strides[Dimension(Dims[D])] = Stride;
-        Stride *= M.Vars[Order[Dims[D]]].size();
+      const auto &dims = buckets[child].separator;
+      size_t stride = 1;
+      for (size_t d = dims.size(); d-- > 0;) {
+        if (dims[d] != static_cast<int32_t>(i))
+          f.strides[dimension(dims[d])] = stride;
+        stride *= m.vars[order[dims[d]]].size();
       }
-      B.Factors.push_back(std::move(F));
+      b.factors.push_back(std::move(f));
     }
   }
-  Messages.resize(std::max(Messages.size(), Offset));
-  Unaries.resize(std::max(Unaries.size(), Count));
+  messages.resize(std::max(messages.size(), offset));
+  unaries.resize(std::max(unaries.size(), count));
 }
 
-const double *Elimination::dataOf(const Factor &F) const {
-  return F.Data ? F.Data : Messages.data() + Buckets[F.Child].Offset;
+const double *Elimination::dataOf(const Factor &f) const {
+  return f.data ? f.data : messages.data() + buckets[f.child].offset;
 }
 
-void Elimination::conditionalUnary(const double *Extra, const Labels &X,
-                                   const Bucket &B,
-                                   std::vector<double> &Out) const {
-  Out = Tables.unary(B.Var);
-  for (size_t S = 0; S < Out.size(); ++S)
-    Out[S] += Extra[S];
-  for (const auto &N : Tables.neighbours(B.Var))
-    if (Position[N.Var] < 0) {
-      addTo(Out.data(), N.Table + static_cast<size_t>(X[N.Var]) * Out.size(),
-            Out.size());
+void Elimination::conditionalUnary(const double *extra, const Labels &x,
+                                   const Bucket &b,
+                                   std::vector<double> &out) const {
+  out = tables.getUnary(b.var);
+  for (size_t s = 0; s < out.size(); ++s)
+    out[s] += extra[s];
+  for (const auto &n : tables.getNeighbors(b.var))
+    if (position[n.var] < 0) {
+      addTo(out.data(), n.table + static_cast<size_t>(x[n.var]) * out.size(),
+            out.size());
     }
 }
 
 template <typename Fn>
-void Elimination::forEachEntry(const Bucket &B, const Fn &Visit) {
-  const Model &M = Tables.model();
-  size_t Dims = B.Separator.size(), Factors = B.Factors.size();
-  std::vector<size_t> Sizes(Dims), Index(Dims, 0), At(Factors, 0);
-  for (size_t D = 0; D < Dims; ++D)
-    Sizes[D] = M.Vars[Order[B.Separator[D]]].size();
-  for (size_t Entry = 0;; ++Entry) {
-    Visit(Entry, At);
-    size_t D = Dims;
-    while (D > 0 && ++Index[D - 1] == Sizes[D - 1]) {
-      --D;
-      Index[D] = 0;
-      for (size_t F = 0; F < Factors; ++F)
-        At[F] -= B.Factors[F].Strides[D] * (Sizes[D] - 1);
+void Elimination::forEachEntry(const Bucket &b, const Fn &visit) {
+  const Model &m = tables.getModel();
+  size_t dims = b.separator.size(), factors = b.factors.size();
+  std::vector<size_t> sizes(dims), index(dims, 0), at(factors, 0);
+  for (size_t d = 0; d < dims; ++d)
+    sizes[d] = m.vars[order[b.separator[d]]].size();
+  for (size_t entry = 0;; ++entry) {
+    visit(entry, at);
+    size_t d = dims;
+    while (d > 0 && ++index[d - 1] == sizes[d - 1]) {
+      --d;
+      index[d] = 0;
+      for (size_t f = 0; f < factors; ++f)
+        at[f] -= b.factors[f].strides[d] * (sizes[d] - 1);
     }
-    if (D == 0)
+    if (d == 0)
       return;
-    for (size_t F = 0; F < Factors; ++F)
-      At[F] += B.Factors[F].Strides[D - 1];
+    for (size_t f = 0; f < factors; ++f)
+      at[f] += b.factors[f].strides[d - 1];
   }
 }
 
-void Elimination::computeMessage(const Bucket &B,
-                                 const std::vector<double> &Unary) {
-  double *Out = Messages.data() + B.Offset;
-  std::vector<double> Sum(Unary.size());
-  std::vector<const double *> Data;
-  Data.reserve(B.Factors.size());
-  for (const Factor &F : B.Factors)
-    Data.push_back(dataOf(F));
-  forEachEntry(B, [&](size_t Entry, const std::vector<size_t> &At) {
-    std::copy(Unary.begin(), Unary.end(), Sum.begin());
-    for (size_t F = 0; F < At.size(); ++F)
-      addTo(Sum.data(), Data[F] + At[F], Sum.size());
-    Out[Entry] = least(Sum.data(), Sum.size());
+void Elimination::computeMessage(const Bucket &b,
+                                 const std::vector<double> &unary) {
+  double *out = messages.data() + b.offset;
+  std::vector<double> sum(unary.size());
+  std::vector<const double *> data;
+  data.reserve(b.factors.size());
+  for (const Factor &f : b.factors)
+    data.push_back(dataOf(f));
+  forEachEntry(b, [&](size_t entry, const std::vector<size_t> &at) {
+    std::copy(unary.begin(), unary.end(), sum.begin());
+    for (size_t f = 0; f < at.size(); ++f)
+      addTo(sum.data(), data[f] + at[f], sum.size());
+    out[entry] = least(sum.data(), sum.size());
   });
 }
 
-double Elimination::solve(const std::vector<double> &Extra, Labels &X) {
-  double Value = 0;
-  for (size_t I = 0; I < Order.size(); ++I) {
-    const Bucket &B = Buckets[I];
-    conditionalUnary(Extra.data() + Tables.offset(B.Var), X, B, Unaries[I]);
-    computeMessage(B, Unaries[I]);
-    if (B.Separator.empty())
-      Value += Messages[B.Offset];
+double Elimination::solve(const std::vector<double> &extra, Labels &x) {
+  double value = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Bucket &b = buckets[i];
+    conditionalUnary(extra.data() + tables.getOffset(b.var), x, b, unaries[i]);
+    computeMessage(b, unaries[i]);
+    if (b.separator.empty())
+      value += messages[b.offset];
   }
-  std::vector<double> Sum;
-  for (size_t I = Order.size(); I-- > 0;) {
-    const Bucket &B = Buckets[I];
-    Sum = Unaries[I];
-    for (const Factor &F : B.Factors) {
-      const double *Row = dataOf(F);
-      for (size_t D = 0; D < B.Separator.size(); ++D)
-        Row += F.Strides[D] * X[Order[B.Separator[D]]];
-      addTo(Sum.data(), Row, Sum.size());
+  std::vector<double> sum;
+  for (size_t i = order.size(); i-- > 0;) {
+    const Bucket &b = buckets[i];
+    sum = unaries[i];
+    for (const Factor &f : b.factors) {
+      const double *row = dataOf(f);
+      for (size_t d = 0; d < b.separator.size(); ++d)
+        row += f.strides[d] * x[order[b.separator[d]]];
+      addTo(sum.data(), row, sum.size());
     }
-    X[B.Var] =
-        static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+    x[b.var] =
+        static_cast<int32_t>(std::ranges::min_element(sum) - sum.begin());
   }
-  return Value;
+  return value;
 }
 
 void Elimination::passBack() {
-  Rests.assign(Messages.size(), std::numeric_limits<double>::infinity());
-  double Roots = 0;
-  for (const Bucket &B : Buckets)
-    if (B.Separator.empty())
-      Roots += Messages[B.Offset];
-  std::vector<double> Sum;
-  for (size_t I = Order.size(); I-- > 0;) {
-    const Bucket &B = Buckets[I];
-    const std::vector<double> &Own = Unaries[I];
+  rests.assign(messages.size(), std::numeric_limits<double>::infinity());
+  double roots = 0;
+  for (const Bucket &b : buckets)
+    if (b.separator.empty())
+      roots += messages[b.offset];
+  std::vector<double> sum;
+  for (size_t i = order.size(); i-- > 0;) {
+    const Bucket &b = buckets[i];
+    const std::vector<double> &own = unaries[i];
     // The other components go on as they are.
-    if (B.Separator.empty())
-      Rests[B.Offset] = Roots - Messages[B.Offset];
-    Sum.resize(Own.size());
-    forEachEntry(B, [&](size_t Entry, const std::vector<size_t> &At) {
-      double Rest = Rests[B.Offset + Entry];
-      for (size_t S = 0; S < Own.size(); ++S)
-        Sum[S] = Own[S] + Rest;
-      for (size_t F = 0; F < At.size(); ++F)
-        addTo(Sum.data(), dataOf(B.Factors[F]) + At[F], Sum.size());
-      for (size_t F = 0; F < At.size(); ++F) {
-        if (B.Factors[F].Data)
+    if (b.separator.empty())
+      rests[b.offset] = roots - messages[b.offset];
+    sum.resize(own.size());
+    forEachEntry(b, [&](size_t entry, const std::vector<size_t> &at) {
+      double rest = rests[b.offset + entry];
+      for (size_t s = 0; s < own.size(); ++s)
+        sum[s] = own[s] + rest;
+      for (size_t f = 0; f < at.size(); ++f)
+        addTo(sum.data(), dataOf(b.factors[f]) + at[f], sum.size());
+      for (size_t f = 0; f < at.size(); ++f) {
+        if (b.factors[f].data)
           continue;
-        size_t First = Buckets[B.Factors[F].Child].Offset + At[F];
-        for (size_t S = 0; S < Own.size(); ++S)
-          Rests[First + S] =
-              std::min(Rests[First + S], Sum[S] - Messages[First + S]);
+        size_t first = buckets[b.factors[f].child].offset + at[f];
+        for (size_t s = 0; s < own.size(); ++s)
+          rests[first + s] =
+              std::min(rests[first + s], sum[s] - messages[first + s]);
       }
     });
   }
 }
 
-size_t Elimination::entryOf(size_t BucketIndex, const Labels &X) const {
-  size_t Entry = 0;
-  for (int32_t P : Buckets[BucketIndex].Separator)
-    Entry = Entry * Tables.model().Vars[Order[P]].size() + X[Order[P]];
-  return Entry;
+size_t Elimination::entryOf(size_t bucketIndex, const Labels &x) const {
+  size_t entry = 0;
+  for (int32_t p : buckets[bucketIndex].separator)
+    entry = entry * tables.getModel().vars[order[p]].size() + x[order[p]];
+  return entry;
 }
 
-void Elimination::setLabels(size_t BucketIndex, size_t Entry, Labels &X) const {
-  const auto &Separator = Buckets[BucketIndex].Separator;
-  for (size_t D = Separator.size(); D-- > 0;) {
-    int32_t Var = Order[Separator[D]];
-    auto Size = static_cast<size_t>(Tables.model().Vars[Var].size());
-    X[Var] = static_cast<int32_t>(Entry % Size);
-    Entry /= Size;
+void Elimination::setLabels(size_t bucketIndex, size_t entry, Labels &x) const {
+  const auto &separator = buckets[bucketIndex].separator;
+  for (size_t d = separator.size(); d-- > 0;) {
+    int32_t var = order[separator[d]];
+    auto size = static_cast<size_t>(tables.getModel().vars[var].size());
+    x[var] = static_cast<int32_t>(entry % size);
+    entry /= size;
   }
 }
 

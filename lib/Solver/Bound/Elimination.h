@@ -20,114 +20,114 @@ namespace heddle::solver {
 /// A model's costs, variable by variable.
 class CostTables {
 public:
-  CostTables(const Model &M, const TablePool &Pool);
+  CostTables(const Model &m, const TablePool &pool);
 
   struct Neighbour {
-    int32_t Var;
+    int32_t var;
     /// Row-major: the neighbour's value, then the own value.
-    const double *Table;
+    const double *table;
   };
-  const Model &model() const { return M; }
-  const std::vector<Neighbour> &neighbours(int32_t Var) const {
-    return Adjacent[Var];
+  const Model &getModel() const { return m; }
+  const std::vector<Neighbour> &getNeighbors(int32_t var) const {
+    return adjacent[var];
   }
-  const std::vector<double> &unary(int32_t Var) const { return Unary[Var]; }
+  const std::vector<double> &getUnary(int32_t var) const { return unary[var]; }
   /// Where a variable's values start in a list over all values.
-  size_t offset(int32_t Var) const { return Offsets[Var]; }
-  size_t valueCount() const { return Offsets.back(); }
+  size_t getOffset(int32_t var) const { return offsets[var]; }
+  size_t valueCount() const { return offsets.back(); }
 
 private:
-  const Model &M;
-  std::vector<std::vector<double>> Unary;
-  std::vector<std::vector<Neighbour>> Adjacent;
-  std::vector<size_t> Offsets;
+  const Model &m;
+  std::vector<std::vector<double>> unary;
+  std::vector<std::vector<Neighbour>> adjacent;
+  std::vector<size_t> offsets;
 };
 
 /// Plans and solves one neighbourhood after another; keeps its memory between
 /// them. One per thread.
 class Elimination {
 public:
-  explicit Elimination(const CostTables &Tables);
+  explicit Elimination(const CostTables &tables);
 
-  /// Chooses an elimination order for `Candidates`. Afterwards `members` holds
+  /// Chooses an elimination order for `candidates`. Afterwards `members` holds
   /// those that are free, in that order; the rest was taken out so that no
-  /// table has more than `MaxTable` entries and all together no more than
-  /// `MaxTotal`.
-  void plan(const std::vector<int32_t> &Candidates, double MaxTable,
-            double MaxTotal, Random &R);
-  const std::vector<int32_t> &members() const { return Order; }
+  /// table has more than `maxTable` entries and all together no more than
+  /// `maxTotal`.
+  void plan(const std::vector<int32_t> &candidates, double maxTable,
+            double maxTotal, Random &r);
+  const std::vector<int32_t> &getMembers() const { return order; }
   /// Table entries that one `solve` visits: a measure of work.
-  double work() const { return Total; }
+  double getWork() const { return total; }
 
-  /// Replaces the members' labels in `X` by the best ones, where a value
-  /// costs its `Extra[offset(variable) + value]` (prices, noise) besides.
+  /// Replaces the members' labels in `x` by the best ones, where a value
+  /// costs its `extra[getOffset(variable) + value]` (prices, noise) besides.
   /// Returns what the members cost together, pairs with fixed ones included.
-  double solve(const std::vector<double> &Extra, Labels &X);
+  double solve(const std::vector<double> &extra, Labels &x);
 
   /// After `solve`: finds for every bucket and every label of its separator
   /// the least cost of everything that is not below it.
   void passBack();
-  double rest(size_t BucketIndex, const Labels &X) const {
-    return restAt(BucketIndex, entryOf(BucketIndex, X));
+  double rest(size_t bucketIndex, const Labels &x) const {
+    return restAt(bucketIndex, entryOf(bucketIndex, x));
   }
 
   /// Labels of a bucket's separator have a number, its entry.
-  size_t entryCount(size_t BucketIndex) const {
-    return Buckets[BucketIndex].Size;
+  size_t entryCount(size_t bucketIndex) const {
+    return buckets[bucketIndex].size;
   }
-  size_t entryOf(size_t BucketIndex, const Labels &X) const;
+  size_t entryOf(size_t bucketIndex, const Labels &x) const;
   /// The labels of an entry.
-  void setLabels(size_t BucketIndex, size_t Entry, Labels &X) const;
+  void setLabels(size_t bucketIndex, size_t entry, Labels &x) const;
   /// The least cost of what is below a bucket, and of what is not.
-  double leastAt(size_t BucketIndex, size_t Entry) const {
-    return Messages[Buckets[BucketIndex].Offset + Entry];
+  double leastAt(size_t bucketIndex, size_t entry) const {
+    return messages[buckets[bucketIndex].offset + entry];
   }
-  double restAt(size_t BucketIndex, size_t Entry) const {
-    return Rests[indexOf(BucketIndex, Entry)];
+  double restAt(size_t bucketIndex, size_t entry) const {
+    return rests[indexOf(bucketIndex, entry)];
   }
   /// Where the tables have an entry of a bucket.
-  size_t indexOf(size_t BucketIndex, size_t Entry) const {
-    return Buckets[BucketIndex].Offset + Entry;
+  size_t indexOf(size_t bucketIndex, size_t entry) const {
+    return buckets[bucketIndex].offset + entry;
   }
   /// Where a variable is in `members`, or -1.
-  int32_t position(int32_t Var) const { return Position[Var]; }
+  int32_t getPosition(int32_t var) const { return position[var]; }
   /// The bucket that a bucket's entries go to; -1: it is the last one of its
   /// component.
-  int32_t parent(size_t BucketIndex) const {
-    const Bucket &B = Buckets[BucketIndex];
-    return B.Separator.empty() ? -1 : B.Separator.back();
+  int32_t getParent(size_t bucketIndex) const {
+    const Bucket &b = buckets[bucketIndex];
+    return b.separator.empty() ? -1 : b.separator.back();
   }
 
 private:
   struct Factor {
-    const double *Data = nullptr; ///< Null: the message of bucket `Child`.
-    int32_t Child = -1;
-    std::vector<size_t> Strides; ///< By separator dimension.
+    const double *data = nullptr; ///< Null: the message of bucket `child`.
+    int32_t child = -1;
+    std::vector<size_t> strides; ///< By separator dimension.
   };
   struct Bucket {
-    int32_t Var = -1;
-    std::vector<int32_t> Separator; ///< Bucket positions, latest first.
-    std::vector<Factor> Factors;
-    size_t Offset = 0; ///< Of the message in `Messages`.
-    size_t Size = 1;
+    int32_t var = -1;
+    std::vector<int32_t> separator; ///< Bucket positions, latest first.
+    std::vector<Factor> factors;
+    size_t offset = 0; ///< Of the message in `messages`.
+    size_t size = 1;
   };
-  void layOut(const std::vector<std::vector<int32_t>> &Separators);
-  const double *dataOf(const Factor &F) const;
-  void conditionalUnary(const double *Extra, const Labels &X, const Bucket &B,
-                        std::vector<double> &Out) const;
-  void computeMessage(const Bucket &B, const std::vector<double> &Unary);
-  /// Calls `Visit(entry, offsets of the factors' rows)` for every label of the
+  void layOut(const std::vector<std::vector<int32_t>> &separators);
+  const double *dataOf(const Factor &f) const;
+  void conditionalUnary(const double *extra, const Labels &x, const Bucket &b,
+                        std::vector<double> &out) const;
+  void computeMessage(const Bucket &b, const std::vector<double> &unary);
+  /// Calls `visit(entry, offsets of the factors' rows)` for every label of the
   /// bucket's separator.
-  template <typename Fn> void forEachEntry(const Bucket &B, const Fn &Visit);
+  template <typename Fn> void forEachEntry(const Bucket &b, const Fn &visit);
 
-  const CostTables &Tables;
-  std::vector<int32_t> Position; ///< Variable -> bucket, or -1.
-  std::vector<int32_t> Order;
-  std::vector<Bucket> Buckets;
-  std::vector<std::vector<double>> Unaries;
-  std::vector<double> Messages;
-  std::vector<double> Rests; ///< As `Messages`.
-  double Total = 0;
+  const CostTables &tables;
+  std::vector<int32_t> position; ///< Variable -> bucket, or -1.
+  std::vector<int32_t> order;
+  std::vector<Bucket> buckets;
+  std::vector<std::vector<double>> unaries;
+  std::vector<double> messages;
+  std::vector<double> rests; ///< As `messages`.
+  double total = 0;
 };
 
 } // namespace heddle::solver

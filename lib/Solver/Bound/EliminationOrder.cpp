@@ -12,115 +12,115 @@ namespace {
 /// The graph of what is not yet eliminated, over candidate numbers.
 class Graph {
 public:
-  Graph(const Model &M, const std::vector<int32_t> &Candidates)
-      : Adjacent(Candidates.size()), Present(Candidates.size(), 1) {
-    std::vector<int32_t> Number(M.Vars.size(), -1);
-    for (size_t I = 0; I < Candidates.size(); ++I) {
-      Number[Candidates[I]] = static_cast<int32_t>(I);
-      Sizes.push_back(M.Vars[Candidates[I]].size());
+  Graph(const Model &m, const std::vector<int32_t> &candidates)
+      : adjacent(candidates.size()), present(candidates.size(), 1) {
+    std::vector<int32_t> number(m.vars.size(), -1);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      number[candidates[i]] = static_cast<int32_t>(i);
+      sizes.push_back(m.vars[candidates[i]].size());
     }
-    for (size_t I = 0; I < Candidates.size(); ++I) {
-      for (int32_t Id : M.Vars[Candidates[I]].Pairs) {
-        int32_t Other = Number[M.Pairs[Id].other(Candidates[I])];
-        if (Other >= 0)
-          Adjacent[I].push_back(Other);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      for (int32_t id : m.vars[candidates[i]].pairs) {
+        int32_t other = number[m.pairs[id].other(candidates[i])];
+        if (other >= 0)
+          adjacent[i].push_back(other);
       }
-      std::ranges::sort(Adjacent[I]);
+      std::ranges::sort(adjacent[i]);
     }
   }
 
-  bool present(int32_t I) const { return Present[I]; }
-  const std::vector<int32_t> &neighbours(int32_t I) const {
-    return Adjacent[I];
+  bool isPresent(int32_t i) const { return present[i]; }
+  const std::vector<int32_t> &getNeighbors(int32_t i) const {
+    return adjacent[i];
   }
-  double tableSize(int32_t I) const {
-    double Product = Sizes[I];
-    for (int32_t N : Adjacent[I])
-      Product *= Sizes[N];
-    return Product;
+  double tableSize(int32_t i) const {
+    double product = sizes[i];
+    for (int32_t n : adjacent[i])
+      product *= sizes[n];
+    return product;
   }
 
   /// Without joining the neighbours.
-  void remove(int32_t I) {
-    Present[I] = 0;
-    for (int32_t N : Adjacent[I])
-      Adjacent[N].erase(std::ranges::lower_bound(Adjacent[N], I));
+  void remove(int32_t i) {
+    present[i] = 0;
+    for (int32_t n : adjacent[i])
+      adjacent[n].erase(std::ranges::lower_bound(adjacent[n], i));
   }
 
-  void eliminate(int32_t I) {
-    remove(I);
-    for (int32_t N : Adjacent[I]) {
-      Joined.clear();
-      std::ranges::set_union(Adjacent[N], Adjacent[I],
-                             std::back_inserter(Joined));
-      Joined.erase(std::ranges::lower_bound(Joined, N));
-      Adjacent[N] = Joined;
+  void eliminate(int32_t i) {
+    remove(i);
+    for (int32_t n : adjacent[i]) {
+      joined.clear();
+      std::ranges::set_union(adjacent[n], adjacent[i],
+                             std::back_inserter(joined));
+      joined.erase(std::ranges::lower_bound(joined, n));
+      adjacent[n] = joined;
     }
   }
 
 private:
-  std::vector<std::vector<int32_t>> Adjacent; ///< Sorted.
-  std::vector<char> Present;
-  std::vector<double> Sizes;
-  std::vector<int32_t> Joined;
+  std::vector<std::vector<int32_t>> adjacent; ///< Sorted.
+  std::vector<char> present;
+  std::vector<double> sizes;
+  std::vector<int32_t> joined;
 };
 
-/// The neighbour of `I`, or `I` itself, that ties most together; by chance
+/// The neighbour of `i`, or `i` itself, that ties most together; by chance
 /// among similar ones.
-int32_t busiest(const Graph &G, int32_t I, Random &R) {
-  int32_t Result = I;
-  double Best = -1;
-  for (int32_t N : G.neighbours(I)) {
-    double Score =
-        static_cast<double>(G.neighbours(N).size()) * (0.3 + R.unit());
-    if (Score > Best) {
-      Best = Score;
-      Result = N;
+int32_t busiest(const Graph &g, int32_t i, Random &r) {
+  int32_t result = i;
+  double best = -1;
+  for (int32_t n : g.getNeighbors(i)) {
+    double score =
+        static_cast<double>(g.getNeighbors(n).size()) * (0.3 + r.unit());
+    if (score > best) {
+      best = score;
+      result = n;
     }
   }
-  return Result;
+  return result;
 }
 
 } // namespace
 
-EliminationOrder chooseOrder(const Model &M,
-                             const std::vector<int32_t> &Candidates,
-                             double MaxTable, double MaxTotal, Random &R) {
-  EliminationOrder Result;
-  Graph G(M, Candidates);
+EliminationOrder chooseOrder(const Model &m,
+                             const std::vector<int32_t> &candidates,
+                             double maxTable, double maxTotal, Random &r) {
+  EliminationOrder result;
+  Graph g(m, candidates);
   using Entry = std::pair<double, int32_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> Queue;
-  std::vector<double> Key(Candidates.size());
-  auto Push = [&](int32_t I) { Queue.push({Key[I] = G.tableSize(I), I}); };
-  for (size_t I = 0; I < Candidates.size(); ++I)
-    Push(static_cast<int32_t>(I));
-  std::vector<char> LeftOut(M.Vars.size(), 0);
-  while (!Queue.empty()) {
-    auto [Size, I] = Queue.top();
-    Queue.pop();
-    if (!G.present(I) || Key[I] != Size)
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  std::vector<double> key(candidates.size());
+  auto push = [&](int32_t i) { queue.push({key[i] = g.tableSize(i), i}); };
+  for (size_t i = 0; i < candidates.size(); ++i)
+    push(static_cast<int32_t>(i));
+  std::vector<char> leftOut(m.vars.size(), 0);
+  while (!queue.empty()) {
+    auto [Size, I] = queue.top();
+    queue.pop();
+    if (!g.isPresent(I) || key[I] != Size)
       continue;
-    if (Size > MaxTable || Result.Total + Size > MaxTotal) {
-      int32_t Out = busiest(G, I, R);
-      G.remove(Out);
-      LeftOut[Candidates[Out]] = 1;
-      for (int32_t N : G.neighbours(Out))
-        Push(N);
+    if (Size > maxTable || result.total + Size > maxTotal) {
+      int32_t out = busiest(g, I, r);
+      g.remove(out);
+      leftOut[candidates[out]] = 1;
+      for (int32_t n : g.getNeighbors(out))
+        push(n);
       continue;
     }
-    Result.Total += Size;
-    G.eliminate(I);
-    Result.Vars.push_back(Candidates[I]);
-    auto &Separator = Result.Separators.emplace_back();
-    for (int32_t N : G.neighbours(I)) {
-      Separator.push_back(Candidates[N]);
-      Push(N);
+    result.total += Size;
+    g.eliminate(I);
+    result.vars.push_back(candidates[I]);
+    auto &separator = result.separators.emplace_back();
+    for (int32_t n : g.getNeighbors(I)) {
+      separator.push_back(candidates[n]);
+      push(n);
     }
   }
   // What was left out later must leave the separators made before.
-  for (auto &Separator : Result.Separators)
-    std::erase_if(Separator, [&](int32_t V) { return LeftOut[V]; });
-  return Result;
+  for (auto &separator : result.separators)
+    std::erase_if(separator, [&](int32_t v) { return leftOut[v]; });
+  return result;
 }
 
 } // namespace heddle::solver

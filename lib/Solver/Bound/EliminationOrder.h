@@ -9,19 +9,19 @@
 namespace heddle::solver {
 
 struct EliminationOrder {
-  std::vector<int32_t> Vars; ///< Those that are eliminated, first to last.
+  std::vector<int32_t> vars; ///< Those that are eliminated, first to last.
   /// For each, its neighbours when it is eliminated.
-  std::vector<std::vector<int32_t>> Separators;
-  double Total = 0; ///< Table entries.
+  std::vector<std::vector<int32_t>> separators;
+  double total = 0; ///< Table entries.
 };
 
 /// Always the variable whose table is smallest (Kjaerulff's minimum weight,
-/// 1990). Where a table would exceed `MaxTable` entries, or all together
-/// `MaxTotal`, a variable that ties many others together is left out of the
+/// 1990). Where a table would exceed `maxTable` entries, or all together
+/// `maxTotal`, a variable that ties many others together is left out of the
 /// order instead.
-EliminationOrder chooseOrder(const Model &M,
-                             const std::vector<int32_t> &Candidates,
-                             double MaxTable, double MaxTotal, Random &R);
+EliminationOrder chooseOrder(const Model &m,
+                             const std::vector<int32_t> &candidates,
+                             double maxTable, double maxTotal, Random &r);
 
 } // namespace heddle::solver
 

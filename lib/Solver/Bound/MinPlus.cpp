@@ -10,68 +10,68 @@ namespace {
 
 #define HEDDLE_INLINE inline __attribute__((always_inline))
 
-HEDDLE_INLINE void minMinusRowsBody(const double *__restrict Table,
-                                    const double *__restrict Minus, size_t Rows,
-                                    size_t Columns, double *__restrict Out) {
-  for (size_t C = 0; C < Columns; ++C)
-    Out[C] = Table[C] - Minus[0];
-  for (size_t R = 1; R < Rows; ++R) {
-    const double *__restrict Row = Table + R * Columns;
-    double Less = Minus[R];
-    for (size_t C = 0; C < Columns; ++C) {
-      double Value = Row[C] - Less;
-      Out[C] = Value < Out[C] ? Value : Out[C];
+HEDDLE_INLINE void minMinusRowsBody(const double *__restrict table,
+                                    const double *__restrict minus, size_t rows,
+                                    size_t columns, double *__restrict out) {
+  for (size_t c = 0; c < columns; ++c)
+    out[c] = table[c] - minus[0];
+  for (size_t r = 1; r < rows; ++r) {
+    const double *__restrict row = table + r * columns;
+    double less = minus[r];
+    for (size_t c = 0; c < columns; ++c) {
+      double value = row[c] - less;
+      out[c] = value < out[c] ? value : out[c];
     }
   }
 }
 
-HEDDLE_INLINE void addToBody(double *__restrict Sum,
-                             const double *__restrict Add, size_t Count) {
-  for (size_t I = 0; I < Count; ++I)
-    Sum[I] += Add[I];
+HEDDLE_INLINE void addToBody(double *__restrict sum,
+                             const double *__restrict add, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    sum[i] += add[i];
 }
 
-HEDDLE_INLINE double leastBody(const double *Values, size_t Count) {
+HEDDLE_INLINE double leastBody(const double *values, size_t count) {
   // Four at a time: one after another would wait for each comparison.
-  double Least[4] = {Values[0], Values[0], Values[0], Values[0]};
-  size_t I = 0;
-  for (; I + 4 <= Count; I += 4)
-    for (size_t J = 0; J < 4; ++J)
-      Least[J] = Values[I + J] < Least[J] ? Values[I + J] : Least[J];
-  for (; I < Count; ++I)
-    Least[0] = std::min(Least[0], Values[I]);
-  return std::min(std::min(Least[0], Least[1]), std::min(Least[2], Least[3]));
+  double least[4] = {values[0], values[0], values[0], values[0]};
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (size_t j = 0; j < 4; ++j)
+      least[j] = values[i + j] < least[j] ? values[i + j] : least[j];
+  for (; i < count; ++i)
+    least[0] = std::min(least[0], values[i]);
+  return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
 struct Kernels {
-  void (*MinMinusRows)(const double *, const double *, size_t, size_t,
+  void (*minMinusRows)(const double *, const double *, size_t, size_t,
                        double *);
-  void (*AddTo)(double *, const double *, size_t);
-  double (*Least)(const double *, size_t);
+  void (*addTo)(double *, const double *, size_t);
+  double (*least)(const double *, size_t);
 };
 
-void minMinusRowsPlain(const double *Table, const double *Minus, size_t Rows,
-                       size_t Columns, double *Out) {
-  minMinusRowsBody(Table, Minus, Rows, Columns, Out);
+void minMinusRowsPlain(const double *table, const double *minus, size_t rows,
+                       size_t columns, double *out) {
+  minMinusRowsBody(table, minus, rows, columns, out);
 }
-void addToPlain(double *Sum, const double *Add, size_t Count) {
-  addToBody(Sum, Add, Count);
+void addToPlain(double *sum, const double *add, size_t count) {
+  addToBody(sum, add, count);
 }
-double leastPlain(const double *Values, size_t Count) {
-  return leastBody(Values, Count);
+double leastPlain(const double *values, size_t count) {
+  return leastBody(values, count);
 }
 
 #ifdef __x86_64__
 #define HEDDLE_AVX2 __attribute__((target("avx2")))
-HEDDLE_AVX2 void minMinusRowsAvx2(const double *Table, const double *Minus,
-                                  size_t Rows, size_t Columns, double *Out) {
-  minMinusRowsBody(Table, Minus, Rows, Columns, Out);
+HEDDLE_AVX2 void minMinusRowsAvx2(const double *table, const double *minus,
+                                  size_t rows, size_t columns, double *out) {
+  minMinusRowsBody(table, minus, rows, columns, out);
 }
-HEDDLE_AVX2 void addToAvx2(double *Sum, const double *Add, size_t Count) {
-  addToBody(Sum, Add, Count);
+HEDDLE_AVX2 void addToAvx2(double *sum, const double *add, size_t count) {
+  addToBody(sum, add, count);
 }
-HEDDLE_AVX2 double leastAvx2(const double *Values, size_t Count) {
-  return leastBody(Values, Count);
+HEDDLE_AVX2 double leastAvx2(const double *values, size_t count) {
+  return leastBody(values, count);
 }
 #endif
 
@@ -84,23 +84,23 @@ Kernels choose() {
 }
 
 const Kernels &kernels() {
-  static const Kernels Chosen = choose();
-  return Chosen;
+  static const Kernels chosen = choose();
+  return chosen;
 }
 
 } // namespace
 
-void minMinusRows(const double *Table, const double *Minus, size_t Rows,
-                  size_t Columns, double *Out) {
-  kernels().MinMinusRows(Table, Minus, Rows, Columns, Out);
+void minMinusRows(const double *table, const double *minus, size_t rows,
+                  size_t columns, double *out) {
+  kernels().minMinusRows(table, minus, rows, columns, out);
 }
 
-void addTo(double *Sum, const double *Add, size_t Count) {
-  kernels().AddTo(Sum, Add, Count);
+void addTo(double *sum, const double *add, size_t count) {
+  kernels().addTo(sum, add, count);
 }
 
-double least(const double *Values, size_t Count) {
-  return kernels().Least(Values, Count);
+double least(const double *values, size_t count) {
+  return kernels().least(values, count);
 }
 
 } // namespace heddle::solver

@@ -14,14 +14,14 @@
 namespace heddle::solver {
 
 /// Out[c] = min over r of Table[r * Columns + c] - Minus[r]; at least one row.
-void minMinusRows(const double *Table, const double *Minus, size_t Rows,
-                  size_t Columns, double *Out);
+void minMinusRows(const double *table, const double *minus, size_t rows,
+                  size_t columns, double *out);
 
 /// Sum[i] += Add[i].
-void addTo(double *Sum, const double *Add, size_t Count);
+void addTo(double *sum, const double *add, size_t count);
 
 /// The least of at least one.
-double least(const double *Values, size_t Count);
+double least(const double *values, size_t count);
 
 } // namespace heddle::solver
 

@@ -9,52 +9,52 @@ namespace heddle::solver {
 
 namespace {
 
-double greatestFinite(const std::vector<Cost> &List) {
-  Cost Result = 0;
-  for (Cost C : List)
-    if (C < InfiniteCost)
-      Result = std::max(Result, C);
-  return static_cast<double>(Result);
+double greatestFinite(const std::vector<Cost> &list) {
+  Cost result = 0;
+  for (Cost c : list)
+    if (c < kInfiniteCost)
+      result = std::max(result, c);
+  return static_cast<double>(result);
 }
 
-uint64_t hashOf(const Pair &P, int32_t Columns) {
-  uint64_t Hash = static_cast<uint64_t>(Columns);
-  for (Cost C : P.Table)
-    Hash = (Hash ^ static_cast<uint64_t>(C)) * 0x9e3779b97f4a7c15 + 1;
-  return Hash;
+uint64_t hashOf(const Pair &p, int32_t columns) {
+  uint64_t hash = static_cast<uint64_t>(columns);
+  for (Cost c : p.table)
+    hash = (hash ^ static_cast<uint64_t>(c)) * 0x9e3779b97f4a7c15 + 1;
+  return hash;
 }
 
 } // namespace
 
-TablePool::TablePool(const Model &M)
-    : Forbidden(1 + static_cast<double>(M.Constant)) {
-  for (const Variable &V : M.Vars)
-    Forbidden += greatestFinite(V.Unary);
-  for (const Pair &P : M.Pairs)
-    Forbidden += greatestFinite(P.Table);
+TablePool::TablePool(const Model &m)
+    : forbidden(1 + static_cast<double>(m.constant)) {
+  for (const Variable &v : m.vars)
+    forbidden += greatestFinite(v.unary);
+  for (const Pair &p : m.pairs)
+    forbidden += greatestFinite(p.table);
 
-  std::unordered_map<uint64_t, std::vector<size_t>> ByHash;
-  for (size_t Id = 0; Id < M.Pairs.size(); ++Id) {
-    const Pair &P = M.Pairs[Id];
-    size_t Columns = M.Vars[P.B].size(), Rows = P.Table.size() / Columns;
-    auto &Alike = ByHash[hashOf(P, M.Vars[P.B].size())];
-    auto Equal = std::ranges::find_if(Alike, [&](size_t Other) {
-      return M.Pairs[Other].Table == P.Table &&
-             static_cast<size_t>(M.Vars[M.Pairs[Other].B].size()) == Columns;
+  std::unordered_map<uint64_t, std::vector<size_t>> byHash;
+  for (size_t id = 0; id < m.pairs.size(); ++id) {
+    const Pair &p = m.pairs[id];
+    size_t columns = m.vars[p.b].size(), rows = p.table.size() / columns;
+    auto &alike = byHash[hashOf(p, m.vars[p.b].size())];
+    auto equal = std::ranges::find_if(alike, [&](size_t other) {
+      return m.pairs[other].table == p.table &&
+             static_cast<size_t>(m.vars[m.pairs[other].b].size()) == columns;
     });
-    if (Equal != Alike.end()) {
-      Plain.push_back(Plain[*Equal]);
-      Transposed.push_back(Transposed[*Equal]);
+    if (equal != alike.end()) {
+      plain.push_back(plain[*equal]);
+      transposed.push_back(transposed[*equal]);
       continue;
     }
-    Alike.push_back(Id);
-    Plain.push_back(Data.size());
-    for (Cost C : P.Table)
-      Data.push_back(convert(C));
-    Transposed.push_back(Data.size());
-    for (size_t C = 0; C < Columns; ++C)
-      for (size_t R = 0; R < Rows; ++R)
-        Data.push_back(convert(P.Table[R * Columns + C]));
+    alike.push_back(id);
+    plain.push_back(data.size());
+    for (Cost c : p.table)
+      data.push_back(convert(c));
+    transposed.push_back(data.size());
+    for (size_t c = 0; c < columns; ++c)
+      for (size_t r = 0; r < rows; ++r)
+        data.push_back(convert(p.table[r * columns + c]));
   }
 }
 

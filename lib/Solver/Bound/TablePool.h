@@ -14,25 +14,25 @@ namespace heddle::solver {
 /// how many entries they violate, then by cost.
 class TablePool {
 public:
-  explicit TablePool(const Model &M);
+  explicit TablePool(const Model &m);
 
-  /// Row-major: the value of `A`, then that of `B`.
-  const double *table(size_t PairId) const {
-    return Data.data() + Plain[PairId];
+  /// Row-major: the value of `a`, then that of `b`.
+  const double *getTable(size_t pairId) const {
+    return data.data() + plain[pairId];
   }
-  /// Row-major: the value of `B`, then that of `A`.
-  const double *transposed(size_t PairId) const {
-    return Data.data() + Transposed[PairId];
+  /// Row-major: the value of `b`, then that of `a`.
+  const double *getTransposed(size_t pairId) const {
+    return data.data() + transposed[pairId];
   }
-  double forbidden() const { return Forbidden; }
-  double convert(Cost C) const {
-    return C < InfiniteCost ? static_cast<double>(C) : Forbidden;
+  double getForbidden() const { return forbidden; }
+  double convert(Cost c) const {
+    return c < kInfiniteCost ? static_cast<double>(c) : forbidden;
   }
 
 private:
-  double Forbidden;
-  std::vector<double> Data;
-  std::vector<size_t> Plain, Transposed;
+  double forbidden;
+  std::vector<double> data;
+  std::vector<size_t> plain, transposed;
 };
 
 } // namespace heddle::solver

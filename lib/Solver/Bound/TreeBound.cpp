@@ -10,134 +10,134 @@
 
 namespace heddle::solver {
 
-TreeBound::TreeBound(const CostTables &Tables, const TablePool &Pool,
-                     double MaxEntries)
-    : Tables(Tables), Pool(Pool), M(Tables.model()), Engine(Tables),
-      Best(-std::numeric_limits<double>::infinity()),
-      BestPrices(M.Capacity.size(), 0), BestLabels(M.Vars.size(), 0),
-      X(M.Vars.size(), 0) {
-  std::vector<int32_t> All(M.Vars.size());
-  std::iota(All.begin(), All.end(), 0);
-  Random Unused(0);
+TreeBound::TreeBound(const CostTables &tables, const TablePool &pool,
+                     double maxEntries)
+    : tables(tables), pool(pool), m(tables.getModel()), engine(tables),
+      best(-std::numeric_limits<double>::infinity()),
+      bestPrices(m.capacity.size(), 0), bestLabels(m.vars.size(), 0),
+      x(m.vars.size(), 0) {
+  std::vector<int32_t> all(m.vars.size());
+  std::iota(all.begin(), all.end(), 0);
+  Random unused(0);
   // What is too wide is left out; then the bound would not hold.
-  Engine.plan(All, MaxEntries, MaxEntries, Unused);
-  Usable = Engine.members().size() == All.size();
+  engine.plan(all, maxEntries, maxEntries, unused);
+  usable = engine.getMembers().size() == all.size();
 }
 
-/// The bound at some prices; sets `X` and `Excess` to what attains it.
-double TreeBound::evaluate(const std::vector<double> &Prices) {
-  std::vector<double> Extra = priceValues(M, Prices);
-  double Value = Engine.solve(Extra, X) + static_cast<double>(M.Constant);
-  double Size = std::abs(Value) + static_cast<double>(M.Constant) + 1e-6;
-  std::vector<Usage> Used = usageOf(M, X);
-  Excess.resize(Used.size());
-  for (size_t T = 0; T < Used.size(); ++T) {
-    Value -= Prices[T] * static_cast<double>(M.Capacity[T]);
-    Size += Prices[T] * std::abs(static_cast<double>(M.Capacity[T]));
-    Excess[T] = static_cast<double>(Used[T] - M.Capacity[T]);
+/// The bound at some prices; sets `x` and `excess` to what attains it.
+double TreeBound::evaluate(const std::vector<double> &prices) {
+  std::vector<double> extra = priceValues(m, prices);
+  double value = engine.solve(extra, x) + static_cast<double>(m.constant);
+  double size = std::abs(value) + static_cast<double>(m.constant) + 1e-6;
+  std::vector<Usage> used = usageOf(m, x);
+  excess.resize(used.size());
+  for (size_t t = 0; t < used.size(); ++t) {
+    value -= prices[t] * static_cast<double>(m.capacity[t]);
+    size += prices[t] * std::abs(static_cast<double>(m.capacity[t]));
+    excess[t] = static_cast<double>(used[t] - m.capacity[t]);
   }
-  Work += Engine.work();
-  if (withinCapacity(M, Used))
-    if (Cost Total = costOf(M, X); Total < FeasibleCost) {
-      Feasible = X;
-      FeasibleCost = Total;
+  work += engine.getWork();
+  if (withinCapacity(m, used))
+    if (Cost total = costOf(m, x); total < feasibleCost) {
+      feasible = x;
+      feasibleCost = total;
     }
-  double Margin = Size * 1e-11;
-  if (Value - Margin > Best) {
-    Best = Value - Margin;
-    Rounding = Margin;
-    BestPrices = Prices;
-    BestLabels = X;
+  double margin = size * 1e-11;
+  if (value - margin > best) {
+    best = value - margin;
+    rounding = margin;
+    bestPrices = prices;
+    bestLabels = x;
   }
-  return Value;
+  return value;
 }
 
 /// One time: the bound is a concave function of one price. Intersects the
 /// tangents on either side of its maximum until that is one of them (Kelley's
 /// cutting planes).
-void TreeBound::climbOne(double Start, const std::function<bool()> &Stop) {
-  double Low = 0, High = std::max(Start, 1e-6);
-  double ValueLow = evaluate({Low}), SlopeLow = Excess[0];
-  if (SlopeLow <= 0)
+void TreeBound::climbOne(double start, const std::function<bool()> &stop) {
+  double low = 0, high = std::max(start, 1e-6);
+  double valueLow = evaluate({low}), slopeLow = excess[0];
+  if (slopeLow <= 0)
     return;
-  double ValueHigh = evaluate({High}), SlopeHigh = Excess[0];
-  while (SlopeHigh > 0 && High < 1e15 && !Stop()) {
-    Low = High, ValueLow = ValueHigh, SlopeLow = SlopeHigh;
-    High *= 4;
-    ValueHigh = evaluate({High}), SlopeHigh = Excess[0];
+  double valueHigh = evaluate({high}), slopeHigh = excess[0];
+  while (slopeHigh > 0 && high < 1e15 && !stop()) {
+    low = high, valueLow = valueHigh, slopeLow = slopeHigh;
+    high *= 4;
+    valueHigh = evaluate({high}), slopeHigh = excess[0];
   }
-  for (int Step = 0; Step < 100 && SlopeHigh < 0 && !Stop(); ++Step) {
-    double Next = (ValueHigh - ValueLow + SlopeLow * Low - SlopeHigh * High) /
-                  (SlopeLow - SlopeHigh);
-    if (!(Next > Low && Next < High))
+  for (int step = 0; step < 100 && slopeHigh < 0 && !stop(); ++step) {
+    double next = (valueHigh - valueLow + slopeLow * low - slopeHigh * high) /
+                  (slopeLow - slopeHigh);
+    if (!(next > low && next < high))
       return;
-    double Promise = ValueLow + SlopeLow * (Next - Low);
-    double Value = evaluate({Next}), Slope = Excess[0];
-    if (Slope == 0 || Promise - Value < 1e-12 * std::abs(Value))
+    double promise = valueLow + slopeLow * (next - low);
+    double value = evaluate({next}), slope = excess[0];
+    if (slope == 0 || promise - value < 1e-12 * std::abs(value))
       return;
-    if (Slope > 0)
-      Low = Next, ValueLow = Value, SlopeLow = Slope;
+    if (slope > 0)
+      low = next, valueLow = value, slopeLow = slope;
     else
-      High = Next, ValueHigh = Value, SlopeHigh = Slope;
+      high = next, valueHigh = value, slopeHigh = slope;
   }
 }
 
-void TreeBound::climbMany(const std::vector<double> &Start, double Target,
-                          const std::function<bool()> &Stop) {
-  std::vector<double> Now = Start;
-  double Scale = 1;
-  int SinceBetter = 0;
-  for (int Step = 0; Step < 300 && Scale > 1e-4 && !Stop(); ++Step) {
-    double Before = Best, Value = evaluate(Now), Norm = 0;
-    SinceBetter = Best > Before ? 0 : SinceBetter + 1;
-    if (SinceBetter > 6) {
-      Scale /= 2;
-      SinceBetter = 0;
-      Now = BestPrices;
+void TreeBound::climbMany(const std::vector<double> &start, double target,
+                          const std::function<bool()> &stop) {
+  std::vector<double> now = start;
+  double scale = 1;
+  int sinceBetter = 0;
+  for (int step = 0; step < 300 && scale > 1e-4 && !stop(); ++step) {
+    double before = best, value = evaluate(now), norm = 0;
+    sinceBetter = best > before ? 0 : sinceBetter + 1;
+    if (sinceBetter > 6) {
+      scale /= 2;
+      sinceBetter = 0;
+      now = bestPrices;
       continue;
     }
-    for (size_t T = 0; T < Now.size(); ++T)
-      if (Excess[T] > 0 || Now[T] > 0)
-        Norm += Excess[T] * Excess[T];
-    if (Norm == 0 || Target <= Value)
+    for (size_t t = 0; t < now.size(); ++t)
+      if (excess[t] > 0 || now[t] > 0)
+        norm += excess[t] * excess[t];
+    if (norm == 0 || target <= value)
       return;
-    double Length = Scale * (Target - Value) / Norm;
-    for (size_t T = 0; T < Now.size(); ++T)
-      Now[T] = std::max(0.0, Now[T] + Length * Excess[T]);
+    double length = scale * (target - value) / norm;
+    for (size_t t = 0; t < now.size(); ++t)
+      now[t] = std::max(0.0, now[t] + length * excess[t]);
   }
 }
 
-void TreeBound::climb(const std::vector<double> &Prices, double Target,
-                      const std::function<bool()> &Stop) {
-  if (M.Capacity.empty())
+void TreeBound::climb(const std::vector<double> &prices, double target,
+                      const std::function<bool()> &stop) {
+  if (m.capacity.empty())
     evaluate({});
-  else if (M.Capacity.size() == 1)
-    climbOne(Prices[0], Stop);
+  else if (m.capacity.size() == 1)
+    climbOne(prices[0], stop);
   else
-    climbMany(Prices, Target, Stop);
+    climbMany(prices, target, stop);
 }
 
 void TreeBound::prepare() {
-  evaluate(BestPrices);
-  Engine.passBack();
+  evaluate(bestPrices);
+  engine.passBack();
 }
 
 Dual::Reduced TreeBound::pricedCosts() const {
-  Dual::Reduced R;
-  std::vector<double> Extra = priceValues(M, BestPrices);
-  for (size_t V = 0; V < M.Vars.size(); ++V) {
-    auto &Row = R.Unary.emplace_back(Tables.unary(V));
-    for (size_t S = 0; S < Row.size(); ++S)
-      Row[S] += Extra[Tables.offset(V) + S];
+  Dual::Reduced r;
+  std::vector<double> extra = priceValues(m, bestPrices);
+  for (size_t v = 0; v < m.vars.size(); ++v) {
+    auto &row = r.unary.emplace_back(tables.getUnary(v));
+    for (size_t s = 0; s < row.size(); ++s)
+      row[s] += extra[tables.getOffset(v) + s];
   }
-  for (size_t Id = 0; Id < M.Pairs.size(); ++Id)
-    R.Pairs.emplace_back(Pool.table(Id),
-                         Pool.table(Id) + M.Pairs[Id].Table.size());
-  R.Bound = static_cast<double>(M.Constant);
-  for (size_t T = 0; T < BestPrices.size(); ++T)
-    R.Bound -= BestPrices[T] * static_cast<double>(M.Capacity[T]);
-  R.Rounding = Rounding;
-  return R;
+  for (size_t id = 0; id < m.pairs.size(); ++id)
+    r.pairs.emplace_back(pool.getTable(id),
+                         pool.getTable(id) + m.pairs[id].table.size());
+  r.bound = static_cast<double>(m.constant);
+  for (size_t t = 0; t < bestPrices.size(); ++t)
+    r.bound -= bestPrices[t] * static_cast<double>(m.capacity[t]);
+  r.rounding = rounding;
+  return r;
 }
 
 } // namespace heddle::solver

@@ -20,54 +20,56 @@ namespace heddle::solver {
 
 class TreeBound {
 public:
-  /// Usable if the elimination of everything visits at most `MaxEntries`.
-  TreeBound(const CostTables &Tables, const TablePool &Pool, double MaxEntries);
-  bool usable() const { return Usable; }
+  /// Usable if the elimination of everything visits at most `maxEntries`.
+  TreeBound(const CostTables &tables, const TablePool &pool, double maxEntries);
+  bool isUsable() const { return usable; }
 
-  /// Searches for the best prices, starting from `Prices`.
-  void climb(const std::vector<double> &Prices, double Target,
-             const std::function<bool()> &Stop);
+  /// Searches for the best prices, starting from `prices`.
+  void climb(const std::vector<double> &prices, double target,
+             const std::function<bool()> &stop);
 
-  double bound() const { return Best; } ///< Less what rounding may have added.
-  const std::vector<double> &prices() const { return BestPrices; }
-  const Labels &labels() const { return BestLabels; }
+  double getBound() const {
+    return best;
+  } ///< Less what rounding may have added.
+  const std::vector<double> &getPrices() const { return bestPrices; }
+  const Labels &getLabels() const { return bestLabels; }
   /// The cheapest labels within capacity that were come across, if any.
-  const std::optional<Labels> &feasibleLabels() const { return Feasible; }
-  double work() const { return Work; }
+  const std::optional<Labels> &getFeasibleLabels() const { return feasible; }
+  double getWork() const { return work; }
 
   /// Passes the tables at the best prices back; then `rest` may be asked for.
   void prepare();
 
-  /// Priced costs and, as `Bound`, what belongs to no variable.
+  /// Priced costs and, as `bound`, what belongs to no variable.
   Dual::Reduced pricedCosts() const;
   /// The tables, for the searches that stand on them; bucket I is that of
-  /// variable `members()[I]`, in the order of `chooseOrder`.
-  const Elimination &tables() const { return Engine; }
+  /// variable `getMembers()[i]`, in the order of `chooseOrder`.
+  const Elimination &getTables() const { return engine; }
   /// The least priced cost of what is not below the bucket, given the labels
-  /// of its separator in `X`.
-  double rest(size_t Bucket, const Labels &X) const {
-    return Engine.rest(Bucket, X);
+  /// of its separator in `x`.
+  double rest(size_t bucket, const Labels &x) const {
+    return engine.rest(bucket, x);
   }
 
 private:
-  double evaluate(const std::vector<double> &Prices);
-  void climbOne(double Start, const std::function<bool()> &Stop);
-  void climbMany(const std::vector<double> &Start, double Target,
-                 const std::function<bool()> &Stop);
+  double evaluate(const std::vector<double> &prices);
+  void climbOne(double start, const std::function<bool()> &stop);
+  void climbMany(const std::vector<double> &start, double target,
+                 const std::function<bool()> &stop);
 
-  const CostTables &Tables;
-  const TablePool &Pool;
-  const Model &M;
-  Elimination Engine;
-  bool Usable = false;
-  double Best;
-  double Rounding = 0;
-  std::vector<double> BestPrices;
-  Labels BestLabels, X;
-  std::optional<Labels> Feasible;
-  Cost FeasibleCost = InfiniteCost;
-  std::vector<double> Excess; ///< Of the labels last found.
-  double Work = 0;
+  const CostTables &tables;
+  const TablePool &pool;
+  const Model &m;
+  Elimination engine;
+  bool usable = false;
+  double best;
+  double rounding = 0;
+  std::vector<double> bestPrices;
+  Labels bestLabels, x;
+  std::optional<Labels> feasible;
+  Cost feasibleCost = kInfiniteCost;
+  std::vector<double> excess; ///< Of the labels last found.
+  double work = 0;
 };
 
 } // namespace heddle::solver

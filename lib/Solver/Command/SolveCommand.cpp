@@ -21,429 +21,433 @@ namespace heddle::solver {
 
 namespace {
 
-constexpr int Done = 0, NoAssignment = 1, WrongInput = 2;
+constexpr int kDone = 0, kNoAssignment = 1, kWrongInput = 2;
 
-constexpr double Infinity = std::numeric_limits<double>::infinity();
-constexpr uint64_t Most64 = std::numeric_limits<uint64_t>::max();
-constexpr uint64_t MaxSize = 1'000'000; ///< Of batches and devices.
-constexpr uint64_t MaxLayers = 10'000;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr uint64_t kMost64 = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMaxSize = 1'000'000; ///< Of batches and devices.
+constexpr uint64_t kMaxLayers = 10'000;
 
 /// The one thing that a signal handler may touch.
-std::atomic<bool> StopRequested{false};
+std::atomic<bool> stopRequested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void requestStop(int) { StopRequested = true; }
+extern "C" void requestStop(int) { stopRequested = true; }
 
 /// Takes over the first SIGINT and the first SIGTERM for as long as it lives.
 class InterruptGuard {
 public:
   InterruptGuard() {
-    StopRequested = false;
-    struct sigaction Action = {};
-    Action.sa_handler = requestStop;
-    Action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    for (size_t I = 0; I < std::size(Signals); ++I)
-      sigaction(Signals[I], &Action, &Previous[I]);
+    stopRequested = false;
+    struct sigaction action = {};
+    action.sa_handler = requestStop;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    for (size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &action, &previous[i]);
   }
   ~InterruptGuard() {
-    for (size_t I = 0; I < std::size(Signals); ++I)
-      sigaction(Signals[I], &Previous[I], nullptr);
+    for (size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &previous[i], nullptr);
   }
 
 private:
-  static constexpr int Signals[] = {SIGINT, SIGTERM};
-  struct sigaction Previous[std::size(Signals)];
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction previous[std::size(kSignals)];
 };
 
 struct Arguments {
-  std::string Program; ///< Whose name errors bear.
-  std::string ProblemPath;
-  std::string CheckPath;
-  std::string TracePath;
-  std::string OsdpPath, OasesPath;
-  int64_t Hidden = 0, BatchIndex = 0;
-  OsdpOptions Osdp;
-  OasesOptions Oases;
-  bool PrintProblem = false;
-  SolveOptions Options;
+  std::string program; ///< Whose name errors bear.
+  std::string problemPath;
+  std::string checkPath;
+  std::string tracePath;
+  std::string osdpPath, oasesPath;
+  int64_t hidden = 0, batchIndex = 0;
+  OsdpOptions osdp;
+  OasesOptions oases;
+  bool printProblem = false;
+  SolveOptions options;
 };
 
 /// `heddle` of `heddle solve`, and of a program's path its last part.
-std::string programName(std::string_view Command) {
-  size_t Slash = Command.substr(0, Command.find(' ')).rfind('/');
-  std::string_view Name =
-      Slash == std::string_view::npos ? Command : Command.substr(Slash + 1);
-  return std::string(Name.substr(0, Name.find(' ')));
+std::string programName(std::string_view command) {
+  size_t slash = command.substr(0, command.find(' ')).rfind('/');
+  std::string_view name =
+      slash == std::string_view::npos ? command : command.substr(slash + 1);
+  return std::string(name.substr(0, name.find(' ')));
 }
 
-int complain(const Arguments &Args, const Error &E) {
-  std::fprintf(stderr, "%s: error: %s\n", Args.Program.c_str(),
-               E.Message.c_str());
-  return WrongInput;
+int complain(const Arguments &args, const std::string &message) {
+  std::fprintf(stderr, "%s: error: %s\n", args.program.c_str(),
+               message.c_str());
+  return kWrongInput;
 }
 
 /// The exit code, unless what was printed could not be written.
-int flushOutput(const Arguments &Args, int Code) {
+int flushOutput(const Arguments &args, int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
-    return Code;
-  return complain(Args, {"cannot write to standard output"});
+    return code;
+  return complain(args, "cannot write to standard output");
 }
 
-/// What `Parse` makes of the content of a file; errors name the file.
+/// What `parse` makes of the content of a file; errors name the file.
 template <typename ParseFn>
-auto parseFile(const std::string &Path, const ParseFn &Parse)
-    -> decltype(Parse(std::string_view())) {
-  auto Text = readFile(Path);
-  if (!Text)
-    return Text.error();
-  auto Value = Parse(std::string_view(*Text));
-  if (!Value)
-    return Error{"'" + Path + "': " + Value.error().Message};
-  return Value;
+auto parseFile(const std::string &path, const ParseFn &parse)
+    -> decltype(parse(std::string_view())) {
+  auto text = readFile(path);
+  if (!text)
+    return text.takeError();
+  auto value = parse(std::string_view(*text));
+  if (!value)
+    return llvm::createStringError("'" + path +
+                                   "': " + llvm::toString(value.takeError()));
+  return value;
 }
 
-int check(const Problem &P, const Arguments &Args) {
-  auto A = parseFile(Args.CheckPath, parseAssignment);
-  if (!A)
-    return complain(Args, A.error());
-  auto Value = evaluate(P, *A);
-  if (!Value)
-    return complain(Args,
-                    {"'" + Args.CheckPath + "': " + Value.error().Message});
+int check(const Problem &p, const Arguments &args) {
+  auto a = parseFile(args.checkPath, parseAssignment);
+  if (!a)
+    return complain(args, llvm::toString(a.takeError()));
+  auto value = evaluate(p, *a);
+  if (!value)
+    return complain(args, "'" + args.checkPath +
+                              "': " + llvm::toString(value.takeError()));
   std::printf("cost %lld\npeak usage %lld at time %lld\n",
-              static_cast<long long>(Value->Total),
-              static_cast<long long>(Value->PeakUsage),
-              static_cast<long long>(Value->PeakTime));
-  if (P.UsageLimit)
-    std::printf("usage limit %lld\n", static_cast<long long>(*P.UsageLimit));
-  std::printf("%s\n", Value->feasible() ? "feasible" : "infeasible");
-  return flushOutput(Args, Value->feasible() ? Done : NoAssignment);
+              static_cast<long long>(value->total),
+              static_cast<long long>(value->peakUsage),
+              static_cast<long long>(value->peakTime));
+  if (p.usageLimit)
+    std::printf("usage limit %lld\n", static_cast<long long>(*p.usageLimit));
+  std::printf("%s\n", value->isFeasible() ? "feasible" : "infeasible");
+  return flushOutput(args, value->isFeasible() ? kDone : kNoAssignment);
 }
 
-std::string describe(const Progress &Now) {
-  char Line[160];
-  std::snprintf(Line, sizeof(Line), "%9.3f s  cost %s  bound %lld  gap %.4f%%",
-                Now.Seconds,
-                Now.Best ? std::to_string(*Now.Best).c_str() : "none",
-                static_cast<long long>(Now.LowerBound), 100 * Now.Gap);
-  return Line;
+std::string describe(const Progress &now) {
+  char line[160];
+  std::snprintf(line, sizeof(line), "%9.3f s  cost %s  bound %lld  gap %.4f%%",
+                now.seconds,
+                now.best ? std::to_string(*now.best).c_str() : "none",
+                static_cast<long long>(now.lowerBound), 100 * now.gap);
+  return line;
 }
 
 /// Shows every better cost and, in between, the bound once a second.
 class ProgressPrinter {
 public:
-  explicit ProgressPrinter(std::ostream *Trace) : Trace(Trace) {}
+  explicit ProgressPrinter(std::ostream *trace) : trace(trace) {}
 
-  void operator()(const Progress &Now) {
-    if (Trace)
-      *Trace << Now.Seconds << ','
-             << (Now.Best ? std::to_string(*Now.Best) : "") << ','
-             << Now.LowerBound << ',' << Now.Gap << '\n';
-    if (Now.Best == Shown && Now.Seconds < LastTime + 1)
+  void operator()(const Progress &now) {
+    if (trace)
+      *trace << now.seconds << ','
+             << (now.best ? std::to_string(*now.best) : "") << ','
+             << now.lowerBound << ',' << now.gap << '\n';
+    if (now.best == shown && now.seconds < lastTime + 1)
       return;
-    Shown = Now.Best;
-    LastTime = Now.Seconds;
-    std::fprintf(stderr, "%s\n", describe(Now).c_str());
+    shown = now.best;
+    lastTime = now.seconds;
+    std::fprintf(stderr, "%s\n", describe(now).c_str());
   }
 
 private:
-  std::ostream *Trace;
-  std::optional<Cost> Shown;
-  double LastTime = 0;
+  std::ostream *trace;
+  std::optional<Cost> shown;
+  double lastTime = 0;
 };
 
-void explainFailure(const Problem &P, const Solution &S) {
+void explainFailure(const Problem &p, const Solution &s) {
   std::fprintf(stderr, "no feasible assignment: %s\n",
-               S.Why == StopReason::Infeasible
-                   ? S.Explanation.c_str()
+               s.why == StopReason::Infeasible
+                   ? s.explanation.c_str()
                    : (std::string("none found so far, nor a proof that there "
                                   "is none: ") +
-                      nameOf(S.Why))
+                      nameOf(s.why))
                          .c_str());
-  if (!S.Miss || S.Miss->Excess == 0)
+  if (!s.miss || s.miss->excess == 0)
     return;
   std::fprintf(stderr, "nearest miss: %lld over the limit at time %lld; nodes",
-               static_cast<long long>(S.Miss->Excess),
-               static_cast<long long>(S.Miss->Time));
-  for (uint32_t N : S.Miss->Nodes)
+               static_cast<long long>(s.miss->excess),
+               static_cast<long long>(s.miss->time));
+  for (uint32_t n : s.miss->nodes)
     std::fprintf(
-        stderr, " %u (%lld)", N,
-        static_cast<long long>(P.Nodes[N].Usages[S.Miss->Strategies[N]]));
+        stderr, " %u (%lld)", n,
+        static_cast<long long>(p.nodes[n].usages[s.miss->strategies[n]]));
   std::fprintf(stderr, "\n");
 }
 
 /// What to solve, and what its strategies stand for if that is known.
 struct Instance {
-  Problem Own;
-  const char *Nodes = "nodes"; ///< What they are.
-  std::vector<std::string> StrategyNames;
+  Problem own;
+  const char *nodes = "nodes"; ///< What they are.
+  std::vector<std::string> strategyNames;
 };
 
 /// How an error lists what there is: `512, 1024 or 1536`.
-std::string oneOf(const std::set<int64_t> &Values) {
-  std::string List;
-  size_t Left = Values.size();
-  for (int64_t V : Values) {
-    List += std::to_string(V);
-    if (--Left > 0)
-      List += Left == 1 ? " or " : ", ";
+std::string oneOf(const std::set<int64_t> &values) {
+  std::string list;
+  size_t left = values.size();
+  for (int64_t v : values) {
+    list += std::to_string(v);
+    if (--left > 0)
+      list += left == 1 ? " or " : ", ";
   }
-  return List;
+  return list;
 }
 
-Error notInProfile(const char *Flag, const std::set<int64_t> &Values,
-                   const std::string &Path, int64_t Got) {
-  return {std::string(Flag) + ": expected " + oneOf(Values) + ", which '" +
-          Path + "' has, got " + std::to_string(Got)};
+llvm::Error notInProfile(const char *flag, const std::set<int64_t> &values,
+                         const std::string &path, int64_t got) {
+  return llvm::createStringError(std::string(flag) + ": expected " +
+                                 oneOf(values) + ", which '" + path +
+                                 "' has, got " + std::to_string(got));
 }
 
-Expected<Instance> fromOsdp(const Arguments &Args) {
-  auto Profile = parseFile(Args.OsdpPath, parseOsdpProfile);
-  if (!Profile)
-    return Profile.error();
-  std::set<int64_t> Hiddens, Indices;
-  for (const OsdpProfileEntry &E : *Profile) {
-    Hiddens.insert(E.Hidden);
-    if (E.Hidden != Args.Hidden)
+llvm::Expected<Instance> fromOsdp(const Arguments &args) {
+  auto profile = parseFile(args.osdpPath, parseOsdpProfile);
+  if (!profile)
+    return profile.takeError();
+  std::set<int64_t> hiddens, indices;
+  for (const OsdpProfileEntry &e : *profile) {
+    hiddens.insert(e.hidden);
+    if (e.hidden != args.hidden)
       continue;
-    Indices.insert(E.BatchIndex);
-    if (E.BatchIndex == Args.BatchIndex)
-      return Instance{osdpProblem(E, Args.Osdp), "layers",
-                      nameOsdpStrategies(Args.Osdp)};
+    indices.insert(e.batchIndex);
+    if (e.batchIndex == args.batchIndex)
+      return Instance{osdpProblem(e, args.osdp), "layers",
+                      nameOsdpStrategies(args.osdp)};
   }
-  if (Indices.empty())
-    return notInProfile("--hidden", Hiddens, Args.OsdpPath, Args.Hidden);
-  return notInProfile("--batch-index", Indices, Args.OsdpPath, Args.BatchIndex);
+  if (indices.empty())
+    return notInProfile("--hidden", hiddens, args.osdpPath, args.hidden);
+  return notInProfile("--batch-index", indices, args.osdpPath, args.batchIndex);
 }
 
-Expected<Instance> fromOases(Arguments &Args) {
-  auto Profile = parseFile(Args.OasesPath, parseOasesProfile);
-  if (!Profile)
-    return Profile.error();
-  std::set<int64_t> Hiddens;
-  for (const OasesProfileRow &R : *Profile)
-    Hiddens.insert(R.Hidden);
-  if (!Hiddens.count(Args.Hidden))
-    return notInProfile("--hidden", Hiddens, Args.OasesPath, Args.Hidden);
-  Args.Oases.Hidden = Args.Hidden;
-  Args.Oases.Layers = Args.Osdp.Layers;
-  auto P = oasesProblem(*Profile, Args.Oases);
-  if (!P)
-    return Error{"'" + Args.OasesPath + "': " + P.error().Message};
-  std::vector<std::string> Names;
-  for (int64_t Degree : P->Degrees)
-    Names.push_back("degree " + std::to_string(Degree));
-  return Instance{std::move(P->Instance), "half-layers", std::move(Names)};
+llvm::Expected<Instance> fromOases(Arguments &args) {
+  auto profile = parseFile(args.oasesPath, parseOasesProfile);
+  if (!profile)
+    return profile.takeError();
+  std::set<int64_t> hiddens;
+  for (const OasesProfileRow &r : *profile)
+    hiddens.insert(r.hidden);
+  if (!hiddens.count(args.hidden))
+    return notInProfile("--hidden", hiddens, args.oasesPath, args.hidden);
+  args.oases.hidden = args.hidden;
+  args.oases.layers = args.osdp.layers;
+  auto p = oasesProblem(*profile, args.oases);
+  if (!p)
+    return llvm::createStringError("'" + args.oasesPath +
+                                   "': " + llvm::toString(p.takeError()));
+  std::vector<std::string> names;
+  for (int64_t degree : p->degrees)
+    names.push_back("degree " + std::to_string(degree));
+  return Instance{std::move(p->instance), "half-layers", std::move(names)};
 }
 
-Expected<Instance> readInstance(Arguments &Args) {
-  if (!Args.OsdpPath.empty())
-    return fromOsdp(Args);
-  if (!Args.OasesPath.empty())
-    return fromOases(Args);
-  if (Args.ProblemPath.empty())
-    return Error{"problem: expected a file, --from-osdp or --from-oases"};
-  auto P = parseFile(Args.ProblemPath, parseProblem);
-  if (!P)
-    return P.error();
-  return Instance{std::move(*P), "nodes", {}};
+llvm::Expected<Instance> readInstance(Arguments &args) {
+  if (!args.osdpPath.empty())
+    return fromOsdp(args);
+  if (!args.oasesPath.empty())
+    return fromOases(args);
+  if (args.problemPath.empty())
+    return llvm::createStringError(
+        "problem: expected a file, --from-osdp or --from-oases");
+  auto p = parseFile(args.problemPath, parseProblem);
+  if (!p)
+    return p.takeError();
+  return Instance{std::move(*p), "nodes", {}};
 }
 
 /// How often each strategy is chosen, and what it stands for.
-void explainPlan(const Instance &I, const Assignment &A) {
-  std::string Line;
-  for (size_t S = 0; S < I.StrategyNames.size(); ++S)
-    if (auto Count = std::ranges::count(A, S))
-      Line += (Line.empty() ? "" : ", ") + std::to_string(Count) + " with " +
-              std::to_string(S) + " (" + I.StrategyNames[S] + ")";
-  if (!Line.empty())
-    std::fprintf(stderr, "%s: %s\n", I.Nodes, Line.c_str());
+void explainPlan(const Instance &i, const Assignment &a) {
+  std::string line;
+  for (size_t s = 0; s < i.strategyNames.size(); ++s)
+    if (auto count = std::ranges::count(a, s))
+      line += (line.empty() ? "" : ", ") + std::to_string(count) + " with " +
+              std::to_string(s) + " (" + i.strategyNames[s] + ")";
+  if (!line.empty())
+    std::fprintf(stderr, "%s: %s\n", i.nodes, line.c_str());
 }
 
-int search(const Instance &I, Arguments &Args) {
-  std::ofstream Trace;
-  if (!Args.TracePath.empty()) {
-    Trace.open(Args.TracePath);
-    if (!Trace)
-      return complain(Args,
-                      {"'" + Args.TracePath + "': expected a writable file"});
-    Trace << "seconds,cost,bound,gap\n";
+int search(const Instance &i, Arguments &args) {
+  std::ofstream trace;
+  if (!args.tracePath.empty()) {
+    trace.open(args.tracePath);
+    if (!trace)
+      return complain(args,
+                      "'" + args.tracePath + "': expected a writable file");
+    trace << "seconds,cost,bound,gap\n";
   }
-  InterruptGuard Guard;
-  Args.Options.Stop = &StopRequested;
-  Args.Options.OnProgress =
-      ProgressPrinter(Args.TracePath.empty() ? nullptr : &Trace);
-  auto S = solve(I.Own, Args.Options);
-  if (!S)
-    return complain(Args, S.error());
-  int Code = Done;
-  if (!Args.TracePath.empty() && !Trace.flush())
-    Code = complain(Args, {"'" + Args.TracePath +
-                           "': expected a file that takes all of "
-                           "the trace"});
-  if (!S->Best) {
-    explainFailure(I.Own, *S);
-    return Code == Done ? NoAssignment : Code;
+  InterruptGuard guard;
+  args.options.stop = &stopRequested;
+  args.options.onProgress =
+      ProgressPrinter(args.tracePath.empty() ? nullptr : &trace);
+  auto s = solve(i.own, args.options);
+  if (!s)
+    return complain(args, llvm::toString(s.takeError()));
+  int code = kDone;
+  if (!args.tracePath.empty() && !trace.flush())
+    code = complain(args, "'" + args.tracePath +
+                              "': expected a file that takes all of "
+                              "the trace");
+  if (!s->best) {
+    explainFailure(i.own, *s);
+    return code == kDone ? kNoAssignment : code;
   }
   std::fprintf(stderr, "%s: cost %lld  bound %lld  gap %.4f%%\n",
-               nameOf(S->Why), static_cast<long long>(S->Total),
-               static_cast<long long>(S->LowerBound), 100 * S->Gap);
-  explainPlan(I, *S->Best);
-  std::printf("%s\n", printAssignment(*S->Best).c_str());
-  return flushOutput(Args, Code);
+               nameOf(s->why), static_cast<long long>(s->total),
+               static_cast<long long>(s->lowerBound), 100 * s->gap);
+  explainPlan(i, *s->best);
+  std::printf("%s\n", printAssignment(*s->best).c_str());
+  return flushOutput(args, code);
 }
 
-std::string outOfRange(const std::string &What, const std::string &Text) {
-  return "expected " + What + ", got '" + Text.substr(0, 40) + "'";
+std::string outOfRange(const std::string &what, const std::string &text) {
+  return "expected " + what + ", got '" + text.substr(0, 40) + "'";
 }
 
-/// A number from 0 to `Most`, which `Most` itself and NaN are not.
-CLI::Validator realBelow(double Most, const std::string &What) {
+/// A number from 0 to `most`, which `most` itself and NaN are not.
+CLI::Validator realBelow(double most, const std::string &what) {
   return CLI::Validator(
-      [=](std::string &Text) {
-        double Value = 0;
-        const char *End = Text.data() + Text.size();
-        auto [Rest, Status] = std::from_chars(Text.data(), End, Value);
-        bool Fits =
-            Status == std::errc() && Rest == End && Value >= 0 && Value < Most;
-        return Fits ? std::string() : outOfRange(What, Text);
+      [=](std::string &text) {
+        double value = 0;
+        const char *end = text.data() + text.size();
+        auto [Rest, Status] = std::from_chars(text.data(), end, value);
+        bool fits =
+            Status == std::errc() && Rest == end && value >= 0 && value < most;
+        return fits ? std::string() : outOfRange(what, text);
       },
       "");
 }
 
-CLI::Validator wholeNumber(uint64_t Least, uint64_t Most) {
+CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   return CLI::Validator(
-      [=](std::string &Text) {
-        uint64_t Value = 0;
-        const char *End = Text.data() + Text.size();
-        auto [Rest, Status] = std::from_chars(Text.data(), End, Value);
+      [=](std::string &text) {
+        uint64_t value = 0;
+        const char *end = text.data() + text.size();
+        auto [Rest, Status] = std::from_chars(text.data(), end, value);
         // The option itself would be read as octal after a zero.
-        bool Octal = Text.size() > 1 && Text[0] == '0';
-        bool Fits = Status == std::errc() && Rest == End && Value >= Least &&
-                    Value <= Most && !Octal;
-        return Fits
+        bool octal = text.size() > 1 && text[0] == '0';
+        bool fits = Status == std::errc() && Rest == end && value >= least &&
+                    value <= most && !octal;
+        return fits
                    ? std::string()
-                   : outOfRange("a whole number from " + std::to_string(Least) +
-                                    " to " + std::to_string(Most),
-                                Text);
+                   : outOfRange("a whole number from " + std::to_string(least) +
+                                    " to " + std::to_string(most),
+                                text);
       },
       "");
 }
 
-void addConverters(CLI::App &App, Arguments &Args) {
-  const char *Group = "Problems made from profiles";
-  auto *Osdp = App.add_option("--from-osdp", Args.OsdpPath,
+void addConverters(CLI::App &app, Arguments &args) {
+  const char *group = "Problems made from profiles";
+  auto *osdp = app.add_option("--from-osdp", args.osdpPath,
                               "Sharded storage per layer, from OSDP's profile");
-  auto *Oases =
-      App.add_option("--from-oases", Args.OasesPath,
+  auto *oases =
+      app.add_option("--from-oases", args.oasesPath,
                      "Tensor parallelism per half-layer, from Oases' profile");
   // Each of these says what the problem is.
-  CLI::Option *File = App.get_option("problem");
-  Osdp->group(Group)->excludes(Oases)->excludes(File);
-  Oases->group(Group)->excludes(File);
-  auto *Hidden = App.add_option("--hidden", Args.Hidden, "Hidden size")
-                     ->group(Group)
-                     ->excludes(File)
-                     ->check(wholeNumber(0, MaxSize));
-  App.add_option("--layers", Args.Osdp.Layers, "Layers")
-      ->group(Group)
-      ->excludes(File)
+  CLI::Option *file = app.get_option("problem");
+  osdp->group(group)->excludes(oases)->excludes(file);
+  oases->group(group)->excludes(file);
+  auto *hidden = app.add_option("--hidden", args.hidden, "Hidden size")
+                     ->group(group)
+                     ->excludes(file)
+                     ->check(wholeNumber(0, kMaxSize));
+  app.add_option("--layers", args.osdp.layers, "Layers")
+      ->group(group)
+      ->excludes(file)
       ->capture_default_str()
-      ->check(wholeNumber(1, MaxLayers));
-  auto *Index =
-      App.add_option("--batch-index", Args.BatchIndex,
+      ->check(wholeNumber(1, kMaxLayers));
+  auto *index =
+      app.add_option("--batch-index", args.batchIndex,
                      "OSDP: position in the profile's list of batch sizes")
-          ->group(Group)
-          ->needs(Osdp)
-          ->check(wholeNumber(0, MaxSize));
-  auto *Memory =
-      App.add_option("--memory-mb", Args.Osdp.Megabytes,
-                     "OSDP: megabytes for the layers")
-          ->group(Group)
-          ->needs(Osdp)
-          ->check(realBelow(MaxOsdpMegabytes, "megabytes from 0 to below 1e9"));
-  Osdp->needs(Hidden)->needs(Index)->needs(Memory);
-  App.add_option("--slices", Args.Osdp.Slices,
+          ->group(group)
+          ->needs(osdp)
+          ->check(wholeNumber(0, kMaxSize));
+  auto *memory = app.add_option("--memory-mb", args.osdp.megabytes,
+                                "OSDP: megabytes for the layers")
+                     ->group(group)
+                     ->needs(osdp)
+                     ->check(realBelow(kMaxOsdpMegabytes,
+                                       "megabytes from 0 to below 1e9"));
+  osdp->needs(hidden)->needs(index)->needs(memory);
+  app.add_option("--slices", args.osdp.slices,
                  "OSDP: slices that each operator splits into")
-      ->group(Group)
-      ->needs(Osdp)
+      ->group(group)
+      ->needs(osdp)
       ->capture_default_str()
-      ->check(wholeNumber(1, MaxOsdpSlices));
-  auto *Batch = App.add_option("--global-batch", Args.Oases.GlobalBatch,
+      ->check(wholeNumber(1, kMaxOsdpSlices));
+  auto *batch = app.add_option("--global-batch", args.oases.globalBatch,
                                "Oases: samples of a step")
-                    ->group(Group)
-                    ->needs(Oases)
-                    ->check(wholeNumber(1, MaxSize));
-  Oases->needs(Hidden)->needs(Batch);
-  App.add_option("--devices", Args.Oases.Devices, "Oases: devices")
-      ->group(Group)
-      ->needs(Oases)
+                    ->group(group)
+                    ->needs(oases)
+                    ->check(wholeNumber(1, kMaxSize));
+  oases->needs(hidden)->needs(batch);
+  app.add_option("--devices", args.oases.devices, "Oases: devices")
+      ->group(group)
+      ->needs(oases)
       ->capture_default_str()
-      ->check(wholeNumber(1, MaxSize));
-  App.add_flag("--print-problem", Args.PrintProblem,
+      ->check(wholeNumber(1, kMaxSize));
+  app.add_flag("--print-problem", args.printProblem,
                "Print the problem in the contest's form instead of solving it");
 }
 
 } // namespace
 
-int runSolveCommand(int Argc, const char *const *Argv) {
-  auto Start = std::chrono::steady_clock::now();
-  Arguments Args;
-  std::string Command = Argc > 0 ? Argv[0] : "heddle solve";
-  Args.Program = programName(Command);
-  CLI::App App("Chooses one strategy per node at least cost within a memory "
+int runSolveCommand(int argc, const char *const *argv) {
+  auto start = std::chrono::steady_clock::now();
+  Arguments args;
+  std::string command = argc > 0 ? argv[0] : "heddle solve";
+  args.program = programName(command);
+  CLI::App app("Chooses one strategy per node at least cost within a memory "
                "limit",
-               Command.find(' ') == std::string::npos ? Args.Program : Command);
-  App.add_option("problem", Args.ProblemPath,
+               command.find(' ') == std::string::npos ? args.program : command);
+  app.add_option("problem", args.problemPath,
                  "Problem in the contest's JSON form, plain or gzip");
-  App.add_option("--timeout", Args.Options.TimeoutSeconds,
+  app.add_option("--timeout", args.options.timeoutSeconds,
                  "Seconds of wall clock, reading included")
       ->capture_default_str()
-      ->check(realBelow(Infinity, "seconds of at least 0"));
-  App.add_option("--threads", Args.Options.Threads, "Threads; 0: all")
+      ->check(realBelow(kInfinity, "seconds of at least 0"));
+  app.add_option("--threads", args.options.threads, "Threads; 0: all")
       ->capture_default_str()
       ->check(wholeNumber(0, 1024));
-  App.add_option("--seed", Args.Options.Seed, "Seed of all random choices")
+  app.add_option("--seed", args.options.seed, "Seed of all random choices")
       ->capture_default_str()
-      ->check(wholeNumber(0, Most64));
-  App.add_option("--gap", Args.Options.Gap, "Stop at this relative gap")
+      ->check(wholeNumber(0, kMost64));
+  app.add_option("--gap", args.options.gap, "Stop at this relative gap")
       ->capture_default_str()
-      ->check(realBelow(Infinity, "a gap of at least 0"));
-  App.add_option("--work-limit", Args.Options.WorkLimit,
+      ->check(realBelow(kInfinity, "a gap of at least 0"));
+  app.add_option("--work-limit", args.options.workLimit,
                  "Stop after this many table entries, reproducibly; 0: never")
       ->capture_default_str()
-      ->check(wholeNumber(0, Most64));
-  App.add_option("--trace", Args.TracePath,
+      ->check(wholeNumber(0, kMost64));
+  app.add_option("--trace", args.tracePath,
                  "Write every improvement to this file, as CSV");
-  App.add_option("--check", Args.CheckPath,
+  app.add_option("--check", args.checkPath,
                  "Evaluate this assignment instead of searching");
-  addConverters(App, Args);
-  App.footer("The assignment goes to standard output as a list of strategies, "
+  addConverters(app, args);
+  app.footer("The assignment goes to standard output as a list of strategies, "
              "one per node; all else to standard error.\n"
              "Exit codes: 0 an assignment, 1 none that is feasible, 2 wrong "
              "input or output that could not be written.");
   try {
-    App.parse(Argc, Argv);
-  } catch (const CLI::Success &Request) { // --help
-    return App.exit(Request);
-  } catch (const CLI::ParseError &E) {
-    complain(Args, {E.what()});
-    std::fprintf(stderr, "see %s --help\n", App.get_name().c_str());
-    return WrongInput;
+    app.parse(argc, argv);
+  } catch (const CLI::Success &request) { // --help
+    return app.exit(request);
+  } catch (const CLI::ParseError &e) {
+    complain(args, e.what());
+    std::fprintf(stderr, "see %s --help\n", app.get_name().c_str());
+    return kWrongInput;
   }
-  auto I = readInstance(Args);
-  if (!I)
-    return complain(Args, I.error());
-  if (Args.PrintProblem) {
-    std::printf("%s\n", printProblem(I->Own).c_str());
-    return flushOutput(Args, Done);
+  auto i = readInstance(args);
+  if (!i)
+    return complain(args, llvm::toString(i.takeError()));
+  if (args.printProblem) {
+    std::printf("%s\n", printProblem(i->own).c_str());
+    return flushOutput(args, kDone);
   }
-  if (!Args.CheckPath.empty())
-    return check(I->Own, Args);
-  Args.Options.SecondsSpent =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - Start)
+  if (!args.checkPath.empty())
+    return check(i->own, args);
+  args.options.secondsSpent =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  return search(*I, Args);
+  return search(*i, args);
 }
 
 } // namespace heddle::solver

@@ -12,195 +12,197 @@ namespace heddle::solver {
 
 namespace {
 
-constexpr double NanosecondsPerMillisecond = 1e6;
-constexpr double BytesPerMebibyte = 1024.0 * 1024.0;
-constexpr double SequenceLength = 1024;
-constexpr double UsableShare = 0.95;
+constexpr double kNanosecondsPerMillisecond = 1e6;
+constexpr double kBytesPerMebibyte = 1024.0 * 1024.0;
+constexpr double kSequenceLength = 1024;
+constexpr double kUsableShare = 0.95;
 
 /// The profile at one degree and at half of that degree's batch, because
 /// schedules work on two halves.
 struct Choice {
-  OasesProfileRow Half;
-  double Batch; ///< Of both halves.
+  OasesProfileRow half;
+  double batch; ///< Of both halves.
 
   // Node i is attention if even, MLP if odd.
-  double forward(int64_t Node) const {
-    return Node % 2 ? Half.MlpForward : Half.AttentionForward;
+  double forward(int64_t node) const {
+    return node % 2 ? half.mlpForward : half.attentionForward;
   }
   /// With the recomputation of the forward pass.
-  double backward(int64_t Node) const {
-    return forward(Node) +
-           (Node % 2 ? Half.MlpBackward : Half.AttentionBackward);
+  double backward(int64_t node) const {
+    return forward(node) +
+           (node % 2 ? half.mlpBackward : half.attentionBackward);
   }
-  double gradient(int64_t Node) const {
-    return Node % 2 ? Half.MlpBackward : Half.AttentionBackward;
+  double gradient(int64_t node) const {
+    return node % 2 ? half.mlpBackward : half.attentionBackward;
   }
 };
 
 /// The time of a node, forward and backward: each of its collectives runs
 /// under its own or the next node's computation on the other half. The first
 /// node's are not counted and the last node's stays exposed, as released.
-double nodeMilliseconds(const Choice &C, int64_t Node, int64_t Nodes) {
-  double Comm = C.Half.AllReduce;
-  if (Node == 0)
-    return C.forward(0) + C.gradient(0);
-  if (Node + 1 == Nodes)
-    return std::max(C.forward(Node), Comm) + std::max(C.backward(Node), Comm) +
-           2 * Comm;
-  return std::max(C.forward(Node), Comm) + std::max(C.forward(Node + 1), Comm) +
-         std::max(C.backward(Node), Comm) +
-         std::max(C.backward(Node + 1), Comm);
+double nodeMilliseconds(const Choice &c, int64_t node, int64_t nodes) {
+  double comm = c.half.allReduce;
+  if (node == 0)
+    return c.forward(0) + c.gradient(0);
+  if (node + 1 == nodes)
+    return std::max(c.forward(node), comm) + std::max(c.backward(node), comm) +
+           2 * comm;
+  return std::max(c.forward(node), comm) + std::max(c.forward(node + 1), comm) +
+         std::max(c.backward(node), comm) +
+         std::max(c.backward(node + 1), comm);
 }
 
 /// The time to bring activations from one degree to the next node's.
-double reshardMilliseconds(const Choice &From, const Choice &To, int64_t Node) {
-  auto J = static_cast<double>(From.Half.Degree);
-  auto K = static_cast<double>(To.Half.Degree);
-  if (J == K)
+double reshardMilliseconds(const Choice &from, const Choice &to, int64_t node) {
+  auto j = static_cast<double>(from.half.degree);
+  auto k = static_cast<double>(to.half.degree);
+  if (j == k)
     return 0;
-  double Comm = From.Half.AllReduce;
-  if (K > J)
-    return K / J * Comm + std::min(Comm, To.forward(Node + 1));
-  return J / K * To.Half.AllReduce + std::min(Comm, To.gradient(Node + 1));
+  double comm = from.half.allReduce;
+  if (k > j)
+    return k / j * comm + std::min(comm, to.forward(node + 1));
+  return j / k * to.half.allReduce + std::min(comm, to.gradient(node + 1));
 }
 
 /// Activations that are kept, parameters with gradients and optimizer state,
 /// and, at the last node, what the layer needs while it runs.
-double nodeBytes(const Choice &C, int64_t Node, int64_t Nodes) {
-  auto H = static_cast<double>(C.Half.Hidden);
-  auto T = static_cast<double>(C.Half.Degree);
-  double Parameters =
-      Node % 2 ? 4 * (8 * H * H / T + 7 * H) : 4 * (4 * H * H / T + 6 * H);
-  double Bytes = 12 * C.Batch * SequenceLength * H + 5 * Parameters;
-  if (Node + 1 == Nodes)
-    Bytes += C.Half.RuntimeMebibytes * BytesPerMebibyte;
-  return Bytes;
+double nodeBytes(const Choice &c, int64_t node, int64_t nodes) {
+  auto h = static_cast<double>(c.half.hidden);
+  auto t = static_cast<double>(c.half.degree);
+  double parameters =
+      node % 2 ? 4 * (8 * h * h / t + 7 * h) : 4 * (4 * h * h / t + 6 * h);
+  double bytes = 12 * c.batch * kSequenceLength * h + 5 * parameters;
+  if (node + 1 == nodes)
+    bytes += c.half.runtimeMebibytes * kBytesPerMebibyte;
+  return bytes;
 }
 
-Cost nanoseconds(double Milliseconds) {
-  return std::llround(Milliseconds * NanosecondsPerMillisecond);
+Cost nanoseconds(double milliseconds) {
+  return std::llround(milliseconds * kNanosecondsPerMillisecond);
 }
 
 /// By ascending degree.
-std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &Profile,
-                              const OasesOptions &O) {
-  std::map<int64_t, Choice> ByDegree;
-  for (const OasesProfileRow &R : Profile) {
-    bool Matches = R.Hidden == O.Hidden && R.Degree > 0 &&
-                   R.Degree <= O.Devices &&
-                   2 * R.Batch * O.Devices == O.GlobalBatch * R.Degree;
-    bool Complete = R.AttentionForward > 0 && R.AttentionBackward > 0 &&
-                    R.MlpForward > 0 && R.MlpBackward > 0 && R.AllReduce > 0;
-    if (Matches && Complete)
-      ByDegree[R.Degree] = {R, 2.0 * static_cast<double>(R.Batch)};
+std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &profile,
+                              const OasesOptions &o) {
+  std::map<int64_t, Choice> byDegree;
+  for (const OasesProfileRow &r : profile) {
+    bool matches = r.hidden == o.hidden && r.degree > 0 &&
+                   r.degree <= o.devices &&
+                   2 * r.batch * o.devices == o.globalBatch * r.degree;
+    bool complete = r.attentionForward > 0 && r.attentionBackward > 0 &&
+                    r.mlpForward > 0 && r.mlpBackward > 0 && r.allReduce > 0;
+    if (matches && complete)
+      byDegree[r.degree] = {r, 2.0 * static_cast<double>(r.batch)};
   }
-  std::vector<Choice> Choices;
-  Choices.reserve(ByDegree.size());
-  for (const auto &[Degree, C] : ByDegree)
-    Choices.push_back(C);
-  return Choices;
+  std::vector<Choice> choices;
+  choices.reserve(byDegree.size());
+  for (const auto &[Degree, C] : byDegree)
+    choices.push_back(C);
+  return choices;
 }
 
-Error noChoice(const std::vector<OasesProfileRow> &Profile,
-               const OasesOptions &O) {
-  std::set<int64_t> Fitting;
-  for (const OasesProfileRow &R : Profile)
-    if (R.Hidden == O.Hidden && R.Degree > 0 && R.Degree <= O.Devices &&
-        2 * R.Batch * O.Devices % R.Degree == 0)
-      Fitting.insert(2 * R.Batch * O.Devices / R.Degree);
-  std::string List;
-  for (int64_t Batch : Fitting)
-    List += (List.empty() ? "" : ", ") + std::to_string(Batch);
-  return {"global batch: expected one of which half a replica's share is "
-          "measured for hidden " +
-          std::to_string(O.Hidden) + " on " + std::to_string(O.Devices) +
-          " devices (" + (List.empty() ? "there is none" : List) + "), got " +
-          std::to_string(O.GlobalBatch)};
+llvm::Error noChoice(const std::vector<OasesProfileRow> &profile,
+                     const OasesOptions &o) {
+  std::set<int64_t> fitting;
+  for (const OasesProfileRow &r : profile)
+    if (r.hidden == o.hidden && r.degree > 0 && r.degree <= o.devices &&
+        2 * r.batch * o.devices % r.degree == 0)
+      fitting.insert(2 * r.batch * o.devices / r.degree);
+  std::string list;
+  for (int64_t batch : fitting)
+    list += (list.empty() ? "" : ", ") + std::to_string(batch);
+  return llvm::createStringError(
+      "global batch: expected one of which half a replica's share is "
+      "measured for hidden " +
+      std::to_string(o.hidden) + " on " + std::to_string(o.devices) +
+      " devices (" + (list.empty() ? "there is none" : list) + "), got " +
+      std::to_string(o.globalBatch));
 }
 
 } // namespace
 
-Expected<std::vector<OasesProfileRow>>
-parseOasesProfile(std::string_view Json) {
-  std::vector<OasesProfileRow> Rows;
-  auto Failure = readProfileRows(Json, [&](ProfileRow &Row) {
-    OasesProfileRow R;
-    R.Hidden = Row.integer("hidden");
-    R.Degree = Row.integer("tensor_parallel");
-    R.Batch = Row.integer("batch");
-    R.AttentionForward = Row.number("attn_forward_ms", 1e9);
-    R.AttentionBackward = Row.number("attn_backward_ms", 1e9);
-    R.MlpForward = Row.number("mlp_forward_ms", 1e9);
-    R.MlpBackward = Row.number("mlp_backward_ms", 1e9);
-    R.AllReduce = Row.number("all_reduce_ms", 1e9);
-    R.RuntimeMebibytes = Row.number("runtime_memory_mib", 1e9);
-    Rows.push_back(R);
+llvm::Expected<std::vector<OasesProfileRow>>
+parseOasesProfile(std::string_view json) {
+  std::vector<OasesProfileRow> rows;
+  llvm::Error failure = readProfileRows(json, [&](ProfileRow &row) {
+    OasesProfileRow r;
+    r.hidden = row.integer("hidden");
+    r.degree = row.integer("tensor_parallel");
+    r.batch = row.integer("batch");
+    r.attentionForward = row.number("attn_forward_ms", 1e9);
+    r.attentionBackward = row.number("attn_backward_ms", 1e9);
+    r.mlpForward = row.number("mlp_forward_ms", 1e9);
+    r.mlpBackward = row.number("mlp_backward_ms", 1e9);
+    r.allReduce = row.number("all_reduce_ms", 1e9);
+    r.runtimeMebibytes = row.number("runtime_memory_mib", 1e9);
+    rows.push_back(r);
   });
-  if (Failure)
-    return *Failure;
-  return Rows;
+  if (failure)
+    return failure;
+  return rows;
 }
 
-Expected<OasesProblem> oasesProblem(const std::vector<OasesProfileRow> &Profile,
-                                    const OasesOptions &O) {
-  if (O.Layers < 1)
-    return Error{"layers: expected at least 1, got " +
-                 std::to_string(O.Layers)};
-  std::vector<Choice> Choices = choicesOf(Profile, O);
-  if (Choices.empty())
-    return noChoice(Profile, O);
-  OasesProblem Result;
-  for (const Choice &C : Choices)
-    Result.Degrees.push_back(C.Half.Degree);
-  Problem &P = Result.Instance;
-  P.Name = "oases-hidden" + std::to_string(O.Hidden) + "-batch" +
-           std::to_string(O.GlobalBatch);
-  int64_t Nodes = 2 * O.Layers;
-  for (int64_t I = 0; I < Nodes; ++I) {
-    Node N;
-    N.Live = {0, 1};
-    for (const Choice &C : Choices) {
-      N.Costs.push_back(nanoseconds(nodeMilliseconds(C, I, Nodes)));
-      N.Usages.push_back(static_cast<Usage>(std::ceil(nodeBytes(C, I, Nodes))));
+llvm::Expected<OasesProblem>
+oasesProblem(const std::vector<OasesProfileRow> &profile,
+             const OasesOptions &o) {
+  if (o.layers < 1)
+    return llvm::createStringError("layers: expected at least 1, got " +
+                                   std::to_string(o.layers));
+  std::vector<Choice> choices = choicesOf(profile, o);
+  if (choices.empty())
+    return noChoice(profile, o);
+  OasesProblem result;
+  for (const Choice &c : choices)
+    result.degrees.push_back(c.half.degree);
+  Problem &p = result.instance;
+  p.name = "oases-hidden" + std::to_string(o.hidden) + "-batch" +
+           std::to_string(o.globalBatch);
+  int64_t nodes = 2 * o.layers;
+  for (int64_t i = 0; i < nodes; ++i) {
+    Node n;
+    n.live = {0, 1};
+    for (const Choice &c : choices) {
+      n.costs.push_back(nanoseconds(nodeMilliseconds(c, i, nodes)));
+      n.usages.push_back(static_cast<Usage>(std::ceil(nodeBytes(c, i, nodes))));
     }
-    P.Nodes.push_back(std::move(N));
-    if (I == 0)
+    p.nodes.push_back(std::move(n));
+    if (i == 0)
       continue;
-    Edge E{{static_cast<uint32_t>(I - 1), static_cast<uint32_t>(I)}, {}};
-    for (const Choice &From : Choices)
-      for (const Choice &To : Choices)
-        E.Costs.push_back(nanoseconds(reshardMilliseconds(From, To, I - 1)));
-    P.Edges.push_back(std::move(E));
+    Edge e{{static_cast<uint32_t>(i - 1), static_cast<uint32_t>(i)}, {}};
+    for (const Choice &from : choices)
+      for (const Choice &to : choices)
+        e.costs.push_back(nanoseconds(reshardMilliseconds(from, to, i - 1)));
+    p.edges.push_back(std::move(e));
   }
-  P.UsageLimit =
-      static_cast<Usage>(UsableShare * O.DeviceMebibytes * BytesPerMebibyte);
-  return Result;
+  p.usageLimit =
+      static_cast<Usage>(kUsableShare * o.deviceMebibytes * kBytesPerMebibyte);
+  return result;
 }
 
-Assignment collapseOasesPlan(const OasesProblem &P, const Assignment &Plan) {
-  std::vector<size_t> Count(P.Degrees.size(), 0);
-  for (int32_t S : Plan)
-    ++Count[S];
-  std::vector<int32_t> ByCount(Count.size());
-  for (size_t S = 0; S < Count.size(); ++S)
-    ByCount[S] = static_cast<int32_t>(S);
-  std::ranges::sort(ByCount, [&](int32_t A, int32_t B) {
-    return Count[A] != Count[B] ? Count[A] > Count[B] : A < B;
+Assignment collapseOasesPlan(const OasesProblem &p, const Assignment &plan) {
+  std::vector<size_t> count(p.degrees.size(), 0);
+  for (int32_t s : plan)
+    ++count[s];
+  std::vector<int32_t> byCount(count.size());
+  for (size_t s = 0; s < count.size(); ++s)
+    byCount[s] = static_cast<int32_t>(s);
+  std::ranges::sort(byCount, [&](int32_t a, int32_t b) {
+    return count[a] != count[b] ? count[a] > count[b] : a < b;
   });
-  int32_t First = ByCount[0];
-  int32_t Second =
-      ByCount.size() > 1 && Count[ByCount[1]] > 0 ? ByCount[1] : First;
-  int32_t Smaller = std::min(First, Second), Larger = std::max(First, Second);
-  size_t Both = Smaller == Larger ? Count[First] : Count[First] + Count[Second];
-  double Share =
-      static_cast<double>(Count[Smaller]) / static_cast<double>(Both);
-  size_t Layers = Plan.size() / 2;
-  auto Cutpoint =
-      static_cast<size_t>(std::lround(Share * static_cast<double>(Layers)));
-  Assignment Collapsed;
-  for (size_t I = 0; I < Plan.size(); ++I)
-    Collapsed.push_back(I / 2 < Cutpoint ? Smaller : Larger);
-  return Collapsed;
+  int32_t first = byCount[0];
+  int32_t second =
+      byCount.size() > 1 && count[byCount[1]] > 0 ? byCount[1] : first;
+  int32_t smaller = std::min(first, second), larger = std::max(first, second);
+  size_t both = smaller == larger ? count[first] : count[first] + count[second];
+  double share =
+      static_cast<double>(count[smaller]) / static_cast<double>(both);
+  size_t layers = plan.size() / 2;
+  auto cutpoint =
+      static_cast<size_t>(std::lround(share * static_cast<double>(layers)));
+  Assignment collapsed;
+  for (size_t i = 0; i < plan.size(); ++i)
+    collapsed.push_back(i / 2 < cutpoint ? smaller : larger);
+  return collapsed;
 }
 
 } // namespace heddle::solver

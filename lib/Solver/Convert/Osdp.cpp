@@ -10,160 +10,161 @@
 namespace heddle::solver {
 
 namespace {
-constexpr const char *ChoiceNames[] = {"none", "attention", "mlp",
-                                       "attention+mlp"};
-constexpr size_t AllSharded = 3;
-constexpr double NanosecondsPerSecond = 1e9;
-constexpr double BytesPerMegabyte = 1e6;
+constexpr const char *kChoiceNames[] = {"none", "attention", "mlp",
+                                        "attention+mlp"};
+constexpr size_t kAllSharded = 3;
+constexpr double kNanosecondsPerSecond = 1e9;
+constexpr double kBytesPerMegabyte = 1e6;
 
-/// Between the four corners, at `A` and `M` of `Slices` slices of the halves,
+/// Between the four corners, at `a` and `m` of `slices` slices of the halves,
 /// times Slices^2: whole numbers, so that mixtures that ought to be equal are.
-int64_t interpolate(const std::array<int64_t, 4> &Corner, int64_t A, int64_t M,
-                    int64_t Slices) {
-  return (Slices - A) * ((Slices - M) * Corner[0] + M * Corner[2]) +
-         A * ((Slices - M) * Corner[1] + M * Corner[3]);
+int64_t interpolate(const std::array<int64_t, 4> &corner, int64_t a, int64_t m,
+                    int64_t slices) {
+  return (slices - a) * ((slices - m) * corner[0] + m * corner[2]) +
+         a * ((slices - m) * corner[1] + m * corner[3]);
 }
 
 /// The sharded slices of a half-layer beyond the first. What is sharded as a
 /// whole need not be split.
-int64_t extraSlices(int64_t Sharded, int64_t Slices) {
-  return Sharded == 0 || Sharded == Slices ? 0 : Sharded - 1;
+int64_t extraSlices(int64_t sharded, int64_t slices) {
+  return sharded == 0 || sharded == slices ? 0 : sharded - 1;
 }
 } // namespace
 
-Expected<std::vector<OsdpProfileEntry>>
-parseOsdpProfile(std::string_view Json) {
-  std::map<std::pair<int64_t, int64_t>, OsdpProfileEntry> Entries;
-  std::map<std::pair<int64_t, int64_t>, int> Seen;
-  auto Failure = readProfileRows(Json, [&](ProfileRow &Row) {
-    std::pair Key{Row.integer("hidden"), Row.integer("batch_index")};
-    std::string Sharded = Row.text("sharded");
-    OsdpProfileEntry &E = Entries[Key];
-    E.Hidden = Key.first;
-    E.BatchIndex = Key.second;
-    for (size_t C = 0; C < 4; ++C)
-      if (Sharded == ChoiceNames[C]) {
-        E.Seconds[C] = Row.number("layer_time_s", 1e6);
-        E.Megabytes[C] = Row.number("layer_memory_mb", 1e9);
-        Seen[Key] |= 1 << C;
+llvm::Expected<std::vector<OsdpProfileEntry>>
+parseOsdpProfile(std::string_view json) {
+  std::map<std::pair<int64_t, int64_t>, OsdpProfileEntry> entries;
+  std::map<std::pair<int64_t, int64_t>, int> seen;
+  llvm::Error failure = readProfileRows(json, [&](ProfileRow &row) {
+    std::pair key{row.integer("hidden"), row.integer("batch_index")};
+    std::string sharded = row.text("sharded");
+    OsdpProfileEntry &e = entries[key];
+    e.hidden = key.first;
+    e.batchIndex = key.second;
+    for (size_t c = 0; c < 4; ++c)
+      if (sharded == kChoiceNames[c]) {
+        e.seconds[c] = row.number("layer_time_s", 1e6);
+        e.megabytes[c] = row.number("layer_memory_mb", 1e9);
+        seen[key] |= 1 << c;
         return;
       }
-    Row.fail("sharded", "none, attention, mlp or attention+mlp");
+    row.fail("sharded", "none, attention, mlp or attention+mlp");
   });
-  if (Failure)
-    return *Failure;
-  std::vector<OsdpProfileEntry> Result;
-  for (const auto &[Key, E] : Entries) {
-    if (Seen[Key] != 0b1111)
-      return Error{"rows: expected all four choices for hidden " +
-                   std::to_string(Key.first) + ", batch_index " +
-                   std::to_string(Key.second)};
-    Result.push_back(E);
+  if (failure)
+    return failure;
+  std::vector<OsdpProfileEntry> result;
+  for (const auto &[Key, E] : entries) {
+    if (seen[Key] != 0b1111)
+      return llvm::createStringError(
+          "rows: expected all four choices for hidden " +
+          std::to_string(Key.first) + ", batch_index " +
+          std::to_string(Key.second));
+    result.push_back(E);
   }
-  return Result;
+  return result;
 }
 
-Problem osdpProblem(const OsdpProfileEntry &E, const OsdpOptions &O) {
-  Node Layer;
-  Layer.Live = {0, 1};
-  std::array<int64_t, 4> Nanoseconds{}, Bytes{};
-  for (size_t C = 0; C < 4; ++C) {
-    Nanoseconds[C] = std::llround(E.Seconds[C] * NanosecondsPerSecond);
-    Bytes[C] =
-        static_cast<int64_t>(std::ceil(E.Megabytes[C] * BytesPerMegabyte));
+Problem osdpProblem(const OsdpProfileEntry &e, const OsdpOptions &o) {
+  Node layer;
+  layer.live = {0, 1};
+  std::array<int64_t, 4> nanoseconds{}, bytes{};
+  for (size_t c = 0; c < 4; ++c) {
+    nanoseconds[c] = std::llround(e.seconds[c] * kNanosecondsPerSecond);
+    bytes[c] =
+        static_cast<int64_t>(std::ceil(e.megabytes[c] * kBytesPerMegabyte));
   }
-  int64_t Units = O.Slices * O.Slices;
-  int64_t PerSlice =
-      Units * std::llround(O.SecondsPerSlice * NanosecondsPerSecond);
-  for (int64_t A = 0; A <= O.Slices; ++A)
-    for (int64_t M = 0; M <= O.Slices; ++M) {
-      int64_t Extra = extraSlices(A, O.Slices) + extraSlices(M, O.Slices);
-      Layer.Costs.push_back(interpolate(Nanoseconds, A, M, O.Slices) +
-                            Extra * PerSlice);
-      Layer.Usages.push_back(interpolate(Bytes, A, M, O.Slices));
+  int64_t units = o.slices * o.slices;
+  int64_t perSlice =
+      units * std::llround(o.secondsPerSlice * kNanosecondsPerSecond);
+  for (int64_t a = 0; a <= o.slices; ++a)
+    for (int64_t m = 0; m <= o.slices; ++m) {
+      int64_t extra = extraSlices(a, o.slices) + extraSlices(m, o.slices);
+      layer.costs.push_back(interpolate(nanoseconds, a, m, o.slices) +
+                            extra * perSlice);
+      layer.usages.push_back(interpolate(bytes, a, m, o.slices));
     }
-  Problem P;
-  P.Name = "osdp-hidden" + std::to_string(E.Hidden) + "-batch" +
-           std::to_string(E.BatchIndex);
-  P.Nodes.assign(O.Layers, Layer);
-  P.UsageLimit = Units * static_cast<Usage>(O.Megabytes * BytesPerMegabyte);
-  return P;
+  Problem p;
+  p.name = "osdp-hidden" + std::to_string(e.hidden) + "-batch" +
+           std::to_string(e.batchIndex);
+  p.nodes.assign(o.layers, layer);
+  p.usageLimit = units * static_cast<Usage>(o.megabytes * kBytesPerMegabyte);
+  return p;
 }
 
-std::vector<std::string> nameOsdpStrategies(const OsdpOptions &O) {
-  if (O.Slices == 1)
+std::vector<std::string> nameOsdpStrategies(const OsdpOptions &o) {
+  if (o.slices == 1)
     return {"nothing sharded", "MLP sharded", "attention sharded",
             "attention and MLP sharded"};
-  std::vector<std::string> Names;
-  std::string Of = " of " + std::to_string(O.Slices);
-  for (int64_t A = 0; A <= O.Slices; ++A)
-    for (int64_t M = 0; M <= O.Slices; ++M)
-      Names.push_back(std::string("slices sharded: ")
-                          .append(std::to_string(A))
-                          .append(Of)
+  std::vector<std::string> names;
+  std::string of = " of " + std::to_string(o.slices);
+  for (int64_t a = 0; a <= o.slices; ++a)
+    for (int64_t m = 0; m <= o.slices; ++m)
+      names.push_back(std::string("slices sharded: ")
+                          .append(std::to_string(a))
+                          .append(of)
                           .append(" of attention, ")
-                          .append(std::to_string(M))
-                          .append(Of)
+                          .append(std::to_string(m))
+                          .append(of)
                           .append(" of the MLP"));
-  return Names;
+  return names;
 }
 
-Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &E, const OsdpOptions &O,
-                            const SolveOptions &S) {
-  if (O.Layers < 1 || O.Slices < 1 || O.Slices > MaxOsdpSlices ||
-      !(O.Megabytes >= 0) || !(O.Megabytes < MaxOsdpMegabytes))
-    return Error{"osdp: expected at least one layer, 1 to " +
-                 std::to_string(MaxOsdpSlices) +
-                 " slices and memory from 0 to below 1e9 MB"};
-  OsdpPlan Plan;
-  Plan.Profile = E;
-  Problem P = osdpProblem(E, O);
-  auto Result = solve(P, S);
-  if (!Result)
-    return Result.error();
-  Plan.Result = std::move(*Result);
-  auto Layers = static_cast<double>(O.Layers);
-  bool AllShardedFits = Layers * E.Megabytes[AllSharded] <= O.Megabytes;
-  double Infinity = std::numeric_limits<double>::infinity();
-  Plan.AllShardedSeconds =
-      AllShardedFits ? Layers * E.Seconds[AllSharded] : Infinity;
-  Plan.Seconds = Infinity;
-  if (!Plan.Result.Best)
-    return Plan;
-  auto Units = static_cast<double>(O.Slices * O.Slices);
-  Plan.Seconds =
-      static_cast<double>(Plan.Result.Total) / Units / NanosecondsPerSecond;
-  Plan.Count.assign(P.Nodes[0].Costs.size(), 0);
-  for (size_t N = 0; N < P.Nodes.size(); ++N) {
-    int32_t Strategy = (*Plan.Result.Best)[N];
-    ++Plan.Count[Strategy];
-    Plan.Megabytes += static_cast<double>(P.Nodes[N].Usages[Strategy]) / Units /
-                      BytesPerMegabyte;
+llvm::Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &e,
+                                  const OsdpOptions &o, const SolveOptions &s) {
+  if (o.layers < 1 || o.slices < 1 || o.slices > kMaxOsdpSlices ||
+      !(o.megabytes >= 0) || !(o.megabytes < kMaxOsdpMegabytes))
+    return llvm::createStringError("osdp: expected at least one layer, 1 to " +
+                                   std::to_string(kMaxOsdpSlices) +
+                                   " slices and memory from 0 to below 1e9 MB");
+  OsdpPlan plan;
+  plan.profile = e;
+  Problem p = osdpProblem(e, o);
+  auto result = solve(p, s);
+  if (!result)
+    return result.takeError();
+  plan.result = std::move(*result);
+  auto layers = static_cast<double>(o.layers);
+  bool allShardedFits = layers * e.megabytes[kAllSharded] <= o.megabytes;
+  double infinity = std::numeric_limits<double>::infinity();
+  plan.allShardedSeconds =
+      allShardedFits ? layers * e.seconds[kAllSharded] : infinity;
+  plan.seconds = infinity;
+  if (!plan.result.best)
+    return plan;
+  auto units = static_cast<double>(o.slices * o.slices);
+  plan.seconds =
+      static_cast<double>(plan.result.total) / units / kNanosecondsPerSecond;
+  plan.count.assign(p.nodes[0].costs.size(), 0);
+  for (size_t n = 0; n < p.nodes.size(); ++n) {
+    int32_t strategy = (*plan.result.best)[n];
+    ++plan.count[strategy];
+    plan.megabytes += static_cast<double>(p.nodes[n].usages[strategy]) / units /
+                      kBytesPerMegabyte;
   }
-  return Plan;
+  return plan;
 }
 
-double relativeBatch(const OsdpProfileEntry &E) {
-  return static_cast<double>(E.BatchIndex);
+double relativeBatch(const OsdpProfileEntry &e) {
+  return static_cast<double>(e.batchIndex);
 }
 
-Expected<std::optional<OsdpPlan>>
-planOsdpBatch(const std::vector<OsdpProfileEntry> &Profile, int64_t Hidden,
-              const OsdpOptions &O, const SolveOptions &S) {
-  std::optional<OsdpPlan> Best;
-  for (const OsdpProfileEntry &E : Profile) {
-    if (E.Hidden != Hidden || relativeBatch(E) <= 0)
+llvm::Expected<std::optional<OsdpPlan>>
+planOsdpBatch(const std::vector<OsdpProfileEntry> &profile, int64_t hidden,
+              const OsdpOptions &o, const SolveOptions &s) {
+  std::optional<OsdpPlan> best;
+  for (const OsdpProfileEntry &e : profile) {
+    if (e.hidden != hidden || relativeBatch(e) <= 0)
       continue;
-    auto Plan = planOsdp(E, O, S);
-    if (!Plan)
-      return Plan.error();
-    if (!Plan->Result.Best)
+    auto plan = planOsdp(e, o, s);
+    if (!plan)
+      return plan.takeError();
+    if (!plan->result.best)
       continue;
-    if (!Best || relativeBatch(E) / Plan->Seconds >
-                     relativeBatch(Best->Profile) / Best->Seconds)
-      Best = std::move(*Plan);
+    if (!best || relativeBatch(e) / plan->seconds >
+                     relativeBatch(best->profile) / best->seconds)
+      best = std::move(*plan);
   }
-  return Best;
+  return best;
 }
 
 } // namespace heddle::solver

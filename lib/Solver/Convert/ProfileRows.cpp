@@ -4,45 +4,45 @@
 
 namespace heddle::solver {
 
-static constexpr int64_t MaxInteger = 1'000'000;
+static constexpr int64_t kMaxInteger = 1'000'000;
 
-void ProfileRow::fail(const char *Key, const std::string &Expected) {
-  if (Failure)
+void ProfileRow::fail(const char *key, const std::string &expected) {
+  if (!failure.empty())
     return;
-  auto Found = Row.find(Key);
-  Failure = Error{Name + "." + Key + ": expected " + Expected + ", got " +
-                  (Found == Row.end() ? "nothing" : abbreviate(*Found))};
+  auto found = row.find(key);
+  failure = name + "." + key + ": expected " + expected + ", got " +
+            (found == row.end() ? "nothing" : showJson(*found, kLongestShown));
 }
 
-const nlohmann::json *ProfileRow::find(const char *Key) {
-  auto Found = Row.find(Key);
-  return Found == Row.end() ? nullptr : &*Found;
+const nlohmann::json *ProfileRow::find(const char *key) {
+  auto found = row.find(key);
+  return found == row.end() ? nullptr : &*found;
 }
 
-int64_t ProfileRow::integer(const char *Key) {
-  const nlohmann::json *Found = find(Key);
-  if (Found && Found->is_number_integer() && Found->get<int64_t>() >= 0 &&
-      Found->get<int64_t>() <= MaxInteger)
-    return Found->get<int64_t>();
-  fail(Key, "an integer from 0 to " + std::to_string(MaxInteger));
+int64_t ProfileRow::integer(const char *key) {
+  const nlohmann::json *found = find(key);
+  if (found && found->is_number_integer() && found->get<int64_t>() >= 0 &&
+      found->get<int64_t>() <= kMaxInteger)
+    return found->get<int64_t>();
+  fail(key, "an integer from 0 to " + std::to_string(kMaxInteger));
   return 0;
 }
 
-double ProfileRow::number(const char *Key, double Most) {
-  const nlohmann::json *Found = find(Key);
-  if (Found && Found->is_number() && Found->get<double>() >= 0 &&
-      Found->get<double>() < Most)
-    return Found->get<double>();
-  fail(Key, "a number from 0 to below " +
-                std::to_string(static_cast<int64_t>(Most)));
+double ProfileRow::number(const char *key, double most) {
+  const nlohmann::json *found = find(key);
+  if (found && found->is_number() && found->get<double>() >= 0 &&
+      found->get<double>() < most)
+    return found->get<double>();
+  fail(key, "a number from 0 to below " +
+                std::to_string(static_cast<int64_t>(most)));
   return 0;
 }
 
-std::string ProfileRow::text(const char *Key) {
-  const nlohmann::json *Found = find(Key);
-  if (Found && Found->is_string())
-    return Found->get<std::string>();
-  fail(Key, "a string");
+std::string ProfileRow::text(const char *key) {
+  const nlohmann::json *found = find(key);
+  if (found && found->is_string())
+    return found->get<std::string>();
+  fail(key, "a string");
   return {};
 }
 

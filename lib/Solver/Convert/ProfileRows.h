@@ -1,10 +1,9 @@
 //===- ProfileRows.h - Reading the rows of a profile ------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_SOLVER_CONVERT_CONVERTERS_PROFILEROWS_H
-#define HEDDLE_LIB_SOLVER_CONVERT_CONVERTERS_PROFILEROWS_H
+#ifndef HEDDLE_LIB_SOLVER_CONVERT_PROFILEROWS_H
+#define HEDDLE_LIB_SOLVER_CONVERT_PROFILEROWS_H
 
-#include "Problem/StrictJson.h"
-#include "heddle/Solver/Expected.h"
+#include "Problem/ReadJson.h"
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,43 +15,43 @@ namespace heddle::solver {
 /// The fields of one row; remembers the first that is wrong.
 class ProfileRow {
 public:
-  ProfileRow(const nlohmann::json &Row, size_t Index)
-      : Row(Row), Name("rows[" + std::to_string(Index) + "]") {}
+  ProfileRow(const nlohmann::json &row, size_t index)
+      : row(row), name("rows[" + std::to_string(index) + "]") {}
 
   /// From 0 to a million, so that products fit 64 bits; 0 after a failure.
-  int64_t integer(const char *Key);
-  /// From 0 to below `Most`; 0 after a failure.
-  double number(const char *Key, double Most);
-  std::string text(const char *Key); ///< Empty after a failure.
+  int64_t integer(const char *key);
+  /// From 0 to below `most`; 0 after a failure.
+  double number(const char *key, double most);
+  std::string text(const char *key); ///< Empty after a failure.
 
-  void fail(const char *Key, const std::string &Expected);
-  const std::optional<Error> &failure() const { return Failure; }
+  void fail(const char *key, const std::string &expected);
+  const std::string &getFailure() const { return failure; } ///< Or empty.
 
 private:
-  const nlohmann::json *find(const char *Key);
-  const nlohmann::json &Row;
-  std::string Name;
-  std::optional<Error> Failure;
+  const nlohmann::json *find(const char *key);
+  const nlohmann::json &row;
+  std::string name;
+  std::string failure;
 };
 
-/// Calls `Read` for each row of `{"rows": [...]}` until one fails.
+/// Calls `read` for each row of `{"rows": [...]}` until one fails.
 template <typename Fn>
-std::optional<Error> readProfileRows(std::string_view Text, const Fn &Read) {
-  auto Root = parseStrictJson(Text);
-  if (!Root)
-    return Root.error();
-  auto Rows = Root->find("rows");
-  if (Rows == Root->end() || !Rows->is_array())
-    return Error{"rows: expected an array of measurements"};
-  for (size_t I = 0; I < Rows->size(); ++I) {
-    ProfileRow Row((*Rows)[I], I);
-    Read(Row);
-    if (Row.failure())
-      return Row.failure();
+llvm::Error readProfileRows(std::string_view text, const Fn &read) {
+  auto root = readJson(text);
+  if (!root)
+    return root.takeError();
+  auto rows = root->find("rows");
+  if (rows == root->end() || !rows->is_array())
+    return llvm::createStringError("rows: expected an array of measurements");
+  for (size_t i = 0; i < rows->size(); ++i) {
+    ProfileRow row((*rows)[i], i);
+    read(row);
+    if (!row.getFailure().empty())
+      return llvm::createStringError(row.getFailure());
   }
-  return std::nullopt;
+  return llvm::Error::success();
 }
 
 } // namespace heddle::solver
 
-#endif // HEDDLE_LIB_SOLVER_CONVERT_CONVERTERS_PROFILEROWS_H
+#endif // HEDDLE_LIB_SOLVER_CONVERT_PROFILEROWS_H

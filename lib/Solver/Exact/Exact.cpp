@@ -14,447 +14,447 @@ namespace heddle::solver {
 namespace {
 
 /// What the lists and their trace may take.
-constexpr size_t MaxBytes = size_t(400) << 20;
+constexpr size_t kMaxBytes = size_t(400) << 20;
 /// Above this many pairs of a bucket and a time, laying out would take longer
 /// than the search is worth.
-constexpr double MaxLayout = 3e8;
+constexpr double kMaxLayout = 3e8;
 
 /// Times in which everything below a bucket uses the same.
 using Range = Interval;
 
 struct Bucket {
-  int32_t Var = -1; ///< -1: only joins its children.
-  std::vector<int32_t> Separator;
-  std::vector<int32_t> Children;
-  std::vector<int32_t> Breaks; ///< Times at which usage below may change.
-  std::vector<Range> Full;     ///< Where anything below has a load.
-  std::vector<Usage> Room;     ///< The least capacity in each of `Full`.
-  std::vector<Range> Open;     ///< Where something elsewhere has one too.
-  std::vector<int32_t> OpenInFull;
-  std::vector<std::vector<int32_t>> FullInChild;  ///< By child, or -1.
-  std::unordered_map<uint64_t, ParetoList> Lists; ///< By separator labels.
+  int32_t var = -1; ///< -1: only joins its children.
+  std::vector<int32_t> separator;
+  std::vector<int32_t> children;
+  std::vector<int32_t> breaks; ///< Times at which usage below may change.
+  std::vector<Range> full;     ///< Where anything below has a load.
+  std::vector<Usage> room;     ///< The least capacity in each of `full`.
+  std::vector<Range> open;     ///< Where something elsewhere has one too.
+  std::vector<int32_t> openInFull;
+  std::vector<std::vector<int32_t>> fullInChild;  ///< By child, or -1.
+  std::unordered_map<uint64_t, ParetoList> lists; ///< By separator labels.
 };
 
 /// Either a variable and its label, or two earlier nodes.
 struct TraceNode {
-  int32_t Var = -1;
-  int32_t Label = 0;
-  uint32_t Left = 0, Right = 0;
+  int32_t var = -1;
+  int32_t label = 0;
+  uint32_t left = 0, right = 0;
 };
 
 class ExactSearch {
 public:
-  ExactSearch(const Model &M, const Dual::Reduced &Bound, const TreeBound *Tree,
-              Cost Below, double MaxWork, const std::function<bool()> &Stop)
-      : M(M), Below(Below), MaxWork(MaxWork), Stop(Stop), Red(Bound),
-        Tree(Tree), Allowed(largestReduced(Bound, Below)),
-        X(M.Vars.size(), -1) {}
+  ExactSearch(const Model &m, const Dual::Reduced &bound, const TreeBound *tree,
+              Cost below, double maxWork, const std::function<bool()> &stop)
+      : m(m), below(below), maxWork(maxWork), stop(stop), red(bound),
+        tree(tree), allowed(largestReduced(bound, below)),
+        x(m.vars.size(), -1) {}
 
   ExactResult run();
 
 private:
   bool givesUp() {
-    if (!GaveUp && (Work > MaxWork || bytes() > MaxBytes || Stop()))
-      GaveUp = true;
-    return GaveUp;
+    if (!gaveUp && (work > maxWork || bytes() > kMaxBytes || stop()))
+      gaveUp = true;
+    return gaveUp;
   }
-  size_t bytes() const { return ListBytes + Trace.size() * sizeof(TraceNode); }
+  size_t bytes() const { return listBytes + trace.size() * sizeof(TraceNode); }
   bool layOut();
   void findRanges();
-  uint64_t keyOf(const std::vector<int32_t> &Vars) const;
-  Labels labelsOf(const std::vector<int32_t> &Vars, uint64_t Key) const;
-  void process(Bucket &B);
-  void extend(Bucket &B, const std::vector<int32_t> &Missing, size_t Next,
-              double Reduced);
-  double reducedOf(int32_t Var) const;
-  void addEntries(Bucket &B);
-  ParetoList ownEntry(const Bucket &B);
-  ParetoList combine(const Bucket &B, const ParetoList &Have,
-                     const ParetoList &Child,
-                     const std::vector<int32_t> &FullInChild, double Limit);
-  void label(uint64_t From, Labels &Result) const;
+  uint64_t keyOf(const std::vector<int32_t> &vars) const;
+  Labels labelsOf(const std::vector<int32_t> &vars, uint64_t key) const;
+  void process(Bucket &b);
+  void extend(Bucket &b, const std::vector<int32_t> &missing, size_t next,
+              double reduced);
+  double reducedOf(int32_t var) const;
+  void addEntries(Bucket &b);
+  ParetoList ownEntry(const Bucket &b);
+  ParetoList combine(const Bucket &b, const ParetoList &have,
+                     const ParetoList &child,
+                     const std::vector<int32_t> &fullInChild, double limit);
+  void label(uint64_t from, Labels &result) const;
 
-  const Model &M;
-  Cost Below;
-  double MaxWork;
-  const std::function<bool()> &Stop;
-  const Dual::Reduced &Red;
-  const TreeBound *Tree;
-  double Allowed; ///< No useful assignment has larger costs in `Red`.
-  std::vector<Bucket> Buckets;
-  std::vector<TraceNode> Trace;
-  Labels X; ///< While a bucket is enumerated; -1: open.
-  double Work = 0;
-  size_t ListBytes = 0; ///< Of all buckets, and of the list being made.
-  bool GaveUp = false;
+  const Model &m;
+  Cost below;
+  double maxWork;
+  const std::function<bool()> &stop;
+  const Dual::Reduced &red;
+  const TreeBound *tree;
+  double allowed; ///< No useful assignment has larger costs in `red`.
+  std::vector<Bucket> buckets;
+  std::vector<TraceNode> trace;
+  Labels x; ///< While a bucket is enumerated; -1: open.
+  double work = 0;
+  size_t listBytes = 0; ///< Of all buckets, and of the list being made.
+  bool gaveUp = false;
 };
 
 bool ExactSearch::layOut() {
-  std::vector<int32_t> All(M.Vars.size());
-  std::iota(All.begin(), All.end(), 0);
-  Random Unused(0);
-  if (static_cast<double>(All.size() * M.Capacity.size()) > MaxLayout)
+  std::vector<int32_t> all(m.vars.size());
+  std::iota(all.begin(), all.end(), 0);
+  Random unused(0);
+  if (static_cast<double>(all.size() * m.capacity.size()) > kMaxLayout)
     return false;
   // Where a separator has more labels than a number can tell, all is lost.
-  constexpr double MaxKeys = 1e18;
-  EliminationOrder Order = chooseOrder(
-      M, All, MaxKeys, static_cast<double>(All.size()) * MaxKeys, Unused);
-  if (Order.Vars.size() < All.size())
+  constexpr double kMaxKeys = 1e18;
+  EliminationOrder order = chooseOrder(
+      m, all, kMaxKeys, static_cast<double>(all.size()) * kMaxKeys, unused);
+  if (order.vars.size() < all.size())
     return false;
-  std::vector<int32_t> Position(M.Vars.size());
-  for (size_t I = 0; I < Order.Vars.size(); ++I)
-    Position[Order.Vars[I]] = static_cast<int32_t>(I);
-  Buckets.resize(Order.Vars.size());
-  std::vector<int32_t> Roots;
-  for (size_t I = 0; I < Buckets.size(); ++I) {
-    Bucket &B = Buckets[I];
-    B.Var = Order.Vars[I];
-    B.Separator = Order.Separators[I];
-    int32_t Parent = std::numeric_limits<int32_t>::max();
-    for (int32_t V : B.Separator)
-      Parent = std::min(Parent, Position[V]);
-    if (B.Separator.empty())
-      Roots.push_back(static_cast<int32_t>(I));
+  std::vector<int32_t> position(m.vars.size());
+  for (size_t i = 0; i < order.vars.size(); ++i)
+    position[order.vars[i]] = static_cast<int32_t>(i);
+  buckets.resize(order.vars.size());
+  std::vector<int32_t> roots;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    Bucket &b = buckets[i];
+    b.var = order.vars[i];
+    b.separator = order.separators[i];
+    int32_t parent = std::numeric_limits<int32_t>::max();
+    for (int32_t v : b.separator)
+      parent = std::min(parent, position[v]);
+    if (b.separator.empty())
+      roots.push_back(static_cast<int32_t>(i));
     else
-      Buckets[Parent].Children.push_back(static_cast<int32_t>(I));
+      buckets[parent].children.push_back(static_cast<int32_t>(i));
   }
   // Components are joined one after another.
-  for (size_t R = 1; R < Roots.size(); ++R) {
-    Bucket &B = Buckets.emplace_back();
-    B.Children = {R == 1 ? Roots[0] : static_cast<int32_t>(Buckets.size()) - 2,
-                  Roots[R]};
+  for (size_t r = 1; r < roots.size(); ++r) {
+    Bucket &b = buckets.emplace_back();
+    b.children = {r == 1 ? roots[0] : static_cast<int32_t>(buckets.size()) - 2,
+                  roots[r]};
   }
   findRanges();
   return true;
 }
 
 /// For each of the outer ranges, the inner one that contains it, or -1.
-std::vector<int32_t> containing(const std::vector<Range> &Outer,
-                                const std::vector<Range> &Inner) {
-  std::vector<int32_t> Result;
-  size_t I = 0;
-  for (const Range &O : Outer) {
-    while (I < Inner.size() && Inner[I].End <= O.Begin)
-      ++I;
-    bool Within = I < Inner.size() && Inner[I].Begin < O.End;
-    Result.push_back(Within ? static_cast<int32_t>(I) : -1);
+std::vector<int32_t> containing(const std::vector<Range> &outer,
+                                const std::vector<Range> &inner) {
+  std::vector<int32_t> result;
+  size_t i = 0;
+  for (const Range &o : outer) {
+    while (i < inner.size() && inner[i].end <= o.begin)
+      ++i;
+    bool within = i < inner.size() && inner[i].begin < o.end;
+    result.push_back(within ? static_cast<int32_t>(i) : -1);
   }
-  return Result;
+  return result;
 }
 
 void ExactSearch::findRanges() {
-  size_t Times = M.Capacity.size();
-  std::vector<int32_t> Total(Times + 1, 0);
-  auto Count = [](std::vector<int32_t> &Into, const Variable &V) {
-    for (const Load &L : V.Loads)
-      for (int32_t T = L.Begin; T < L.End; ++T)
-        ++Into[T];
+  size_t times = m.capacity.size();
+  std::vector<int32_t> total(times + 1, 0);
+  auto count = [](std::vector<int32_t> &into, const Variable &v) {
+    for (const Load &l : v.loads)
+      for (int32_t t = l.begin; t < l.end; ++t)
+        ++into[t];
   };
-  for (const Variable &V : M.Vars)
-    Count(Total, V);
-  std::vector<std::vector<int32_t>> LoadsBelow(Buckets.size());
-  for (size_t I = 0; I < Buckets.size(); ++I) {
-    Bucket &B = Buckets[I];
-    auto &Here = LoadsBelow[I];
-    Here.assign(Times + 1, 0);
-    if (B.Var >= 0) {
-      Count(Here, M.Vars[B.Var]);
-      for (const Load &L : M.Vars[B.Var].Loads) {
-        B.Breaks.push_back(L.Begin);
-        B.Breaks.push_back(L.End);
+  for (const Variable &v : m.vars)
+    count(total, v);
+  std::vector<std::vector<int32_t>> loadsBelow(buckets.size());
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    Bucket &b = buckets[i];
+    auto &here = loadsBelow[i];
+    here.assign(times + 1, 0);
+    if (b.var >= 0) {
+      count(here, m.vars[b.var]);
+      for (const Load &l : m.vars[b.var].loads) {
+        b.breaks.push_back(l.begin);
+        b.breaks.push_back(l.end);
       }
     }
-    for (int32_t C : B.Children) {
-      for (const Range &R : Buckets[C].Open) {
-        B.Breaks.push_back(static_cast<int32_t>(R.Begin));
-        B.Breaks.push_back(static_cast<int32_t>(R.End));
+    for (int32_t c : b.children) {
+      for (const Range &r : buckets[c].open) {
+        b.breaks.push_back(static_cast<int32_t>(r.begin));
+        b.breaks.push_back(static_cast<int32_t>(r.end));
       }
-      for (size_t T = 0; T < Times; ++T)
-        Here[T] += LoadsBelow[C][T];
-      LoadsBelow[C] = {};
+      for (size_t t = 0; t < times; ++t)
+        here[t] += loadsBelow[c][t];
+      loadsBelow[c] = {};
     }
-    std::ranges::sort(B.Breaks);
-    B.Breaks.erase(std::ranges::unique(B.Breaks).begin(), B.Breaks.end());
-    for (size_t K = 0; K + 1 < B.Breaks.size(); ++K) {
-      int32_t Begin = B.Breaks[K], End = B.Breaks[K + 1];
-      B.Room.push_back(*std::min_element(M.Capacity.begin() + Begin,
-                                         M.Capacity.begin() + End));
-      B.Full.push_back({Begin, End});
+    std::ranges::sort(b.breaks);
+    b.breaks.erase(std::ranges::unique(b.breaks).begin(), b.breaks.end());
+    for (size_t k = 0; k + 1 < b.breaks.size(); ++k) {
+      int32_t begin = b.breaks[k], end = b.breaks[k + 1];
+      b.room.push_back(*std::min_element(m.capacity.begin() + begin,
+                                         m.capacity.begin() + end));
+      b.full.push_back({begin, end});
       // What lies outside is decided once this bucket is done.
-      auto IsOpen = [&](int32_t T) { return Here[T] && Here[T] < Total[T]; };
-      while (Begin < End && !IsOpen(Begin))
-        ++Begin;
-      while (Begin < End && !IsOpen(End - 1))
-        --End;
-      if (Begin < End) {
-        B.Open.push_back({Begin, End});
-        B.OpenInFull.push_back(static_cast<int32_t>(B.Full.size()) - 1);
+      auto isOpen = [&](int32_t t) { return here[t] && here[t] < total[t]; };
+      while (begin < end && !isOpen(begin))
+        ++begin;
+      while (begin < end && !isOpen(end - 1))
+        --end;
+      if (begin < end) {
+        b.open.push_back({begin, end});
+        b.openInFull.push_back(static_cast<int32_t>(b.full.size()) - 1);
       }
     }
-    for (int32_t C : B.Children)
-      B.FullInChild.push_back(containing(B.Full, Buckets[C].Open));
+    for (int32_t c : b.children)
+      b.fullInChild.push_back(containing(b.full, buckets[c].open));
   }
 }
 
-uint64_t ExactSearch::keyOf(const std::vector<int32_t> &Vars) const {
-  uint64_t Key = 0;
-  for (int32_t V : Vars)
-    Key = Key * M.Vars[V].size() + X[V];
-  return Key;
+uint64_t ExactSearch::keyOf(const std::vector<int32_t> &vars) const {
+  uint64_t key = 0;
+  for (int32_t v : vars)
+    key = key * m.vars[v].size() + x[v];
+  return key;
 }
 
-Labels ExactSearch::labelsOf(const std::vector<int32_t> &Vars,
-                             uint64_t Key) const {
-  Labels Result(Vars.size());
-  for (size_t I = Vars.size(); I-- > 0;) {
-    auto Size = static_cast<uint64_t>(M.Vars[Vars[I]].size());
-    Result[I] = static_cast<int32_t>(Key % Size);
-    Key /= Size;
+Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
+                             uint64_t key) const {
+  Labels result(vars.size());
+  for (size_t i = vars.size(); i-- > 0;) {
+    auto size = static_cast<uint64_t>(m.vars[vars[i]].size());
+    result[i] = static_cast<int32_t>(key % size);
+    key /= size;
   }
-  return Result;
+  return result;
 }
 
-/// What the label of `Var` adds to the reduced cost of the labels in `X`.
-double ExactSearch::reducedOf(int32_t Var) const {
-  double Sum = Red.Unary[Var][X[Var]];
-  for (int32_t Id : M.Vars[Var].Pairs) {
-    const Pair &P = M.Pairs[Id];
-    if (X[P.other(Var)] < 0)
+/// What the label of `var` adds to the reduced cost of the labels in `x`.
+double ExactSearch::reducedOf(int32_t var) const {
+  double sum = red.unary[var][x[var]];
+  for (int32_t id : m.vars[var].pairs) {
+    const Pair &p = m.pairs[id];
+    if (x[p.other(var)] < 0)
       continue;
-    size_t At = static_cast<size_t>(X[P.A]) * M.Vars[P.B].size() + X[P.B];
-    if (P.Table[At] >= InfiniteCost)
+    size_t at = static_cast<size_t>(x[p.a]) * m.vars[p.b].size() + x[p.b];
+    if (p.table[at] >= kInfiniteCost)
       return std::numeric_limits<double>::infinity();
-    Sum += Red.Pairs[Id][At];
+    sum += red.pairs[id][at];
   }
-  return Sum;
+  return sum;
 }
 
 /// Enumerates the useful labels of the bucket's variables; those of the child
 /// with the widest separator are known already.
-void ExactSearch::process(Bucket &B) {
-  std::vector<int32_t> Missing = B.Separator;
-  if (B.Var >= 0)
-    Missing.push_back(B.Var);
-  const Bucket *Widest = nullptr;
-  for (int32_t C : B.Children)
-    if (!Widest || Buckets[C].Separator.size() > Widest->Separator.size())
-      Widest = &Buckets[C];
-  if (!Widest) {
-    extend(B, Missing, 0, 0);
+void ExactSearch::process(Bucket &b) {
+  std::vector<int32_t> missing = b.separator;
+  if (b.var >= 0)
+    missing.push_back(b.var);
+  const Bucket *widest = nullptr;
+  for (int32_t c : b.children)
+    if (!widest || buckets[c].separator.size() > widest->separator.size())
+      widest = &buckets[c];
+  if (!widest) {
+    extend(b, missing, 0, 0);
   } else {
-    for (int32_t V : Widest->Separator)
-      std::erase(Missing, V);
-    std::vector<uint64_t> Keys;
-    Keys.reserve(Widest->Lists.size());
-    for (const auto &[Key, List] : Widest->Lists)
-      Keys.push_back(Key);
-    std::ranges::sort(Keys);
-    for (uint64_t Key : Keys) {
-      Labels Chosen = labelsOf(Widest->Separator, Key);
-      double Reduced = Widest->Lists.at(Key)[0].Reduced;
-      for (size_t I = 0; I < Chosen.size(); ++I) {
-        int32_t V = Widest->Separator[I];
-        X[V] = Chosen[I];
-        Reduced += reducedOf(V);
+    for (int32_t v : widest->separator)
+      std::erase(missing, v);
+    std::vector<uint64_t> keys;
+    keys.reserve(widest->lists.size());
+    for (const auto &[Key, List] : widest->lists)
+      keys.push_back(Key);
+    std::ranges::sort(keys);
+    for (uint64_t key : keys) {
+      Labels chosen = labelsOf(widest->separator, key);
+      double reduced = widest->lists.at(key)[0].reduced;
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        int32_t v = widest->separator[i];
+        x[v] = chosen[i];
+        reduced += reducedOf(v);
       }
-      if (Reduced <= Allowed)
-        extend(B, Missing, 0, Reduced);
-      for (int32_t V : Widest->Separator)
-        X[V] = -1;
+      if (reduced <= allowed)
+        extend(b, missing, 0, reduced);
+      for (int32_t v : widest->separator)
+        x[v] = -1;
       if (givesUp())
         return;
     }
   }
-  for (auto It = B.Lists.begin(); It != B.Lists.end(); ++It) {
-    ParetoList &List = It->second;
-    ListBytes -= List.bytes();
-    List.project(B.OpenInFull);
-    Work += List.removeDominated(MaxWork - Work);
-    ListBytes += List.bytes();
+  for (auto it = b.lists.begin(); it != b.lists.end(); ++it) {
+    ParetoList &list = it->second;
+    listBytes -= list.bytes();
+    list.project(b.openInFull);
+    work += list.removeDominated(maxWork - work);
+    listBytes += list.bytes();
     if (givesUp())
       return;
   }
-  for (int32_t C : B.Children) {
-    for (const auto &[Key, List] : Buckets[C].Lists)
-      ListBytes -= List.bytes();
-    Buckets[C].Lists = {};
+  for (int32_t c : b.children) {
+    for (const auto &[Key, List] : buckets[c].lists)
+      listBytes -= List.bytes();
+    buckets[c].lists = {};
   }
 }
 
-void ExactSearch::extend(Bucket &B, const std::vector<int32_t> &Missing,
-                         size_t Next, double Reduced) {
-  if (++Work, givesUp())
+void ExactSearch::extend(Bucket &b, const std::vector<int32_t> &missing,
+                         size_t next, double reduced) {
+  if (++work, givesUp())
     return;
-  if (Next == Missing.size()) {
-    addEntries(B);
+  if (next == missing.size()) {
+    addEntries(b);
     return;
   }
-  int32_t V = Missing[Next];
-  for (int32_t S = 0; S < M.Vars[V].size(); ++S) {
-    X[V] = S;
-    double Sum = Reduced + reducedOf(V);
-    if (Sum <= Allowed && Sum < std::numeric_limits<double>::infinity())
-      extend(B, Missing, Next + 1, Sum);
+  int32_t v = missing[next];
+  for (int32_t s = 0; s < m.vars[v].size(); ++s) {
+    x[v] = s;
+    double sum = reduced + reducedOf(v);
+    if (sum <= allowed && sum < std::numeric_limits<double>::infinity())
+      extend(b, missing, next + 1, sum);
   }
-  X[V] = -1;
+  x[v] = -1;
 }
 
 /// What the bucket's variable adds, its pairs with the separator included.
-ParetoList ExactSearch::ownEntry(const Bucket &B) {
-  ParetoList List(B.Full.size());
-  std::vector<Usage> Used(B.Full.size(), 0);
-  ParetoEntry E{0, 0, Trace.size()};
-  if (B.Var >= 0) {
-    const Variable &V = M.Vars[B.Var];
-    int32_t Own = X[B.Var];
-    E.Total = V.Unary[Own];
-    E.Reduced = Red.Unary[B.Var][Own];
-    for (int32_t Id : V.Pairs) {
-      const Pair &P = M.Pairs[Id];
-      if (X[P.other(B.Var)] < 0)
+ParetoList ExactSearch::ownEntry(const Bucket &b) {
+  ParetoList list(b.full.size());
+  std::vector<Usage> used(b.full.size(), 0);
+  ParetoEntry e{0, 0, trace.size()};
+  if (b.var >= 0) {
+    const Variable &v = m.vars[b.var];
+    int32_t own = x[b.var];
+    e.total = v.unary[own];
+    e.reduced = red.unary[b.var][own];
+    for (int32_t id : v.pairs) {
+      const Pair &p = m.pairs[id];
+      if (x[p.other(b.var)] < 0)
         continue;
-      size_t At = static_cast<size_t>(X[P.A]) * M.Vars[P.B].size() + X[P.B];
-      E.Total = addCosts(E.Total, P.Table[At]);
-      E.Reduced += Red.Pairs[Id][At];
+      size_t at = static_cast<size_t>(x[p.a]) * m.vars[p.b].size() + x[p.b];
+      e.total = addCosts(e.total, p.table[at]);
+      e.reduced += red.pairs[id][at];
     }
-    for (const Load &L : V.Loads)
-      for (size_t D = 0; D < B.Full.size(); ++D)
-        if (L.Begin <= B.Full[D].Begin && B.Full[D].End <= L.End)
-          Used[D] = L.Amount[Own];
-    Trace.push_back({B.Var, Own, 0, 0});
+    for (const Load &l : v.loads)
+      for (size_t d = 0; d < b.full.size(); ++d)
+        if (l.begin <= b.full[d].begin && b.full[d].end <= l.end)
+          used[d] = l.amount[own];
+    trace.push_back({b.var, own, 0, 0});
   } else {
-    Trace.emplace_back();
+    trace.emplace_back();
   }
-  List.add(E, Used.data());
-  return List;
+  list.add(e, used.data());
+  return list;
 }
 
-ParetoList ExactSearch::combine(const Bucket &B, const ParetoList &Have,
-                                const ParetoList &Child,
-                                const std::vector<int32_t> &FullInChild,
-                                double Limit) {
-  ParetoList Result(B.Full.size());
-  std::vector<Usage> Used(B.Full.size());
-  size_t Grown = 0;
-  for (size_t I = 0; I < Have.size() && !givesUp(); ++I) {
-    for (size_t J = 0; J < Child.size(); ++J) {
-      double Reduced = Have[I].Reduced + Child[J].Reduced;
-      if (Reduced > Limit) // lists ascend
+ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
+                                const ParetoList &child,
+                                const std::vector<int32_t> &fullInChild,
+                                double limit) {
+  ParetoList result(b.full.size());
+  std::vector<Usage> used(b.full.size());
+  size_t grown = 0;
+  for (size_t i = 0; i < have.size() && !givesUp(); ++i) {
+    for (size_t j = 0; j < child.size(); ++j) {
+      double reduced = have[i].reduced + child[j].reduced;
+      if (reduced > limit) // lists ascend
         break;
-      ++Work;
-      Cost Total = addCosts(Have[I].Total, Child[J].Total);
-      if (addCosts(Total, M.Constant) >= Below)
+      ++work;
+      Cost total = addCosts(have[i].total, child[j].total);
+      if (addCosts(total, m.constant) >= below)
         continue;
-      bool Fits = true;
-      for (size_t D = 0; D < Used.size(); ++D) {
-        Used[D] = Have.usage(I)[D];
-        if (FullInChild[D] >= 0)
-          Used[D] += Child.usage(J)[FullInChild[D]];
-        Fits &= Used[D] <= B.Room[D];
+      bool fits = true;
+      for (size_t d = 0; d < used.size(); ++d) {
+        used[d] = have.getUsage(i)[d];
+        if (fullInChild[d] >= 0)
+          used[d] += child.getUsage(j)[fullInChild[d]];
+        fits &= used[d] <= b.room[d];
       }
-      if (Fits)
-        Result.add({Total, Reduced, I << 32 | J}, Used.data());
+      if (fits)
+        result.add({total, reduced, i << 32 | j}, used.data());
     }
-    ListBytes += Result.bytes() - Grown;
-    Grown = Result.bytes();
+    listBytes += result.bytes() - grown;
+    grown = result.bytes();
   }
-  ListBytes -= Grown;
-  Work += Result.removeDominated(MaxWork - Work);
-  for (size_t K = 0; K < Result.size(); ++K) {
-    uint64_t From = Result[K].Trace;
-    Result[K].Trace = Trace.size();
-    Trace.push_back({-1, 0, static_cast<uint32_t>(Have[From >> 32].Trace),
-                     static_cast<uint32_t>(Child[From & 0xffffffff].Trace)});
+  listBytes -= grown;
+  work += result.removeDominated(maxWork - work);
+  for (size_t k = 0; k < result.size(); ++k) {
+    uint64_t from = result[k].trace;
+    result[k].trace = trace.size();
+    trace.push_back({-1, 0, static_cast<uint32_t>(have[from >> 32].trace),
+                     static_cast<uint32_t>(child[from & 0xffffffff].trace)});
   }
-  return Result;
+  return result;
 }
 
 /// Adds what the bucket and everything below it can come to at the labels in
-/// `X`.
-void ExactSearch::addEntries(Bucket &B) {
-  ParetoList List = ownEntry(B);
-  for (size_t D = 0; D < B.Full.size(); ++D)
-    if (List.usage(0)[D] > B.Room[D])
+/// `x`.
+void ExactSearch::addEntries(Bucket &b) {
+  ParetoList list = ownEntry(b);
+  for (size_t d = 0; d < b.full.size(); ++d)
+    if (list.getUsage(0)[d] > b.room[d])
       return;
   // What the bucket may cost at most, and its children at least.
-  double Limit = Allowed;
-  if (Tree && B.Var >= 0)
-    Limit -= Tree->rest(static_cast<size_t>(&B - Buckets.data()), X);
-  std::vector<const ParetoList *> Parts;
-  for (int32_t C : B.Children) {
-    auto Found = Buckets[C].Lists.find(keyOf(Buckets[C].Separator));
-    if (Found == Buckets[C].Lists.end())
+  double limit = allowed;
+  if (tree && b.var >= 0)
+    limit -= tree->rest(static_cast<size_t>(&b - buckets.data()), x);
+  std::vector<const ParetoList *> parts;
+  for (int32_t c : b.children) {
+    auto found = buckets[c].lists.find(keyOf(buckets[c].separator));
+    if (found == buckets[c].lists.end())
       return;
-    Parts.push_back(&Found->second);
-    Limit -= Found->second[0].Reduced;
+    parts.push_back(&found->second);
+    limit -= found->second[0].reduced;
   }
-  if (List[0].Reduced > Limit)
+  if (list[0].reduced > limit)
     return;
-  for (size_t C = 0; C < Parts.size(); ++C) {
-    Limit += (*Parts[C])[0].Reduced;
-    List = combine(B, List, *Parts[C], B.FullInChild[C], Limit);
-    if (List.size() == 0)
+  for (size_t c = 0; c < parts.size(); ++c) {
+    limit += (*parts[c])[0].reduced;
+    list = combine(b, list, *parts[c], b.fullInChild[c], limit);
+    if (list.size() == 0)
       return;
   }
-  auto Place = B.Lists.try_emplace(keyOf(B.Separator), B.Full.size()).first;
-  Place->second.append(List);
-  ListBytes += List.bytes();
+  auto place = b.lists.try_emplace(keyOf(b.separator), b.full.size()).first;
+  place->second.append(list);
+  listBytes += list.bytes();
 }
 
-void ExactSearch::label(uint64_t From, Labels &Result) const {
-  std::vector<uint64_t> Pending{From};
-  while (!Pending.empty()) {
-    const TraceNode &N = Trace[Pending.back()];
-    Pending.pop_back();
-    if (N.Var >= 0) {
-      Result[N.Var] = N.Label;
-    } else if (N.Left || N.Right) {
-      Pending.push_back(N.Left);
-      Pending.push_back(N.Right);
+void ExactSearch::label(uint64_t from, Labels &result) const {
+  std::vector<uint64_t> pending{from};
+  while (!pending.empty()) {
+    const TraceNode &n = trace[pending.back()];
+    pending.pop_back();
+    if (n.var >= 0) {
+      result[n.var] = n.label;
+    } else if (n.left || n.right) {
+      pending.push_back(n.left);
+      pending.push_back(n.right);
     }
   }
 }
 
 ExactResult ExactSearch::run() {
-  ExactResult Result;
-  if (M.Vars.empty() || !layOut())
-    return Result;
+  ExactResult result;
+  if (m.vars.empty() || !layOut())
+    return result;
   // Node 0 stands for nothing.
-  Trace.emplace_back();
-  for (Bucket &B : Buckets) {
-    process(B);
+  trace.emplace_back();
+  for (Bucket &b : buckets) {
+    process(b);
     if (givesUp()) {
-      Result.Work = Work;
-      return Result;
+      result.work = work;
+      return result;
     }
   }
-  Result.Complete = true;
-  Result.Work = Work;
-  const auto &Last = Buckets.back().Lists;
-  if (Last.empty())
-    return Result;
-  const ParetoList &List = Last.begin()->second;
+  result.complete = true;
+  result.work = work;
+  const auto &last = buckets.back().lists;
+  if (last.empty())
+    return result;
+  const ParetoList &list = last.begin()->second;
   // Nothing is open any more: a single entry is left.
-  Labels Found(M.Vars.size(), 0);
-  label(List[0].Trace, Found);
-  if (costOf(M, Found) < Below)
-    Result.Best = std::move(Found);
-  return Result;
+  Labels found(m.vars.size(), 0);
+  label(list[0].trace, found);
+  if (costOf(m, found) < below)
+    result.best = std::move(found);
+  return result;
 }
 
 } // namespace
 
-double largestReduced(const Dual::Reduced &Costs, Cost Below) {
-  if (Below >= InfiniteCost)
+double largestReduced(const Dual::Reduced &costs, Cost below) {
+  if (below >= kInfiniteCost)
     return std::numeric_limits<double>::infinity();
-  auto Limit = static_cast<double>(Below);
-  return Limit - 1 - Costs.Bound + 10 * Costs.Rounding + 1e-11 * Limit;
+  auto limit = static_cast<double>(below);
+  return limit - 1 - costs.bound + 10 * costs.rounding + 1e-11 * limit;
 }
 
-ExactResult solveExactly(const Model &M, const Dual::Reduced &Costs,
-                         const TreeBound *Tree, Cost Below, double MaxWork,
-                         const std::function<bool()> &Stop) {
-  return ExactSearch(M, Costs, Tree, Below, MaxWork, Stop).run();
+ExactResult solveExactly(const Model &m, const Dual::Reduced &costs,
+                         const TreeBound *tree, Cost below, double maxWork,
+                         const std::function<bool()> &stop) {
+  return ExactSearch(m, costs, tree, below, maxWork, stop).run();
 }
 
 } // namespace heddle::solver

@@ -23,22 +23,22 @@
 namespace heddle::solver {
 
 struct ExactResult {
-  bool Complete = false;      ///< False: gave up.
-  std::optional<Labels> Best; ///< The optimum, if it costs less than `Below`.
-  double Work = 0;            ///< Entries visited.
+  bool complete = false;      ///< False: gave up.
+  std::optional<Labels> best; ///< The optimum, if it costs less than `below`.
+  double work = 0;            ///< Entries visited.
 };
 
-/// What an assignment that costs less than `Below` can have at most as its sum
-/// of `Costs`.
-double largestReduced(const Dual::Reduced &Costs, Cost Below);
+/// What an assignment that costs less than `below` can have at most as its sum
+/// of `costs`.
+double largestReduced(const Dual::Reduced &costs, Cost below);
 
-/// Searches `M` for the cheapest feasible assignment that costs less than
-/// `Below`, constant included. `Costs` are either the reduced costs of a bound
-/// of `M`, or the priced ones of `Tree`, which must be prepared. Gives up after
-/// `MaxWork` entries.
-ExactResult solveExactly(const Model &M, const Dual::Reduced &Costs,
-                         const TreeBound *Tree, Cost Below, double MaxWork,
-                         const std::function<bool()> &Stop);
+/// Searches `m` for the cheapest feasible assignment that costs less than
+/// `below`, constant included. `costs` are either the reduced costs of a bound
+/// of `m`, or the priced ones of `tree`, which must be prepared. Gives up after
+/// `maxWork` entries.
+ExactResult solveExactly(const Model &m, const Dual::Reduced &costs,
+                         const TreeBound *tree, Cost below, double maxWork,
+                         const std::function<bool()> &stop);
 
 } // namespace heddle::solver
 

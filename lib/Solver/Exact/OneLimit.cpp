@@ -11,290 +11,291 @@ namespace heddle::solver {
 
 namespace {
 
-constexpr size_t MaxTrace = 12'000'000; ///< Nodes: about 350 MB.
+constexpr size_t kMaxTrace = 12'000'000; ///< Nodes: about 350 MB.
 
 class OneLimitSearch {
 public:
-  OneLimitSearch(const Model &M, const Dual::Reduced &Costs,
-                 const TreeBound &Bound, Cost Below, double MaxWork,
-                 size_t MaxList, const std::function<bool()> &Stop)
-      : M(M), Tree(Bound.tables()), Below(Below), MaxWork(MaxWork),
-        MaxList(MaxList), Stop(Stop),
-        Capacity(M.Capacity.empty() ? std::numeric_limits<Usage>::max()
-                                    : M.Capacity[0]),
-        Price(M.Capacity.empty() ? 0 : Bound.prices()[0]),
-        Allowed(largestReduced(Costs, Below)), X(M.Vars.size(), 0),
-        Buckets(M.Vars.size()) {}
+  OneLimitSearch(const Model &m, const Dual::Reduced &costs,
+                 const TreeBound &bound, Cost below, double maxWork,
+                 size_t maxList, const std::function<bool()> &stop)
+      : m(m), tree(bound.getTables()), below(below), maxWork(maxWork),
+        maxList(maxList), stop(stop),
+        capacity(m.capacity.empty() ? std::numeric_limits<Usage>::max()
+                                    : m.capacity[0]),
+        price(m.capacity.empty() ? 0 : bound.getPrices()[0]),
+        allowed(largestReduced(costs, below)), x(m.vars.size(), 0),
+        buckets(m.vars.size()) {}
 
   ExactResult run();
 
 private:
   struct Bucket {
-    std::vector<int32_t> Children;
-    std::vector<int32_t> IndexOf; ///< Separator entry -> list, or -1.
-    std::vector<RunList> Lists;
+    std::vector<int32_t> children;
+    std::vector<int32_t> indexOf; ///< Separator entry -> list, or -1.
+    std::vector<RunList> lists;
   };
 
   bool givesUp() {
-    if (!GaveUp && (Work > MaxWork || Trace.size() > MaxTrace || Stop()))
-      GaveUp = true;
-    return GaveUp;
+    if (!gaveUp && (work > maxWork || trace.size() > kMaxTrace || stop()))
+      gaveUp = true;
+    return gaveUp;
   }
-  void process(size_t Index);
-  const RunList *listFor(size_t Child) const;
-  void extend(size_t Index, double Limit, RunList &Result);
-  bool ownRun(size_t Index, Run &Own);
-  RunList combine(const RunList &A, const RunList &B, double Limit);
-  bool trim(Run &R) const;
-  void thinOut(RunList &List);
-  void findStep(const RunList &List);
+  void process(size_t index);
+  const RunList *listFor(size_t child) const;
+  void extend(size_t index, double limit, RunList &result);
+  bool ownRun(size_t index, Run &own);
+  RunList combine(const RunList &a, const RunList &b, double limit);
+  bool trim(Run &r) const;
+  void thinOut(RunList &list);
+  void findStep(const RunList &list);
   ExactResult finish();
 
-  const Model &M;
-  const Elimination &Tree;
-  Cost Below;
-  double MaxWork;
-  size_t MaxList;
-  const std::function<bool()> &Stop;
-  Usage Capacity;
-  double Price;
-  double Allowed; ///< No useful assignment has a larger priced cost.
-  RunStep Step;
-  RunTrace Trace;
-  Labels X;
-  std::vector<Bucket> Buckets;
-  std::vector<int32_t> Roots;
-  double Work = 0;
-  bool GaveUp = false;
-  bool Thinned = false;
+  const Model &m;
+  const Elimination &tree;
+  Cost below;
+  double maxWork;
+  size_t maxList;
+  const std::function<bool()> &stop;
+  Usage capacity;
+  double price;
+  double allowed; ///< No useful assignment has a larger priced cost.
+  RunStep step;
+  RunTrace trace;
+  Labels x;
+  std::vector<Bucket> buckets;
+  std::vector<int32_t> roots;
+  double work = 0;
+  bool gaveUp = false;
+  bool thinned = false;
 };
 
-/// The list of a child for the labels in `X`; null if nothing there is useful.
-const RunList *OneLimitSearch::listFor(size_t Child) const {
-  int32_t Found = Buckets[Child].IndexOf[Tree.entryOf(Child, X)];
-  return Found < 0 ? nullptr : &Buckets[Child].Lists[Found];
+/// The list of a child for the labels in `x`; null if nothing there is useful.
+const RunList *OneLimitSearch::listFor(size_t child) const {
+  int32_t found = buckets[child].indexOf[tree.entryOf(child, x)];
+  return found < 0 ? nullptr : &buckets[child].lists[found];
 }
 
 /// What the bucket's variable adds, its pairs with the separator included.
-bool OneLimitSearch::ownRun(size_t Index, Run &Own) {
-  int32_t Var = Tree.members()[Index];
-  const Variable &V = M.Vars[Var];
-  Own = {};
-  Own.Total = V.Unary[X[Var]];
-  for (int32_t Id : V.Pairs) {
-    const Pair &P = M.Pairs[Id];
-    if (Tree.position(P.other(Var)) < static_cast<int32_t>(Index))
+bool OneLimitSearch::ownRun(size_t index, Run &own) {
+  int32_t var = tree.getMembers()[index];
+  const Variable &v = m.vars[var];
+  own = {};
+  own.total = v.unary[x[var]];
+  for (int32_t id : v.pairs) {
+    const Pair &p = m.pairs[id];
+    if (tree.getPosition(p.other(var)) < static_cast<int32_t>(index))
       continue;
-    size_t At = static_cast<size_t>(X[P.A]) * M.Vars[P.B].size() + X[P.B];
-    Own.Total = addCosts(Own.Total, P.Table[At]);
+    size_t at = static_cast<size_t>(x[p.a]) * m.vars[p.b].size() + x[p.b];
+    own.total = addCosts(own.total, p.table[at]);
   }
-  for (const Load &L : V.Loads)
-    Own.Used += L.Amount[X[Var]];
-  Own.Priced =
-      static_cast<double>(Own.Total) + Price * static_cast<double>(Own.Used);
-  return Own.Total < InfiniteCost && Own.Used <= Capacity;
+  for (const Load &l : v.loads)
+    own.used += l.amount[x[var]];
+  own.priced =
+      static_cast<double>(own.total) + price * static_cast<double>(own.used);
+  return own.total < kInfiniteCost && own.used <= capacity;
 }
 
 /// Leaves the points that keep the limit and cost less than what is known.
-bool OneLimitSearch::trim(Run &R) const {
-  if (R.Used > Capacity)
+bool OneLimitSearch::trim(Run &r) const {
+  if (r.used > capacity)
     return false;
-  Cost Largest = Below - 1 - M.Constant;
-  if (R.Count == 1)
-    return R.Total <= Largest;
-  Usage Fits = (Capacity - R.Used) / Step.More;
-  if (Fits < Usage(R.Count) - 1)
-    R.Count = static_cast<uint32_t>(Fits) + 1;
-  if (R.Total > Largest) {
-    Cost Skip = (R.Total - Largest + Step.Less - 1) / Step.Less;
-    if (Skip >= Cost(R.Count))
+  Cost largest = below - 1 - m.constant;
+  if (r.count == 1)
+    return r.total <= largest;
+  Usage fits = (capacity - r.used) / step.more;
+  if (fits < Usage(r.count) - 1)
+    r.count = static_cast<uint32_t>(fits) + 1;
+  if (r.total > largest) {
+    Cost skip = (r.total - largest + step.less - 1) / step.less;
+    if (skip >= Cost(r.count))
       return false;
-    R.Total -= Skip * Step.Less;
-    R.Used += Skip * Step.More;
-    R.First += static_cast<uint32_t>(Skip);
-    R.Count -= static_cast<uint32_t>(Skip);
+    r.total -= skip * step.less;
+    r.used += skip * step.more;
+    r.first += static_cast<uint32_t>(skip);
+    r.count -= static_cast<uint32_t>(skip);
   }
   return true;
 }
 
-/// The sums of two lists whose priced cost is at most `Limit`.
-RunList OneLimitSearch::combine(const RunList &A, const RunList &B,
-                                double Limit) {
-  RunList Result;
-  std::vector<std::pair<uint32_t, uint32_t>> Parts;
-  for (uint32_t I = 0; I < A.size() && !givesUp(); ++I)
-    for (uint32_t J = 0; J < B.size(); ++J) {
-      double Priced = A[I].Priced + B[J].Priced;
-      if (Priced > Limit) // lists ascend
+/// The sums of two lists whose priced cost is at most `limit`.
+RunList OneLimitSearch::combine(const RunList &a, const RunList &b,
+                                double limit) {
+  RunList result;
+  std::vector<std::pair<uint32_t, uint32_t>> parts;
+  for (uint32_t i = 0; i < a.size() && !givesUp(); ++i)
+    for (uint32_t j = 0; j < b.size(); ++j) {
+      double priced = a[i].priced + b[j].priced;
+      if (priced > limit) // lists ascend
         break;
-      ++Work;
-      Run R{A[I].Total + B[J].Total,
-            A[I].Used + B[J].Used,
-            A[I].Count + B[J].Count - 1,
+      ++work;
+      Run r{a[i].total + b[j].total,
+            a[i].used + b[j].used,
+            a[i].count + b[j].count - 1,
             0,
-            static_cast<uint32_t>(Parts.size()),
-            Priced};
-      if (!trim(R))
+            static_cast<uint32_t>(parts.size()),
+            priced};
+      if (!trim(r))
         continue;
-      Parts.emplace_back(I, J);
-      Result.push_back(R);
+      parts.emplace_back(i, j);
+      result.push_back(r);
     }
-  removeDominated(Result, Step, Work, MaxWork);
-  for (Run &R : Result) {
-    auto [I, J] = Parts[R.Trace];
-    R.Trace = Trace.addSum(A[I], B[J]);
+  removeDominated(result, step, work, maxWork);
+  for (Run &r : result) {
+    auto [I, J] = parts[r.trace];
+    r.trace = trace.addSum(a[I], b[J]);
   }
-  joinRuns(Result, Step, Trace);
-  thinOut(Result);
-  return Result;
+  joinRuns(result, step, trace);
+  thinOut(result);
+  return result;
 }
 
 /// Appends what the bucket and everything below it can come to at the labels
-/// in `X`, at priced costs of at most `Limit`.
-void OneLimitSearch::extend(size_t Index, double Limit, RunList &Result) {
-  Run Own;
-  ++Work;
-  if (!ownRun(Index, Own))
+/// in `x`, at priced costs of at most `limit`.
+void OneLimitSearch::extend(size_t index, double limit, RunList &result) {
+  Run own;
+  ++work;
+  if (!ownRun(index, own))
     return;
-  std::vector<const RunList *> Parts;
-  for (int32_t C : Buckets[Index].Children) {
-    Parts.push_back(listFor(C));
-    if (!Parts.back())
+  std::vector<const RunList *> parts;
+  for (int32_t c : buckets[index].children) {
+    parts.push_back(listFor(c));
+    if (!parts.back())
       return;
-    Limit -= Parts.back()->front().Priced;
+    limit -= parts.back()->front().priced;
   }
-  if (Own.Priced > Limit || !trim(Own))
+  if (own.priced > limit || !trim(own))
     return;
-  int32_t Var = Tree.members()[Index];
-  Own.Trace = Trace.addLabel(Var, X[Var]);
-  RunList Sum{Own};
-  for (const RunList *Part : Parts) {
-    Limit += Part->front().Priced;
-    Sum = combine(Sum, *Part, Limit);
-    if (Sum.empty())
+  int32_t var = tree.getMembers()[index];
+  own.trace = trace.addLabel(var, x[var]);
+  RunList sum{own};
+  for (const RunList *part : parts) {
+    limit += part->front().priced;
+    sum = combine(sum, *part, limit);
+    if (sum.empty())
       return;
   }
-  Result.insert(Result.end(), Sum.begin(), Sum.end());
+  result.insert(result.end(), sum.begin(), sum.end());
 }
 
 /// Keeps the best of those that use similarly much.
-void OneLimitSearch::thinOut(RunList &List) {
-  if (!MaxList || List.size() <= MaxList)
+void OneLimitSearch::thinOut(RunList &list) {
+  if (!maxList || list.size() <= maxList)
     return;
-  Thinned = true;
-  auto [Low, High] = std::ranges::minmax(List, {}, &Run::Used);
-  auto From = static_cast<double>(Low.Used);
-  double Width = (static_cast<double>(High.Used) - From) / MaxList + 1;
-  std::vector<char> Taken(MaxList + 1, 0);
-  std::erase_if(List, [&](const Run &R) { // ascends in price
-    auto Place =
-        static_cast<size_t>((static_cast<double>(R.Used) - From) / Width);
-    return std::exchange(Taken[Place], 1) != 0;
+  thinned = true;
+  auto [Low, High] = std::ranges::minmax(list, {}, &Run::used);
+  auto from = static_cast<double>(Low.used);
+  double width = (static_cast<double>(High.used) - from) / maxList + 1;
+  std::vector<char> taken(maxList + 1, 0);
+  std::erase_if(list, [&](const Run &r) { // ascends in price
+    auto place =
+        static_cast<size_t>((static_cast<double>(r.used) - from) / width);
+    return std::exchange(taken[place], 1) != 0;
   });
 }
 
 /// Points of a part that cost the same at the price tell the step of the runs:
 /// the closest two, since others may be several steps apart.
-void OneLimitSearch::findStep(const RunList &List) {
-  if (Step.More || List.size() < 2 || Price <= 0)
+void OneLimitSearch::findStep(const RunList &list) {
+  if (step.more || list.size() < 2 || price <= 0)
     return;
-  RunList Sorted = List; // ascends in price
-  for (size_t Begin = 0, End; Begin < Sorted.size(); Begin = End) {
-    double Same = 1e-10 * std::abs(Sorted[Begin].Priced);
-    for (End = Begin + 1; End < Sorted.size() &&
-                          Sorted[End].Priced - Sorted[End - 1].Priced <= Same;)
-      ++End;
-    std::sort(Sorted.begin() + Begin, Sorted.begin() + End,
-              [](const Run &A, const Run &B) { return A.Used < B.Used; });
-    for (size_t I = Begin + 1; I < End; ++I) {
-      Usage More = Sorted[I].Used - Sorted[I - 1].Used;
-      Cost Less = Sorted[I - 1].Total - Sorted[I].Total;
-      double Worth = Price * static_cast<double>(More);
-      if (More <= 0 || Less <= 0 ||
-          std::abs(static_cast<double>(Less) - Worth) > 1e-9 * Worth)
+  RunList sorted = list; // ascends in price
+  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
+    double same = 1e-10 * std::abs(sorted[begin].priced);
+    for (end = begin + 1; end < sorted.size() &&
+                          sorted[end].priced - sorted[end - 1].priced <= same;)
+      ++end;
+    std::sort(sorted.begin() + begin, sorted.begin() + end,
+              [](const Run &a, const Run &b) { return a.used < b.used; });
+    for (size_t i = begin + 1; i < end; ++i) {
+      Usage more = sorted[i].used - sorted[i - 1].used;
+      Cost less = sorted[i - 1].total - sorted[i].total;
+      double worth = price * static_cast<double>(more);
+      if (more <= 0 || less <= 0 ||
+          std::abs(static_cast<double>(less) - worth) > 1e-9 * worth)
         continue;
-      if (!Step.More || More < Step.More)
-        Step = {More, Less};
+      if (!step.more || more < step.more)
+        step = {more, less};
     }
   }
 }
 
-void OneLimitSearch::process(size_t Index) {
-  Bucket &B = Buckets[Index];
-  int32_t Var = Tree.members()[Index];
-  size_t Entries = Tree.entryCount(Index);
-  B.IndexOf.assign(Entries, -1);
-  for (size_t Entry = 0; Entry < Entries && !givesUp(); ++Entry) {
-    double Limit = Allowed - Tree.restAt(Index, Entry);
-    if (!(Tree.leastAt(Index, Entry) <= Limit))
+void OneLimitSearch::process(size_t index) {
+  Bucket &b = buckets[index];
+  int32_t var = tree.getMembers()[index];
+  size_t entries = tree.entryCount(index);
+  b.indexOf.assign(entries, -1);
+  for (size_t entry = 0; entry < entries && !givesUp(); ++entry) {
+    double limit = allowed - tree.restAt(index, entry);
+    if (!(tree.leastAt(index, entry) <= limit))
       continue;
-    Tree.setLabels(Index, Entry, X);
-    RunList List;
-    for (int32_t S = 0; S < M.Vars[Var].size(); ++S) {
-      X[Var] = S;
-      extend(Index, Limit, List);
+    tree.setLabels(index, entry, x);
+    RunList list;
+    for (int32_t s = 0; s < m.vars[var].size(); ++s) {
+      x[var] = s;
+      extend(index, limit, list);
     }
-    if (List.empty())
+    if (list.empty())
       continue;
-    removeDominated(List, Step, Work, MaxWork);
-    findStep(List);
-    joinRuns(List, Step, Trace);
-    thinOut(List);
-    B.IndexOf[Entry] = static_cast<int32_t>(B.Lists.size());
-    B.Lists.push_back(std::move(List));
+    removeDominated(list, step, work, maxWork);
+    findStep(list);
+    joinRuns(list, step, trace);
+    thinOut(list);
+    b.indexOf[entry] = static_cast<int32_t>(b.lists.size());
+    b.lists.push_back(std::move(list));
   }
-  for (int32_t C : B.Children)
-    Buckets[C] = {};
-  if (Tree.parent(Index) < 0)
-    Roots.push_back(static_cast<int32_t>(Index));
+  for (int32_t c : b.children)
+    buckets[c] = {};
+  if (tree.getParent(index) < 0)
+    roots.push_back(static_cast<int32_t>(index));
   else
-    Buckets[Tree.parent(Index)].Children.push_back(static_cast<int32_t>(Index));
+    buckets[tree.getParent(index)].children.push_back(
+        static_cast<int32_t>(index));
 }
 
 /// Joins the components; the cheapest point that is left is the optimum.
 ExactResult OneLimitSearch::finish() {
-  ExactResult Result;
-  Result.Complete = true;
-  double Limit = Allowed;
-  for (int32_t R : Roots) {
-    if (Buckets[R].Lists.empty()) {
-      Result.Complete = !Thinned;
-      Result.Work = Work;
-      return Result;
+  ExactResult result;
+  result.complete = true;
+  double limit = allowed;
+  for (int32_t r : roots) {
+    if (buckets[r].lists.empty()) {
+      result.complete = !thinned;
+      result.work = work;
+      return result;
     }
-    Limit -= Buckets[R].Lists[0].front().Priced;
+    limit -= buckets[r].lists[0].front().priced;
   }
-  RunList Sum{Run{}};
-  for (int32_t R : Roots) {
-    const RunList &List = Buckets[R].Lists[0];
-    Limit += List.front().Priced;
-    Sum = combine(Sum, List, Limit);
+  RunList sum{Run{}};
+  for (int32_t r : roots) {
+    const RunList &list = buckets[r].lists[0];
+    limit += list.front().priced;
+    sum = combine(sum, list, limit);
   }
-  Result.Work = Work;
-  Result.Complete = !GaveUp && !Thinned;
-  if (GaveUp || Sum.empty())
-    return Result;
-  auto lastOf = [&](const Run &R) {
-    return R.Total - Cost(R.Count - 1) * Step.Less;
+  result.work = work;
+  result.complete = !gaveUp && !thinned;
+  if (gaveUp || sum.empty())
+    return result;
+  auto lastOf = [&](const Run &r) {
+    return r.total - Cost(r.count - 1) * step.less;
   };
-  const Run *Best = &Sum.front();
-  for (const Run &R : Sum)
-    if (lastOf(R) < lastOf(*Best))
-      Best = &R;
-  Labels Found(M.Vars.size(), 0);
-  Trace.label(Best->Trace, Best->First + Best->Count - 1, Found);
-  if (costOf(M, Found) < Below)
-    Result.Best = std::move(Found);
-  return Result;
+  const Run *best = &sum.front();
+  for (const Run &r : sum)
+    if (lastOf(r) < lastOf(*best))
+      best = &r;
+  Labels found(m.vars.size(), 0);
+  trace.label(best->trace, best->first + best->count - 1, found);
+  if (costOf(m, found) < below)
+    result.best = std::move(found);
+  return result;
 }
 
 ExactResult OneLimitSearch::run() {
-  for (size_t I = 0; I < Buckets.size(); ++I) {
-    process(I);
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    process(i);
     if (givesUp()) {
-      ExactResult Result;
-      Result.Work = Work;
-      return Result;
+      ExactResult result;
+      result.work = work;
+      return result;
     }
   }
   return finish();
@@ -302,10 +303,10 @@ ExactResult OneLimitSearch::run() {
 
 } // namespace
 
-ExactResult solveOneLimit(const Model &M, const Dual::Reduced &Costs,
-                          const TreeBound &Tree, Cost Below, double MaxWork,
-                          size_t MaxList, const std::function<bool()> &Stop) {
-  return OneLimitSearch(M, Costs, Tree, Below, MaxWork, MaxList, Stop).run();
+ExactResult solveOneLimit(const Model &m, const Dual::Reduced &costs,
+                          const TreeBound &tree, Cost below, double maxWork,
+                          size_t maxList, const std::function<bool()> &stop) {
+  return OneLimitSearch(m, costs, tree, below, maxWork, maxList, stop).run();
 }
 
 } // namespace heddle::solver

@@ -13,14 +13,14 @@
 
 namespace heddle::solver {
 
-/// Searches `M`, which has at most one time, for the cheapest feasible
-/// assignment that costs less than `Below`, constant included. `Tree` must be
-/// usable and prepared, `Costs` its priced ones. Gives up after about `MaxWork`
-/// entries. Lists longer than `MaxList` are thinned out, 0: never; then the
+/// Searches `m`, which has at most one time, for the cheapest feasible
+/// assignment that costs less than `below`, constant included. `tree` must be
+/// usable and prepared, `costs` its priced ones. Gives up after about `maxWork`
+/// entries. Lists longer than `maxList` are thinned out, 0: never; then the
 /// result, if there is one, is good but not complete.
-ExactResult solveOneLimit(const Model &M, const Dual::Reduced &Costs,
-                          const TreeBound &Tree, Cost Below, double MaxWork,
-                          size_t MaxList, const std::function<bool()> &Stop);
+ExactResult solveOneLimit(const Model &m, const Dual::Reduced &costs,
+                          const TreeBound &tree, Cost below, double maxWork,
+                          size_t maxList, const std::function<bool()> &stop);
 
 } // namespace heddle::solver
 

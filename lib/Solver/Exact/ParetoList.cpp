@@ -8,82 +8,82 @@
 
 namespace heddle::solver {
 
-void ParetoList::add(const ParetoEntry &E, const Usage *Amounts) {
-  Entries.push_back(E);
-  Used.insert(Used.end(), Amounts, Amounts + Dimensions);
+void ParetoList::add(const ParetoEntry &e, const Usage *amounts) {
+  entries.push_back(e);
+  used.insert(used.end(), amounts, amounts + dimensions);
 }
 
-void ParetoList::append(const ParetoList &Other) {
-  Entries.insert(Entries.end(), Other.Entries.begin(), Other.Entries.end());
-  Used.insert(Used.end(), Other.Used.begin(), Other.Used.end());
+void ParetoList::append(const ParetoList &other) {
+  entries.insert(entries.end(), other.entries.begin(), other.entries.end());
+  used.insert(used.end(), other.used.begin(), other.used.end());
 }
 
-void ParetoList::project(const std::vector<int32_t> &Kept) {
-  std::vector<Usage> Left;
-  Left.reserve(size() * Kept.size());
-  for (size_t I = 0; I < size(); ++I)
-    for (int32_t D : Kept)
-      Left.push_back(usage(I)[D]);
-  Used = std::move(Left);
-  Dimensions = Kept.size();
+void ParetoList::project(const std::vector<int32_t> &kept) {
+  std::vector<Usage> left;
+  left.reserve(size() * kept.size());
+  for (size_t i = 0; i < size(); ++i)
+    for (int32_t d : kept)
+      left.push_back(getUsage(i)[d]);
+  used = std::move(left);
+  dimensions = kept.size();
 }
 
-void ParetoList::reorder(const std::vector<uint32_t> &Kept) {
-  std::vector<ParetoEntry> NewEntries;
-  std::vector<Usage> NewUsed;
-  NewEntries.reserve(Kept.size());
-  NewUsed.reserve(Kept.size() * Dimensions);
-  for (uint32_t I : Kept) {
-    NewEntries.push_back(Entries[I]);
-    NewUsed.insert(NewUsed.end(), usage(I), usage(I) + Dimensions);
+void ParetoList::reorder(const std::vector<uint32_t> &kept) {
+  std::vector<ParetoEntry> newEntries;
+  std::vector<Usage> newUsed;
+  newEntries.reserve(kept.size());
+  newUsed.reserve(kept.size() * dimensions);
+  for (uint32_t i : kept) {
+    newEntries.push_back(entries[i]);
+    newUsed.insert(newUsed.end(), getUsage(i), getUsage(i) + dimensions);
   }
-  Entries = std::move(NewEntries);
-  Used = std::move(NewUsed);
+  entries = std::move(newEntries);
+  used = std::move(newUsed);
 }
 
-double ParetoList::removeDominated(double MaxComparisons) {
-  std::vector<uint32_t> Order(size()), Kept;
-  std::iota(Order.begin(), Order.end(), 0u);
-  std::ranges::sort(Order, [&](uint32_t A, uint32_t B) {
-    if (Entries[A].Total != Entries[B].Total)
-      return Entries[A].Total < Entries[B].Total;
-    for (size_t D = 0; D < Dimensions; ++D)
-      if (usage(A)[D] != usage(B)[D])
-        return usage(A)[D] < usage(B)[D];
-    return A < B;
+double ParetoList::removeDominated(double maxComparisons) {
+  std::vector<uint32_t> order(size()), kept;
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    if (entries[a].total != entries[b].total)
+      return entries[a].total < entries[b].total;
+    for (size_t d = 0; d < dimensions; ++d)
+      if (getUsage(a)[d] != getUsage(b)[d])
+        return getUsage(a)[d] < getUsage(b)[d];
+    return a < b;
   });
-  double Comparisons = static_cast<double>(size());
-  Usage Least = std::numeric_limits<Usage>::max();
-  for (uint32_t I : Order) {
-    bool Dominated;
-    if (Dimensions == 0) {
-      Dominated = !Kept.empty();
-    } else if (Dimensions == 1) {
-      // Nothing cheaper uses less than `Least`.
-      Dominated = Least <= *usage(I);
-      Least = std::min(Least, *usage(I));
+  double comparisons = static_cast<double>(size());
+  Usage least = std::numeric_limits<Usage>::max();
+  for (uint32_t i : order) {
+    bool dominated;
+    if (dimensions == 0) {
+      dominated = !kept.empty();
+    } else if (dimensions == 1) {
+      // Nothing cheaper uses less than `least`.
+      dominated = least <= *getUsage(i);
+      least = std::min(least, *getUsage(i));
     } else {
-      Dominated = std::ranges::any_of(Kept, [&](uint32_t K) {
-        ++Comparisons;
-        const Usage *Have = usage(K), *New = usage(I);
-        for (size_t D = 0; D < Dimensions; ++D)
-          if (Have[D] > New[D])
+      dominated = std::ranges::any_of(kept, [&](uint32_t k) {
+        ++comparisons;
+        const Usage *have = getUsage(k), *fresh = getUsage(i);
+        for (size_t d = 0; d < dimensions; ++d)
+          if (have[d] > fresh[d])
             return false;
         return true;
       });
     }
-    if (!Dominated)
-      Kept.push_back(I);
-    if (Comparisons > MaxComparisons)
-      return Comparisons;
+    if (!dominated)
+      kept.push_back(i);
+    if (comparisons > maxComparisons)
+      return comparisons;
   }
-  std::ranges::sort(Kept, [&](uint32_t A, uint32_t B) {
-    return Entries[A].Reduced != Entries[B].Reduced
-               ? Entries[A].Reduced < Entries[B].Reduced
-               : A < B;
+  std::ranges::sort(kept, [&](uint32_t a, uint32_t b) {
+    return entries[a].reduced != entries[b].reduced
+               ? entries[a].reduced < entries[b].reduced
+               : a < b;
   });
-  reorder(Kept);
-  return Comparisons;
+  reorder(kept);
+  return comparisons;
 }
 
 } // namespace heddle::solver

@@ -9,44 +9,44 @@ namespace heddle::solver {
 
 /// One way to label the variables of a part.
 struct ParetoEntry {
-  Cost Total;     ///< Of the part.
-  double Reduced; ///< Its reduced cost, at least 0.
-  uint64_t Trace; ///< How it came about; the owner's to interpret.
+  Cost total;     ///< Of the part.
+  double reduced; ///< Its reduced cost, at least 0.
+  uint64_t trace; ///< How it came about; the owner's to interpret.
 };
 
 /// Entries with what they use in each of a number of dimensions.
 class ParetoList {
 public:
-  explicit ParetoList(size_t Dimensions = 0) : Dimensions(Dimensions) {}
+  explicit ParetoList(size_t dimensions = 0) : dimensions(dimensions) {}
 
-  size_t size() const { return Entries.size(); }
-  const ParetoEntry &operator[](size_t I) const { return Entries[I]; }
-  ParetoEntry &operator[](size_t I) { return Entries[I]; }
-  const Usage *usage(size_t I) const { return Used.data() + I * Dimensions; }
+  size_t size() const { return entries.size(); }
+  const ParetoEntry &operator[](size_t i) const { return entries[i]; }
+  ParetoEntry &operator[](size_t i) { return entries[i]; }
+  const Usage *getUsage(size_t i) const { return used.data() + i * dimensions; }
 
-  /// `Amounts` has one per dimension.
-  void add(const ParetoEntry &E, const Usage *Amounts);
-  void append(const ParetoList &Other);
+  /// `amounts` has one per dimension.
+  void add(const ParetoEntry &e, const Usage *amounts);
+  void append(const ParetoList &other);
 
   /// Keeps the dimensions with these numbers, ascending.
-  void project(const std::vector<int32_t> &Kept);
+  void project(const std::vector<int32_t> &kept);
 
   /// Removes every entry that another one beats or equals in cost and in every
   /// dimension; leaves the rest by ascending reduced cost. Returns the number
-  /// of comparisons; after more than `MaxComparisons` it leaves the list as it
+  /// of comparisons; after more than `maxComparisons` it leaves the list as it
   /// is.
-  double removeDominated(double MaxComparisons);
+  double removeDominated(double maxComparisons);
 
   /// What the entries take.
   size_t bytes() const {
-    return size() * (sizeof(ParetoEntry) + Dimensions * sizeof(Usage));
+    return size() * (sizeof(ParetoEntry) + dimensions * sizeof(Usage));
   }
 
 private:
-  void reorder(const std::vector<uint32_t> &Kept);
-  size_t Dimensions;
-  std::vector<ParetoEntry> Entries;
-  std::vector<Usage> Used;
+  void reorder(const std::vector<uint32_t> &kept);
+  size_t dimensions;
+  std::vector<ParetoEntry> entries;
+  std::vector<Usage> used;
 };
 
 } // namespace heddle::solver

@@ -13,212 +13,212 @@ namespace {
 using Wide = __int128;
 
 /// A run on the grid of its step: its points are
-/// `Rest + k * More` for `From <= k <= To`, at cost `Base - k * Less`.
+/// `rest + k * more` for `from <= k <= to`, at cost `Base - k * less`.
 struct GridRun {
-  Usage Rest;
-  int64_t From, To;
-  Wide Base;
+  Usage rest;
+  int64_t from, to;
+  Wide base;
 };
 
-GridRun onGrid(const Run &R, const RunStep &Step) {
-  int64_t From = R.Used / Step.More;
-  return {R.Used % Step.More, From, From + int64_t(R.Count) - 1,
-          R.Total + static_cast<Wide>(From) * Step.Less};
+GridRun onGrid(const Run &r, const RunStep &step) {
+  int64_t from = r.used / step.more;
+  return {r.used % step.more, from, from + int64_t(r.count) - 1,
+          r.total + static_cast<Wide>(from) * step.less};
 }
 
 /// A run and where it lies.
 struct Item {
-  GridRun G;
-  Run R;
+  GridRun g;
+  Run r;
 };
 
-std::vector<Item> itemsOf(const RunList &List, const RunStep &Step) {
-  std::vector<Item> Items;
-  Items.reserve(List.size());
-  for (const Run &R : List)
-    Items.push_back({onGrid(R, Step), R});
-  return Items;
+std::vector<Item> itemsOf(const RunList &list, const RunStep &step) {
+  std::vector<Item> items;
+  items.reserve(list.size());
+  for (const Run &r : list)
+    items.push_back({onGrid(r, step), r});
+  return items;
 }
 
-void sortByPrice(RunList &List) {
-  std::ranges::sort(List, [](const Run &A, const Run &B) {
-    if (A.Priced != B.Priced)
-      return A.Priced < B.Priced;
-    return A.Total != B.Total ? A.Total < B.Total : A.Used < B.Used;
+void sortByPrice(RunList &list) {
+  std::ranges::sort(list, [](const Run &a, const Run &b) {
+    if (a.priced != b.priced)
+      return a.priced < b.priced;
+    return a.total != b.total ? a.total < b.total : a.used < b.used;
   });
 }
 
 /// Points of single-point runs that a cheaper single-point run beats.
-void sweepSingles(RunList &List, double &Work) {
-  Work += static_cast<double>(List.size());
-  std::ranges::sort(List, [](const Run &A, const Run &B) {
-    if (A.Total != B.Total)
-      return A.Total < B.Total;
-    return A.Used != B.Used ? A.Used < B.Used : A.Count > B.Count;
+void sweepSingles(RunList &list, double &work) {
+  work += static_cast<double>(list.size());
+  std::ranges::sort(list, [](const Run &a, const Run &b) {
+    if (a.total != b.total)
+      return a.total < b.total;
+    return a.used != b.used ? a.used < b.used : a.count > b.count;
   });
-  Usage Least = std::numeric_limits<Usage>::max();
-  std::erase_if(List, [&](const Run &R) {
-    if (R.Count > 1)
+  Usage least = std::numeric_limits<Usage>::max();
+  std::erase_if(list, [&](const Run &r) {
+    if (r.count > 1)
       return false;
-    bool Dominated = Least <= R.Used;
-    Least = std::min(Least, R.Used);
-    return Dominated;
+    bool dominated = least <= r.used;
+    least = std::min(least, r.used);
+    return dominated;
   });
 }
 
-/// The points of `Weak`, as a range of k, that one of `Strong` dominates: with
-/// e = 1 if the next smaller k of `Strong` is what uses no more, else 0, and
+/// The points of `weak`, as a range of k, that one of `strong` dominates: with
+/// e = 1 if the next smaller k of `strong` is what uses no more, else 0, and
 /// q the number of steps that their costs are apart, k dominates k + e ... k +
 /// q.
-bool dominatedRange(const GridRun &Strong, const GridRun &Weak,
-                    const RunStep &Step, Wide &From, Wide &To) {
-  Wide Apart = Weak.Base - Strong.Base;
-  if (Apart < 0)
+bool dominatedRange(const GridRun &strong, const GridRun &weak,
+                    const RunStep &step, Wide &from, Wide &to) {
+  Wide apart = weak.base - strong.base;
+  if (apart < 0)
     return false;
-  int E = Strong.Rest > Weak.Rest;
-  Wide Q = Apart / Step.Less;
-  if (Q < E)
+  int e = strong.rest > weak.rest;
+  Wide q = apart / step.less;
+  if (q < e)
     return false;
-  From = static_cast<Wide>(Strong.From) + E;
-  To = static_cast<Wide>(Strong.To) + Q;
-  return From <= Weak.To && To >= Weak.From;
+  from = static_cast<Wide>(strong.from) + e;
+  to = static_cast<Wide>(strong.to) + q;
+  return from <= weak.to && to >= weak.from;
 }
 
-void trimByRuns(RunList &List, const RunStep &Step, double &Work,
-                double MaxWork) {
-  std::vector<Item> Items = itemsOf(List, Step);
-  std::ranges::sort(Items, [](const Item &A, const Item &B) {
-    if (A.G.Base != B.G.Base)
-      return A.G.Base < B.G.Base;
-    if (A.G.Rest != B.G.Rest)
-      return A.G.Rest < B.G.Rest;
-    return A.G.From != B.G.From ? A.G.From < B.G.From : A.G.To > B.G.To;
+void trimByRuns(RunList &list, const RunStep &step, double &work,
+                double maxWork) {
+  std::vector<Item> items = itemsOf(list, step);
+  std::ranges::sort(items, [](const Item &a, const Item &b) {
+    if (a.g.base != b.g.base)
+      return a.g.base < b.g.base;
+    if (a.g.rest != b.g.rest)
+      return a.g.rest < b.g.rest;
+    return a.g.from != b.g.from ? a.g.from < b.g.from : a.g.to > b.g.to;
   });
-  List.clear();
-  std::vector<GridRun> Strong; // the long ones among what was kept
-  std::vector<std::pair<int64_t, int64_t>> Left, Next;
-  for (const Item &I : Items) {
-    Left = {{I.G.From, I.G.To}};
-    for (const GridRun &S : Strong) {
-      if (++Work > MaxWork)
+  list.clear();
+  std::vector<GridRun> strong; // the long ones among what was kept
+  std::vector<std::pair<int64_t, int64_t>> left, next;
+  for (const Item &i : items) {
+    left = {{i.g.from, i.g.to}};
+    for (const GridRun &s : strong) {
+      if (++work > maxWork)
         break;
-      Wide From, To;
-      if (!dominatedRange(S, I.G, Step, From, To))
+      Wide from, to;
+      if (!dominatedRange(s, i.g, step, from, to))
         continue;
-      Next.clear();
-      for (auto [A, B] : Left) {
-        if (A < From)
-          Next.push_back({A, static_cast<int64_t>(
-                                 std::min(static_cast<Wide>(B), From - 1))});
-        if (B > To)
-          Next.push_back(
-              {static_cast<int64_t>(std::max(static_cast<Wide>(A), To + 1)),
+      next.clear();
+      for (auto [A, B] : left) {
+        if (A < from)
+          next.push_back({A, static_cast<int64_t>(
+                                 std::min(static_cast<Wide>(B), from - 1))});
+        if (B > to)
+          next.push_back(
+              {static_cast<int64_t>(std::max(static_cast<Wide>(A), to + 1)),
                B});
       }
-      std::swap(Left, Next);
-      if (Left.empty())
+      std::swap(left, next);
+      if (left.empty())
         break;
     }
-    for (auto [A, B] : Left) {
-      Run R = I.R;
-      auto Skipped = static_cast<uint32_t>(A - I.G.From);
-      R.First += Skipped;
-      R.Used += Skipped * Step.More;
-      R.Total -= Skipped * Step.Less;
-      R.Count = static_cast<uint32_t>(B - A + 1);
-      List.push_back(R);
-      if (R.Count > 1)
-        Strong.push_back({I.G.Rest, A, B, I.G.Base});
+    for (auto [A, B] : left) {
+      Run r = i.r;
+      auto skipped = static_cast<uint32_t>(A - i.g.from);
+      r.first += skipped;
+      r.used += skipped * step.more;
+      r.total -= skipped * step.less;
+      r.count = static_cast<uint32_t>(B - A + 1);
+      list.push_back(r);
+      if (r.count > 1)
+        strong.push_back({i.g.rest, A, B, i.g.base});
     }
   }
 }
 
 } // namespace
 
-void removeDominated(RunList &List, const RunStep &Step, double &Work,
-                     double MaxWork) {
-  sweepSingles(List, Work);
-  if (Step.More &&
-      std::ranges::any_of(List, [](const Run &R) { return R.Count > 1; }))
-    trimByRuns(List, Step, Work, MaxWork);
-  sortByPrice(List);
+void removeDominated(RunList &list, const RunStep &step, double &work,
+                     double maxWork) {
+  sweepSingles(list, work);
+  if (step.more &&
+      std::ranges::any_of(list, [](const Run &r) { return r.count > 1; }))
+    trimByRuns(list, step, work, maxWork);
+  sortByPrice(list);
 }
 
-uint32_t RunTrace::addLabel(int32_t Var, int32_t Label) {
-  Nodes.push_back({Kind::Label,
-                   {static_cast<uint32_t>(Var), static_cast<uint32_t>(Label)},
+uint32_t RunTrace::addLabel(int32_t var, int32_t label) {
+  nodes.push_back({Kind::Label,
+                   {static_cast<uint32_t>(var), static_cast<uint32_t>(label)},
                    {}});
-  return static_cast<uint32_t>(Nodes.size() - 1);
+  return static_cast<uint32_t>(nodes.size() - 1);
 }
 
-uint32_t RunTrace::addSum(const Run &A, const Run &B) {
-  Nodes.push_back({Kind::Sum, partOf(A), partOf(B)});
-  return static_cast<uint32_t>(Nodes.size() - 1);
+uint32_t RunTrace::addSum(const Run &a, const Run &b) {
+  nodes.push_back({Kind::Sum, partOf(a), partOf(b)});
+  return static_cast<uint32_t>(nodes.size() - 1);
 }
 
-uint32_t RunTrace::addJoin(const Run &A, const Run &B) {
-  Nodes.push_back({Kind::Join, partOf(A), partOf(B)});
-  return static_cast<uint32_t>(Nodes.size() - 1);
+uint32_t RunTrace::addJoin(const Run &a, const Run &b) {
+  nodes.push_back({Kind::Join, partOf(a), partOf(b)});
+  return static_cast<uint32_t>(nodes.size() - 1);
 }
 
-void RunTrace::label(uint32_t Trace, uint32_t Index, Labels &X) const {
-  std::vector<std::pair<uint32_t, uint32_t>> Pending{{Trace, Index}};
-  while (!Pending.empty()) {
-    auto [At, Point] = Pending.back();
-    Pending.pop_back();
-    const Node &N = Nodes[At];
-    switch (N.What) {
+void RunTrace::label(uint32_t trace, uint32_t index, Labels &x) const {
+  std::vector<std::pair<uint32_t, uint32_t>> pending{{trace, index}};
+  while (!pending.empty()) {
+    auto [At, Point] = pending.back();
+    pending.pop_back();
+    const Node &n = nodes[At];
+    switch (n.what) {
     case Kind::Nothing:
       break;
     case Kind::Label:
-      X[N.A.Trace] = static_cast<int32_t>(N.A.First);
+      x[n.a.trace] = static_cast<int32_t>(n.a.first);
       break;
     case Kind::Sum: {
-      uint32_t OfA = std::min(Point, N.A.Count - 1);
-      Pending.emplace_back(N.A.Trace, N.A.First + OfA);
-      Pending.emplace_back(N.B.Trace, N.B.First + Point - OfA);
+      uint32_t ofA = std::min(Point, n.a.count - 1);
+      pending.emplace_back(n.a.trace, n.a.first + ofA);
+      pending.emplace_back(n.b.trace, n.b.first + Point - ofA);
       break;
     }
     case Kind::Join:
-      if (Point < N.A.Count)
-        Pending.emplace_back(N.A.Trace, N.A.First + Point);
+      if (Point < n.a.count)
+        pending.emplace_back(n.a.trace, n.a.first + Point);
       else
-        Pending.emplace_back(N.B.Trace, N.B.First + Point - N.A.Count);
+        pending.emplace_back(n.b.trace, n.b.first + Point - n.a.count);
       break;
     }
   }
 }
 
-void joinRuns(RunList &List, const RunStep &Step, RunTrace &Trace) {
-  if (!Step.More || List.size() < 2)
+void joinRuns(RunList &list, const RunStep &step, RunTrace &trace) {
+  if (!step.more || list.size() < 2)
     return;
-  std::vector<Item> Items = itemsOf(List, Step);
-  std::ranges::sort(Items, [](const Item &A, const Item &B) {
-    if (A.G.Rest != B.G.Rest)
-      return A.G.Rest < B.G.Rest;
-    return A.G.Base != B.G.Base ? A.G.Base < B.G.Base : A.G.From < B.G.From;
+  std::vector<Item> items = itemsOf(list, step);
+  std::ranges::sort(items, [](const Item &a, const Item &b) {
+    if (a.g.rest != b.g.rest)
+      return a.g.rest < b.g.rest;
+    return a.g.base != b.g.base ? a.g.base < b.g.base : a.g.from < b.g.from;
   });
-  List.clear();
-  for (size_t I = 0; I < Items.size();) {
-    Item Whole = Items[I++];
-    for (; I < Items.size() && Items[I].G.Rest == Whole.G.Rest &&
-           Items[I].G.Base == Whole.G.Base && Items[I].G.From <= Whole.G.To + 1;
-         ++I) {
-      Run Tail = Items[I].R;
-      int64_t Known = Whole.G.To + 1 - Items[I].G.From; // points in both
-      if (Known >= int64_t(Tail.Count))
+  list.clear();
+  for (size_t i = 0; i < items.size();) {
+    Item whole = items[i++];
+    for (; i < items.size() && items[i].g.rest == whole.g.rest &&
+           items[i].g.base == whole.g.base && items[i].g.from <= whole.g.to + 1;
+         ++i) {
+      Run tail = items[i].r;
+      int64_t known = whole.g.to + 1 - items[i].g.from; // points in both
+      if (known >= int64_t(tail.count))
         continue;
-      Tail.First += static_cast<uint32_t>(Known);
-      Tail.Count -= static_cast<uint32_t>(Known);
-      Whole.R.Trace = Trace.addJoin(Whole.R, Tail);
-      Whole.R.First = 0;
-      Whole.R.Count += Tail.Count;
-      Whole.R.Priced = std::min(Whole.R.Priced, Tail.Priced);
-      Whole.G.To = Items[I].G.To;
+      tail.first += static_cast<uint32_t>(known);
+      tail.count -= static_cast<uint32_t>(known);
+      whole.r.trace = trace.addJoin(whole.r, tail);
+      whole.r.first = 0;
+      whole.r.count += tail.count;
+      whole.r.priced = std::min(whole.r.priced, tail.priced);
+      whole.g.to = items[i].g.to;
     }
-    List.push_back(Whole.R);
+    list.push_back(whole.r);
   }
-  sortByPrice(List);
+  sortByPrice(list);
 }
 
 } // namespace heddle::solver

@@ -17,62 +17,62 @@ namespace heddle::solver {
 
 /// How a point of a run differs from the one before it.
 struct RunStep {
-  Usage More = 0; ///< 0: not known yet; all runs have one point.
-  Cost Less = 0;
+  Usage more = 0; ///< 0: not known yet; all runs have one point.
+  Cost less = 0;
 };
 
-/// `Count` points; the first costs `Total` and uses `Used`. It is made of the
-/// points `First ...` of trace `Trace`.
+/// `count` points; the first costs `total` and uses `used`. It is made of the
+/// points `first ...` of trace `trace`.
 struct Run {
-  Cost Total = 0;
-  Usage Used = 0;
-  uint32_t Count = 1;
-  uint32_t First = 0;
-  uint32_t Trace = 0;
-  double Priced = 0; ///< The least `Total + price * Used` of its points.
+  Cost total = 0;
+  Usage used = 0;
+  uint32_t count = 1;
+  uint32_t first = 0;
+  uint32_t trace = 0;
+  double priced = 0; ///< The least `total + price * used` of its points.
 };
 
 using RunList = std::vector<Run>;
 
 /// Removes the points that another one beats or equals in cost and usage, as
 /// far as this costs little; all of them if no run is longer than one point.
-/// Adds the number of comparisons to `Work` and goes no further once that
-/// exceeds `MaxWork`.
-void removeDominated(RunList &List, const RunStep &Step, double &Work,
-                     double MaxWork);
+/// Adds the number of comparisons to `work` and goes no further once that
+/// exceeds `maxWork`.
+void removeDominated(RunList &list, const RunStep &step, double &work,
+                     double maxWork);
 
 /// How points of runs came about.
 class RunTrace {
 public:
   /// Nothing at all.
-  RunTrace() { Nodes.emplace_back(); }
+  RunTrace() { nodes.emplace_back(); }
 
-  /// One point: `Var` takes `Label`.
-  uint32_t addLabel(int32_t Var, int32_t Label);
+  /// One point: `var` takes `label`.
+  uint32_t addLabel(int32_t var, int32_t label);
   /// The sums of the points of two runs.
-  uint32_t addSum(const Run &A, const Run &B);
-  /// The points of `A`, then those of `B`.
-  uint32_t addJoin(const Run &A, const Run &B);
-  size_t size() const { return Nodes.size(); }
+  uint32_t addSum(const Run &a, const Run &b);
+  /// The points of `a`, then those of `b`.
+  uint32_t addJoin(const Run &a, const Run &b);
+  size_t size() const { return nodes.size(); }
 
-  /// Sets the labels behind point `Index` of trace `Trace`.
-  void label(uint32_t Trace, uint32_t Index, Labels &X) const;
+  /// Sets the labels behind point `index` of trace `trace`.
+  void label(uint32_t trace, uint32_t index, Labels &x) const;
 
 private:
   enum class Kind : uint8_t { Nothing, Label, Sum, Join };
   struct Part {
-    uint32_t Trace = 0, First = 0, Count = 1;
+    uint32_t trace = 0, first = 0, count = 1;
   };
   struct Node {
-    Kind What = Kind::Nothing;
-    Part A, B; ///< A label: `A.Trace` is the variable, `A.First` its label.
+    Kind what = Kind::Nothing;
+    Part a, b; ///< A label: `a.trace` is the variable, `a.first` its label.
   };
-  static Part partOf(const Run &R) { return {R.Trace, R.First, R.Count}; }
-  std::vector<Node> Nodes;
+  static Part partOf(const Run &r) { return {r.trace, r.first, r.count}; }
+  std::vector<Node> nodes;
 };
 
 /// Makes one run of those that continue each other.
-void joinRuns(RunList &List, const RunStep &Step, RunTrace &Trace);
+void joinRuns(RunList &list, const RunStep &step, RunTrace &trace);
 
 } // namespace heddle::solver
 

@@ -15,162 +15,162 @@ namespace {
 /// Sets of nodes that have been found to meet.
 class Groups {
 public:
-  explicit Groups(size_t Count) : Parent(Count) {
-    std::iota(Parent.begin(), Parent.end(), 0u);
+  explicit Groups(size_t count) : parent(count) {
+    std::iota(parent.begin(), parent.end(), 0u);
   }
   /// The first node of the group.
-  uint32_t find(uint32_t Node) {
-    while (Parent[Node] != Node)
-      Node = Parent[Node] = Parent[Parent[Node]];
-    return Node;
+  uint32_t find(uint32_t node) {
+    while (parent[node] != node)
+      node = parent[node] = parent[parent[node]];
+    return node;
   }
-  void join(uint32_t A, uint32_t B) {
-    A = find(A), B = find(B);
-    Parent[std::max(A, B)] = std::min(A, B);
+  void join(uint32_t a, uint32_t b) {
+    a = find(a), b = find(b);
+    parent[std::max(a, b)] = std::min(a, b);
   }
 
 private:
-  std::vector<uint32_t> Parent;
+  std::vector<uint32_t> parent;
 };
 
 /// The stretches of time, ascending, in which the nodes could use more than the
 /// limit together.
-std::vector<Interval> timesOverLimit(const Problem &P) {
-  std::map<int64_t, __int128> Steps;
-  for (const Node &N : P.Nodes)
-    if (!N.Live.empty()) {
-      Usage Most = *std::ranges::max_element(N.Usages);
-      Steps[N.Live.Begin] += Most;
-      Steps[N.Live.End] -= Most;
+std::vector<Interval> timesOverLimit(const Problem &p) {
+  std::map<int64_t, __int128> steps;
+  for (const Node &n : p.nodes)
+    if (!n.live.empty()) {
+      Usage most = *std::ranges::max_element(n.usages);
+      steps[n.live.begin] += most;
+      steps[n.live.end] -= most;
     }
-  std::vector<Interval> Result;
-  __int128 Sum = 0;
-  for (auto It = Steps.begin(); It != Steps.end(); ++It) {
-    Sum += It->second;
-    if (Sum > *P.UsageLimit) // the last sum is 0
-      Result.push_back({It->first, std::next(It)->first});
+  std::vector<Interval> result;
+  __int128 sum = 0;
+  for (auto it = steps.begin(); it != steps.end(); ++it) {
+    sum += it->second;
+    if (sum > *p.usageLimit) // the last sum is 0
+      result.push_back({it->first, std::next(it)->first});
   }
-  return Result;
+  return result;
 }
 
-/// Joins the nodes that are live in the same of `Times`.
-void joinByMemory(const Problem &P, const std::vector<Interval> &Times,
-                  Groups &G) {
-  std::vector<uint32_t> ByBegin;
-  for (uint32_t N = 0; N < P.Nodes.size(); ++N)
-    if (std::ranges::any_of(P.Nodes[N].Usages, [](Usage U) { return U > 0; }))
-      ByBegin.push_back(N);
-  std::ranges::sort(ByBegin, {}, [&](uint32_t N) {
-    return std::pair(P.Nodes[N].Live.Begin, N);
+/// Joins the nodes that are live in the same of `times`.
+void joinByMemory(const Problem &p, const std::vector<Interval> &times,
+                  Groups &g) {
+  std::vector<uint32_t> byBegin;
+  for (uint32_t n = 0; n < p.nodes.size(); ++n)
+    if (std::ranges::any_of(p.nodes[n].usages, [](Usage u) { return u > 0; }))
+      byBegin.push_back(n);
+  std::ranges::sort(byBegin, {}, [&](uint32_t n) {
+    return std::pair(p.nodes[n].live.begin, n);
   });
-  std::multimap<int64_t, uint32_t> Live; // by the time of their end
-  size_t Next = 0;
-  for (const Interval &T : Times) {
-    while (Next < ByBegin.size() &&
-           P.Nodes[ByBegin[Next]].Live.Begin <= T.Begin) {
-      uint32_t N = ByBegin[Next++];
-      Live.emplace(P.Nodes[N].Live.End, N);
+  std::multimap<int64_t, uint32_t> live; // by the time of their end
+  size_t next = 0;
+  for (const Interval &t : times) {
+    while (next < byBegin.size() &&
+           p.nodes[byBegin[next]].live.begin <= t.begin) {
+      uint32_t n = byBegin[next++];
+      live.emplace(p.nodes[n].live.end, n);
     }
-    Live.erase(Live.begin(), Live.upper_bound(T.Begin));
+    live.erase(live.begin(), live.upper_bound(t.begin));
     // All are in one group afterwards: the next time needs one of them only,
     // the one that lives longest.
-    if (Live.empty())
+    if (live.empty())
       continue;
-    uint32_t Last = std::prev(Live.end())->second;
-    for (const auto &[End, N] : Live)
-      G.join(N, Last);
-    int64_t End = std::prev(Live.end())->first;
-    Live.clear();
-    Live.emplace(End, Last);
+    uint32_t last = std::prev(live.end())->second;
+    for (const auto &[End, N] : live)
+      g.join(N, last);
+    int64_t end = std::prev(live.end())->first;
+    live.clear();
+    live.emplace(end, last);
   }
 }
 
 /// A problem and the numbers of its nodes in another one.
 struct Numbered {
-  Problem Part;
-  std::vector<uint32_t> Nodes;
+  Problem part;
+  std::vector<uint32_t> nodes;
 };
 
-std::vector<Numbered> split(const Problem &P, Groups &G) {
-  std::vector<Numbered> Parts;
-  std::vector<uint32_t> PartOf(P.Nodes.size()), NumberOf(P.Nodes.size());
-  for (uint32_t N = 0; N < P.Nodes.size(); ++N) {
-    uint32_t First = G.find(N);
-    if (First == N) {
-      PartOf[N] = static_cast<uint32_t>(Parts.size());
-      Parts.emplace_back().Part.UsageLimit = P.UsageLimit;
+std::vector<Numbered> split(const Problem &p, Groups &g) {
+  std::vector<Numbered> parts;
+  std::vector<uint32_t> partOf(p.nodes.size()), numberOf(p.nodes.size());
+  for (uint32_t n = 0; n < p.nodes.size(); ++n) {
+    uint32_t first = g.find(n);
+    if (first == n) {
+      partOf[n] = static_cast<uint32_t>(parts.size());
+      parts.emplace_back().part.usageLimit = p.usageLimit;
     }
-    Numbered &Own = Parts[PartOf[N] = PartOf[First]];
-    NumberOf[N] = static_cast<uint32_t>(Own.Nodes.size());
-    Own.Nodes.push_back(N);
-    Own.Part.Nodes.push_back(P.Nodes[N]);
+    Numbered &own = parts[partOf[n] = partOf[first]];
+    numberOf[n] = static_cast<uint32_t>(own.nodes.size());
+    own.nodes.push_back(n);
+    own.part.nodes.push_back(p.nodes[n]);
   }
-  for (const Edge &E : P.Edges) {
-    Edge &New = Parts[PartOf[E.Nodes[0]]].Part.Edges.emplace_back(E);
-    for (uint32_t &N : New.Nodes)
-      N = NumberOf[N];
+  for (const Edge &e : p.edges) {
+    Edge &fresh = parts[partOf[e.nodes[0]]].part.edges.emplace_back(e);
+    for (uint32_t &n : fresh.nodes)
+      n = numberOf[n];
   }
-  for (Numbered &Own : Parts) {
-    int64_t Start = std::numeric_limits<int64_t>::max();
-    for (const Node &N : Own.Part.Nodes)
-      Start = std::min(Start, N.Live.Begin);
-    for (Node &N : Own.Part.Nodes)
-      N.Live = {N.Live.Begin - Start, N.Live.End - Start};
+  for (Numbered &own : parts) {
+    int64_t start = std::numeric_limits<int64_t>::max();
+    for (const Node &n : own.part.nodes)
+      start = std::min(start, n.live.begin);
+    for (Node &n : own.part.nodes)
+      n.live = {n.live.begin - start, n.live.end - start};
   }
-  return Parts;
+  return parts;
 }
 
-bool equal(const Problem &A, const Problem &B) {
-  return std::ranges::equal(A.Nodes, B.Nodes,
-                            [](const Node &L, const Node &R) {
-                              return L.Live == R.Live && L.Costs == R.Costs &&
-                                     L.Usages == R.Usages;
+bool equal(const Problem &a, const Problem &b) {
+  return std::ranges::equal(a.nodes, b.nodes,
+                            [](const Node &l, const Node &r) {
+                              return l.live == r.live && l.costs == r.costs &&
+                                     l.usages == r.usages;
                             }) &&
-         std::ranges::equal(A.Edges, B.Edges, [](const Edge &L, const Edge &R) {
-           return L.Nodes == R.Nodes && L.Costs == R.Costs;
+         std::ranges::equal(a.edges, b.edges, [](const Edge &l, const Edge &r) {
+           return l.nodes == r.nodes && l.costs == r.costs;
          });
 }
 
-uint64_t hashOf(const Problem &P) {
-  uint64_t Hash = P.Nodes.size();
-  auto Add = [&](int64_t Value) {
-    Hash = (Hash ^ static_cast<uint64_t>(Value)) * 0x9e3779b97f4a7c15 + 1;
+uint64_t hashOf(const Problem &p) {
+  uint64_t hash = p.nodes.size();
+  auto add = [&](int64_t value) {
+    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15 + 1;
   };
-  for (const Node &N : P.Nodes)
-    std::ranges::for_each(N.Costs, Add);
-  for (const Edge &E : P.Edges)
-    std::ranges::for_each(E.Costs, Add);
-  return Hash;
+  for (const Node &n : p.nodes)
+    std::ranges::for_each(n.costs, add);
+  for (const Edge &e : p.edges)
+    std::ranges::for_each(e.costs, add);
+  return hash;
 }
 
 } // namespace
 
-std::vector<Component> findComponents(const Problem &P) {
-  Groups G(P.Nodes.size());
-  for (const Edge &E : P.Edges)
-    for (uint32_t N : E.Nodes)
-      G.join(E.Nodes[0], N);
-  if (P.UsageLimit)
-    joinByMemory(P, timesOverLimit(P), G);
-  bool Whole = true;
-  for (uint32_t N = 0; N < P.Nodes.size(); ++N)
-    Whole &= G.find(N) == 0;
-  std::vector<Component> Result;
-  if (Whole)
-    return Result;
-  std::unordered_map<uint64_t, std::vector<size_t>> ByHash;
-  for (Numbered &Own : split(P, G)) {
-    auto &Alike = ByHash[hashOf(Own.Part)];
-    auto Same = std::ranges::find_if(
-        Alike, [&](size_t C) { return equal(Result[C].Part, Own.Part); });
-    if (Same != Alike.end()) {
-      Result[*Same].Nodes.push_back(std::move(Own.Nodes));
+std::vector<Component> findComponents(const Problem &p) {
+  Groups g(p.nodes.size());
+  for (const Edge &e : p.edges)
+    for (uint32_t n : e.nodes)
+      g.join(e.nodes[0], n);
+  if (p.usageLimit)
+    joinByMemory(p, timesOverLimit(p), g);
+  bool whole = true;
+  for (uint32_t n = 0; n < p.nodes.size(); ++n)
+    whole &= g.find(n) == 0;
+  std::vector<Component> result;
+  if (whole)
+    return result;
+  std::unordered_map<uint64_t, std::vector<size_t>> byHash;
+  for (Numbered &own : split(p, g)) {
+    auto &alike = byHash[hashOf(own.part)];
+    auto same = std::ranges::find_if(
+        alike, [&](size_t c) { return equal(result[c].part, own.part); });
+    if (same != alike.end()) {
+      result[*same].nodes.push_back(std::move(own.nodes));
       continue;
     }
-    Alike.push_back(Result.size());
-    Result.push_back({std::move(Own.Part), {std::move(Own.Nodes)}});
+    alike.push_back(result.size());
+    result.push_back({std::move(own.part), {std::move(own.nodes)}});
   }
-  return Result;
+  return result;
 }
 
 } // namespace heddle::solver

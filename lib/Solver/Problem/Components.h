@@ -11,14 +11,14 @@ namespace heddle::solver {
 /// could be exceeded, with the rest, and all the parts that equal it but for
 /// the numbers of their nodes and a shift in time.
 struct Component {
-  Problem Part; ///< One of them.
+  Problem part; ///< One of them.
   /// By part: the node of the whole problem for each of its nodes.
-  std::vector<std::vector<uint32_t>> Nodes;
+  std::vector<std::vector<uint32_t>> nodes;
 };
 
-/// Splits `P`, which must be valid, in the order of the parts' first nodes:
-/// their optima together are the optimum of `P`. Empty if `P` is in one piece.
-std::vector<Component> findComponents(const Problem &P);
+/// Splits `p`, which must be valid, in the order of the parts' first nodes:
+/// their optima together are the optimum of `p`. Empty if `p` is in one piece.
+std::vector<Component> findComponents(const Problem &p);
 
 } // namespace heddle::solver
 

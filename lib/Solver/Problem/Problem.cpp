@@ -10,141 +10,147 @@ namespace heddle::solver {
 
 namespace {
 
-std::string at(const char *Field, size_t Index) {
-  return std::string(Field) + "[" + std::to_string(Index) + "]";
+std::string at(const char *field, size_t index) {
+  return std::string(field) + "[" + std::to_string(index) + "]";
 }
 
-std::optional<Error> validateNode(const Node &N, size_t Index) {
-  const Interval &I = N.Live;
-  if (I.Begin < 0 || I.End < I.Begin)
-    return Error{at("nodes.intervals", Index) +
-                 ": expected 0 <= begin <= end, got [" +
-                 std::to_string(I.Begin) + ", " + std::to_string(I.End) + "]"};
-  if (N.Costs.empty())
-    return Error{at("nodes.costs", Index) +
-                 ": expected at least one strategy, got none"};
-  if (N.Costs.size() > std::numeric_limits<int32_t>::max())
-    return Error{at("nodes.costs", Index) + ": expected fewer strategies"};
-  if (N.Usages.size() != N.Costs.size())
-    return Error{at("nodes.usages", Index) + ": expected " +
-                 std::to_string(N.Costs.size()) +
-                 " entries as in nodes.costs, got " +
-                 std::to_string(N.Usages.size())};
-  for (size_t S = 0; S < N.Costs.size(); ++S) {
-    if (N.Costs[S] < 0)
-      return Error{at(at("nodes.costs", Index).c_str(), S) +
-                   ": expected a cost of at least 0, got " +
-                   std::to_string(N.Costs[S])};
-    if (N.Usages[S] < 0)
-      return Error{at(at("nodes.usages", Index).c_str(), S) +
-                   ": expected a usage of at least 0, got " +
-                   std::to_string(N.Usages[S])};
+llvm::Error validateNode(const Node &n, size_t index) {
+  const Interval &i = n.live;
+  if (i.begin < 0 || i.end < i.begin)
+    return llvm::createStringError(
+        at("nodes.intervals", index) + ": expected 0 <= begin <= end, got [" +
+        std::to_string(i.begin) + ", " + std::to_string(i.end) + "]");
+  if (n.costs.empty())
+    return llvm::createStringError(
+        at("nodes.costs", index) +
+        ": expected at least one strategy, got none");
+  if (n.costs.size() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError(at("nodes.costs", index) +
+                                   ": expected fewer strategies");
+  if (n.usages.size() != n.costs.size())
+    return llvm::createStringError(at("nodes.usages", index) + ": expected " +
+                                   std::to_string(n.costs.size()) +
+                                   " entries as in nodes.costs, got " +
+                                   std::to_string(n.usages.size()));
+  for (size_t s = 0; s < n.costs.size(); ++s) {
+    if (n.costs[s] < 0)
+      return llvm::createStringError(at(at("nodes.costs", index).c_str(), s) +
+                                     ": expected a cost of at least 0, got " +
+                                     std::to_string(n.costs[s]));
+    if (n.usages[s] < 0)
+      return llvm::createStringError(at(at("nodes.usages", index).c_str(), s) +
+                                     ": expected a usage of at least 0, got " +
+                                     std::to_string(n.usages[s]));
   }
-  return std::nullopt;
+  return llvm::Error::success();
 }
 
-std::optional<Error> validateEdge(const Problem &P, size_t Index) {
-  const Edge &E = P.Edges[Index];
-  if (E.Nodes.empty())
-    return Error{at("edges.nodes", Index) +
-                 ": expected at least one node, got none"};
-  size_t Entries = 1;
-  for (uint32_t N : E.Nodes) {
-    if (N >= P.Nodes.size())
-      return Error{at("edges.nodes", Index) + ": expected a node below " +
-                   std::to_string(P.Nodes.size()) + ", got " +
-                   std::to_string(N)};
-    if (__builtin_mul_overflow(Entries, P.Nodes[N].Costs.size(), &Entries))
-      return Error{at("edges.nodes", Index) +
-                   ": expected a table that fits memory, got one whose size "
-                   "overflows 64 bits"};
+llvm::Error validateEdge(const Problem &p, size_t index) {
+  const Edge &e = p.edges[index];
+  if (e.nodes.empty())
+    return llvm::createStringError(at("edges.nodes", index) +
+                                   ": expected at least one node, got none");
+  size_t entries = 1;
+  for (uint32_t n : e.nodes) {
+    if (n >= p.nodes.size())
+      return llvm::createStringError(
+          at("edges.nodes", index) + ": expected a node below " +
+          std::to_string(p.nodes.size()) + ", got " + std::to_string(n));
+    if (__builtin_mul_overflow(entries, p.nodes[n].costs.size(), &entries))
+      return llvm::createStringError(
+          at("edges.nodes", index) +
+          ": expected a table that fits memory, got one whose size "
+          "overflows 64 bits");
   }
-  if (E.Costs.size() != Entries)
-    return Error{at("edges.costs", Index) + ": expected " +
-                 std::to_string(Entries) +
-                 " entries, the product of its nodes' strategies, got " +
-                 std::to_string(E.Costs.size())};
-  for (size_t I = 0; I < Entries; ++I)
-    if (E.Costs[I] < 0)
-      return Error{at(at("edges.costs", Index).c_str(), I) +
-                   ": expected a cost of at least 0, got " +
-                   std::to_string(E.Costs[I])};
-  return std::nullopt;
+  if (e.costs.size() != entries)
+    return llvm::createStringError(
+        at("edges.costs", index) + ": expected " + std::to_string(entries) +
+        " entries, the product of its nodes' strategies, got " +
+        std::to_string(e.costs.size()));
+  for (size_t i = 0; i < entries; ++i)
+    if (e.costs[i] < 0)
+      return llvm::createStringError(at(at("edges.costs", index).c_str(), i) +
+                                     ": expected a cost of at least 0, got " +
+                                     std::to_string(e.costs[i]));
+  return llvm::Error::success();
 }
 
 /// The sum of usages changes only where an interval begins or ends.
 using UsageSteps = std::map<int64_t, __int128>;
 
-void addUsage(UsageSteps &Steps, const Interval &Live, Usage Amount) {
-  if (Live.empty())
+void addUsage(UsageSteps &steps, const Interval &live, Usage amount) {
+  if (live.empty())
     return;
-  Steps[Live.Begin] += Amount;
-  Steps[Live.End] -= Amount;
+  steps[live.begin] += amount;
+  steps[live.end] -= amount;
 }
 
 } // namespace
 
-std::optional<Error> validate(const Problem &P) {
-  if (P.Nodes.size() > std::numeric_limits<int32_t>::max())
-    return Error{"nodes.intervals: expected fewer than 2^31 nodes, got " +
-                 std::to_string(P.Nodes.size())};
-  UsageSteps Largest;
-  for (size_t I = 0; I < P.Nodes.size(); ++I) {
-    if (auto E = validateNode(P.Nodes[I], I))
-      return E;
-    const Node &N = P.Nodes[I];
-    addUsage(Largest, N.Live, *std::ranges::max_element(N.Usages));
+llvm::Error validate(const Problem &p) {
+  if (p.nodes.size() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError(
+        "nodes.intervals: expected fewer than 2^31 nodes, got " +
+        std::to_string(p.nodes.size()));
+  UsageSteps largest;
+  for (size_t i = 0; i < p.nodes.size(); ++i) {
+    if (llvm::Error e = validateNode(p.nodes[i], i))
+      return e;
+    const Node &n = p.nodes[i];
+    addUsage(largest, n.live, *std::ranges::max_element(n.usages));
   }
-  __int128 Sum = 0;
-  for (const auto &[Time, Step] : Largest) {
-    Sum += Step;
-    if (Sum > std::numeric_limits<Usage>::max())
-      return Error{"nodes.usages: expected sums that fit 64 bits, got an "
-                   "overflow at time " +
-                   std::to_string(Time)};
+  __int128 sum = 0;
+  for (const auto &[Time, Step] : largest) {
+    sum += Step;
+    if (sum > std::numeric_limits<Usage>::max())
+      return llvm::createStringError(
+          "nodes.usages: expected sums that fit 64 bits, got an "
+          "overflow at time " +
+          std::to_string(Time));
   }
-  for (size_t I = 0; I < P.Edges.size(); ++I)
-    if (auto E = validateEdge(P, I))
-      return E;
-  if (P.UsageLimit && *P.UsageLimit < 0)
-    return Error{"usage_limit: expected at least 0, got " +
-                 std::to_string(*P.UsageLimit)};
-  return std::nullopt;
+  for (size_t i = 0; i < p.edges.size(); ++i)
+    if (llvm::Error e = validateEdge(p, i))
+      return e;
+  if (p.usageLimit && *p.usageLimit < 0)
+    return llvm::createStringError("usage_limit: expected at least 0, got " +
+                                   std::to_string(*p.usageLimit));
+  return llvm::Error::success();
 }
 
-Expected<Evaluation> evaluate(const Problem &P, const Assignment &A) {
-  if (A.size() != P.Nodes.size())
-    return Error{"assignment: expected " + std::to_string(P.Nodes.size()) +
-                 " entries, one per node, got " + std::to_string(A.size())};
-  Evaluation Result;
-  UsageSteps Steps;
-  for (size_t I = 0; I < A.size(); ++I) {
-    const Node &N = P.Nodes[I];
-    if (A[I] < 0 || static_cast<size_t>(A[I]) >= N.Costs.size())
-      return Error{at("assignment", I) + ": expected a strategy below " +
-                   std::to_string(N.Costs.size()) + ", got " +
-                   std::to_string(A[I])};
-    Result.Total =
-        addCosts(Result.Total, std::min(N.Costs[A[I]], InfiniteCost));
-    addUsage(Steps, N.Live, N.Usages[A[I]]);
+llvm::Expected<Evaluation> evaluate(const Problem &p, const Assignment &a) {
+  if (a.size() != p.nodes.size())
+    return llvm::createStringError(
+        "assignment: expected " + std::to_string(p.nodes.size()) +
+        " entries, one per node, got " + std::to_string(a.size()));
+  Evaluation result;
+  UsageSteps steps;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const Node &n = p.nodes[i];
+    if (a[i] < 0 || static_cast<size_t>(a[i]) >= n.costs.size())
+      return llvm::createStringError(
+          at("assignment", i) + ": expected a strategy below " +
+          std::to_string(n.costs.size()) + ", got " + std::to_string(a[i]));
+    result.total =
+        addCosts(result.total, std::min(n.costs[a[i]], kInfiniteCost));
+    addUsage(steps, n.live, n.usages[a[i]]);
   }
-  for (const Edge &E : P.Edges) {
-    size_t Entry = 0;
-    for (uint32_t N : E.Nodes)
-      Entry = Entry * P.Nodes[N].Costs.size() + A[N];
-    Result.Total =
-        addCosts(Result.Total, std::min(E.Costs[Entry], InfiniteCost));
+  for (const Edge &e : p.edges) {
+    size_t entry = 0;
+    for (uint32_t n : e.nodes)
+      entry = entry * p.nodes[n].costs.size() + a[n];
+    result.total =
+        addCosts(result.total, std::min(e.costs[entry], kInfiniteCost));
   }
-  __int128 Sum = 0;
-  for (const auto &[Time, Step] : Steps) {
-    Sum += Step;
-    if (Sum > Result.PeakUsage) {
-      Result.PeakUsage = static_cast<Usage>(Sum);
-      Result.PeakTime = Time;
+  __int128 sum = 0;
+  for (const auto &[Time, Step] : steps) {
+    sum += Step;
+    if (sum > result.peakUsage) {
+      result.peakUsage = static_cast<Usage>(sum);
+      result.peakTime = Time;
     }
   }
-  Result.WithinLimit = !P.UsageLimit || Result.PeakUsage <= *P.UsageLimit;
-  return Result;
+  result.withinLimit = !p.usageLimit || result.peakUsage <= *p.usageLimit;
+  return result;
 }
 
 } // namespace heddle::solver

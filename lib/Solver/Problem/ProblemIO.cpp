@@ -1,7 +1,7 @@
 //===- ProblemIO.cpp - The contest's JSON form ----------------------------===//
 
 #include "heddle/Solver/ProblemIO.h"
-#include "Problem/StrictJson.h"
+#include "Problem/ReadJson.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,269 +21,272 @@ using Json = nlohmann::json;
 /// Reads fields one after another and keeps the first error.
 class Reader {
 public:
-  const Json *array(const Json &Parent, const char *Key,
-                    const std::string &Path) {
-    const Json *Found = object(Parent, Key, Path, "an array");
-    if (!Found || Found->is_array())
-      return Found;
-    fail(Path, "an array", *Found);
+  const Json *array(const Json &parent, const char *key,
+                    const std::string &path) {
+    const Json *found = object(parent, key, path, "an array");
+    if (!found || found->is_array())
+      return found;
+    fail(path, "an array", *found);
     return nullptr;
   }
 
-  const Json *object(const Json &Parent, const char *Key,
-                     const std::string &Path, const char *What = "an object") {
-    auto Found = Parent.find(Key);
-    if (Found == Parent.end()) {
-      Failure = Error{Path + ": expected " + What + ", got nothing"};
+  const Json *object(const Json &parent, const char *key,
+                     const std::string &path, const char *what = "an object") {
+    auto found = parent.find(key);
+    if (found == parent.end()) {
+      failure = path + ": expected " + what + ", got nothing";
       return nullptr;
     }
-    return &*Found;
+    return &*found;
   }
 
-  bool sameSize(const Json &A, const Json &Reference, const char *Path,
-                const char *ReferencePath) {
-    if (A.size() == Reference.size())
+  bool sameSize(const Json &a, const Json &reference, const char *path,
+                const char *referencePath) {
+    if (a.size() == reference.size())
       return true;
-    Failure = Error{std::string(Path) + ": expected " +
-                    std::to_string(Reference.size()) + " entries as in " +
-                    ReferencePath + ", got " + std::to_string(A.size())};
+    failure = std::string(path) + ": expected " +
+              std::to_string(reference.size()) + " entries as in " +
+              referencePath + ", got " + std::to_string(a.size());
     return false;
   }
 
   /// A misspelt key would change the problem silently: a limit that is not
   /// there binds nothing.
-  bool onlyKeys(const Json &Parent, const char *Path,
-                std::initializer_list<std::string_view> Known) {
-    for (const auto &Item : Parent.items()) {
-      if (std::ranges::find(Known, Item.key()) != Known.end())
+  bool onlyKeys(const Json &parent, const char *path,
+                std::initializer_list<std::string_view> known) {
+    for (const auto &item : parent.items()) {
+      if (std::ranges::find(known, item.key()) != known.end())
         continue;
-      std::string Names;
-      for (std::string_view Name : Known)
-        Names.append(Names.empty() ? "" : ", ").append(Name);
-      Failure = Error{std::string(Path) + "." + Item.key().substr(0, 60) +
-                      ": expected one of " + Names + ", got an unknown key"};
+      std::string names;
+      for (std::string_view name : known)
+        names.append(names.empty() ? "" : ", ").append(name);
+      failure = std::string(path) + "." + item.key().substr(0, 60) +
+                ": expected one of " + names + ", got an unknown key";
       return false;
     }
     return true;
   }
 
-  /// A list of integers that fit `T`, where `Path[Index]` names the list.
+  /// A list of integers that fit `t`, where `path[index]` names the list.
   template <typename T>
-  bool integers(const Json &List, const char *Path, size_t Index,
-                std::vector<T> &Out) {
-    auto Name = [&] {
-      return std::string(Path) + "[" + std::to_string(Index) + "]";
+  bool integers(const Json &list, const char *path, size_t index,
+                std::vector<T> &out) {
+    auto name = [&] {
+      return std::string(path) + "[" + std::to_string(index) + "]";
     };
-    if (!List.is_array())
-      return fail(Name(), "an array", List);
-    Out.reserve(List.size());
-    for (const Json &Item : List) {
-      auto ItemName = [&] {
-        return Name() + "[" + std::to_string(Out.size() - 1) + "]";
+    if (!list.is_array())
+      return fail(name(), "an array", list);
+    out.reserve(list.size());
+    for (const Json &item : list) {
+      auto itemName = [&] {
+        return name() + "[" + std::to_string(out.size() - 1) + "]";
       };
-      if (!integer(Item, ItemName, Out.emplace_back()))
+      if (!integer(item, itemName, out.emplace_back()))
         return false;
     }
     return true;
   }
 
   template <typename T, typename NameFn>
-  bool integer(const Json &Item, NameFn Name, T &Out) {
+  bool integer(const Json &item, NameFn name, T &out) {
     using Limits = std::numeric_limits<T>;
     // Numbers too large for 64 bits are parsed as floating-point ones.
-    bool Fits = Item.is_number_unsigned()
-                    ? Item.get<uint64_t>() <= uint64_t(Limits::max())
-                    : Item.is_number_integer() &&
-                          Item.get<int64_t>() >= int64_t(Limits::min());
-    if (!Fits)
-      return fail(Name(),
+    bool fits = item.is_number_unsigned()
+                    ? item.get<uint64_t>() <= uint64_t(Limits::max())
+                    : item.is_number_integer() &&
+                          item.get<int64_t>() >= int64_t(Limits::min());
+    if (!fits)
+      return fail(name(),
                   !std::is_signed_v<T> ? "a node number"
                   : sizeof(T) == 8     ? "a 64-bit integer"
                                        : "a 32-bit integer",
-                  Item);
-    Out = static_cast<T>(Item.get<int64_t>());
+                  item);
+    out = static_cast<T>(item.get<int64_t>());
     return true;
   }
 
   /// Always false.
-  bool fail(const std::string &Path, const char *What, const Json &Found) {
-    Failure = Error{Path + ": expected " + What + ", got " + abbreviate(Found)};
+  bool fail(const std::string &path, const char *what, const Json &found) {
+    failure =
+        path + ": expected " + what + ", got " + showJson(found, kLongestShown);
     return false;
   }
 
-  Error Failure;
+  std::string failure;
 };
 
-bool readNodes(Reader &R, const Json &Root, Problem &P) {
-  const Json *Nodes = R.object(Root, "nodes", "problem.nodes");
-  if (!Nodes)
+bool readNodes(Reader &r, const Json &root, Problem &p) {
+  const Json *nodes = r.object(root, "nodes", "problem.nodes");
+  if (!nodes)
     return false;
-  if (!Nodes->is_object())
-    return R.fail("problem.nodes", "an object", *Nodes);
-  if (!R.onlyKeys(*Nodes, "nodes", {"intervals", "costs", "usages"}))
+  if (!nodes->is_object())
+    return r.fail("problem.nodes", "an object", *nodes);
+  if (!r.onlyKeys(*nodes, "nodes", {"intervals", "costs", "usages"}))
     return false;
-  const Json *Intervals = R.array(*Nodes, "intervals", "nodes.intervals");
-  const Json *Costs =
-      Intervals ? R.array(*Nodes, "costs", "nodes.costs") : nullptr;
-  const Json *Usages =
-      Costs ? R.array(*Nodes, "usages", "nodes.usages") : nullptr;
-  if (!Usages ||
-      !R.sameSize(*Costs, *Intervals, "nodes.costs", "nodes.intervals") ||
-      !R.sameSize(*Usages, *Intervals, "nodes.usages", "nodes.intervals"))
+  const Json *intervals = r.array(*nodes, "intervals", "nodes.intervals");
+  const Json *costs =
+      intervals ? r.array(*nodes, "costs", "nodes.costs") : nullptr;
+  const Json *usages =
+      costs ? r.array(*nodes, "usages", "nodes.usages") : nullptr;
+  if (!usages ||
+      !r.sameSize(*costs, *intervals, "nodes.costs", "nodes.intervals") ||
+      !r.sameSize(*usages, *intervals, "nodes.usages", "nodes.intervals"))
     return false;
-  P.Nodes.resize(Intervals->size());
-  for (size_t I = 0; I < P.Nodes.size(); ++I) {
-    Node &N = P.Nodes[I];
-    std::vector<int64_t> Live;
-    if (!R.integers((*Intervals)[I], "nodes.intervals", I, Live))
+  p.nodes.resize(intervals->size());
+  for (size_t i = 0; i < p.nodes.size(); ++i) {
+    Node &n = p.nodes[i];
+    std::vector<int64_t> live;
+    if (!r.integers((*intervals)[i], "nodes.intervals", i, live))
       return false;
-    if (Live.size() != 2)
-      return R.fail("nodes.intervals[" + std::to_string(I) + "]",
-                    "[begin, end]", (*Intervals)[I]);
-    N.Live = {Live[0], Live[1]};
-    if (!R.integers((*Costs)[I], "nodes.costs", I, N.Costs) ||
-        !R.integers((*Usages)[I], "nodes.usages", I, N.Usages))
+    if (live.size() != 2)
+      return r.fail("nodes.intervals[" + std::to_string(i) + "]",
+                    "[begin, end]", (*intervals)[i]);
+    n.live = {live[0], live[1]};
+    if (!r.integers((*costs)[i], "nodes.costs", i, n.costs) ||
+        !r.integers((*usages)[i], "nodes.usages", i, n.usages))
       return false;
   }
   return true;
 }
 
-bool readEdges(Reader &R, const Json &Root, Problem &P) {
-  const Json *Edges = R.object(Root, "edges", "problem.edges");
-  if (!Edges)
+bool readEdges(Reader &r, const Json &root, Problem &p) {
+  const Json *edges = r.object(root, "edges", "problem.edges");
+  if (!edges)
     return false;
-  if (!Edges->is_object())
-    return R.fail("problem.edges", "an object", *Edges);
-  if (!R.onlyKeys(*Edges, "edges", {"nodes", "costs"}))
+  if (!edges->is_object())
+    return r.fail("problem.edges", "an object", *edges);
+  if (!r.onlyKeys(*edges, "edges", {"nodes", "costs"}))
     return false;
-  const Json *Nodes = R.array(*Edges, "nodes", "edges.nodes");
-  const Json *Costs = Nodes ? R.array(*Edges, "costs", "edges.costs") : nullptr;
-  if (!Costs || !R.sameSize(*Costs, *Nodes, "edges.costs", "edges.nodes"))
+  const Json *nodes = r.array(*edges, "nodes", "edges.nodes");
+  const Json *costs = nodes ? r.array(*edges, "costs", "edges.costs") : nullptr;
+  if (!costs || !r.sameSize(*costs, *nodes, "edges.costs", "edges.nodes"))
     return false;
-  P.Edges.resize(Nodes->size());
-  for (size_t I = 0; I < P.Edges.size(); ++I)
-    if (!R.integers((*Nodes)[I], "edges.nodes", I, P.Edges[I].Nodes) ||
-        !R.integers((*Costs)[I], "edges.costs", I, P.Edges[I].Costs))
+  p.edges.resize(nodes->size());
+  for (size_t i = 0; i < p.edges.size(); ++i)
+    if (!r.integers((*nodes)[i], "edges.nodes", i, p.edges[i].nodes) ||
+        !r.integers((*costs)[i], "edges.costs", i, p.edges[i].costs))
       return false;
   return true;
 }
 
 } // namespace
 
-Expected<Problem> parseProblem(std::string_view Text) {
-  Expected<Json> Root = parseStrictJson(Text);
-  if (!Root)
-    return Root.error();
-  Reader R;
-  if (!Root->is_object()) {
-    R.fail("the file", "an object with the key problem", *Root);
-    return R.Failure;
+llvm::Expected<Problem> parseProblem(std::string_view text) {
+  llvm::Expected<Json> root = readJson(text);
+  if (!root)
+    return root.takeError();
+  Reader r;
+  if (!root->is_object()) {
+    r.fail("the file", "an object with the key problem", *root);
+    return llvm::createStringError(r.failure);
   }
-  const Json *Body = R.object(*Root, "problem", "problem");
-  if (!Body || !R.onlyKeys(*Root, "the file", {"problem"}))
-    return R.Failure;
-  if (!Body->is_object()) {
-    R.fail("problem", "an object", *Body);
-    return R.Failure;
+  const Json *body = r.object(*root, "problem", "problem");
+  if (!body || !r.onlyKeys(*root, "the file", {"problem"}))
+    return llvm::createStringError(r.failure);
+  if (!body->is_object()) {
+    r.fail("problem", "an object", *body);
+    return llvm::createStringError(r.failure);
   }
-  if (!R.onlyKeys(*Body, "problem", {"name", "nodes", "edges", "usage_limit"}))
-    return R.Failure;
-  Problem P;
-  if (auto Name = Body->find("name"); Name != Body->end()) {
-    if (!Name->is_string()) {
-      R.fail("problem.name", "a string", *Name);
-      return R.Failure;
+  if (!r.onlyKeys(*body, "problem", {"name", "nodes", "edges", "usage_limit"}))
+    return llvm::createStringError(r.failure);
+  Problem p;
+  if (auto name = body->find("name"); name != body->end()) {
+    if (!name->is_string()) {
+      r.fail("problem.name", "a string", *name);
+      return llvm::createStringError(r.failure);
     }
-    P.Name = Name->get<std::string>();
+    p.name = name->get<std::string>();
   }
-  if (!readNodes(R, *Body, P) || !readEdges(R, *Body, P))
-    return R.Failure;
-  if (auto Limit = Body->find("usage_limit"); Limit != Body->end()) {
-    P.UsageLimit.emplace();
-    if (!R.integer(
-            *Limit, [] { return "usage_limit"; }, *P.UsageLimit))
-      return R.Failure;
+  if (!readNodes(r, *body, p) || !readEdges(r, *body, p))
+    return llvm::createStringError(r.failure);
+  if (auto limit = body->find("usage_limit"); limit != body->end()) {
+    p.usageLimit.emplace();
+    if (!r.integer(
+            *limit, [] { return "usage_limit"; }, *p.usageLimit))
+      return llvm::createStringError(r.failure);
   }
-  if (auto Violation = validate(P))
-    return *Violation;
-  return P;
+  if (llvm::Error violation = validate(p))
+    return violation;
+  return p;
 }
 
-Expected<Assignment> parseAssignment(std::string_view Text) {
-  Expected<Json> Root = parseStrictJson(Text);
-  if (!Root)
-    return Root.error();
-  Reader R;
-  Assignment A;
-  if (!Root->is_array()) {
-    R.fail("assignment", "an array of strategy numbers", *Root);
-    return R.Failure;
+llvm::Expected<Assignment> parseAssignment(std::string_view text) {
+  llvm::Expected<Json> root = readJson(text);
+  if (!root)
+    return root.takeError();
+  Reader r;
+  Assignment a;
+  if (!root->is_array()) {
+    r.fail("assignment", "an array of strategy numbers", *root);
+    return llvm::createStringError(r.failure);
   }
-  for (size_t I = 0; I < Root->size(); ++I)
-    if (!R.integer((*Root)[I],
-                   [&] { return "assignment[" + std::to_string(I) + "]"; },
-                   A.emplace_back()))
-      return R.Failure;
-  return A;
+  for (size_t i = 0; i < root->size(); ++i)
+    if (!r.integer((*root)[i],
+                   [&] { return "assignment[" + std::to_string(i) + "]"; },
+                   a.emplace_back()))
+      return llvm::createStringError(r.failure);
+  return a;
 }
 
-std::string printProblem(const Problem &P) {
-  Json Intervals = Json::array(), Costs = Json::array(), Usages = Json::array();
-  for (const Node &N : P.Nodes) {
-    Intervals.push_back({N.Live.Begin, N.Live.End});
-    Costs.push_back(N.Costs);
-    Usages.push_back(N.Usages);
+std::string printProblem(const Problem &p) {
+  Json intervals = Json::array(), costs = Json::array(), usages = Json::array();
+  for (const Node &n : p.nodes) {
+    intervals.push_back({n.live.begin, n.live.end});
+    costs.push_back(n.costs);
+    usages.push_back(n.usages);
   }
-  Json EdgeNodes = Json::array(), EdgeCosts = Json::array();
-  for (const Edge &E : P.Edges) {
-    EdgeNodes.push_back(E.Nodes);
-    EdgeCosts.push_back(E.Costs);
+  Json edgeNodes = Json::array(), edgeCosts = Json::array();
+  for (const Edge &e : p.edges) {
+    edgeNodes.push_back(e.nodes);
+    edgeCosts.push_back(e.costs);
   }
-  Json Body = {
-      {"name", P.Name},
+  Json body = {
+      {"name", p.name},
       {"nodes",
-       {{"intervals", std::move(Intervals)},
-        {"costs", std::move(Costs)},
-        {"usages", std::move(Usages)}}},
+       {{"intervals", std::move(intervals)},
+        {"costs", std::move(costs)},
+        {"usages", std::move(usages)}}},
       {"edges",
-       {{"nodes", std::move(EdgeNodes)}, {"costs", std::move(EdgeCosts)}}}};
-  if (P.UsageLimit)
-    Body["usage_limit"] = *P.UsageLimit;
-  Json Root = {{"problem", std::move(Body)}};
-  return Root.dump(-1, ' ', false, Json::error_handler_t::replace);
+       {{"nodes", std::move(edgeNodes)}, {"costs", std::move(edgeCosts)}}}};
+  if (p.usageLimit)
+    body["usage_limit"] = *p.usageLimit;
+  Json root = {{"problem", std::move(body)}};
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string printAssignment(const Assignment &A) {
-  std::string Text = "[";
-  for (size_t I = 0; I < A.size(); ++I) {
-    if (I)
-      Text += ", ";
-    Text += std::to_string(A[I]);
+std::string printAssignment(const Assignment &a) {
+  std::string text = "[";
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (i)
+      text += ", ";
+    text += std::to_string(a[i]);
   }
-  return Text + "]";
+  return text + "]";
 }
 
-Expected<std::string> readFile(const std::string &Path) {
+llvm::Expected<std::string> readFile(const std::string &path) {
   // zlib reads plain files as they are.
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> File(gzopen(Path.c_str(), "rb"),
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"),
                                                   gzclose);
-  if (!File)
-    return Error{"'" + Path + "': expected a readable file, got: " +
-                 std::generic_category().message(errno)};
-  std::string Content;
-  std::vector<char> Chunk(1 << 20);
-  int Got;
-  while ((Got = gzread(File.get(), Chunk.data(), Chunk.size())) > 0)
-    Content.append(Chunk.data(), Got);
-  int Status = Z_OK; // also tells of a file that is cut short
-  gzerror(File.get(), &Status);
-  if (Status == Z_ERRNO)
-    return Error{"'" + Path + "': expected a readable file, got: " +
-                 std::generic_category().message(errno)};
-  if (Got < 0 || Status != Z_OK)
-    return Error{"'" + Path +
-                 "': expected a whole file, got damaged compression"};
-  return Content;
+  if (!file)
+    return llvm::createStringError("'" + path +
+                                   "': expected a readable file, got: " +
+                                   std::generic_category().message(errno));
+  std::string content;
+  std::vector<char> chunk(1 << 20);
+  int got;
+  while ((got = gzread(file.get(), chunk.data(), chunk.size())) > 0)
+    content.append(chunk.data(), got);
+  int status = Z_OK; // also tells of a file that is cut short
+  gzerror(file.get(), &status);
+  if (status == Z_ERRNO)
+    return llvm::createStringError("'" + path +
+                                   "': expected a readable file, got: " +
+                                   std::generic_category().message(errno));
+  if (got < 0 || status != Z_OK)
+    return llvm::createStringError(
+        "'" + path + "': expected a whole file, got damaged compression");
+  return content;
 }
 
 } // namespace heddle::solver

@@ -4,31 +4,31 @@
 
 namespace heddle::solver {
 
-Cost costOf(const Model &M, const Labels &X) {
-  Cost Total = M.Constant;
-  for (size_t V = 0; V < M.Vars.size(); ++V)
-    Total = addCosts(Total, M.Vars[V].Unary[X[V]]);
-  for (const Pair &P : M.Pairs)
-    Total = addCosts(Total, PairView(M, P, P.A)(X[P.A], X[P.B]));
-  return Total;
+Cost costOf(const Model &m, const Labels &x) {
+  Cost total = m.constant;
+  for (size_t v = 0; v < m.vars.size(); ++v)
+    total = addCosts(total, m.vars[v].unary[x[v]]);
+  for (const Pair &p : m.pairs)
+    total = addCosts(total, PairView(m, p, p.a)(x[p.a], x[p.b]));
+  return total;
 }
 
-std::vector<Usage> usageOf(const Model &M, const Labels &X) {
-  std::vector<Usage> Used(M.Capacity.size() + 1, 0);
-  for (size_t V = 0; V < M.Vars.size(); ++V)
-    for (const Load &L : M.Vars[V].Loads) {
-      Used[L.Begin] += L.Amount[X[V]];
-      Used[L.End] -= L.Amount[X[V]];
+std::vector<Usage> usageOf(const Model &m, const Labels &x) {
+  std::vector<Usage> used(m.capacity.size() + 1, 0);
+  for (size_t v = 0; v < m.vars.size(); ++v)
+    for (const Load &l : m.vars[v].loads) {
+      used[l.begin] += l.amount[x[v]];
+      used[l.end] -= l.amount[x[v]];
     }
-  for (size_t T = 1; T < Used.size(); ++T)
-    Used[T] += Used[T - 1];
-  Used.pop_back();
-  return Used;
+  for (size_t t = 1; t < used.size(); ++t)
+    used[t] += used[t - 1];
+  used.pop_back();
+  return used;
 }
 
-bool withinCapacity(const Model &M, const std::vector<Usage> &Used) {
-  for (size_t T = 0; T < Used.size(); ++T)
-    if (Used[T] > M.Capacity[T])
+bool withinCapacity(const Model &m, const std::vector<Usage> &used) {
+  for (size_t t = 0; t < used.size(); ++t)
+    if (used[t] > m.capacity[t])
       return false;
   return true;
 }

@@ -16,71 +16,71 @@
 
 namespace heddle::solver {
 
-/// What a variable uses at the times `Begin <= t < End` of a model, by value.
+/// What a variable uses at the times `begin <= t < end` of a model, by value.
 struct Load {
-  int32_t Begin = 0;
-  int32_t End = 0;
-  std::vector<Usage> Amount;
+  int32_t begin = 0;
+  int32_t end = 0;
+  std::vector<Usage> amount;
 };
 
 struct Variable {
-  std::vector<Cost> Unary;    ///< By value.
-  std::vector<Load> Loads;    ///< Disjoint and ascending.
-  std::vector<int32_t> Pairs; ///< The pairs that it takes part in.
-  int32_t size() const { return static_cast<int32_t>(Unary.size()); }
+  std::vector<Cost> unary;    ///< By value.
+  std::vector<Load> loads;    ///< Disjoint and ascending.
+  std::vector<int32_t> pairs; ///< The pairs that it takes part in.
+  int32_t size() const { return static_cast<int32_t>(unary.size()); }
 };
 
 /// A cost that two different variables have together. At most one pair joins
 /// two variables.
 struct Pair {
-  int32_t A = -1;
-  int32_t B = -1;
-  std::vector<Cost> Table; ///< Row-major: the value of `A`, then that of `B`.
-  int32_t other(int32_t Var) const { return Var == A ? B : A; }
+  int32_t a = -1;
+  int32_t b = -1;
+  std::vector<Cost> table; ///< Row-major: the value of `a`, then that of `b`.
+  int32_t other(int32_t var) const { return var == a ? b : a; }
 };
 
 struct Model {
-  std::vector<Variable> Vars;
-  std::vector<Pair> Pairs;
-  std::vector<Usage> Capacity; ///< By time; may be negative: infeasible.
-  Cost Constant = 0;           ///< Part of every assignment's cost.
+  std::vector<Variable> vars;
+  std::vector<Pair> pairs;
+  std::vector<Usage> capacity; ///< By time; may be negative: infeasible.
+  Cost constant = 0;           ///< Part of every assignment's cost.
 };
 
-/// A view of a pair from one of its two variables: `(Own, Theirs)`.
+/// A view of a pair from one of its two variables: `(own, theirs)`.
 class PairView {
 public:
-  PairView(const Model &M, const Pair &P, int32_t Var)
-      : Data(P.Table.data()), OwnStride(Var == P.A ? M.Vars[P.B].size() : 1),
-        TheirStride(Var == P.A ? 1 : M.Vars[P.B].size()) {}
-  Cost operator()(int32_t Own, int32_t Theirs) const {
-    return Data[static_cast<size_t>(Own) * OwnStride +
-                static_cast<size_t>(Theirs) * TheirStride];
+  PairView(const Model &m, const Pair &p, int32_t var)
+      : data(p.table.data()), ownStride(var == p.a ? m.vars[p.b].size() : 1),
+        theirStride(var == p.a ? 1 : m.vars[p.b].size()) {}
+  Cost operator()(int32_t own, int32_t theirs) const {
+    return data[static_cast<size_t>(own) * ownStride +
+                static_cast<size_t>(theirs) * theirStride];
   }
 
 private:
-  const Cost *Data;
-  size_t OwnStride, TheirStride;
+  const Cost *data;
+  size_t ownStride, theirStride;
 };
 
 /// What the parts of a model are called in the problem that it was reduced
 /// from: two models of it can be compared by these.
 struct ModelNames {
-  std::vector<int32_t> Vars;
-  std::vector<std::vector<int32_t>> Values; ///< By variable, then value.
-  std::vector<int32_t> Times;               ///< Ascending.
+  std::vector<int32_t> vars;
+  std::vector<std::vector<int32_t>> values; ///< By variable, then value.
+  std::vector<int32_t> times;               ///< Ascending.
 };
 
 /// The value of every variable of a model.
 using Labels = std::vector<int32_t>;
 
-/// The cost of `X`, constant included, saturating at `InfiniteCost`.
-Cost costOf(const Model &M, const Labels &X);
+/// The cost of `x`, constant included, saturating at `kInfiniteCost`.
+Cost costOf(const Model &m, const Labels &x);
 
 /// The usage at every time.
-std::vector<Usage> usageOf(const Model &M, const Labels &X);
+std::vector<Usage> usageOf(const Model &m, const Labels &x);
 
 /// Whether usage stays within capacity at every time.
-bool withinCapacity(const Model &M, const std::vector<Usage> &Used);
+bool withinCapacity(const Model &m, const std::vector<Usage> &used);
 
 } // namespace heddle::solver
 

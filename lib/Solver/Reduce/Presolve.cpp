@@ -8,77 +8,77 @@
 
 namespace heddle::solver {
 
-std::vector<int64_t> maximalTimes(const Problem &P) {
+std::vector<int64_t> maximalTimes(const Problem &p) {
   struct Change {
-    bool Begins = false, Ends = false;
+    bool begins = false, ends = false;
   };
-  std::map<int64_t, Change> Changes;
-  for (const Node &N : P.Nodes)
-    if (!N.Live.empty()) {
-      Changes[N.Live.Begin].Begins = true;
-      Changes[N.Live.End].Ends = true;
+  std::map<int64_t, Change> changes;
+  for (const Node &n : p.nodes)
+    if (!n.live.empty()) {
+      changes[n.live.begin].begins = true;
+      changes[n.live.end].ends = true;
     }
-  std::vector<int64_t> Times;
-  for (auto It = Changes.begin(); It != Changes.end(); ++It) {
-    auto Next = std::next(It);
-    if (It->second.Begins && Next != Changes.end() && Next->second.Ends)
-      Times.push_back(It->first);
+  std::vector<int64_t> times;
+  for (auto it = changes.begin(); it != changes.end(); ++it) {
+    auto next = std::next(it);
+    if (it->second.begins && next != changes.end() && next->second.ends)
+      times.push_back(it->first);
   }
-  return Times;
+  return times;
 }
 
-Presolver::Presolver(const Problem &P) : NodeCount(P.Nodes.size()) {
-  addNodes(P);
-  addEdges(P);
-  for (int32_t Size : FirstSize)
-    Replacement.emplace_back(Size, -1);
+Presolver::Presolver(const Problem &p) : nodeCount(p.nodes.size()) {
+  addNodes(p);
+  addEdges(p);
+  for (int32_t size : firstSize)
+    replacement.emplace_back(size, -1);
 }
 
-void Presolver::addNodes(const Problem &P) {
-  std::vector<int64_t> Times;
-  if (P.UsageLimit)
-    Times = maximalTimes(P);
-  auto Position = [&](int64_t Time) {
-    return static_cast<int32_t>(std::ranges::lower_bound(Times, Time) -
-                                Times.begin());
+void Presolver::addNodes(const Problem &p) {
+  std::vector<int64_t> times;
+  if (p.usageLimit)
+    times = maximalTimes(p);
+  auto position = [&](int64_t time) {
+    return static_cast<int32_t>(std::ranges::lower_bound(times, time) -
+                                times.begin());
   };
-  Work.Capacity.assign(Times.size(), P.UsageLimit.value_or(0));
-  TimeOf.resize(Times.size());
-  std::iota(TimeOf.begin(), TimeOf.end(), 0);
-  for (const Node &N : P.Nodes) {
-    Variable V;
-    V.Unary.reserve(N.Costs.size());
-    for (Cost C : N.Costs)
-      V.Unary.push_back(std::min(C, InfiniteCost));
-    Load L{Position(N.Live.Begin), Position(N.Live.End), N.Usages};
-    if (L.Begin < L.End)
-      V.Loads.push_back(std::move(L));
-    Origin.emplace_back(N.Costs.size());
-    std::iota(Origin.back().begin(), Origin.back().end(), 0);
-    Work.Vars.push_back(std::move(V));
+  work.capacity.assign(times.size(), p.usageLimit.value_or(0));
+  timeOf.resize(times.size());
+  std::iota(timeOf.begin(), timeOf.end(), 0);
+  for (const Node &n : p.nodes) {
+    Variable v;
+    v.unary.reserve(n.costs.size());
+    for (Cost c : n.costs)
+      v.unary.push_back(std::min(c, kInfiniteCost));
+    Load l{position(n.live.begin), position(n.live.end), n.usages};
+    if (l.begin < l.end)
+      v.loads.push_back(std::move(l));
+    origin.emplace_back(n.costs.size());
+    std::iota(origin.back().begin(), origin.back().end(), 0);
+    work.vars.push_back(std::move(v));
   }
-  for (const Variable &V : Work.Vars)
-    FirstSize.push_back(V.size());
-  Alive.assign(Work.Vars.size(), 1);
+  for (const Variable &v : work.vars)
+    firstSize.push_back(v.size());
+  alive.assign(work.vars.size(), 1);
 }
 
-void Presolver::addEdges(const Problem &P) {
-  for (const Edge &E : P.Edges) {
-    bool Distinct = true;
-    for (size_t I = 0; I < E.Nodes.size(); ++I)
-      for (size_t J = 0; J < I; ++J)
-        Distinct &= E.Nodes[I] != E.Nodes[J];
-    if (E.Nodes.size() == 1) {
-      Variable &V = Work.Vars[E.Nodes[0]];
-      for (int32_t S = 0; S < V.size(); ++S)
-        V.Unary[S] = addCosts(V.Unary[S], std::min(E.Costs[S], InfiniteCost));
-    } else if (E.Nodes.size() == 2 && Distinct) {
-      std::vector<Cost> Table(E.Costs);
-      for (Cost &C : Table)
-        C = std::min(C, InfiniteCost);
-      addPair(E.Nodes[0], E.Nodes[1], std::move(Table));
+void Presolver::addEdges(const Problem &p) {
+  for (const Edge &e : p.edges) {
+    bool distinct = true;
+    for (size_t i = 0; i < e.nodes.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        distinct &= e.nodes[i] != e.nodes[j];
+    if (e.nodes.size() == 1) {
+      Variable &v = work.vars[e.nodes[0]];
+      for (int32_t s = 0; s < v.size(); ++s)
+        v.unary[s] = addCosts(v.unary[s], std::min(e.costs[s], kInfiniteCost));
+    } else if (e.nodes.size() == 2 && distinct) {
+      std::vector<Cost> table(e.costs);
+      for (Cost &c : table)
+        c = std::min(c, kInfiniteCost);
+      addPair(e.nodes[0], e.nodes[1], std::move(table));
     } else {
-      addWideEdge(P, E);
+      addWideEdge(p, e);
     }
   }
 }
@@ -86,228 +86,229 @@ void Presolver::addEdges(const Problem &P) {
 /// An edge over three or more nodes, or one that names a node twice, becomes a
 /// variable of its own whose values are the combinations of finite cost; a
 /// pair ties it to each of its nodes.
-void Presolver::addWideEdge(const Problem &P, const Edge &E) {
-  std::vector<uint32_t> Distinct(E.Nodes);
-  std::ranges::sort(Distinct);
-  Distinct.erase(std::ranges::unique(Distinct).begin(), Distinct.end());
-  std::vector<std::vector<int32_t>> Values(Distinct.size());
-  Variable V;
-  for (size_t Entry = 0; Entry < E.Costs.size(); ++Entry) {
-    if (E.Costs[Entry] >= InfiniteCost)
+void Presolver::addWideEdge(const Problem &p, const Edge &e) {
+  std::vector<uint32_t> distinct(e.nodes);
+  std::ranges::sort(distinct);
+  distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+  std::vector<std::vector<int32_t>> values(distinct.size());
+  Variable v;
+  for (size_t entry = 0; entry < e.costs.size(); ++entry) {
+    if (e.costs[entry] >= kInfiniteCost)
       continue;
-    std::vector<int32_t> Chosen(Distinct.size(), -1);
-    bool Consistent = true;
-    size_t Rest = Entry;
-    for (size_t I = E.Nodes.size(); I-- > 0;) {
-      size_t Size = P.Nodes[E.Nodes[I]].Costs.size();
-      int32_t Value = static_cast<int32_t>(Rest % Size);
-      Rest /= Size;
-      int32_t &Slot = Chosen[std::ranges::lower_bound(Distinct, E.Nodes[I]) -
-                             Distinct.begin()];
-      Consistent &= Slot < 0 || Slot == Value;
-      Slot = Value;
+    std::vector<int32_t> chosen(distinct.size(), -1);
+    bool consistent = true;
+    size_t rest = entry;
+    for (size_t i = e.nodes.size(); i-- > 0;) {
+      size_t size = p.nodes[e.nodes[i]].costs.size();
+      int32_t value = static_cast<int32_t>(rest % size);
+      rest /= size;
+      int32_t &slot = chosen[std::ranges::lower_bound(distinct, e.nodes[i]) -
+                             distinct.begin()];
+      consistent &= slot < 0 || slot == value;
+      slot = value;
     }
-    if (!Consistent)
+    if (!consistent)
       continue;
-    V.Unary.push_back(E.Costs[Entry]);
-    for (size_t I = 0; I < Distinct.size(); ++I)
-      Values[I].push_back(Chosen[I]);
+    v.unary.push_back(e.costs[entry]);
+    for (size_t i = 0; i < distinct.size(); ++i)
+      values[i].push_back(chosen[i]);
   }
-  int32_t Id = static_cast<int32_t>(Work.Vars.size());
-  int32_t Size = V.size();
-  if (Size == 0) {
-    Infeasible = true;
-    Reason = "an edge forbids every combination of its nodes";
+  int32_t id = static_cast<int32_t>(work.vars.size());
+  int32_t size = v.size();
+  if (size == 0) {
+    infeasible = true;
+    reason = "an edge forbids every combination of its nodes";
   }
-  Origin.emplace_back(Size);
-  std::iota(Origin.back().begin(), Origin.back().end(), 0);
-  FirstSize.push_back(Size);
-  Alive.push_back(1);
-  Work.Vars.push_back(std::move(V));
-  for (size_t I = 0; I < Distinct.size(); ++I) {
-    int32_t Node = static_cast<int32_t>(Distinct[I]);
-    int32_t NodeSize = Work.Vars[Node].size();
-    std::vector<Cost> Table(static_cast<size_t>(Size) * NodeSize, InfiniteCost);
-    for (int32_t S = 0; S < Size; ++S)
-      Table[static_cast<size_t>(S) * NodeSize + Values[I][S]] = 0;
-    addPair(Id, Node, std::move(Table));
+  origin.emplace_back(size);
+  std::iota(origin.back().begin(), origin.back().end(), 0);
+  firstSize.push_back(size);
+  alive.push_back(1);
+  work.vars.push_back(std::move(v));
+  for (size_t i = 0; i < distinct.size(); ++i) {
+    int32_t node = static_cast<int32_t>(distinct[i]);
+    int32_t nodeSize = work.vars[node].size();
+    std::vector<Cost> table(static_cast<size_t>(size) * nodeSize,
+                            kInfiniteCost);
+    for (int32_t s = 0; s < size; ++s)
+      table[static_cast<size_t>(s) * nodeSize + values[i][s]] = 0;
+    addPair(id, node, std::move(table));
   }
-  WideEdges.push_back({Id, std::move(Distinct), std::move(Values)});
+  wideEdges.push_back({id, std::move(distinct), std::move(values)});
 }
 
-static uint64_t pairKey(int32_t A, int32_t B) {
-  return static_cast<uint64_t>(std::min(A, B)) << 32 |
-         static_cast<uint32_t>(std::max(A, B));
+static uint64_t pairKey(int32_t a, int32_t b) {
+  return static_cast<uint64_t>(std::min(a, b)) << 32 |
+         static_cast<uint32_t>(std::max(a, b));
 }
 
-int32_t Presolver::findPair(int32_t A, int32_t B) const {
-  auto Found = PairOf.find(pairKey(A, B));
-  return Found == PairOf.end() ? -1 : Found->second;
+int32_t Presolver::findPair(int32_t a, int32_t b) const {
+  auto found = pairOf.find(pairKey(a, b));
+  return found == pairOf.end() ? -1 : found->second;
 }
 
 /// Adds a table over (A, B); joins it with the pair that is there already.
-void Presolver::addPair(int32_t A, int32_t B, std::vector<Cost> Table) {
-  int32_t Id = findPair(A, B);
-  if (Id < 0) {
-    Id = static_cast<int32_t>(Work.Pairs.size());
-    PairOf[pairKey(A, B)] = Id;
-    Work.Pairs.push_back({A, B, std::move(Table)});
-    PairAlive.push_back(1);
-    Work.Vars[A].Pairs.push_back(Id);
-    Work.Vars[B].Pairs.push_back(Id);
+void Presolver::addPair(int32_t a, int32_t b, std::vector<Cost> table) {
+  int32_t id = findPair(a, b);
+  if (id < 0) {
+    id = static_cast<int32_t>(work.pairs.size());
+    pairOf[pairKey(a, b)] = id;
+    work.pairs.push_back({a, b, std::move(table)});
+    pairAlive.push_back(1);
+    work.vars[a].pairs.push_back(id);
+    work.vars[b].pairs.push_back(id);
     return;
   }
-  Pair &P = Work.Pairs[Id];
-  int32_t SizeA = Work.Vars[A].size(), SizeB = Work.Vars[B].size();
-  for (int32_t I = 0; I < SizeA; ++I)
-    for (int32_t J = 0; J < SizeB; ++J) {
-      size_t There = P.A == A ? static_cast<size_t>(I) * SizeB + J
-                              : static_cast<size_t>(J) * SizeA + I;
-      P.Table[There] =
-          addCosts(P.Table[There], Table[static_cast<size_t>(I) * SizeB + J]);
+  Pair &p = work.pairs[id];
+  int32_t sizeA = work.vars[a].size(), sizeB = work.vars[b].size();
+  for (int32_t i = 0; i < sizeA; ++i)
+    for (int32_t j = 0; j < sizeB; ++j) {
+      size_t there = p.a == a ? static_cast<size_t>(i) * sizeB + j
+                              : static_cast<size_t>(j) * sizeA + i;
+      p.table[there] =
+          addCosts(p.table[there], table[static_cast<size_t>(i) * sizeB + j]);
     }
 }
 
-void Presolver::detach(int32_t Var, int32_t PairId) {
-  auto &List = Work.Vars[Var].Pairs;
-  auto Found = std::ranges::find(List, PairId);
-  *Found = List.back();
-  List.pop_back();
+void Presolver::detach(int32_t var, int32_t pairId) {
+  auto &list = work.vars[var].pairs;
+  auto found = std::ranges::find(list, pairId);
+  *found = list.back();
+  list.pop_back();
 }
 
-void Presolver::dropPair(int32_t Id) {
-  Pair &P = Work.Pairs[Id];
-  detach(P.A, Id);
-  detach(P.B, Id);
-  PairOf.erase(pairKey(P.A, P.B));
-  PairAlive[Id] = 0;
-  P.Table = {};
+void Presolver::dropPair(int32_t id) {
+  Pair &p = work.pairs[id];
+  detach(p.a, id);
+  detach(p.b, id);
+  pairOf.erase(pairKey(p.a, p.b));
+  pairAlive[id] = 0;
+  p.table = {};
 }
 
 /// Grows smaller with every reduction.
 size_t Presolver::measure() const {
-  size_t Sum = Work.Capacity.size();
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Alive[V])
-      Sum += 1 + Work.Vars[V].Unary.size();
-  for (size_t P = 0; P < Work.Pairs.size(); ++P)
-    Sum += PairAlive[P];
-  return Sum;
+  size_t sum = work.capacity.size();
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (alive[v])
+      sum += 1 + work.vars[v].unary.size();
+  for (size_t p = 0; p < work.pairs.size(); ++p)
+    sum += pairAlive[p];
+  return sum;
 }
 
-bool Presolver::run(const std::function<bool()> &Stop) {
+bool Presolver::run(const std::function<bool()> &stop) {
   // Each of these leaves the optimum alone and asks nothing of the others'
   // order; cheap ones come first so that dear ones see less.
-  const std::function<void()> Steps[] = {
-      [&] { makeArcConsistent(Stop); }, [&] { reduceTimes(); },
-      [&] { pruneByMemory(); },         [&] { makeArcConsistent(Stop); },
+  const std::function<void()> steps[] = {
+      [&] { makeArcConsistent(stop); }, [&] { reduceTimes(); },
+      [&] { pruneByMemory(); },         [&] { makeArcConsistent(stop); },
       [&] { makePairsSeparable(); },    [&] { mergeBijections(); },
-      [&] { removeDominated(Stop); },   [&] { eliminateFree(Stop); }};
-  size_t Before, After = measure();
+      [&] { removeDominated(stop); },   [&] { eliminateFree(stop); }};
+  size_t before, after = measure();
   do {
-    Before = After;
-    for (const auto &Step : Steps) {
-      if (Infeasible || Stop())
+    before = after;
+    for (const auto &step : steps) {
+      if (infeasible || stop())
         break;
-      Step();
+      step();
     }
-    After = measure();
+    after = measure();
     // The last few values of a large problem are not worth another round.
-  } while (!Infeasible && !Stop() && After < Before - Before / 500);
-  if (!Infeasible)
+  } while (!infeasible && !stop() && after < before - before / 500);
+  if (!infeasible)
     reduceTimes();
-  return !Infeasible;
+  return !infeasible;
 }
 
 Model Presolver::extract() const {
-  Model M;
-  M.Capacity = Work.Capacity;
-  M.Constant = Work.Constant;
-  std::vector<int32_t> NumberOf(Work.Vars.size(), -1);
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Alive[V]) {
-      NumberOf[V] = static_cast<int32_t>(M.Vars.size());
-      M.Vars.push_back(Work.Vars[V]);
-      M.Vars.back().Pairs.clear();
+  Model m;
+  m.capacity = work.capacity;
+  m.constant = work.constant;
+  std::vector<int32_t> numberOf(work.vars.size(), -1);
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (alive[v]) {
+      numberOf[v] = static_cast<int32_t>(m.vars.size());
+      m.vars.push_back(work.vars[v]);
+      m.vars.back().pairs.clear();
     }
-  for (size_t I = 0; I < Work.Pairs.size(); ++I)
-    if (PairAlive[I]) {
-      const Pair &P = Work.Pairs[I];
-      int32_t Id = static_cast<int32_t>(M.Pairs.size());
-      M.Pairs.push_back({NumberOf[P.A], NumberOf[P.B], P.Table});
-      M.Vars[NumberOf[P.A]].Pairs.push_back(Id);
-      M.Vars[NumberOf[P.B]].Pairs.push_back(Id);
+  for (size_t i = 0; i < work.pairs.size(); ++i)
+    if (pairAlive[i]) {
+      const Pair &p = work.pairs[i];
+      int32_t id = static_cast<int32_t>(m.pairs.size());
+      m.pairs.push_back({numberOf[p.a], numberOf[p.b], p.table});
+      m.vars[numberOf[p.a]].pairs.push_back(id);
+      m.vars[numberOf[p.b]].pairs.push_back(id);
     }
-  return M;
+  return m;
 }
 
-ModelNames Presolver::names() const {
-  ModelNames Names;
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Alive[V]) {
-      Names.Vars.push_back(static_cast<int32_t>(V));
-      Names.Values.push_back(Origin[V]);
+ModelNames Presolver::getNames() const {
+  ModelNames names;
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (alive[v]) {
+      names.vars.push_back(static_cast<int32_t>(v));
+      names.values.push_back(origin[v]);
     }
-  Names.Times = TimeOf;
-  return Names;
+  names.times = timeOf;
+  return names;
 }
 
-void Presolver::restrict(const std::vector<std::vector<char>> &Keep) {
-  size_t Number = 0;
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Alive[V])
-      keepValues(static_cast<int32_t>(V), Keep[Number++]);
+void Presolver::restrict(const std::vector<std::vector<char>> &keep) {
+  size_t number = 0;
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (alive[v])
+      keepValues(static_cast<int32_t>(v), keep[number++]);
 }
 
-Assignment Presolver::expand(const Labels &X) const {
-  Assignment A(Work.Vars.size(), 0);
-  size_t Number = 0;
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Alive[V])
-      A[V] = Origin[V][X[Number++]];
-  for (size_t R = Removals.size(); R-- > 0;) {
-    const Removal &Gone = Removals[R];
-    size_t Entry = 0;
-    for (size_t I = 0; I < Gone.Given.size(); ++I) {
-      const auto &Index = Gone.IndexOf[I];
-      int32_t Size = 1 + *std::ranges::max_element(Index);
-      Entry = Entry * Size + Index[A[Gone.Given[I]]];
+Assignment Presolver::expand(const Labels &x) const {
+  Assignment a(work.vars.size(), 0);
+  size_t number = 0;
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (alive[v])
+      a[v] = origin[v][x[number++]];
+  for (size_t r = removals.size(); r-- > 0;) {
+    const Removal &gone = removals[r];
+    size_t entry = 0;
+    for (size_t i = 0; i < gone.given.size(); ++i) {
+      const auto &index = gone.indexOf[i];
+      int32_t size = 1 + *std::ranges::max_element(index);
+      entry = entry * size + index[a[gone.given[i]]];
     }
-    A[Gone.Var] = Gone.Choice[Entry];
+    a[gone.var] = gone.choice[entry];
   }
-  A.resize(NodeCount);
-  return A;
+  a.resize(nodeCount);
+  return a;
 }
 
-std::optional<Labels> Presolver::project(const Assignment &A) const {
-  Assignment Full = A;
-  for (const WideEdge &E : WideEdges) {
-    int32_t Size = FirstSize[E.Var], Value = 0;
-    auto Matches = [&](int32_t S) {
-      for (size_t I = 0; I < E.Nodes.size(); ++I)
-        if (E.Values[I][S] != A[E.Nodes[I]])
+std::optional<Labels> Presolver::project(const Assignment &a) const {
+  Assignment full = a;
+  for (const WideEdge &e : wideEdges) {
+    int32_t size = firstSize[e.var], value = 0;
+    auto matches = [&](int32_t s) {
+      for (size_t i = 0; i < e.nodes.size(); ++i)
+        if (e.values[i][s] != a[e.nodes[i]])
           return false;
       return true;
     };
-    while (Value < Size && !Matches(Value))
-      ++Value;
-    if (Value == Size)
+    while (value < size && !matches(value))
+      ++value;
+    if (value == size)
       return std::nullopt;
-    Full.push_back(Value);
+    full.push_back(value);
   }
-  Labels X;
-  for (size_t V = 0; V < Work.Vars.size(); ++V) {
-    if (!Alive[V])
+  Labels x;
+  for (size_t v = 0; v < work.vars.size(); ++v) {
+    if (!alive[v])
       continue;
-    int32_t Value = Full[V];
-    while (Replacement[V][Value] >= 0)
-      Value = Replacement[V][Value];
-    auto Found = std::ranges::find(Origin[V], Value);
-    if (Found == Origin[V].end())
+    int32_t value = full[v];
+    while (replacement[v][value] >= 0)
+      value = replacement[v][value];
+    auto found = std::ranges::find(origin[v], value);
+    if (found == origin[v].end())
       return std::nullopt;
-    X.push_back(static_cast<int32_t>(Found - Origin[V].begin()));
+    x.push_back(static_cast<int32_t>(found - origin[v].begin()));
   }
-  return X;
+  return x;
 }
 
 } // namespace heddle::solver

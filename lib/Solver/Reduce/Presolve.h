@@ -31,101 +31,101 @@ namespace heddle::solver {
 /// problem, in order, followed by one for each edge of three or more nodes.
 class Presolver {
 public:
-  /// `P` must be valid.
-  explicit Presolver(const Problem &P);
+  /// `p` must be valid.
+  explicit Presolver(const Problem &p);
 
-  /// Reduces to a fixed point, or until `Stop`: what is reduced by then can be
+  /// Reduces to a fixed point, or until `stop`: what is reduced by then can be
   /// used. False: no assignment exists, `whyInfeasible` tells which reduction
   /// proved it.
-  bool run(const std::function<bool()> &Stop);
+  bool run(const std::function<bool()> &stop);
 
-  const std::string &whyInfeasible() const { return Reason; }
+  const std::string &whyInfeasible() const { return reason; }
 
   /// The live part, renumbered.
   Model extract() const;
 
   /// What variables and values of the last `extract` are called here; times are
   /// numbers of the problem's maximal times.
-  ModelNames names() const;
+  ModelNames getNames() const;
 
   /// Removes values that a bound has excluded, by the numbering of the last
-  /// `extract`: `Keep[variable][value]`. Call `run` afterwards.
-  void restrict(const std::vector<std::vector<char>> &Keep);
+  /// `extract`: `keep[variable][value]`. Call `run` afterwards.
+  void restrict(const std::vector<std::vector<char>> &keep);
 
   /// A full assignment of the problem from labels of the last `extract`.
-  Assignment expand(const Labels &X) const;
+  Assignment expand(const Labels &x) const;
 
   /// The other way round: labels of the last `extract` that are no worse than
-  /// `A`, a feasible assignment. None if `A` uses a value that `restrict` has
+  /// `a`, a feasible assignment. None if `a` uses a value that `restrict` has
   /// removed.
-  std::optional<Labels> project(const Assignment &A) const;
+  std::optional<Labels> project(const Assignment &a) const;
 
 private:
   /// How to find the value of a variable that is no longer there.
   struct Removal {
-    int32_t Var;
-    std::vector<int32_t> Given; ///< Variables that decide it: 0, 1 or 2.
-    std::vector<std::vector<int32_t>> IndexOf; ///< First value -> index.
-    std::vector<int32_t> Choice; ///< By index of Given, row-major.
+    int32_t var;
+    std::vector<int32_t> given; ///< Variables that decide it: 0, 1 or 2.
+    std::vector<std::vector<int32_t>> indexOf; ///< First value -> index.
+    std::vector<int32_t> choice; ///< By index of Given, row-major.
   };
 
   /// An edge that became a variable, and what its values stand for.
   struct WideEdge {
-    int32_t Var;
-    std::vector<uint32_t> Nodes;
-    std::vector<std::vector<int32_t>> Values; ///< By node, then own value.
+    int32_t var;
+    std::vector<uint32_t> nodes;
+    std::vector<std::vector<int32_t>> values; ///< By node, then own value.
   };
 
-  void addNodes(const Problem &P);
-  void addEdges(const Problem &P);
-  void addWideEdge(const Problem &P, const Edge &E);
-  void addPair(int32_t A, int32_t B, std::vector<Cost> Table);
-  void dropPair(int32_t Id);
-  void detach(int32_t Var, int32_t PairId);
-  int32_t findPair(int32_t A, int32_t B) const;
+  void addNodes(const Problem &p);
+  void addEdges(const Problem &p);
+  void addWideEdge(const Problem &p, const Edge &e);
+  void addPair(int32_t a, int32_t b, std::vector<Cost> table);
+  void dropPair(int32_t id);
+  void detach(int32_t var, int32_t pairId);
+  int32_t findPair(int32_t a, int32_t b) const;
 
-  void makeArcConsistent(const std::function<bool()> &Stop);
-  bool supportInPair(int32_t Id);
+  void makeArcConsistent(const std::function<bool()> &stop);
+  bool supportInPair(int32_t id);
   void pruneByMemory();
-  void removeDominated(const std::function<bool()> &Stop);
-  void removeDominated(int32_t Var, const std::function<bool()> &Stop);
-  uint64_t shapeOf(size_t Var) const;
-  bool dominates(int32_t Var, int32_t Better, int32_t Worse) const;
-  bool keepValues(int32_t Var, const std::vector<char> &Keep);
+  void removeDominated(const std::function<bool()> &stop);
+  void removeDominated(int32_t var, const std::function<bool()> &stop);
+  uint64_t shapeOf(size_t var) const;
+  bool dominates(int32_t var, int32_t better, int32_t worse) const;
+  bool keepValues(int32_t var, const std::vector<char> &keep);
   void makePairsSeparable();
   void mergeBijections();
-  void mergeInto(int32_t Kept, int32_t Gone, const std::vector<int32_t> &Map,
-                 int32_t PairId);
-  void eliminateFree(const std::function<bool()> &Stop);
-  void eliminate(int32_t Var);
+  void mergeInto(int32_t kept, int32_t gone, const std::vector<int32_t> &map,
+                 int32_t pairId);
+  void eliminateFree(const std::function<bool()> &stop);
+  void eliminate(int32_t var);
   void reduceTimes();
   void normalizeLoads();
   size_t measure() const;
-  PairView view(int32_t Id, int32_t Var) const {
-    return PairView(Work, Work.Pairs[Id], Var);
+  PairView view(int32_t id, int32_t var) const {
+    return PairView(work, work.pairs[id], var);
   }
 
-  Model Work; ///< All variables and pairs; dead ones are skipped.
-  std::vector<std::vector<int32_t>> Origin;
-  std::vector<int32_t> FirstSize;
-  std::vector<char> Alive;
-  std::vector<char> PairAlive;
-  std::unordered_map<uint64_t, int32_t> PairOf;
-  std::vector<Removal> Removals;
-  std::vector<WideEdge> WideEdges;
-  std::vector<int32_t> TimeOf;
-  std::vector<uint64_t> ShapeWhenChecked; ///< By `removeDominated`.
+  Model work; ///< All variables and pairs; dead ones are skipped.
+  std::vector<std::vector<int32_t>> origin;
+  std::vector<int32_t> firstSize;
+  std::vector<char> alive;
+  std::vector<char> pairAlive;
+  std::unordered_map<uint64_t, int32_t> pairOf;
+  std::vector<Removal> removals;
+  std::vector<WideEdge> wideEdges;
+  std::vector<int32_t> timeOf;
+  std::vector<uint64_t> shapeWhenChecked; ///< By `removeDominated`.
   /// For a dominated value, the one that replaces it; by first value, or -1.
-  std::vector<std::vector<int32_t>> Replacement;
-  size_t NodeCount = 0;
-  bool Infeasible = false;
-  std::string Reason;
+  std::vector<std::vector<int32_t>> replacement;
+  size_t nodeCount = 0;
+  bool infeasible = false;
+  std::string reason;
 };
 
 /// The times of a problem at which the set of live nodes is not part of the
 /// set at a neighbouring time, ascending: the limit holds everywhere if it
 /// holds at these.
-std::vector<int64_t> maximalTimes(const Problem &P);
+std::vector<int64_t> maximalTimes(const Problem &p);
 
 } // namespace heddle::solver
 

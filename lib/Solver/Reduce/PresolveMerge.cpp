@@ -9,227 +9,227 @@ namespace heddle::solver {
 
 /// A table `f(a) + g(b)` moves into the unary costs.
 void Presolver::makePairsSeparable() {
-  for (size_t I = 0; I < Work.Pairs.size(); ++I) {
-    if (!PairAlive[I])
+  for (size_t i = 0; i < work.pairs.size(); ++i) {
+    if (!pairAlive[i])
       continue;
-    const Pair &P = Work.Pairs[I];
-    Variable &A = Work.Vars[P.A], &B = Work.Vars[P.B];
-    size_t Width = B.Unary.size();
+    const Pair &p = work.pairs[i];
+    Variable &a = work.vars[p.a], &b = work.vars[p.b];
+    size_t width = b.unary.size();
     // With the cheapest entry of row 0 as the origin, no part is negative.
-    const Cost *First = P.Table.data();
-    size_t Base = std::min_element(First, First + Width) - First;
-    bool Separable = true;
-    for (size_t R = 0; R < A.Unary.size() && Separable; ++R) {
-      const Cost *Row = First + R * Width;
-      for (size_t C = 0; C < Width; ++C)
-        Separable &= Row[C] < InfiniteCost &&
-                     Row[C] - Row[Base] == First[C] - First[Base];
+    const Cost *first = p.table.data();
+    size_t base = std::min_element(first, first + width) - first;
+    bool separable = true;
+    for (size_t r = 0; r < a.unary.size() && separable; ++r) {
+      const Cost *row = first + r * width;
+      for (size_t c = 0; c < width; ++c)
+        separable &= row[c] < kInfiniteCost &&
+                     row[c] - row[base] == first[c] - first[base];
     }
-    if (!Separable)
+    if (!separable)
       continue;
-    for (size_t R = 0; R < A.Unary.size(); ++R)
-      A.Unary[R] = addCosts(A.Unary[R], First[R * Width + Base]);
-    for (size_t C = 0; C < Width; ++C)
-      B.Unary[C] = addCosts(B.Unary[C], First[C] - First[Base]);
-    dropPair(static_cast<int32_t>(I));
+    for (size_t r = 0; r < a.unary.size(); ++r)
+      a.unary[r] = addCosts(a.unary[r], first[r * width + base]);
+    for (size_t c = 0; c < width; ++c)
+      b.unary[c] = addCosts(b.unary[c], first[c] - first[base]);
+    dropPair(static_cast<int32_t>(i));
   }
 }
 
 /// Makes loads disjoint and ascending again after lists were joined.
-static void flattenLoads(Variable &V) {
-  std::map<int32_t, std::vector<Usage>> Steps;
-  size_t Size = V.Unary.size();
-  for (const Load &L : V.Loads) {
-    auto &Up = Steps[L.Begin], &Down = Steps[L.End];
-    Up.resize(Size);
-    Down.resize(Size);
-    for (size_t S = 0; S < Size; ++S) {
-      Up[S] += L.Amount[S];
-      Down[S] -= L.Amount[S];
+static void flattenLoads(Variable &v) {
+  std::map<int32_t, std::vector<Usage>> steps;
+  size_t size = v.unary.size();
+  for (const Load &l : v.loads) {
+    auto &up = steps[l.begin], &down = steps[l.end];
+    up.resize(size);
+    down.resize(size);
+    for (size_t s = 0; s < size; ++s) {
+      up[s] += l.amount[s];
+      down[s] -= l.amount[s];
     }
   }
-  V.Loads.clear();
-  std::vector<Usage> Level(Size, 0);
-  for (auto It = Steps.begin(); It != Steps.end(); ++It) {
-    for (size_t S = 0; S < Size; ++S)
-      Level[S] += It->second[S];
-    auto Next = std::next(It);
-    if (Next == Steps.end() ||
-        std::ranges::all_of(Level, [](Usage U) { return U == 0; }))
+  v.loads.clear();
+  std::vector<Usage> level(size, 0);
+  for (auto it = steps.begin(); it != steps.end(); ++it) {
+    for (size_t s = 0; s < size; ++s)
+      level[s] += it->second[s];
+    auto next = std::next(it);
+    if (next == steps.end() ||
+        std::ranges::all_of(level, [](Usage u) { return u == 0; }))
       continue;
-    if (!V.Loads.empty() && V.Loads.back().End == It->first &&
-        V.Loads.back().Amount == Level)
-      V.Loads.back().End = Next->first;
+    if (!v.loads.empty() && v.loads.back().end == it->first &&
+        v.loads.back().amount == level)
+      v.loads.back().end = next->first;
     else
-      V.Loads.push_back({It->first, Next->first, Level});
+      v.loads.push_back({it->first, next->first, level});
   }
 }
 
 /// For a pair whose finite entries match every value of A with exactly one of
 /// B and the other way round: the matches by value of A; else empty.
-static std::vector<int32_t> bijection(const Pair &P, int32_t SizeA,
-                                      int32_t SizeB) {
-  if (SizeA != SizeB)
+static std::vector<int32_t> bijection(const Pair &p, int32_t sizeA,
+                                      int32_t sizeB) {
+  if (sizeA != sizeB)
     return {};
-  std::vector<int32_t> Match(SizeA, -1);
-  std::vector<char> Taken(SizeB, 0);
-  for (int32_t I = 0; I < SizeA; ++I)
-    for (int32_t J = 0; J < SizeB; ++J)
-      if (P.Table[static_cast<size_t>(I) * SizeB + J] < InfiniteCost) {
-        if (Match[I] >= 0 || Taken[J])
+  std::vector<int32_t> match(sizeA, -1);
+  std::vector<char> taken(sizeB, 0);
+  for (int32_t i = 0; i < sizeA; ++i)
+    for (int32_t j = 0; j < sizeB; ++j)
+      if (p.table[static_cast<size_t>(i) * sizeB + j] < kInfiniteCost) {
+        if (match[i] >= 0 || taken[j])
           return {};
-        Match[I] = J;
-        Taken[J] = 1;
+        match[i] = j;
+        taken[j] = 1;
       }
-  return std::ranges::count(Match, -1) ? std::vector<int32_t>() : Match;
+  return std::ranges::count(match, -1) ? std::vector<int32_t>() : match;
 }
 
 void Presolver::mergeBijections() {
-  std::vector<char> Joined(Work.Vars.size(), 0);
-  for (size_t I = 0; I < Work.Pairs.size(); ++I) {
-    if (!PairAlive[I])
+  std::vector<char> joined(work.vars.size(), 0);
+  for (size_t i = 0; i < work.pairs.size(); ++i) {
+    if (!pairAlive[i])
       continue;
-    int32_t A = Work.Pairs[I].A, B = Work.Pairs[I].B;
-    std::vector<int32_t> Match =
-        bijection(Work.Pairs[I], Work.Vars[A].size(), Work.Vars[B].size());
-    if (Match.empty())
+    int32_t a = work.pairs[i].a, b = work.pairs[i].b;
+    std::vector<int32_t> match =
+        bijection(work.pairs[i], work.vars[a].size(), work.vars[b].size());
+    if (match.empty())
       continue;
-    if (Work.Vars[A].Pairs.size() < Work.Vars[B].Pairs.size()) {
-      std::vector<int32_t> Inverse(Match.size());
-      for (size_t S = 0; S < Match.size(); ++S)
-        Inverse[Match[S]] = static_cast<int32_t>(S);
-      std::swap(A, B);
-      Match = std::move(Inverse);
+    if (work.vars[a].pairs.size() < work.vars[b].pairs.size()) {
+      std::vector<int32_t> inverse(match.size());
+      for (size_t s = 0; s < match.size(); ++s)
+        inverse[match[s]] = static_cast<int32_t>(s);
+      std::swap(a, b);
+      match = std::move(inverse);
     }
-    mergeInto(A, B, Match, static_cast<int32_t>(I));
-    Joined[A] = 1;
+    mergeInto(a, b, match, static_cast<int32_t>(i));
+    joined[a] = 1;
   }
-  for (size_t V = 0; V < Work.Vars.size(); ++V)
-    if (Joined[V] && Alive[V])
-      flattenLoads(Work.Vars[V]);
+  for (size_t v = 0; v < work.vars.size(); ++v)
+    if (joined[v] && alive[v])
+      flattenLoads(work.vars[v]);
 }
 
-/// Joins `Gone` to `Kept`, whose value s stands for `Map[s]` of `Gone`.
-void Presolver::mergeInto(int32_t Kept, int32_t Gone,
-                          const std::vector<int32_t> &Map, int32_t PairId) {
-  Variable &K = Work.Vars[Kept], &G = Work.Vars[Gone];
-  PairView Costs = view(PairId, Kept);
-  Removal R{Gone, {Kept}, {std::vector<int32_t>(FirstSize[Kept], -1)}, {}};
-  for (int32_t S = 0; S < K.size(); ++S) {
-    K.Unary[S] =
-        addCosts(K.Unary[S], addCosts(G.Unary[Map[S]], Costs(S, Map[S])));
-    R.IndexOf[0][Origin[Kept][S]] = S;
-    R.Choice.push_back(Origin[Gone][Map[S]]);
+/// Joins `gone` to `kept`, whose value s stands for `map[s]` of `gone`.
+void Presolver::mergeInto(int32_t kept, int32_t gone,
+                          const std::vector<int32_t> &map, int32_t pairId) {
+  Variable &k = work.vars[kept], &g = work.vars[gone];
+  PairView costs = view(pairId, kept);
+  Removal r{gone, {kept}, {std::vector<int32_t>(firstSize[kept], -1)}, {}};
+  for (int32_t s = 0; s < k.size(); ++s) {
+    k.unary[s] =
+        addCosts(k.unary[s], addCosts(g.unary[map[s]], costs(s, map[s])));
+    r.indexOf[0][origin[kept][s]] = s;
+    r.choice.push_back(origin[gone][map[s]]);
   }
-  Removals.push_back(std::move(R));
-  for (Load &L : G.Loads) {
-    std::vector<Usage> Amount(Map.size());
-    for (size_t S = 0; S < Map.size(); ++S)
-      Amount[S] = L.Amount[Map[S]];
-    K.Loads.push_back({L.Begin, L.End, std::move(Amount)});
+  removals.push_back(std::move(r));
+  for (Load &l : g.loads) {
+    std::vector<Usage> amount(map.size());
+    for (size_t s = 0; s < map.size(); ++s)
+      amount[s] = l.amount[map[s]];
+    k.loads.push_back({l.begin, l.end, std::move(amount)});
   }
-  dropPair(PairId);
-  while (!G.Pairs.empty()) {
-    int32_t Id = G.Pairs.back();
-    int32_t Third = Work.Pairs[Id].other(Gone);
-    PairView Old = view(Id, Gone);
-    std::vector<Cost> Table;
-    Table.reserve(Work.Pairs[Id].Table.size());
-    for (int32_t S : Map)
-      for (int32_t T = 0; T < Work.Vars[Third].size(); ++T)
-        Table.push_back(Old(S, T));
-    dropPair(Id);
-    addPair(Kept, Third, std::move(Table));
+  dropPair(pairId);
+  while (!g.pairs.empty()) {
+    int32_t id = g.pairs.back();
+    int32_t third = work.pairs[id].other(gone);
+    PairView old = view(id, gone);
+    std::vector<Cost> table;
+    table.reserve(work.pairs[id].table.size());
+    for (int32_t s : map)
+      for (int32_t t = 0; t < work.vars[third].size(); ++t)
+        table.push_back(old(s, t));
+    dropPair(id);
+    addPair(kept, third, std::move(table));
   }
-  Alive[Gone] = 0;
-  G = {};
+  alive[gone] = 0;
+  g = {};
 }
 
-void Presolver::eliminateFree(const std::function<bool()> &Stop) {
-  std::vector<int32_t> Queue;
-  for (size_t V = Work.Vars.size(); V-- > 0;)
-    if (Alive[V])
-      Queue.push_back(static_cast<int32_t>(V));
-  while (!Queue.empty() && !Stop()) {
-    int32_t Var = Queue.back();
-    Queue.pop_back();
-    const Variable &V = Work.Vars[Var];
-    if (!Alive[Var] ||
-        (V.size() > 1 && (!V.Loads.empty() || V.Pairs.size() > 2)))
+void Presolver::eliminateFree(const std::function<bool()> &stop) {
+  std::vector<int32_t> queue;
+  for (size_t v = work.vars.size(); v-- > 0;)
+    if (alive[v])
+      queue.push_back(static_cast<int32_t>(v));
+  while (!queue.empty() && !stop()) {
+    int32_t var = queue.back();
+    queue.pop_back();
+    const Variable &v = work.vars[var];
+    if (!alive[var] ||
+        (v.size() > 1 && (!v.loads.empty() || v.pairs.size() > 2)))
       continue;
-    std::vector<int32_t> Neighbours;
-    Neighbours.reserve(V.Pairs.size());
-    for (int32_t Id : V.Pairs)
-      Neighbours.push_back(Work.Pairs[Id].other(Var));
-    eliminate(Var);
-    Queue.insert(Queue.end(), Neighbours.begin(), Neighbours.end());
+    std::vector<int32_t> neighbours;
+    neighbours.reserve(v.pairs.size());
+    for (int32_t id : v.pairs)
+      neighbours.push_back(work.pairs[id].other(var));
+    eliminate(var);
+    queue.insert(queue.end(), neighbours.begin(), neighbours.end());
   }
 }
 
 /// Replaces a variable by the cost of its best value, given its neighbours. It
 /// has a single value, or no load and at most two neighbours.
-void Presolver::eliminate(int32_t Var) {
-  Variable &V = Work.Vars[Var];
-  if (V.size() == 1) {
-    for (const Load &L : V.Loads)
-      for (int32_t T = L.Begin; T < L.End; ++T)
-        Work.Capacity[T] -= L.Amount[0];
-    Work.Constant = addCosts(Work.Constant, V.Unary[0]);
-    Removals.push_back({Var, {}, {}, {Origin[Var][0]}});
-    while (!V.Pairs.empty()) {
-      int32_t Id = V.Pairs.back();
-      Variable &Other = Work.Vars[Work.Pairs[Id].other(Var)];
-      PairView Costs = view(Id, Var);
-      for (int32_t S = 0; S < Other.size(); ++S)
-        Other.Unary[S] = addCosts(Other.Unary[S], Costs(0, S));
-      dropPair(Id);
+void Presolver::eliminate(int32_t var) {
+  Variable &v = work.vars[var];
+  if (v.size() == 1) {
+    for (const Load &l : v.loads)
+      for (int32_t t = l.begin; t < l.end; ++t)
+        work.capacity[t] -= l.amount[0];
+    work.constant = addCosts(work.constant, v.unary[0]);
+    removals.push_back({var, {}, {}, {origin[var][0]}});
+    while (!v.pairs.empty()) {
+      int32_t id = v.pairs.back();
+      Variable &other = work.vars[work.pairs[id].other(var)];
+      PairView costs = view(id, var);
+      for (int32_t s = 0; s < other.size(); ++s)
+        other.unary[s] = addCosts(other.unary[s], costs(0, s));
+      dropPair(id);
     }
-    Alive[Var] = 0;
+    alive[var] = 0;
     return;
   }
-  Removal R{Var, {}, {}, {}};
-  std::vector<int32_t> Ids = V.Pairs;
-  int32_t Sizes[2] = {1, 1};
-  for (size_t I = 0; I < Ids.size(); ++I) {
-    int32_t Other = Work.Pairs[Ids[I]].other(Var);
-    R.Given.push_back(Other);
-    auto &Index = R.IndexOf.emplace_back(FirstSize[Other], -1);
-    Sizes[I] = Work.Vars[Other].size();
-    for (int32_t S = 0; S < Sizes[I]; ++S)
-      Index[Origin[Other][S]] = S;
+  Removal r{var, {}, {}, {}};
+  std::vector<int32_t> ids = v.pairs;
+  int32_t sizes[2] = {1, 1};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    int32_t other = work.pairs[ids[i]].other(var);
+    r.given.push_back(other);
+    auto &index = r.indexOf.emplace_back(firstSize[other], -1);
+    sizes[i] = work.vars[other].size();
+    for (int32_t s = 0; s < sizes[i]; ++s)
+      index[origin[other][s]] = s;
   }
-  std::vector<Cost> Best;
-  for (int32_t I = 0; I < Sizes[0]; ++I)
-    for (int32_t J = 0; J < Sizes[1]; ++J) {
-      Cost Least = InfiniteCost;
-      int32_t Choice = 0;
-      for (int32_t S = 0; S < V.size(); ++S) {
-        Cost C = V.Unary[S];
-        if (!Ids.empty())
-          C = addCosts(C, view(Ids[0], Var)(S, I));
-        if (Ids.size() > 1)
-          C = addCosts(C, view(Ids[1], Var)(S, J));
-        if (C < Least) {
-          Least = C;
-          Choice = S;
+  std::vector<Cost> best;
+  for (int32_t i = 0; i < sizes[0]; ++i)
+    for (int32_t j = 0; j < sizes[1]; ++j) {
+      Cost least = kInfiniteCost;
+      int32_t choice = 0;
+      for (int32_t s = 0; s < v.size(); ++s) {
+        Cost c = v.unary[s];
+        if (!ids.empty())
+          c = addCosts(c, view(ids[0], var)(s, i));
+        if (ids.size() > 1)
+          c = addCosts(c, view(ids[1], var)(s, j));
+        if (c < least) {
+          least = c;
+          choice = s;
         }
       }
-      Best.push_back(Least);
-      R.Choice.push_back(Origin[Var][Choice]);
+      best.push_back(least);
+      r.choice.push_back(origin[var][choice]);
     }
-  for (int32_t Id : Ids)
-    dropPair(Id);
-  if (Ids.empty()) {
-    Work.Constant = addCosts(Work.Constant, Best[0]);
-  } else if (Ids.size() == 1) {
-    Variable &Other = Work.Vars[R.Given[0]];
-    for (int32_t S = 0; S < Other.size(); ++S)
-      Other.Unary[S] = addCosts(Other.Unary[S], Best[S]);
+  for (int32_t id : ids)
+    dropPair(id);
+  if (ids.empty()) {
+    work.constant = addCosts(work.constant, best[0]);
+  } else if (ids.size() == 1) {
+    Variable &other = work.vars[r.given[0]];
+    for (int32_t s = 0; s < other.size(); ++s)
+      other.unary[s] = addCosts(other.unary[s], best[s]);
   } else {
-    addPair(R.Given[0], R.Given[1], std::move(Best));
+    addPair(r.given[0], r.given[1], std::move(best));
   }
-  Alive[Var] = 0;
-  Removals.push_back(std::move(R));
+  alive[var] = 0;
+  removals.push_back(std::move(r));
 }
 
 } // namespace heddle::solver

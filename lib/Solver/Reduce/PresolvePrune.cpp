@@ -12,120 +12,120 @@ namespace {
 /// Minimum over ranges of an array in constant time (sparse table).
 class RangeMinimum {
 public:
-  explicit RangeMinimum(const std::vector<Usage> &Values) : Levels{Values} {
-    for (size_t Width = 1; 2 * Width <= Values.size(); Width *= 2) {
-      const auto &Last = Levels.back();
-      std::vector<Usage> Next(Last.size() - Width);
-      for (size_t I = 0; I < Next.size(); ++I)
-        Next[I] = std::min(Last[I], Last[I + Width]);
-      Levels.push_back(std::move(Next));
+  explicit RangeMinimum(const std::vector<Usage> &values) : levels{values} {
+    for (size_t width = 1; 2 * width <= values.size(); width *= 2) {
+      const auto &last = levels.back();
+      std::vector<Usage> next(last.size() - width);
+      for (size_t i = 0; i < next.size(); ++i)
+        next[i] = std::min(last[i], last[i + width]);
+      levels.push_back(std::move(next));
     }
   }
 
   /// Over the non-empty range [Begin, End).
-  Usage operator()(int32_t Begin, int32_t End) const {
-    unsigned Level = std::bit_width(static_cast<uint32_t>(End - Begin)) - 1;
-    return std::min(Levels[Level][Begin], Levels[Level][End - (1 << Level)]);
+  Usage operator()(int32_t begin, int32_t end) const {
+    unsigned level = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
+    return std::min(levels[level][begin], levels[level][end - (1 << level)]);
   }
 
 private:
-  std::vector<std::vector<Usage>> Levels;
+  std::vector<std::vector<Usage>> levels;
 };
 
 } // namespace
 
 /// Removes the values of a variable that are not kept; true if there were any.
-bool Presolver::keepValues(int32_t Var, const std::vector<char> &Keep) {
-  Variable &V = Work.Vars[Var];
-  int32_t Size = V.size();
-  std::vector<int32_t> Kept;
-  for (int32_t S = 0; S < Size; ++S)
-    if (Keep[S])
-      Kept.push_back(S);
-  if (static_cast<int32_t>(Kept.size()) == Size)
+bool Presolver::keepValues(int32_t var, const std::vector<char> &keep) {
+  Variable &v = work.vars[var];
+  int32_t size = v.size();
+  std::vector<int32_t> kept;
+  for (int32_t s = 0; s < size; ++s)
+    if (keep[s])
+      kept.push_back(s);
+  if (static_cast<int32_t>(kept.size()) == size)
     return false;
-  if (Kept.empty()) {
-    Infeasible = true;
-    if (Reason.empty())
-      Reason = "no strategy of a node is left";
+  if (kept.empty()) {
+    infeasible = true;
+    if (reason.empty())
+      reason = "no strategy of a node is left";
     return true;
   }
-  auto Compact = [&](auto &List) {
-    for (size_t I = 0; I < Kept.size(); ++I)
-      List[I] = List[Kept[I]];
-    List.resize(Kept.size());
+  auto compact = [&](auto &list) {
+    for (size_t i = 0; i < kept.size(); ++i)
+      list[i] = list[kept[i]];
+    list.resize(kept.size());
   };
-  for (int32_t Id : V.Pairs) {
-    Pair &P = Work.Pairs[Id];
-    PairView View(Work, P, Var);
-    int32_t Theirs = Work.Vars[P.other(Var)].size();
-    std::vector<Cost> Table;
-    Table.reserve(Kept.size() * Theirs);
-    if (P.A == Var) {
-      for (int32_t S : Kept)
-        for (int32_t T = 0; T < Theirs; ++T)
-          Table.push_back(View(S, T));
+  for (int32_t id : v.pairs) {
+    Pair &p = work.pairs[id];
+    PairView view(work, p, var);
+    int32_t theirs = work.vars[p.other(var)].size();
+    std::vector<Cost> table;
+    table.reserve(kept.size() * theirs);
+    if (p.a == var) {
+      for (int32_t s : kept)
+        for (int32_t t = 0; t < theirs; ++t)
+          table.push_back(view(s, t));
     } else {
-      for (int32_t T = 0; T < Theirs; ++T)
-        for (int32_t S : Kept)
-          Table.push_back(View(S, T));
+      for (int32_t t = 0; t < theirs; ++t)
+        for (int32_t s : kept)
+          table.push_back(view(s, t));
     }
-    P.Table = std::move(Table);
+    p.table = std::move(table);
   }
-  Compact(V.Unary);
-  Compact(Origin[Var]);
-  for (Load &L : V.Loads)
-    Compact(L.Amount);
+  compact(v.unary);
+  compact(origin[var]);
+  for (Load &l : v.loads)
+    compact(l.amount);
   return true;
 }
 
 /// One pass over a pair in both directions; true if a value went.
-bool Presolver::supportInPair(int32_t Id) {
-  const Pair &P = Work.Pairs[Id];
-  const Variable &A = Work.Vars[P.A], &B = Work.Vars[P.B];
-  std::vector<char> KeepA(A.size(), 0), KeepB(B.size(), 0);
-  size_t Entry = 0;
-  for (int32_t I = 0; I < A.size(); ++I)
-    for (int32_t J = 0; J < B.size(); ++J)
-      if (addCosts(P.Table[Entry++], addCosts(A.Unary[I], B.Unary[J])) <
-          InfiniteCost)
-        KeepA[I] = KeepB[J] = 1;
-  int32_t VarA = P.A, VarB = P.B;
-  bool Changed = keepValues(VarA, KeepA);
-  return !Infeasible && (keepValues(VarB, KeepB) || Changed);
+bool Presolver::supportInPair(int32_t id) {
+  const Pair &p = work.pairs[id];
+  const Variable &a = work.vars[p.a], &b = work.vars[p.b];
+  std::vector<char> keepA(a.size(), 0), keepB(b.size(), 0);
+  size_t entry = 0;
+  for (int32_t i = 0; i < a.size(); ++i)
+    for (int32_t j = 0; j < b.size(); ++j)
+      if (addCosts(p.table[entry++], addCosts(a.unary[i], b.unary[j])) <
+          kInfiniteCost)
+        keepA[i] = keepB[j] = 1;
+  int32_t varA = p.a, varB = p.b;
+  bool changed = keepValues(varA, keepA);
+  return !infeasible && (keepValues(varB, keepB) || changed);
 }
 
-void Presolver::makeArcConsistent(const std::function<bool()> &Stop) {
-  std::vector<int32_t> Queue;
-  std::vector<char> Queued(Work.Pairs.size(), 0);
-  auto Push = [&](int32_t Id) {
-    if (!Queued[Id]) {
-      Queued[Id] = 1;
-      Queue.push_back(Id);
+void Presolver::makeArcConsistent(const std::function<bool()> &stop) {
+  std::vector<int32_t> queue;
+  std::vector<char> queued(work.pairs.size(), 0);
+  auto push = [&](int32_t id) {
+    if (!queued[id]) {
+      queued[id] = 1;
+      queue.push_back(id);
     }
   };
-  Reason = "no combination of strategies has a finite cost";
-  for (size_t V = 0; V < Work.Vars.size() && !Infeasible; ++V)
-    if (Alive[V]) {
-      std::vector<char> Keep(Work.Vars[V].size());
-      for (size_t S = 0; S < Keep.size(); ++S)
-        Keep[S] = Work.Vars[V].Unary[S] < InfiniteCost;
-      keepValues(static_cast<int32_t>(V), Keep);
+  reason = "no combination of strategies has a finite cost";
+  for (size_t v = 0; v < work.vars.size() && !infeasible; ++v)
+    if (alive[v]) {
+      std::vector<char> keep(work.vars[v].size());
+      for (size_t s = 0; s < keep.size(); ++s)
+        keep[s] = work.vars[v].unary[s] < kInfiniteCost;
+      keepValues(static_cast<int32_t>(v), keep);
     }
-  for (size_t Id = 0; Id < Work.Pairs.size(); ++Id)
-    if (PairAlive[Id])
-      Push(static_cast<int32_t>(Id));
-  for (size_t Turn = 0; !Queue.empty() && !Infeasible; ++Turn) {
-    if (Turn % 64 == 0 && Stop())
+  for (size_t id = 0; id < work.pairs.size(); ++id)
+    if (pairAlive[id])
+      push(static_cast<int32_t>(id));
+  for (size_t turn = 0; !queue.empty() && !infeasible; ++turn) {
+    if (turn % 64 == 0 && stop())
       return;
-    int32_t Id = Queue.back();
-    Queue.pop_back();
-    Queued[Id] = 0;
-    const Pair &P = Work.Pairs[Id];
-    if (supportInPair(Id))
-      for (int32_t Var : {P.A, P.B})
-        for (int32_t Next : Work.Vars[Var].Pairs)
-          Push(Next);
+    int32_t id = queue.back();
+    queue.pop_back();
+    queued[id] = 0;
+    const Pair &p = work.pairs[id];
+    if (supportInPair(id))
+      for (int32_t var : {p.a, p.b})
+        for (int32_t next : work.vars[var].pairs)
+          push(next);
   }
 }
 
@@ -133,82 +133,82 @@ void Presolver::makeArcConsistent(const std::function<bool()> &Stop) {
 /// left if every variable uses its least there.
 void Presolver::pruneByMemory() {
   normalizeLoads();
-  if (Infeasible || Work.Capacity.empty())
+  if (infeasible || work.capacity.empty())
     return;
-  Reason = "every strategy of a node exceeds the memory limit";
-  RangeMinimum Room(Work.Capacity);
-  for (size_t V = 0; V < Work.Vars.size() && !Infeasible; ++V) {
-    if (!Alive[V])
+  reason = "every strategy of a node exceeds the memory limit";
+  RangeMinimum room(work.capacity);
+  for (size_t v = 0; v < work.vars.size() && !infeasible; ++v) {
+    if (!alive[v])
       continue;
-    std::vector<char> Keep(Work.Vars[V].size(), 1);
-    for (const Load &L : Work.Vars[V].Loads) {
-      Usage Least = Room(L.Begin, L.End);
-      for (size_t S = 0; S < Keep.size(); ++S)
-        Keep[S] &= L.Amount[S] <= Least;
+    std::vector<char> keep(work.vars[v].size(), 1);
+    for (const Load &l : work.vars[v].loads) {
+      Usage least = room(l.begin, l.end);
+      for (size_t s = 0; s < keep.size(); ++s)
+        keep[s] &= l.amount[s] <= least;
     }
-    keepValues(static_cast<int32_t>(V), Keep);
+    keepValues(static_cast<int32_t>(v), keep);
   }
 }
 
-/// Whether swapping `Worse` for `Better` never costs or uses more.
-bool Presolver::dominates(int32_t Var, int32_t Better, int32_t Worse) const {
-  const Variable &V = Work.Vars[Var];
-  for (const Load &L : V.Loads)
-    if (L.Amount[Better] > L.Amount[Worse])
+/// Whether swapping `worse` for `better` never costs or uses more.
+bool Presolver::dominates(int32_t var, int32_t better, int32_t worse) const {
+  const Variable &v = work.vars[var];
+  for (const Load &l : v.loads)
+    if (l.amount[better] > l.amount[worse])
       return false;
-  __int128 Excess = V.Unary[Better] - V.Unary[Worse];
-  for (int32_t Id : V.Pairs) {
-    PairView Costs = view(Id, Var);
-    int32_t Theirs = Work.Vars[Work.Pairs[Id].other(Var)].size();
-    Cost Largest = -InfiniteCost;
-    for (int32_t T = 0; T < Theirs; ++T) {
-      Cost Old = Costs(Worse, T), New = Costs(Better, T);
-      if (Old == InfiniteCost)
+  __int128 excess = v.unary[better] - v.unary[worse];
+  for (int32_t id : v.pairs) {
+    PairView costs = view(id, var);
+    int32_t theirs = work.vars[work.pairs[id].other(var)].size();
+    Cost largest = -kInfiniteCost;
+    for (int32_t t = 0; t < theirs; ++t) {
+      Cost old = costs(worse, t), fresh = costs(better, t);
+      if (old == kInfiniteCost)
         continue;
-      if (New == InfiniteCost)
+      if (fresh == kInfiniteCost)
         return false;
-      Largest = std::max(Largest, New - Old);
+      largest = std::max(largest, fresh - old);
     }
-    Excess += Largest;
+    excess += largest;
   }
-  return Excess <= 0;
+  return excess <= 0;
 }
 
 /// Changes with whatever may let one of its values dominate another, barring
 /// coincidence, which costs a reduction and nothing else.
-uint64_t Presolver::shapeOf(size_t Var) const {
-  const Variable &V = Work.Vars[Var];
-  uint64_t Shape =
-      V.Unary.size() * 31 + V.Pairs.size() * 7919 + V.Loads.size() * 104729;
-  for (int32_t Id : V.Pairs)
-    Shape += Work.Pairs[Id].Table.size() * 1299709;
-  return Shape;
+uint64_t Presolver::shapeOf(size_t var) const {
+  const Variable &v = work.vars[var];
+  uint64_t shape =
+      v.unary.size() * 31 + v.pairs.size() * 7919 + v.loads.size() * 104729;
+  for (int32_t id : v.pairs)
+    shape += work.pairs[id].table.size() * 1299709;
+  return shape;
 }
 
-void Presolver::removeDominated(int32_t Var,
-                                const std::function<bool()> &Stop) {
+void Presolver::removeDominated(int32_t var,
+                                const std::function<bool()> &stop) {
   // All pairs of two thousand values; an edge of many nodes can have millions.
-  constexpr int64_t MaxComparisons = 4'000'000;
-  int32_t Size = Work.Vars[Var].size();
-  std::vector<char> Keep(Size, 1);
-  int64_t Left = MaxComparisons;
-  for (int32_t Worse = 0; Worse < Size && Left > 0 && !Stop(); ++Worse)
-    for (int32_t Better = 0; Better < Size && Keep[Worse]; ++Better)
-      if (--Left;
-          Better != Worse && Keep[Better] && dominates(Var, Better, Worse)) {
-        Keep[Worse] = 0;
-        Replacement[Var][Origin[Var][Worse]] = Origin[Var][Better];
+  constexpr int64_t kMaxComparisons = 4'000'000;
+  int32_t size = work.vars[var].size();
+  std::vector<char> keep(size, 1);
+  int64_t left = kMaxComparisons;
+  for (int32_t worse = 0; worse < size && left > 0 && !stop(); ++worse)
+    for (int32_t better = 0; better < size && keep[worse]; ++better)
+      if (--left;
+          better != worse && keep[better] && dominates(var, better, worse)) {
+        keep[worse] = 0;
+        replacement[var][origin[var][worse]] = origin[var][better];
       }
-  keepValues(Var, Keep);
+  keepValues(var, keep);
 }
 
-void Presolver::removeDominated(const std::function<bool()> &Stop) {
-  ShapeWhenChecked.resize(Work.Vars.size(), 0);
-  for (size_t V = 0; V < Work.Vars.size() && !Infeasible && !Stop(); ++V) {
-    if (!Alive[V] || shapeOf(V) == ShapeWhenChecked[V])
+void Presolver::removeDominated(const std::function<bool()> &stop) {
+  shapeWhenChecked.resize(work.vars.size(), 0);
+  for (size_t v = 0; v < work.vars.size() && !infeasible && !stop(); ++v) {
+    if (!alive[v] || shapeOf(v) == shapeWhenChecked[v])
       continue;
-    ShapeWhenChecked[V] = shapeOf(V);
-    removeDominated(static_cast<int32_t>(V), Stop);
+    shapeWhenChecked[v] = shapeOf(v);
+    removeDominated(static_cast<int32_t>(v), stop);
   }
 }
 

@@ -9,28 +9,28 @@ namespace heddle::solver {
 /// Takes what a variable uses whatever its value off the capacity, so that
 /// every load has an amount of 0 somewhere.
 void Presolver::normalizeLoads() {
-  std::vector<Usage> Taken(Work.Capacity.size() + 1, 0);
-  for (size_t V = 0; V < Work.Vars.size(); ++V) {
-    if (!Alive[V])
+  std::vector<Usage> taken(work.capacity.size() + 1, 0);
+  for (size_t v = 0; v < work.vars.size(); ++v) {
+    if (!alive[v])
       continue;
-    auto &Loads = Work.Vars[V].Loads;
-    for (Load &L : Loads) {
-      Usage Least = *std::ranges::min_element(L.Amount);
-      Taken[L.Begin] += Least;
-      Taken[L.End] -= Least;
-      for (Usage &U : L.Amount)
-        U -= Least;
+    auto &loads = work.vars[v].loads;
+    for (Load &l : loads) {
+      Usage least = *std::ranges::min_element(l.amount);
+      taken[l.begin] += least;
+      taken[l.end] -= least;
+      for (Usage &u : l.amount)
+        u -= least;
     }
-    std::erase_if(Loads, [](const Load &L) {
-      return std::ranges::all_of(L.Amount, [](Usage U) { return U == 0; });
+    std::erase_if(loads, [](const Load &l) {
+      return std::ranges::all_of(l.amount, [](Usage u) { return u == 0; });
     });
   }
-  Usage Sum = 0;
-  for (size_t T = 0; T < Work.Capacity.size(); ++T) {
-    Work.Capacity[T] -= Sum += Taken[T];
-    if (Work.Capacity[T] < 0) {
-      Infeasible = true;
-      Reason = "memory exceeds the limit even if every node uses its least";
+  Usage sum = 0;
+  for (size_t t = 0; t < work.capacity.size(); ++t) {
+    work.capacity[t] -= sum += taken[t];
+    if (work.capacity[t] < 0) {
+      infeasible = true;
+      reason = "memory exceeds the limit even if every node uses its least";
     }
   }
 }
@@ -39,116 +39,116 @@ namespace {
 
 /// How usage may change from one time to the next.
 struct Change {
-  bool Grows = false;
-  bool Shrinks = false;
-  Change &operator|=(const Change &O) {
-    Grows |= O.Grows;
-    Shrinks |= O.Shrinks;
+  bool grows = false;
+  bool shrinks = false;
+  Change &operator|=(const Change &o) {
+    grows |= o.grows;
+    shrinks |= o.shrinks;
     return *this;
   }
 };
 
-void addChanges(const std::vector<Load> &Loads, std::vector<Change> &Changes) {
-  for (size_t I = 0; I < Loads.size(); ++I) {
-    const Load &L = Loads[I];
-    bool Touches = I && Loads[I - 1].End == L.Begin;
-    for (size_t S = 0; S < L.Amount.size(); ++S) {
-      Usage Old = Touches ? Loads[I - 1].Amount[S] : 0;
-      Changes[L.Begin].Grows |= L.Amount[S] > Old;
-      Changes[L.Begin].Shrinks |= L.Amount[S] < Old;
+void addChanges(const std::vector<Load> &loads, std::vector<Change> &changes) {
+  for (size_t i = 0; i < loads.size(); ++i) {
+    const Load &l = loads[i];
+    bool touches = i && loads[i - 1].end == l.begin;
+    for (size_t s = 0; s < l.amount.size(); ++s) {
+      Usage old = touches ? loads[i - 1].amount[s] : 0;
+      changes[l.begin].grows |= l.amount[s] > old;
+      changes[l.begin].shrinks |= l.amount[s] < old;
     }
-    if (I + 1 == Loads.size() || Loads[I + 1].Begin != L.End)
-      Changes[L.End].Shrinks = true;
+    if (i + 1 == loads.size() || loads[i + 1].begin != l.end)
+      changes[l.end].shrinks = true;
   }
 }
 
-/// The times that no neighbour implies, out of those with `Binding`.
-std::vector<int32_t> undominated(const std::vector<Usage> &Capacity,
-                                 const std::vector<char> &Binding,
-                                 const std::vector<Change> &Changes) {
+/// The times that no neighbour implies, out of those with `binding`.
+std::vector<int32_t> undominated(const std::vector<Usage> &capacity,
+                                 const std::vector<char> &binding,
+                                 const std::vector<Change> &changes) {
   struct Kept {
-    int32_t Time;
-    Change Since; ///< From the one kept before to this one.
+    int32_t time;
+    Change since; ///< From the one kept before to this one.
   };
-  std::vector<Kept> Stack;
-  Change Since;
-  for (int32_t T = 0; T < static_cast<int32_t>(Capacity.size()); ++T) {
-    Since |= Changes[T];
-    if (!Binding[T])
+  std::vector<Kept> stack;
+  Change since;
+  for (int32_t t = 0; t < static_cast<int32_t>(capacity.size()); ++t) {
+    since |= changes[t];
+    if (!binding[t])
       continue;
-    while (!Stack.empty() && !Since.Shrinks &&
-           Capacity[Stack.back().Time] >= Capacity[T]) {
-      Since |= Stack.back().Since;
-      Stack.pop_back();
+    while (!stack.empty() && !since.shrinks &&
+           capacity[stack.back().time] >= capacity[t]) {
+      since |= stack.back().since;
+      stack.pop_back();
     }
-    if (!Stack.empty() && !Since.Grows &&
-        Capacity[T] >= Capacity[Stack.back().Time])
+    if (!stack.empty() && !since.grows &&
+        capacity[t] >= capacity[stack.back().time])
       continue;
-    Stack.push_back({T, Since});
-    Since = {};
+    stack.push_back({t, since});
+    since = {};
   }
-  std::vector<int32_t> Times;
-  Times.reserve(Stack.size());
-  for (const Kept &K : Stack)
-    Times.push_back(K.Time);
-  return Times;
+  std::vector<int32_t> times;
+  times.reserve(stack.size());
+  for (const Kept &k : stack)
+    times.push_back(k.time);
+  return times;
 }
 
 } // namespace
 
 void Presolver::reduceTimes() {
   normalizeLoads();
-  size_t Count = Work.Capacity.size();
-  if (Infeasible || Count == 0)
+  size_t count = work.capacity.size();
+  if (infeasible || count == 0)
     return;
-  std::vector<Usage> Most(Count + 1, 0);
-  std::vector<Change> Changes(Count + 1);
-  for (size_t V = 0; V < Work.Vars.size(); ++V) {
-    if (!Alive[V])
+  std::vector<Usage> most(count + 1, 0);
+  std::vector<Change> changes(count + 1);
+  for (size_t v = 0; v < work.vars.size(); ++v) {
+    if (!alive[v])
       continue;
-    for (const Load &L : Work.Vars[V].Loads) {
-      Usage Largest = *std::ranges::max_element(L.Amount);
-      Most[L.Begin] += Largest;
-      Most[L.End] -= Largest;
+    for (const Load &l : work.vars[v].loads) {
+      Usage largest = *std::ranges::max_element(l.amount);
+      most[l.begin] += largest;
+      most[l.end] -= largest;
     }
-    addChanges(Work.Vars[V].Loads, Changes);
+    addChanges(work.vars[v].loads, changes);
   }
-  std::vector<char> Binding(Count);
-  Usage Sum = 0;
-  for (size_t T = 0; T < Count; ++T)
-    Binding[T] = (Sum += Most[T]) > Work.Capacity[T];
-  std::vector<int32_t> Times = undominated(Work.Capacity, Binding, Changes);
+  std::vector<char> binding(count);
+  Usage sum = 0;
+  for (size_t t = 0; t < count; ++t)
+    binding[t] = (sum += most[t]) > work.capacity[t];
+  std::vector<int32_t> times = undominated(work.capacity, binding, changes);
 
-  std::vector<int32_t> Position(Count + 1);
-  std::vector<Usage> Capacity;
-  std::vector<int32_t> KeptTimes;
-  size_t Next = 0;
-  for (size_t T = 0; T <= Count; ++T) {
-    Position[T] = static_cast<int32_t>(Next);
-    if (Next < Times.size() && Times[Next] == static_cast<int32_t>(T)) {
-      Capacity.push_back(Work.Capacity[T]);
-      KeptTimes.push_back(TimeOf[T]);
-      ++Next;
+  std::vector<int32_t> position(count + 1);
+  std::vector<Usage> capacity;
+  std::vector<int32_t> keptTimes;
+  size_t next = 0;
+  for (size_t t = 0; t <= count; ++t) {
+    position[t] = static_cast<int32_t>(next);
+    if (next < times.size() && times[next] == static_cast<int32_t>(t)) {
+      capacity.push_back(work.capacity[t]);
+      keptTimes.push_back(timeOf[t]);
+      ++next;
     }
   }
-  Work.Capacity = std::move(Capacity);
-  TimeOf = std::move(KeptTimes);
-  for (size_t V = 0; V < Work.Vars.size(); ++V) {
-    if (!Alive[V])
+  work.capacity = std::move(capacity);
+  timeOf = std::move(keptTimes);
+  for (size_t v = 0; v < work.vars.size(); ++v) {
+    if (!alive[v])
       continue;
-    std::vector<Load> Loads;
-    for (Load &L : Work.Vars[V].Loads) {
-      L.Begin = Position[L.Begin];
-      L.End = Position[L.End];
-      if (L.Begin == L.End)
+    std::vector<Load> loads;
+    for (Load &l : work.vars[v].loads) {
+      l.begin = position[l.begin];
+      l.end = position[l.end];
+      if (l.begin == l.end)
         continue;
-      if (!Loads.empty() && Loads.back().End == L.Begin &&
-          Loads.back().Amount == L.Amount)
-        Loads.back().End = L.End;
+      if (!loads.empty() && loads.back().end == l.begin &&
+          loads.back().amount == l.amount)
+        loads.back().end = l.end;
       else
-        Loads.push_back(std::move(L));
+        loads.push_back(std::move(l));
     }
-    Work.Vars[V].Loads = std::move(Loads);
+    work.vars[v].loads = std::move(loads);
   }
 }
 

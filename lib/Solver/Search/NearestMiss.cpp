@@ -6,37 +6,37 @@
 
 namespace heddle::solver {
 
-NearestMiss nearestMiss(const Problem &P, Assignment A) {
-  NearestMiss Miss;
-  auto Value = evaluate(P, A);
-  if (Value && P.UsageLimit && Value->PeakUsage > *P.UsageLimit) {
-    Miss.Time = Value->PeakTime;
-    Miss.Excess = Value->PeakUsage - *P.UsageLimit;
-    for (uint32_t N = 0; N < P.Nodes.size(); ++N)
-      if (P.Nodes[N].Live.Begin <= Miss.Time && Miss.Time < P.Nodes[N].Live.End)
-        Miss.Nodes.push_back(N);
-    std::ranges::sort(Miss.Nodes, [&](uint32_t L, uint32_t R) {
-      Usage OfL = P.Nodes[L].Usages[A[L]], OfR = P.Nodes[R].Usages[A[R]];
-      return OfL != OfR ? OfL > OfR : L < R;
+NearestMiss nearestMiss(const Problem &p, Assignment a) {
+  NearestMiss miss;
+  std::optional<Evaluation> value = llvm::expectedToOptional(evaluate(p, a));
+  if (value && p.usageLimit && value->peakUsage > *p.usageLimit) {
+    miss.time = value->peakTime;
+    miss.excess = value->peakUsage - *p.usageLimit;
+    for (uint32_t n = 0; n < p.nodes.size(); ++n)
+      if (p.nodes[n].live.begin <= miss.time && miss.time < p.nodes[n].live.end)
+        miss.nodes.push_back(n);
+    std::ranges::sort(miss.nodes, [&](uint32_t l, uint32_t r) {
+      Usage ofL = p.nodes[l].usages[a[l]], ofR = p.nodes[r].usages[a[r]];
+      return ofL != ofR ? ofL > ofR : l < r;
     });
-    if (Miss.Nodes.size() > 10)
-      Miss.Nodes.resize(10);
+    if (miss.nodes.size() > 10)
+      miss.nodes.resize(10);
   }
-  Miss.Strategies = std::move(A);
-  return Miss;
+  miss.strategies = std::move(a);
+  return miss;
 }
 
-Assignment leastUsage(const Problem &P) {
-  Assignment A;
-  for (const Node &N : P.Nodes) {
-    int32_t Least = 0;
-    for (size_t S = 1; S < N.Costs.size(); ++S)
-      if (std::pair(N.Usages[S], N.Costs[S]) <
-          std::pair(N.Usages[Least], N.Costs[Least]))
-        Least = static_cast<int32_t>(S);
-    A.push_back(Least);
+Assignment leastUsage(const Problem &p) {
+  Assignment a;
+  for (const Node &n : p.nodes) {
+    int32_t least = 0;
+    for (size_t s = 1; s < n.costs.size(); ++s)
+      if (std::pair(n.usages[s], n.costs[s]) <
+          std::pair(n.usages[least], n.costs[least]))
+        least = static_cast<int32_t>(s);
+    a.push_back(least);
   }
-  return A;
+  return a;
 }
 
 } // namespace heddle::solver

@@ -7,11 +7,11 @@
 
 namespace heddle::solver {
 
-/// Describes where `A` exceeds the limit of `P` most.
-NearestMiss nearestMiss(const Problem &P, Assignment A);
+/// Describes where `a` exceeds the limit of `p` most.
+NearestMiss nearestMiss(const Problem &p, Assignment a);
 
 /// Every node at its least usage, the cheapest such strategy.
-Assignment leastUsage(const Problem &P);
+Assignment leastUsage(const Problem &p);
 
 } // namespace heddle::solver
 

@@ -11,27 +11,27 @@
 
 namespace heddle::solver {
 
-/// Runs `Task(0) ... Task(Count - 1)`, each once, on up to `Threads` threads
+/// Runs `task(0) ... task(count - 1)`, each once, on up to `threads` threads
 /// including the caller's; returns when all are done. Tasks must not depend on
 /// each other.
 template <typename Fn>
-void runParallel(unsigned Threads, size_t Count, const Fn &Task) {
-  std::atomic<size_t> Next{0};
-  auto Work = [&] {
-    for (size_t I; (I = Next.fetch_add(1)) < Count;)
-      Task(I);
+void runParallel(unsigned threads, size_t count, const Fn &task) {
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < count;)
+      task(i);
   };
-  std::vector<std::thread> Helpers;
-  size_t Wanted = std::min<size_t>(Threads, Count);
+  std::vector<std::thread> helpers;
+  size_t wanted = std::min<size_t>(threads, count);
   // Where the system grants no more threads, those that there are do the work.
   try {
-    for (size_t I = 1; I < Wanted; ++I)
-      Helpers.emplace_back(Work);
+    for (size_t i = 1; i < wanted; ++i)
+      helpers.emplace_back(work);
   } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
   }
-  Work();
-  for (std::thread &T : Helpers)
-    T.join();
+  work();
+  for (std::thread &t : helpers)
+    t.join();
 }
 
 } // namespace heddle::solver

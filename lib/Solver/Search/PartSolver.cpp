@@ -8,127 +8,129 @@
 
 namespace heddle::solver {
 
-PartSolver::PartSolver(const Problem &P, uint64_t Seed, unsigned Threads,
-                       std::function<bool()> OutOfTime)
-    : P(P), Threads(Threads), OutOfTime(std::move(OutOfTime)), Seeds(Seed),
-      Reduced(P) {}
+PartSolver::PartSolver(const Problem &p, uint64_t seed, unsigned threads,
+                       std::function<bool()> outOfTime)
+    : p(p), threads(threads), outOfTime(std::move(outOfTime)), seeds(seed),
+      reduced(p) {}
 
 /// What the bound aims at; while no cost is known, a good way above it.
 double PartSolver::target() const {
-  if (Best)
-    return static_cast<double>(Total);
-  double Bound = Now->ascent().bound();
-  return 2 * std::abs(Bound) + 1;
+  if (best)
+    return static_cast<double>(total);
+  double bound = now->getAscent().getBound();
+  return 2 * std::abs(bound) + 1;
 }
 
-void PartSolver::openStage(Model M, const DualState &From) {
-  ClosedWork = work();
-  Now = std::make_unique<Stage>(std::move(M), Seeds.next(), From);
-  StageTotal = InfiniteCost;
-  if (Best)
-    if (auto X = Reduced.project(*Best))
-      Now->adopt(*X);
-  Now->begin(target(), Total, OutOfTime);
+void PartSolver::openStage(Model m, const DualState &from) {
+  closedWork = getWork();
+  now = std::make_unique<Stage>(std::move(m), seeds.next(), from);
+  stageTotal = kInfiniteCost;
+  if (best)
+    if (auto x = reduced.project(*best))
+      now->adopt(*x);
+  now->begin(target(), total, outOfTime);
   takeBest();
 }
 
 /// Only what the independent evaluator confirms counts.
 void PartSolver::takeBest() {
-  if (!Now->feasible())
+  if (!now->isFeasible())
     return;
-  Cost Found = Now->best().Total;
-  if (Found >= StageTotal)
+  Cost found = now->getBest().total;
+  if (found >= stageTotal)
     return;
-  StageTotal = Found;
-  Assignment A = Reduced.expand(Now->best().X);
-  auto Value = evaluate(P, A);
-  if (!Value || !Value->feasible() || Value->Total >= Total)
+  stageTotal = found;
+  Assignment a = reduced.expand(now->getBest().x);
+  std::optional<Evaluation> value = llvm::expectedToOptional(evaluate(p, a));
+  if (!value || !value->isFeasible() || value->total >= total)
     return;
-  Best = std::move(A);
-  Total = Value->Total;
+  best = std::move(a);
+  total = value->total;
 }
 
-void PartSolver::raiseBound(double Bound) {
-  if (Bound >= static_cast<double>(InfiniteCost))
-    Bound = static_cast<double>(InfiniteCost);
-  Cost Next = std::min(static_cast<Cost>(std::ceil(Bound)), Total);
-  LowerBound = std::max(LowerBound, Next);
+void PartSolver::raiseBound(double bound) {
+  if (bound >= static_cast<double>(kInfiniteCost))
+    bound = static_cast<double>(kInfiniteCost);
+  Cost next = std::min(static_cast<Cost>(std::ceil(bound)), total);
+  lowerBound = std::max(lowerBound, next);
 }
 
 /// After a look or a round: whether anything is left to search.
 void PartSolver::conclude() {
-  if (Now->model().Vars.empty() || Now->finished()) {
-    LowerBound = Total;
-    if (!Best)
-      Explanation = "every assignment exceeds the memory limit or has an "
+  if (now->getModel().vars.empty() || now->isFinished()) {
+    lowerBound = total;
+    if (!best)
+      explanation = "every assignment exceeds the memory limit or has an "
                     "infinite cost";
   }
-  Done = LowerBound >= Total;
-  if (Done && !Best && Explanation.empty())
-    Explanation = "every assignment that keeps the memory limit has an "
+  done = lowerBound >= total;
+  if (done && !best && explanation.empty())
+    explanation = "every assignment that keeps the memory limit has an "
                   "infinite cost";
-  if (Done && Best) {
-    ClosedWork = work();
-    Now.reset(); // there may be thousands of other parts
+  if (done && best) {
+    closedWork = getWork();
+    now.reset(); // there may be thousands of other parts
   }
 }
 
 /// Excludes values that no better assignment uses, if there are enough of them
 /// to pay for a new stage.
 void PartSolver::shrink() {
-  const Dual &D = Now->ascent().best();
-  double Margin = D.rounding();
-  std::vector<std::vector<char>> Keep;
-  size_t All = 0, Gone = 0;
-  for (const auto &Row : D.valueBounds()) {
-    auto &KeepRow = Keep.emplace_back();
-    for (double Bound : Row) {
+  const Dual &d = now->getAscent().getBest();
+  double margin = d.getRounding();
+  std::vector<std::vector<char>> keep;
+  size_t all = 0, gone = 0;
+  for (const auto &row : d.valueBounds()) {
+    auto &keepRow = keep.emplace_back();
+    for (double bound : row) {
       // Those that tie with the best cost stay: the search stands on it.
-      KeepRow.push_back(Bound - Margin <= static_cast<double>(Total));
-      ++All;
-      Gone += !KeepRow.back();
+      keepRow.push_back(bound - margin <= static_cast<double>(total));
+      ++all;
+      gone += !keepRow.back();
     }
   }
-  if (Gone < 4 || Gone * 20 < All)
+  if (gone < 4 || gone * 20 < all)
     return;
-  ModelNames OldNames = Reduced.names();
-  Reduced.restrict(Keep);
-  if (!Reduced.run(OutOfTime)) {
-    LowerBound = Total;
+  ModelNames oldNames = reduced.getNames();
+  reduced.restrict(keep);
+  if (!reduced.run(outOfTime)) {
+    lowerBound = total;
     return conclude();
   }
-  Model Next = Reduced.extract();
-  DualState From =
-      carryOver(D.state(), Now->model(), OldNames, Next, Reduced.names());
-  openStage(std::move(Next), From);
+  Model next = reduced.extract();
+  DualState from = carryOver(d.getState(), now->getModel(), oldNames, next,
+                             reduced.getNames());
+  openStage(std::move(next), from);
   conclude();
 }
 
 void PartSolver::start() {
-  if (!Reduced.run(OutOfTime)) {
-    Explanation = Reduced.whyInfeasible();
-    LowerBound = InfiniteCost;
-    Done = true;
+  if (!reduced.run(outOfTime)) {
+    explanation = reduced.whyInfeasible();
+    lowerBound = kInfiniteCost;
+    done = true;
     return;
   }
-  openStage(Reduced.extract(), {});
-  raiseBound(Now->bound());
+  openStage(reduced.extract(), {});
+  raiseBound(now->getBound());
   conclude();
 }
 
 void PartSolver::round() {
-  Now->round(target(), Total, Threads, OutOfTime);
+  now->round(target(), total, threads, outOfTime);
   takeBest();
-  raiseBound(Now->bound());
+  raiseBound(now->getBound());
   conclude();
-  if (!Done && Best && ++Rounds % 8 == 0)
+  if (!done && best && ++rounds % 8 == 0)
     shrink();
 }
 
-double PartSolver::work() const { return ClosedWork + (Now ? Now->work() : 0); }
+double PartSolver::getWork() const {
+  return closedWork + (now ? now->getWork() : 0);
+}
 
 Assignment PartSolver::closest() const {
-  return Best ? *Best : Now ? Reduced.expand(Now->best().X) : leastUsage(P);
+  return best ? *best : now ? reduced.expand(now->getBest().x) : leastUsage(p);
 }
 
 } // namespace heddle::solver

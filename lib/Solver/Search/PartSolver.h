@@ -13,49 +13,51 @@ namespace heddle::solver {
 /// time between two calls.
 class PartSolver {
 public:
-  /// `P` must be valid and outlive this object. `OutOfTime` may be asked from
+  /// `p` must be valid and outlive this object. `outOfTime` may be asked from
   /// several threads at once.
-  PartSolver(const Problem &P, uint64_t Seed, unsigned Threads,
-             std::function<bool()> OutOfTime);
+  PartSolver(const Problem &p, uint64_t seed, unsigned threads,
+             std::function<bool()> outOfTime);
 
   /// Reductions and a first look; then `round` as long as it is not `done`.
   void start();
   void round();
 
-  bool done() const { return Done; } ///< The optimum is known, or that none is.
-  const std::optional<Assignment> &best() const { return Best; }
-  Cost total() const { return Total; } ///< Of `best`, or `InfiniteCost`.
-  Cost bound() const { return LowerBound; }
-  double work() const; ///< Table entries visited.
+  bool isDone() const {
+    return done;
+  } ///< The optimum is known, or that none is.
+  const std::optional<Assignment> &getBest() const { return best; }
+  Cost getTotal() const { return total; } ///< Of `best`, or `kInfiniteCost`.
+  Cost getBound() const { return lowerBound; }
+  double getWork() const; ///< Table entries visited.
 
   /// Why there is no assignment, if that is known.
-  const std::string &explanation() const { return Explanation; }
+  const std::string &getExplanation() const { return explanation; }
   /// What came closest to the limit.
   Assignment closest() const;
 
 private:
   double target() const;
-  void openStage(Model M, const DualState &From);
+  void openStage(Model m, const DualState &from);
   void takeBest();
-  void raiseBound(double Bound);
+  void raiseBound(double bound);
   void conclude();
   void shrink();
 
-  const Problem &P;
-  unsigned Threads;
-  std::function<bool()> OutOfTime;
-  Random Seeds;
-  Presolver Reduced;
-  std::unique_ptr<Stage> Now;
-  double ClosedWork = 0; ///< Of earlier stages.
-  int Rounds = 0;
+  const Problem &p;
+  unsigned threads;
+  std::function<bool()> outOfTime;
+  Random seeds;
+  Presolver reduced;
+  std::unique_ptr<Stage> now;
+  double closedWork = 0; ///< Of earlier stages.
+  int rounds = 0;
 
-  std::optional<Assignment> Best;
-  Cost Total = InfiniteCost;
-  Cost LowerBound = 0;
-  Cost StageTotal = InfiniteCost; ///< Of the stage's best, when last seen.
-  std::string Explanation;
-  bool Done = false;
+  std::optional<Assignment> best;
+  Cost total = kInfiniteCost;
+  Cost lowerBound = 0;
+  Cost stageTotal = kInfiniteCost; ///< Of the stage's best, when last seen.
+  std::string explanation;
+  bool done = false;
 };
 
 } // namespace heddle::solver

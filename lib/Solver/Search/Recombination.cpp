@@ -15,260 +15,260 @@ namespace heddle::solver {
 namespace {
 
 /// More than these would make the little problem a large one.
-constexpr size_t MaxComponents = 400;
+constexpr size_t kMaxComponents = 400;
 /// Of ways times times: their usages may take up to 480 MB for a moment.
-constexpr double MaxCells = 2e7;
+constexpr double kMaxCells = 2e7;
 /// What the exact search may visit.
-constexpr double MaxEntries = 5e4;
+constexpr double kMaxEntries = 5e4;
 /// Some hundred steps of the prices.
-constexpr double ClimbQuota = 6e4;
+constexpr double kClimbQuota = 6e4;
 
 /// Variables that are decided together, and the ways in which they can be:
 /// as it is first.
 struct Group {
-  std::vector<int32_t> Vars;
-  std::vector<Labels> Ways; ///< By way: the labels of `Vars`.
-  std::vector<Cost> Costs;  ///< Of these variables and of all their pairs.
+  std::vector<int32_t> vars;
+  std::vector<Labels> ways; ///< By way: the labels of `vars`.
+  std::vector<Cost> costs;  ///< Of these variables and of all their pairs.
 };
 
-/// The components of the variables in which some assignment differs from `X`.
-std::vector<Group> findGroups(const Model &M, const Labels &X,
-                              const std::vector<const Labels *> &Others) {
-  std::vector<char> Open(M.Vars.size(), 0);
-  for (const Labels *O : Others)
-    for (size_t V = 0; V < X.size(); ++V)
-      Open[V] |= (*O)[V] != X[V];
-  std::vector<Group> Groups;
-  for (size_t First = 0; First < X.size(); ++First) {
-    if (!Open[First])
+/// The components of the variables in which some assignment differs from `x`.
+std::vector<Group> findGroups(const Model &m, const Labels &x,
+                              const std::vector<const Labels *> &others) {
+  std::vector<char> open(m.vars.size(), 0);
+  for (const Labels *o : others)
+    for (size_t v = 0; v < x.size(); ++v)
+      open[v] |= (*o)[v] != x[v];
+  std::vector<Group> groups;
+  for (size_t first = 0; first < x.size(); ++first) {
+    if (!open[first])
       continue;
-    Group &G = Groups.emplace_back();
-    G.Vars.push_back(static_cast<int32_t>(First));
-    Open[First] = 0;
-    for (size_t Next = 0; Next < G.Vars.size(); ++Next)
-      for (int32_t Id : M.Vars[G.Vars[Next]].Pairs) {
-        int32_t Other = M.Pairs[Id].other(G.Vars[Next]);
-        if (Open[Other]) {
-          Open[Other] = 0;
-          G.Vars.push_back(Other);
+    Group &g = groups.emplace_back();
+    g.vars.push_back(static_cast<int32_t>(first));
+    open[first] = 0;
+    for (size_t next = 0; next < g.vars.size(); ++next)
+      for (int32_t id : m.vars[g.vars[next]].pairs) {
+        int32_t other = m.pairs[id].other(g.vars[next]);
+        if (open[other]) {
+          open[other] = 0;
+          g.vars.push_back(other);
         }
       }
   }
-  return Groups;
+  return groups;
 }
 
-/// What the variables of `G` and their pairs cost; `Where` says which way each
+/// What the variables of `g` and their pairs cost; `where` says which way each
 /// variable of the model has, -1 outside of the group.
-Cost costOfWay(const Model &M, const Group &G, const Labels &Way,
-               const Labels &X, std::vector<int32_t> &Where) {
-  for (size_t I = 0; I < G.Vars.size(); ++I)
-    Where[G.Vars[I]] = Way[I];
-  Cost Sum = 0;
-  for (int32_t V : G.Vars) {
-    Sum = addCosts(Sum, M.Vars[V].Unary[Where[V]]);
-    for (int32_t Id : M.Vars[V].Pairs) {
-      const Pair &P = M.Pairs[Id];
-      int32_t Other = P.other(V);
+Cost costOfWay(const Model &m, const Group &g, const Labels &way,
+               const Labels &x, std::vector<int32_t> &where) {
+  for (size_t i = 0; i < g.vars.size(); ++i)
+    where[g.vars[i]] = way[i];
+  Cost sum = 0;
+  for (int32_t v : g.vars) {
+    sum = addCosts(sum, m.vars[v].unary[where[v]]);
+    for (int32_t id : m.vars[v].pairs) {
+      const Pair &p = m.pairs[id];
+      int32_t other = p.other(v);
       // A pair within the group counts once.
-      if (Where[Other] >= 0 && Other < V)
+      if (where[other] >= 0 && other < v)
         continue;
-      int32_t Theirs = Where[Other] >= 0 ? Where[Other] : X[Other];
-      Sum = addCosts(Sum, PairView(M, P, V)(Where[V], Theirs));
+      int32_t theirs = where[other] >= 0 ? where[other] : x[other];
+      sum = addCosts(sum, PairView(m, p, v)(where[v], theirs));
     }
   }
-  for (int32_t V : G.Vars)
-    Where[V] = -1;
-  return Sum;
+  for (int32_t v : g.vars)
+    where[v] = -1;
+  return sum;
 }
 
-/// The different ways that cost less than infinity; what `X` does comes first.
-void findWays(const Model &M, Group &G, const Labels &X,
-              const std::vector<const Labels *> &Others,
-              std::vector<int32_t> &Where) {
-  auto Add = [&](const Labels &From) {
-    Labels Way;
-    for (int32_t V : G.Vars)
-      Way.push_back(From[V]);
-    if (std::ranges::find(G.Ways, Way) != G.Ways.end())
+/// The different ways that cost less than infinity; what `x` does comes first.
+void findWays(const Model &m, Group &g, const Labels &x,
+              const std::vector<const Labels *> &others,
+              std::vector<int32_t> &where) {
+  auto add = [&](const Labels &from) {
+    Labels way;
+    for (int32_t v : g.vars)
+      way.push_back(from[v]);
+    if (std::ranges::find(g.ways, way) != g.ways.end())
       return;
-    Cost Sum = costOfWay(M, G, Way, X, Where);
-    if (Sum >= InfiniteCost)
+    Cost sum = costOfWay(m, g, way, x, where);
+    if (sum >= kInfiniteCost)
       return;
-    G.Ways.push_back(std::move(Way));
-    G.Costs.push_back(Sum);
+    g.ways.push_back(std::move(way));
+    g.costs.push_back(sum);
   };
-  Add(X);
-  for (const Labels *O : Others)
-    Add(*O);
+  add(x);
+  for (const Labels *o : others)
+    add(*o);
 }
 
 /// What a way uses at every time.
-std::vector<Usage> usageOfWay(const Model &M, const Group &G,
-                              const Labels &Way) {
-  std::vector<Usage> Used(M.Capacity.size() + 1, 0);
-  for (size_t I = 0; I < G.Vars.size(); ++I)
-    for (const Load &L : M.Vars[G.Vars[I]].Loads) {
-      Used[L.Begin] += L.Amount[Way[I]];
-      Used[L.End] -= L.Amount[Way[I]];
+std::vector<Usage> usageOfWay(const Model &m, const Group &g,
+                              const Labels &way) {
+  std::vector<Usage> used(m.capacity.size() + 1, 0);
+  for (size_t i = 0; i < g.vars.size(); ++i)
+    for (const Load &l : m.vars[g.vars[i]].loads) {
+      used[l.begin] += l.amount[way[i]];
+      used[l.end] -= l.amount[way[i]];
     }
-  std::partial_sum(Used.begin(), Used.end(), Used.begin());
-  Used.pop_back();
-  return Used;
+  std::partial_sum(used.begin(), used.end(), used.begin());
+  used.pop_back();
+  return used;
 }
 
 /// The little problem: a variable per group, a value per way, and the times at
 /// which the limit could be exceeded.
 struct Little {
-  Model M;
-  std::vector<double> Prices;
+  Model m;
+  std::vector<double> prices;
 };
 
-Little build(const Model &M, const std::vector<Group> &Groups, const Labels &X,
-             const std::vector<double> &Prices) {
-  size_t Times = M.Capacity.size();
-  std::vector<std::vector<std::vector<Usage>>> Used(Groups.size());
-  std::vector<Usage> Rest = usageOf(M, X), Most(Times, 0);
-  for (size_t K = 0; K < Groups.size(); ++K) {
-    for (const Labels &Way : Groups[K].Ways)
-      Used[K].push_back(usageOfWay(M, Groups[K], Way));
-    for (size_t T = 0; T < Times; ++T) {
-      Usage Largest = 0;
-      for (const auto &Row : Used[K])
-        Largest = std::max(Largest, Row[T]);
-      Rest[T] -= Used[K][0][T];
-      Most[T] += Largest;
+Little build(const Model &m, const std::vector<Group> &groups, const Labels &x,
+             const std::vector<double> &prices) {
+  size_t times = m.capacity.size();
+  std::vector<std::vector<std::vector<Usage>>> used(groups.size());
+  std::vector<Usage> rest = usageOf(m, x), most(times, 0);
+  for (size_t k = 0; k < groups.size(); ++k) {
+    for (const Labels &way : groups[k].ways)
+      used[k].push_back(usageOfWay(m, groups[k], way));
+    for (size_t t = 0; t < times; ++t) {
+      Usage largest = 0;
+      for (const auto &row : used[k])
+        largest = std::max(largest, row[t]);
+      rest[t] -= used[k][0][t];
+      most[t] += largest;
     }
   }
-  Little Result;
-  Result.M.Vars.resize(Groups.size());
-  for (size_t K = 0; K < Groups.size(); ++K)
-    Result.M.Vars[K].Unary = Groups[K].Costs;
-  std::map<std::vector<Usage>, int32_t> Known; ///< Usage of all ways -> time.
-  std::vector<Usage> Key;
-  for (size_t T = 0; T < Times; ++T) {
-    Usage Room = M.Capacity[T] - Rest[T];
-    if (Most[T] <= Room)
+  Little result;
+  result.m.vars.resize(groups.size());
+  for (size_t k = 0; k < groups.size(); ++k)
+    result.m.vars[k].unary = groups[k].costs;
+  std::map<std::vector<Usage>, int32_t> known; ///< Usage of all ways -> time.
+  std::vector<Usage> key;
+  for (size_t t = 0; t < times; ++t) {
+    Usage room = m.capacity[t] - rest[t];
+    if (most[t] <= room)
       continue;
-    Key.clear();
-    for (const auto &Rows : Used)
-      for (const auto &Row : Rows)
-        Key.push_back(Row[T]);
-    auto Count = static_cast<int32_t>(Result.M.Capacity.size());
-    auto [At, New] = Known.try_emplace(Key, Count);
-    if (!New) {
-      Usage &Least = Result.M.Capacity[At->second];
-      Least = std::min(Least, Room);
-      Result.Prices[At->second] += Prices[T];
+    key.clear();
+    for (const auto &rows : used)
+      for (const auto &row : rows)
+        key.push_back(row[t]);
+    auto count = static_cast<int32_t>(result.m.capacity.size());
+    auto [At, Fresh] = known.try_emplace(key, count);
+    if (!Fresh) {
+      Usage &least = result.m.capacity[At->second];
+      least = std::min(least, room);
+      result.prices[At->second] += prices[t];
       continue;
     }
-    Result.M.Capacity.push_back(Room);
-    Result.Prices.push_back(Prices[T]);
-    for (size_t K = 0; K < Groups.size(); ++K) {
-      Load L{Count, Count + 1, {}};
-      for (const auto &Row : Used[K])
-        L.Amount.push_back(Row[T]);
-      if (std::ranges::any_of(L.Amount, [](Usage U) { return U != 0; }))
-        Result.M.Vars[K].Loads.push_back(std::move(L));
+    result.m.capacity.push_back(room);
+    result.prices.push_back(prices[t]);
+    for (size_t k = 0; k < groups.size(); ++k) {
+      Load l{count, count + 1, {}};
+      for (const auto &row : used[k])
+        l.amount.push_back(row[t]);
+      if (std::ranges::any_of(l.amount, [](Usage u) { return u != 0; }))
+        result.m.vars[k].loads.push_back(std::move(l));
     }
   }
-  return Result;
+  return result;
 }
 
 /// What every group of the little problem does in the best mixture, if one is
-/// found that costs less than `Before` or if nothing binds; adds to `Work`.
-std::optional<Labels> findMixture(const Little &L, Cost Before, double &Work,
-                                  const std::function<bool()> &Stop) {
-  if (L.M.Capacity.empty()) {
-    Labels Cheapest;
-    for (const Variable &V : L.M.Vars)
-      Cheapest.push_back(static_cast<int32_t>(
-          std::ranges::min_element(V.Unary) - V.Unary.begin()));
-    return Cheapest;
+/// found that costs less than `before` or if nothing binds; adds to `work`.
+std::optional<Labels> findMixture(const Little &l, Cost before, double &work,
+                                  const std::function<bool()> &stop) {
+  if (l.m.capacity.empty()) {
+    Labels cheapest;
+    for (const Variable &v : l.m.vars)
+      cheapest.push_back(static_cast<int32_t>(
+          std::ranges::min_element(v.unary) - v.unary.begin()));
+    return cheapest;
   }
-  TablePool Pool(L.M);
-  Ascent Climber(L.M, Pool, {L.Prices, {}});
-  auto Target = static_cast<double>(Before);
-  bool Proven = Climber.prove(Target, ClimbQuota, Stop);
+  TablePool pool(l.m);
+  Ascent climber(l.m, pool, {l.prices, {}});
+  auto target = static_cast<double>(before);
+  bool proven = climber.prove(target, kClimbQuota, stop);
   // There are no tables: a step of the prices visits every load instead.
-  size_t Loads = L.M.Capacity.size();
-  for (const Variable &V : L.M.Vars)
-    Loads += V.Loads.size() * V.Unary.size();
-  Work += Climber.work() * 0.005 * static_cast<double>(Loads);
-  if (Proven)
+  size_t loads = l.m.capacity.size();
+  for (const Variable &v : l.m.vars)
+    loads += v.loads.size() * v.unary.size();
+  work += climber.getWork() * 0.005 * static_cast<double>(loads);
+  if (proven)
     return std::nullopt;
   // The optimum is close to the bound, where the lists are short.
-  Dual::Reduced Costs = Climber.best().reducedCosts();
-  double Room = Target - Climber.bound();
-  for (int Divisor = 64; Divisor >= 1; Divisor /= 4) {
-    double Part = 1.0 / Divisor;
-    Cost Below =
-        Part < 1 ? static_cast<Cost>(Climber.bound() + Part * Room) : Before;
-    ExactResult Found =
-        solveExactly(L.M, Costs, nullptr, Below, MaxEntries, Stop);
-    Work += Found.Work * 30;
-    if (Found.Best || !Found.Complete)
-      return Found.Best;
+  Dual::Reduced costs = climber.getBest().reducedCosts();
+  double room = target - climber.getBound();
+  for (int divisor = 64; divisor >= 1; divisor /= 4) {
+    double part = 1.0 / divisor;
+    Cost below =
+        part < 1 ? static_cast<Cost>(climber.getBound() + part * room) : before;
+    ExactResult found =
+        solveExactly(l.m, costs, nullptr, below, kMaxEntries, stop);
+    work += found.work * 30;
+    if (found.best || !found.complete)
+      return found.best;
   }
   return std::nullopt;
 }
 
 } // namespace
 
-double recombine(const Model &M, Candidate &C,
-                 const std::vector<const Labels *> &Others,
-                 const std::vector<double> &Prices,
-                 const std::function<bool()> &Stop) {
-  auto Work = static_cast<double>(M.Vars.size() * (Others.size() + 1));
-  std::vector<Group> Groups = findGroups(M, C.X, Others);
-  std::vector<int32_t> Where(M.Vars.size(), -1);
-  for (Group &G : Groups) {
-    findWays(M, G, C.X, Others, Where);
-    Work += static_cast<double>(G.Vars.size() * G.Ways.size()) * 10;
+double recombine(const Model &m, Candidate &c,
+                 const std::vector<const Labels *> &others,
+                 const std::vector<double> &prices,
+                 const std::function<bool()> &stop) {
+  auto work = static_cast<double>(m.vars.size() * (others.size() + 1));
+  std::vector<Group> groups = findGroups(m, c.x, others);
+  std::vector<int32_t> where(m.vars.size(), -1);
+  for (Group &g : groups) {
+    findWays(m, g, c.x, others, where);
+    work += static_cast<double>(g.vars.size() * g.ways.size()) * 10;
   }
-  std::erase_if(Groups, [](const Group &G) { return G.Ways.size() < 2; });
-  double Cells = 0;
-  for (const Group &G : Groups)
-    Cells += static_cast<double>(G.Ways.size() * M.Capacity.size());
-  if (Groups.empty() || Groups.size() > MaxComponents || Cells > MaxCells ||
-      Stop())
-    return Work;
-  Little L = build(M, Groups, C.X, Prices);
-  Work += Cells * 4;
-  Cost Before = 0;
-  for (const Group &G : Groups)
-    Before = addCosts(Before, G.Costs[0]);
-  std::optional<Labels> Found = findMixture(L, Before, Work, Stop);
-  if (!Found)
-    return Work;
-  Candidate Next{C.X};
-  for (size_t K = 0; K < Groups.size(); ++K)
-    for (size_t I = 0; I < Groups[K].Vars.size(); ++I)
-      Next.X[Groups[K].Vars[I]] = Groups[K].Ways[(*Found)[K]][I];
-  score(M, Next);
-  if (Next.betterThan(C))
-    C = std::move(Next);
-  return Work;
+  std::erase_if(groups, [](const Group &g) { return g.ways.size() < 2; });
+  double cells = 0;
+  for (const Group &g : groups)
+    cells += static_cast<double>(g.ways.size() * m.capacity.size());
+  if (groups.empty() || groups.size() > kMaxComponents || cells > kMaxCells ||
+      stop())
+    return work;
+  Little l = build(m, groups, c.x, prices);
+  work += cells * 4;
+  Cost before = 0;
+  for (const Group &g : groups)
+    before = addCosts(before, g.costs[0]);
+  std::optional<Labels> found = findMixture(l, before, work, stop);
+  if (!found)
+    return work;
+  Candidate next{c.x};
+  for (size_t k = 0; k < groups.size(); ++k)
+    for (size_t i = 0; i < groups[k].vars.size(); ++i)
+      next.x[groups[k].vars[i]] = groups[k].ways[(*found)[k]][i];
+  score(m, next);
+  if (next.betterThan(c))
+    c = std::move(next);
+  return work;
 }
 
-double recombineAll(const Model &M, Candidate &C,
-                    const std::vector<Labels> &Others,
-                    const std::vector<double> &Prices, double Quota, Random &R,
-                    const std::function<bool()> &Stop) {
-  double Work = 0;
-  auto Go = [&] { return C.feasible() && Work < Quota && !Stop(); };
-  size_t Count = Others.size();
+double recombineAll(const Model &m, Candidate &c,
+                    const std::vector<Labels> &others,
+                    const std::vector<double> &prices, double quota, Random &r,
+                    const std::function<bool()> &stop) {
+  double work = 0;
+  auto go = [&] { return c.isFeasible() && work < quota && !stop(); };
+  size_t count = others.size();
   // Another one first each time, so that the quota is not always up before the
   // last.
-  for (size_t I = 0, First = Count > 0 ? R.below(Count) : 0; I < Count && Go();
-       ++I)
-    Work += recombine(M, C, {&Others[(First + I) % Count]}, Prices, Stop);
-  for (int Try = 0; Try < 3 && Count > 2 && Go(); ++Try) {
-    std::vector<const Labels *> Some;
-    for (size_t I = 2 + R.below(Count - 1); I-- > 0;)
-      Some.push_back(&Others[R.below(Count)]);
-    Work += recombine(M, C, Some, Prices, Stop);
+  for (size_t i = 0, first = count > 0 ? r.below(count) : 0; i < count && go();
+       ++i)
+    work += recombine(m, c, {&others[(first + i) % count]}, prices, stop);
+  for (int attempt = 0; attempt < 3 && count > 2 && go(); ++attempt) {
+    std::vector<const Labels *> some;
+    for (size_t i = 2 + r.below(count - 1); i-- > 0;)
+      some.push_back(&others[r.below(count)]);
+    work += recombine(m, c, some, prices, stop);
   }
-  return Work;
+  return work;
 }
 
 } // namespace heddle::solver

@@ -18,22 +18,22 @@
 
 namespace heddle::solver {
 
-/// Replaces `C`, which must be feasible, by the best assignment that does in
-/// every component either as `C` or as one of `Others`, if it is found: leaves
-/// `C` as it is where there are too many components or ways. `Prices` by time
-/// of `M` are where the bound of the little problem starts. Returns the table
+/// Replaces `c`, which must be feasible, by the best assignment that does in
+/// every component either as `c` or as one of `others`, if it is found: leaves
+/// `c` as it is where there are too many components or ways. `prices` by time
+/// of `m` are where the bound of the little problem starts. Returns the table
 /// entries visited.
-double recombine(const Model &M, Candidate &C,
-                 const std::vector<const Labels *> &Others,
-                 const std::vector<double> &Prices,
-                 const std::function<bool()> &Stop);
+double recombine(const Model &m, Candidate &c,
+                 const std::vector<const Labels *> &others,
+                 const std::vector<double> &prices,
+                 const std::function<bool()> &stop);
 
-/// The same with every one of `Others`, then with some of them at once, until
-/// `Quota` table entries have been visited. Nothing if `C` is not feasible.
-double recombineAll(const Model &M, Candidate &C,
-                    const std::vector<Labels> &Others,
-                    const std::vector<double> &Prices, double Quota, Random &R,
-                    const std::function<bool()> &Stop);
+/// The same with every one of `others`, then with some of them at once, until
+/// `quota` table entries have been visited. Nothing if `c` is not feasible.
+double recombineAll(const Model &m, Candidate &c,
+                    const std::vector<Labels> &others,
+                    const std::vector<double> &prices, double quota, Random &r,
+                    const std::function<bool()> &stop);
 
 } // namespace heddle::solver
 

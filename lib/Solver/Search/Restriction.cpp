@@ -6,97 +6,97 @@
 
 namespace heddle::solver {
 
-Restriction restrictTo(const Model &Whole,
-                       std::vector<std::vector<int32_t>> Keep) {
-  Restriction Result;
-  Model &M = Result.M;
-  M.Capacity = Whole.Capacity;
-  M.Constant = Whole.Constant;
-  for (size_t V = 0; V < Whole.Vars.size(); ++V) {
-    const Variable &Old = Whole.Vars[V];
-    Variable New;
-    New.Pairs = Old.Pairs;
-    for (int32_t S : Keep[V])
-      New.Unary.push_back(Old.Unary[S]);
-    for (const Load &L : Old.Loads) {
-      Load Part{L.Begin, L.End, {}};
-      for (int32_t S : Keep[V])
-        Part.Amount.push_back(L.Amount[S]);
-      New.Loads.push_back(std::move(Part));
+Restriction restrictTo(const Model &whole,
+                       std::vector<std::vector<int32_t>> keep) {
+  Restriction result;
+  Model &m = result.m;
+  m.capacity = whole.capacity;
+  m.constant = whole.constant;
+  for (size_t v = 0; v < whole.vars.size(); ++v) {
+    const Variable &old = whole.vars[v];
+    Variable fresh;
+    fresh.pairs = old.pairs;
+    for (int32_t s : keep[v])
+      fresh.unary.push_back(old.unary[s]);
+    for (const Load &l : old.loads) {
+      Load part{l.begin, l.end, {}};
+      for (int32_t s : keep[v])
+        part.amount.push_back(l.amount[s]);
+      fresh.loads.push_back(std::move(part));
     }
-    M.Vars.push_back(std::move(New));
+    m.vars.push_back(std::move(fresh));
   }
-  for (const Pair &Old : Whole.Pairs) {
-    Pair New{Old.A, Old.B, {}};
-    PairView Costs(Whole, Old, Old.A);
-    for (int32_t A : Keep[Old.A])
-      for (int32_t B : Keep[Old.B])
-        New.Table.push_back(Costs(A, B));
-    M.Pairs.push_back(std::move(New));
+  for (const Pair &old : whole.pairs) {
+    Pair fresh{old.a, old.b, {}};
+    PairView costs(whole, old, old.a);
+    for (int32_t a : keep[old.a])
+      for (int32_t b : keep[old.b])
+        fresh.table.push_back(costs(a, b));
+    m.pairs.push_back(std::move(fresh));
   }
-  Result.LabelOf = std::move(Keep);
-  return Result;
+  result.labelOf = std::move(keep);
+  return result;
 }
 
 std::vector<std::vector<int32_t>>
-likelyValues(const Labels &Current,
-             const std::vector<std::vector<double>> &ValueBounds, size_t Count,
-             Random &R) {
-  std::vector<std::vector<int32_t>> Result;
-  std::vector<std::pair<double, int32_t>> Ranked;
-  for (size_t V = 0; V < Current.size(); ++V) {
-    const std::vector<double> &Bounds = ValueBounds[V];
-    double Least = *std::ranges::min_element(Bounds);
-    Ranked.clear();
-    for (size_t S = 0; S < Bounds.size(); ++S)
-      if (static_cast<int32_t>(S) != Current[V])
-        Ranked.emplace_back((Bounds[S] - Least) * (0.5 + R.unit()),
-                            static_cast<int32_t>(S));
-    size_t Others = std::min(Ranked.size(), Count - 1);
-    std::partial_sort(Ranked.begin(), Ranked.begin() + Others, Ranked.end());
-    auto &Row = Result.emplace_back(1, Current[V]);
-    for (size_t I = 0; I < Others; ++I)
-      Row.push_back(Ranked[I].second);
+likelyValues(const Labels &current,
+             const std::vector<std::vector<double>> &valueBounds, size_t count,
+             Random &r) {
+  std::vector<std::vector<int32_t>> result;
+  std::vector<std::pair<double, int32_t>> ranked;
+  for (size_t v = 0; v < current.size(); ++v) {
+    const std::vector<double> &bounds = valueBounds[v];
+    double least = *std::ranges::min_element(bounds);
+    ranked.clear();
+    for (size_t s = 0; s < bounds.size(); ++s)
+      if (static_cast<int32_t>(s) != current[v])
+        ranked.emplace_back((bounds[s] - least) * (0.5 + r.unit()),
+                            static_cast<int32_t>(s));
+    size_t others = std::min(ranked.size(), count - 1);
+    std::partial_sort(ranked.begin(), ranked.begin() + others, ranked.end());
+    auto &row = result.emplace_back(1, current[v]);
+    for (size_t i = 0; i < others; ++i)
+      row.push_back(ranked[i].second);
   }
-  return Result;
+  return result;
 }
 
 std::vector<std::vector<int32_t>>
-proposedValues(const Labels &Current, const std::vector<Labels> &Proposals) {
-  std::vector<std::vector<int32_t>> Result;
-  for (size_t V = 0; V < Current.size(); ++V) {
-    auto &Row = Result.emplace_back(1, Current[V]);
-    for (const Labels &X : Proposals)
-      if (std::ranges::find(Row, X[V]) == Row.end())
-        Row.push_back(X[V]);
+proposedValues(const Labels &current, const std::vector<Labels> &proposals) {
+  std::vector<std::vector<int32_t>> result;
+  for (size_t v = 0; v < current.size(); ++v) {
+    auto &row = result.emplace_back(1, current[v]);
+    for (const Labels &x : proposals)
+      if (std::ranges::find(row, x[v]) == row.end())
+        row.push_back(x[v]);
   }
-  return Result;
+  return result;
 }
 
-double improveRestricted(const Model &M, Candidate &C,
-                         const std::vector<double> &Prices,
-                         std::vector<std::vector<int32_t>> Keep, double Quota,
-                         Random &R, const std::function<bool()> &Stop) {
-  Restriction Few = restrictTo(M, std::move(Keep));
-  TablePool Pool(Few.M);
-  CostTables Tables(Few.M, Pool);
-  Search Engine(Tables, R.next());
-  Candidate Inner;
-  Inner.X.assign(M.Vars.size(), 0);
-  score(Few.M, Inner);
-  double Entries = 0;
-  for (const Pair &P : Few.M.Pairs)
-    Entries += static_cast<double>(P.Table.size()) * 8;
-  Engine.improveAtOnce(Inner, Prices, Quota / 2, Stop);
-  Engine.improve(Inner, Prices, std::max(0.0, Quota - Entries - Engine.work()),
-                 0, Stop);
-  Candidate Found;
-  for (size_t V = 0; V < M.Vars.size(); ++V)
-    Found.X.push_back(Few.LabelOf[V][Inner.X[V]]);
-  score(M, Found);
-  if (Found.betterThan(C))
-    C = std::move(Found);
-  return Entries + Engine.work();
+double improveRestricted(const Model &m, Candidate &c,
+                         const std::vector<double> &prices,
+                         std::vector<std::vector<int32_t>> keep, double quota,
+                         Random &r, const std::function<bool()> &stop) {
+  Restriction few = restrictTo(m, std::move(keep));
+  TablePool pool(few.m);
+  CostTables tables(few.m, pool);
+  Search engine(tables, r.next());
+  Candidate inner;
+  inner.x.assign(m.vars.size(), 0);
+  score(few.m, inner);
+  double entries = 0;
+  for (const Pair &p : few.m.pairs)
+    entries += static_cast<double>(p.table.size()) * 8;
+  engine.improveAtOnce(inner, prices, quota / 2, stop);
+  engine.improve(inner, prices,
+                 std::max(0.0, quota - entries - engine.getWork()), 0, stop);
+  Candidate found;
+  for (size_t v = 0; v < m.vars.size(); ++v)
+    found.x.push_back(few.labelOf[v][inner.x[v]]);
+  score(m, found);
+  if (found.betterThan(c))
+    c = std::move(found);
+  return entries + engine.getWork();
 }
 
 } // namespace heddle::solver

@@ -19,32 +19,32 @@ namespace heddle::solver {
 
 /// A model of which only some values are left.
 struct Restriction {
-  Model M;
-  std::vector<std::vector<int32_t>> LabelOf; ///< Value in `M` -> in the whole.
+  Model m;
+  std::vector<std::vector<int32_t>> labelOf; ///< Value in `m` -> in the whole.
 };
 
 /// Keeps the values listed by variable, at least one each.
-Restriction restrictTo(const Model &Whole,
-                       std::vector<std::vector<int32_t>> Keep);
+Restriction restrictTo(const Model &whole,
+                       std::vector<std::vector<int32_t>> keep);
 
-/// For every variable the current value and those of the least `ValueBounds`
-/// (Dual.h), `Count` together, with some luck.
+/// For every variable the current value and those of the least `valueBounds`
+/// (Dual.h), `count` together, with some luck.
 std::vector<std::vector<int32_t>>
-likelyValues(const Labels &Current,
-             const std::vector<std::vector<double>> &ValueBounds, size_t Count,
-             Random &R);
+likelyValues(const Labels &current,
+             const std::vector<std::vector<double>> &valueBounds, size_t count,
+             Random &r);
 
 /// For every variable the current value and those of the proposals.
 std::vector<std::vector<int32_t>>
-proposedValues(const Labels &Current, const std::vector<Labels> &Proposals);
+proposedValues(const Labels &current, const std::vector<Labels> &proposals);
 
-/// Improves `C` by a search among the values in `Keep`, of which the first of
+/// Improves `c` by a search among the values in `keep`, of which the first of
 /// each variable is its own. Returns the table entries visited, which may
-/// exceed `Quota` by some neighbourhoods.
-double improveRestricted(const Model &M, Candidate &C,
-                         const std::vector<double> &Prices,
-                         std::vector<std::vector<int32_t>> Keep, double Quota,
-                         Random &R, const std::function<bool()> &Stop);
+/// exceed `quota` by some neighbourhoods.
+double improveRestricted(const Model &m, Candidate &c,
+                         const std::vector<double> &prices,
+                         std::vector<std::vector<int32_t>> keep, double quota,
+                         Random &r, const std::function<bool()> &stop);
 
 } // namespace heddle::solver
 

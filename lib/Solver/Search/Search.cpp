@@ -14,176 +14,177 @@ namespace heddle::solver {
 
 namespace {
 
-void addCost(Candidate &C, Cost Entry) {
-  if (Entry < InfiniteCost)
-    C.Total = addCosts(C.Total, Entry);
+void addCost(Candidate &c, Cost entry) {
+  if (entry < kInfiniteCost)
+    c.total = addCosts(c.total, entry);
   else
-    ++C.Forbidden;
+    ++c.forbidden;
 }
 
-void scoreCost(const Model &M, Candidate &C) {
-  C.Total = M.Constant;
-  C.Forbidden = 0;
-  for (size_t V = 0; V < M.Vars.size(); ++V)
-    addCost(C, M.Vars[V].Unary[C.X[V]]);
-  for (const Pair &P : M.Pairs)
-    addCost(C, PairView(M, P, P.A)(C.X[P.A], C.X[P.B]));
+void scoreCost(const Model &m, Candidate &c) {
+  c.total = m.constant;
+  c.forbidden = 0;
+  for (size_t v = 0; v < m.vars.size(); ++v)
+    addCost(c, m.vars[v].unary[c.x[v]]);
+  for (const Pair &p : m.pairs)
+    addCost(c, PairView(m, p, p.a)(c.x[p.a], c.x[p.b]));
 }
 
-double overuse(const Model &M, const std::vector<Usage> &Used) {
-  double Sum = 0;
-  for (size_t T = 0; T < Used.size(); ++T)
-    if (Used[T] > M.Capacity[T])
-      Sum += static_cast<double>(Used[T] - M.Capacity[T]);
-  return Sum;
+double overuse(const Model &m, const std::vector<Usage> &used) {
+  double sum = 0;
+  for (size_t t = 0; t < used.size(); ++t)
+    if (used[t] > m.capacity[t])
+      sum += static_cast<double>(used[t] - m.capacity[t]);
+  return sum;
 }
 
 } // namespace
 
-void score(const Model &M, Candidate &C) {
-  scoreCost(M, C);
-  C.Overuse = overuse(M, usageOf(M, C.X));
+void score(const Model &m, Candidate &c) {
+  scoreCost(m, c);
+  c.overuse = overuse(m, usageOf(m, c.x));
 }
 
-Search::Search(const CostTables &Tables, uint64_t Seed)
-    : Tables(Tables), M(Tables.model()), Part(Tables), Whole(Tables), R(Seed),
-      InRegion(M.Vars.size(), 0), Extra(Tables.valueCount(), 0) {}
+Search::Search(const CostTables &tables, uint64_t seed)
+    : tables(tables), m(tables.getModel()), part(tables), whole(tables),
+      r(seed), inRegion(m.vars.size(), 0), extra(tables.valueCount(), 0) {}
 
-/// Solves the neighbourhood that `Engine` has planned at the given prices and
-/// updates `C`; `Used` becomes what it uses.
-void Search::solveAt(Elimination &Engine, const std::vector<double> &Prices,
-                     Candidate &C) {
-  PriceSums.assign(Prices.size() + 1, 0);
-  for (size_t T = 0; T < Prices.size(); ++T)
-    PriceSums[T + 1] = PriceSums[T] + Prices[T];
-  for (int32_t V : Engine.members()) {
-    double *Row = Extra.data() + Tables.offset(V);
-    std::fill(Row, Row + M.Vars[V].size(), 0.0);
-    for (const Load &L : M.Vars[V].Loads) {
-      double PerUnit = PriceSums[L.End] - PriceSums[L.Begin];
-      if (PerUnit > 0)
-        for (size_t S = 0; S < L.Amount.size(); ++S)
-          Row[S] += PerUnit * static_cast<double>(L.Amount[S]);
+/// Solves the neighbourhood that `engine` has planned at the given prices and
+/// updates `c`; `used` becomes what it uses.
+void Search::solveAt(Elimination &engine, const std::vector<double> &prices,
+                     Candidate &c) {
+  priceSums.assign(prices.size() + 1, 0);
+  for (size_t t = 0; t < prices.size(); ++t)
+    priceSums[t + 1] = priceSums[t] + prices[t];
+  for (int32_t v : engine.getMembers()) {
+    double *row = extra.data() + tables.getOffset(v);
+    std::fill(row, row + m.vars[v].size(), 0.0);
+    for (const Load &l : m.vars[v].loads) {
+      double perUnit = priceSums[l.end] - priceSums[l.begin];
+      if (perUnit > 0)
+        for (size_t s = 0; s < l.amount.size(); ++s)
+          row[s] += perUnit * static_cast<double>(l.amount[s]);
     }
   }
-  Engine.solve(Extra, C.X);
-  scoreCost(M, C);
-  Used = usageOf(M, C.X);
-  C.Overuse = overuse(M, Used);
-  Work += Engine.work() + static_cast<double>(M.Pairs.size()) * 2;
+  engine.solve(extra, c.x);
+  scoreCost(m, c);
+  used = usageOf(m, c.x);
+  c.overuse = overuse(m, used);
+  work += engine.getWork() + static_cast<double>(m.pairs.size()) * 2;
 }
 
 void Search::planWhole() {
   // What has no choice would only tie its neighbours together.
-  std::vector<int32_t> All;
-  for (size_t V = 0; V < M.Vars.size(); ++V)
-    if (hasChoice(static_cast<int32_t>(V)))
-      All.push_back(static_cast<int32_t>(V));
-  Whole.plan(All, MaxTable, MaxWhole, R);
-  Replan = false;
-  Work += static_cast<double>(M.Vars.size()) * 200;
+  std::vector<int32_t> all;
+  for (size_t v = 0; v < m.vars.size(); ++v)
+    if (hasChoice(static_cast<int32_t>(v)))
+      all.push_back(static_cast<int32_t>(v));
+  whole.plan(all, maxTable, maxWhole, r);
+  replan = false;
+  work += static_cast<double>(m.vars.size()) * 200;
 }
 
-void Search::construct(Candidate &C, const std::vector<double> &Prices,
-                       double Quota, const std::function<bool()> &Stop) {
-  double Until = Work + Quota;
-  constexpr int Tries = 16, TriesPerPlan = 4;
-  varyPrices(Prices);
-  double Growth = 1.02 + 0.5 * R.unit() * R.unit();
-  Next = C;
-  for (int Try = 0; Try < Tries && Work < Until && !Stop(); ++Try) {
-    if (Try % TriesPerPlan == 0)
+void Search::construct(Candidate &c, const std::vector<double> &prices,
+                       double quota, const std::function<bool()> &stop) {
+  double until = work + quota;
+  constexpr int kTries = 16, kTriesPerPlan = 4;
+  varyPrices(prices);
+  double growth = 1.02 + 0.5 * r.unit() * r.unit();
+  next = c;
+  for (int attempt = 0; attempt < kTries && work < until && !stop();
+       ++attempt) {
+    if (attempt % kTriesPerPlan == 0)
       planWhole();
-    solveAt(Whole, Local, Next);
-    if (Next.betterThan(C))
-      C = Next;
-    if (Next.feasible())
+    solveAt(whole, local, next);
+    if (next.betterThan(c))
+      c = next;
+    if (next.isFeasible())
       return;
-    raisePrices(Growth, 0.02);
-    Growth *= 1.05;
+    raisePrices(growth, 0.02);
+    growth *= 1.05;
   }
 }
 
-void Search::growRegion(int32_t Seed, size_t Size) {
-  if (InRegion[Seed])
+void Search::growRegion(int32_t seed, size_t size) {
+  if (inRegion[seed])
     return;
-  size_t First = Region.size(), Limit = First + Size;
-  InRegion[Seed] = 1;
-  Region.push_back(Seed);
-  for (size_t Next = First; Next < Region.size() && Region.size() < Limit;
-       ++Next) {
+  size_t first = region.size(), limit = first + size;
+  inRegion[seed] = 1;
+  region.push_back(seed);
+  for (size_t next = first; next < region.size() && region.size() < limit;
+       ++next) {
     // Not quite breadth first, so that two regions of a seed differ.
-    size_t Ahead = std::min<size_t>(Region.size() - Next, 8);
-    std::swap(Region[Next], Region[Next + R.below(Ahead)]);
-    for (const auto &N : Tables.neighbours(Region[Next]))
-      if (!InRegion[N.Var] && R.below(10) < 8) {
-        InRegion[N.Var] = 1;
-        Region.push_back(N.Var);
+    size_t ahead = std::min<size_t>(region.size() - next, 8);
+    std::swap(region[next], region[next + r.below(ahead)]);
+    for (const auto &n : tables.getNeighbors(region[next]))
+      if (!inRegion[n.var] && r.below(10) < 8) {
+        inRegion[n.var] = 1;
+        region.push_back(n.var);
       }
   }
 }
 
-void Search::chooseRegion(size_t Size) {
-  Region.clear();
-  size_t Count = M.Vars.size();
-  if (Size >= Count) {
-    Region.resize(Count);
-    std::iota(Region.begin(), Region.end(), 0);
+void Search::chooseRegion(size_t size) {
+  region.clear();
+  size_t count = m.vars.size();
+  if (size >= count) {
+    region.resize(count);
+    std::iota(region.begin(), region.end(), 0);
     return;
   }
-  size_t Seeds = 1 + R.below(4);
-  for (size_t I = 0; I < Seeds; ++I)
-    growRegion(static_cast<int32_t>(R.below(Count)), 1 + Size / Seeds);
-  for (int32_t V : Region)
-    InRegion[V] = 0;
+  size_t seeds = 1 + r.below(4);
+  for (size_t i = 0; i < seeds; ++i)
+    growRegion(static_cast<int32_t>(r.below(count)), 1 + size / seeds);
+  for (int32_t v : region)
+    inRegion[v] = 0;
 }
 
 /// Prices near the given ones.
-void Search::varyPrices(const std::vector<double> &Prices) {
-  double Factor = std::exp((R.unit() - 0.5) * 0.8);
-  Local = Prices;
-  for (double &P : Local)
-    P *= Factor * (0.9 + 0.2 * R.unit());
+void Search::varyPrices(const std::vector<double> &prices) {
+  double factor = std::exp((r.unit() - 0.5) * 0.8);
+  local = prices;
+  for (double &p : local)
+    p *= factor * (0.9 + 0.2 * r.unit());
 }
 
 /// Multiplies the prices where the limit is not kept, to at least this share of
 /// the highest.
-void Search::raisePrices(double Growth, double LeastShare) {
-  double Highest = 1e-9;
-  for (double P : Local)
-    Highest = std::max(Highest, P);
-  for (size_t T = 0; T < Used.size(); ++T)
-    if (Used[T] > M.Capacity[T])
-      Local[T] = std::max(Local[T] * Growth, Highest * LeastShare);
+void Search::raisePrices(double growth, double leastShare) {
+  double highest = 1e-9;
+  for (double p : local)
+    highest = std::max(highest, p);
+  for (size_t t = 0; t < used.size(); ++t)
+    if (used[t] > m.capacity[t])
+      local[t] = std::max(local[t] * growth, highest * leastShare);
 }
 
-/// Whether a search at `Current` goes on from `Next`.
-static bool acceptable(const Candidate &Next, const Candidate &Current,
-                       Cost Tolerance) {
-  return Next.feasible() && Current.feasible()
-             ? Next.Total <= Current.Total + Tolerance
-             : Next.betterThan(Current);
+/// Whether a search at `current` goes on from `next`.
+static bool acceptable(const Candidate &next, const Candidate &current,
+                       Cost tolerance) {
+  return next.isFeasible() && current.isFeasible()
+             ? next.total <= current.total + tolerance
+             : next.betterThan(current);
 }
 
 /// A neighbourhood by prices. True if the best candidate became better.
-bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                       const std::vector<double> &Prices) {
-  chooseRegion(size_t(16) << R.below(6));
-  std::erase_if(Region, [&](int32_t V) { return !hasChoice(V); });
-  Part.plan(Region, MaxTable, MaxTotal, R);
-  Work += static_cast<double>(Region.size()) * 200;
-  varyPrices(Prices);
-  Next = Current;
-  for (int Try = 0; Try < 4; ++Try) {
-    solveAt(Part, Local, Next);
-    bool Accept = acceptable(Next, Current, Tolerance);
-    if (Accept)
-      Current = Next;
-    if (Next.betterThan(Best)) {
-      Best = Next;
+bool Search::tryPrices(Candidate &current, Candidate &best, Cost tolerance,
+                       const std::vector<double> &prices) {
+  chooseRegion(size_t(16) << r.below(6));
+  std::erase_if(region, [&](int32_t v) { return !hasChoice(v); });
+  part.plan(region, maxTable, maxTotal, r);
+  work += static_cast<double>(region.size()) * 200;
+  varyPrices(prices);
+  next = current;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    solveAt(part, local, next);
+    bool accept = acceptable(next, current, tolerance);
+    if (accept)
+      current = next;
+    if (next.betterThan(best)) {
+      best = next;
       return true;
     }
-    if (Accept || Next.Overuse == 0)
+    if (accept || next.overuse == 0)
       return false;
     raisePrices(1.3, 0.1);
   }
@@ -192,105 +193,106 @@ bool Search::tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
 
 /// Everything but a cutset, at prices that keep the limit and at prices that
 /// do not; then the best mixture of what they have brought.
-bool Search::tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
-                       const std::vector<double> &Prices,
-                       const std::function<bool()> &Stop) {
-  if (Replan || R.below(4) == 0)
+bool Search::tryAtOnce(Candidate &current, Candidate &best, Cost tolerance,
+                       const std::vector<double> &prices,
+                       const std::function<bool()> &stop) {
+  if (replan || r.below(4) == 0)
     planWhole();
-  varyPrices(Prices);
-  const Candidate Before = Current;
-  std::vector<Labels> Seen;
-  bool Keeps = false, Breaks = false;
-  Next = Current;
-  for (int Try = 0; Try < 4 && !(Keeps && Breaks) && !Stop(); ++Try) {
-    solveAt(Whole, Local, Next);
-    Seen.push_back(Next.X);
-    if (acceptable(Next, Current, Tolerance))
-      Current = Next;
-    (Next.Overuse > 0 ? Breaks : Keeps) = true;
-    if (Next.Overuse > 0)
+  varyPrices(prices);
+  const Candidate before = current;
+  std::vector<Labels> seen;
+  bool keeps = false, breaks = false;
+  next = current;
+  for (int attempt = 0; attempt < 4 && !(keeps && breaks) && !stop();
+       ++attempt) {
+    solveAt(whole, local, next);
+    seen.push_back(next.x);
+    if (acceptable(next, current, tolerance))
+      current = next;
+    (next.overuse > 0 ? breaks : keeps) = true;
+    if (next.overuse > 0)
       raisePrices(1.3, 0.1);
     else
-      for (double &P : Local)
-        P *= 0.75;
+      for (double &p : local)
+        p *= 0.75;
   }
-  if (Before.feasible()) {
-    Candidate Mixed = Before;
-    std::vector<const Labels *> Others;
-    Others.reserve(Seen.size());
-    for (const Labels &X : Seen)
-      Others.push_back(&X);
-    Work += recombine(M, Mixed, Others, Prices, Stop);
-    if (Mixed.betterThan(Before) && Mixed.betterThan(Current))
-      Current = std::move(Mixed);
+  if (before.isFeasible()) {
+    Candidate mixed = before;
+    std::vector<const Labels *> others;
+    others.reserve(seen.size());
+    for (const Labels &x : seen)
+      others.push_back(&x);
+    work += recombine(m, mixed, others, prices, stop);
+    if (mixed.betterThan(before) && mixed.betterThan(current))
+      current = std::move(mixed);
   }
-  if (!Current.betterThan(Best))
+  if (!current.betterThan(best))
     return false;
-  Best = Current;
+  best = current;
   return true;
 }
 
-bool Search::tryExactly(Candidate &Current, Candidate &Best,
-                        const std::vector<double> &Prices,
-                        const std::function<bool()> &Stop) {
-  constexpr double MaxEntries = 2e4;
-  chooseRegion(static_cast<size_t>(ExactSize * (0.5 + R.unit())));
-  std::erase(Region, Pinned);
-  Used = usageOf(M, Current.X);
-  Submodel Sub = fixOutside(M, Region, Current.X, Used, Prices);
-  TablePool Pool(Sub.M);
-  Ascent Climber(Sub.M, Pool, {Sub.Prices, {}});
-  auto Target = static_cast<double>(Sub.Before);
-  double Entries = static_cast<double>(M.Capacity.size() + M.Vars.size());
-  for (const Pair &P : Sub.M.Pairs)
-    Entries += static_cast<double>(P.Table.size());
-  bool Proven = Climber.prove(Target, Entries * 400, Stop);
-  Work += Climber.work() + Entries * 4;
-  if (Proven)
+bool Search::tryExactly(Candidate &current, Candidate &best,
+                        const std::vector<double> &prices,
+                        const std::function<bool()> &stop) {
+  constexpr double kMaxEntries = 2e4;
+  chooseRegion(static_cast<size_t>(exactSize * (0.5 + r.unit())));
+  std::erase(region, pinned);
+  used = usageOf(m, current.x);
+  Submodel sub = fixOutside(m, region, current.x, used, prices);
+  TablePool pool(sub.m);
+  Ascent climber(sub.m, pool, {sub.prices, {}});
+  auto target = static_cast<double>(sub.before);
+  double entries = static_cast<double>(m.capacity.size() + m.vars.size());
+  for (const Pair &p : sub.m.pairs)
+    entries += static_cast<double>(p.table.size());
+  bool proven = climber.prove(target, entries * 400, stop);
+  work += climber.getWork() + entries * 4;
+  if (proven)
     return false;
-  ExactResult Found = solveExactly(Sub.M, Climber.best().reducedCosts(),
-                                   nullptr, Sub.Before, MaxEntries, Stop);
-  Work += Found.Work * 30;
-  ExactSize *= Found.Complete ? 1.02 : 0.96;
-  ExactSize = std::clamp(ExactSize, 4.0,
-                         std::max(4.0, static_cast<double>(M.Vars.size())));
-  if (!Found.Best)
+  ExactResult found = solveExactly(sub.m, climber.getBest().reducedCosts(),
+                                   nullptr, sub.before, kMaxEntries, stop);
+  work += found.work * 30;
+  exactSize *= found.complete ? 1.02 : 0.96;
+  exactSize = std::clamp(exactSize, 4.0,
+                         std::max(4.0, static_cast<double>(m.vars.size())));
+  if (!found.best)
     return false;
-  for (size_t I = 0; I < Region.size(); ++I)
-    Current.X[Region[I]] = Sub.LabelOf[I][(*Found.Best)[I]];
-  score(M, Current);
-  if (!Current.betterThan(Best))
+  for (size_t i = 0; i < region.size(); ++i)
+    current.x[region[i]] = sub.labelOf[i][(*found.best)[i]];
+  score(m, current);
+  if (!current.betterThan(best))
     return false;
-  Best = Current;
+  best = current;
   return true;
 }
 
-void Search::improveAtOnce(Candidate &C, const std::vector<double> &Prices,
-                           double Quota, const std::function<bool()> &Stop) {
-  double Until = Work + Quota;
-  Candidate Current = C;
-  while (Work < Until && !Stop())
-    tryAtOnce(Current, C, 0, Prices, Stop);
+void Search::improveAtOnce(Candidate &c, const std::vector<double> &prices,
+                           double quota, const std::function<bool()> &stop) {
+  double until = work + quota;
+  Candidate current = c;
+  while (work < until && !stop())
+    tryAtOnce(current, c, 0, prices, stop);
 }
 
-void Search::improve(Candidate &C, const std::vector<double> &Prices,
-                     double Quota, Cost Tolerance,
-                     const std::function<bool()> &Stop) {
-  double Until = Work + Quota;
-  Candidate Current = C;
-  while (Work < Until && !Stop()) {
-    double OfPrices = ByPrices.Gain / ByPrices.Work;
-    double OfExact = ByExact.Gain / ByExact.Work;
-    double Chance = std::clamp(OfExact / (OfExact + OfPrices), 0.1, 0.9);
-    bool Exactly = Current.feasible() && R.unit() < Chance;
-    double Before = Work;
-    bool Better = Exactly ? tryExactly(Current, C, Prices, Stop)
-                  : R.below(4) == 0
-                      ? tryAtOnce(Current, C, Tolerance, Prices, Stop)
-                      : tryPrices(Current, C, Tolerance, Prices);
-    Merit &Kind = Exactly ? ByExact : ByPrices;
-    Kind.Gain = 0.99 * Kind.Gain + (Better ? 1 : 0.002);
-    Kind.Work = 0.99 * Kind.Work + (Work - Before);
+void Search::improve(Candidate &c, const std::vector<double> &prices,
+                     double quota, Cost tolerance,
+                     const std::function<bool()> &stop) {
+  double until = work + quota;
+  Candidate current = c;
+  while (work < until && !stop()) {
+    double ofPrices = byPrices.gain / byPrices.work;
+    double ofExact = byExact.gain / byExact.work;
+    double chance = std::clamp(ofExact / (ofExact + ofPrices), 0.1, 0.9);
+    bool exactly = current.isFeasible() && r.unit() < chance;
+    double before = work;
+    bool better = exactly ? tryExactly(current, c, prices, stop)
+                  : r.below(4) == 0
+                      ? tryAtOnce(current, c, tolerance, prices, stop)
+                      : tryPrices(current, c, tolerance, prices);
+    Merit &kind = exactly ? byExact : byPrices;
+    kind.gain = 0.99 * kind.gain + (better ? 1 : 0.002);
+    kind.work = 0.99 * kind.work + (work - before);
   }
 }
 

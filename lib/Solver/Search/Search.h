@@ -20,103 +20,103 @@ namespace heddle::solver {
 
 /// An assignment and how good it is.
 struct Candidate {
-  Labels X;
-  Cost Total = 0;     ///< Of what is not forbidden; saturated.
-  int Forbidden = 0;  ///< Infinite entries.
-  double Overuse = 0; ///< Summed over times.
-  bool feasible() const {
-    return Overuse == 0 && Forbidden == 0 && Total < InfiniteCost;
+  Labels x;
+  Cost total = 0;     ///< Of what is not forbidden; saturated.
+  int forbidden = 0;  ///< Infinite entries.
+  double overuse = 0; ///< Summed over times.
+  bool isFeasible() const {
+    return overuse == 0 && forbidden == 0 && total < kInfiniteCost;
   }
-  bool betterThan(const Candidate &O) const {
-    if (Overuse != O.Overuse)
-      return Overuse < O.Overuse;
-    if (Forbidden != O.Forbidden)
-      return Forbidden < O.Forbidden;
-    return Total < O.Total;
+  bool betterThan(const Candidate &o) const {
+    if (overuse != o.overuse)
+      return overuse < o.overuse;
+    if (forbidden != o.forbidden)
+      return forbidden < o.forbidden;
+    return total < o.total;
   }
 };
 
 /// Fills in the rest of a candidate.
-void score(const Model &M, Candidate &C);
+void score(const Model &m, Candidate &c);
 
 /// Improves candidates. One per task: it owns its memory and its luck.
 class Search {
 public:
-  Search(const CostTables &Tables, uint64_t Seed);
+  Search(const CostTables &tables, uint64_t seed);
 
   /// The largest table and the sum of tables of a neighbourhood, in entries.
-  double MaxTable = 1e5;
-  double MaxTotal = 1e6;
-  double MaxWhole = 1.6e7; ///< The sum for everything but a cutset.
+  double maxTable = 1e5;
+  double maxTotal = 1e6;
+  double maxWhole = 1.6e7; ///< The sum for everything but a cutset.
 
   /// Keeps the value of this variable from now on; -1: of none.
-  void pin(int32_t Var) {
-    Pinned = Var;
-    Replan = true;
+  void pin(int32_t var) {
+    pinned = var;
+    replan = true;
   }
 
   /// Solves everything at rising prices until the limit is kept, or a number of
-  /// times, or until `Quota` table entries have been visited; starts from and
-  /// returns into `C`.
-  void construct(Candidate &C, const std::vector<double> &Prices, double Quota,
-                 const std::function<bool()> &Stop);
+  /// times, or until `quota` table entries have been visited; starts from and
+  /// returns into `c`.
+  void construct(Candidate &c, const std::vector<double> &prices, double quota,
+                 const std::function<bool()> &stop);
 
-  /// Tries neighbourhoods until `Quota` table entries have been visited. May
-  /// pass through candidates that are worse by up to `Tolerance`, but returns
+  /// Tries neighbourhoods until `quota` table entries have been visited. May
+  /// pass through candidates that are worse by up to `tolerance`, but returns
   /// the best.
-  void improve(Candidate &C, const std::vector<double> &Prices, double Quota,
-               Cost Tolerance, const std::function<bool()> &Stop);
+  void improve(Candidate &c, const std::vector<double> &prices, double quota,
+               Cost tolerance, const std::function<bool()> &stop);
 
-  /// Solves everything but a cutset, again and again until `Quota` table
+  /// Solves everything but a cutset, again and again until `quota` table
   /// entries have been visited.
-  void improveAtOnce(Candidate &C, const std::vector<double> &Prices,
-                     double Quota, const std::function<bool()> &Stop);
+  void improveAtOnce(Candidate &c, const std::vector<double> &prices,
+                     double quota, const std::function<bool()> &stop);
 
   /// Table entries visited so far.
-  double work() const { return Work; }
+  double getWork() const { return work; }
 
 private:
-  void varyPrices(const std::vector<double> &Prices);
-  void raisePrices(double Growth, double LeastShare);
-  bool tryPrices(Candidate &Current, Candidate &Best, Cost Tolerance,
-                 const std::vector<double> &Prices);
-  bool tryAtOnce(Candidate &Current, Candidate &Best, Cost Tolerance,
-                 const std::vector<double> &Prices,
-                 const std::function<bool()> &Stop);
-  bool tryExactly(Candidate &Current, Candidate &Best,
-                  const std::vector<double> &Prices,
-                  const std::function<bool()> &Stop);
-  void chooseRegion(size_t Size);
-  void growRegion(int32_t Seed, size_t Size);
-  void solveAt(Elimination &Engine, const std::vector<double> &Prices,
-               Candidate &C);
+  void varyPrices(const std::vector<double> &prices);
+  void raisePrices(double growth, double leastShare);
+  bool tryPrices(Candidate &current, Candidate &best, Cost tolerance,
+                 const std::vector<double> &prices);
+  bool tryAtOnce(Candidate &current, Candidate &best, Cost tolerance,
+                 const std::vector<double> &prices,
+                 const std::function<bool()> &stop);
+  bool tryExactly(Candidate &current, Candidate &best,
+                  const std::vector<double> &prices,
+                  const std::function<bool()> &stop);
+  void chooseRegion(size_t size);
+  void growRegion(int32_t seed, size_t size);
+  void solveAt(Elimination &engine, const std::vector<double> &prices,
+               Candidate &c);
   void planWhole();
-  bool hasChoice(int32_t V) const {
-    return V != Pinned && M.Vars[V].size() > 1;
+  bool hasChoice(int32_t v) const {
+    return v != pinned && m.vars[v].size() > 1;
   }
 
-  const CostTables &Tables;
-  const Model &M;
-  Elimination Part;  ///< Of a region.
-  Elimination Whole; ///< Of all variables, but for a cutset.
-  Random R;
-  double Work = 0;
-  int32_t Pinned = -1;
-  bool Replan = true; ///< `Whole` is not what it should be.
-  std::vector<int32_t> Region;
-  std::vector<char> InRegion;
-  std::vector<double> Extra;
-  std::vector<double> PriceSums;
-  std::vector<Usage> Used;
-  Candidate Next;
-  std::vector<double> Local;
+  const CostTables &tables;
+  const Model &m;
+  Elimination part;  ///< Of a region.
+  Elimination whole; ///< Of all variables, but for a cutset.
+  Random r;
+  double work = 0;
+  int32_t pinned = -1;
+  bool replan = true; ///< `whole` is not what it should be.
+  std::vector<int32_t> region;
+  std::vector<char> inRegion;
+  std::vector<double> extra;
+  std::vector<double> priceSums;
+  std::vector<Usage> used;
+  Candidate next;
+  std::vector<double> local;
 
   /// How often a kind of move has paid off lately.
   struct Merit {
-    double Gain = 1, Work = 1;
+    double gain = 1, work = 1;
   };
-  Merit ByPrices, ByExact;
-  double ExactSize = 12; ///< Variables that an exact move can handle.
+  Merit byPrices, byExact;
+  double exactSize = 12; ///< Variables that an exact move can handle.
 };
 
 } // namespace heddle::solver

@@ -12,8 +12,8 @@
 
 namespace heddle::solver {
 
-const char *nameOf(StopReason Why) {
-  switch (Why) {
+const char *nameOf(StopReason why) {
+  switch (why) {
   case StopReason::Optimal:
     return "optimal";
   case StopReason::Infeasible:
@@ -34,212 +34,212 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double gapOf(const std::optional<Assignment> &Best, Cost Total, Cost Bound) {
-  if (!Best)
+double gapOf(const std::optional<Assignment> &best, Cost total, Cost bound) {
+  if (!best)
     return std::numeric_limits<double>::infinity();
-  return Total == 0
+  return total == 0
              ? 0
-             : static_cast<double>(Total - Bound) / static_cast<double>(Total);
+             : static_cast<double>(total - bound) / static_cast<double>(total);
 }
 
-/// `Count` times `Each`, saturating.
-Cost multiply(Cost Each, size_t Count) {
-  __int128 Product = static_cast<__int128>(Each) * Count;
-  return Product < InfiniteCost ? static_cast<Cost>(Product) : InfiniteCost;
+/// `count` times `each`, saturating.
+Cost multiply(Cost each, size_t count) {
+  __int128 product = static_cast<__int128>(each) * count;
+  return product < kInfiniteCost ? static_cast<Cost>(product) : kInfiniteCost;
 }
 
 /// Works on the parts of a problem in turn, always where most is left between
 /// cost and bound.
 class Solver {
 public:
-  Solver(const Problem &P, const SolveOptions &O)
-      : P(P), O(O), Start(Clock::now()) {}
+  Solver(const Problem &p, const SolveOptions &o)
+      : p(p), o(o), start(Clock::now()) {}
 
   Solution run();
 
 private:
   struct Part {
-    std::unique_ptr<PartSolver> Search;
-    size_t Count; ///< Parts that equal it, itself included.
+    std::unique_ptr<PartSolver> search;
+    size_t count; ///< Parts that equal it, itself included.
     Cost gap() const {
-      return multiply(Search->total() - Search->bound(), Count);
+      return multiply(search->getTotal() - search->getBound(), count);
     }
   };
 
   /// Whether it is proven that a part has no assignment.
-  static bool hopeless(const Part &Own) {
-    return Own.Search->done() && !Own.Search->best();
+  static bool isHopeless(const Part &own) {
+    return own.search->isDone() && !own.search->getBest();
   }
   double seconds() const {
-    return O.SecondsSpent +
-           std::chrono::duration<double>(Clock::now() - Start).count();
+    return o.secondsSpent +
+           std::chrono::duration<double>(Clock::now() - start).count();
   }
-  bool interrupted() const { return O.Stop && *O.Stop; }
+  bool interrupted() const { return o.stop && *o.stop; }
   bool outOfTime() const {
-    return interrupted() || seconds() >= O.TimeoutSeconds;
+    return interrupted() || seconds() >= o.timeoutSeconds;
   }
   void setOut();
   Part *mostOpen();
   void update();
-  double work() const;
-  Assignment join(Assignment (*Of)(const PartSolver &)) const;
+  double getWork() const;
+  Assignment join(Assignment (*of)(const PartSolver &)) const;
   std::optional<StopReason> reasonToStop() const;
-  Solution finish(StopReason Why);
+  Solution finish(StopReason why);
 
-  const Problem &P;
-  const SolveOptions &O;
-  Clock::time_point Start;
-  std::vector<Component> Components; ///< None: the problem is in one piece.
-  std::vector<Part> Parts;
+  const Problem &p;
+  const SolveOptions &o;
+  Clock::time_point start;
+  std::vector<Component> components; ///< None: the problem is in one piece.
+  std::vector<Part> parts;
 
-  std::optional<Assignment> Best;
-  Cost Total = InfiniteCost;
-  Cost LowerBound = 0;
+  std::optional<Assignment> best;
+  Cost total = kInfiniteCost;
+  Cost lowerBound = 0;
 };
 
 void Solver::setOut() {
-  unsigned Threads =
-      O.Threads ? O.Threads : std::max(1u, std::thread::hardware_concurrency());
-  Random Seeds(O.Seed);
-  auto Add = [&](const Problem &Piece, size_t Count) {
-    Parts.push_back(
-        {std::make_unique<PartSolver>(Piece, Seeds.next(), Threads,
+  unsigned threads =
+      o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
+  Random seeds(o.seed);
+  auto add = [&](const Problem &piece, size_t count) {
+    parts.push_back(
+        {std::make_unique<PartSolver>(piece, seeds.next(), threads,
                                       [this] { return outOfTime(); }),
-         Count});
+         count});
   };
-  Components = findComponents(P);
-  for (const Component &C : Components)
-    Add(C.Part, C.Nodes.size());
-  if (Components.empty())
-    Add(P, 1);
+  components = findComponents(p);
+  for (const Component &c : components)
+    add(c.part, c.nodes.size());
+  if (components.empty())
+    add(p, 1);
 }
 
 /// The first of those where most is left; null if all are done.
 Solver::Part *Solver::mostOpen() {
-  Part *Chosen = nullptr;
-  for (Part &Own : Parts)
-    if (!Own.Search->done() && (!Chosen || Own.gap() > Chosen->gap()))
-      Chosen = &Own;
-  return Chosen;
+  Part *chosen = nullptr;
+  for (Part &own : parts)
+    if (!own.search->isDone() && (!chosen || own.gap() > chosen->gap()))
+      chosen = &own;
+  return chosen;
 }
 
 /// What all nodes do, of what the parts' nodes do.
-Assignment Solver::join(Assignment (*Of)(const PartSolver &)) const {
-  if (Components.empty())
-    return Of(*Parts[0].Search);
-  Assignment Whole(P.Nodes.size());
-  for (size_t I = 0; I < Parts.size(); ++I) {
-    Assignment Own = Of(*Parts[I].Search);
-    for (const std::vector<uint32_t> &Nodes : Components[I].Nodes)
-      for (size_t N = 0; N < Nodes.size(); ++N)
-        Whole[Nodes[N]] = Own[N];
+Assignment Solver::join(Assignment (*of)(const PartSolver &)) const {
+  if (components.empty())
+    return of(*parts[0].search);
+  Assignment whole(p.nodes.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Assignment own = of(*parts[i].search);
+    for (const std::vector<uint32_t> &nodes : components[i].nodes)
+      for (size_t n = 0; n < nodes.size(); ++n)
+        whole[nodes[n]] = own[n];
   }
-  return Whole;
+  return whole;
 }
 
 /// Sums up what the parts have found and reports what has become better. Only
 /// what the independent evaluator confirms counts.
 void Solver::update() {
-  Cost Sum = 0, Bound = 0;
-  bool Found = true;
-  for (const Part &Own : Parts) {
-    Found &= Own.Search->best().has_value();
-    Sum = addCosts(Sum, multiply(Own.Search->total(), Own.Count));
-    Bound = addCosts(Bound, multiply(Own.Search->bound(), Own.Count));
+  Cost sum = 0, bound = 0;
+  bool found = true;
+  for (const Part &own : parts) {
+    found &= own.search->getBest().has_value();
+    sum = addCosts(sum, multiply(own.search->getTotal(), own.count));
+    bound = addCosts(bound, multiply(own.search->getBound(), own.count));
   }
-  bool Better = false;
-  if (Found && Sum < Total) {
-    Assignment A = join([](const PartSolver &Own) { return *Own.best(); });
-    auto Value = evaluate(P, A);
-    if (Value && Value->feasible() && Value->Total < Total) {
-      Best = std::move(A);
-      Total = Value->Total;
-      Better = true;
+  bool better = false;
+  if (found && sum < total) {
+    Assignment a = join([](const PartSolver &own) { return *own.getBest(); });
+    std::optional<Evaluation> value = llvm::expectedToOptional(evaluate(p, a));
+    if (value && value->isFeasible() && value->total < total) {
+      best = std::move(a);
+      total = value->total;
+      better = true;
     }
   }
-  Bound = std::min(Bound, Total);
-  if (Bound > LowerBound) {
-    LowerBound = Bound;
-    Better = true;
+  bound = std::min(bound, total);
+  if (bound > lowerBound) {
+    lowerBound = bound;
+    better = true;
   }
-  if (!Better || !O.OnProgress)
+  if (!better || !o.onProgress)
     return;
-  Progress Now{seconds(), std::nullopt, LowerBound,
-               gapOf(Best, Total, LowerBound)};
-  if (Best)
-    Now.Best = Total;
-  O.OnProgress(Now);
+  Progress now{seconds(), std::nullopt, lowerBound,
+               gapOf(best, total, lowerBound)};
+  if (best)
+    now.best = total;
+  o.onProgress(now);
 }
 
-double Solver::work() const {
-  double Sum = 0;
-  for (const Part &Own : Parts)
-    Sum += Own.Search->work();
-  return Sum;
+double Solver::getWork() const {
+  double sum = 0;
+  for (const Part &own : parts)
+    sum += own.search->getWork();
+  return sum;
 }
 
 std::optional<StopReason> Solver::reasonToStop() const {
-  if (Best && LowerBound >= Total)
+  if (best && lowerBound >= total)
     return StopReason::Optimal;
-  if (Best && gapOf(Best, Total, LowerBound) <= O.Gap)
+  if (best && gapOf(best, total, lowerBound) <= o.gap)
     return StopReason::Gap;
   if (interrupted())
     return StopReason::Interrupted;
-  if (seconds() >= O.TimeoutSeconds)
+  if (seconds() >= o.timeoutSeconds)
     return StopReason::Timeout;
-  if (O.WorkLimit && work() >= static_cast<double>(O.WorkLimit))
+  if (o.workLimit && getWork() >= static_cast<double>(o.workLimit))
     return StopReason::WorkLimit;
   return std::nullopt;
 }
 
-Solution Solver::finish(StopReason Why) {
-  Solution S;
-  S.Why = Why;
-  S.Best = Best;
-  S.Total = Total;
-  S.LowerBound = LowerBound;
-  S.Gap = gapOf(Best, Total, LowerBound);
-  S.Work = static_cast<uint64_t>(work());
-  if (Best)
-    return S;
-  if (Why == StopReason::Infeasible)
-    S.Explanation = "every assignment has an infinite cost";
-  for (const Part &Own : Parts)
-    if (hopeless(Own))
-      S.Explanation = Own.Search->explanation();
-  S.Miss =
-      nearestMiss(P, join([](const PartSolver &Own) { return Own.closest(); }));
-  return S;
+Solution Solver::finish(StopReason why) {
+  Solution s;
+  s.why = why;
+  s.best = best;
+  s.total = total;
+  s.lowerBound = lowerBound;
+  s.gap = gapOf(best, total, lowerBound);
+  s.work = static_cast<uint64_t>(getWork());
+  if (best)
+    return s;
+  if (why == StopReason::Infeasible)
+    s.explanation = "every assignment has an infinite cost";
+  for (const Part &own : parts)
+    if (isHopeless(own))
+      s.explanation = own.search->getExplanation();
+  s.miss =
+      nearestMiss(p, join([](const PartSolver &own) { return own.closest(); }));
+  return s;
 }
 
 Solution Solver::run() {
   setOut();
-  bool Hopeless = false; // then nothing else matters
-  for (size_t I = 0; I < Parts.size() && !Hopeless; ++I) {
-    Parts[I].Search->start();
-    Hopeless = hopeless(Parts[I]);
+  bool hopeless = false; // then nothing else matters
+  for (size_t i = 0; i < parts.size() && !hopeless; ++i) {
+    parts[i].search->start();
+    hopeless = isHopeless(parts[i]);
   }
   for (;;) {
     update();
-    Part *Next = mostOpen();
-    if (Hopeless || (!Next && !Best)) {
-      LowerBound = InfiniteCost;
+    Part *next = mostOpen();
+    if (hopeless || (!next && !best)) {
+      lowerBound = kInfiniteCost;
       return finish(StopReason::Infeasible);
     }
-    if (auto Why = reasonToStop())
-      return finish(*Why);
-    Next->Search->round();
-    Hopeless = hopeless(*Next);
+    if (auto why = reasonToStop())
+      return finish(*why);
+    next->search->round();
+    hopeless = isHopeless(*next);
   }
 }
 
 } // namespace
 
-Expected<Solution> solve(const Problem &P, const SolveOptions &Options) {
-  if (auto Violation = validate(P))
-    return *Violation;
-  Solver S(P, Options);
-  return S.run();
+llvm::Expected<Solution> solve(const Problem &p, const SolveOptions &options) {
+  if (llvm::Error violation = validate(p))
+    return violation;
+  Solver s(p, options);
+  return s.run();
 }
 
 } // namespace heddle::solver

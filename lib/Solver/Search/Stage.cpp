@@ -15,168 +15,168 @@ namespace heddle::solver {
 namespace {
 /// The first of these work on what is exploited, the others go their own ways
 /// for a while.
-constexpr size_t WalkerCount = 8;
-constexpr size_t Exploiting = 3;
+constexpr size_t kWalkerCount = 8;
+constexpr size_t kExploiting = 3;
 /// Which of these tries the values that the bound makes likely, and which those
 /// of one proposal; the other one mixes all of them.
-constexpr size_t TriesLikely = 1, TriesOneProposal = 2;
+constexpr size_t kTriesLikely = 1, kTriesOneProposal = 2;
 /// Rounds of a life. Short ones find other ways of doing everything, long ones
 /// do them well.
-constexpr int Lifetimes[WalkerCount - Exploiting] = {2, 3, 5, 9, 25};
+constexpr int kLifetimes[kWalkerCount - kExploiting] = {2, 3, 5, 9, 25};
 /// Ends of lives that are remembered.
-constexpr size_t MaxEnded = 12;
+constexpr size_t kMaxEnded = 12;
 /// Of more, a search among all of their values would be one of the whole model.
-constexpr size_t MaxFused = 8;
+constexpr size_t kMaxFused = 8;
 /// Rounds in which what is exploited may become no better.
-constexpr int Patience = 20;
+constexpr int kPatience = 20;
 /// What an entry of the exact search costs in entries of the others, and the
 /// share of all work that it may take.
-constexpr double ExactWeight = 30;
-constexpr double OneLimitWeight = 4;
-constexpr double ExactShare = 0.2;
+constexpr double kExactWeight = 30;
+constexpr double kOneLimitWeight = 4;
+constexpr double kExactShare = 0.2;
 /// Up to here the exact bound of a tree decomposition is worth its tables.
-constexpr double MaxTreeEntries = 3e6;
+constexpr double kMaxTreeEntries = 3e6;
 /// What the exact search for one limit may visit before anything else is
 /// tried: a fraction of a second.
-constexpr double FirstBudget = 1.5e7;
+constexpr double kFirstBudget = 1.5e7;
 } // namespace
 
-Stage::Stage(Model Reduced, uint64_t Seed, const DualState &From)
-    : M(std::move(Reduced)), Pool(M), Tables(M, Pool), Climber(M, Pool, From),
-      Tree(Tables, Pool, MaxTreeEntries), Proven(Climber.bound()) {
-  Random R(Seed);
-  for (size_t I = 0; I < WalkerCount; ++I)
-    Walkers.push_back(
-        std::make_unique<Walker>(Walker{Search(Tables, R.next()), {}}));
-  for (auto &W : Walkers)
-    W->Luck = Random(R.next());
-  double Entries = static_cast<double>(Tables.valueCount());
-  for (const Pair &P : M.Pairs)
-    Entries += static_cast<double>(P.Table.size());
-  RoundQuota = std::clamp(Entries * 12, 2e5, 2e7);
-  ClimbQuota = Climber.passWork() * 12;
-  Best.X.assign(M.Vars.size(), 0);
-  score(M, Best);
-  Exploited = Best;
-  for (auto &W : Walkers)
-    W->Current = Best;
+Stage::Stage(Model reduced, uint64_t seed, const DualState &from)
+    : m(std::move(reduced)), pool(m), tables(m, pool), climber(m, pool, from),
+      tree(tables, pool, kMaxTreeEntries), proven(climber.getBound()) {
+  Random r(seed);
+  for (size_t i = 0; i < kWalkerCount; ++i)
+    walkers.push_back(
+        std::make_unique<Walker>(Walker{Search(tables, r.next()), {}}));
+  for (auto &w : walkers)
+    w->luck = Random(r.next());
+  double entries = static_cast<double>(tables.valueCount());
+  for (const Pair &p : m.pairs)
+    entries += static_cast<double>(p.table.size());
+  roundQuota = std::clamp(entries * 12, 2e5, 2e7);
+  climbQuota = climber.getPassWork() * 12;
+  best.x.assign(m.vars.size(), 0);
+  score(m, best);
+  exploited = best;
+  for (auto &w : walkers)
+    w->current = best;
 }
 
-double Stage::work() const {
-  double Sum = Climber.work() + ExactWork + Tree.work();
-  for (const auto &W : Walkers)
-    Sum += W->Engine.work() + W->ExtraWork;
-  return Sum;
+double Stage::getWork() const {
+  double sum = climber.getWork() + exactWork + tree.getWork();
+  for (const auto &w : walkers)
+    sum += w->engine.getWork() + w->extraWork;
+  return sum;
 }
 
-void Stage::adopt(const Labels &X) {
-  Candidate C;
-  C.X = X;
-  score(M, C);
-  if (C.betterThan(Best))
-    Best = Exploited = C;
+void Stage::adopt(const Labels &x) {
+  Candidate c;
+  c.x = x;
+  score(m, c);
+  if (c.betterThan(best))
+    best = exploited = c;
 }
 
 /// Every variable at the value that uses least over time; then those that use
 /// nothing, one after another, as the others like it best.
-static Labels leastUsageLabels(const Model &M) {
-  Labels X(M.Vars.size(), -1);
-  for (size_t V = 0; V < M.Vars.size(); ++V) {
-    std::vector<double> Sum(M.Vars[V].Unary.size(), 0);
-    for (const Load &L : M.Vars[V].Loads)
-      for (size_t S = 0; S < Sum.size(); ++S)
-        Sum[S] += static_cast<double>(L.Amount[S]) * (L.End - L.Begin);
-    if (!M.Vars[V].Loads.empty())
-      X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+static Labels leastUsageLabels(const Model &m) {
+  Labels x(m.vars.size(), -1);
+  for (size_t v = 0; v < m.vars.size(); ++v) {
+    std::vector<double> sum(m.vars[v].unary.size(), 0);
+    for (const Load &l : m.vars[v].loads)
+      for (size_t s = 0; s < sum.size(); ++s)
+        sum[s] += static_cast<double>(l.amount[s]) * (l.end - l.begin);
+    if (!m.vars[v].loads.empty())
+      x[v] = static_cast<int32_t>(std::ranges::min_element(sum) - sum.begin());
   }
-  for (size_t V = 0; V < M.Vars.size(); ++V) {
-    if (X[V] >= 0)
+  for (size_t v = 0; v < m.vars.size(); ++v) {
+    if (x[v] >= 0)
       continue;
-    const Variable &Var = M.Vars[V];
-    std::vector<double> Sum(Var.Unary.begin(), Var.Unary.end());
-    for (int32_t Id : Var.Pairs) {
-      const Pair &P = M.Pairs[Id];
-      int32_t Other = X[P.other(static_cast<int32_t>(V))];
-      if (Other < 0)
+    const Variable &var = m.vars[v];
+    std::vector<double> sum(var.unary.begin(), var.unary.end());
+    for (int32_t id : var.pairs) {
+      const Pair &p = m.pairs[id];
+      int32_t other = x[p.other(static_cast<int32_t>(v))];
+      if (other < 0)
         continue;
-      PairView Costs(M, P, static_cast<int32_t>(V));
-      for (size_t S = 0; S < Sum.size(); ++S)
-        Sum[S] += static_cast<double>(Costs(static_cast<int32_t>(S), Other));
+      PairView costs(m, p, static_cast<int32_t>(v));
+      for (size_t s = 0; s < sum.size(); ++s)
+        sum[s] += static_cast<double>(costs(static_cast<int32_t>(s), other));
     }
-    X[V] = static_cast<int32_t>(std::ranges::min_element(Sum) - Sum.begin());
+    x[v] = static_cast<int32_t>(std::ranges::min_element(sum) - sum.begin());
   }
-  return X;
+  return x;
 }
 
-void Stage::begin(double Target, Cost Known,
-                  const std::function<bool()> &Stop) {
-  adopt(leastUsageLabels(M));
-  Climber.climb(Target, ClimbQuota * 4, Stop);
-  adopt(Climber.guess());
-  if (!Tree.usable())
+void Stage::begin(double target, Cost known,
+                  const std::function<bool()> &stop) {
+  adopt(leastUsageLabels(m));
+  climber.climb(target, climbQuota * 4, stop);
+  adopt(climber.getGuess());
+  if (!tree.isUsable())
     return;
-  double Aim = feasible() ? static_cast<double>(Best.Total) : Target;
-  Tree.climb(Climber.best().prices(), Aim, Stop);
-  adopt(Tree.feasibleLabels().value_or(Tree.labels()));
-  OneLimit = M.Capacity.size() <= 1;
-  if (!OneLimit)
+  double aim = isFeasible() ? static_cast<double>(best.total) : target;
+  tree.climb(climber.getBest().getPrices(), aim, stop);
+  adopt(tree.getFeasibleLabels().value_or(tree.getLabels()));
+  oneLimit = m.capacity.size() <= 1;
+  if (!oneLimit)
     return;
-  ForExact.emplace();
-  ExactBudget = FirstBudget;
-  constructOneLimit(Stop);
-  if (Finished)
+  forExact.emplace();
+  exactBudget = kFirstBudget;
+  constructOneLimit(stop);
+  if (finished)
     return;
-  if (feasible())
-    Known = std::min(Known, Best.Total);
-  tryExact(Known, Stop);
+  if (isFeasible())
+    known = std::min(known, best.total);
+  tryExact(known, stop);
   takeExact();
 }
 
 /// With lists cut short the search is fast and nearly exact. Looks a little
 /// above the bound first, where lists are short by themselves.
-void Stage::constructOneLimit(const std::function<bool()> &Stop) {
-  constexpr double Budget = FirstBudget / 3;
-  size_t MaxList = 24;
+void Stage::constructOneLimit(const std::function<bool()> &stop) {
+  constexpr double kBudget = kFirstBudget / 3;
+  size_t maxList = 24;
   prepareTree();
-  double Gap = 2e-5 * std::abs(Tree.bound()) + 1;
-  for (int Try = 0; Try < 10 && !Stop(); ++Try) {
-    double Reach = Tree.bound() + Gap;
-    Cost Below = feasible() ? Best.Total : InfiniteCost;
-    bool Last = Reach >= static_cast<double>(Below);
-    if (!Last)
-      Below = static_cast<Cost>(Reach);
-    ExactResult R =
-        solveOneLimit(M, *ForExact, Tree, Below, Budget, MaxList, Stop);
-    ExactWork += R.Work * exactWeight();
-    if (R.Complete)
-      Proven = std::max(Proven, static_cast<double>(Below));
-    if (R.Best)
-      adopt(*R.Best);
-    Finished = R.Complete && (R.Best || Last);
-    if (Finished)
+  double gap = 2e-5 * std::abs(tree.getBound()) + 1;
+  for (int attempt = 0; attempt < 10 && !stop(); ++attempt) {
+    double reach = tree.getBound() + gap;
+    Cost below = isFeasible() ? best.total : kInfiniteCost;
+    bool last = reach >= static_cast<double>(below);
+    if (!last)
+      below = static_cast<Cost>(reach);
+    ExactResult r =
+        solveOneLimit(m, *forExact, tree, below, kBudget, maxList, stop);
+    exactWork += r.work * exactWeight();
+    if (r.complete)
+      proven = std::max(proven, static_cast<double>(below));
+    if (r.best)
+      adopt(*r.best);
+    finished = r.complete && (r.best || last);
+    if (finished)
       return;
-    if (R.Work > Budget && MaxList > 2)
-      MaxList /= 2;
-    else if (R.Best || Last)
+    if (r.work > kBudget && maxList > 2)
+      maxList /= 2;
+    else if (r.best || last)
       return;
     else
-      Gap *= 2.5;
+      gap *= 2.5;
   }
 }
 
-double Stage::bound() const {
-  return std::max({Climber.bound(), Proven,
-                   Tree.usable() ? Tree.bound() : Climber.bound()});
+double Stage::getBound() const {
+  return std::max({climber.getBound(), proven,
+                   tree.isUsable() ? tree.getBound() : climber.getBound()});
 }
 
 /// What the bound likes, more or less.
-Labels Stage::sample(Random &R) const {
+Labels Stage::sample(Random &r) const {
   // Where the gap is small already, it alone would always say the same.
-  double Gap = std::max(
-      {1.0, static_cast<double>(Best.Total) - Bound, 0.01 * std::abs(Bound)});
-  double Noise = std::pow(10.0, -1 - 3 * R.unit()) * Gap;
-  double PriceFactor = std::pow(2.0, 2 * R.unit() - 1);
-  return Relaxed->sample(Noise, PriceFactor, R);
+  double gap = std::max(
+      {1.0, static_cast<double>(best.total) - bound, 0.01 * std::abs(bound)});
+  double noise = std::pow(10.0, -1 - 3 * r.unit()) * gap;
+  double priceFactor = std::pow(2.0, 2 * r.unit() - 1);
+  return relaxed->sample(noise, priceFactor, r);
 }
 
 /// Few values of every variable, the walker's own first: those of the walkers
@@ -184,289 +184,290 @@ Labels Stage::sample(Random &R) const {
 /// have done better somewhere is worth having even if they are worse on the
 /// whole.
 std::vector<std::vector<int32_t>>
-Stage::valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop) {
-  if (Index == TriesLikely || Proposals.empty())
-    return likelyValues(W.Current.X, ValueBounds,
-                        2 + static_cast<size_t>(W.Age / 2) % 4, W.Luck);
-  if (Index == TriesOneProposal)
-    return proposedValues(W.Current.X,
-                          {Proposals[W.Luck.below(Proposals.size())]});
-  W.ExtraWork +=
-      recombineAll(M, W.Current, Proposals, Prices, RoundQuota, W.Luck, Stop);
-  std::vector<Labels> Some;
-  size_t Skip = Proposals.size() - std::min(Proposals.size(), MaxFused);
-  for (size_t I = 0; I < Proposals.size(); ++I)
-    if (W.Luck.below(Proposals.size() - I) >= Skip)
-      Some.push_back(Proposals[I]);
+Stage::valuesToTry(size_t index, Walker &w, const std::function<bool()> &stop) {
+  if (index == kTriesLikely || proposals.empty())
+    return likelyValues(w.current.x, valueBounds,
+                        2 + static_cast<size_t>(w.age / 2) % 4, w.luck);
+  if (index == kTriesOneProposal)
+    return proposedValues(w.current.x,
+                          {proposals[w.luck.below(proposals.size())]});
+  w.extraWork +=
+      recombineAll(m, w.current, proposals, prices, roundQuota, w.luck, stop);
+  std::vector<Labels> some;
+  size_t skip = proposals.size() - std::min(proposals.size(), kMaxFused);
+  for (size_t i = 0; i < proposals.size(); ++i)
+    if (w.luck.below(proposals.size() - i) >= skip)
+      some.push_back(proposals[i]);
     else
-      --Skip;
-  return proposedValues(W.Current.X, Some);
+      --skip;
+  return proposedValues(w.current.x, some);
 }
 
-void Stage::walkRestricted(size_t Index, const std::function<bool()> &Stop) {
-  Walker &W = *Walkers[Index];
-  auto Keep = valuesToTry(Index, W, Stop);
-  if (std::ranges::all_of(Keep, [](const auto &Row) { return Row.size() < 2; }))
-    return W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
-  W.ExtraWork += improveRestricted(M, W.Current, Prices, std::move(Keep),
-                                   RoundQuota, W.Luck, Stop);
+void Stage::walkRestricted(size_t index, const std::function<bool()> &stop) {
+  Walker &w = *walkers[index];
+  auto keep = valuesToTry(index, w, stop);
+  if (std::ranges::all_of(keep, [](const auto &row) { return row.size() < 2; }))
+    return w.engine.improve(w.current, prices, roundQuota, 0, stop);
+  w.extraWork += improveRestricted(m, w.current, prices, std::move(keep),
+                                   roundQuota, w.luck, stop);
 }
 
 /// What is exploited, but for another value of one variable that the bound
 /// does not speak against; it is pinned, so that the rest has to follow.
-bool Stage::pinOther(Walker &W) {
-  double Least = static_cast<double>(Best.Total);
-  int32_t Chosen = -1, Value = -1;
+bool Stage::pinOther(Walker &w) {
+  double least = static_cast<double>(best.total);
+  int32_t chosen = -1, value = -1;
   // Of how many the likeliest is taken.
-  size_t Choices = 1 + W.Luck.below(12);
-  for (size_t Try = 0; Try < 40 * Choices && Choices > 0; ++Try) {
-    size_t V = W.Luck.below(M.Vars.size());
-    size_t S = W.Luck.below(M.Vars[V].size());
-    if (static_cast<int32_t>(S) == Exploited.X[V] ||
-        ValueBounds[V][S] >= static_cast<double>(Best.Total))
+  size_t choices = 1 + w.luck.below(12);
+  for (size_t attempt = 0; attempt < 40 * choices && choices > 0; ++attempt) {
+    size_t v = w.luck.below(m.vars.size());
+    size_t s = w.luck.below(m.vars[v].size());
+    if (static_cast<int32_t>(s) == exploited.x[v] ||
+        valueBounds[v][s] >= static_cast<double>(best.total))
       continue;
-    --Choices;
-    if (ValueBounds[V][S] < Least) {
-      Least = ValueBounds[V][S];
-      Chosen = static_cast<int32_t>(V);
-      Value = static_cast<int32_t>(S);
+    --choices;
+    if (valueBounds[v][s] < least) {
+      least = valueBounds[v][s];
+      chosen = static_cast<int32_t>(v);
+      value = static_cast<int32_t>(s);
     }
   }
-  if (Chosen < 0)
+  if (chosen < 0)
     return false;
-  W.Current = Exploited;
-  W.Current.X[Chosen] = Value;
-  W.Engine.pin(Chosen);
+  w.current = exploited;
+  w.current.x[chosen] = value;
+  w.engine.pin(chosen);
   return true;
 }
 
 /// Starts from the bound's guess, from a sample of what it likes, or, if it may
 /// and what is exploited is good already, from that with a value pinned.
-void Stage::setOut(Walker &W, bool MayPin, const std::function<bool()> &Stop) {
-  W.Engine.pin(-1);
-  bool Near =
-      Exploited.feasible() &&
-      static_cast<double>(Exploited.Total) - Bound < 0.01 * std::abs(Bound);
-  if (MayPin && Near && W.Luck.below(4) == 0 && pinOther(W)) {
-    W.Unpin = W.Left / 2;
+void Stage::setOut(Walker &w, bool mayPin, const std::function<bool()> &stop) {
+  w.engine.pin(-1);
+  bool near =
+      exploited.isFeasible() &&
+      static_cast<double>(exploited.total) - bound < 0.01 * std::abs(bound);
+  if (mayPin && near && w.luck.below(4) == 0 && pinOther(w)) {
+    w.unpin = w.left / 2;
   } else {
-    W.Unpin = 0;
-    W.Current.X = W.Luck.below(2) ? sample(W.Luck) : Guess;
+    w.unpin = 0;
+    w.current.x = w.luck.below(2) ? sample(w.luck) : guess;
   }
-  score(M, W.Current);
-  W.Engine.construct(W.Current, Prices, 100 * RoundQuota, Stop);
+  score(m, w.current);
+  w.engine.construct(w.current, prices, 100 * roundQuota, stop);
 }
 
-void Stage::walk(size_t Index, bool Afresh, const std::function<bool()> &Stop) {
-  Walker &W = *Walkers[Index];
-  if (Index < Exploiting && !SettingOut) {
-    W.Current = Exploited;
-    if (W.Age++ % 2 == 0 || Index == TriesOneProposal)
-      walkRestricted(Index, Stop);
+void Stage::walk(size_t index, bool afresh, const std::function<bool()> &stop) {
+  Walker &w = *walkers[index];
+  if (index < kExploiting && !settingOut) {
+    w.current = exploited;
+    if (w.age++ % 2 == 0 || index == kTriesOneProposal)
+      walkRestricted(index, stop);
     else
-      W.Engine.improve(W.Current, Prices, RoundQuota, 0, Stop);
+      w.engine.improve(w.current, prices, roundQuota, 0, stop);
     return;
   }
-  Cost Tolerance = 0;
-  if (Index < Exploiting) {
-    setOut(W, false, Stop);
-  } else if (Afresh || W.Left == 0) {
-    W.Left = Lifetimes[Index - Exploiting];
-    setOut(W, !SettingOut, Stop);
+  Cost tolerance = 0;
+  if (index < kExploiting) {
+    setOut(w, false, stop);
+  } else if (afresh || w.left == 0) {
+    w.left = kLifetimes[index - kExploiting];
+    setOut(w, !settingOut, stop);
   } else {
-    double Gap = static_cast<double>(W.Current.Total) - Bound;
-    Tolerance = static_cast<Cost>(std::max(0.0, Gap) * 1e-3);
+    double gap = static_cast<double>(w.current.total) - bound;
+    tolerance = static_cast<Cost>(std::max(0.0, gap) * 1e-3);
   }
-  W.Engine.improve(W.Current, Prices, RoundQuota, Tolerance, Stop);
-  if (Index >= Exploiting && --W.Left == W.Unpin)
-    W.Engine.pin(-1);
+  w.engine.improve(w.current, prices, roundQuota, tolerance, stop);
+  if (index >= kExploiting && --w.left == w.unpin)
+    w.engine.pin(-1);
 }
 
 /// How much of the gap is memory that is paid for and that the best leaves
 /// unused. Little, if prices are right.
 double Stage::unusedShareOfGap() const {
-  std::vector<Usage> Used = usageOf(M, Best.X);
-  double Unused = 0;
-  for (size_t T = 0; T < Used.size(); ++T)
-    Unused += Prices[T] * static_cast<double>(M.Capacity[T] - Used[T]);
-  return Unused / std::max(1.0, static_cast<double>(Best.Total) - Bound);
+  std::vector<Usage> used = usageOf(m, best.x);
+  double unused = 0;
+  for (size_t t = 0; t < used.size(); ++t)
+    unused += prices[t] * static_cast<double>(m.capacity[t] - used[t]);
+  return unused / std::max(1.0, static_cast<double>(best.total) - bound);
 }
 
-void Stage::round(double Target, Cost Known, unsigned Threads,
-                  const std::function<bool()> &Stop) {
-  Prices = Tree.usable() ? Tree.prices() : Climber.best().prices();
-  Guess = Climber.guess();
-  Bound = Climber.bound();
-  Relaxed = Climber.best();
-  ValueBounds = Relaxed->valueBounds();
-  Proposals.clear();
-  Proposals.insert(Proposals.end(), Ended.begin(), Ended.end());
-  for (const auto &W : Walkers)
-    if (W->Left > 0)
-      Proposals.push_back(W->Current.X);
-  ForExact.reset();
+void Stage::round(double target, Cost known, unsigned threads,
+                  const std::function<bool()> &stop) {
+  prices = tree.isUsable() ? tree.getPrices() : climber.getBest().getPrices();
+  guess = climber.getGuess();
+  bound = climber.getBound();
+  relaxed = climber.getBest();
+  valueBounds = relaxed->valueBounds();
+  proposals.clear();
+  proposals.insert(proposals.end(), ended.begin(), ended.end());
+  for (const auto &w : walkers)
+    if (w->left > 0)
+      proposals.push_back(w->current.x);
+  forExact.reset();
   if (exactIsDue())
-    ForExact = Tree.usable() ? Dual::Reduced{} : Climber.best().reducedCosts();
+    forExact =
+        tree.isUsable() ? Dual::Reduced{} : climber.getBest().reducedCosts();
   // While the bound still rises fast, good prices are worth more than a search
   // with bad ones: then only one walker works, which tries out guesses.
-  double Gap = std::abs(Target - Bound);
-  bool Rising = Bound - LastBound > 5e-3 * std::min(Gap, std::abs(Bound));
-  LastBound = Bound;
+  double gap = std::abs(target - bound);
+  bool rising = bound - lastBound > 5e-3 * std::min(gap, std::abs(bound));
+  lastBound = bound;
   // Far from the best cost, a bound that rests is only shortening its steps.
-  RoundsAtRest = Rising ? 0 : RoundsAtRest + 1;
-  Rising |= Gap > std::abs(Bound) && RoundsAtRest < 4;
-  bool Afresh = Rising || !Best.feasible();
-  size_t First = Rising ? Exploiting : 0;
-  size_t End = Rising && Best.feasible() ? Exploiting + 1 : WalkerCount;
-  runParallel(Threads, End - First + 2, [&](size_t Task) {
-    if (Task == 0)
-      Climber.climb(Target, Rising ? 16 * ClimbQuota : ClimbQuota, Stop);
-    else if (Task == 1)
-      tryExact(Known, Stop);
+  roundsAtRest = rising ? 0 : roundsAtRest + 1;
+  rising |= gap > std::abs(bound) && roundsAtRest < 4;
+  bool afresh = rising || !best.isFeasible();
+  size_t first = rising ? kExploiting : 0;
+  size_t end = rising && best.isFeasible() ? kExploiting + 1 : kWalkerCount;
+  runParallel(threads, end - first + 2, [&](size_t task) {
+    if (task == 0)
+      climber.climb(target, rising ? 16 * climbQuota : climbQuota, stop);
+    else if (task == 1)
+      tryExact(known, stop);
     else
-      walk(First + Task - 2, Afresh, Stop);
+      walk(first + task - 2, afresh, stop);
   });
-  join(First, End);
+  join(first, end);
 }
 
 double Stage::exactWeight() const {
-  return OneLimit ? OneLimitWeight : ExactWeight;
+  return oneLimit ? kOneLimitWeight : kExactWeight;
 }
 
 /// Early, then whenever the other searches have done their share.
 bool Stage::exactIsDue() const {
-  return ExactWork + ExactBudget * exactWeight() <=
-         ExactShare * work() + 1e5 * exactWeight();
+  return exactWork + exactBudget * exactWeight() <=
+         kExactShare * getWork() + 1e5 * exactWeight();
 }
 
 /// Searches a little above the bound, then further: if nothing is there, that
 /// is a better bound; if something is, it is the optimum. The little step keeps
 /// the lists short whatever the best cost known.
-void Stage::tryExact(Cost Known, const std::function<bool()> &Stop) {
-  Exact = {};
-  if (!ForExact)
+void Stage::tryExact(Cost known, const std::function<bool()> &stop) {
+  exact = {};
+  if (!forExact)
     return;
-  if (Tree.usable()) {
-    Tree.climb(Tree.prices(), static_cast<double>(Known), Stop);
+  if (tree.isUsable()) {
+    tree.climb(tree.getPrices(), static_cast<double>(known), stop);
     prepareTree();
   }
-  double From =
-      std::max(Tree.usable() ? Tree.bound() : ForExact->Bound, Proven);
-  ExactStep = std::max({ExactStep / 4, 1e-6 * std::abs(From), 1.0});
-  double LastWork = 0;
-  for (double Left = ExactBudget; Left > 0;) {
-    double Reach = std::ceil(From + ExactStep);
-    Cost Below =
-        Reach < static_cast<double>(Known) ? static_cast<Cost>(Reach) : Known;
-    ExactResult R = searchBelow(Below, Left, Stop);
-    ExactWork += R.Work * exactWeight();
-    Left -= R.Work + 100;
-    if (!R.Complete)
+  double from =
+      std::max(tree.isUsable() ? tree.getBound() : forExact->bound, proven);
+  exactStep = std::max({exactStep / 4, 1e-6 * std::abs(from), 1.0});
+  double lastWork = 0;
+  for (double left = exactBudget; left > 0;) {
+    double reach = std::ceil(from + exactStep);
+    Cost below =
+        reach < static_cast<double>(known) ? static_cast<Cost>(reach) : known;
+    ExactResult r = searchBelow(below, left, stop);
+    exactWork += r.work * exactWeight();
+    left -= r.work + 100;
+    if (!r.complete)
       break;
-    Proven = static_cast<double>(Below);
-    if (R.Best || Below == Known) {
-      Exact = std::move(R);
+    proven = static_cast<double>(below);
+    if (r.best || below == known) {
+      exact = std::move(r);
       break;
     }
     // Lists grow fast once the step lets anything in at all.
-    bool Grows = LastWork > 0 && R.Work > 1.2 * LastWork;
-    LastWork = R.Work;
-    ExactStep *= Grows ? 1.5 : OneLimit ? 2 : 4;
+    bool grows = lastWork > 0 && r.work > 1.2 * lastWork;
+    lastWork = r.work;
+    exactStep *= grows ? 1.5 : oneLimit ? 2 : 4;
   }
-  ExactBudget *= 2;
+  exactBudget *= 2;
 }
 
 void Stage::prepareTree() {
-  Tree.prepare();
-  ForExact = Tree.pricedCosts();
+  tree.prepare();
+  forExact = tree.pricedCosts();
 }
 
-ExactResult Stage::searchBelow(Cost Below, double MaxWork,
-                               const std::function<bool()> &Stop) const {
-  if (OneLimit)
-    return solveOneLimit(M, *ForExact, Tree, Below, MaxWork, 0, Stop);
-  return solveExactly(M, *ForExact, Tree.usable() ? &Tree : nullptr, Below,
-                      MaxWork, Stop);
+ExactResult Stage::searchBelow(Cost below, double maxWork,
+                               const std::function<bool()> &stop) const {
+  if (oneLimit)
+    return solveOneLimit(m, *forExact, tree, below, maxWork, 0, stop);
+  return solveExactly(m, *forExact, tree.isUsable() ? &tree : nullptr, below,
+                      maxWork, stop);
 }
 
 void Stage::takeExact() {
-  if (!ForExact || !Exact.Complete)
+  if (!forExact || !exact.complete)
     return;
-  Finished = true;
-  if (Exact.Best)
-    adopt(*Exact.Best);
+  finished = true;
+  if (exact.best)
+    adopt(*exact.best);
 }
 
 /// Keeps what something that is over has come to.
-void Stage::remember(const Candidate &C) {
-  if (!C.feasible())
+void Stage::remember(const Candidate &c) {
+  if (!c.isFeasible())
     return;
-  Ended.push_back(C.X);
-  if (Ended.size() > MaxEnded)
-    Ended.pop_front();
+  ended.push_back(c.x);
+  if (ended.size() > kMaxEnded)
+    ended.pop_front();
 }
 
 /// Takes over the best result of these walkers and whatever the others changed
 /// elsewhere.
-void Stage::join(size_t First, size_t End) {
+void Stage::join(size_t first, size_t end) {
   takeExact();
-  for (size_t W = std::max(First, Exploiting); W < End; ++W)
-    if (Walkers[W]->Left == 0)
-      remember(Walkers[W]->Current);
-  std::vector<size_t> Results;
-  for (size_t W = First; W < End; ++W)
-    if (SettingOut || Walkers[W]->Current.betterThan(Exploited))
-      Results.push_back(W);
-  std::ranges::sort(Results, [&](size_t A, size_t B) {
-    const Candidate &L = Walkers[A]->Current, &R = Walkers[B]->Current;
-    return L.betterThan(R) || (!R.betterThan(L) && A < B);
+  for (size_t w = std::max(first, kExploiting); w < end; ++w)
+    if (walkers[w]->left == 0)
+      remember(walkers[w]->current);
+  std::vector<size_t> results;
+  for (size_t w = first; w < end; ++w)
+    if (settingOut || walkers[w]->current.betterThan(exploited))
+      results.push_back(w);
+  std::ranges::sort(results, [&](size_t a, size_t b) {
+    const Candidate &l = walkers[a]->current, &r = walkers[b]->current;
+    return l.betterThan(r) || (!r.betterThan(l) && a < b);
   });
-  Cost Before = SettingOut ? InfiniteCost : Exploited.Total;
-  if (SettingOut)
-    Exploited = Walkers[Results.front()]->Current;
-  SettingOut = false;
-  Labels Base = Exploited.X;
-  for (size_t W : Results) {
-    const Labels &X = Walkers[W]->Current.X;
-    Candidate Next = Exploited;
-    for (size_t V = 0; V < Base.size(); ++V)
-      if (X[V] != Base[V])
-        Next.X[V] = X[V];
-    score(M, Next);
-    if (Next.betterThan(Exploited))
-      Exploited = std::move(Next);
+  Cost before = settingOut ? kInfiniteCost : exploited.total;
+  if (settingOut)
+    exploited = walkers[results.front()]->current;
+  settingOut = false;
+  Labels base = exploited.x;
+  for (size_t w : results) {
+    const Labels &x = walkers[w]->current.x;
+    Candidate next = exploited;
+    for (size_t v = 0; v < base.size(); ++v)
+      if (x[v] != base[v])
+        next.x[v] = x[v];
+    score(m, next);
+    if (next.betterThan(exploited))
+      exploited = std::move(next);
   }
-  if (Exploited.betterThan(Best))
-    Best = Exploited;
-  chooseExploited(Before);
+  if (exploited.betterThan(best))
+    best = exploited;
+  chooseExploited(before);
 }
 
-/// When what is exploited has not become notably better than `Before` for a
+/// When what is exploited has not become notably better than `before` for a
 /// while, another one sets out; when that stalls too, the best is next, which
 /// may learn from it. If the bound stands still as well, its prices may be to
 /// blame.
-void Stage::chooseExploited(Cost Before) {
-  double Gain =
-      static_cast<double>(Before) - static_cast<double>(Exploited.Total);
-  double Gap = static_cast<double>(Exploited.Total) - Bound;
+void Stage::chooseExploited(Cost before) {
+  double gain =
+      static_cast<double>(before) - static_cast<double>(exploited.total);
+  double gap = static_cast<double>(exploited.total) - bound;
   // One that is not feasible may cost less than the bound, and lose cost
   // without becoming better.
-  bool Better = Exploited.feasible() && Gain > 1e-3 * Gap;
-  RoundsStalled = Better ? 0 : RoundsStalled + 1;
-  if (RoundsStalled < Patience || !Best.feasible())
+  bool better = exploited.isFeasible() && gain > 1e-3 * gap;
+  roundsStalled = better ? 0 : roundsStalled + 1;
+  if (roundsStalled < kPatience || !best.isFeasible())
     return;
-  RoundsStalled = 0;
-  if (RoundsAtRest >= Patience && unusedShareOfGap() > 0.5)
-    Climber.lowerPrices();
-  Anew = !Anew;
-  if (!Anew) {
-    remember(std::exchange(Exploited, Best));
+  roundsStalled = 0;
+  if (roundsAtRest >= kPatience && unusedShareOfGap() > 0.5)
+    climber.lowerPrices();
+  anew = !anew;
+  if (!anew) {
+    remember(std::exchange(exploited, best));
     return;
   }
-  SettingOut = true;
-  Ended.clear();
-  for (auto &W : Walkers)
-    W->Left = 0;
+  settingOut = true;
+  ended.clear();
+  for (auto &w : walkers)
+    w->left = 0;
 }
 
 } // namespace heddle::solver

@@ -21,99 +21,99 @@ namespace heddle::solver {
 
 class Stage {
 public:
-  /// `From`: what the bound starts from.
-  Stage(Model Reduced, uint64_t Seed, const DualState &From);
+  /// `from`: what the bound starts from.
+  Stage(Model reduced, uint64_t seed, const DualState &from);
 
   /// A first look: prices, then one assignment; where one time binds and the
-  /// tree decomposition is narrow, all there is to know. `Known` as below.
-  void begin(double Target, Cost Known, const std::function<bool()> &Stop);
+  /// tree decomposition is narrow, all there is to know. `known` as below.
+  void begin(double target, Cost known, const std::function<bool()> &stop);
 
-  /// One round of all tasks. `Target`: what the bound aims at; `Known`: the
-  /// best cost known, `InfiniteCost` if there is none.
-  void round(double Target, Cost Known, unsigned Threads,
-             const std::function<bool()> &Stop);
+  /// One round of all tasks. `target`: what the bound aims at; `known`: the
+  /// best cost known, `kInfiniteCost` if there is none.
+  void round(double target, Cost known, unsigned threads,
+             const std::function<bool()> &stop);
 
-  /// Whether it is proven that nothing is better than `best()`, or than what
+  /// Whether it is proven that nothing is better than `getBest()`, or than what
   /// was known before.
-  bool finished() const { return Finished; }
+  bool isFinished() const { return finished; }
 
-  /// Takes `X` over if it is better than the best.
-  void adopt(const Labels &X);
+  /// Takes `x` over if it is better than the best.
+  void adopt(const Labels &x);
 
-  const Model &model() const { return M; }
-  const Candidate &best() const { return Best; }
-  /// What most of the search works on; see `Exploited`.
-  const Candidate &exploited() const { return Exploited; }
-  bool feasible() const { return Best.feasible(); }
-  const Ascent &ascent() const { return Climber; }
+  const Model &getModel() const { return m; }
+  const Candidate &getBest() const { return best; }
+  /// What most of the search works on; see `exploited`.
+  const Candidate &getExploited() const { return exploited; }
+  bool isFeasible() const { return best.isFeasible(); }
+  const Ascent &getAscent() const { return climber; }
   /// The best bound that any method has found.
-  double bound() const;
-  double work() const;
+  double getBound() const;
+  double getWork() const;
 
 private:
   struct Walker {
-    Search Engine;
-    Candidate Current;
-    int Age = 0;          ///< Rounds of those that exploit.
-    int Left = 0;         ///< Rounds until it sets out again.
-    int Unpin = 0;        ///< When so many are left, it may change everything.
-    Random Luck{0};       ///< Of setting out and of searches among few values,
-    double ExtraWork = 0; ///< and their work.
+    Search engine;
+    Candidate current;
+    int age = 0;          ///< Rounds of those that exploit.
+    int left = 0;         ///< Rounds until it sets out again.
+    int unpin = 0;        ///< When so many are left, it may change everything.
+    Random luck{0};       ///< Of setting out and of searches among few values,
+    double extraWork = 0; ///< and their work.
   };
-  Labels sample(Random &R) const;
+  Labels sample(Random &r) const;
   std::vector<std::vector<int32_t>>
-  valuesToTry(size_t Index, Walker &W, const std::function<bool()> &Stop);
-  void walkRestricted(size_t Index, const std::function<bool()> &Stop);
-  void setOut(Walker &W, bool MayPin, const std::function<bool()> &Stop);
-  bool pinOther(Walker &W);
+  valuesToTry(size_t index, Walker &w, const std::function<bool()> &stop);
+  void walkRestricted(size_t index, const std::function<bool()> &stop);
+  void setOut(Walker &w, bool mayPin, const std::function<bool()> &stop);
+  bool pinOther(Walker &w);
   double unusedShareOfGap() const;
-  void walk(size_t Index, bool Afresh, const std::function<bool()> &Stop);
-  void join(size_t First, size_t End);
-  void remember(const Candidate &C);
-  void chooseExploited(Cost Before);
+  void walk(size_t index, bool afresh, const std::function<bool()> &stop);
+  void join(size_t first, size_t end);
+  void remember(const Candidate &c);
+  void chooseExploited(Cost before);
   bool exactIsDue() const;
-  ExactResult searchBelow(Cost Below, double MaxWork,
-                          const std::function<bool()> &Stop) const;
+  ExactResult searchBelow(Cost below, double maxWork,
+                          const std::function<bool()> &stop) const;
   void takeExact();
   void prepareTree();
   double exactWeight() const;
-  void constructOneLimit(const std::function<bool()> &Stop);
-  void tryExact(Cost Known, const std::function<bool()> &Stop);
+  void constructOneLimit(const std::function<bool()> &stop);
+  void tryExact(Cost known, const std::function<bool()> &stop);
 
-  Model M;
-  TablePool Pool;
-  CostTables Tables;
-  Ascent Climber;
-  std::vector<std::unique_ptr<Walker>> Walkers;
-  Candidate Best;
+  Model m;
+  TablePool pool;
+  CostTables tables;
+  Ascent climber;
+  std::vector<std::unique_ptr<Walker>> walkers;
+  Candidate best;
   /// What the exploiting walkers work on: the best, or in turn one that set out
   /// anew, knowing nothing of the best.
-  Candidate Exploited;
-  bool Anew = false;
-  bool SettingOut = false; ///< It does so in this round.
-  int RoundsStalled = 0;   ///< Since it became notably better.
-  double RoundQuota;       ///< Of a walker, in table entries.
-  double ClimbQuota;
-  double LastBound = 0;
-  int RoundsAtRest = 0; ///< Since the bound rose notably.
+  Candidate exploited;
+  bool anew = false;
+  bool settingOut = false; ///< It does so in this round.
+  int roundsStalled = 0;   ///< Since it became notably better.
+  double roundQuota;       ///< Of a walker, in table entries.
+  double climbQuota;
+  double lastBound = 0;
+  int roundsAtRest = 0; ///< Since the bound rose notably.
   // What the climber had found before the round; it moves on meanwhile.
-  std::optional<Dual> Relaxed;
-  std::vector<double> Prices;
-  Labels Guess;
-  double Bound = 0;
-  std::vector<std::vector<double>> ValueBounds;
+  std::optional<Dual> relaxed;
+  std::vector<double> prices;
+  Labels guess;
+  double bound = 0;
+  std::vector<std::vector<double>> valueBounds;
   /// Of the walkers that go their own ways, now and before.
-  std::vector<Labels> Proposals;
-  std::deque<Labels> Ended;              ///< What their last lives came to.
-  std::optional<Dual::Reduced> ForExact; ///< Set in rounds that try it.
-  ExactResult Exact;
-  bool OneLimit = false; ///< `solveOneLimit` can be used.
-  TreeBound Tree;
-  double Proven; ///< By exact search: nothing costs less.
-  double ExactStep = 0;
-  double ExactBudget = 3e4;
-  double ExactWork = 0;
-  bool Finished = false;
+  std::vector<Labels> proposals;
+  std::deque<Labels> ended;              ///< What their last lives came to.
+  std::optional<Dual::Reduced> forExact; ///< Set in rounds that try it.
+  ExactResult exact;
+  bool oneLimit = false; ///< `solveOneLimit` can be used.
+  TreeBound tree;
+  double proven; ///< By exact search: nothing costs less.
+  double exactStep = 0;
+  double exactBudget = 3e4;
+  double exactWork = 0;
+  bool finished = false;
 };
 
 } // namespace heddle::solver

@@ -11,115 +11,115 @@ namespace {
 /// Times of the whole model between which a region's usage cannot change,
 /// without those in which it cannot exceed what is left.
 struct Segment {
-  int32_t Begin, End;
-  Usage Room;
+  int32_t begin, end;
+  Usage room;
 };
 
-std::vector<Segment> segmentsOf(const Model &Whole,
-                                const std::vector<int32_t> &Region,
-                                const Labels &X,
-                                const std::vector<Usage> &Used) {
-  std::vector<int32_t> Breaks;
-  size_t Times = Whole.Capacity.size();
-  std::vector<Usage> Own(Times + 1, 0), Most(Times + 1, 0);
-  for (int32_t V : Region)
-    for (const Load &L : Whole.Vars[V].Loads) {
-      Breaks.push_back(L.Begin);
-      Breaks.push_back(L.End);
-      Usage Largest = *std::ranges::max_element(L.Amount);
-      Own[L.Begin] += L.Amount[X[V]];
-      Own[L.End] -= L.Amount[X[V]];
-      Most[L.Begin] += Largest;
-      Most[L.End] -= Largest;
+std::vector<Segment> segmentsOf(const Model &whole,
+                                const std::vector<int32_t> &region,
+                                const Labels &x,
+                                const std::vector<Usage> &used) {
+  std::vector<int32_t> breaks;
+  size_t times = whole.capacity.size();
+  std::vector<Usage> own(times + 1, 0), most(times + 1, 0);
+  for (int32_t v : region)
+    for (const Load &l : whole.vars[v].loads) {
+      breaks.push_back(l.begin);
+      breaks.push_back(l.end);
+      Usage largest = *std::ranges::max_element(l.amount);
+      own[l.begin] += l.amount[x[v]];
+      own[l.end] -= l.amount[x[v]];
+      most[l.begin] += largest;
+      most[l.end] -= largest;
     }
-  std::ranges::sort(Breaks);
-  Breaks.erase(std::ranges::unique(Breaks).begin(), Breaks.end());
-  std::vector<Segment> Segments;
-  Usage OwnSum = 0, MostSum = 0;
-  for (size_t I = 0; I + 1 < Breaks.size(); ++I) {
-    OwnSum += Own[Breaks[I]];
-    MostSum += Most[Breaks[I]];
-    Usage Room = Whole.Capacity[Breaks[I]] - Used[Breaks[I]];
-    for (int32_t K = Breaks[I]; K < Breaks[I + 1]; ++K)
-      Room = std::min(Room, Whole.Capacity[K] - Used[K]);
-    if (MostSum > Room + OwnSum)
-      Segments.push_back({Breaks[I], Breaks[I + 1], Room + OwnSum});
+  std::ranges::sort(breaks);
+  breaks.erase(std::ranges::unique(breaks).begin(), breaks.end());
+  std::vector<Segment> segments;
+  Usage ownSum = 0, mostSum = 0;
+  for (size_t i = 0; i + 1 < breaks.size(); ++i) {
+    ownSum += own[breaks[i]];
+    mostSum += most[breaks[i]];
+    Usage room = whole.capacity[breaks[i]] - used[breaks[i]];
+    for (int32_t k = breaks[i]; k < breaks[i + 1]; ++k)
+      room = std::min(room, whole.capacity[k] - used[k]);
+    if (mostSum > room + ownSum)
+      segments.push_back({breaks[i], breaks[i + 1], room + ownSum});
   }
-  return Segments;
+  return segments;
 }
 
 } // namespace
 
-Submodel fixOutside(const Model &Whole, const std::vector<int32_t> &Region,
-                    const Labels &X, const std::vector<Usage> &Used,
-                    const std::vector<double> &Prices) {
-  Submodel S;
-  std::vector<int32_t> Number(Whole.Vars.size(), -1);
-  for (size_t I = 0; I < Region.size(); ++I)
-    Number[Region[I]] = static_cast<int32_t>(I);
-  std::vector<Segment> Segments = segmentsOf(Whole, Region, X, Used);
-  for (const Segment &G : Segments) {
-    S.M.Capacity.push_back(G.Room);
-    S.Prices.push_back(0);
-    for (int32_t T = G.Begin; T < G.End; ++T)
-      S.Prices.back() += Prices[T];
+Submodel fixOutside(const Model &whole, const std::vector<int32_t> &region,
+                    const Labels &x, const std::vector<Usage> &used,
+                    const std::vector<double> &prices) {
+  Submodel s;
+  std::vector<int32_t> number(whole.vars.size(), -1);
+  for (size_t i = 0; i < region.size(); ++i)
+    number[region[i]] = static_cast<int32_t>(i);
+  std::vector<Segment> segments = segmentsOf(whole, region, x, used);
+  for (const Segment &g : segments) {
+    s.m.capacity.push_back(g.room);
+    s.prices.push_back(0);
+    for (int32_t t = g.begin; t < g.end; ++t)
+      s.prices.back() += prices[t];
   }
 
-  Labels Now;
-  for (int32_t V : Region) {
-    const Variable &Old = Whole.Vars[V];
-    std::vector<Cost> Unary(Old.Unary);
-    for (int32_t Id : Old.Pairs) {
-      int32_t Other = Whole.Pairs[Id].other(V);
-      if (Number[Other] >= 0)
+  Labels now;
+  for (int32_t v : region) {
+    const Variable &old = whole.vars[v];
+    std::vector<Cost> unary(old.unary);
+    for (int32_t id : old.pairs) {
+      int32_t other = whole.pairs[id].other(v);
+      if (number[other] >= 0)
         continue;
-      PairView Costs(Whole, Whole.Pairs[Id], V);
-      for (int32_t L = 0; L < Old.size(); ++L)
-        Unary[L] = addCosts(Unary[L], Costs(L, X[Other]));
+      PairView costs(whole, whole.pairs[id], v);
+      for (int32_t l = 0; l < old.size(); ++l)
+        unary[l] = addCosts(unary[l], costs(l, x[other]));
     }
-    auto &Labels = S.LabelOf.emplace_back();
-    Variable New;
-    Now.push_back(0);
-    for (int32_t L = 0; L < Old.size(); ++L)
-      if (Unary[L] < InfiniteCost || L == X[V]) {
-        if (L == X[V])
-          Now.back() = static_cast<int32_t>(Labels.size());
-        Labels.push_back(L);
-        New.Unary.push_back(Unary[L]);
+    auto &labels = s.labelOf.emplace_back();
+    Variable fresh;
+    now.push_back(0);
+    for (int32_t l = 0; l < old.size(); ++l)
+      if (unary[l] < kInfiniteCost || l == x[v]) {
+        if (l == x[v])
+          now.back() = static_cast<int32_t>(labels.size());
+        labels.push_back(l);
+        fresh.unary.push_back(unary[l]);
       }
-    for (const Load &L : Old.Loads) {
-      Load Part{0, 0, {}};
-      auto First =
-          std::ranges::lower_bound(Segments, L.Begin, {}, &Segment::Begin);
-      auto Last =
-          std::ranges::lower_bound(Segments, L.End, {}, &Segment::Begin);
-      Part.Begin = static_cast<int32_t>(First - Segments.begin());
-      Part.End = static_cast<int32_t>(Last - Segments.begin());
-      for (int32_t Label : Labels)
-        Part.Amount.push_back(L.Amount[Label]);
-      if (Part.Begin < Part.End)
-        New.Loads.push_back(std::move(Part));
+    for (const Load &l : old.loads) {
+      Load part{0, 0, {}};
+      auto first =
+          std::ranges::lower_bound(segments, l.begin, {}, &Segment::begin);
+      auto last =
+          std::ranges::lower_bound(segments, l.end, {}, &Segment::begin);
+      part.begin = static_cast<int32_t>(first - segments.begin());
+      part.end = static_cast<int32_t>(last - segments.begin());
+      for (int32_t label : labels)
+        part.amount.push_back(l.amount[label]);
+      if (part.begin < part.end)
+        fresh.loads.push_back(std::move(part));
     }
-    S.M.Vars.push_back(std::move(New));
+    s.m.vars.push_back(std::move(fresh));
   }
 
-  for (int32_t V : Region)
-    for (int32_t Id : Whole.Vars[V].Pairs) {
-      const Pair &Old = Whole.Pairs[Id];
-      if (Old.A != V || Number[Old.B] < 0)
+  for (int32_t v : region)
+    for (int32_t id : whole.vars[v].pairs) {
+      const Pair &old = whole.pairs[id];
+      if (old.a != v || number[old.b] < 0)
         continue;
-      Pair New{Number[Old.A], Number[Old.B], {}};
-      PairView Costs(Whole, Old, Old.A);
-      for (int32_t A : S.LabelOf[New.A])
-        for (int32_t B : S.LabelOf[New.B])
-          New.Table.push_back(Costs(A, B));
-      auto NewId = static_cast<int32_t>(S.M.Pairs.size());
-      S.M.Vars[New.A].Pairs.push_back(NewId);
-      S.M.Vars[New.B].Pairs.push_back(NewId);
-      S.M.Pairs.push_back(std::move(New));
+      Pair fresh{number[old.a], number[old.b], {}};
+      PairView costs(whole, old, old.a);
+      for (int32_t a : s.labelOf[fresh.a])
+        for (int32_t b : s.labelOf[fresh.b])
+          fresh.table.push_back(costs(a, b));
+      auto newId = static_cast<int32_t>(s.m.pairs.size());
+      s.m.vars[fresh.a].pairs.push_back(newId);
+      s.m.vars[fresh.b].pairs.push_back(newId);
+      s.m.pairs.push_back(std::move(fresh));
     }
-  S.Before = costOf(S.M, Now);
-  return S;
+  s.before = costOf(s.m, now);
+  return s;
 }
 
 } // namespace heddle::solver

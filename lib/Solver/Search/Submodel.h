@@ -10,18 +10,18 @@ namespace heddle::solver {
 /// The part of a model that is left when all variables but those of a region
 /// keep their labels.
 struct Submodel {
-  Model M; ///< Variable i is region[i]; its constant leaves the rest out.
-  /// Region variable, then label in `M` -> label in the whole model.
-  std::vector<std::vector<int32_t>> LabelOf;
-  std::vector<double> Prices; ///< Per time of `M`.
-  Cost Before = 0;            ///< What `X` costs in `M`.
+  Model m; ///< Variable i is region[i]; its constant leaves the rest out.
+  /// Region variable, then label in `m` -> label in the whole model.
+  std::vector<std::vector<int32_t>> labelOf;
+  std::vector<double> prices; ///< Per time of `m`.
+  Cost before = 0;            ///< What `x` costs in `m`.
 };
 
-/// Fixes everything outside `Region` at `X`. `Used` is what `X` uses, which
-/// must keep the limit; `Prices` belong to the times of `Whole`.
-Submodel fixOutside(const Model &Whole, const std::vector<int32_t> &Region,
-                    const Labels &X, const std::vector<Usage> &Used,
-                    const std::vector<double> &Prices);
+/// Fixes everything outside `region` at `x`. `used` is what `x` uses, which
+/// must keep the limit; `prices` belong to the times of `whole`.
+Submodel fixOutside(const Model &whole, const std::vector<int32_t> &region,
+                    const Labels &x, const std::vector<Usage> &used,
+                    const std::vector<double> &prices);
 
 } // namespace heddle::solver
 

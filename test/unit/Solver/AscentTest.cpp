@@ -13,180 +13,180 @@ using namespace heddle::solver;
 
 namespace {
 
-const std::function<bool()> Never = [] { return false; };
+const std::function<bool()> never = [] { return false; };
 
 /// The least cost of all feasible assignments.
-Cost leastCost(const Model &M) {
-  Cost Least = InfiniteCost;
-  Labels X(M.Vars.size(), 0);
+Cost leastCost(const Model &m) {
+  Cost least = kInfiniteCost;
+  Labels x(m.vars.size(), 0);
   for (;;) {
-    if (withinCapacity(M, usageOf(M, X)))
-      Least = std::min(Least, costOf(M, X));
-    size_t V = 0;
-    while (V < X.size() && ++X[V] == M.Vars[V].size())
-      X[V++] = 0;
-    if (V == X.size())
-      return Least;
+    if (withinCapacity(m, usageOf(m, x)))
+      least = std::min(least, costOf(m, x));
+    size_t v = 0;
+    while (v < x.size() && ++x[v] == m.vars[v].size())
+      x[v++] = 0;
+    if (v == x.size())
+      return least;
   }
 }
 
 /// The first variables of a random model, so that all assignments can be tried.
-Model smallModel(Random &R) {
-  constexpr int32_t Count = 8;
-  Model Whole = randomModel(R), M;
-  M.Vars.assign(Whole.Vars.begin(), Whole.Vars.begin() + Count);
-  for (Variable &V : M.Vars)
-    V.Pairs.clear();
-  for (const Pair &P : Whole.Pairs) {
-    if (P.A >= Count || P.B >= Count)
+Model smallModel(Random &r) {
+  constexpr int32_t kCount = 8;
+  Model whole = randomModel(r), m;
+  m.vars.assign(whole.vars.begin(), whole.vars.begin() + kCount);
+  for (Variable &v : m.vars)
+    v.pairs.clear();
+  for (const Pair &p : whole.pairs) {
+    if (p.a >= kCount || p.b >= kCount)
       continue;
-    for (int32_t V : {P.A, P.B})
-      M.Vars[V].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-    M.Pairs.push_back(P);
+    for (int32_t v : {p.a, p.b})
+      m.vars[v].pairs.push_back(static_cast<int32_t>(m.pairs.size()));
+    m.pairs.push_back(p);
   }
-  M.Capacity.assign(Times, 20 + static_cast<Usage>(R.below(20)));
-  return M;
+  m.capacity.assign(kTimes, 20 + static_cast<Usage>(r.below(20)));
+  return m;
 }
 
 /// A small model with a feasible assignment, and the cost of the best.
 struct Solved {
-  Model M;
-  double Least;
+  Model m;
+  double least;
 };
 
-Solved solvedModel(Random &R) {
+Solved solvedModel(Random &r) {
   for (;;) {
-    Model M = smallModel(R);
-    if (Cost Least = leastCost(M); Least < InfiniteCost)
-      return {std::move(M), static_cast<double>(Least)};
+    Model m = smallModel(r);
+    if (Cost least = leastCost(m); least < kInfiniteCost)
+      return {std::move(m), static_cast<double>(least)};
   }
 }
 
 /// A chain of variables without limit, on which message passing is exact.
-Model chain(Random &R, int32_t Length) {
-  Model M;
-  M.Vars.resize(Length);
-  for (Variable &V : M.Vars)
-    for (int S = 0; S < 4; ++S)
-      V.Unary.push_back(static_cast<Cost>(R.below(1000)));
-  for (int32_t A = 0; A + 1 < Length; ++A) {
-    Pair P{A, A + 1, {}};
-    for (int I = 0; I < 16; ++I)
-      P.Table.push_back(static_cast<Cost>(R.below(1000)));
-    M.Vars[A].Pairs.push_back(A);
-    M.Vars[A + 1].Pairs.push_back(A);
-    M.Pairs.push_back(P);
+Model chain(Random &r, int32_t length) {
+  Model m;
+  m.vars.resize(length);
+  for (Variable &v : m.vars)
+    for (int s = 0; s < 4; ++s)
+      v.unary.push_back(static_cast<Cost>(r.below(1000)));
+  for (int32_t a = 0; a + 1 < length; ++a) {
+    Pair p{a, a + 1, {}};
+    for (int i = 0; i < 16; ++i)
+      p.table.push_back(static_cast<Cost>(r.below(1000)));
+    m.vars[a].pairs.push_back(a);
+    m.vars[a + 1].pairs.push_back(a);
+    m.pairs.push_back(p);
   }
-  return M;
+  return m;
 }
 
 TEST(Ascent, ProvesNoMoreThanIsTrue) {
-  Random R(1);
-  int Proven = 0;
-  for (int Round = 0; Round < 200; ++Round) {
-    auto [M, Target] = solvedModel(R);
-    TablePool Pool(M);
-    Ascent Climber(M, Pool, {});
-    EXPECT_FALSE(Climber.prove(Target + 1, 2e5, Never)) << "round " << Round;
-    EXPECT_LE(Climber.bound(), Target);
-    Proven += Climber.prove(Target, 2e5, Never);
+  Random r(1);
+  int proven = 0;
+  for (int round = 0; round < 200; ++round) {
+    auto [M, Target] = solvedModel(r);
+    TablePool pool(M);
+    Ascent climber(M, pool, {});
+    EXPECT_FALSE(climber.prove(Target + 1, 2e5, never)) << "round " << round;
+    EXPECT_LE(climber.getBound(), Target);
+    proven += climber.prove(Target, 2e5, never);
   }
-  EXPECT_GT(Proven, 20);
+  EXPECT_GT(proven, 20);
 }
 
 TEST(Ascent, LowersPricesThatAreTooHigh) {
-  Random R(5);
-  int Higher = 0;
-  for (int Round = 0; Round < 40; ++Round) {
-    auto [M, Target] = solvedModel(R);
-    TablePool Pool(M);
-    Ascent Climber(M, Pool, {std::vector<double>(Times, 50.0), {}});
-    double First = Climber.bound(), Last = First;
-    double FirstPrice = Climber.best().prices()[0];
-    for (int I = 0; I < 20; ++I) {
-      Climber.lowerPrices();
-      Climber.climb(Target, 100 * Climber.passWork(), Never);
-      EXPECT_GE(Climber.bound(), Last);
-      EXPECT_LE(Climber.bound(), Target);
-      Last = Climber.bound();
+  Random r(5);
+  int higher = 0;
+  for (int round = 0; round < 40; ++round) {
+    auto [M, Target] = solvedModel(r);
+    TablePool pool(M);
+    Ascent climber(M, pool, {std::vector<double>(kTimes, 50.0), {}});
+    double first = climber.getBound(), last = first;
+    double firstPrice = climber.getBest().getPrices()[0];
+    for (int i = 0; i < 20; ++i) {
+      climber.lowerPrices();
+      climber.climb(Target, 100 * climber.getPassWork(), never);
+      EXPECT_GE(climber.getBound(), last);
+      EXPECT_LE(climber.getBound(), Target);
+      last = climber.getBound();
     }
-    Higher += Last > First && Climber.best().prices()[0] < FirstPrice;
+    higher += last > first && climber.getBest().getPrices()[0] < firstPrice;
   }
-  EXPECT_GT(Higher, 20);
+  EXPECT_GT(higher, 20);
 }
 
 TEST(Ascent, VisitsItsQuota) {
-  Random R(2);
-  Model M = smallModel(R);
-  TablePool Pool(M);
-  Ascent Climber(M, Pool, {});
-  double OfPass = Climber.work(), Until = 0; // one pass is part of the start
-  for (int Call = 0; Call < 5000; ++Call) {
-    Climber.climb(1e6, 0.3 * OfPass, Never);
-    Until += 0.3 * OfPass;
-    EXPECT_LT(Climber.work(), Until + OfPass + 1) << "call " << Call;
+  Random r(2);
+  Model m = smallModel(r);
+  TablePool pool(m);
+  Ascent climber(m, pool, {});
+  double ofPass = climber.getWork(), until = 0; // one pass is part of the start
+  for (int call = 0; call < 5000; ++call) {
+    climber.climb(1e6, 0.3 * ofPass, never);
+    until += 0.3 * ofPass;
+    EXPECT_LT(climber.getWork(), until + ofPass + 1) << "call " << call;
   }
-  EXPECT_GE(Climber.work(), Until);
-  double Before = Climber.work();
-  Climber.climb(1e6, 1e9, [] { return true; });
-  EXPECT_EQ(Climber.work(), Before);
+  EXPECT_GE(climber.getWork(), until);
+  double before = climber.getWork();
+  climber.climb(1e6, 1e9, [] { return true; });
+  EXPECT_EQ(climber.getWork(), before);
 }
 
 TEST(Dual, SamplesTheOptimumOfAChain) {
-  Random R(3);
-  Model M = chain(R, 30);
-  TablePool Pool(M);
-  Dual D(M, Pool, {});
-  for (int I = 0; I < 50; ++I)
-    D.pass();
-  Cost Best = costOf(M, D.guess());
-  EXPECT_NEAR(D.bound(), static_cast<double>(Best), 1e-3);
-  EXPECT_EQ(costOf(M, D.sample(0, 1, R)), Best);
-  std::set<Labels> Different;
-  for (int I = 0; I < 20; ++I) {
-    Labels X = D.sample(300, 1, R);
-    EXPECT_GE(costOf(M, X), Best);
-    Different.insert(X);
+  Random r(3);
+  Model m = chain(r, 30);
+  TablePool pool(m);
+  Dual d(m, pool, {});
+  for (int i = 0; i < 50; ++i)
+    d.pass();
+  Cost best = costOf(m, d.getGuess());
+  EXPECT_NEAR(d.getBound(), static_cast<double>(best), 1e-3);
+  EXPECT_EQ(costOf(m, d.sample(0, 1, r)), best);
+  std::set<Labels> different;
+  for (int i = 0; i < 20; ++i) {
+    Labels x = d.sample(300, 1, r);
+    EXPECT_GE(costOf(m, x), best);
+    different.insert(x);
   }
-  EXPECT_GT(Different.size(), 10u);
+  EXPECT_GT(different.size(), 10u);
 }
 
 TEST(Dual, SamplesUseLessWhereUsageCostsMore) {
-  Random R(4);
-  int Less = 0, More = 0;
-  for (int Round = 0; Round < 50; ++Round) {
-    Model M = smallModel(R);
-    TablePool Pool(M);
-    Dual D(M, Pool, {std::vector<double>(Times, 3.0), {}});
-    for (int I = 0; I < 20; ++I)
-      D.pass();
-    auto UsageAt = [&](double Factor) {
-      Usage Sum = 0;
-      for (Usage U : usageOf(M, D.sample(0, Factor, R)))
-        Sum += U;
-      return Sum;
+  Random r(4);
+  int less = 0, more = 0;
+  for (int round = 0; round < 50; ++round) {
+    Model m = smallModel(r);
+    TablePool pool(m);
+    Dual d(m, pool, {std::vector<double>(kTimes, 3.0), {}});
+    for (int i = 0; i < 20; ++i)
+      d.pass();
+    auto usageAt = [&](double factor) {
+      Usage sum = 0;
+      for (Usage u : usageOf(m, d.sample(0, factor, r)))
+        sum += u;
+      return sum;
     };
-    Usage Cheap = UsageAt(0.25), Dear = UsageAt(4);
-    Less += Dear < Cheap;
-    More += Dear > Cheap;
+    Usage cheap = usageAt(0.25), dear = usageAt(4);
+    less += dear < cheap;
+    more += dear > cheap;
   }
-  EXPECT_GT(Less, 40);
-  EXPECT_LT(More, 3);
+  EXPECT_GT(less, 40);
+  EXPECT_LT(more, 3);
 }
 
 TEST(Dual, MeasuresRoundingByWhatCancels) {
   // Two values alike in everything but messages of 10^15 that cancel.
-  Model M;
-  M.Vars.resize(2);
-  M.Vars[0] = {{0, 0}, {}, {0}};
-  M.Vars[1] = {{0, 0}, {}, {0}};
-  M.Pairs.push_back({0, 1, {1, 1, 1, 1}});
-  TablePool Pool(M);
-  Dual Plain(M, Pool, {});
-  Dual Huge(M, Pool, {{}, {{1e15, 1e15, -1e15, -1e15}}});
-  Plain.pass();
-  EXPECT_LT(Plain.rounding(), 1e-5);
-  EXPECT_GT(Huge.rounding(), 1);
+  Model m;
+  m.vars.resize(2);
+  m.vars[0] = {{0, 0}, {}, {0}};
+  m.vars[1] = {{0, 0}, {}, {0}};
+  m.pairs.push_back({0, 1, {1, 1, 1, 1}});
+  TablePool pool(m);
+  Dual plain(m, pool, {});
+  Dual huge(m, pool, {{}, {{1e15, 1e15, -1e15, -1e15}}});
+  plain.pass();
+  EXPECT_LT(plain.getRounding(), 1e-5);
+  EXPECT_GT(huge.getRounding(), 1);
 }
 
 } // namespace

@@ -13,100 +13,100 @@ namespace {
 
 /// HEDDLE_LONG_TESTS=1 tries 10,000 instances.
 size_t instanceCount() {
-  const char *Long = std::getenv("HEDDLE_LONG_TESTS");
-  return Long && *Long && *Long != '0' ? 10000 : 500;
+  const char *longText = std::getenv("HEDDLE_LONG_TESTS");
+  return longText && *longText && *longText != '0' ? 10000 : 500;
 }
 
 TEST(BruteForce, FindsAndProvesTheOptimumOfSmallInstances) {
-  size_t Feasible = 0, Infeasible = 0;
-  for (size_t I = 0; I < instanceCount(); ++I) {
-    std::mt19937_64 R(I);
-    Problem P = test::randomProblem(R, 20000);
-    ASSERT_FALSE(validate(P)) << "instance " << I;
-    std::optional<Cost> Expected = test::bruteForce(P);
-    (Expected ? Feasible : Infeasible)++;
+  size_t feasible = 0, infeasible = 0;
+  for (size_t i = 0; i < instanceCount(); ++i) {
+    std::mt19937_64 r(i);
+    Problem p = test::randomProblem(r, 20000);
+    ASSERT_EQ(llvm::toString(validate(p)), "") << "instance " << i;
+    std::optional<Cost> expected = test::bruteForce(p);
+    (expected ? feasible : infeasible)++;
 
-    SolveOptions O;
-    O.Threads = 1;
-    O.TimeoutSeconds = 20;
-    O.Seed = I;
-    O.OnProgress = [&](const Progress &Now) {
-      EXPECT_LE(Now.LowerBound, Expected.value_or(InfiniteCost))
-          << "instance " << I;
+    SolveOptions o;
+    o.threads = 1;
+    o.timeoutSeconds = 20;
+    o.seed = i;
+    o.onProgress = [&](const Progress &now) {
+      EXPECT_LE(now.lowerBound, expected.value_or(kInfiniteCost))
+          << "instance " << i;
     };
-    auto S = solve(P, O);
-    ASSERT_TRUE(bool(S)) << S.error().Message;
-    if (!Expected) {
-      ASSERT_EQ(S->Why, StopReason::Infeasible)
-          << "instance " << I << ": " << printProblem(P);
-      EXPECT_FALSE(S->Best);
-      EXPECT_FALSE(S->Explanation.empty()) << "instance " << I;
+    auto s = solve(p, o);
+    ASSERT_TRUE(bool(s)) << llvm::toString(s.takeError());
+    if (!expected) {
+      ASSERT_EQ(s->why, StopReason::Infeasible)
+          << "instance " << i << ": " << printProblem(p);
+      EXPECT_FALSE(s->best);
+      EXPECT_FALSE(s->explanation.empty()) << "instance " << i;
       continue;
     }
-    ASSERT_EQ(S->Why, StopReason::Optimal)
-        << "instance " << I << ": " << printProblem(P);
-    ASSERT_TRUE(S->Best);
-    EXPECT_EQ(S->Total, *Expected) << "instance " << I;
-    EXPECT_EQ(S->LowerBound, *Expected) << "instance " << I;
-    auto Value = evaluate(P, *S->Best);
-    ASSERT_TRUE(bool(Value));
-    EXPECT_TRUE(Value->feasible());
-    EXPECT_EQ(Value->Total, *Expected);
+    ASSERT_EQ(s->why, StopReason::Optimal)
+        << "instance " << i << ": " << printProblem(p);
+    ASSERT_TRUE(s->best);
+    EXPECT_EQ(s->total, *expected) << "instance " << i;
+    EXPECT_EQ(s->lowerBound, *expected) << "instance " << i;
+    auto value = evaluate(p, *s->best);
+    ASSERT_TRUE(bool(value));
+    EXPECT_TRUE(value->isFeasible());
+    EXPECT_EQ(value->total, *expected);
   }
   // The generator makes both kinds, or the test would show little.
-  EXPECT_GT(Feasible, instanceCount() / 4);
-  EXPECT_GT(Infeasible, instanceCount() / 20);
+  EXPECT_GT(feasible, instanceCount() / 4);
+  EXPECT_GT(infeasible, instanceCount() / 20);
 }
 
-/// `Parts` one after another in time, their nodes in any order.
-Problem sideBySide(const std::vector<Problem> &Parts, std::mt19937_64 &R) {
-  Problem Whole;
-  Whole.UsageLimit = Parts[0].UsageLimit;
-  std::vector<std::pair<size_t, uint32_t>> Order; // part, node
-  for (size_t I = 0; I < Parts.size(); ++I)
-    for (uint32_t N = 0; N < Parts[I].Nodes.size(); ++N)
-      Order.emplace_back(I, N);
-  std::ranges::shuffle(Order, R);
-  for (auto [I, N] : Order) {
-    Whole.Nodes.push_back(Parts[I].Nodes[N]);
-    auto Shift = static_cast<int64_t>(1000 * I);
-    Whole.Nodes.back().Live.Begin += Shift;
-    Whole.Nodes.back().Live.End += Shift;
+/// `parts` one after another in time, their nodes in any order.
+Problem sideBySide(const std::vector<Problem> &parts, std::mt19937_64 &r) {
+  Problem whole;
+  whole.usageLimit = parts[0].usageLimit;
+  std::vector<std::pair<size_t, uint32_t>> order; // part, node
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (uint32_t n = 0; n < parts[i].nodes.size(); ++n)
+      order.emplace_back(i, n);
+  std::ranges::shuffle(order, r);
+  for (auto [I, N] : order) {
+    whole.nodes.push_back(parts[I].nodes[N]);
+    auto shift = static_cast<int64_t>(1000 * I);
+    whole.nodes.back().live.begin += shift;
+    whole.nodes.back().live.end += shift;
   }
-  for (size_t I = 0; I < Parts.size(); ++I)
-    for (Edge E : Parts[I].Edges) {
-      for (uint32_t &N : E.Nodes)
-        N = std::ranges::find(Order, std::pair(I, N)) - Order.begin();
-      Whole.Edges.push_back(std::move(E));
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (Edge e : parts[i].edges) {
+      for (uint32_t &n : e.nodes)
+        n = std::ranges::find(order, std::pair(i, n)) - order.begin();
+      whole.edges.push_back(std::move(e));
     }
-  return Whole;
+  return whole;
 }
 
 TEST(BruteForce, PartsThatDoNotMeetAddUp) {
-  size_t Feasible = 0, Count = instanceCount() / 5;
-  for (size_t I = 0; I < Count; ++I) {
-    std::mt19937_64 R(I);
-    Problem First = test::randomProblem(R, 2000);
-    Problem Other = test::randomProblem(R, 2000);
-    Other.UsageLimit = First.UsageLimit;
-    auto OfFirst = test::bruteForce(First), OfOther = test::bruteForce(Other);
-    Cost Sum = addCosts(OfFirst.value_or(InfiniteCost),
-                        OfOther.value_or(InfiniteCost));
-    Cost Expected = addCosts(Sum, OfFirst.value_or(InfiniteCost));
-    Problem P = sideBySide({First, Other, First}, R);
-    SolveOptions O;
-    O.Threads = 1;
-    O.TimeoutSeconds = 20;
-    auto S = solve(P, O);
-    ASSERT_TRUE(bool(S)) << S.error().Message;
-    EXPECT_EQ(S->Total, Expected) << "instance " << I;
-    EXPECT_EQ(S->LowerBound, Expected) << "instance " << I;
-    EXPECT_EQ(S->Why, Expected < InfiniteCost ? StopReason::Optimal
-                                              : StopReason::Infeasible)
-        << "instance " << I;
-    Feasible += Expected < InfiniteCost;
+  size_t feasible = 0, count = instanceCount() / 5;
+  for (size_t i = 0; i < count; ++i) {
+    std::mt19937_64 r(i);
+    Problem first = test::randomProblem(r, 2000);
+    Problem other = test::randomProblem(r, 2000);
+    other.usageLimit = first.usageLimit;
+    auto ofFirst = test::bruteForce(first), ofOther = test::bruteForce(other);
+    Cost sum = addCosts(ofFirst.value_or(kInfiniteCost),
+                        ofOther.value_or(kInfiniteCost));
+    Cost expected = addCosts(sum, ofFirst.value_or(kInfiniteCost));
+    Problem p = sideBySide({first, other, first}, r);
+    SolveOptions o;
+    o.threads = 1;
+    o.timeoutSeconds = 20;
+    auto s = solve(p, o);
+    ASSERT_TRUE(bool(s)) << llvm::toString(s.takeError());
+    EXPECT_EQ(s->total, expected) << "instance " << i;
+    EXPECT_EQ(s->lowerBound, expected) << "instance " << i;
+    EXPECT_EQ(s->why, expected < kInfiniteCost ? StopReason::Optimal
+                                               : StopReason::Infeasible)
+        << "instance " << i;
+    feasible += expected < kInfiniteCost;
   }
-  EXPECT_GT(Feasible, Count / 20);
+  EXPECT_GT(feasible, count / 20);
 }
 
 } // namespace

@@ -7,13 +7,13 @@
 
 namespace heddle::solver {
 
-/// Calls `Join(A, B)` for all neighbours of a square grid, numbered row by row.
-template <typename JoinFn> void joinGrid(int32_t Side, const JoinFn &Join) {
-  for (int32_t I = 0; I < Side * Side; ++I) {
-    if (I % Side + 1 < Side)
-      Join(I, I + 1);
-    if (I + Side < Side * Side)
-      Join(I, I + Side);
+/// Calls `join(a, b)` for all neighbours of a square grid, numbered row by row.
+template <typename JoinFn> void joinGrid(int32_t side, const JoinFn &join) {
+  for (int32_t i = 0; i < side * side; ++i) {
+    if (i % side + 1 < side)
+      join(i, i + 1);
+    if (i + side < side * side)
+      join(i, i + side);
   }
 }
 

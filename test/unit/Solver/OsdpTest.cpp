@@ -11,7 +11,7 @@ namespace heddle::solver {
 namespace {
 
 /// From the authors' tables (profiler_output.py, MIT), 8 GPUs.
-const char *const Profile = R"({"rows": [
+const char *const profile = R"({"rows": [
 {"hidden": 1024, "batch_index": 0, "sharded": "none", "layer_time_s": 0.020241479, "layer_memory_mb": 168.29},
 {"hidden": 1024, "batch_index": 0, "sharded": "attention", "layer_time_s": 0.027732746, "layer_memory_mb": 120.2125},
 {"hidden": 1024, "batch_index": 0, "sharded": "mlp", "layer_time_s": 0.033727898, "layer_memory_mb": 74.3675},
@@ -33,137 +33,137 @@ const char *const Profile = R"({"rows": [
 {"hidden": 2048, "batch_index": 0, "sharded": "mlp", "layer_time_s": 0.132541047, "layer_memory_mb": 288.24},
 {"hidden": 2048, "batch_index": 0, "sharded": "attention+mlp", "layer_time_s": 0.161845638, "layer_memory_mb": 101.8583333}]})";
 
-OsdpPlan plan(int64_t Hidden, int64_t BatchIndex, OsdpOptions O) {
-  auto Entries = parseOsdpProfile(Profile);
-  EXPECT_TRUE(bool(Entries)) << Entries.error().Message;
-  for (const OsdpProfileEntry &E : *Entries)
-    if (E.Hidden == Hidden && E.BatchIndex == BatchIndex) {
-      SolveOptions S;
-      S.Threads = 1;
-      auto Plan = planOsdp(E, O, S);
-      EXPECT_TRUE(bool(Plan));
-      EXPECT_EQ(Plan->Result.Why, Plan->Result.Best ? StopReason::Optimal
+OsdpPlan plan(int64_t hidden, int64_t batchIndex, OsdpOptions o) {
+  auto entries = parseOsdpProfile(profile);
+  EXPECT_TRUE(bool(entries)) << llvm::toString(entries.takeError());
+  for (const OsdpProfileEntry &e : *entries)
+    if (e.hidden == hidden && e.batchIndex == batchIndex) {
+      SolveOptions s;
+      s.threads = 1;
+      auto plan = planOsdp(e, o, s);
+      EXPECT_TRUE(bool(plan));
+      EXPECT_EQ(plan->result.why, plan->result.best ? StopReason::Optimal
                                                     : StopReason::Infeasible);
-      return *Plan;
+      return *plan;
     }
   ADD_FAILURE() << "no such entry";
   return {};
 }
 
-OsdpOptions layersIn(int64_t Layers, double Megabytes) {
-  OsdpOptions O;
-  O.Layers = Layers;
-  O.Megabytes = Megabytes;
-  return O;
+OsdpOptions layersIn(int64_t layers, double megabytes) {
+  OsdpOptions o;
+  o.layers = layers;
+  o.megabytes = megabytes;
+  return o;
 }
 
 /// The knapsack that OSDP's own dynamic program solves, by counting layers.
-double byCounting(const OsdpProfileEntry &E, int64_t Layers, double Limit) {
-  double Best = 1e300;
-  for (int64_t A = 0; A <= Layers; ++A)
-    for (int64_t B = 0; A + B <= Layers; ++B)
-      for (int64_t C = 0; A + B + C <= Layers; ++C) {
-        double N[] = {double(A), double(B), double(C),
-                      double(Layers - A - B - C)};
-        double Seconds = 0, Megabytes = 0;
-        for (int I = 0; I < 4; ++I) {
-          Seconds += N[I] * E.Seconds[I];
-          Megabytes += N[I] * E.Megabytes[I];
+double byCounting(const OsdpProfileEntry &e, int64_t layers, double limit) {
+  double best = 1e300;
+  for (int64_t a = 0; a <= layers; ++a)
+    for (int64_t b = 0; a + b <= layers; ++b)
+      for (int64_t c = 0; a + b + c <= layers; ++c) {
+        double n[] = {double(a), double(b), double(c),
+                      double(layers - a - b - c)};
+        double seconds = 0, megabytes = 0;
+        for (int i = 0; i < 4; ++i) {
+          seconds += n[i] * e.seconds[i];
+          megabytes += n[i] * e.megabytes[i];
         }
-        if (Megabytes <= Limit)
-          Best = std::min(Best, Seconds);
+        if (megabytes <= limit)
+          best = std::min(best, seconds);
       }
-  return Best;
+  return best;
 }
 
 // Counts are by strategy: nothing, MLP, attention, both.
 using Counts = std::vector<int64_t>;
 
 TEST(Osdp, PublishedModel) {
-  std::clock_t Start = std::clock(); // processor time: the machine may be busy
-  OsdpPlan P = plan(1536, 1, layersIn(48, 7392));
-  double Took = double(std::clock() - Start) / CLOCKS_PER_SEC;
-  EXPECT_EQ(P.Count, (Counts{0, 46, 2, 0}));
-  EXPECT_NEAR(P.Seconds, 2.902, 5e-4);
-  EXPECT_NEAR(P.Megabytes, 46 * 147.315 + 2 * 271.885, 1e-3);
-  EXPECT_NEAR(P.AllShardedSeconds, 3.350, 5e-4);
-  EXPECT_LT(Took, test::slowdown() * 0.05);
+  std::clock_t start = std::clock(); // processor time: the machine may be busy
+  OsdpPlan p = plan(1536, 1, layersIn(48, 7392));
+  double took = double(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_EQ(p.count, (Counts{0, 46, 2, 0}));
+  EXPECT_NEAR(p.seconds, 2.902, 5e-4);
+  EXPECT_NEAR(p.megabytes, 46 * 147.315 + 2 * 271.885, 1e-3);
+  EXPECT_NEAR(p.allShardedSeconds, 3.350, 5e-4);
+  EXPECT_LT(took, test::slowdown() * 0.05);
 }
 
 TEST(Osdp, OtherEntries) {
-  OsdpPlan P = plan(1536, 0, layersIn(48, 7392));
-  EXPECT_EQ(P.Count, (Counts{0, 44, 0, 4}));
-  EXPECT_NEAR(P.Seconds, 3.583, 5e-4);
-  EXPECT_NEAR(P.AllShardedSeconds, 4.311, 5e-4);
-  P = plan(2048, 0, layersIn(48, 7392));
-  EXPECT_EQ(P.Count, (Counts{0, 13, 0, 35}));
-  EXPECT_NEAR(P.Seconds, 7.388, 5e-4);
-  EXPECT_NEAR(P.AllShardedSeconds, 7.769, 5e-4);
-  for (int64_t Batch : {0, 1}) {
-    P = plan(1024, Batch, layersIn(24, 7392));
-    EXPECT_EQ(P.Count, (Counts{24, 0, 0, 0}));
-    EXPECT_NEAR(P.AllShardedSeconds / P.Seconds, Batch ? 1.45 : 2.06, 0.01);
+  OsdpPlan p = plan(1536, 0, layersIn(48, 7392));
+  EXPECT_EQ(p.count, (Counts{0, 44, 0, 4}));
+  EXPECT_NEAR(p.seconds, 3.583, 5e-4);
+  EXPECT_NEAR(p.allShardedSeconds, 4.311, 5e-4);
+  p = plan(2048, 0, layersIn(48, 7392));
+  EXPECT_EQ(p.count, (Counts{0, 13, 0, 35}));
+  EXPECT_NEAR(p.seconds, 7.388, 5e-4);
+  EXPECT_NEAR(p.allShardedSeconds, 7.769, 5e-4);
+  for (int64_t batch : {0, 1}) {
+    p = plan(1024, batch, layersIn(24, 7392));
+    EXPECT_EQ(p.count, (Counts{24, 0, 0, 0}));
+    EXPECT_NEAR(p.allShardedSeconds / p.seconds, batch ? 1.45 : 2.06, 0.01);
   }
 }
 
 TEST(Osdp, AgreesWithCountingAtEveryLimit) {
-  for (double Limit = 5000; Limit < 19000; Limit += 1111) {
-    OsdpPlan P = plan(1536, 1, layersIn(48, Limit));
-    if (48 * 116.225 > Limit) {
-      EXPECT_FALSE(P.Result.Best);
-      EXPECT_TRUE(std::isinf(P.Seconds));
+  for (double limit = 5000; limit < 19000; limit += 1111) {
+    OsdpPlan p = plan(1536, 1, layersIn(48, limit));
+    if (48 * 116.225 > limit) {
+      EXPECT_FALSE(p.result.best);
+      EXPECT_TRUE(std::isinf(p.seconds));
       continue;
     }
-    EXPECT_NEAR(P.Seconds, byCounting(P.Profile, 48, Limit), 1e-6) << Limit;
+    EXPECT_NEAR(p.seconds, byCounting(p.profile, 48, limit), 1e-6) << limit;
   }
 }
 
 TEST(Osdp, SplittingNeverHurtsAndFillsMemory) {
-  OsdpOptions O = layersIn(48, 7392);
-  OsdpPlan Whole = plan(1536, 1, O);
-  O.Slices = 4;
-  O.SecondsPerSlice = 0;
-  OsdpPlan Free = plan(1536, 1, O);
-  O.SecondsPerSlice = 1e-4;
-  OsdpPlan Charged = plan(1536, 1, O);
-  EXPECT_LT(Free.Seconds, Whole.Seconds);
-  EXPECT_LE(Free.Seconds, Charged.Seconds);
+  OsdpOptions o = layersIn(48, 7392);
+  OsdpPlan whole = plan(1536, 1, o);
+  o.slices = 4;
+  o.secondsPerSlice = 0;
+  OsdpPlan free = plan(1536, 1, o);
+  o.secondsPerSlice = 1e-4;
+  OsdpPlan charged = plan(1536, 1, o);
+  EXPECT_LT(free.seconds, whole.seconds);
+  EXPECT_LE(free.seconds, charged.seconds);
   // What is sharded as a whole is not split, and pays for nothing.
-  EXPECT_LE(Charged.Seconds, Whole.Seconds);
-  EXPECT_LE(Free.Megabytes, 7392);
+  EXPECT_LE(charged.seconds, whole.seconds);
+  EXPECT_LE(free.megabytes, 7392);
 }
 
 TEST(Osdp, BatchIsChosenByThroughput) {
-  auto Entries = parseOsdpProfile(Profile);
-  ASSERT_TRUE(bool(Entries));
+  auto entries = parseOsdpProfile(profile);
+  ASSERT_TRUE(bool(entries));
   // Twice the batch in less than twice the time wins over the smaller one.
-  OsdpProfileEntry Second = (*Entries)[3];
-  ASSERT_EQ(Second.Hidden, 1536);
-  Second.BatchIndex = 2;
-  for (double &T : Second.Seconds)
-    T *= 1.5;
-  Entries->push_back(Second);
-  auto Best = planOsdpBatch(*Entries, 1536, layersIn(48, 7392), {});
-  ASSERT_TRUE(Best && *Best);
-  EXPECT_EQ((*Best)->Profile.BatchIndex, 2);
-  auto None = planOsdpBatch(*Entries, 1536, layersIn(48, 100), {});
-  ASSERT_TRUE(bool(None));
-  EXPECT_FALSE(None->has_value());
+  OsdpProfileEntry second = (*entries)[3];
+  ASSERT_EQ(second.hidden, 1536);
+  second.batchIndex = 2;
+  for (double &t : second.seconds)
+    t *= 1.5;
+  entries->push_back(second);
+  auto best = planOsdpBatch(*entries, 1536, layersIn(48, 7392), {});
+  ASSERT_TRUE(best && *best);
+  EXPECT_EQ((*best)->profile.batchIndex, 2);
+  auto none = planOsdpBatch(*entries, 1536, layersIn(48, 100), {});
+  ASSERT_TRUE(bool(none));
+  EXPECT_FALSE(none->has_value());
 }
 
 TEST(Osdp, NamesTheFieldThatIsWrong) {
-  auto ErrorOf = [](const char *Text) {
-    auto P = parseOsdpProfile(Text);
-    return P ? "" : P.error().Message;
+  auto errorOf = [](const char *text) {
+    auto p = parseOsdpProfile(text);
+    return p ? "" : llvm::toString(p.takeError());
   };
-  EXPECT_EQ(ErrorOf("{}"), "rows: expected an array of measurements");
-  EXPECT_EQ(ErrorOf(R"({"rows": [{"hidden": "x"}]})"),
+  EXPECT_EQ(errorOf("{}"), "rows: expected an array of measurements");
+  EXPECT_EQ(errorOf(R"({"rows": [{"hidden": "x"}]})"),
             "rows[0].hidden: expected an integer from 0 to 1000000, got \"x\"");
-  EXPECT_EQ(ErrorOf(R"({"rows": [{"hidden": 1, "batch_index": 0,
+  EXPECT_EQ(errorOf(R"({"rows": [{"hidden": 1, "batch_index": 0,
                        "sharded": "some"}]})"),
             "rows[0].sharded: expected none, attention, mlp or attention+mlp, "
             "got \"some\"");
-  EXPECT_EQ(ErrorOf(R"({"rows": [{"hidden": 1, "batch_index": 0,
+  EXPECT_EQ(errorOf(R"({"rows": [{"hidden": 1, "batch_index": 0,
       "sharded": "none", "layer_time_s": 1, "layer_memory_mb": 1}]})"),
             "rows: expected all four choices for hidden 1, batch_index 0");
 }

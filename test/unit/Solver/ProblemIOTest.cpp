@@ -10,7 +10,7 @@
 namespace heddle::solver {
 namespace {
 
-const char *const Example = R"({"problem": {"name": "example",
+const char *const example = R"({"problem": {"name": "example",
   "nodes": {"intervals": [[30, 70], [40, 70], [50, 120], [110, 140], [110, 150]],
             "costs": [[15], [55, 65], [25, 45, 35], [85, 75], [95]],
             "usages": [[10], [25, 25], [15, 20, 15], [10, 10], [15]]},
@@ -19,57 +19,61 @@ const char *const Example = R"({"problem": {"name": "example",
                       [70, 60]]},
   "usage_limit": 50}})";
 
-std::string replaced(std::string From, const std::string &To) {
-  std::string Text = Example;
-  size_t At = Text.find(From);
-  EXPECT_NE(At, std::string::npos) << From;
-  return Text.replace(At, From.size(), To);
+std::string replaced(std::string from, const std::string &to) {
+  std::string text = example;
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
 }
 
-std::string errorOf(const std::string &Text) {
-  auto P = parseProblem(Text);
-  return P ? "" : P.error().Message;
+template <typename T> std::string errorOf(llvm::Expected<T> value) {
+  return value ? "" : llvm::toString(value.takeError());
+}
+std::string errorOf(const std::string &text) {
+  return errorOf(parseProblem(text));
 }
 
 TEST(ProblemIO, ReadsTheContestsExample) {
-  auto P = parseProblem(Example);
-  ASSERT_TRUE(bool(P)) << P.error().Message;
-  EXPECT_EQ(P->Name, "example");
-  ASSERT_EQ(P->Nodes.size(), 5u);
-  EXPECT_EQ(P->Nodes[2].Live, (Interval{50, 120}));
-  EXPECT_EQ(P->Nodes[2].Costs, (std::vector<Cost>{25, 45, 35}));
-  EXPECT_EQ(P->Nodes[2].Usages, (std::vector<Usage>{15, 20, 15}));
-  ASSERT_EQ(P->Edges.size(), 5u);
-  EXPECT_EQ(P->Edges[2].Nodes, (std::vector<uint32_t>{1, 3}));
-  EXPECT_EQ(P->UsageLimit, 50);
+  auto p = parseProblem(example);
+  ASSERT_TRUE(bool(p)) << llvm::toString(p.takeError());
+  EXPECT_EQ(p->name, "example");
+  ASSERT_EQ(p->nodes.size(), 5u);
+  EXPECT_EQ(p->nodes[2].live, (Interval{50, 120}));
+  EXPECT_EQ(p->nodes[2].costs, (std::vector<Cost>{25, 45, 35}));
+  EXPECT_EQ(p->nodes[2].usages, (std::vector<Usage>{15, 20, 15}));
+  ASSERT_EQ(p->edges.size(), 5u);
+  EXPECT_EQ(p->edges[2].nodes, (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(p->usageLimit, 50);
   // The contest's README works this assignment out.
-  auto Value = evaluate(*P, {0, 0, 2, 1, 0});
-  ASSERT_TRUE(bool(Value));
-  EXPECT_EQ(Value->Total, 15 + 55 + 35 + 75 + 95 + 30 + 40 + 10 + 30 + 60);
-  EXPECT_TRUE(Value->feasible());
+  auto value = evaluate(*p, {0, 0, 2, 1, 0});
+  ASSERT_TRUE(bool(value));
+  EXPECT_EQ(value->total, 15 + 55 + 35 + 75 + 95 + 30 + 40 + 10 + 30 + 60);
+  EXPECT_TRUE(value->isFeasible());
 }
 
 TEST(ProblemIO, PrintsWhatItReads) {
-  std::string Printed = printProblem(*parseProblem(Example));
-  EXPECT_EQ(printProblem(*parseProblem(Printed)), Printed);
+  std::string printed = printProblem(*parseProblem(example));
+  EXPECT_EQ(printProblem(*parseProblem(printed)), printed);
 }
 
 TEST(ProblemIO, LimitAndNameMayBeAbsent) {
-  auto P = parseProblem(replaced(",\n  \"usage_limit\": 50", ""));
-  ASSERT_TRUE(bool(P)) << P.error().Message;
-  EXPECT_FALSE(P->UsageLimit);
+  auto p = parseProblem(replaced(",\n  \"usage_limit\": 50", ""));
+  ASSERT_TRUE(bool(p)) << llvm::toString(p.takeError());
+  EXPECT_FALSE(p->usageLimit);
   EXPECT_EQ(errorOf(replaced("\"name\": \"example\",", "")), "");
 }
 
 TEST(ProblemIO, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(errorOf("{\n  \"problem\": NaN}"),
-            "line 2, column 14: expected JSON, got something else");
+            "line 2, column 14: expected JSON: syntax error while parsing value - "
+            "invalid literal; last read: '\"problem\": N'");
   EXPECT_EQ(errorOf("[]"),
             "the file: expected an object with the key problem, got []");
   EXPECT_EQ(errorOf(std::string(100000, '[')),
-            "expected at most 64 nested arrays and objects, got more");
+            "line 1, column 65: expected at most 64 lists and objects within "
+            "one another, got more");
   EXPECT_EQ(errorOf(replaced("\"name\"", "\"nodes\": 1, \"name\"")),
-            "nodes: expected one value, got the key twice in an object");
+            "line 2, column 3: expected each key once, got \"nodes\" twice");
   EXPECT_EQ(errorOf(replaced("\"example\"", "7")),
             "problem.name: expected a string, got 7");
   EXPECT_EQ(errorOf(replaced("\"nodes\": {", "\"nods\": {")),
@@ -110,27 +114,31 @@ TEST(ProblemIO, NamesTheFieldThatIsWrong) {
 }
 
 TEST(ProblemIO, AssignmentsRoundTrip) {
-  auto A = parseAssignment("[0, 3, 2]");
-  ASSERT_TRUE(bool(A));
-  EXPECT_EQ(printAssignment(*A), "[0, 3, 2]");
-  EXPECT_FALSE(parseAssignment("{}"));
-  EXPECT_FALSE(parseAssignment("[0, 1.5]"));
-  EXPECT_EQ(parseAssignment("[0, 99999999999]").error().Message,
+  auto a = parseAssignment("[0, 3, 2]");
+  ASSERT_TRUE(bool(a));
+  EXPECT_EQ(printAssignment(*a), "[0, 3, 2]");
+  EXPECT_EQ(errorOf(parseAssignment("{}")),
+            "assignment: expected an array of strategy numbers, got {}");
+  EXPECT_EQ(errorOf(parseAssignment("[0, 1.5]")),
+            "assignment[1]: expected a 32-bit integer, got 1.5");
+  EXPECT_EQ(errorOf(parseAssignment("[0, 99999999999]")),
             "assignment[1]: expected a 32-bit integer, got 99999999999");
-  EXPECT_EQ(parseAssignment("[-4294967296]").error().Message,
+  EXPECT_EQ(errorOf(parseAssignment("[-4294967296]")),
             "assignment[0]: expected a 32-bit integer, got -4294967296");
 }
 
 TEST(ProblemIO, ReadsGzipAndPlainFiles) {
-  std::string Path = testing::TempDir() + "heddle-solver-io-test";
-  gzFile Out = gzopen(Path.c_str(), "wb");
-  gzputs(Out, Example);
-  gzclose(Out);
-  EXPECT_EQ(*readFile(Path), Example);
-  std::ofstream(Path) << Example;
-  EXPECT_EQ(*readFile(Path), Example);
-  std::remove(Path.c_str());
-  EXPECT_FALSE(readFile(Path));
+  std::string path = testing::TempDir() + "heddle-solver-io-test";
+  gzFile out = gzopen(path.c_str(), "wb");
+  gzputs(out, example);
+  gzclose(out);
+  EXPECT_EQ(*readFile(path), example);
+  std::ofstream(path) << example;
+  EXPECT_EQ(*readFile(path), example);
+  std::remove(path.c_str());
+  EXPECT_EQ(errorOf(readFile(path)),
+            "'" + path +
+                "': expected a readable file, got: No such file or directory");
 }
 
 } // namespace

@@ -4,43 +4,43 @@
 
 namespace heddle::solver {
 
-Model randomModel(Random &R) {
-  Model M;
-  for (int V = 0; V < VariableCount; ++V) {
-    Variable Var;
-    Load Early{0, 2, {}}, Late{2, Times, {}};
-    for (int S = 0; S < 3; ++S) {
-      Var.Unary.push_back(static_cast<Cost>(R.below(50)));
-      Early.Amount.push_back(static_cast<Usage>(R.below(10)));
-      Late.Amount.push_back(static_cast<Usage>(R.below(10)));
+Model randomModel(Random &r) {
+  Model m;
+  for (int v = 0; v < kVariableCount; ++v) {
+    Variable var;
+    Load early{0, 2, {}}, late{2, kTimes, {}};
+    for (int s = 0; s < 3; ++s) {
+      var.unary.push_back(static_cast<Cost>(r.below(50)));
+      early.amount.push_back(static_cast<Usage>(r.below(10)));
+      late.amount.push_back(static_cast<Usage>(r.below(10)));
     }
-    if (R.below(4) > 0)
-      Var.Loads.push_back(Early);
-    if (R.below(4) > 0)
-      Var.Loads.push_back(Late);
-    M.Vars.push_back(Var);
+    if (r.below(4) > 0)
+      var.loads.push_back(early);
+    if (r.below(4) > 0)
+      var.loads.push_back(late);
+    m.vars.push_back(var);
   }
-  for (int32_t A = 0; A < VariableCount; ++A)
-    for (int32_t B = A + 1; B < VariableCount; ++B) {
-      if (R.below(7) > 0)
+  for (int32_t a = 0; a < kVariableCount; ++a)
+    for (int32_t b = a + 1; b < kVariableCount; ++b) {
+      if (r.below(7) > 0)
         continue;
-      Pair P{A, B, {}};
-      for (int I = 0; I < 9; ++I)
-        P.Table.push_back(R.below(12) ? static_cast<Cost>(R.below(50))
-                                      : InfiniteCost);
-      M.Vars[A].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-      M.Vars[B].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-      M.Pairs.push_back(P);
+      Pair p{a, b, {}};
+      for (int i = 0; i < 9; ++i)
+        p.table.push_back(r.below(12) ? static_cast<Cost>(r.below(50))
+                                      : kInfiniteCost);
+      m.vars[a].pairs.push_back(static_cast<int32_t>(m.pairs.size()));
+      m.vars[b].pairs.push_back(static_cast<int32_t>(m.pairs.size()));
+      m.pairs.push_back(p);
     }
-  M.Capacity.assign(Times, 0);
-  return M;
+  m.capacity.assign(kTimes, 0);
+  return m;
 }
 
-Labels randomLabels(Random &R) {
-  Labels X(VariableCount);
-  for (int32_t &S : X)
-    S = static_cast<int32_t>(R.below(3));
-  return X;
+Labels randomLabels(Random &r) {
+  Labels x(kVariableCount);
+  for (int32_t &s : x)
+    s = static_cast<int32_t>(r.below(3));
+  return x;
 }
 
 } // namespace heddle::solver

@@ -8,14 +8,14 @@
 
 namespace heddle::solver {
 
-constexpr int VariableCount = 14;
-constexpr int Times = 3;
+constexpr int kVariableCount = 14;
+constexpr int kTimes = 3;
 
 /// Sparse, three values a variable, with loads; some entries of its tables are
 /// infinite. All capacities are 0.
-Model randomModel(Random &R);
+Model randomModel(Random &r);
 
-Labels randomLabels(Random &R);
+Labels randomLabels(Random &r);
 
 } // namespace heddle::solver
 

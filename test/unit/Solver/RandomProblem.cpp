@@ -10,188 +10,188 @@ namespace {
 
 class Builder {
 public:
-  Builder(std::mt19937_64 &R, double MaxAssignments)
-      : R(R), MaxAssignments(MaxAssignments) {}
+  Builder(std::mt19937_64 &r, double maxAssignments)
+      : r(r), maxAssignments(maxAssignments) {}
 
   Problem build() {
-    P.Name = "random";
-    CostScale =
+    p.name = "random";
+    costScale =
         std::vector<Cost>{3, 100, 1000000, 200'000'000'000'000'000}[below(4)];
-    InfinitePercent = std::vector<uint64_t>{0, 5, 30, 60}[below(4)];
+    infinitePercent = std::vector<uint64_t>{0, 5, 30, 60}[below(4)];
     addNodes();
     addGraph();
     addOddEdges();
     setLimit();
-    return std::move(P);
+    return std::move(p);
   }
 
 private:
-  uint64_t below(uint64_t Count) { return R() % Count; }
+  uint64_t below(uint64_t count) { return r() % count; }
 
   Cost cost() {
-    if (below(100) < InfinitePercent)
-      return below(2) ? InfiniteCost : InfiniteCost + Cost(below(1000));
-    return Cost(below(CostScale));
+    if (below(100) < infinitePercent)
+      return below(2) ? kInfiniteCost : kInfiniteCost + Cost(below(1000));
+    return Cost(below(costScale));
   }
 
   void addNodes() {
-    size_t Count = 1 + below(12);
-    size_t MaxStrategies = 1 + below(6);
-    uint64_t Span = 1 + below(20);
-    double Assignments = 1;
-    for (size_t I = 0; I < Count; ++I) {
-      size_t Strategies = 1 + below(MaxStrategies);
-      while (Strategies > 1 && Assignments * Strategies > MaxAssignments)
-        --Strategies;
-      Assignments *= Strategies;
-      Node N;
-      N.Live.Begin = below(Span);
-      N.Live.End = N.Live.Begin + below(Span);
-      for (size_t S = 0; S < Strategies; ++S) {
+    size_t count = 1 + below(12);
+    size_t maxStrategies = 1 + below(6);
+    uint64_t span = 1 + below(20);
+    double assignments = 1;
+    for (size_t i = 0; i < count; ++i) {
+      size_t strategies = 1 + below(maxStrategies);
+      while (strategies > 1 && assignments * strategies > maxAssignments)
+        --strategies;
+      assignments *= strategies;
+      Node n;
+      n.live.begin = below(span);
+      n.live.end = n.live.begin + below(span);
+      for (size_t s = 0; s < strategies; ++s) {
         // A node of its own is forbidden only sometimes.
-        N.Costs.push_back(below(8) ? Cost(below(CostScale)) : cost());
-        N.Usages.push_back(below(3) ? below(20) : 0);
+        n.costs.push_back(below(8) ? Cost(below(costScale)) : cost());
+        n.usages.push_back(below(3) ? below(20) : 0);
       }
-      P.Nodes.push_back(std::move(N));
+      p.nodes.push_back(std::move(n));
     }
   }
 
-  void addEdge(std::vector<uint32_t> Nodes) {
-    Edge E{std::move(Nodes), {}};
-    size_t Entries = 1;
-    for (uint32_t N : E.Nodes)
-      Entries *= P.Nodes[N].Costs.size();
-    bool Matching = E.Nodes.size() == 2 && below(4) == 0;
-    for (size_t I = 0; I < Entries; ++I)
-      E.Costs.push_back(cost());
-    if (Matching) // equal strategies or nothing
-      for (size_t I = 0; I < Entries; ++I) {
-        size_t Width = P.Nodes[E.Nodes[1]].Costs.size();
-        if (I / Width != I % Width)
-          E.Costs[I] = InfiniteCost;
+  void addEdge(std::vector<uint32_t> nodes) {
+    Edge e{std::move(nodes), {}};
+    size_t entries = 1;
+    for (uint32_t n : e.nodes)
+      entries *= p.nodes[n].costs.size();
+    bool matching = e.nodes.size() == 2 && below(4) == 0;
+    for (size_t i = 0; i < entries; ++i)
+      e.costs.push_back(cost());
+    if (matching) // equal strategies or nothing
+      for (size_t i = 0; i < entries; ++i) {
+        size_t width = p.nodes[e.nodes[1]].costs.size();
+        if (i / width != i % width)
+          e.costs[i] = kInfiniteCost;
       }
-    P.Edges.push_back(std::move(E));
+    p.edges.push_back(std::move(e));
   }
 
   void addGraph() {
-    auto Count = static_cast<uint32_t>(P.Nodes.size());
-    uint64_t Shape = below(7);
-    for (uint32_t I = 0; I < Count; ++I)
-      for (uint32_t J = 0; J < I; ++J) {
-        bool Joined = false;
-        switch (Shape) {
+    auto count = static_cast<uint32_t>(p.nodes.size());
+    uint64_t shape = below(7);
+    for (uint32_t i = 0; i < count; ++i)
+      for (uint32_t j = 0; j < i; ++j) {
+        bool joined = false;
+        switch (shape) {
         case 0: // chain
-          Joined = J + 1 == I;
+          joined = j + 1 == i;
           break;
         case 1: // tree
-          Joined = J == (I - 1) / 2;
+          joined = j == (i - 1) / 2;
           break;
         case 2: // cycle
-          Joined = J + 1 == I || (J == 0 && I + 1 == Count);
+          joined = j + 1 == i || (j == 0 && i + 1 == count);
           break;
         case 3: // star
-          Joined = J == 0;
+          joined = j == 0;
           break;
         case 4: // grid of width 3
-          Joined = J + 3 == I || (J + 1 == I && I % 3 != 0);
+          joined = j + 3 == i || (j + 1 == i && i % 3 != 0);
           break;
         case 5: // random
-          Joined = below(3) == 0;
+          joined = below(3) == 0;
           break;
         case 6: // complete
-          Joined = true;
+          joined = true;
           break;
         }
-        if (!Joined || below(20) == 0)
+        if (!joined || below(20) == 0)
           continue;
         do {
           if (below(2))
-            addEdge({I, J});
+            addEdge({i, j});
           else
-            addEdge({J, I});
+            addEdge({j, i});
         } while (below(5) == 0);
       }
   }
 
   void addOddEdges() {
-    auto Count = static_cast<uint32_t>(P.Nodes.size());
+    auto count = static_cast<uint32_t>(p.nodes.size());
     if (below(3))
       return;
-    auto Any = [&] { return static_cast<uint32_t>(below(Count)); };
-    addEdge({Any()});
-    addEdge({Any(), Any()}); // sometimes a loop
-    addEdge({Any(), Any(), Any()});
+    auto any = [&] { return static_cast<uint32_t>(below(count)); };
+    addEdge({any()});
+    addEdge({any(), any()}); // sometimes a loop
+    addEdge({any(), any(), any()});
   }
 
   /// Somewhere between the least and the largest possible peak.
   void setLimit() {
     if (below(5) == 0)
       return;
-    Assignment Least(P.Nodes.size()), Most(P.Nodes.size());
-    for (size_t I = 0; I < P.Nodes.size(); ++I) {
-      const auto &U = P.Nodes[I].Usages;
-      Least[I] = std::ranges::min_element(U) - U.begin();
-      Most[I] = std::ranges::max_element(U) - U.begin();
+    Assignment least(p.nodes.size()), most(p.nodes.size());
+    for (size_t i = 0; i < p.nodes.size(); ++i) {
+      const auto &u = p.nodes[i].usages;
+      least[i] = std::ranges::min_element(u) - u.begin();
+      most[i] = std::ranges::max_element(u) - u.begin();
     }
-    Usage Low = evaluate(P, Least)->PeakUsage;
-    Usage High = evaluate(P, Most)->PeakUsage;
-    double Tightness =
+    Usage low = evaluate(p, least)->peakUsage;
+    Usage high = evaluate(p, most)->peakUsage;
+    double tightness =
         std::vector<double>{-0.05, 0.02, 0.1, 0.3, 0.8}[below(5)];
-    P.UsageLimit =
-        std::max<Usage>(0, Low + Usage(Tightness * double(High - Low)));
+    p.usageLimit =
+        std::max<Usage>(0, low + Usage(tightness * double(high - low)));
   }
 
-  std::mt19937_64 &R;
-  double MaxAssignments;
-  Problem P;
-  Cost CostScale = 1;
-  uint64_t InfinitePercent = 0;
+  std::mt19937_64 &r;
+  double maxAssignments;
+  Problem p;
+  Cost costScale = 1;
+  uint64_t infinitePercent = 0;
 };
 
 } // namespace
 
-Problem randomProblem(std::mt19937_64 &R, double MaxAssignments) {
-  return Builder(R, MaxAssignments).build();
+Problem randomProblem(std::mt19937_64 &r, double maxAssignments) {
+  return Builder(r, maxAssignments).build();
 }
 
-std::optional<Cost> bruteForce(const Problem &P) {
+std::optional<Cost> bruteForce(const Problem &p) {
   // Usage steps and costs by hand: `evaluate` on every assignment would be
   // slow, so it confirms the result only.
-  size_t Count = P.Nodes.size();
-  int64_t End = 0;
-  for (const Node &N : P.Nodes)
-    End = std::max(End, N.Live.End);
-  std::optional<Cost> Best;
-  Assignment A(Count, 0), BestA;
+  size_t count = p.nodes.size();
+  int64_t end = 0;
+  for (const Node &n : p.nodes)
+    end = std::max(end, n.live.end);
+  std::optional<Cost> best;
+  Assignment a(count, 0), bestA;
   while (true) {
-    Cost Total = 0;
-    for (size_t I = 0; I < Count; ++I)
-      Total = addCosts(Total, std::min(P.Nodes[I].Costs[A[I]], InfiniteCost));
-    for (const Edge &E : P.Edges) {
-      size_t Entry = 0;
-      for (uint32_t N : E.Nodes)
-        Entry = Entry * P.Nodes[N].Costs.size() + A[N];
-      Total = addCosts(Total, std::min(E.Costs[Entry], InfiniteCost));
+    Cost total = 0;
+    for (size_t i = 0; i < count; ++i)
+      total = addCosts(total, std::min(p.nodes[i].costs[a[i]], kInfiniteCost));
+    for (const Edge &e : p.edges) {
+      size_t entry = 0;
+      for (uint32_t n : e.nodes)
+        entry = entry * p.nodes[n].costs.size() + a[n];
+      total = addCosts(total, std::min(e.costs[entry], kInfiniteCost));
     }
-    if (Total < InfiniteCost && (!Best || Total < *Best)) {
-      bool Fits = true;
-      for (int64_t T = 0; T < End && P.UsageLimit && Fits; ++T) {
-        Usage Sum = 0;
-        for (size_t I = 0; I < Count; ++I)
-          if (P.Nodes[I].Live.Begin <= T && T < P.Nodes[I].Live.End)
-            Sum += P.Nodes[I].Usages[A[I]];
-        Fits = Sum <= *P.UsageLimit;
+    if (total < kInfiniteCost && (!best || total < *best)) {
+      bool fits = true;
+      for (int64_t t = 0; t < end && p.usageLimit && fits; ++t) {
+        Usage sum = 0;
+        for (size_t i = 0; i < count; ++i)
+          if (p.nodes[i].live.begin <= t && t < p.nodes[i].live.end)
+            sum += p.nodes[i].usages[a[i]];
+        fits = sum <= *p.usageLimit;
       }
-      if (Fits) {
-        Best = Total;
-        BestA = A;
+      if (fits) {
+        best = total;
+        bestA = a;
       }
     }
-    size_t I = 0;
-    while (I < Count && ++A[I] == static_cast<int32_t>(P.Nodes[I].Costs.size()))
-      A[I++] = 0;
-    if (I == Count)
-      return Best;
+    size_t i = 0;
+    while (i < count && ++a[i] == static_cast<int32_t>(p.nodes[i].costs.size()))
+      a[i++] = 0;
+    if (i == count)
+      return best;
   }
 }
 

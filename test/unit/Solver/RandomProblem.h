@@ -13,11 +13,11 @@ namespace heddle::solver::test {
 /// graph, in one or more components; memory tight, loose, impossible or
 /// unlimited; several edges per pair, edges of one and three nodes and loops;
 /// infinite costs; costs small or near the top of 64 bits. At most
-/// `MaxAssignments` assignments.
-Problem randomProblem(std::mt19937_64 &R, double MaxAssignments);
+/// `maxAssignments` assignments.
+Problem randomProblem(std::mt19937_64 &r, double maxAssignments);
 
 /// The optimum, by trying everything; none if no assignment is feasible.
-std::optional<Cost> bruteForce(const Problem &P);
+std::optional<Cost> bruteForce(const Problem &p);
 
 /// How many times slower than usual this build may be: sanitizers are.
 constexpr double slowdown() {

@@ -12,179 +12,179 @@ namespace {
 
 /// Of every variable, the first one of its component among those that differ;
 /// -1 where none of the assignments does.
-std::vector<int32_t> componentsOf(const Model &M, const Labels &X,
-                                  const std::vector<Labels> &Others) {
-  std::vector<int32_t> Root(VariableCount, -1);
-  for (int32_t V = 0; V < VariableCount; ++V)
-    for (const Labels &O : Others)
-      if (O[V] != X[V])
-        Root[V] = V;
-  for (bool Changed = true; Changed;) {
-    Changed = false;
-    for (const Pair &P : M.Pairs) {
-      int32_t &A = Root[P.A], &B = Root[P.B];
-      if (A < 0 || B < 0 || A == B)
+std::vector<int32_t> componentsOf(const Model &m, const Labels &x,
+                                  const std::vector<Labels> &others) {
+  std::vector<int32_t> root(kVariableCount, -1);
+  for (int32_t v = 0; v < kVariableCount; ++v)
+    for (const Labels &o : others)
+      if (o[v] != x[v])
+        root[v] = v;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Pair &p : m.pairs) {
+      int32_t &a = root[p.a], &b = root[p.b];
+      if (a < 0 || b < 0 || a == b)
         continue;
-      A = B = std::min(A, B);
-      Changed = true;
+      a = b = std::min(a, b);
+      changed = true;
     }
   }
-  return Root;
+  return root;
 }
 
 /// The least cost of all feasible mixtures.
-Cost leastOfMixtures(const Model &M, const Labels &X,
-                     const std::vector<Labels> &Others) {
-  std::vector<int32_t> Root = componentsOf(M, X, Others), Roots;
-  for (int32_t V = 0; V < VariableCount; ++V)
-    if (Root[V] == V)
-      Roots.push_back(V);
-  size_t Ways = Others.size() + 1, Count = 1;
-  for (size_t I = 0; I < Roots.size(); ++I)
-    Count *= Ways;
-  Cost Least = InfiniteCost;
-  for (size_t Number = 0; Number < Count; ++Number) {
-    Candidate Mixed{X};
-    size_t Rest = Number;
-    for (int32_t Own : Roots) {
-      size_t Way = Rest % Ways;
-      Rest /= Ways;
-      for (int32_t V = 0; V < VariableCount && Way > 0; ++V)
-        if (Root[V] == Own)
-          Mixed.X[V] = Others[Way - 1][V];
+Cost leastOfMixtures(const Model &m, const Labels &x,
+                     const std::vector<Labels> &others) {
+  std::vector<int32_t> root = componentsOf(m, x, others), roots;
+  for (int32_t v = 0; v < kVariableCount; ++v)
+    if (root[v] == v)
+      roots.push_back(v);
+  size_t ways = others.size() + 1, count = 1;
+  for (size_t i = 0; i < roots.size(); ++i)
+    count *= ways;
+  Cost least = kInfiniteCost;
+  for (size_t number = 0; number < count; ++number) {
+    Candidate mixed{x};
+    size_t rest = number;
+    for (int32_t own : roots) {
+      size_t way = rest % ways;
+      rest /= ways;
+      for (int32_t v = 0; v < kVariableCount && way > 0; ++v)
+        if (root[v] == own)
+          mixed.x[v] = others[way - 1][v];
     }
-    score(M, Mixed);
-    if (Mixed.feasible())
-      Least = std::min(Least, Mixed.Total);
+    score(m, mixed);
+    if (mixed.isFeasible())
+      least = std::min(least, mixed.total);
   }
-  return Least;
+  return least;
 }
 
 TEST(Recombination, FindsTheBestMixture) {
-  Random R(1);
-  int Improved = 0, Bound = 0;
-  for (int Round = 0; Round < 300; ++Round) {
-    Model M = randomModel(R);
-    Candidate C{randomLabels(R)};
+  Random r(1);
+  int improved = 0, bound = 0;
+  for (int round = 0; round < 300; ++round) {
+    Model m = randomModel(r);
+    Candidate c{randomLabels(r)};
     // As tight as the first assignment, or a little looser.
-    std::vector<Usage> Used = usageOf(M, C.X);
-    for (int T = 0; T < Times; ++T)
-      M.Capacity[T] = Used[T] + static_cast<Usage>(R.below(6));
-    score(M, C);
-    if (!C.feasible())
+    std::vector<Usage> used = usageOf(m, c.x);
+    for (int t = 0; t < kTimes; ++t)
+      m.capacity[t] = used[t] + static_cast<Usage>(r.below(6));
+    score(m, c);
+    if (!c.isFeasible())
       continue;
-    std::vector<Labels> Others(1 + R.below(3));
-    std::vector<const Labels *> Pointers;
-    for (Labels &X : Others) {
+    std::vector<Labels> others(1 + r.below(3));
+    std::vector<const Labels *> pointers;
+    for (Labels &x : others) {
       // The same in most variables, so that there are components.
-      X = C.X;
-      Labels Fresh = randomLabels(R);
-      for (int V = 0; V < VariableCount; ++V)
-        if (R.below(2))
-          X[V] = Fresh[V];
-      Pointers.push_back(&X);
+      x = c.x;
+      Labels fresh = randomLabels(r);
+      for (int v = 0; v < kVariableCount; ++v)
+        if (r.below(2))
+          x[v] = fresh[v];
+      pointers.push_back(&x);
     }
-    Cost Before = C.Total, Least = leastOfMixtures(M, C.X, Others);
-    Model Free = M;
-    std::fill(Free.Capacity.begin(), Free.Capacity.end(), Usage(1) << 40);
-    Bound += leastOfMixtures(Free, C.X, Others) < Least;
-    recombine(M, C, Pointers, std::vector<double>(Times, 1.0),
+    Cost before = c.total, least = leastOfMixtures(m, c.x, others);
+    Model free = m;
+    std::fill(free.capacity.begin(), free.capacity.end(), Usage(1) << 40);
+    bound += leastOfMixtures(free, c.x, others) < least;
+    recombine(m, c, pointers, std::vector<double>(kTimes, 1.0),
               [] { return false; });
-    EXPECT_TRUE(C.feasible());
-    EXPECT_EQ(C.Total, Least) << "round " << Round << ", before " << Before;
-    Candidate Again{C.X};
-    score(M, Again);
-    EXPECT_EQ(Again.Total, C.Total);
-    Improved += C.Total < Before;
+    EXPECT_TRUE(c.isFeasible());
+    EXPECT_EQ(c.total, least) << "round " << round << ", before " << before;
+    Candidate again{c.x};
+    score(m, again);
+    EXPECT_EQ(again.total, c.total);
+    improved += c.total < before;
   }
   // The test would say nothing if there were nothing to find, or no limit.
-  EXPECT_GT(Improved, 50);
-  EXPECT_GT(Bound, 30);
+  EXPECT_GT(improved, 50);
+  EXPECT_GT(bound, 30);
 }
 
 /// Feasible, and others that share most of it.
 struct Family {
-  Model M;
-  Candidate C;
-  std::vector<Labels> Others;
+  Model m;
+  Candidate c;
+  std::vector<Labels> others;
 };
 
 /// At capacities that never bind, or at as tight as the first one keeps.
-Family randomFamily(Random &R, bool Tight) {
-  Family F{randomModel(R), {randomLabels(R)}, {}};
-  F.M.Capacity.assign(Times, Usage(1) << 40);
-  if (Tight)
-    F.M.Capacity = usageOf(F.M, F.C.X);
-  score(F.M, F.C);
-  for (int I = 0; I < 3; ++I) {
-    Labels &X = F.Others.emplace_back(F.C.X), Fresh = randomLabels(R);
-    for (int V = 0; V < VariableCount; ++V)
-      if (R.below(2))
-        X[V] = Fresh[V];
+Family randomFamily(Random &r, bool tight) {
+  Family f{randomModel(r), {randomLabels(r)}, {}};
+  f.m.capacity.assign(kTimes, Usage(1) << 40);
+  if (tight)
+    f.m.capacity = usageOf(f.m, f.c.x);
+  score(f.m, f.c);
+  for (int i = 0; i < 3; ++i) {
+    Labels &x = f.others.emplace_back(f.c.x), fresh = randomLabels(r);
+    for (int v = 0; v < kVariableCount; ++v)
+      if (r.below(2))
+        x[v] = fresh[v];
   }
-  return F;
+  return f;
 }
 
-const std::vector<double> AtOne(Times, 1.0);
+const std::vector<double> atOne(kTimes, 1.0);
 
 TEST(Recombination, TakesTheCheapestWhereNothingBinds) {
-  Random R(3);
-  int Improved = 0;
-  for (int Round = 0; Round < 50; ++Round) {
-    Family F = randomFamily(R, false);
-    if (!F.C.feasible())
+  Random r(3);
+  int improved = 0;
+  for (int round = 0; round < 50; ++round) {
+    Family f = randomFamily(r, false);
+    if (!f.c.isFeasible())
       continue;
-    Cost Before = F.C.Total, Least = leastOfMixtures(F.M, F.C.X, F.Others);
-    std::vector<const Labels *> Pointers;
-    for (const Labels &X : F.Others)
-      Pointers.push_back(&X);
-    recombine(F.M, F.C, Pointers, AtOne, [] { return false; });
-    EXPECT_EQ(F.C.Total, Least);
-    Improved += Least < Before;
+    Cost before = f.c.total, least = leastOfMixtures(f.m, f.c.x, f.others);
+    std::vector<const Labels *> pointers;
+    for (const Labels &x : f.others)
+      pointers.push_back(&x);
+    recombine(f.m, f.c, pointers, atOne, [] { return false; });
+    EXPECT_EQ(f.c.total, least);
+    improved += least < before;
   }
-  EXPECT_GT(Improved, 5);
+  EXPECT_GT(improved, 5);
 }
 
 TEST(Recombination, AllIsNearlyAlwaysAsGoodAsTheBestOne) {
-  Random R(4);
-  int Improved = 0, Worse = 0;
-  for (int Round = 0; Round < 200; ++Round) {
-    Family F = randomFamily(R, true);
-    if (!F.C.feasible())
+  Random r(4);
+  int improved = 0, worse = 0;
+  for (int round = 0; round < 200; ++round) {
+    Family f = randomFamily(r, true);
+    if (!f.c.isFeasible())
       continue;
-    Cost Before = F.C.Total, Least = Before;
-    for (const Labels &X : F.Others)
-      Least = std::min(Least, leastOfMixtures(F.M, F.C.X, {X}));
-    Candidate None = F.C, Stopped = F.C;
+    Cost before = f.c.total, least = before;
+    for (const Labels &x : f.others)
+      least = std::min(least, leastOfMixtures(f.m, f.c.x, {x}));
+    Candidate none = f.c, stopped = f.c;
     EXPECT_EQ(
-        recombineAll(F.M, None, F.Others, AtOne, 0, R, [] { return false; }),
+        recombineAll(f.m, none, f.others, atOne, 0, r, [] { return false; }),
         0);
-    EXPECT_EQ(None.X, F.C.X);
-    recombineAll(F.M, Stopped, F.Others, AtOne, 1e9, R, [] { return true; });
-    EXPECT_EQ(Stopped.X, F.C.X);
-    double Work =
-        recombineAll(F.M, F.C, F.Others, AtOne, 1e9, R, [] { return false; });
-    EXPECT_GT(Work, 0);
-    EXPECT_TRUE(F.C.feasible());
-    EXPECT_LE(F.C.Total, Before);
+    EXPECT_EQ(none.x, f.c.x);
+    recombineAll(f.m, stopped, f.others, atOne, 1e9, r, [] { return true; });
+    EXPECT_EQ(stopped.x, f.c.x);
+    double work =
+        recombineAll(f.m, f.c, f.others, atOne, 1e9, r, [] { return false; });
+    EXPECT_GT(work, 0);
+    EXPECT_TRUE(f.c.isFeasible());
+    EXPECT_LE(f.c.total, before);
     // The first mixture may shut out what the second one alone would bring.
-    Worse += F.C.Total > Least;
-    Improved += Least < Before;
+    worse += f.c.total > least;
+    improved += least < before;
   }
-  EXPECT_GT(Improved, 20);
-  EXPECT_LT(Worse, Improved / 10);
+  EXPECT_GT(improved, 20);
+  EXPECT_LT(worse, improved / 10);
 }
 
 TEST(Recombination, LeavesInfeasibleAssignmentsAlone) {
-  Random R(2);
-  Model M = randomModel(R);
-  M.Capacity.assign(Times, -1);
-  Candidate C{randomLabels(R)};
-  score(M, C);
-  Labels Before = C.X;
-  recombineAll(M, C, {randomLabels(R), randomLabels(R)},
-               std::vector<double>(Times, 1.0), 1e9, R, [] { return false; });
-  EXPECT_EQ(C.X, Before);
+  Random r(2);
+  Model m = randomModel(r);
+  m.capacity.assign(kTimes, -1);
+  Candidate c{randomLabels(r)};
+  score(m, c);
+  Labels before = c.x;
+  recombineAll(m, c, {randomLabels(r), randomLabels(r)},
+               std::vector<double>(kTimes, 1.0), 1e9, r, [] { return false; });
+  EXPECT_EQ(c.x, before);
 }
 
 } // namespace

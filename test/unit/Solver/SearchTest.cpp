@@ -10,61 +10,61 @@ using namespace heddle::solver;
 
 namespace {
 
-const std::function<bool()> Never = [] { return false; };
+const std::function<bool()> never = [] { return false; };
 
 /// A model, and a feasible assignment of it.
 struct Start {
-  Model M;
-  Candidate C;
+  Model m;
+  Candidate c;
 };
 
-Start randomStart(Random &R) {
+Start randomStart(Random &r) {
   for (;;) {
-    Start S{randomModel(R), {randomLabels(R)}};
-    S.M.Capacity = usageOf(S.M, S.C.X);
-    score(S.M, S.C);
-    if (S.C.feasible())
-      return S;
+    Start s{randomModel(r), {randomLabels(r)}};
+    s.m.capacity = usageOf(s.m, s.c.x);
+    score(s.m, s.c);
+    if (s.c.isFeasible())
+      return s;
   }
 }
 
 TEST(Search, LeavesAPinnedVariableAlone) {
-  Random R(1);
-  const std::vector<double> Prices(Times, 1.0);
-  int Moved = 0;
-  for (int Round = 0; Round < 60; ++Round) {
-    Start S = randomStart(R);
-    TablePool Pool(S.M);
-    CostTables Tables(S.M, Pool);
-    Search Pinned(Tables, R.next()), Free(Tables, R.next());
-    auto V = static_cast<int32_t>(R.below(VariableCount));
-    int32_t Value = S.C.X[V];
-    Candidate C = S.C, Other = S.C;
-    Pinned.pin(V);
-    Pinned.construct(C, Prices, 1e5, Never);
-    EXPECT_EQ(C.X[V], Value);
-    Pinned.improve(C, Prices, 1e5, 0, Never);
-    EXPECT_EQ(C.X[V], Value);
-    EXPECT_FALSE(S.C.betterThan(C));
-    Free.improve(Other, Prices, 1e5, 0, Never);
-    Moved += Other.X[V] != Value;
+  Random r(1);
+  const std::vector<double> prices(kTimes, 1.0);
+  int moved = 0;
+  for (int round = 0; round < 60; ++round) {
+    Start s = randomStart(r);
+    TablePool pool(s.m);
+    CostTables tables(s.m, pool);
+    Search pinned(tables, r.next()), free(tables, r.next());
+    auto v = static_cast<int32_t>(r.below(kVariableCount));
+    int32_t value = s.c.x[v];
+    Candidate c = s.c, other = s.c;
+    pinned.pin(v);
+    pinned.construct(c, prices, 1e5, never);
+    EXPECT_EQ(c.x[v], value);
+    pinned.improve(c, prices, 1e5, 0, never);
+    EXPECT_EQ(c.x[v], value);
+    EXPECT_FALSE(s.c.betterThan(c));
+    free.improve(other, prices, 1e5, 0, never);
+    moved += other.x[v] != value;
   }
-  EXPECT_GT(Moved, 10);
+  EXPECT_GT(moved, 10);
 }
 
 TEST(Search, StopsAtOnce) {
-  Random R(2);
-  Start S = randomStart(R);
-  TablePool Pool(S.M);
-  CostTables Tables(S.M, Pool);
-  Search Engine(Tables, 1);
-  Candidate C = S.C;
-  const std::vector<double> Prices(Times, 1.0);
-  auto Now = [] { return true; };
-  Engine.improve(C, Prices, 1e18, 0, Now);
-  Engine.improveAtOnce(C, Prices, 1e18, Now);
-  Engine.construct(C, Prices, 1e18, Now);
-  EXPECT_EQ(C.X, S.C.X);
+  Random r(2);
+  Start s = randomStart(r);
+  TablePool pool(s.m);
+  CostTables tables(s.m, pool);
+  Search engine(tables, 1);
+  Candidate c = s.c;
+  const std::vector<double> prices(kTimes, 1.0);
+  auto now = [] { return true; };
+  engine.improve(c, prices, 1e18, 0, now);
+  engine.improveAtOnce(c, prices, 1e18, now);
+  engine.construct(c, prices, 1e18, now);
+  EXPECT_EQ(c.x, s.c.x);
 }
 
 } // namespace

@@ -11,187 +11,187 @@ namespace heddle::solver {
 namespace {
 
 /// A grid with random costs and a tight limit: too hard to prove at once.
-Problem hardGrid(uint64_t Seed, uint32_t Side = 20) {
-  std::mt19937_64 R(Seed);
-  constexpr uint32_t Strategies = 6;
-  Problem P;
-  for (uint32_t I = 0; I < Side * Side; ++I) {
-    Node N;
-    N.Live = {I / 4, I / 4 + 60};
-    for (uint32_t S = 0; S < Strategies; ++S) {
-      N.Costs.push_back(R() % 100000);
-      N.Usages.push_back(1 + R() % 1000);
+Problem hardGrid(uint64_t seed, uint32_t side = 20) {
+  std::mt19937_64 r(seed);
+  constexpr uint32_t kStrategies = 6;
+  Problem p;
+  for (uint32_t i = 0; i < side * side; ++i) {
+    Node n;
+    n.live = {i / 4, i / 4 + 60};
+    for (uint32_t s = 0; s < kStrategies; ++s) {
+      n.costs.push_back(r() % 100000);
+      n.usages.push_back(1 + r() % 1000);
     }
-    P.Nodes.push_back(std::move(N));
+    p.nodes.push_back(std::move(n));
   }
-  joinGrid(static_cast<int32_t>(Side), [&](uint32_t A, uint32_t B) {
-    Edge E{{A, B}, {}};
-    for (uint32_t S = 0; S < Strategies * Strategies; ++S)
-      E.Costs.push_back(R() % 100000);
-    P.Edges.push_back(std::move(E));
+  joinGrid(static_cast<int32_t>(side), [&](uint32_t a, uint32_t b) {
+    Edge e{{a, b}, {}};
+    for (uint32_t s = 0; s < kStrategies * kStrategies; ++s)
+      e.costs.push_back(r() % 100000);
+    p.edges.push_back(std::move(e));
   });
-  P.UsageLimit = std::min(60 * 4u, Side * Side) * 300;
-  return P;
+  p.usageLimit = std::min(60 * 4u, side * side) * 300;
+  return p;
 }
 
 TEST(Solve, SameSeedAndWorkGiveTheSameAnswerOnAnyThreads) {
   // Small, so that there are many rounds.
-  Problem P = hardGrid(1, 11);
-  SolveOptions O;
-  O.TimeoutSeconds = 1e6;
-  O.WorkLimit = 300'000'000;
-  O.Threads = 1;
-  auto One = solve(P, O);
-  O.Threads = 4;
-  auto Four = solve(P, O);
-  ASSERT_TRUE(One && Four && One->Best && Four->Best);
-  EXPECT_EQ(One->Why, StopReason::WorkLimit);
-  EXPECT_EQ(*One->Best, *Four->Best);
-  EXPECT_EQ(One->LowerBound, Four->LowerBound);
-  EXPECT_EQ(One->Work, Four->Work);
+  Problem p = hardGrid(1, 11);
+  SolveOptions o;
+  o.timeoutSeconds = 1e6;
+  o.workLimit = 300'000'000;
+  o.threads = 1;
+  auto one = solve(p, o);
+  o.threads = 4;
+  auto four = solve(p, o);
+  ASSERT_TRUE(one && four && one->best && four->best);
+  EXPECT_EQ(one->why, StopReason::WorkLimit);
+  EXPECT_EQ(*one->best, *four->best);
+  EXPECT_EQ(one->lowerBound, four->lowerBound);
+  EXPECT_EQ(one->work, four->work);
 }
 
 TEST(Solve, ReportsImprovementsInOrder) {
-  SolveOptions O;
-  O.TimeoutSeconds = 1e6;
-  O.WorkLimit = 60'000'000;
-  Cost LastCost = InfiniteCost, LastBound = 0;
-  double LastTime = 0;
-  O.OnProgress = [&](const Progress &Now) {
-    EXPECT_GE(Now.Seconds, LastTime);
-    EXPECT_GE(Now.LowerBound, LastBound);
-    Cost C = Now.Best.value_or(InfiniteCost);
-    EXPECT_LE(C, LastCost);
-    EXPECT_TRUE(C < LastCost || Now.LowerBound > LastBound);
-    EXPECT_LE(Now.LowerBound, C);
-    LastTime = Now.Seconds;
-    LastBound = Now.LowerBound;
-    LastCost = C;
+  SolveOptions o;
+  o.timeoutSeconds = 1e6;
+  o.workLimit = 60'000'000;
+  Cost lastCost = kInfiniteCost, lastBound = 0;
+  double lastTime = 0;
+  o.onProgress = [&](const Progress &now) {
+    EXPECT_GE(now.seconds, lastTime);
+    EXPECT_GE(now.lowerBound, lastBound);
+    Cost c = now.best.value_or(kInfiniteCost);
+    EXPECT_LE(c, lastCost);
+    EXPECT_TRUE(c < lastCost || now.lowerBound > lastBound);
+    EXPECT_LE(now.lowerBound, c);
+    lastTime = now.seconds;
+    lastBound = now.lowerBound;
+    lastCost = c;
   };
-  auto S = solve(hardGrid(2, 8), O);
-  ASSERT_TRUE(S && S->Best);
-  EXPECT_EQ(S->Total, LastCost);
-  EXPECT_EQ(S->LowerBound, LastBound);
-  EXPECT_EQ(evaluate(hardGrid(2, 8), *S->Best)->Total, LastCost);
+  auto s = solve(hardGrid(2, 8), o);
+  ASSERT_TRUE(s && s->best);
+  EXPECT_EQ(s->total, lastCost);
+  EXPECT_EQ(s->lowerBound, lastBound);
+  EXPECT_EQ(evaluate(hardGrid(2, 8), *s->best)->total, lastCost);
 }
 
 TEST(Solve, StopsAtTheGap) {
-  SolveOptions O;
-  O.Gap = 0.5;
-  auto S = solve(hardGrid(3), O);
-  ASSERT_TRUE(S && S->Best);
-  EXPECT_EQ(S->Why, StopReason::Gap);
-  EXPECT_LE(S->Gap, 0.5);
+  SolveOptions o;
+  o.gap = 0.5;
+  auto s = solve(hardGrid(3), o);
+  ASSERT_TRUE(s && s->best);
+  EXPECT_EQ(s->why, StopReason::Gap);
+  EXPECT_LE(s->gap, 0.5);
 }
 
 TEST(Solve, StopsAtTheTimeout) {
-  SolveOptions O;
-  O.TimeoutSeconds = 0.3;
-  O.Threads = 2;
-  auto Start = std::clock(); // processor time: the machine may be busy
-  auto S = solve(hardGrid(4), O);
-  double Took = double(std::clock() - Start) / CLOCKS_PER_SEC;
-  ASSERT_TRUE(bool(S));
-  EXPECT_EQ(S->Why, StopReason::Timeout);
-  EXPECT_LT(Took, 3);
+  SolveOptions o;
+  o.timeoutSeconds = 0.3;
+  o.threads = 2;
+  auto start = std::clock(); // processor time: the machine may be busy
+  auto s = solve(hardGrid(4), o);
+  double took = double(std::clock() - start) / CLOCKS_PER_SEC;
+  ASSERT_TRUE(bool(s));
+  EXPECT_EQ(s->why, StopReason::Timeout);
+  EXPECT_LT(took, 3);
 }
 
 /// Many strategies of which none dominates another: the reductions alone would
 /// take many seconds.
 TEST(Solve, ReductionsKeepTheTimeout) {
-  std::mt19937_64 R(1);
-  constexpr uint32_t Count = 60, Strategies = 300;
-  Problem P;
-  for (uint32_t I = 0; I < Count; ++I) {
-    Node N{{0, 1}, {}, {}};
-    for (uint32_t S = 0; S < Strategies; ++S) {
-      N.Costs.push_back(R() % 1000);
-      N.Usages.push_back(1);
+  std::mt19937_64 r(1);
+  constexpr uint32_t kCount = 60, kStrategies = 300;
+  Problem p;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    Node n{{0, 1}, {}, {}};
+    for (uint32_t s = 0; s < kStrategies; ++s) {
+      n.costs.push_back(r() % 1000);
+      n.usages.push_back(1);
     }
-    P.Nodes.push_back(std::move(N));
-    for (uint32_t J = I < 3 ? 0 : I - 3; J < I; ++J) {
-      Edge E{{J, I}, {}};
-      for (uint32_t S = 0; S < Strategies * Strategies; ++S)
-        E.Costs.push_back(R() % 1000);
-      P.Edges.push_back(std::move(E));
+    p.nodes.push_back(std::move(n));
+    for (uint32_t j = i < 3 ? 0 : i - 3; j < i; ++j) {
+      Edge e{{j, i}, {}};
+      for (uint32_t s = 0; s < kStrategies * kStrategies; ++s)
+        e.costs.push_back(r() % 1000);
+      p.edges.push_back(std::move(e));
     }
   }
-  SolveOptions O;
-  O.Threads = 2;
-  O.TimeoutSeconds = 0.5;
-  auto Start = std::clock(); // processor time: the machine may be busy
-  auto S = solve(P, O);
-  double Took = double(std::clock() - Start) / CLOCKS_PER_SEC;
-  ASSERT_TRUE(bool(S));
-  EXPECT_EQ(S->Why, StopReason::Timeout);
-  EXPECT_LT(Took, 4 * test::slowdown());
+  SolveOptions o;
+  o.threads = 2;
+  o.timeoutSeconds = 0.5;
+  auto start = std::clock(); // processor time: the machine may be busy
+  auto s = solve(p, o);
+  double took = double(std::clock() - start) / CLOCKS_PER_SEC;
+  ASSERT_TRUE(bool(s));
+  EXPECT_EQ(s->why, StopReason::Timeout);
+  EXPECT_LT(took, 4 * test::slowdown());
 }
 
 TEST(Solve, TimeSpentBeforeCounts) {
-  SolveOptions O;
-  O.TimeoutSeconds = 1e6;
-  O.SecondsSpent = 2e6;
-  double First = 0;
-  O.OnProgress = [&](const Progress &Now) { First = Now.Seconds; };
-  auto S = solve(hardGrid(7), O);
-  ASSERT_TRUE(bool(S));
-  EXPECT_EQ(S->Why, StopReason::Timeout);
-  EXPECT_GE(First, 2e6);
+  SolveOptions o;
+  o.timeoutSeconds = 1e6;
+  o.secondsSpent = 2e6;
+  double first = 0;
+  o.onProgress = [&](const Progress &now) { first = now.seconds; };
+  auto s = solve(hardGrid(7), o);
+  ASSERT_TRUE(bool(s));
+  EXPECT_EQ(s->why, StopReason::Timeout);
+  EXPECT_GE(first, 2e6);
 }
 
 TEST(Solve, StopsWhenAskedTo) {
-  std::atomic<bool> Stop{false};
-  SolveOptions O;
-  O.TimeoutSeconds = 1e6;
-  O.Stop = &Stop;
-  O.OnProgress = [&](const Progress &Now) { Stop = Now.Best.has_value(); };
-  auto S = solve(hardGrid(5), O);
-  ASSERT_TRUE(S && S->Best);
-  EXPECT_EQ(S->Why, StopReason::Interrupted);
+  std::atomic<bool> stop{false};
+  SolveOptions o;
+  o.timeoutSeconds = 1e6;
+  o.stop = &stop;
+  o.onProgress = [&](const Progress &now) { stop = now.best.has_value(); };
+  auto s = solve(hardGrid(5), o);
+  ASSERT_TRUE(s && s->best);
+  EXPECT_EQ(s->why, StopReason::Interrupted);
 }
 
 TEST(Solve, RefusesInvalidProblems) {
-  Problem P = hardGrid(6);
-  P.Nodes[3].Live = {5, 4};
-  auto S = solve(P, {});
-  ASSERT_FALSE(S);
-  EXPECT_EQ(S.error().Message,
+  Problem p = hardGrid(6);
+  p.nodes[3].live = {5, 4};
+  auto s = solve(p, {});
+  ASSERT_FALSE(s);
+  EXPECT_EQ(llvm::toString(s.takeError()),
             "nodes.intervals[3]: expected 0 <= begin <= end, got [5, 4]");
 }
 
 TEST(Solve, EmptyProblem) {
-  auto S = solve(Problem{}, {});
-  ASSERT_TRUE(S && S->Best);
-  EXPECT_EQ(S->Why, StopReason::Optimal);
-  EXPECT_TRUE(S->Best->empty());
-  EXPECT_EQ(S->Total, 0);
+  auto s = solve(Problem{}, {});
+  ASSERT_TRUE(s && s->best);
+  EXPECT_EQ(s->why, StopReason::Optimal);
+  EXPECT_TRUE(s->best->empty());
+  EXPECT_EQ(s->total, 0);
 }
 
 TEST(Solve, NearestMissNamesTimeAndNodes) {
-  Problem P;
-  P.Nodes = {{{0, 10}, {1, 2}, {9, 5}},
+  Problem p;
+  p.nodes = {{{0, 10}, {1, 2}, {9, 5}},
              {{4, 6}, {1, 2}, {8, 7}},
              {{20, 30}, {1}, {3}}};
-  P.UsageLimit = 11;
-  auto S = solve(P, {});
-  ASSERT_TRUE(bool(S));
-  EXPECT_EQ(S->Why, StopReason::Infeasible);
-  EXPECT_FALSE(S->Explanation.empty());
-  ASSERT_TRUE(S->Miss);
-  EXPECT_EQ(S->Miss->Time, 4);
-  EXPECT_EQ(S->Miss->Excess, 1);
-  EXPECT_EQ(S->Miss->Nodes, (std::vector<uint32_t>{1, 0}));
+  p.usageLimit = 11;
+  auto s = solve(p, {});
+  ASSERT_TRUE(bool(s));
+  EXPECT_EQ(s->why, StopReason::Infeasible);
+  EXPECT_FALSE(s->explanation.empty());
+  ASSERT_TRUE(s->miss);
+  EXPECT_EQ(s->miss->time, 4);
+  EXPECT_EQ(s->miss->excess, 1);
+  EXPECT_EQ(s->miss->nodes, (std::vector<uint32_t>{1, 0}));
 }
 
 TEST(Solve, ContradictingEdgesAreInfeasible) {
-  Problem P;
-  P.Nodes = {{{0, 1}, {0, 0}, {0, 0}}, {{0, 1}, {0, 0}, {0, 0}}};
-  P.Edges = {{{0, 1}, {0, InfiniteCost, InfiniteCost, 0}},
-             {{0, 1}, {InfiniteCost, 0, 0, InfiniteCost}}};
-  auto S = solve(P, {});
-  ASSERT_TRUE(bool(S));
-  EXPECT_EQ(S->Why, StopReason::Infeasible);
-  EXPECT_EQ(S->LowerBound, InfiniteCost);
+  Problem p;
+  p.nodes = {{{0, 1}, {0, 0}, {0, 0}}, {{0, 1}, {0, 0}, {0, 0}}};
+  p.edges = {{{0, 1}, {0, kInfiniteCost, kInfiniteCost, 0}},
+             {{0, 1}, {kInfiniteCost, 0, 0, kInfiniteCost}}};
+  auto s = solve(p, {});
+  ASSERT_TRUE(bool(s));
+  EXPECT_EQ(s->why, StopReason::Infeasible);
+  EXPECT_EQ(s->lowerBound, kInfiniteCost);
 }
 
 } // namespace

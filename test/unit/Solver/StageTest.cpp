@@ -10,61 +10,62 @@ using namespace heddle::solver;
 
 namespace {
 
-const std::function<bool()> Never = [] { return false; };
+const std::function<bool()> never = [] { return false; };
 
 /// Three values a variable on a grid; every second entry of half of the tables
-/// is infinite if `Forbids`, so that most samples are not feasible.
-Model grid(Random &R, int32_t Side, bool Forbids) {
-  Model M;
-  M.Vars.resize(Side * Side);
-  M.Capacity.assign(4, 0);
-  for (Variable &V : M.Vars) {
-    Load L{static_cast<int32_t>(R.below(3)), 4, {}};
-    for (int S = 0; S < 3; ++S) {
-      V.Unary.push_back(static_cast<Cost>(R.below(100000)));
-      L.Amount.push_back(static_cast<Usage>(R.below(1000)));
+/// is infinite if `forbids`, so that most samples are not feasible.
+Model grid(Random &r, int32_t side, bool forbids) {
+  Model m;
+  m.vars.resize(side * side);
+  m.capacity.assign(4, 0);
+  for (Variable &v : m.vars) {
+    Load l{static_cast<int32_t>(r.below(3)), 4, {}};
+    for (int s = 0; s < 3; ++s) {
+      v.unary.push_back(static_cast<Cost>(r.below(100000)));
+      l.amount.push_back(static_cast<Usage>(r.below(1000)));
     }
-    for (int32_t T = L.Begin; T < L.End; ++T)
-      M.Capacity[T] += (L.Amount[0] + L.Amount[1] + L.Amount[2]) / 4;
-    V.Loads.push_back(std::move(L));
+    for (int32_t t = l.begin; t < l.end; ++t)
+      m.capacity[t] += (l.amount[0] + l.amount[1] + l.amount[2]) / 4;
+    v.loads.push_back(std::move(l));
   }
-  joinGrid(Side, [&](int32_t A, int32_t B) {
-    Pair P{A, B, {}};
-    bool Strict = Forbids && R.below(2);
-    for (int I = 0; I < 9; ++I)
-      P.Table.push_back(Strict && I % 2 ? InfiniteCost
-                                        : static_cast<Cost>(R.below(100000)));
-    for (int32_t V : {A, B})
-      M.Vars[V].Pairs.push_back(static_cast<int32_t>(M.Pairs.size()));
-    M.Pairs.push_back(std::move(P));
+  joinGrid(side, [&](int32_t a, int32_t b) {
+    Pair p{a, b, {}};
+    bool strict = forbids && r.below(2);
+    for (int i = 0; i < 9; ++i)
+      p.table.push_back(strict && i % 2 ? kInfiniteCost
+                                        : static_cast<Cost>(r.below(100000)));
+    for (int32_t v : {a, b})
+      m.vars[v].pairs.push_back(static_cast<int32_t>(m.pairs.size()));
+    m.pairs.push_back(std::move(p));
   });
-  return M;
+  return m;
 }
 
-void run(bool Forbids, int32_t Side) {
-  Random R(1);
-  Stage S(grid(R, Side, Forbids), 1, {});
-  S.begin(1e9, InfiniteCost, Never);
-  int Departures = 0, Returns = 0;
-  bool Away = false;
-  for (int Round = 0; Round < 80; ++Round) {
-    Candidate Before = S.best();
-    auto Target = static_cast<double>(S.best().Total);
-    S.round(Target, S.feasible() ? S.best().Total : InfiniteCost, 2, Never);
-    EXPECT_FALSE(Before.betterThan(S.best())) << "round " << Round;
-    EXPECT_FALSE(S.exploited().betterThan(S.best())) << "round " << Round;
-    Candidate Again{S.best().X};
-    score(S.model(), Again);
-    EXPECT_EQ(Again.Total, S.best().Total);
-    EXPECT_LE(S.bound(), static_cast<double>(S.best().Total) + 1);
-    bool Now = S.best().betterThan(S.exploited());
-    Departures += Now && !Away;
-    Returns += Away && !Now;
-    Away = Now;
+void run(bool forbids, int32_t side) {
+  Random r(1);
+  Stage s(grid(r, side, forbids), 1, {});
+  s.begin(1e9, kInfiniteCost, never);
+  int departures = 0, returns = 0;
+  bool away = false;
+  for (int round = 0; round < 80; ++round) {
+    Candidate before = s.getBest();
+    auto target = static_cast<double>(s.getBest().total);
+    s.round(target, s.isFeasible() ? s.getBest().total : kInfiniteCost, 2,
+            never);
+    EXPECT_FALSE(before.betterThan(s.getBest())) << "round " << round;
+    EXPECT_FALSE(s.getExploited().betterThan(s.getBest())) << "round " << round;
+    Candidate again{s.getBest().x};
+    score(s.getModel(), again);
+    EXPECT_EQ(again.total, s.getBest().total);
+    EXPECT_LE(s.getBound(), static_cast<double>(s.getBest().total) + 1);
+    bool now = s.getBest().betterThan(s.getExploited());
+    departures += now && !away;
+    returns += away && !now;
+    away = now;
   }
-  EXPECT_TRUE(S.feasible());
-  EXPECT_GE(Departures, 1);
-  EXPECT_GE(Returns, 1);
+  EXPECT_TRUE(s.isFeasible());
+  EXPECT_GE(departures, 1);
+  EXPECT_GE(returns, 1);
 }
 
 TEST(Stage, SetsOutAnewAndReturnsToTheBest) { run(false, 18); }

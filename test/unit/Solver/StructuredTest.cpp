@@ -16,186 +16,186 @@
 namespace heddle::solver {
 namespace {
 
-void expectProvenQuickly(const Problem &P, const std::string &Name) {
-  SolveOptions O;
-  O.Threads = 1;
-  O.TimeoutSeconds = 60;
-  std::clock_t Start = std::clock(); // processor time: the machine may be busy
-  auto S = solve(P, O);
-  double Took = double(std::clock() - Start) / CLOCKS_PER_SEC;
-  ASSERT_TRUE(bool(S)) << Name;
-  EXPECT_EQ(S->Why, StopReason::Optimal)
-      << Name << ": cost " << S->Total << ", bound " << S->LowerBound;
-  EXPECT_LT(Took, test::slowdown()) << Name;
+void expectProvenQuickly(const Problem &p, const std::string &name) {
+  SolveOptions o;
+  o.threads = 1;
+  o.timeoutSeconds = 60;
+  std::clock_t start = std::clock(); // processor time: the machine may be busy
+  auto s = solve(p, o);
+  double took = double(std::clock() - start) / CLOCKS_PER_SEC;
+  ASSERT_TRUE(bool(s)) << name;
+  EXPECT_EQ(s->why, StopReason::Optimal)
+      << name << ": cost " << s->total << ", bound " << s->lowerBound;
+  EXPECT_LT(took, test::slowdown()) << name;
 }
 
 /// The limit at a fraction of the way from the least to the largest peak.
-void limitMemory(Problem &P, double Fraction) {
-  Assignment Least, Most;
-  for (const Node &N : P.Nodes) {
-    auto [Low, High] = std::ranges::minmax_element(N.Usages);
-    Least.push_back(Low - N.Usages.begin());
-    Most.push_back(High - N.Usages.begin());
+void limitMemory(Problem &p, double fraction) {
+  Assignment least, most;
+  for (const Node &n : p.nodes) {
+    auto [Low, High] = std::ranges::minmax_element(n.usages);
+    least.push_back(Low - n.usages.begin());
+    most.push_back(High - n.usages.begin());
   }
-  auto Low = static_cast<double>(evaluate(P, Least)->PeakUsage);
-  auto High = static_cast<double>(evaluate(P, Most)->PeakUsage);
-  P.UsageLimit = static_cast<Usage>(Low + Fraction * (High - Low));
+  auto low = static_cast<double>(evaluate(p, least)->peakUsage);
+  auto high = static_cast<double>(evaluate(p, most)->peakUsage);
+  p.usageLimit = static_cast<Usage>(low + fraction * (high - low));
 }
 
 class Generator {
 public:
-  explicit Generator(uint64_t Seed) : R(Seed) {}
+  explicit Generator(uint64_t seed) : r(seed) {}
 
   /// Strategies that shard more use less and cost more.
-  Node node(Interval Live, size_t Strategies) {
-    Node N;
-    N.Live = Live;
-    auto Size = static_cast<double>(1000 + R() % 9000);
-    for (size_t S = 0; S < Strategies; ++S) {
-      double Shards = static_cast<double>(1 << (S % 5));
-      N.Usages.push_back(static_cast<Usage>(Size * 16 / Shards));
-      N.Costs.push_back(static_cast<Cost>(Size * Shards) + R() % 500);
+  Node node(Interval live, size_t strategies) {
+    Node n;
+    n.live = live;
+    auto size = static_cast<double>(1000 + r() % 9000);
+    for (size_t s = 0; s < strategies; ++s) {
+      double shards = static_cast<double>(1 << (s % 5));
+      n.usages.push_back(static_cast<Usage>(size * 16 / shards));
+      n.costs.push_back(static_cast<Cost>(size * shards) + r() % 500);
     }
-    return N;
+    return n;
   }
-  Edge edge(const Problem &P, uint32_t A, uint32_t B) {
-    Edge E{{A, B}, {}};
-    for (size_t I = 0; I < P.Nodes[A].Costs.size(); ++I)
-      for (size_t J = 0; J < P.Nodes[B].Costs.size(); ++J)
-        E.Costs.push_back(I == J ? 0 : 1000 + R() % 20000);
-    return E;
+  Edge edge(const Problem &p, uint32_t a, uint32_t b) {
+    Edge e{{a, b}, {}};
+    for (size_t i = 0; i < p.nodes[a].costs.size(); ++i)
+      for (size_t j = 0; j < p.nodes[b].costs.size(); ++j)
+        e.costs.push_back(i == j ? 0 : 1000 + r() % 20000);
+    return e;
   }
-  std::mt19937_64 R;
+  std::mt19937_64 r;
 };
 
 /// Forward and backward of a stack of layers: what layer i keeps is live until
 /// its backward.
-Interval activations(int64_t Layer, int64_t Layers) {
-  return {Layer, 2 * Layers - Layer};
+Interval activations(int64_t layer, int64_t layers) {
+  return {layer, 2 * layers - layer};
 }
 
 TEST(Structured, ChainsWithoutMemory) {
-  for (int64_t Length : {10, 1000, 20000}) {
-    Generator G(Length);
-    Problem P;
-    for (int64_t I = 0; I < Length; ++I) {
-      P.Nodes.push_back(G.node({I, I + 1}, 2 + I % 9));
-      if (I)
-        P.Edges.push_back(G.edge(P, I - 1, I));
+  for (int64_t length : {10, 1000, 20000}) {
+    Generator g(length);
+    Problem p;
+    for (int64_t i = 0; i < length; ++i) {
+      p.nodes.push_back(g.node({i, i + 1}, 2 + i % 9));
+      if (i)
+        p.edges.push_back(g.edge(p, i - 1, i));
     }
-    expectProvenQuickly(P, "chain of " + std::to_string(Length));
+    expectProvenQuickly(p, "chain of " + std::to_string(length));
   }
 }
 
 TEST(Structured, TreesWithoutMemory) {
-  Generator G(7);
-  Problem P;
-  for (uint32_t I = 0; I < 5000; ++I) {
-    P.Nodes.push_back(G.node({0, 1}, 2 + I % 7));
-    if (I)
-      P.Edges.push_back(G.edge(P, G.R() % I, I));
+  Generator g(7);
+  Problem p;
+  for (uint32_t i = 0; i < 5000; ++i) {
+    p.nodes.push_back(g.node({0, 1}, 2 + i % 7));
+    if (i)
+      p.edges.push_back(g.edge(p, g.r() % i, i));
   }
-  expectProvenQuickly(P, "random tree of 5000");
+  expectProvenQuickly(p, "random tree of 5000");
 }
 
 TEST(Structured, ChainsUnderMemory) {
-  for (int64_t Length : {20, 100, 300})
-    for (double Fraction : {0.1, 0.5}) {
-      Generator G(Length);
-      Problem P;
-      for (int64_t I = 0; I < Length; ++I) {
-        P.Nodes.push_back(G.node(activations(I, Length), 5));
-        if (I)
-          P.Edges.push_back(G.edge(P, I - 1, I));
+  for (int64_t length : {20, 100, 300})
+    for (double fraction : {0.1, 0.5}) {
+      Generator g(length);
+      Problem p;
+      for (int64_t i = 0; i < length; ++i) {
+        p.nodes.push_back(g.node(activations(i, length), 5));
+        if (i)
+          p.edges.push_back(g.edge(p, i - 1, i));
       }
-      limitMemory(P, Fraction);
-      expectProvenQuickly(P, "chain of " + std::to_string(Length) +
-                                 " with limit " + std::to_string(Fraction));
+      limitMemory(p, fraction);
+      expectProvenQuickly(p, "chain of " + std::to_string(length) +
+                                 " with limit " + std::to_string(fraction));
     }
 }
 
 TEST(Structured, TreesUnderMemory) {
-  for (uint32_t Size : {200, 1000})
-    for (double Fraction : {0.2, 0.5}) {
-      Generator G(11);
-      Problem P;
-      for (uint32_t I = 0; I < Size; ++I) {
-        P.Nodes.push_back(G.node({0, 1}, 4));
-        if (I)
-          P.Edges.push_back(G.edge(P, G.R() % I, I));
+  for (uint32_t size : {200, 1000})
+    for (double fraction : {0.2, 0.5}) {
+      Generator g(11);
+      Problem p;
+      for (uint32_t i = 0; i < size; ++i) {
+        p.nodes.push_back(g.node({0, 1}, 4));
+        if (i)
+          p.edges.push_back(g.edge(p, g.r() % i, i));
       }
-      limitMemory(P, Fraction);
-      expectProvenQuickly(P, "random tree of " + std::to_string(Size) +
-                                 " with limit " + std::to_string(Fraction));
+      limitMemory(p, fraction);
+      expectProvenQuickly(p, "random tree of " + std::to_string(size) +
+                                 " with limit " + std::to_string(fraction));
     }
 }
 
 /// Layers of six nodes with a residual connection, of a number of kinds in
 /// turn.
-Problem repeatedLayers(int64_t Layers, int64_t Kinds) {
-  Problem P;
-  for (int64_t L = 0; L < Layers; ++L) {
-    Generator G(1 + L % Kinds); // the same layer every time
-    auto First = static_cast<uint32_t>(P.Nodes.size());
-    for (int I = 0; I < 6; ++I)
-      P.Nodes.push_back(G.node(activations(L, Layers), 4));
-    auto Join = [&](uint32_t A, uint32_t B) {
-      P.Edges.push_back(G.edge(P, A, B));
+Problem repeatedLayers(int64_t layers, int64_t kinds) {
+  Problem p;
+  for (int64_t l = 0; l < layers; ++l) {
+    Generator g(1 + l % kinds); // the same layer every time
+    auto first = static_cast<uint32_t>(p.nodes.size());
+    for (int i = 0; i < 6; ++i)
+      p.nodes.push_back(g.node(activations(l, layers), 4));
+    auto join = [&](uint32_t a, uint32_t b) {
+      p.edges.push_back(g.edge(p, a, b));
     };
-    for (uint32_t I = 0; I < 5; ++I)
-      Join(First + I, First + I + 1);
-    Join(First, First + 3);
-    Join(First + 3, First + 5);
-    if (L)
-      Join(First - 1, First);
+    for (uint32_t i = 0; i < 5; ++i)
+      join(first + i, first + i + 1);
+    join(first, first + 3);
+    join(first + 3, first + 5);
+    if (l)
+      join(first - 1, first);
   }
-  return P;
+  return p;
 }
 
 TEST(Structured, RepeatedLayersWithoutMemory) {
-  for (int64_t Layers : {10, 100, 1000})
-    expectProvenQuickly(repeatedLayers(Layers, 1),
-                        std::to_string(Layers) + " layers");
+  for (int64_t layers : {10, 100, 1000})
+    expectProvenQuickly(repeatedLayers(layers, 1),
+                        std::to_string(layers) + " layers");
 }
 
 TEST(Structured, RepeatedLayersUnderMemory) {
-  for (int64_t Layers : {10, 50, 300, 1000})
-    for (double Fraction : {0.1, 0.3, 0.5, 0.8}) {
-      Problem P = repeatedLayers(Layers, 1);
-      limitMemory(P, Fraction);
-      expectProvenQuickly(P, std::to_string(Layers) + " layers with limit " +
-                                 std::to_string(Fraction));
+  for (int64_t layers : {10, 50, 300, 1000})
+    for (double fraction : {0.1, 0.3, 0.5, 0.8}) {
+      Problem p = repeatedLayers(layers, 1);
+      limitMemory(p, fraction);
+      expectProvenQuickly(p, std::to_string(layers) + " layers with limit " +
+                                 std::to_string(fraction));
     }
 }
 
 /// Nothing repeats, or only every fourth layer does.
 TEST(Structured, DifferentLayersUnderMemory) {
-  for (int64_t Kinds : {4, 100})
-    for (double Fraction : {0.1, 0.5}) {
-      Problem P = repeatedLayers(100, Kinds);
-      limitMemory(P, Fraction);
-      expectProvenQuickly(P, std::to_string(Kinds) +
+  for (int64_t kinds : {4, 100})
+    for (double fraction : {0.1, 0.5}) {
+      Problem p = repeatedLayers(100, kinds);
+      limitMemory(p, fraction);
+      expectProvenQuickly(p, std::to_string(kinds) +
                                  " kinds of layers with limit " +
-                                 std::to_string(Fraction));
+                                 std::to_string(fraction));
     }
 }
 
 /// Dense blocks of nodes under a limit each, alike or not: together their gaps
 /// would hide each other, and alike ones are one problem.
-Problem blocks(int64_t Count, uint32_t Size, bool Alike) {
-  Problem P;
-  for (int64_t B = 0; B < Count; ++B) {
-    Generator G(Alike ? 1 : B);
-    auto First = static_cast<uint32_t>(P.Nodes.size());
-    for (uint32_t I = 0; I < Size; ++I) {
-      P.Nodes.push_back(G.node({B, B + 1}, 5));
-      for (uint32_t J = 0; J < I; ++J)
-        if (J + 1 == I || G.R() % 3 == 0)
-          P.Edges.push_back(G.edge(P, First + J, First + I));
+Problem blocks(int64_t count, uint32_t size, bool alike) {
+  Problem p;
+  for (int64_t b = 0; b < count; ++b) {
+    Generator g(alike ? 1 : b);
+    auto first = static_cast<uint32_t>(p.nodes.size());
+    for (uint32_t i = 0; i < size; ++i) {
+      p.nodes.push_back(g.node({b, b + 1}, 5));
+      for (uint32_t j = 0; j < i; ++j)
+        if (j + 1 == i || g.r() % 3 == 0)
+          p.edges.push_back(g.edge(p, first + j, first + i));
     }
   }
-  limitMemory(P, 0.3);
-  return P;
+  limitMemory(p, 0.3);
+  return p;
 }
 
 TEST(Structured, BlocksThatDoNotMeet) {
@@ -205,66 +205,66 @@ TEST(Structured, BlocksThatDoNotMeet) {
 
 /// The optimum of a chain whose nodes are all live at once, by a table over
 /// everything that they may use together.
-Cost optimumOfChain(const Problem &P) {
-  auto Limit = static_cast<size_t>(*P.UsageLimit);
-  std::vector<std::vector<Cost>> Least; // by strategy, then usage
-  for (size_t I = 0; I < P.Nodes.size(); ++I) {
-    const Node &N = P.Nodes[I];
-    std::vector<std::vector<Cost>> Next(
-        N.Costs.size(), std::vector<Cost>(Limit + 1, InfiniteCost));
-    for (size_t S = 0; S < N.Costs.size(); ++S)
-      for (size_t U = N.Usages[S]; U <= Limit; ++U) {
-        size_t Before = U - N.Usages[S];
-        Cost From = I || Before ? InfiniteCost : 0;
-        for (size_t T = 0; T < Least.size(); ++T)
-          From = std::min(
-              From, addCosts(Least[T][Before],
-                             P.Edges[I - 1].Costs[T * N.Costs.size() + S]));
-        Next[S][U] = addCosts(From, N.Costs[S]);
+Cost optimumOfChain(const Problem &p) {
+  auto limit = static_cast<size_t>(*p.usageLimit);
+  std::vector<std::vector<Cost>> least; // by strategy, then usage
+  for (size_t i = 0; i < p.nodes.size(); ++i) {
+    const Node &n = p.nodes[i];
+    std::vector<std::vector<Cost>> next(
+        n.costs.size(), std::vector<Cost>(limit + 1, kInfiniteCost));
+    for (size_t s = 0; s < n.costs.size(); ++s)
+      for (size_t u = n.usages[s]; u <= limit; ++u) {
+        size_t before = u - n.usages[s];
+        Cost from = i || before ? kInfiniteCost : 0;
+        for (size_t t = 0; t < least.size(); ++t)
+          from = std::min(
+              from, addCosts(least[t][before],
+                             p.edges[i - 1].costs[t * n.costs.size() + s]));
+        next[s][u] = addCosts(from, n.costs[s]);
       }
-    Least = std::move(Next);
+    least = std::move(next);
   }
-  Cost Best = InfiniteCost;
-  for (const auto &Row : Least)
-    Best = std::min(Best, *std::ranges::min_element(Row));
-  return Best;
+  Cost best = kInfiniteCost;
+  for (const auto &row : least)
+    best = std::min(best, *std::ranges::min_element(row));
+  return best;
 }
 
 /// Small numbers make many ties, alike nodes make long runs of equal steps.
 TEST(Structured, ChainsOfAlikeNodesAgreeWithATable) {
-  std::mt19937_64 R(3);
-  for (int Instance = 0; Instance < 300; ++Instance) {
-    uint64_t Length = 1 + R() % 60, Kinds = 1 + R() % 3, Scale = 1 + R() % 30;
-    std::vector<Node> NodeOf;
-    std::vector<Edge> EdgeOf;
-    for (uint64_t K = 0; K < Kinds; ++K) {
-      Node N{{0, 1}, {}, {}};
-      Edge E;
-      for (int S = 0; S < 3; ++S) {
-        N.Costs.push_back(R() % (10 * Scale));
-        N.Usages.push_back(R() % 10);
-        for (int T = 0; T < 3; ++T)
-          E.Costs.push_back(R() % 10 ? R() % (4 * Scale) : InfiniteCost);
+  std::mt19937_64 r(3);
+  for (int instance = 0; instance < 300; ++instance) {
+    uint64_t length = 1 + r() % 60, kinds = 1 + r() % 3, scale = 1 + r() % 30;
+    std::vector<Node> nodeOf;
+    std::vector<Edge> edgeOf;
+    for (uint64_t k = 0; k < kinds; ++k) {
+      Node n{{0, 1}, {}, {}};
+      Edge e;
+      for (int s = 0; s < 3; ++s) {
+        n.costs.push_back(r() % (10 * scale));
+        n.usages.push_back(r() % 10);
+        for (int t = 0; t < 3; ++t)
+          e.costs.push_back(r() % 10 ? r() % (4 * scale) : kInfiniteCost);
       }
-      NodeOf.push_back(N);
-      EdgeOf.push_back(E);
+      nodeOf.push_back(n);
+      edgeOf.push_back(e);
     }
-    Problem P;
-    for (uint32_t I = 0; I < Length; ++I) {
-      P.Nodes.push_back(NodeOf[I % Kinds]);
-      if (I) {
-        P.Edges.push_back(EdgeOf[I % Kinds]);
-        P.Edges.back().Nodes = {I - 1, I};
+    Problem p;
+    for (uint32_t i = 0; i < length; ++i) {
+      p.nodes.push_back(nodeOf[i % kinds]);
+      if (i) {
+        p.edges.push_back(edgeOf[i % kinds]);
+        p.edges.back().nodes = {i - 1, i};
       }
     }
-    P.UsageLimit = R() % (6 * Length);
-    Cost Expected = optimumOfChain(P);
-    SolveOptions O;
-    O.Threads = 1;
-    auto S = solve(P, O);
-    ASSERT_TRUE(bool(S));
-    EXPECT_EQ(S->Total, Expected) << "instance " << Instance;
-    EXPECT_EQ(S->LowerBound, Expected) << "instance " << Instance;
+    p.usageLimit = r() % (6 * length);
+    Cost expected = optimumOfChain(p);
+    SolveOptions o;
+    o.threads = 1;
+    auto s = solve(p, o);
+    ASSERT_TRUE(bool(s));
+    EXPECT_EQ(s->total, expected) << "instance " << instance;
+    EXPECT_EQ(s->lowerBound, expected) << "instance " << instance;
   }
 }
 
