@@ -78,6 +78,16 @@ def find_files(root):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 
+def bases(path):
+    """The folders that an include of the file may be relative to: its own, those
+    around it, and the public ones."""
+    folder = os.path.dirname(path)
+    while folder:
+        yield folder
+        folder = os.path.dirname(folder)
+    yield from ("", "include", "runtime/include")
+
+
 def main(table, root="."):
     arrows = read_table(table)
     sources = {source for source, _ in arrows}
@@ -100,8 +110,7 @@ def main(table, root="."):
             match = INCLUDE.match(line)
             if not match:
                 continue
-            # The include path: the file's folder, the root and the public ones.
-            for base in (os.path.dirname(path), "", "include", "runtime", "runtime/include"):
+            for base in bases(path):
                 included = os.path.normpath(os.path.join(base, match.group(1)))
                 if included in known:
                     break

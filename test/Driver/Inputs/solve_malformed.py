@@ -156,13 +156,31 @@ expect(
 for path, value, message in CASES:
     refuse(broken(path, value), message)
 good = json.dumps({"problem": GOOD})
-refuse("{", "line 1, column 2: expected JSON, got the end of the text")
-refuse("", "line 1, column 1: expected JSON, got an empty text")
-refuse(good[:-9], "line 1, column %d: expected JSON, got the end of the text" % (len(good) - 8))
-refuse(good + "\n}", "line 2, column 1: expected JSON, got something else")
+SYNTAX = "line %d, column %d: expected JSON: syntax error while parsing "
+refuse(
+    "{",
+    SYNTAX % (1, 2)
+    + "object key - unexpected end of input; expected string literal",
+)
+refuse(
+    "",
+    SYNTAX % (1, 1)
+    + "value - unexpected end of input; expected '[', '{', or a literal",
+)
+refuse(
+    good[:-9],
+    SYNTAX % (1, len(good) - 8)
+    + "object key - invalid string: missing closing quote; last read: "
+    "'\"usage_limi'; expected string literal",
+)
+refuse(
+    good + "\n}",
+    SYNTAX % (2, 1) + "value - unexpected '}'; expected end of input",
+)
 refuse(
     good.replace("7", "NaN"),
-    "line 1, column %d: expected JSON, got something else" % (good.index("7") + 1),
+    SYNTAX % (1, good.index("7") + 1)
+    + "value - invalid literal; last read: '\"costs\": [[N'",
 )
 refuse("[]", "the file: expected an object with the key problem, got []")
 refuse("{}", "problem: expected an object, got nothing")
@@ -173,6 +191,11 @@ refuse(
 refuse('{"problem": []}', "problem: expected an object, got []")
 refuse(
     good.replace('"usage_limit"', '"usage_limit": 1, "usage_limit"'),
-    "usage_limit: expected one value, got the key twice in an object",
+    "line 1, column %d: expected each key once, got \"usage_limit\" twice"
+    % (good.index('"usage_limit"') + len('"usage_limit": 1, ') + 1),
 )
-refuse("[" * 100000, "expected at most 64 nested arrays and objects, got more")
+refuse(
+    "[" * 100000,
+    "line 1, column 65: expected at most 64 lists and objects within one another, "
+    "got more",
+)
