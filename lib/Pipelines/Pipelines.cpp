@@ -87,16 +87,25 @@ static void buildShardPipeline(OpPassManager &passes,
   // What runs in slices is cut first: each slice is then stored, gathered and
   // sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
+  // A gather is split over the rows of its table, a structured op is not.
   passes.addPass(createRaiseGathersPass());
-  // Decide for every op and value, then make each mismatch explicit.
-  PropagateShardingsPassOptions propagation;
-  propagation.explain = options.explainShardings;
-  propagation.remarkConflicts = options.explainShardings;
-  passes.addPass(createPropagateShardingsPass(propagation));
+  // Before any use of a constant is decided: so its other uses have no say.
+  passes.addPass(createRepeatConstantsPass());
+  // While the attributes tell what the user settled from what will follow.
+  if (options.explainShardings)
+    passes.addPass(createExplainShardingsPass());
+  // Decide for every op and value.
+  passes.addPass(createPropagateShardingsPass());
+  // As soon as all splits are known; reshards add none.
+  passes.addPass(createWarnOfPaddingPass());
+  // Pins have been heard, and are as good as reshards that a program has.
+  passes.addPass(createMaterializePinsPass());
+  // Make each mismatch explicit.
   InsertReshardsPassOptions reshards;
   reshards.cluster = options.cluster;
   reshards.remarkBytes = options.remarkBytes;
   passes.addPass(createInsertReshardsPass(reshards));
+  passes.addPass(createVerifyShardedPass());
 }
 
 static void buildLocalizePipeline(OpPassManager &passes,

@@ -60,7 +60,7 @@ static LogicalResult verifyHasOneBlock(func::FuncOp function) {
          << "; turn its branches into scf ops first (--lift-cf-to-scf)";
 }
 
-LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
+static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
   auto meshes = module.getOps<MeshOp>();
   if (!meshes.empty() && !llvm::hasSingleElement(meshes))
     return (*std::next(meshes.begin()))->emitOpError()
@@ -87,4 +87,11 @@ LogicalResult heddle::verifyBoundaries(ModuleOp module, MeshRef mesh) {
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+FailureOr<MeshRef> heddle::getMeshOfGlobalProgram(ModuleOp module) {
+  MeshRef mesh = getMesh(module);
+  if (failed(verifyBoundaries(module, mesh)))
+    return failure();
+  return mesh;
 }

@@ -14,6 +14,17 @@ bool heddle::isControlFlow(Operation *op) {
          op->getNumRegions() != 0;
 }
 
+bool heddle::hasTensors(Operation *op) {
+  auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
+  return llvm::any_of(op->getOperandTypes(), isTensor) ||
+         llvm::any_of(op->getResultTypes(), isTensor);
+}
+
+bool heddle::hasFactors(Operation *op) {
+  return hasTensors(op) && !op->hasTrait<OpTrait::IsTerminator>() &&
+         !isa<LoadOp, StoreOp, func::CallOp>(op) && !isControlFlow(op);
+}
+
 namespace {
 /// Which operand flows into which value, along every edge between the op and
 /// its regions.

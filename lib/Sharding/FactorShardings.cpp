@@ -80,6 +80,35 @@ std::optional<SharedAxis> heddle::findSharedAxis(const ShardingRule &rule,
   return std::nullopt;
 }
 
+LogicalResult heddle::verifyFactorAxes(Operation *op, const ShardingRule &rule,
+                                       const FactorAxes &axes, MeshAttr mesh) {
+  for (auto [i, list] : llvm::enumerate(axes)) {
+    for (StringAttr axis : list)
+      if (!mesh.getAxisSize(axis))
+        return op->emitOpError()
+               << "expected an axis of " << mesh << ", got " << axis;
+    if (!list.empty() && rule.factors[i].kind == FactorKind::Replicate)
+      return op->emitOpError()
+             << "factor " << getFactorKey(rule, i) << " must not be split, got "
+             << AxisListAttr::get(op->getContext(), list);
+  }
+  if (std::optional<SharedAxis> shared = findSharedAxis(rule, axes))
+    return op->emitOpError() << "expected each mesh axis for one factor, got "
+                             << shared->axis << " twice";
+  return success();
+}
+
+std::optional<unsigned> heddle::findFactor(const ShardingRule &rule,
+                                           StringRef key) {
+  if (std::optional<unsigned> factor = rule.getFactor(key))
+    return factor;
+  unsigned index;
+  if (!key.getAsInteger(10, index) && index < rule.factors.size() &&
+      rule.factors[index].name.empty())
+    return index;
+  return std::nullopt;
+}
+
 FailureOr<FactorAxes>
 heddle::readFactorAxes(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
   FactorAxes axes(rule.factors.size());
@@ -88,11 +117,7 @@ heddle::readFactorAxes(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
     return axes;
   for (FactorAxesAttr entry : attr.getFactors()) {
     StringRef key = entry.getFactor().getValue();
-    std::optional<unsigned> factor = rule.getFactor(key);
-    unsigned index;
-    if (!factor && !key.getAsInteger(10, index) &&
-        index < rule.factors.size() && rule.factors[index].name.empty())
-      factor = index;
+    std::optional<unsigned> factor = findFactor(rule, key);
     if (!factor) {
       std::string known;
       for (unsigned i = 0; i < rule.factors.size(); ++i)
@@ -100,35 +125,32 @@ heddle::readFactorAxes(Operation *op, const ShardingRule &rule, MeshAttr mesh) {
       return op->emitOpError() << "expected a factor of the op (" << known
                                << "), got \"" << key << "\"";
     }
-    for (StringAttr axis : entry.getAxes().getAxes())
-      if (!mesh.getAxisSize(axis))
-        return op->emitOpError()
-               << "expected an axis of " << mesh << ", got " << axis;
-    if (!entry.getAxes().empty() &&
-        rule.factors[*factor].kind == FactorKind::Replicate)
-      return op->emitOpError() << "factor " << key << " must not be split, got "
-                               << entry.getAxes();
     axes[*factor] = Axes(entry.getAxes().getAxes());
   }
-  if (std::optional<SharedAxis> shared = findSharedAxis(rule, axes))
-    return op->emitOpError() << "expected each mesh axis for one factor, got "
-                             << shared->axis << " twice";
+  if (failed(verifyFactorAxes(op, rule, axes, mesh)))
+    return failure();
   return axes;
 }
 
-void heddle::writeFactorAxes(Operation *op, const ShardingRule &rule,
-                             const FactorAxes &axes) {
-  MLIRContext *context = op->getContext();
+FactorShardingAttr heddle::makeFactorsAttr(MLIRContext *context,
+                                           const ShardingRule &rule,
+                                           ArrayRef<Axes> axes) {
   SmallVector<FactorAxesAttr> entries;
   for (auto [i, list] : llvm::enumerate(axes))
     if (!list.empty())
       entries.push_back(FactorAxesAttr::get(
           context, StringAttr::get(context, getFactorKey(rule, i)),
           AxisListAttr::get(context, list)));
-  if (entries.empty())
-    op->removeAttr(kFactorsAttrName);
+  return entries.empty() ? FactorShardingAttr()
+                         : FactorShardingAttr::get(context, entries);
+}
+
+void heddle::writeFactorAxes(Operation *op, const ShardingRule &rule,
+                             ArrayRef<Axes> axes) {
+  if (FactorShardingAttr attr = makeFactorsAttr(op->getContext(), rule, axes))
+    op->setAttr(kFactorsAttrName, attr);
   else
-    op->setAttr(kFactorsAttrName, FactorShardingAttr::get(context, entries));
+    op->removeAttr(kFactorsAttrName);
 }
 
 bool heddle::isRepresentable(const ShardingRule &rule, const FactorAxes &axes,

@@ -2,7 +2,7 @@
 // RUN: split-file %s %t
 // RUN: heddle-opt %t/model.mlir --heddle-apply-plan="plan=%t/plan.json devices=8" | FileCheck %s
 // RUN: heddle-opt %t/groups.mlir --heddle-apply-plan="plan=%t/groups.json" | FileCheck %s --check-prefix=GROUPS
-// RUN: heddle-opt %t/model.mlir --heddle-apply-plan="mesh=dp=2,tp=2 zero=3" | FileCheck %s --check-prefix=STANDARD
+// RUN: heddle compile %t/model.mlir --mesh dp=2,tp=2 --zero 3 --stop-after sharded | FileCheck %s --check-prefix=STANDARD
 
 // CHECK: heddle.mesh @mesh <["dp"=2, "tp"=4, "one"=1]>
 // CHECK: heddle.variable @w
@@ -28,8 +28,8 @@
 // GROUPS-SAME: heddle.factors<[ "f" = {"tp.0", "tp.1"}]>
 
 // STANDARD: heddle.mesh @mesh <["dp"=2, "tp"=2]>
-// STANDARD: heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>
-// STANDARD: heddle.factors<[ "b" = {"dp"}, "f" = {"tp"}]>
+// STANDARD: heddle.variable @w {{.*}} storage(<@mesh, [{"dp"}, {"tp"}]>)
+// STANDARD: heddle.contract "h.0.c_fc" {{.*}}heddle.factors<[ "b" = {"dp"}, "f" = {"tp"}]>
 
 //--- plan.json
 {"version": 1, "mesh": {"dp": 2, "tp": 4, "one": 1},

@@ -1,5 +1,5 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s --check-prefix=P
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
 
 // What the loop carries takes the sharding of what flows in; the product's
 // partial sum is reduced before it is yielded.

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings='explain remark-conflicts' -o /dev/null --verify-diagnostics
+// RUN: heddle-opt %s --split-input-file --heddle-explain-shardings -o /dev/null --verify-diagnostics
 
 // Of each axis: who had it first, and which op passed it on last.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize | FileCheck %s
+// RUN: heddle-opt %s --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize | FileCheck %s
 
 // Padding that is no finite number does not vanish times zero: a conversion to
 // a narrower type, and from integers that are no numbers of the type, is masked.

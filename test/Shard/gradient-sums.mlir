@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
 // Each micro-batch adds what its device has; the update sums over devices, once
 // for all that reads the gradient.

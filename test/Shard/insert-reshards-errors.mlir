@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings --heddle-insert-reshards=remark-bytes=0
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-insert-reshards=remark-bytes=0
 
 // Reshards that the program has before are looked at before their cost is.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>

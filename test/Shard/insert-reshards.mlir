@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-insert-reshards --heddle-verify-sharded | FileCheck %s
 
 // Two partial sums are added before they are reduced; a norm ends the delay.
 heddle.mesh @mesh <["tp"=2]>

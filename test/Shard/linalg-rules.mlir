@@ -1,5 +1,5 @@
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize | FileCheck %s
-// RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-propagate-shardings,heddle-insert-reshards,heddle-localize)' | FileCheck %s
+// RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-repeat-constants,heddle-propagate-shardings,heddle-insert-reshards,heddle-verify-sharded,heddle-localize)' | FileCheck %s
 
 // One loop over two dimensions of a tensor: split along the first, and of the
 // second one the same part.

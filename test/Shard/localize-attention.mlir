@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
 
 // Queries split: keys and values are gathered, queries know where they stand.
 heddle.mesh @mesh <["cp"=4]>

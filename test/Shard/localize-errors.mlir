@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize
 
 // Devices combine parts only of what has a neutral element.
 heddle.mesh @mesh <["tp"=2]>

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized --cse | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --cse | FileCheck %s
 
 // A partial sum becomes an all-reduce; types are local; the boundary remembers.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize | FileCheck %s
+// RUN: heddle-opt %s --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize | FileCheck %s
 
 // A tensor without elements is resharded as any other.
 heddle.mesh @mesh <["a"=4]>

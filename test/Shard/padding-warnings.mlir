@@ -1,6 +1,6 @@
 // Where half of the devices or more would have nothing but padding, that is
 // said, once for each size and list of axes.
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings -o /dev/null
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-warn-of-padding -o /dev/null
 
 heddle.mesh @mesh <["dp"=2, "tp"=8]>
 // expected-warning @below {{dimension 0 of variable 'w', of size 3, is split over the 8 devices of {"tp"}: 5 of them hold nothing but padding; split it over fewer}}

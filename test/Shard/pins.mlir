@@ -1,5 +1,5 @@
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s --check-prefix=PROP
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-materialize-pins | FileCheck %s --check-prefix=PROP
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
 // The value lies as pinned; the ops around hear it, and the argument, which is
 // otherwise, moves.

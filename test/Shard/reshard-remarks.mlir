@@ -1,5 +1,5 @@
-// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-propagate-shardings --heddle-insert-reshards="remark-bytes=1024 cluster=%S/Inputs/two-servers.json" -o /dev/null
-// RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-insert-reshards="remark-bytes=1048576" -o /dev/null 2>&1 | count 0
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards="remark-bytes=1024 cluster=%S/Inputs/two-servers.json" -o /dev/null
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards="remark-bytes=1048576" -o /dev/null 2>&1 | count 0
 
 // The users of a tensor disagree with its maker: either could give way.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --allow-unregistered-dialect --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize --heddle-verify-localized | FileCheck %s
+// RUN: heddle-opt %s --allow-unregistered-dialect --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
 // Of an op of which nothing is known, every device computes all.
 heddle.mesh @mesh <["a"=2]>

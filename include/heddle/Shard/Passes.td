@@ -37,10 +37,6 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
   let options = [
     Option<"planFile", "plan", "std::string", /*default=*/"",
            "the plan's JSON file">,
-    Option<"meshText", "mesh", "std::string", /*default=*/"",
-           "instead of a file: a standard plan for the mesh, as dp=2,tp=4">,
-    Option<"zero", "zero", "unsigned", /*default=*/"0",
-           "with `mesh`: ZeRO level, 0 to 3">,
     Option<"devices", "devices", "int64_t", /*default=*/"0",
            "the number of devices that there are; 0: not checked">,
   ];
@@ -100,78 +96,129 @@ def RaiseGathersPass : Pass<"heddle-raise-gathers", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def RepeatConstantsPass : Pass<"heddle-repeat-constants", "::mlir::ModuleOp"> {
+  let summary = "Makes a constant of several uses one for each of them";
+  let description = [{
+    Constant tensors, empty tensors and broadcasts of scalars can be made in any
+    sharding. With one for each use, uses that have nothing to do with each other
+    do not have to agree on how it lies.
+
+    Input: a global program with a mesh, before heddle-propagate-shardings.
+    Output: the same. A program without a mesh stays as it is.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def ExplainShardingsPass
+    : Pass<"heddle-explain-shardings", "::mlir::ModuleOp"> {
+  let summary = "Remarks on what heddle-propagate-shardings will decide, and why";
+  let description = [{
+    First a remark where two ops claim an axis for different dimensions of a
+    value, or one place of it for different axes: both, and the bytes that each
+    device sends for it. Then a remark on each op and argument: how its value
+    lies, and for each axis which op, argument, pin or variable it comes from
+    and through which op it came.
+
+    Input: as of heddle-propagate-shardings. Changes nothing.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
+           "preset or JSON file of the cluster that the bytes of conflicts are "
+           "counted on; none: all devices are equally near">,
+  ];
+}
+
 def PropagateShardingsPass
     : Pass<"heddle-propagate-shardings", "::mlir::ModuleOp"> {
   let summary = "Completes the assignment of mesh axes to all ops and values";
   let description = [{
-    Works on factors, over all functions of the module at once, because
-    variables connect them. Every value has wanted axes for each dimension,
-    every op assigned axes for each factor; both only grow. In a round, each op
-    hears the values around it and each value the ops around it, all at once, so
-    the order of ops in the text does not matter; rounds repeat until nothing
-    changes.
+    Every op has assigned axes for each of its factors, every value has wanted
+    axes for each of its dimensions. Both only grow. In each round an op hears
+    the values around it and a value the ops around it: an op that hears that
+    `tp` splits dimension 1 of its operand splits the factor of this dimension
+    over `tp`. All listen at once, so the order of ops in the text does not
+    matter. Rounds repeat until nothing changes. All functions of a module are
+    propagated together, because variables connect them.
 
-    Seeds, each propagated to its end before the next: (1) `heddle.factors`,
-    which stay as they are (factors that an op's entry does not name are open);
-    (2) `heddle.sharding` of function arguments and results; (3) the storage of
-    variables: what the uses want, plus the plan's own axes, minor. It reaches
-    only ops that no op of the model's forward or backward pass depends on (the
-    optimizer's update, the norm of the gradients), so that ZeRO-1 updates are
-    computed on shards, and parameters stored over more axes than their uses
-    want are gathered for each use.
+    Axes start from three kinds of statements, each propagated to its end before
+    the next one speaks:
+    1. `heddle.factors` of ops. A factor that an op's entry names stays as it is;
+       the others are open.
+    2. `heddle.sharding` of function arguments and results.
+    3. The storage of variables: the axes that their uses want, and after these
+       (minor) the plan's own, `heddle.storage_axes`. Storage reaches only ops
+       that no op of the forward or backward pass depends on: the optimizer's
+       update and the norm of the gradients. So ZeRO-1 computes its update on
+       shards, and a parameter that is stored over more axes than its uses want
+       is gathered for each use.
 
-    Conflicts: an op or value takes the proposal that stands for the most bytes
-    (those that would be moved otherwise); a value hears its definition first;
-    between equals, the one whose axes come first in the mesh. An axis is used
-    for one factor of an op, one dimension of a value. Where an op goes without
-    a proposed axis, a reshard follows.
+    Where proposals contradict each other, an op or value takes the one that
+    stands for the most bytes, which would have to be moved otherwise. A value
+    hears its definition before its uses. Between equal proposals the one whose
+    axes come first in the mesh wins. An axis splits one factor of an op and one
+    dimension of a value; an op that goes without a proposed axis causes a
+    reshard.
 
-    In the end an op that makes one partial sum of several (the sum of two
-    gradients) gives up an axis that these are partial over, unless
-    `heddle.factors` named one of its factors: one sum is then scattered in
-    place of several. And a variable of role gradient or loss, to which a program
-    only adds a partial sum and which others only read or set to zero, is stored
-    as a partial sum itself: what reads it (the update, once for several
-    micro-batches) sums over devices. Not where it is stored in parts over these
-    axes, nor where the module has
-    `heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>`.
+    Two decisions about partial sums come last:
+    - An op that makes one partial sum of several, such as the sum of two
+      gradients, gives up an axis that all of them are partial over, unless
+      `heddle.factors` names one of its factors. One sum is then scattered in
+      place of several.
+    - A variable of role gradient or loss is stored as a partial sum if a program adds
+      partial sums to it in one place, and all others only read it or set it to
+      zero. The update, which reads it once for several micro-batches, sums over
+      the devices. A gradient that is stored in parts over these axes is summed
+      at once, and so are all gradients of a module with
+      `heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>`.
 
-    By the user: `heddle.pin = #heddle.sharding<…>` on an op says how its result
-    lies, exactly (several results: an array, `unit` for free ones); it becomes a
-    reshard after the op, and the ops around hear it as any value. With
-    `heddle.priority = k : i64` on an op with factors or a pin, or on an argument
-    or result with a sharding, others hear of it only when everything of lower
-    priority (0 if absent) has been propagated to its end.
-
-    Constants and broadcasts of scalars with several uses are first repeated for
-    each use, for they can be made in any sharding.
+    A user's `heddle.pin = #heddle.sharding<…>` on an op says exactly how its
+    result lies (with several results: an array, `unit` for free ones). The ops
+    around hear a pin as they hear any value; `heddle-materialize-pins` carries
+    it out. With `heddle.priority = k : i64` on an op with factors or a pin, or
+    on an argument or result with a sharding, others hear of it only when
+    everything of lower priority (0 if absent) has been propagated to its end.
 
     Control flow (`scf.for`, `scf.if`, `scf.while` and other ops that implement
-    RegionBranchOpInterface) and calls pass values on: what a loop carries, what
-    branches yield, what all callers give to an argument and take from a result
-    has one sharding. It hears what flows in and its uses, and they hear it; of
-    what flows in, the end of an iteration counts as a definition. Functions and
-    regions have one block; recursion and calls of external functions are errors.
+    RegionBranchOpInterface) and calls pass values on. The values that a loop
+    carries from one iteration to the next have one sharding; so do the values
+    that all branches yield, and the operands that all callers give to one
+    argument. This sharding hears the values that flow in and those that use it,
+    and they hear it; the value at the end of an iteration counts as a
+    definition. Functions and regions have one block; recursion and calls of
+    external functions are errors.
+
+    A function that changes no IR decides all of this
+    (`heddle/Sharding/ShardingAssignment.h`). The pass reads the attributes that
+    it starts from and writes those that it comes to.
 
     Output: complete `heddle.factors`; `heddle.sharding` on ops, arguments and
     results, the storage of variables; `heddle.carried` on control flow, one
-    sharding for each value that is carried. `heddle.storage_axes` is gone.
-    Warnings name variables and ops of which half of the devices or more hold
-    nothing but padding, once for each size and list of axes.
+    sharding for each value that is carried. No `heddle.storage_axes`.
   }];
-  let options = [
-    Option<"explain", "explain", "bool", /*default=*/"false",
-           "a remark on each op and argument: how its value lies, and for each "
-           "axis which op, argument, pin or variable it comes from and through "
-           "which op it came">,
-    Option<"remarkConflicts", "remark-conflicts", "bool", /*default=*/"false",
-           "a remark where two ops claim an axis for different dimensions of a "
-           "value, or one place of it for different axes: both, and the bytes "
-           "that each device sends for it">,
-    Option<"cluster", "cluster", "::heddle::ClusterChoice",
-           "::heddle::ClusterChoice()",
-           "preset or JSON file of the cluster that these bytes are counted on">,
-  ];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def WarnOfPaddingPass : Pass<"heddle-warn-of-padding", "::mlir::ModuleOp"> {
+  let summary = "Warns where half of the devices hold nothing but padding";
+  let description = [{
+    A dimension or loop may be much smaller than the number of devices that it
+    is split over. There is one warning for each size and list of axes, on the
+    first variable, or else operator, or else op without a name or argument; the
+    rest are counted.
+
+    Input: the output of heddle-propagate-shardings. Changes nothing.
+  }];
+}
+
+def MaterializePinsPass : Pass<"heddle-materialize-pins", "::mlir::ModuleOp"> {
+  let summary = "Makes each pin a reshard after its op";
+  let description = [{
+    The reshard leads from how the op makes the value to how it is pinned, even
+    where these are the same: no partial sum passes a pin.
+
+    Input: the output of heddle-propagate-shardings. Output: no `heddle.pin`.
+  }];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
@@ -179,23 +226,27 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
   let summary = "Makes each mismatch of shardings an explicit op";
   let description = [{
     Inserts `heddle.reshard` wherever an operand does not lie as the factors of
-    its op need. Partial sums pass through ops that are linear and cheap (sums
-    of two of them, products with replicated values, changes of shape) as long
-    as all uses of a value agree and the value does not grow, and are reduced
-    after that, at the first use. Several uses with the same need share one
-    reshard; a value that was loaded is resharded anew for each use, so that a
-    gathered parameter does not live from the forward to the backward pass.
-    Where uses have different needs, all are made from the value, or one first
-    and the others from it, whatever takes less on the cluster. Partial
-    sums do not leave a region or function. A value from outside a loop is
-    resharded before the loop, once; what is loaded, at its use.
+    its op need.
 
-    With `remark-bytes`, a remark for each reshard in which a device sends that
-    many bytes or more: the operator and the tensor, the bytes and the time on
-    the cluster, the collectives, and, as notes, what in the plan would avoid it.
-    Reshards that are alike but for the numbers in names (the layers of a model)
-    get one remark, with their number. What ops send as they compute (the halos
-    of a convolution) `heddle-localize` reports.
+    Several uses with the same need share one reshard. If uses need a value in
+    different ways, either all of these are made from the value, or one of them
+    first and the others from it, whichever takes less on the cluster. A value
+    from outside a loop is resharded once, before the loop. A loaded value is
+    resharded anew for each use, so that a gathered parameter does not live from
+    the forward to the backward pass.
+
+    Partial sums pass through ops that are linear and cheap: sums of two of them,
+    products with replicated values, changes of shape. They do as long as all
+    uses of a value agree, the value does not grow, and it stays in its region
+    and function. Otherwise they are reduced at the first use.
+
+    With `remark-bytes`, there is a remark for each reshard in which a device
+    sends that many bytes or more: the operator and the tensor, the bytes and the
+    time on the cluster, the collectives, and, as notes, the changes of the plan
+    that would avoid it. Reshards that differ only in the numbers within names
+    (the layers of a model) share one remark, which counts them.
+    `heddle-localize` reports the bytes that ops send as they compute, such as
+    the halos of a convolution.
 
     Input: complete `heddle.factors`, shardings of arguments and results.
     Output: every operand has the sharding that its op needs; `heddle.sharding`
@@ -213,6 +264,27 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
+def VerifyShardedPass : Pass<"heddle-verify-sharded", "::mlir::ModuleOp"> {
+  let summary = "Checks that every tensor lies as its uses need it";
+  let description = [{
+    After sharding, in a module with a mesh:
+    - no variable has `heddle.storage_axes`, and each has a storage;
+    - every tensor argument and result of a function with a body has
+      `heddle.sharding`, of its rank and over axes of the mesh;
+    - no op has `heddle.split` or `heddle.pin`;
+    - the factors that an op is split over (`heddle.factors`) are factors of it,
+      over axes of the mesh, and split merged dimensions evenly;
+    - `heddle.carried` of control flow has a sharding for each value that it
+      carries;
+    - `heddle.sharding` of an op says how its results come out: by its factors,
+      by the storage of the variable that it loads, by what it carries or calls;
+    - every operand lies as its op needs it: by its factors, as the variable is
+      stored, as control flow and calls pass it on, as the function returns it,
+      as the reshard expects. A partial sum only goes where its op passes it on;
+    - a tensor that the region of an op reads is whole on every device.
+  }];
+}
+
 def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
   let summary = "Turns the global program into that of one device";
   let description = [{
@@ -224,10 +296,11 @@ def LocalizePass : Pass<"heddle-localize", "::mlir::ModuleOp"> {
     (`heddle/Cost/Resharding.h`). Parts that do not nest, where sizes do not
     divide, are never cut from each other.
 
-    What lies beyond the end of a dimension is tracked as zero, finite or
-    unknown for each dimension of each value. `heddle.mask_padding` is inserted
-    where it would count: along summed and maximized dimensions, and before a
-    store. What a loop carries and what a call returns has unknown padding.
+    The elements beyond the end of a dimension (padding) are tracked as zero,
+    finite or unknown for each dimension of each value. `heddle.mask_padding` is
+    inserted where they would count: along summed and maximized dimensions, and
+    before a store. Values that a loop carries or a call returns have unknown
+    padding.
 
     Arguments and results keep `heddle.sharding` and gain `heddle.global_type`.
     Input: the output of heddle-insert-reshards. Output: local types, `comm`
@@ -270,8 +343,9 @@ def CombineCollectivesPass
   let description = [{
     All-reduces of the same kind over the same axes, of tensors of one type of
     at most `max-bytes`, none of which depends on another, are stacked, reduced
-    together and unstacked; of equal tensors one stands for all. What depends on the earlier ones moves after the
-    last, and so does what is made of variables for it alone.
+    together and unstacked; of equal tensors one stands for all. Ops that depend
+    on the earlier all-reduces move after the last one, and so do ops that only
+    serve these and read nothing but variables.
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"4096",

@@ -7,13 +7,16 @@
 
 namespace heddle {
 
-/// An error, on the mesh or function, unless the module has one mesh at most
-/// and each `heddle.sharding` of an argument or result is a sharding over it,
-/// as is the storage of each variable; nor may a function be one device's
-/// already, or, where there is a mesh, have several blocks. A function within
-/// another module belongs to no mesh: what it says would be passed over in
-/// silence.
-mlir::LogicalResult verifyBoundaries(mlir::ModuleOp module, MeshRef mesh);
+/// The mesh of a global program, which every pass on shardings begins with;
+/// empty if the module has none. Errors, on the mesh, variable or function:
+/// - several meshes in the module;
+/// - a `heddle.sharding` of an argument or result, or a storage of a variable,
+///   that is not over the mesh;
+/// - such a sharding in a function within another module, which belongs to no
+///   mesh: it would be passed over in silence;
+/// - a function that is one device's already, or, where there is a mesh, has
+///   several blocks.
+mlir::FailureOr<MeshRef> getMeshOfGlobalProgram(mlir::ModuleOp module);
 
 } // namespace heddle
 

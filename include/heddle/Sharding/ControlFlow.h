@@ -40,6 +40,14 @@ struct CarriedValue {
 /// and passes control to them one at a time.
 bool isControlFlow(mlir::Operation *op);
 
+/// Whether an operand or result of the op is a tensor.
+bool hasTensors(mlir::Operation *op);
+
+/// Whether mesh axes are assigned to factors of the op: it computes with
+/// tensors, by its rule, where loads, stores, control flow and calls pass them
+/// on.
+bool hasFactors(mlir::Operation *op);
+
 /// The classes of tensors that the op's regions and results receive. An error,
 /// on the op, for regions of several blocks and for tensors of which it is not
 /// known where they come from.

@@ -58,14 +58,28 @@ struct SharedAxis {
 std::optional<SharedAxis> findSharedAxis(const ShardingRule &rule,
                                          const FactorAxes &axes);
 
+/// Errors, on the op: an axis that the mesh lacks or that occurs twice, a
+/// factor that must not be split.
+mlir::LogicalResult verifyFactorAxes(mlir::Operation *op,
+                                     const ShardingRule &rule,
+                                     const FactorAxes &axes, MeshAttr mesh);
+
+/// The factor that `heddle.factors` means by a key: its name, or its index if
+/// it has no name.
+std::optional<unsigned> findFactor(const ShardingRule &rule,
+                                   llvm::StringRef key);
+
 /// Reads `heddle.factors` of the op (none: nothing is split). Errors, on the
-/// op: a factor that the rule lacks, an axis that the mesh lacks or that occurs
-/// twice, a factor that must not be split.
+/// op: a factor that the rule lacks, and those of verifyFactorAxes.
 mlir::FailureOr<FactorAxes>
 readFactorAxes(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh);
+/// The factors that are split, as `heddle.factors` states them; null: none.
+FactorShardingAttr makeFactorsAttr(mlir::MLIRContext *context,
+                                   const ShardingRule &rule,
+                                   llvm::ArrayRef<Axes> axes);
 /// Sets `heddle.factors` to the factors that are split; none: removes it.
 void writeFactorAxes(mlir::Operation *op, const ShardingRule &rule,
-                     const FactorAxes &axes);
+                     llvm::ArrayRef<Axes> axes);
 
 /// Whether every dimension's layout is a sharding of that dimension. A merged
 /// dimension (f0, f1) is one only if f1 is whole unless f0 is split into single

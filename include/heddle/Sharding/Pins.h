@@ -13,8 +13,8 @@ namespace heddle {
 int64_t getPriority(mlir::DictionaryAttr attributes);
 
 /// Adds the pins of the op's results. Errors, on the op: not as many as
-/// results, of another rank, an axis that the mesh lacks, a partial sharding.
-mlir::LogicalResult readPins(mlir::Operation *op, MeshRef mesh,
+/// results, a pin that is no sharding, or of a result that is no tensor.
+mlir::LogicalResult readPins(mlir::Operation *op,
                              llvm::MapVector<mlir::Value, ShardingAttr> &pins);
 
 /// The pin of one result; null if it has none.

@@ -1,9 +1,9 @@
 //===- Propagation.h - Which axes split what --------------------*- C++ -*-===//
 //
-// The decision behind heddle-propagate-shardings, apart from any change of IR:
-// a graph of cells (values and variables, with wanted axes for each dimension)
-// and nodes (ops, with assigned axes for each factor), and rounds in which all
-// of them listen to their neighbours at once.
+// The algorithm of propagateShardings. It works on a graph of cells and nodes.
+// A cell is a value or a variable, with wanted axes for each dimension; a node
+// is an op, with assigned axes for each factor. In a round all of them listen
+// to their neighbours at once: they take axes that the neighbours have.
 //
 // Example: in y = heddle.contract [bsf, fh -> bsh] x, w with f over tp, the
 // node's factor f proposes tp to dimension 2 of x and dimension 0 of w; x's
@@ -29,8 +29,8 @@ public:
       return isNode == other.isNode && index == other.index;
     }
   };
-  /// Where an axis of an element comes from: it was heard from another element,
-  /// or it is a seed.
+  /// How an element came by an axis: heard from another element, or as a seed
+  /// of one of the other kinds.
   enum class OriginKind { Factors, Pin, Boundary, Storage, Heard };
   struct Origin {
     OriginKind kind = OriginKind::Factors;
@@ -39,25 +39,27 @@ public:
 
   explicit Propagation(MeshRef mesh) : mesh(mesh) {}
 
-  /// Something with a tensor type: a value, a variable, a function's result.
+  /// Adds a cell for a value, a variable or a function's result.
   unsigned addCell(mlir::RankedTensorType type);
-  /// Values of tensor type get a cell at first mention.
+  /// The cell of a value, which is added at first mention; nullopt for a value
+  /// that is no tensor.
   std::optional<unsigned> getCell(mlir::Value value);
   const DimensionAxes &getAxes(unsigned cell) const { return cells[cell].dims; }
   /// Makes values share one cell, before any has one of its own.
   unsigned addSharedCell(llvm::ArrayRef<mlir::Value> values);
-  /// Appends to what the cell wants; an axis that it has already is left out.
-  /// What it gains is due to `origin`.
+  /// Appends axes to those that the cell wants, except those that it has
+  /// already, and notes `origin` for them. A pinned cell gains nothing.
   void appendAxes(unsigned cell, unsigned dim,
                   llvm::ArrayRef<mlir::StringAttr> axes, Origin origin);
-  /// The cell wants exactly this, due to `origin`. Others hear it from `level`
-  /// on.
+  /// Fixes the axes that the cell wants, due to `origin`. Others hear these
+  /// from `level` on.
   void pinCell(unsigned cell, DimensionAxes dims, int64_t level, Origin origin);
 
-  /// An op. Pinned factors keep their axes; others hear of them from `level`
-  /// on.
+  /// Adds a node for an op. Pinned factors keep their axes; others hear of them
+  /// from `level` on.
   unsigned addNode(mlir::Operation *op, ShardingRule rule, FactorAxes axes,
                    llvm::ArrayRef<bool> pinned, int64_t level = 0);
+  /// Keeps the node as it is: it no longer listens.
   void freezeNode(unsigned node) { nodes[node].frozen = true; }
   /// Whether the user's word decides about a factor of the op.
   bool hasPinnedFactors(unsigned node) const {
@@ -70,15 +72,15 @@ public:
   const FactorAxes &getFactors(unsigned node) const { return nodes[node].axes; }
   unsigned getNumNodes() const { return nodes.size(); }
 
-  /// The two cells want the same, until clearLinks.
+  /// Makes two cells listen to each other, until clearLinks.
   void link(unsigned a, unsigned b);
   void clearLinks();
-  /// What is in `from` becomes what is in `to`, at the end of an iteration (or
-  /// of a function) or when control enters: both hear each other, and the end
-  /// of an iteration, which comes more often, is as a definition of `to`.
+  /// Makes two cells listen to each other, of which the value of `from` becomes
+  /// that of `to`: at the end of an iteration or function (`atEnd`), or when
+  /// control enters. An end, which comes more often, counts as a definition.
   void addFlow(unsigned from, unsigned to, bool atEnd);
 
-  /// Rounds until nothing changes, in which seeds of higher levels are silent.
+  /// Propagates until a fixed point. Ignores seeds of a level above `level`.
   void run(int64_t level);
 
   /// Why the cell or node has the axis.
@@ -120,14 +122,14 @@ private:
     bool frozen = false;
     llvm::SmallDenseMap<mlir::StringAttr, Origin, 2> origins{0};
   };
-  /// Axes that something is proposed to have, and how much speaks for them.
+  /// A proposal of axes for a list, with the bytes or definitions behind it.
   struct Proposal {
     Axes axes;
     double weight;
     Element from;
     double loudest; ///< the weight of `from` alone
   };
-  /// What a list gains, and from whom.
+  /// The axes that a list gains, and the element that they were heard from.
   struct Gain {
     Axes axes;
     Element from = {};
@@ -137,12 +139,12 @@ private:
   const TensorFactors &tensorOf(const Use &use) const;
   Proposals hearCells(const Node &node) const;
   Proposals hearNodes(const Cell &cell) const;
-  /// What is added to each list. No axis is in two lists.
+  /// The axes to add to each list. No axis is in two lists.
   llvm::SmallVector<Gain> decide(llvm::ArrayRef<Axes> current,
                                  const Proposals &proposals) const;
   bool isBefore(llvm::ArrayRef<mlir::StringAttr> a,
                 llvm::ArrayRef<mlir::StringAttr> b) const;
-  /// What each list gains in this round.
+  /// The gains of each list in this round.
   llvm::SmallVector<Gain> listen(const Node &node) const;
   llvm::SmallVector<Gain> listen(const Cell &cell) const;
   /// The axes that others hear of now.

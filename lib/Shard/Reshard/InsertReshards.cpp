@@ -391,21 +391,21 @@ struct InsertReshardsPass
   using Base::Base;
 
   void runOnOperation() override {
-    MeshRef mesh = getMesh(getOperation());
-    if (failed(verifyBoundaries(getOperation(), mesh)))
+    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
+    if (failed(mesh))
       return signalPassFailure();
-    if (!mesh)
+    if (!*mesh)
       return;
-    auto sequences = ReshardSequences::create(getOperation(), mesh, cluster);
-    if (failed(sequences) || failed(verifyReshards(mesh)))
+    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
+    if (failed(sequences) || failed(verifyReshards(*mesh)))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      if (failed(ReshardInserter(function, mesh, *sequences).run()))
+      if (failed(ReshardInserter(function, *mesh, *sequences).run()))
         return signalPassFailure();
       if (remarkBytes >= 0)
-        emitReshardRemarks(function, mesh, *sequences, remarkBytes);
+        emitReshardRemarks(function, *mesh, *sequences, remarkBytes);
     }
   }
 

@@ -1,7 +1,7 @@
 //===- FunctionSplitter.cpp - One function slice by slice -----------------===//
 
 #include "FunctionSplitter.h"
-#include "../Explain/ExplainShardings.h"
+#include "../Explain/ShardingExplainer.h"
 #include "heddle/Sharding/Pins.h"
 #include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,7 @@
 //===- Slices.cpp - Which values come in slices ---------------------------===//
 
 #include "Slices.h"
-#include "../Explain/ExplainShardings.h"
+#include "../Explain/ShardingExplainer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -10,6 +10,7 @@ sent but not in the table is an error as well.
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -49,20 +50,20 @@ MODELS = {
 }
 
 
-def apply_plan(plan, norms, scratch):
-    """Options of heddle-apply-plan."""
+def plan_options(plan, norms, scratch):
+    """Options of heddle compile."""
     if plan.startswith("dp"):
-        return "mesh=dp=%d,tp=1" % DEVICES
+        return ["--mesh", "dp=%d,tp=1" % DEVICES]
     if plan == "tp":
-        return "mesh=dp=1,tp=%d" % DEVICES
+        return ["--mesh", "dp=1,tp=%d" % DEVICES]
     if plan == "sp":
         path = scratch / "sp.json"
         path.write_text(json.dumps({
             "version": 1, "mesh": {"tp": DEVICES},
             "operators": {"*": {"f": ["tp"], "n": ["tp"], "v": ["tp"]},
                           norms: {"s": ["tp"]}}}))
-        return "plan=%s" % path
-    return "mesh=dp=%d,tp=1 zero=%s" % (DEVICES, plan[len("zero")])
+        return ["--plan", path]
+    return ["--mesh", "dp=%d,tp=1" % DEVICES, "--zero", plan[len("zero")]]
 
 
 def measure(bin, scratch, name, plan, layers):
@@ -73,15 +74,25 @@ def measure(bin, scratch, name, plan, layers):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**config, key: layers}))
     program, step = folder / "program.mlir", folder / "step.mlir"
+    local = folder / "local.mlir"
     subprocess.run([bin / "heddle", "import", folder, "--batch", str(BATCH),
                     "--seq", str(sequence), "-o", program], check=True)
-    report = subprocess.run(
+    subprocess.run(
         [bin / "heddle-opt", program,
          "--heddle-build-training-step=evaluate=false micro-batches=%d"
          % (2 if plan.endswith("micro") else 1), "--canonicalize",
-         "--cse", "--heddle-apply-plan=" + apply_plan(plan, norms, folder),
-         "--heddle-shard-pipeline", "--heddle-localize-pipeline",
-         "--heddle-report-communication", "-o", step],
+         "--cse", "-o", step], check=True)
+    text = step.read_text().replace(
+        "module attributes {", 'module attributes {heddle.phase = "autodiff", ',
+        1)
+    step.write_text(text)
+    with open(local, "w") as file:
+        subprocess.run([bin / "heddle", "compile", step, "--stop-after",
+                        "localized", *plan_options(plan, norms, folder)],
+                       check=True, stdout=file)
+    report = subprocess.run(
+        [bin / "heddle-opt", local, "--heddle-report-communication",
+         "-o", os.devnull],
         check=True, stderr=subprocess.PIPE, text=True).stderr
     lines = re.findall(r'@\w+ (\w+) \{.*?\}: \d+ ops, (\d+) bytes', report)
     if not lines:

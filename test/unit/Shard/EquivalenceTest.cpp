@@ -102,8 +102,9 @@ protected:
     }
     return succeeded(applyPlan(module, *plan)) &&
            runPasses(module,
-                     "heddle-split-operators,heddle-propagate-shardings,"
-                     "heddle-insert-reshards,"
+                     "heddle-split-operators,heddle-repeat-constants,"
+                     "heddle-propagate-shardings,heddle-materialize-pins,"
+                     "heddle-insert-reshards,heddle-verify-sharded,"
                      "heddle-localize,heddle-verify-localized,canonicalize,"
                      "cse,func.func(heddle-combine-collectives)");
   }

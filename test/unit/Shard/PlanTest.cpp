@@ -1,6 +1,9 @@
 //===- PlanTest.cpp - Plans as data ---------------------------------------===//
 
 #include "heddle/Plan/Plan.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Shard/ApplyPlan.h"
+#include "test/support/WithContext.h"
 #include "gtest/gtest.h"
 
 using namespace heddle;
@@ -35,6 +38,28 @@ TEST(PlanTest, WritingIsStable) {
   auto again = parsePlan(text, "again");
   ASSERT_TRUE(bool(again));
   EXPECT_EQ(writePlan(*again), text);
+}
+
+/// Plans that did not come from a file.
+class PlanInMemoryTest : public testing::Test, protected test::WithContext {
+protected:
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+};
+
+TEST_F(PlanInMemoryTest, HasAZeROLevel) {
+  auto plan = makeDefaultPlan(*module, {{2}, {1}}, 4);
+  ASSERT_FALSE(bool(plan));
+  EXPECT_EQ(llvm::toString(plan.takeError()),
+            "expected a ZeRO level from 0 to 3, got 4");
+}
+
+TEST_F(PlanInMemoryTest, HasNoMoreDevicesThanPlansMay) {
+  Plan plan;
+  plan.mesh = {{"dp", int64_t(1) << 32}, {"tp", int64_t(1) << 32}};
+  EXPECT_TRUE(failed(applyPlan(*module, plan)));
+  EXPECT_EQ(diagnostics,
+            "$.mesh: expected a mesh of at most 65536 devices, got more\n");
 }
 
 TEST(PlanTest, PinsAndPriorities) {

@@ -43,8 +43,11 @@ protected:
   /// From a global program with shardings to that of one device, and then these
   /// passes; false, and `diagnostics` says why, if one fails.
   bool partition(mlir::ModuleOp module, const std::string &then = "") {
-    return runPasses(module, "heddle-propagate-shardings,"
-                             "heddle-insert-reshards,heddle-localize,"
+    return runPasses(module, "heddle-repeat-constants,"
+                             "heddle-propagate-shardings,"
+                             "heddle-materialize-pins,"
+                             "heddle-insert-reshards,"
+                             "heddle-verify-sharded,heddle-localize,"
                              "heddle-verify-localized,canonicalize,cse" +
                                  (then.empty() ? then : "," + then));
   }

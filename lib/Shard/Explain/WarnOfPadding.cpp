@@ -1,10 +1,15 @@
-//===- PaddingWarnings.cpp - Devices with nothing but padding -------------===//
+//===- WarnOfPadding.cpp - Devices with nothing but padding ---------------===//
 
-#include "PaddingWarnings.h"
 #include "CommunicationRemarks.h"
+#include "heddle/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_WARNOFPADDINGPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
 
 using namespace mlir;
 using namespace heddle;
@@ -70,7 +75,7 @@ void PaddingWarner::emit() const {
   }
 }
 
-void heddle::warnOfPadding(ModuleOp module, MeshRef mesh) {
+static void warnOfPadding(ModuleOp module, MeshRef mesh) {
   PaddingWarner warner(mesh);
   auto addTensor = [&](Type type, ShardingAttr sharding, StringRef name,
                        Location location, const std::string &what) {
@@ -109,3 +114,14 @@ void heddle::warnOfPadding(ModuleOp module, MeshRef mesh) {
           "argument " + std::to_string(i) + " of @" + function.getName().str());
   warner.emit();
 }
+
+namespace {
+struct WarnOfPaddingPass
+    : heddle::impl::WarnOfPaddingPassBase<WarnOfPaddingPass> {
+  void runOnOperation() override {
+    if (MeshRef mesh = getMesh(getOperation()))
+      warnOfPadding(getOperation(), mesh);
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

@@ -1,15 +1,6 @@
 //===- GradientSums.cpp - When gradients are summed over devices ----------===//
-//
-// Where a step has several micro-batches, each adds to variables of role
-// gradient. What it adds is a partial sum over the axes that split the batch. A
-// sum of partial sums is one, too: so the variable is stored as such, each
-// device adds to its own, and what reads the variable (the update) sums over
-// the devices, once a step. Where the plan stores the gradients in parts
-// (ZeRO-2), each micro-batch scatters its own instead.
-//
-//===----------------------------------------------------------------------===//
 
-#include "ModulePropagation.h"
+#include "GradientSums.h"
 #include "heddle/Sharding/PartialSums.h"
 #include "heddle/Support/Zeros.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,53 +34,63 @@ static std::optional<Accumulation> findAccumulation(StoreOp store) {
   return std::nullopt;
 }
 
-void ModulePropagation::deferGradientSums() {
-  auto reduce =
-      module->getAttrOfType<GradientReductionAttr>(kReduceGradientsAttrName);
-  if (reduce && reduce.getValue() == GradientReduction::MicroBatch)
-    return;
-  // Variables that are added to in one place and only set to zero elsewhere,
-  // also at the start: what each device had would count once for each.
-  llvm::MapVector<StringAttr, Accumulation> accumulations;
+using Accumulations = llvm::MapVector<StringAttr, Accumulation>;
+
+/// The variables of role gradient that are added to in one place and set to
+/// zero elsewhere, also at the start: any other number would count once for
+/// each device.
+static Accumulations findAccumulations(const ModuleGraph &program,
+                                       const VariableStorages &storage) {
+  Accumulations accumulations;
   DenseSet<StringAttr> others;
-  for (auto [op, cell] : accesses) {
-    auto store = dyn_cast<StoreOp>(op);
+  for (const ModuleGraph::Access &access : program.accesses) {
+    auto store = dyn_cast<StoreOp>(access.op);
     if (!store || isZeros(store.getValue()))
       continue;
-    StringAttr name = variableOf(op);
+    StringAttr name = getVariableOf(store);
     std::optional<Accumulation> found = findAccumulation(store);
     if (!found || !accumulations.insert({name, *found}).second)
       others.insert(name);
   }
+  accumulations.remove_if([&](const auto &entry) {
+    VariableOp variable = program.variables.find(entry.first)->second.op;
+    return !variable.isSumOfStep() ||
+           variable.getInit().getKind() != InitKind::Zeros ||
+           storage.find(entry.first)->second.isGiven ||
+           others.contains(entry.first);
+  });
+  return accumulations;
+}
+
+void heddle::deferGradientSums(const ModuleGraph &program, MeshRef mesh,
+                               VariableStorages &storage) {
+  Accumulations accumulations = findAccumulations(program, storage);
   llvm::MapVector<Block *, SmallVector<StringAttr>> byBlock;
-  for (auto &[name, accumulation] : accumulations) {
-    VariableOp variable = variables.find(name)->second.first;
-    if (variable.isSumOfStep() && !variable.getStorageAttr() &&
-        !others.contains(name) &&
-        variable.getInit().getKind() == InitKind::Zeros)
-      byBlock[accumulation.store->getBlock()].push_back(name);
-  }
+  for (auto &[name, accumulation] : accumulations)
+    byBlock[accumulation.store->getBlock()].push_back(name);
 
   auto factorsOf = [&](Operation *op, const ShardingRule &rule) {
-    std::optional<unsigned> node = graph.findNode(op);
-    return node ? graph.getFactors(*node) : FactorAxes(rule.factors.size());
+    std::optional<unsigned> node = program.graph.findNode(op);
+    return node ? program.graph.getFactors(*node)
+                : FactorAxes(rule.factors.size());
   };
   auto stored = [&](Operation *access) {
-    return partialStorage.lookup(variableOf(access));
+    return storage.find(getVariableOf(access))->second.partial;
   };
   for (auto &[block, names] : byBlock) {
     PartialSums before(*block, mesh, factorsOf);
     SmallVector<StringAttr> deferred;
     for (StringAttr name : names) {
       Axes axes(before.getPartialAxes(accumulations.find(name)->second.added));
-      bool isStoredOver = llvm::any_of(storage[name], [&](const Axes &dim) {
+      VariableStorage &own = storage.find(name)->second;
+      bool isStoredOver = llvm::any_of(own.dims, [&](const Axes &dim) {
         return llvm::any_of(dim, [&](StringAttr axis) {
           return llvm::is_contained(axes, axis);
         });
       });
       if (axes.empty() || isStoredOver)
         continue;
-      partialStorage[name] = axes;
+      own.partial = axes;
       deferred.push_back(name);
     }
     // Only where the sums really go on; each that does not may stop others.
@@ -102,7 +103,7 @@ void ModulePropagation::deferGradientSums() {
                       after.isKept(accumulation.added) &&
                       after.isKept(accumulation.getSum());
         if (!goesOn)
-          partialStorage.erase(name);
+          storage.find(name)->second.partial.clear();
         return !goesOn;
       });
       changed = deferred.size() != count;

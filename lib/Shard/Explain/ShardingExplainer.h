@@ -1,31 +1,26 @@
-//===- ExplainShardings.h - Why values lie as they do -----------*- C++ -*-===//
+//===- ShardingExplainer.h - Why values lie as they do ----------*- C++ -*-===//
 //
 // Turns what Propagation remembers into remarks: for each value where each of
 // its axes comes from, and where two ops want a value differently.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H
-#define HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H
+#ifndef HEDDLE_LIB_SHARD_EXPLAIN_SHARDINGEXPLAINER_H
+#define HEDDLE_LIB_SHARD_EXPLAIN_SHARDINGEXPLAINER_H
 
-#include "heddle/Sharding/Propagation.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Sharding/ShardingAssignment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace heddle {
-
-/// What gave a cell an axis that it did not hear of: "argument 0 of @f".
-using SeedNames =
-    llvm::DenseMap<std::pair<unsigned, mlir::StringAttr>, std::string>;
 
 /// How messages name an op: `"h.0.mlp.c_fc"`, or `'math.tanh' (line 12)`.
 std::string describeOp(mlir::Operation *op);
 
 class ShardingExplainer {
 public:
-  ShardingExplainer(const Propagation &graph, MeshRef mesh,
-                    const SeedNames &seeds)
-      : graph(graph), mesh(mesh), seeds(seeds) {}
+  ShardingExplainer(const ShardingAssignment &assignment, MeshRef mesh)
+      : graph(assignment.graph), seeds(assignment.seeds), mesh(mesh) {}
 
   /// A remark on each op of the function with tensor results, and on the
   /// function for its arguments.
@@ -57,12 +52,12 @@ private:
                      ReshardSequences &sequences) const;
 
   const Propagation &graph;
+  const llvm::DenseMap<std::pair<unsigned, mlir::StringAttr>, Seed> &seeds;
   MeshRef mesh;
-  const SeedNames &seeds;
   /// What has been found: neighbours have most of their way in common.
   mutable llvm::DenseMap<SourceKey, Source> sources;
 };
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_SHARD_EXPLAIN_EXPLAINSHARDINGS_H
+#endif // HEDDLE_LIB_SHARD_EXPLAIN_SHARDINGEXPLAINER_H

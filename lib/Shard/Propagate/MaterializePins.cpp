@@ -1,0 +1,83 @@
+//===- MaterializePins.cpp - Makes each pin a reshard ---------------------===//
+
+#include "heddle/Shard/Passes.h"
+#include "heddle/Sharding/Boundaries.h"
+#include "heddle/Sharding/ControlFlow.h"
+#include "heddle/Sharding/Pins.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_MATERIALIZEPINSPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+/// How the op makes the result: as its factors say or its variable is stored.
+/// What control flow and calls pass on lies as it is pinned.
+static FailureOr<ShardingAttr> getOwnSharding(OpResult result, ShardingAttr pin,
+                                              MeshRef mesh) {
+  Operation *op = result.getOwner();
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
+        load, load.getVariableAttr());
+    ShardingAttr storage =
+        variable ? variable.getStorageAttr() : ShardingAttr();
+    if (!storage)
+      return op->emitOpError()
+             << "expected the storage of " << load.getVariableAttr()
+             << ": run heddle-propagate-shardings before";
+    return storage;
+  }
+  if (!hasFactors(op))
+    return pin;
+  ShardingRule rule = getRule(op);
+  FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+  if (failed(axes))
+    return failure();
+  return getResultSharding(rule, *axes, result.getResultNumber(), mesh);
+}
+
+/// A pin is a reshard, even to what the op makes: no partial sum passes it.
+static LogicalResult materializePins(Operation *op, MeshRef mesh) {
+  llvm::MapVector<Value, ShardingAttr> pins;
+  if (failed(readPins(op, pins)))
+    return failure();
+  op->removeAttr(kPinAttrName);
+  for (auto [value, pin] : pins) {
+    if (failed(verifySharding(op->getLoc(), pin, value.getType(), mesh)))
+      return failure();
+    FailureOr<ShardingAttr> own =
+        getOwnSharding(cast<OpResult>(value), pin, mesh);
+    if (failed(own))
+      return failure();
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    auto reshard = builder.create<ReshardOp>(op->getLoc(), value.getType(),
+                                             value, *own, pin);
+    value.replaceAllUsesExcept(reshard.getResult(), reshard);
+  }
+  return success();
+}
+
+namespace {
+struct MaterializePinsPass
+    : heddle::impl::MaterializePinsPassBase<MaterializePinsPass> {
+  void runOnOperation() override {
+    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
+    if (!*mesh)
+      return;
+    SmallVector<Operation *> pinned;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      forEachOp(function, [&](Operation *op) {
+        if (op->hasAttr(kPinAttrName))
+          pinned.push_back(op);
+      });
+    for (Operation *op : pinned)
+      if (failed(materializePins(op, *mesh)))
+        return signalPassFailure();
+  }
+};
+} // namespace

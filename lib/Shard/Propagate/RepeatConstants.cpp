@@ -1,0 +1,38 @@
+//===- RepeatConstants.cpp - A constant for each use ----------------------===//
+
+#include "../SplitOperators/Slices.h"
+#include "heddle/Shard/Passes.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_REPEATCONSTANTSPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+/// All uses but the first get a copy of their own, in front of the original.
+static void repeatForEachUse(Operation *op) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : op->getResult(0).getUses())
+    uses.push_back(&use);
+  for (OpOperand *use : llvm::drop_begin(uses))
+    use->set(OpBuilder(op).clone(*op)->getResult(0));
+}
+
+namespace {
+struct RepeatConstantsPass
+    : heddle::impl::RepeatConstantsPassBase<RepeatConstantsPass> {
+  void runOnOperation() override {
+    if (!getMesh(getOperation()))
+      return;
+    SmallVector<Operation *> shared;
+    getOperation().walk([&](Operation *op) {
+      if (isFreeTensor(op) && !op->use_empty() && !op->hasOneUse())
+        shared.push_back(op);
+    });
+    for (Operation *op : shared)
+      repeatForEachUse(op);
+  }
+};
+} // namespace
