@@ -30,7 +30,7 @@ static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
   return success();
 }
 
-/// What is one device's would be cut once more.
+/// Refuses the program of one device, which would be cut once more.
 static LogicalResult verifyIsGlobal(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (function.getArgAttr(i, kGlobalTypeAttrName))

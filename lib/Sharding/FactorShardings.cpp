@@ -22,8 +22,8 @@ static bool hasStaticShapes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isStatic);
 }
 
-/// What a device holds of a result is a partial sum or a partial maximum, not
-/// both: where a rule reduces a result in both ways, maxima stay whole.
+/// Keeps maxima whole where a rule reduces a result by sums and by maxima: a
+/// device holds a partial sum or a partial maximum of a result, not both.
 static void keepToOneReduction(ShardingRule &rule) {
   for (const TensorFactors &result : rule.results) {
     auto reduces = [&](unsigned factor, FactorKind kind) {
@@ -42,7 +42,7 @@ static void keepToOneReduction(ShardingRule &rule) {
 
 ShardingRule heddle::getRule(Operation *op) {
   ShardingRule rule;
-  // What has unknown sizes stays whole.
+  // Tensors of unknown sizes stay whole.
   if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
       shardable && hasStaticShapes(op))
     rule = shardable.getShardingRule();

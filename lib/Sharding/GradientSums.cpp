@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// store (load + added), both of one variable.
+/// Adds a value to a variable: store (load + added).
 struct Accumulation {
   LoadOp load;
   Value added;
@@ -93,7 +93,8 @@ void heddle::deferGradientSums(const ModuleGraph &program, MeshRef mesh,
       own.partial = axes;
       deferred.push_back(name);
     }
-    // Only where the sums really go on; each that does not may stop others.
+    // Take back the variables whose sums stop before the store. Each of them
+    // may stop others.
     for (bool changed = true; changed;) {
       PartialSums after(*block, mesh, factorsOf, nullptr, stored);
       size_t count = deferred.size();

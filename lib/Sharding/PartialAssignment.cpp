@@ -37,7 +37,7 @@ static LogicalResult readOp(Operation *op, MeshRef mesh,
   return success();
 }
 
-/// What the attributes of an argument or result say of how it lies.
+/// The sharding among the attributes of an argument or result.
 static std::optional<PartialAssignment::Statement>
 readBoundary(DictionaryAttr attributes) {
   auto sharding = attributes ? attributes.getAs<ShardingAttr>(kShardingAttrName)

@@ -12,7 +12,7 @@ namespace heddle {
 /// propagation decides the rest. readAssignment makes one of a module's
 /// attributes. A planner fills in its own: the module needs no attributes.
 struct PartialAssignment {
-  /// Of each factor of an op its axes, or nullopt if the factor is open.
+  /// The axes of each factor of an op; nullopt for a factor that is open.
   struct Factors {
     llvm::SmallVector<std::optional<Axes>> axes;
     int64_t priority = 0; ///< others hear of the lower priority first
@@ -24,7 +24,7 @@ struct PartialAssignment {
   };
 
   llvm::MapVector<mlir::Operation *, Factors> operators;
-  /// Results of ops, as the ops around them see these.
+  /// Results of ops, as the ops around them see them.
   llvm::MapVector<mlir::Value, Statement> pins;
   llvm::DenseMap<mlir::BlockArgument, Statement> arguments;
   /// Results of functions, by the operand of the function's return.

@@ -4,10 +4,10 @@
 // assignment to a complete one, without a change of IR. A planner calls it for
 // each assignment that it considers and compares what comes out.
 //
-// Example: of y = heddle.contract [bsf, fh -> bsh] x, w a planner settles that
-// f is split over tp. The function finds that x lies as [{}, {}, {"tp"}], that
-// the gelu that makes x is split over tp, too, and that w is stored as
-// [{"tp"}, {}].
+// Example: a planner splits the factor f of y = heddle.contract [bsf, fh ->
+// bsh] x, w over tp. The function finds that x lies as [{}, {}, {"tp"}], that
+// the gelu that makes x is split over tp, too, and that w is stored as [{"tp"},
+// {}].
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,7 @@ using namespace heddle;
 // Pins
 //===----------------------------------------------------------------------===//
 
-/// The factors with a name of what the op makes first.
+/// The factors with a name that run over the op's first result.
 static llvm::SetVector<StringRef> getResultFactors(const PlannedOp &planned) {
   llvm::SetVector<StringRef> factors;
   if (!planned.rule.results.empty())
@@ -22,8 +22,8 @@ static llvm::SetVector<StringRef> getResultFactors(const PlannedOp &planned) {
   return factors;
 }
 
-/// Of each function, the first op of a name that makes something with named
-/// factors: those behind it are its gradients.
+/// The first op of each name in each function whose result has factors with
+/// names. The later ones of the name are its gradients.
 static std::vector<const PlannedOp *> findForwardOps(ArrayRef<PlannedOp> ops) {
   std::vector<const PlannedOp *> forward;
   DenseSet<std::pair<Operation *, StringAttr>> seen;

@@ -143,7 +143,7 @@ void ShardingExplainer::explain(func::FuncOp function) const {
   forEachOp(function, [&](Operation *op) {
     for (OpResult result : op->getResults()) {
       std::string what;
-      // What says nothing of its place says at least what it is.
+      // The remark on an op without a location names at least its kind.
       if (isa<UnknownLoc>(op->getLoc()))
         what = "in @" + function.getName().str() + ", '" +
                op->getName().getStringRef().str() + "' ";

@@ -54,7 +54,7 @@ private:
   const Propagation &graph;
   const llvm::DenseMap<std::pair<unsigned, mlir::StringAttr>, Seed> &seeds;
   MeshRef mesh;
-  /// What has been found: neighbours have most of their way in common.
+  /// The sources found so far: neighbours have most of their way in common.
   mutable llvm::DenseMap<SourceKey, Source> sources;
 };
 

@@ -16,7 +16,8 @@ using namespace heddle;
 
 namespace {
 
-/// What is split so, named: the better known first.
+/// The variables, ops and arguments that have one size and are split over one
+/// list of axes. The warning describes the best known of them.
 struct Split {
   std::string what;
   Location location;
@@ -27,7 +28,8 @@ class PaddingWarner {
 public:
   explicit PaddingWarner(MeshRef mesh) : mesh(mesh) {}
 
-  /// `name` tells apart what is counted; empty: what no plan names.
+  /// Adds a loop or dimension. `name` is that of the operator or variable;
+  /// empty for one that a plan cannot name.
   void add(int64_t size, ArrayRef<StringAttr> axes, StringRef name,
            Location location, llvm::function_ref<std::string()> describe);
   void emit() const;

@@ -13,7 +13,7 @@ using namespace heddle;
 
 namespace heddle {
 
-/// What an op's own localization may ask.
+/// Answers the questions that an op's own localization asks.
 class OpLocalizer final : public Localizer {
 public:
   OpLocalizer(FunctionLocalizer &parent, const ShardingRule &rule,

@@ -13,16 +13,17 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// How the op makes the result: as its factors say or its variable is stored.
-/// What control flow and calls pass on lies as it is pinned.
+/// The sharding that the op gives the result, by its factors or by the storage
+/// of the variable that it loads. Control flow and calls pass values on, which
+/// lie as they are pinned.
 static FailureOr<ShardingAttr> getOwnSharding(OpResult result, ShardingAttr pin,
                                               MeshRef mesh) {
   Operation *op = result.getOwner();
   if (auto load = dyn_cast<LoadOp>(op)) {
+    // The op's verifier has found it.
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
         load, load.getVariableAttr());
-    ShardingAttr storage =
-        variable ? variable.getStorageAttr() : ShardingAttr();
+    ShardingAttr storage = variable.getStorageAttr();
     if (!storage)
       return op->emitOpError()
              << "expected the storage of " << load.getVariableAttr()

@@ -32,7 +32,8 @@ private:
   LogicalResult readFactors();
   /// How the variable of a load or store is stored; null if nobody says.
   ShardingAttr storageOf(Operation *access);
-  /// What control flow and calls pass on: produced values and needs.
+  /// The shardings that control flow and calls pass on: of the values that they
+  /// produce, and of the operands that they need.
   LogicalResult readCarried(Operation *op);
   LogicalResult readCall(func::CallOp call);
   const PartialSums &sumsOf(Value value) {
@@ -41,7 +42,7 @@ private:
   /// The shardings that values have when their ops have made them.
   LogicalResult findProduced();
   LogicalResult findProduced(Operation *op);
-  /// What each operand needs.
+  /// Finds the operands that lie otherwise than their op needs.
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();

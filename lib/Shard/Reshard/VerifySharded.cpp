@@ -59,8 +59,8 @@ static LogicalResult verifyBoundaries(func::FuncOp function, MeshRef mesh) {
 
 namespace {
 
-/// The ops of one function, in order of the text: what an op needs is compared
-/// with how the ops before it left their results.
+/// Checks the ops of one function in order of the text. Compares the shardings
+/// that an op needs with those that the ops before it gave their results.
 class FunctionVerifier {
 public:
   FunctionVerifier(func::FuncOp function, MeshRef mesh)
@@ -75,11 +75,11 @@ private:
   LogicalResult verifyControlFlow(Operation *op);
   LogicalResult verifyByRule(Operation *op);
   LogicalResult verifyCaptured(Operation *op);
-  /// What control flow passes on, or a function returns.
+  /// The operands that control flow passes on or a function returns.
   LogicalResult verifyPassedOn(Operation *op);
 
   LogicalResult expectOperand(OpOperand &operand, ShardingAttr need);
-  /// The op's `heddle.sharding` says this of the result.
+  /// Checks that the op's `heddle.sharding` says this of the result.
   LogicalResult expectResult(OpResult result, ShardingAttr made);
   /// The partial sums that pass through the op, beside those that it needs and
   /// makes by its factors; none where its rule does not let them.
@@ -88,6 +88,7 @@ private:
 
   func::FuncOp function;
   MeshRef mesh;
+  SymbolTableCollection tables;
   DenseMap<Value, ShardingAttr> shardings;
   /// The needs of operands that control flow passes on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
@@ -137,10 +138,8 @@ LogicalResult FunctionVerifier::verifyAccess(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
   auto name =
       load ? load.getVariableAttr() : cast<StoreOp>(op).getVariableAttr();
-  auto variable =
-      SymbolTable::lookupNearestSymbolFrom<VariableOp>(function, name);
-  if (!variable)
-    return op->emitOpError() << "expected a variable, got " << name;
+  // The op's verifier has found it.
+  auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, name);
   ShardingAttr storage = variable.getStorageAttr();
   return load ? expectResult(cast<OpResult>(load.getResult()), storage)
               : expectOperand(op->getOpOperand(0), storage);
@@ -175,10 +174,7 @@ LogicalResult FunctionVerifier::verifyControlFlow(Operation *op) {
     return op->emitOpError() << "expected " << kCarriedAttrName << " with "
                              << carried->size() << " shardings, got " << count;
   for (auto [i, entry] : llvm::enumerate(*carried)) {
-    auto sharding = dyn_cast<ShardingAttr>(stated[i]);
-    if (!sharding)
-      return op->emitOpError() << "expected " << kCarriedAttrName
-                               << " to be shardings, got " << stated[i];
+    auto sharding = cast<ShardingAttr>(stated[i]); // or its dialect complains
     if (failed(verifySharding(op->getLoc(), sharding, entry.getType(), mesh)))
       return failure();
     for (OpOperand *source : entry.sources)
