@@ -21,6 +21,16 @@ llvm::StringRef getOpName(mlir::Operation *op);
 /// Sets it; null removes it.
 void setOpName(mlir::Operation *op, mlir::StringAttr name);
 
+/// The operators that an op of one device's program serves: its attribute
+/// `heddle.serves`, or else what its location holds, or else its own name. Null
+/// if it has none of them.
+ServesAttr getServes(mlir::Operation *op);
+/// The variable's name and the kind of its role.
+ServesAttr getServes(VariableOp variable);
+/// The location, with `serves` in it: rewrites pass it on, and equal ops stay
+/// equal. Null removes it.
+mlir::Location withServes(mlir::Location loc, ServesAttr serves);
+
 /// The mesh that a symbol names, or null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 

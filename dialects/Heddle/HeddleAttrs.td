@@ -60,6 +60,13 @@ def PaddingValue : Heddle_Enum<"PaddingValue", "what padding is set to", [
   I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">]>;
 def PaddingValueAttr : EnumAttr<HeddleDialect, PaddingValue, "padding_value">;
 
+def DataKind : Heddle_Enum<"DataKind", "what data is to the training step", [
+  I32EnumAttrCase<"Activation", 0, "activation">,
+  I32EnumAttrCase<"Gradient", 1, "gradient">,
+  I32EnumAttrCase<"Parameter", 2, "parameter">,
+  I32EnumAttrCase<"State", 3, "state">]>;
+def DataKindAttr : EnumAttr<HeddleDialect, DataKind, "data_kind">;
+
 def Hierarchy : Heddle_Enum<"Hierarchy",
     "whether collectives over several axes are made one by one, by levels of "
     "the topology: where that takes less on the cluster, wherever a collective "
@@ -197,6 +204,45 @@ def SplitAttr : Heddle_Attr<"Split", "split"> {
                         "int64_t":$sharded);
   let assemblyFormat = "`<` $factor `,` $slices `,` `sharded` $sharded `>`";
   let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Names that survive
+//===----------------------------------------------------------------------===//
+
+def ServesAttr : Heddle_Attr<"Serves", "serves"> {
+  let summary = "the operators that a call serves, and the kind of its data";
+  let description = [{
+    A kernel, a call of a library, a collective or a copy keeps the names of the
+    operators that it was made of, in program order. An op of no operator is
+    named by the variables that it moves or updates.
+
+    The kind says what the data that it makes or moves is to the training step:
+    - `activation`: data between operators, forward (an activation) or backward
+      (its gradient), and results of the program;
+    - `gradient`: the gradient of a parameter, from the operator that makes it to
+      the update, and what is computed of gradients alone (their norm);
+    - `parameter`: values of parameters, loaded for operators (casts, gathers) or
+      updated;
+    - `state`: optimizer state and counters, and what is computed of them alone
+      (the learning rate).
+
+    A call that makes several kinds has the first of them in this order: what it
+    makes earliest readers wait for.
+
+    Constraints: at least one name; no name is empty or stands twice.
+
+    Example: `#heddle.serves<activation ["h.0.mlp.c_fc", "h.0.mlp.gelu"]>`
+  }];
+  let parameters = (ins "::heddle::DataKind":$kind,
+                        ArrayRefParameter<"::mlir::StringAttr">:$names);
+  let assemblyFormat = "`<` $kind ` ` `[` $names `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The names of all, in order; null if there are none.
+    static ServesAttr getUnion(::heddle::DataKind kind,
+                               ::llvm::ArrayRef<ServesAttr> parts);
+  }];
 }
 
 //===----------------------------------------------------------------------===//

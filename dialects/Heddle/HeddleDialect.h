@@ -24,6 +24,7 @@ inline constexpr llvm::StringLiteral kPinAttrName = "heddle.pin";
 inline constexpr llvm::StringLiteral kPriorityAttrName = "heddle.priority";
 inline constexpr llvm::StringLiteral kCarriedAttrName = "heddle.carried";
 inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
+inline constexpr llvm::StringLiteral kServesAttrName = "heddle.serves";
 inline constexpr llvm::StringLiteral kSplitAttrName = "heddle.split";
 inline constexpr llvm::StringLiteral kStorageAxesAttrName =
     "heddle.storage_axes";

@@ -32,6 +32,9 @@ def HeddleDialect : Dialect {
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
       results of functions: their name in files;
+    - `heddle.serves` (`#heddle.serves`) on the calls and collectives of one
+      device's program: the operators that they are made of, and the kind of
+      their data;
     - `heddle.global_type` on arguments and results of one device's program: the
       type of the whole;
     - `heddle.model`, `heddle.weights` on the module: the family, and the

@@ -74,6 +74,9 @@ static constexpr DiscardableAttr kKnown[] = {
     {kPriorityAttrName, OnOp | OnPort, isPriority, "an i64 from 0 to 65536"},
     {kCarriedAttrName, OnOp, isListOf<ShardingAttr>, "a list of shardings"},
     {kNameAttrName, OnOp | OnPort, isOne<StringAttr>, "a string"},
+    {kServesAttrName, OnOp, isOne<ServesAttr>,
+     "names of operators, such as #heddle.serves<activation "
+     "[\"h.0.mlp.c_fc\"]>"},
     {kSplitAttrName, OnOp, isOne<SplitAttr>,
      "slices of a factor, such as #heddle.split<\"h\", 4, sharded 4>"},
     {kStorageAxesAttrName, OnOp, isOne<ShardingAttr>, kASharding},

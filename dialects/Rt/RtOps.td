@@ -36,7 +36,7 @@ def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
     Example:
     ```mlir
     rt.program @step arena(4096) results [#rt.port<"loss", tensor<f32>>] {
-      rt.fill_zero result 0[0 : f32]
+      rt.fill_zero result 0[0 : f32] serves <activation ["loss"]>
       rt.synchronize
     }
     ```
@@ -89,11 +89,12 @@ def CoordinateOp : Rt_Op<"coordinate", [Pure,
 /// In a program, or in a loop of one.
 def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 
-/// One call of the runtime, ordered on a stream.
+/// One call of the runtime, ordered on a stream. No call is without the names
+/// of the operators that it serves: profiles and traces find them here.
 class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
     : Rt_Op<mnemonic, !listconcat([InProgram], traits)> {
   let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
-                                   OptionalAttr<StrAttr>:$op_name));
+                                   ServesAttr:$serves));
 }
 
 def LaunchOp : Rt_Call<"launch",
@@ -109,11 +110,15 @@ def LaunchOp : Rt_Call<"launch",
     result types are those of the buffers, or, once lowered, a function of the
     LLVM dialect with `heddle.blocks`.
 
-    Example: `rt.launch @kernel_3 (arena[0 : 4x8xf32], %row) -> (arena[128 : 4x8xf32])`
+    Example:
+    ```mlir
+    rt.launch @kernel_3 (arena[0 : 4x8xf32], %row) -> (arena[128 : 4x8xf32])
+      serves <activation ["h.0.ln_1", "h.0.attn.c_attn"]>
+    ```
   }];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? $kernel
-    custom<LaunchOperands>($indices, $operands_) `->` custom<BufferList>($results_) attr-dict
+    (`stream` `(` $stream^ `)`)? $kernel
+    custom<LaunchOperands>($indices, $operands_) `->` custom<BufferList>($results_) `serves` $serves attr-dict
   }];
 }
 
@@ -132,12 +137,12 @@ def MatmulOp : Rt_Call<"matmul",
     - all that is read and written lies within the buffers.
   }];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
+    (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
     `a` `(` custom<BareBuffer>($a) `strides` $a_strides `)`
     `b` `(` custom<BareBuffer>($b) `strides` $b_strides `)`
     `c` `(` custom<BareBuffer>($c) `stride` $c_row_stride `)`
     (`bias` `(` custom<BareBuffer>($bias)^ `)`)? (`accumulate` $accumulate^)?
-    (`loops` $loops^)? attr-dict
+    (`loops` $loops^)? `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -148,11 +153,12 @@ def AttentionOp : Rt_Call<"attention",
          F64Attr:$scale, UnitAttr:$causal,
          DefaultValuedAttr<F64Attr, "0.0">:$dropout,
          DefaultValuedAttr<I64Attr, "0">:$seed,
-         OptionalAttr<DenseI64ArrayAttr>:$global_shape)> {
+         OptionalAttr<DenseI64ArrayAttr>:$global_shape,
+         OptionalAttr<StrAttr>:$op_name)> {
   let summary = "scaled dot-product attention";
   let description = [{
     Shapes, `offsets` and `global_shape` as in `heddle.attention`; all buffers
-    are dense.
+    are dense. `op_name` names the random stream of the dropout.
   }];
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
@@ -161,7 +167,7 @@ def AttentionOp : Rt_Call<"attention",
     (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)?
     (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
     (`global_shape` `(` $global_shape^ `)`)?
-    `->` `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)` attr-dict
+    `->` `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)` `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -173,7 +179,8 @@ def AttentionGradOp : Rt_Call<"attention_grad",
          F64Attr:$scale, UnitAttr:$causal,
          DefaultValuedAttr<F64Attr, "0.0">:$dropout,
          DefaultValuedAttr<I64Attr, "0">:$seed,
-         OptionalAttr<DenseI64ArrayAttr>:$global_shape)> {
+         OptionalAttr<DenseI64ArrayAttr>:$global_shape,
+         OptionalAttr<StrAttr>:$op_name)> {
   let summary = "gradients of attention";
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
@@ -185,7 +192,7 @@ def AttentionGradOp : Rt_Call<"attention_grad",
     (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
     (`global_shape` `(` $global_shape^ `)`)?
     `->` `q` `(` custom<BareBuffer>($q_grad) `)` `k` `(` custom<BareBuffer>($k_grad) `)`
-    `v` `(` custom<BareBuffer>($v_grad) `)` attr-dict
+    `v` `(` custom<BareBuffer>($v_grad) `)` `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -199,9 +206,9 @@ def EmbeddingGradOp : Rt_Call<"embedding_grad",
     are ids' shape x width; the table is f32 [rows, width].
   }];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? `ids` `(` custom<BareBuffer>($ids) `)`
+    (`stream` `(` $stream^ `)`)? `ids` `(` custom<BareBuffer>($ids) `)`
     `rows` `(` custom<BareBuffer>($rows) `)` (`first_row` `(` $first_row^ `)`)?
-    (`accumulate` $accumulate^)? `->` custom<BareBuffer>($table) attr-dict
+    (`accumulate` $accumulate^)? `->` custom<BareBuffer>($table) `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -211,9 +218,9 @@ def RotaryTableOp : Rt_Call<"rotary_table",
          DenseF64ArrayAttr:$frequencies)> {
   let summary = "cosines and sines of position * frequency";
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? (`first` `(` $first^ `)`)?
+    (`stream` `(` $stream^ `)`)? (`first` `(` $first^ `)`)?
     `frequencies` `(` custom<ExactNumbers>($frequencies) `)`
-    `->` custom<BareBuffer>($cos) `,` custom<BareBuffer>($sin) attr-dict
+    `->` custom<BareBuffer>($cos) `,` custom<BareBuffer>($sin) `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -233,17 +240,17 @@ def CopyOp : Rt_Call<"copy",
     Constraints: without dynamic values, all lies within the buffers.
   }];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($from)
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($from)
     (`offset` `(` $from_offset^ `)`)? `->` custom<BareBuffer>($to)
     (`blocks` `(` $blocks^ `)`)? (`strides` `(` $from_stride^ `,` $to_stride `)`)?
-    (`bytes` `(` $bytes^ `)`)? attr-dict
+    (`bytes` `(` $bytes^ `)`)? `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
 }
 
 def FillZeroOp : Rt_Call<"fill_zero", (ins BufferAttr:$to)> {
   let summary = "sets a buffer to zero";
-  let assemblyFormat = "($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($to) attr-dict";
+  let assemblyFormat = "(`stream` `(` $stream^ `)`)? custom<BareBuffer>($to) `serves` $serves attr-dict";
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,8 +268,8 @@ def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
   let summary = "sum or maximum over the group; may be in place";
   let description = [{Constraints: in and out have equal sizes.}];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
@@ -273,8 +280,8 @@ def AllGatherOp : Rt_Collective<"all_gather", (ins I64Attr:$dim)> {
     size times the members.
   }];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `dim` $dim `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `dim` $dim `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
@@ -282,8 +289,8 @@ def ReduceScatterOp : Rt_Collective<"reduce_scatter", (ins ReductionKindAttr:$ki
   let summary = "each member's part of the sum or maximum";
   let description = [{Constraints: those of `rt.all_gather`, reversed.}];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `dim` $dim `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `dim` $dim `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
@@ -291,24 +298,24 @@ def AllToAllOp : Rt_Collective<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$c
   let summary = "moves a split from one dimension to another";
   let description = [{Constraints: those of `comm.all_to_all`.}];
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `split` $split_dim `concat` $concat_dim `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `split` $split_dim `concat` $concat_dim `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
 def BroadcastOp : Rt_Collective<"broadcast", (ins I64Attr:$root)> {
   let summary = "one member's buffer to every member";
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `root` $root `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `root` $root `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
 def PermuteOp : Rt_Collective<"permute", (ins DenseI64ArrayAttr:$sources)> {
   let summary = "member i receives the buffer of member sources[i]";
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `sources` $sources `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
+    `sources` $sources `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
@@ -316,8 +323,8 @@ class Rt_Transfer<string mnemonic> : Rt_Call<mnemonic,
     (ins BufferAttr:$buffer, Index:$peer, FlatSymbolRefAttr:$mesh, AxisListAttr:$axes),
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let assemblyFormat = [{
-    ($op_name^)? (`stream` `(` $stream^ `)`)? custom<BareBuffer>($buffer) `peer` `(` $peer `)`
-    `over` $mesh $axes attr-dict
+    (`stream` `(` $stream^ `)`)? custom<BareBuffer>($buffer) `peer` `(` $peer `)`
+    `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 def SendOp : Rt_Transfer<"send"> { let summary = "sends a buffer to a member"; }
@@ -358,9 +365,9 @@ def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
     Example:
     ```mlir
     rt.while arena[64 : i1] before {
-      rt.launch @kernel_0 (arena[0 : 4xf32]) -> (arena[64 : i1])
+      rt.launch @kernel_0 (arena[0 : 4xf32]) -> (arena[64 : i1]) serves <activation ["close"]>
     } after {
-      rt.launch @kernel_1 (arena[0 : 4xf32]) -> (arena[0 : 4xf32])
+      rt.launch @kernel_1 (arena[0 : 4xf32]) -> (arena[0 : 4xf32]) serves <activation ["halve"]>
     }
     ```
   }];

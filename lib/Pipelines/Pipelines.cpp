@@ -139,6 +139,8 @@ static void buildKernelPipeline(OpPassManager &passes) {
   // All control flow is gone; what decided there, and other numbers that are
   // computed, become tensors.
   passes.addPass(createSpreadScalarsPass());
+  // Before ops are merged and rewritten: what they serve travels with them.
+  passes.addPass(createNameOperatorsPass());
   // Products of foreign programs.
   passes.addPass(createRaiseContractionsPass());
   // While biases and sums are still ops of their own.

@@ -85,6 +85,40 @@ def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
+  let summary = "says of every op which operators it serves";
+  let description = [{
+    In every program function, after `heddle-flatten-control-flow`: each op gets
+    its `#heddle.serves` in its location, from where the rewrites of this phase
+    pass it on. `heddle-form-kernels` writes it as the attribute `heddle.serves`
+    on the kernels' calls, the library's calls and the collectives.
+
+    An operator of the model has a name and serves itself. All other ops take
+    their names along the flow of data:
+    - a load or store from its variable;
+    - a collective, a cast or another op of one operand from what it reads;
+    - an op of several operands (an update, a sum) from those of its own kind
+      that are nearest to a name, scalars after tensors; a stack from all;
+    - an op that no name reaches from its location's name, or else from its
+      function and its own operation name.
+
+    The kind of data (see `#heddle.serves`) follows from roles and flow, never
+    from names:
+    - a load has the kind of its variable's role;
+    - data that flows into variables alone is of the update. There an operator
+      makes a gradient. Any other op has the kind of the operands that is
+      farthest on the way from gradient to state to parameter: new moments are
+      state, a parameter less its step is a parameter;
+    - data that operators read, or that the program returns, has the kind that
+      all its operands share, else it is an activation.
+
+    An operator that reads every loop of an operand again in what it makes (an
+    accumulating product reads its sum so) passes gradients on; one that sums
+    over a loop of the operand makes something new of it.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
   let summary = "turns model ops on local tensors into structured ops";
   let description = [{
@@ -127,6 +161,11 @@ def FormKernelsPass : Pass<"heddle-form-kernels", "::mlir::ModuleOp"> {
     first from producers to consumers, then across readers of one tensor.
     Copies, casts and cheap elementwise ops are repeated in every consumer
     rather than stored. Equal kernels are outlined once.
+
+    The calls get `heddle.serves`: the operators of all ops that were merged, in
+    program order, and the kind of what leaves the kernel. All other calls and
+    collectives get it, too, from what `heddle-name-operators` left in their
+    locations.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::func::FuncDialect"];
   let options = [

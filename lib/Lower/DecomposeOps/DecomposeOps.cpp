@@ -149,6 +149,21 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return success();
   }
 
+  /// What a tensor serves that is made for the uses of which `isRead` holds.
+  static ServesAttr uniteReaders(Value value,
+                                 llvm::function_ref<bool(OpOperand &)> isRead) {
+    SmallVector<ServesAttr> parts;
+    DataKind kind = DataKind::State;
+    for (OpOperand &use : value.getUses())
+      if (ServesAttr serves = getServes(use.getOwner());
+          serves && isRead(use)) {
+        parts.push_back(serves);
+        kind = std::min(kind, serves.getKind());
+      }
+    std::reverse(parts.begin(), parts.end());
+    return ServesAttr::getUnion(kind, parts);
+  }
+
   /// Splat constants and fills that a structured op reads are folded into it
   /// when kernels are formed; all others (returned, stored, an operand of a
   /// product) become an op that writes them. What starts undefined (a
@@ -178,7 +193,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       if (!llvm::any_of(constant.getUses(), isOther))
         continue;
       builder.setInsertionPointAfterValue(constant);
-      Decomposer d(builder, constant.getLoc());
+      Decomposer d(builder, withServes(constant.getLoc(),
+                                       uniteReaders(constant, isOther)));
       auto type = cast<RankedTensorType>(constant.getType());
       Value filled = d.map(type, {}, [&](Body &b, ValueRange) -> Value {
         return b.create<arith::ConstantOp>(element);

@@ -2,6 +2,7 @@
 
 #include "../KernelPlan/KernelPlan.h"
 #include "Outline.h"
+#include "dialects/Comm/Comm.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -164,12 +165,21 @@ static void repeatCheapProducers(Block &body, OpBuilder &builder) {
         uses.size() < (size_t)std::distance(op->use_begin(), op->use_end());
     llvm::DenseMap<Operation *, Value> copies;
     for (auto [i, use] : llvm::enumerate(uses)) {
-      if (i == 0 && !isElsewhere)
+      // A copy serves its reader, as all that is shared otherwise would serve
+      // everybody.
+      auto serveReader = [&](Operation *copy) {
+        copy->setLoc(withServes(copy->getLoc(), getServes(use->getOwner())));
+      };
+      if (i == 0 && !isElsewhere) {
+        serveReader(op);
         continue;
+      }
       Value &copy = copies[use->getOwner()];
       if (!copy) {
         builder.setInsertionPoint(use->getOwner());
-        copy = builder.clone(*op)->getResult(0);
+        Operation *repeated = builder.clone(*op);
+        serveReader(repeated);
+        copy = repeated->getResult(0);
       }
       use->set(copy);
     }
@@ -227,7 +237,19 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
         return failure();
     }
     eraseUnused(body);
+    writeNames(body);
     return success();
+  }
+
+  /// Locations end with the text of the phase; a variable's loads and stores
+  /// say themselves what they serve.
+  static void writeNames(Block &body) {
+    body.walk([](Operation *op) {
+      if (!isa<LoadOp, StoreOp>(op) &&
+          isa_and_nonnull<HeddleDialect, comm::CommDialect>(op->getDialect()))
+        if (ServesAttr serves = getServes(op))
+          op->setAttr(kServesAttrName, serves);
+    });
   }
 
   static void eraseUnused(Block &body) {

@@ -55,6 +55,18 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
   return kernel;
 }
 
+/// All operators that the ops are of, and the kind of what leaves the kernel.
+static ServesAttr unite(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+  SmallVector<ServesAttr> parts;
+  for (Operation *op : ops)
+    parts.push_back(getServes(op));
+  std::optional<DataKind> kind;
+  for (Value result : results)
+    if (ServesAttr serves = getServes(result.getDefiningOp()))
+      kind = std::min(kind.value_or(serves.getKind()), serves.getKind());
+  return ServesAttr::getUnion(kind.value_or(DataKind::Activation), parts);
+}
+
 /// Whether a reduction steps over memory while the rows lie next to each other:
 /// then the last row dimension is better a loop inside.
 static bool sumsAcrossMemory(const KernelPlan &plan) {
@@ -176,6 +188,8 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
                                            inputs.getArrayRef());
+  if (ServesAttr serves = unite(ops, results))
+    call->setAttr(kServesAttrName, serves);
   for (auto [result, replacement] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(replacement, [&](OpOperand &use) {
       Operation *top =

@@ -19,6 +19,15 @@ static ContractOp getFreeProduct(Value value) {
   return contract && value.hasOneUse() ? contract : nullptr;
 }
 
+/// The addition's location, which serves what the product serves, too.
+static Location locationOfBoth(Operation *product, Operation *add) {
+  ServesAttr first = getServes(product), second = getServes(add);
+  if (!first || !second)
+    return withServes(add->getLoc(), first ? first : second);
+  return withServes(add->getLoc(),
+                    ServesAttr::getUnion(second.getKind(), {first, second}));
+}
+
 /// A new product in the place of `add`, with one operand more. It stands where
 /// the product stood, if all operands are known there, else at the addition.
 static void replace(PatternRewriter &rewriter, arith::AddFOp add,
@@ -31,6 +40,7 @@ static void replace(PatternRewriter &rewriter, arith::AddFOp add,
                        op->isBeforeInBlock(product));
       });
   rewriter.setInsertionPoint(known ? product.getOperation() : add);
+  add->setLoc(locationOfBoth(product, add));
   rewriter.replaceOpWithNewOp<ContractOp>(
       add, add.getType(), product.getLhs(), product.getRhs(), bias, accumulate,
       product.getContractionAttr(), biasAlong, product.getPassAttr(),
@@ -118,6 +128,7 @@ struct FuseTableSum : OpRewritePattern<arith::AddFOp> {
       if (!gradient || !g.hasOneUse() || gradient.getAccumulate() ||
           !isStoredBack(add, c))
         continue;
+      add->setLoc(locationOfBoth(gradient, add));
       rewriter.replaceOpWithNewOp<EmbeddingGradOp>(
           add, add.getType(), gradient.getIds(), gradient.getYGrad(), c,
           gradient.getOffset(), gradient.getOpNameAttr());

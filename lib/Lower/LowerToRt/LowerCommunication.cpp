@@ -43,7 +43,7 @@ LogicalResult ProgramLowering::lowerSlice(comm::SliceOp op) {
   Value bytes;
   if (members * local != total) {
     // The last members' parts reach beyond the end: zeros there.
-    builder.create<rt::FillZeroOp>(loc, to, kComputeStream, nullptr);
+    builder.create<rt::FillZeroOp>(loc, to, kComputeStream, servesOf(op));
     first = builder.create<arith::MinSIOp>(loc, first, constant(total));
     Value rest = builder.create<arith::SubIOp>(loc, constant(total), first);
     bytes = builder.create<arith::MulIOp>(
@@ -52,7 +52,7 @@ LogicalResult ProgramLowering::lowerSlice(comm::SliceOp op) {
   }
   Value offset = builder.create<arith::MulIOp>(loc, first, constant(row));
   builder.create<rt::CopyOp>(loc, from, to, offset, bytes, outer, total * row,
-                             local * row, kComputeStream, nullptr);
+                             local * row, kComputeStream, servesOf(op));
   return success();
 }
 
@@ -63,33 +63,33 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
   auto mesh = op->getAttrOfType<FlatSymbolRefAttr>("mesh");
   auto axes = op->getAttrOfType<AxisListAttr>("axes");
   IntegerAttr on = stream(number);
-  StringAttr name = nameOf(op);
+  ServesAttr serves = servesOf(op);
   llvm::TypeSwitch<Operation *>(op)
       .Case<comm::AllReduceOp>([&](auto c) {
         builder.create<rt::AllReduceOp>(loc, in, out, mesh, axes,
-                                        c.getKindAttr(), on, name);
+                                        c.getKindAttr(), on, serves);
       })
       .Case<comm::AllGatherOp>([&](auto c) {
         builder.create<rt::AllGatherOp>(loc, in, out, mesh, axes,
-                                        c.getDimAttr(), on, name);
+                                        c.getDimAttr(), on, serves);
       })
       .Case<comm::ReduceScatterOp>([&](auto c) {
         builder.create<rt::ReduceScatterOp>(loc, in, out, mesh, axes,
                                             c.getKindAttr(), c.getDimAttr(), on,
-                                            name);
+                                            serves);
       })
       .Case<comm::AllToAllOp>([&](auto c) {
         builder.create<rt::AllToAllOp>(loc, in, out, mesh, axes,
                                        c.getSplitDimAttr(),
-                                       c.getConcatDimAttr(), on, name);
+                                       c.getConcatDimAttr(), on, serves);
       })
       .Case<comm::BroadcastOp>([&](auto c) {
         builder.create<rt::BroadcastOp>(loc, in, out, mesh, axes,
-                                        c.getRootAttr(), on, name);
+                                        c.getRootAttr(), on, serves);
       })
       .Case<comm::PermuteOp>([&](auto c) {
         builder.create<rt::PermuteOp>(loc, in, out, mesh, axes,
-                                      c.getSourcesAttr(), on, name);
+                                      c.getSourcesAttr(), on, serves);
       })
       .Default([&](Operation *) {
         op->emitOpError() << "is not a collective that programs can run";
@@ -137,8 +137,8 @@ void ProgramLowering::lowerTransfer(Operation *op) {
       constant(members));
   if (isa<comm::SendOp>(op))
     builder.create<rt::SendOp>(loc, place(op->getOperand(0)), peer, mesh, axes,
-                               stream(kComputeStream), nameOf(op));
+                               stream(kComputeStream), servesOf(op));
   else
     builder.create<rt::RecvOp>(loc, place(op->getResult(0)), peer, mesh, axes,
-                               stream(kComputeStream), nameOf(op));
+                               stream(kComputeStream), servesOf(op));
 }

@@ -95,13 +95,49 @@ rt::BufferAttr ProgramLowering::findInProgram(Operation *op,
   return found ? found : buffer;
 }
 
+ServesAttr ProgramLowering::servesOf(Operation *op) {
+  FlatSymbolRefAttr accessed;
+  if (auto load = dyn_cast<LoadOp>(op))
+    accessed = load.getVariableAttr();
+  else if (auto store = dyn_cast<StoreOp>(op))
+    accessed = store.getVariableAttr();
+  if (accessed)
+    if (auto variable =
+            symbols.lookupNearestSymbolFrom<VariableOp>(function, accessed))
+      return getServes(variable);
+  if (ServesAttr serves = getServes(op))
+    return serves;
+  StringRef what = op->getName().getStringRef();
+  if (auto call = dyn_cast<func::CallOp>(op))
+    what = call.getCallee();
+  return ServesAttr::get(
+      builder.getContext(), DataKind::Activation,
+      builder.getStringAttr(function.getSymName() + "." + what));
+}
+
+ServesAttr ProgramLowering::servesOfValue(Value value) {
+  // A view serves what its operand does.
+  while (auto result = dyn_cast<OpResult>(value)) {
+    Operation *op = result.getOwner();
+    if (!getViewOffset(result) || op->getNumOperands() == 0)
+      return servesOf(op);
+    value = op->getOperand(0);
+  }
+  unsigned index = cast<BlockArgument>(value).getArgNumber();
+  auto name = function.getArgAttrOfType<StringAttr>(index, kNameAttrName);
+  if (!name || name.empty())
+    name = builder.getStringAttr(function.getSymName() + ".argument" +
+                                 Twine(index));
+  return ServesAttr::get(builder.getContext(), DataKind::Activation, name);
+}
+
 void ProgramLowering::copy(rt::BufferAttr from, rt::BufferAttr to,
-                           StringAttr name) {
+                           ServesAttr serves) {
   if (from == to || from.getBytes() == 0 ||
       (from.sameMemory(to) && from.getOffset() == to.getOffset()))
     return;
   builder.create<rt::CopyOp>(loc, from, to, Value(), Value(), 1, 0, 0,
-                             kComputeStream, name);
+                             kComputeStream, serves);
 }
 
 LogicalResult ProgramLowering::lowerContract(ContractOp op) {
@@ -119,7 +155,7 @@ LogicalResult ProgramLowering::lowerContract(ContractOp op) {
     return op.emitOpError() << "cannot be a matrix product: " << why;
   rt::BufferAttr c = place(op.getResult());
   if (Value accumulate = op.getAccumulate())
-    copy(place(accumulate), c, op.getOpNameAttr());
+    copy(place(accumulate), c, servesOf(op));
   SmallVector<Attribute> loops;
   for (const ProductLayout::Loop &loop : layout->loops)
     loops.push_back(rt::LoopAttr::get(builder.getContext(), loop.extent, loop.a,
@@ -137,7 +173,7 @@ LogicalResult ProgramLowering::lowerContract(ContractOp op) {
       builder.getDenseI64ArrayAttr(layout->bStrides),
       builder.getI64IntegerAttr(layout->cRowStride),
       op.getAccumulate() ? builder.getUnitAttr() : UnitAttr(),
-      builder.getArrayAttr(loops), stream(kComputeStream), op.getOpNameAttr());
+      builder.getArrayAttr(loops), stream(kComputeStream), servesOf(op));
   return success();
 }
 
@@ -164,7 +200,7 @@ LogicalResult ProgramLowering::lowerCall(func::CallOp op) {
   }
   builder.create<rt::LaunchOp>(
       loc, op.getCalleeAttr(), scalars, builder.getArrayAttr(operands),
-      builder.getArrayAttr(results), stream(kComputeStream), nameOf(op));
+      builder.getArrayAttr(results), stream(kComputeStream), servesOf(op));
   return success();
 }
 
@@ -197,7 +233,7 @@ LogicalResult ProgramLowering::lowerCallee(WhileOp loop, FlatSymbolRefAttr name,
 
 LogicalResult ProgramLowering::lowerLoop(WhileOp loop) {
   for (auto [init, carried] : llvm::zip(loop.getInits(), loop.getCarried()))
-    copy(place(init), place(carried), nameOf(loop));
+    copy(place(init), place(carried), servesOfValue(init));
   auto local = builder.create<rt::WhileOp>(loc, place(loop.getCondition()));
   auto followed = [](ValueRange values, ValueRange by) {
     SmallVector<Value> all(values);
@@ -216,14 +252,13 @@ LogicalResult ProgramLowering::lowerLoop(WhileOp loop) {
 
 LogicalResult ProgramLowering::lower(Operation *op) {
   loc = op->getLoc();
-  StringAttr name = nameOf(op);
   IntegerAttr compute = stream(kComputeStream);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<LoadOp>([&](LoadOp load) {
         rt::BufferAttr to = place(load.getResult());
         copy(rt::BufferAttr::get(builder.getContext(), rt::Space::Variable,
                                  load.getVariableAttr(), 0, 0, to.getType()),
-             to, load.getVariableAttr().getAttr());
+             to, servesOf(load));
         return success();
       })
       .Case<StoreOp>([&](StoreOp store) {
@@ -231,13 +266,13 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         copy(from,
              rt::BufferAttr::get(builder.getContext(), rt::Space::Variable,
                                  store.getVariableAttr(), 0, 0, from.getType()),
-             store.getVariableAttr().getAttr());
+             servesOf(store));
         return success();
       })
       .Case<func::ReturnOp>([&](func::ReturnOp ret) {
         for (OpOperand &operand : ret->getOpOperands()) {
           rt::BufferAttr from = place(operand.get());
-          copy(from, placeResult(operand), nullptr);
+          copy(from, placeResult(operand), servesOfValue(operand.get()));
         }
         return success();
       })
@@ -246,7 +281,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         int64_t offset = 0;
         for (Value slice : stack.getSlices()) {
           rt::BufferAttr from = place(slice);
-          copy(from, to.getView(offset, from.getType()), name);
+          copy(from, to.getView(offset, from.getType()), servesOfValue(slice));
           offset += from.getBytes();
         }
         return success();
@@ -259,7 +294,7 @@ LogicalResult ProgramLowering::lower(Operation *op) {
             a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
             indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
             a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
-            compute, name);
+            a.getOpNameAttr(), compute, servesOf(a));
         return success();
       })
       .Case<heddle::AttentionGradOp>([&](heddle::AttentionGradOp a) {
@@ -271,25 +306,25 @@ LogicalResult ProgramLowering::lower(Operation *op) {
             a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
             indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
             a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
-            compute, name);
+            a.getOpNameAttr(), compute, servesOf(a));
         return success();
       })
       .Case<heddle::EmbeddingGradOp>([&](heddle::EmbeddingGradOp e) {
         rt::BufferAttr table = place(e.getResult());
         if (Value accumulate = e.getAccumulate())
-          copy(place(accumulate), table, name);
+          copy(place(accumulate), table, servesOf(e));
         builder.create<rt::EmbeddingGradOp>(
             loc, place(e.getIds()), place(e.getYGrad()), table,
             e.getOffset() ? index(e.getOffset()) : Value(),
             e.getAccumulate() ? builder.getUnitAttr() : UnitAttr(), compute,
-            name);
+            servesOf(e));
         return success();
       })
       .Case<heddle::RotaryTableOp>([&](heddle::RotaryTableOp r) {
         builder.create<rt::RotaryTableOp>(
             loc, place(r.getCos()), place(r.getSin()),
             r.getOffset() ? index(r.getOffset()) : Value(),
-            r.getFrequenciesAttr(), compute, name);
+            r.getFrequenciesAttr(), compute, servesOf(r));
         return success();
       })
       .Case<func::CallOp>([&](func::CallOp call) { return lowerCall(call); })

@@ -74,14 +74,15 @@ private:
     return builder.create<mlir::arith::ConstantIndexOp>(loc, value);
   }
   /// Copies unless both are the same place.
-  void copy(rt::BufferAttr from, rt::BufferAttr to, mlir::StringAttr name);
+  void copy(rt::BufferAttr from, rt::BufferAttr to, ServesAttr serves);
   mlir::IntegerAttr stream(int32_t number) {
     return builder.getI32IntegerAttr(number);
   }
-  mlir::StringAttr nameOf(mlir::Operation *op) {
-    llvm::StringRef name = getOpName(op);
-    return name.empty() ? nullptr : builder.getStringAttr(name);
-  }
+  /// What a call serves that is made of the op. An op that no name has reached
+  /// is named by its function and itself.
+  ServesAttr servesOf(mlir::Operation *op);
+  /// What the copy of a value serves.
+  ServesAttr servesOfValue(mlir::Value value);
 
   static constexpr int32_t kComputeStream = 0, kCommStream = 1;
 
@@ -92,6 +93,7 @@ private:
   /// Of a function that a loop calls, and the loop's function.
   std::optional<ProgramMemory> memory;
   const ProgramLowering *caller = nullptr;
+  mlir::SymbolTableCollection symbols;
   mlir::IRMapping indices;
   int32_t events = 0;
   llvm::DenseMap<mlir::Operation *, int32_t> eventOfStart;

@@ -457,3 +457,27 @@ func.func @f(%x: tensor<4xf32>) {
   %y, %h, %c, %w = heddle.while @before, @after init(%x : tensor<4xf32>) -> (tensor<4xf32>) carried(tensor<2xf32>) condition tensor<i1> workspace tensor<1xi8>
   return
 }
+
+// -----
+
+func.func @serves_nobody(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected the name of an operator, got ""}}
+  %y = arith.negf %x {heddle.serves = #heddle.serves<activation [""]>} : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @serves_twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected each name once, got "a" twice}}
+  %y = arith.negf %x {heddle.serves = #heddle.serves<gradient ["a", "b", "a"]>} : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @serves_no_attribute(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected heddle.serves to be names of operators, such as #heddle.serves<activation ["h.0.mlp.c_fc"]>, got "fc"}}
+  %y = arith.negf %x {heddle.serves = "fc"} : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

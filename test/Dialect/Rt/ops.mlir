@@ -15,28 +15,28 @@ rt.program @step arena(256) streams(2)
     results [#rt.port<"loss", tensor<f32>>] {
   // CHECK: %[[I:.*]] = rt.coordinate @mesh "dp"
   %i = rt.coordinate @mesh "dp"
-  // CHECK: rt.matmul "fc" m(4) n(2) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1])
+  // CHECK: rt.matmul m(4) n(2) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1])
   // CHECK-SAME: b(variable @w[0 : 8x2xf32] strides [2, 1]) c(arena[0 : 4x2xf32] stride 2)
-  rt.matmul "fc" m(4) n(2) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1])
-    b(variable @w[0 : 8x2xf32] strides [2, 1]) c(arena[0 : 4x2xf32] stride 2)
+  rt.matmul m(4) n(2) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1])
+    b(variable @w[0 : 8x2xf32] strides [2, 1]) c(arena[0 : 4x2xf32] stride 2) serves <activation ["fc"]>
   // CHECK: rt.matmul m(4) n(2) k(4) {{.*}} accumulate loops [#rt.loop<2, a = 4, b = 8, c = 0>]
   rt.matmul m(4) n(2) k(4) a(argument 0[0 : 4x8xf32] strides [8, 1])
     b(variable @w[0 : 8x2xf32] strides [2, 1]) c(arena[0 : 4x2xf32] stride 2)
-    accumulate loops [#rt.loop<2, a = 4, b = 8, c = 0>]
-  // CHECK: rt.launch @kernel_0 (arena[0 : 4x2xf32], %[[I]]) -> (arena[64 : 4x2xf32])
-  rt.launch @kernel_0 (arena[0 : 4x2xf32], %i) -> (arena[64 : 4x2xf32])
+    accumulate loops [#rt.loop<2, a = 4, b = 8, c = 0>] serves <activation ["x"]>
+  // CHECK: rt.launch @kernel_0 (arena[0 : 4x2xf32], %[[I]]) -> (arena[64 : 4x2xf32]) serves <state ["a", "b"]>
+  rt.launch @kernel_0 (arena[0 : 4x2xf32], %i) -> (arena[64 : 4x2xf32]) serves <state ["a", "b"]>
   // CHECK: rt.record 0
   rt.record 0
   // CHECK: rt.wait 0 stream(1)
   rt.wait 0 stream(1)
-  // CHECK: rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}>
-  rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}>
+  // CHECK: rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}> serves <gradient ["x"]>
+  rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}> serves <gradient ["x"]>
   // CHECK: rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 4x4xf32] dim 1 over @mesh <{"tp"}>
-  rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 4x4xf32] dim 1 over @mesh <{"tp"}>
+  rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 4x4xf32] dim 1 over @mesh <{"tp"}> serves <activation ["x"]>
   // CHECK: rt.copy constant @one[0 : f32] -> result 0[0 : f32]
-  rt.copy constant @one[0 : f32] -> result 0[0 : f32]
+  rt.copy constant @one[0 : f32] -> result 0[0 : f32] serves <activation ["x"]>
   // CHECK: rt.fill_zero arena[0 : 4x2xf32]
-  rt.fill_zero arena[0 : 4x2xf32]
+  rt.fill_zero arena[0 : 4x2xf32] serves <activation ["x"]>
   // CHECK: rt.synchronize
   rt.synchronize
 }
@@ -46,11 +46,11 @@ rt.program @attention arena(4096) {
   // CHECK: rt.attention "attn" q(arena[0 : 1x4x2x8xf32]) k(arena[256 : 1x4x2x8xf32]) v(arena[512 : 1x4x2x8xf32])
   // CHECK-SAME: causal scale(2.500000e-01) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32])
   rt.attention "attn" q(arena[0 : 1x4x2x8xf32]) k(arena[256 : 1x4x2x8xf32]) v(arena[512 : 1x4x2x8xf32])
-    causal scale(0.25) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32])
+    causal scale(0.25) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32]) serves <activation ["x"]>
   // CHECK: rt.rotary_table frequencies({{\[}}1.000000e+00, 1.000000e-01]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32]
-  rt.rotary_table frequencies([1.0, 0.1]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32]
+  rt.rotary_table frequencies([1.0, 0.1]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32] serves <activation ["x"]>
   // CHECK: rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32]
-  rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32]
+  rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32] serves <activation ["x"]>
   rt.synchronize
 }
 
@@ -65,12 +65,12 @@ rt.program @loop arena(128) streams(2) arguments [#rt.port<"go", tensor<i1>>] {
   // CHECK-NEXT: rt.fill_zero stream(1) arena[0 : 4xf32]
   // CHECK-NEXT: }
   rt.while arena[64 : i1] before {
-    rt.copy argument 0[0 : i1] -> arena[64 : i1]
+    rt.copy argument 0[0 : i1] -> arena[64 : i1] serves <activation ["x"]>
   } after {
     rt.while arena[65 : i1] before {
     } after {
     }
-    rt.fill_zero stream(1) arena[0 : 4xf32]
+    rt.fill_zero stream(1) arena[0 : 4xf32] serves <activation ["x"]>
   }
   rt.synchronize
 }

@@ -27,10 +27,10 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   // CHECK: llvm.call @heddle_rt_matmul(%[[DEVICE]]
   // CHECK: llvm.icmp "ne"
   // CHECK: llvm.cond_br %{{.*}}, ^[[FAIL:bb[0-9]+]](%{{.*}} : i32)
-  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[0 : 4x8xf32] stride 8)
+  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[0 : 4x8xf32] stride 8) serves <activation ["x"]>
   // CHECK: llvm.getelementptr %[[ARENA]][128]
   // CHECK: llvm.call @heddle_rt_matmul
-  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[128 : 4x8xf32] stride 8)
+  rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[128 : 4x8xf32] stride 8) serves <activation ["x"]>
   // An index is passed in memory of its own.
   // CHECK: llvm.store %[[I]], %[[SLOT:.*]] : i64
   // CHECK: llvm.mlir.addressof @kernel_0
@@ -39,15 +39,15 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   // CHECK: %[[BLOCKS:.*]] = llvm.mlir.constant(12 : i64)
   // CHECK: %[[GRAIN:.*]] = llvm.mlir.constant(3 : i64)
   // CHECK: llvm.call @heddle_rt_launch(%[[DEVICE]], {{.*}}, %[[BLOCKS]], %[[GRAIN]])
-  rt.launch @kernel_0 (arena[0 : 4x8xf32], %i) -> (result 0[0 : 4x8xf32])
+  rt.launch @kernel_0 (arena[0 : 4x8xf32], %i) -> (result 0[0 : 4x8xf32]) serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_all_reduce
-  rt.all_reduce sum arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"tp"}>
+  rt.all_reduce sum arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"tp"}> serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_all_reduce
-  rt.all_reduce max arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"dp", "tp"}>
+  rt.all_reduce max arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"dp", "tp"}> serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_copy
-  rt.copy constant @c[0 : 2xi1] -> arena[0 : 2xi1]
+  rt.copy constant @c[0 : 2xi1] -> arena[0 : 2xi1] serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_attention
-  rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[0 : 1x2x1x4xf32]) v(arena[0 : 1x2x1x4xf32]) causal scale(0.5) -> o(arena[128 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32])
+  rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[0 : 1x2x1x4xf32]) v(arena[0 : 1x2x1x4xf32]) causal scale(0.5) -> o(arena[128 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32]) serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_synchronize(%[[DEVICE]])
   // CHECK: ^[[FAIL]](%[[STATUS:.*]]: i32):
   // CHECK: llvm.return %[[STATUS]]
@@ -72,9 +72,9 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
 // CHECK: llvm.call @heddle_rt_synchronize
 rt.program @loop arena(64) {
   rt.while arena[0 : i1] before {
-    rt.copy arena[1 : i1] -> arena[0 : i1]
+    rt.copy arena[1 : i1] -> arena[0 : i1] serves <activation ["x"]>
   } after {
-    rt.fill_zero arena[1 : i1]
+    rt.fill_zero arena[1 : i1] serves <activation ["x"]>
   }
   rt.synchronize
 }

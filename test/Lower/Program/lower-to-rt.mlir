@@ -9,7 +9,7 @@ func.func private @kernel_0(tensor<4x8xf32>, index) -> tensor<4x8xf32> attribute
 // CHECK-SAME: results [#rt.port<"result0", tensor<4x8xf32>>]
 func.func @step(%x: tensor<4x8xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {} ]>, heddle.global_type = tensor<8x8xf32>}) -> tensor<4x8xf32> {
   %w = heddle.load @w : tensor<8x8xf32>
-  // CHECK: rt.matmul "fc" m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1])
+  // CHECK: rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) {{.*}} serves <activation ["fc"]>
   %h = heddle.contract "fc" [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   // CHECK: rt.all_reduce sum [[B:.*]] -> [[B]] over @mesh <{"tp"}>
   %q = comm.all_reduce sum %h over @mesh <{"tp"}> : tensor<4x8xf32>
@@ -103,10 +103,10 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 func.func private @kernel_0(tensor<32xf32>) -> tensor<32xf32> attributes {heddle.kernel}
 func.func private @kernel_1(tensor<32xf32>, tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>) attributes {heddle.kernel}
 func.func @loop(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
-  // CHECK: rt.copy argument 0[0 : 32xf32] -> [[C0:arena\[.*\]]]
-  // CHECK-NEXT: rt.copy argument 1[0 : 32xf32] -> [[C1:arena\[.*\]]]
-  // CHECK-NEXT: rt.while [[GO:arena\[.*\]]] before {
-  // CHECK-NEXT: rt.launch @kernel_0 ([[C0]]) -> ([[T:arena\[.*\]]])
+  // CHECK: rt.copy argument 0[0 : 32xf32] -> [[C0:arena\[[0-9a-z :]*\]]]
+  // CHECK-NEXT: rt.copy argument 1[0 : 32xf32] -> [[C1:arena\[[0-9a-z :]*\]]]
+  // CHECK-NEXT: rt.while [[GO:arena\[[0-9a-z :]*\]]] before {
+  // CHECK-NEXT: rt.launch @kernel_0 ([[C0]]) -> ([[T:arena\[[0-9a-z :]*\]]])
   // CHECK-NEXT: rt.launch @kernel_1 ([[T]], [[C1]]) -> ([[GO]], result 0[0 : 32xf32])
   // CHECK-NEXT: rt.copy [[C0]] -> result 1[0 : 32xf32]
   // CHECK-NEXT: } after {

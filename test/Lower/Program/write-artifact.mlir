@@ -36,8 +36,8 @@ llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {hed
   llvm.return
 }
 rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]>>] results [#rt.port<"loss", tensor<f32>>] {
-  rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32])
-  rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}>
+  rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32]) serves <activation ["x"]>
+  rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}> serves <activation ["x"]>
   rt.synchronize
 }
 

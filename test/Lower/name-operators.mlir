@@ -1,0 +1,145 @@
+// RUN: heddle-opt %s --split-input-file --heddle-name-operators --heddle-fuse-epilogues --heddle-decompose-ops --heddle-form-kernels | FileCheck %s
+
+// A layer forward and backward over tp, its weight gathered from where ZeRO-3
+// stores it. What is moved has the name of what made it, and the kind of what
+// it is.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @fc.weight : tensor<64x64xf32> parameter init(zeros) storage(<@mesh, [{"dp"}, {"tp"} ]>)
+heddle.variable @m.fc.weight : tensor<64x64xf32> optimizer_state init(zeros) storage(<@mesh, [{"dp"}, {"tp"} ]>)
+heddle.variable @steps : tensor<i64> counter init(zeros)
+// CHECK-LABEL: func.func @layer
+func.func @layer(%x: tensor<256x64xf32>, %dy: tensor<256x32xf32>) -> (tensor<256x32xf32>, tensor<256x64xf32>, tensor<f32>) {
+  %p = heddle.load @fc.weight : tensor<32x32xf32>
+  // The cast and the gather are the parameter's.
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<parameter ["fc.weight"]>}
+  %q = arith.truncf %p : tensor<32x32xf32> to tensor<32x32xbf16>
+  // CHECK: comm.all_gather {{.*}} {heddle.serves = #heddle.serves<parameter ["fc.weight"]>}
+  %g = comm.all_gather %q dim 0 over @mesh <{"dp"}> : tensor<32x32xbf16> -> tensor<64x32xbf16>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<parameter ["fc.weight"]>}
+  %w = arith.extf %g : tensor<64x32xbf16> to tensor<64x32xf32>
+  // CHECK: heddle.contract "fc" {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
+  %h = heddle.contract "fc" [bi, io -> bo] %x, %w : (tensor<256x64xf32>, tensor<64x32xf32>) -> tensor<256x32xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
+  %r = comm.all_reduce sum %h over @mesh <{"tp"}> : tensor<256x32xf32>
+  // A kernel has the names of all ops that are merged into it, in their order.
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["gelu", "residual"]>}
+  %a = heddle.gelu "gelu" %r approximate(tanh) : tensor<256x32xf32>
+  %y = arith.addf %a, %h {heddle.name = "residual"} : tensor<256x32xf32>
+
+  // Backward: the gradient of data is an activation's, that of a weight a
+  // gradient until it is applied.
+  // CHECK: heddle.contract "fc" pass(dgrad) {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
+  %dx = heddle.contract "fc" pass(dgrad) [bo, io -> bi] %dy, %w : (tensor<256x32xf32>, tensor<64x32xf32>) -> tensor<256x64xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
+  %dxr = comm.all_reduce sum %dx over @mesh <{"tp"}> : tensor<256x64xf32>
+  // CHECK: heddle.contract "fc" pass(wgrad) {{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
+  %dw = heddle.contract "fc" pass(wgrad) [bi, bo -> io] %x, %dy : (tensor<256x64xf32>, tensor<256x32xf32>) -> tensor<64x32xf32>
+  // CHECK: comm.reduce_scatter {{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
+  %ds = comm.reduce_scatter sum %dw dim 0 over @mesh <{"dp"}> : tensor<64x32xf32> -> tensor<32x32xf32>
+
+  // The norm of the gradients is a gradient's, the step count is state, the
+  // update the parameter's and its state's. Scalars give it no name.
+  %s2 = arith.mulf %ds, %ds : tensor<32x32xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
+  %n = heddle.reduce sum %s2 over [0, 1] : tensor<32x32xf32> -> tensor<f32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
+  %norm = comm.all_reduce sum %n over @mesh <{"dp", "tp"}> : tensor<f32>
+  %t = heddle.load @steps : tensor<i64>
+  %one = arith.constant dense<1> : tensor<i64>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<state ["steps"]>}
+  %t1 = arith.addi %t, %one : tensor<i64>
+  heddle.store %t1, @steps : tensor<i64>
+  %clip = heddle.broadcast %norm along [] : tensor<f32> -> tensor<32x32xf32>
+  %m = heddle.load @m.fc.weight : tensor<32x32xf32>
+  %dc = arith.mulf %ds, %clip : tensor<32x32xf32>
+  %m1 = arith.addf %m, %dc : tensor<32x32xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<parameter ["fc", "m.fc.weight", "fc.weight"]>}
+  %p1 = arith.subf %p, %m1 : tensor<32x32xf32>
+  heddle.store %m1, @m.fc.weight : tensor<32x32xf32>
+  heddle.store %p1, @fc.weight : tensor<32x32xf32>
+  return %y, %dxr, %norm : tensor<256x32xf32>, tensor<256x64xf32>, tensor<f32>
+}
+
+// -----
+
+// Small all-reduces that were combined serve all of theirs, and so do the steps
+// of one that was decomposed.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK-LABEL: func.func @combined
+func.func @combined(%x: tensor<64x8xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  // CHECK: heddle.contract "a"
+  %a = heddle.contract "a" [bi, bi -> b] %x, %x : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64xf32>
+  %b = heddle.contract "b" [bi, bi -> b] %x, %x : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64xf32>
+  %s = heddle.stack %a, %b : tensor<64xf32>, tensor<64xf32> -> tensor<2x64xf32>
+  %f = tensor.collapse_shape %s [[0, 1]] : tensor<2x64xf32> into tensor<128xf32>
+  // CHECK: comm.reduce_scatter {{.*}} {heddle.serves = #heddle.serves<activation ["a", "b"]>}
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["a", "b"]>}
+  // CHECK: comm.all_gather {{.*}} {heddle.serves = #heddle.serves<activation ["a", "b"]>}
+  %p = comm.reduce_scatter sum %f dim 0 over @mesh <{"tp"}> : tensor<128xf32> -> tensor<64xf32>
+  %q = comm.all_reduce sum %p over @mesh <{"dp"}> : tensor<64xf32>
+  %r = comm.all_gather %q dim 0 over @mesh <{"tp"}> : tensor<64xf32> -> tensor<128xf32>
+  %e = tensor.expand_shape %r [[0, 1]] output_shape [2, 64] : tensor<128xf32> into tensor<2x64xf32>
+  %u:2 = heddle.unstack %e : tensor<2x64xf32> -> tensor<64xf32>, tensor<64xf32>
+  return %u#0, %u#1 : tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
+// The gradient of a table that is used twice: the product's flows through the
+// sum of rows, as the sum's loops run over it; the rows themselves end there.
+heddle.mesh @mesh <["dp"=2]>
+heddle.variable @wte : tensor<16x8xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @tied
+func.func @tied(%ids: tensor<4xi32>, %x: tensor<4x8xf32>, %dy: tensor<4x16xf32>) {
+  %p = heddle.load @wte : tensor<16x8xf32>
+  // CHECK: heddle.contract "head" {{.*}} {heddle.serves = #heddle.serves<gradient ["head"]>}
+  %dw = heddle.contract "head" pass(wgrad) [sv, sh -> vh] %dy, %x : (tensor<4x16xf32>, tensor<4x8xf32>) -> tensor<16x8xf32>
+  // CHECK: heddle.contract "head" {{.*}} {heddle.serves = #heddle.serves<activation ["head"]>}
+  %dx = heddle.contract "head" pass(dgrad) [sv, vh -> sh] %dy, %p : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["head"]>}
+  %r = comm.all_reduce sum %dx over @mesh <{"dp"}> : tensor<4x8xf32>
+  // CHECK: heddle.embedding_grad {{.*}} {heddle.serves = #heddle.serves<gradient ["wte"]>}
+  %g = heddle.embedding_grad "wte" %ids, %r accumulate(%dw : tensor<16x8xf32>) : tensor<4xi32>, tensor<4x8xf32> -> tensor<16x8xf32>
+  %n = arith.subf %p, %g : tensor<16x8xf32>
+  heddle.store %n, @wte : tensor<16x8xf32>
+  return
+}
+
+// -----
+
+// Bias and product are one op of both names.
+// CHECK-LABEL: func.func @bias
+func.func @bias(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
+  // CHECK: heddle.contract "fc" {{.*}} {heddle.serves = #heddle.serves<activation ["fc", "fc.bias"]>}
+  %y = heddle.contract "fc" [sh, ho -> so] %x, %w : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  %c = heddle.broadcast %b along [1] : tensor<6xf32> -> tensor<4x6xf32>
+  %z = arith.addf %y, %c {heddle.name = "fc.bias"} : tensor<4x6xf32>
+  return %z : tensor<4x6xf32>
+}
+
+// -----
+
+// A program without names: what moves and follows an argument has the
+// argument's, what begins something the name of its location or its own.
+heddle.mesh @mesh <["x"=2]>
+// CHECK-LABEL: func.func @main
+func.func @main(%a: tensor<32x64xf32> {heddle.name = "tokens"}, %b: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {
+  // CHECK: comm.all_gather {{.*}} {heddle.serves = #heddle.serves<activation ["tokens"]>}
+  %g = comm.all_gather %a dim 0 over @mesh <{"x"}> : tensor<32x64xf32> -> tensor<64x64xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["main.argument1"]>}
+  %r = comm.all_reduce sum %b over @mesh <{"x"}> : tensor<64x64xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf"]>}
+  %c = arith.divf %r, %b : tensor<64x64xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf"]>}
+  %s = comm.all_reduce sum %c over @mesh <{"x"}> : tensor<64x64xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["jit/power"]>}
+  %d = math.powf %r, %s : tensor<64x64xf32> loc("jit/power")
+  // CHECK: comm.start {heddle.serves = #heddle.serves<activation ["jit/power"]>}
+  // CHECK-NEXT: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["jit/power"]>}
+  %t = comm.start : !comm.token<tensor<64x64xf32>> {
+    %i = comm.all_reduce sum %d over @mesh <{"x"}> : tensor<64x64xf32>
+    comm.yield %i : tensor<64x64xf32>
+  }
+  %w = comm.wait %t : !comm.token<tensor<64x64xf32>>
+  return %g, %s, %w : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+}
