@@ -119,8 +119,31 @@ func.func @bias(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> 
 
 // -----
 
-// A program without names: what moves and follows an argument has the
-// argument's, what begins something the name of its location or its own.
+// The slices of a stack serve those of whom they were made.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @a.bias : tensor<64xf32> parameter init(zeros)
+heddle.variable @b.bias : tensor<64xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @slices
+func.func @slices(%x: tensor<4x64xf32>) {
+  %a = heddle.reduce "a" sum %x over [0] : tensor<4x64xf32> -> tensor<64xf32>
+  %b = heddle.reduce "b" max %x over [0] : tensor<4x64xf32> -> tensor<64xf32>
+  %s = heddle.stack %a, %b : tensor<64xf32>, tensor<64xf32> -> tensor<2x64xf32>
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<gradient ["a", "b"]>}
+  %r = comm.all_reduce sum %s over @mesh <{"tp"}> : tensor<2x64xf32>
+  %u:2 = heddle.unstack %r : tensor<2x64xf32> -> tensor<64xf32>, tensor<64xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["a"]>}
+  %c = arith.negf %u#0 : tensor<64xf32>
+  heddle.store %c, @a.bias : tensor<64xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["b"]>}
+  %d = math.exp %u#1 : tensor<64xf32>
+  heddle.store %d, @b.bias : tensor<64xf32>
+  return
+}
+
+// -----
+
+// A program without names: what moves or follows a value has the value's, what
+// combines several the name of its result, of its location or its own.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @main
 func.func @main(%a: tensor<32x64xf32> {heddle.name = "tokens"}, %b: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {
@@ -128,9 +151,9 @@ func.func @main(%a: tensor<32x64xf32> {heddle.name = "tokens"}, %b: tensor<64x64
   %g = comm.all_gather %a dim 0 over @mesh <{"x"}> : tensor<32x64xf32> -> tensor<64x64xf32>
   // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["main.argument1"]>}
   %r = comm.all_reduce sum %b over @mesh <{"x"}> : tensor<64x64xf32>
-  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf"]>}
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf.0"]>}
   %c = arith.divf %r, %b : tensor<64x64xf32>
-  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf"]>}
+  // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["main.arith.divf.0"]>}
   %s = comm.all_reduce sum %c over @mesh <{"x"}> : tensor<64x64xf32>
   // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<activation ["jit/power"]>}
   %d = math.powf %r, %s : tensor<64x64xf32> loc("jit/power")

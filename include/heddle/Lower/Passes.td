@@ -98,9 +98,11 @@ def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
     - a load or store from its variable;
     - a collective, a cast or another op of one operand from what it reads;
     - an op of several operands (an update, a sum) from those of its own kind
-      that are nearest to a name, scalars after tensors; a stack from all;
-    - an op that no name reaches from its location's name, or else from its
-      function and its own operation name.
+      that are nearest to a name, scalars after tensors; a stack from all, and
+      what is unstacked from its own part;
+    - an op that no name reaches from the result of the program that it makes,
+      or else from its location's name, or else from its function and its own
+      operation name, numbered, as in `main.linalg.matmul.0`.
 
     The kind of data (see `#heddle.serves`) follows from roles and flow, never
     from names:

@@ -27,15 +27,17 @@ struct Uses {
   bool variables = false; ///< stores, at once or through other ops
 };
 
-/// What an op makes or a function takes.
+/// What is known of a value.
 struct Source {
   ServesAttr serves;
   /// No tensor of more than one element went into it.
   bool isScalar = false;
-  /// An operator or variable gave the name, not the op's own kind.
+  /// An operator or variable gave the name.
   bool hasName = false;
   /// How many ops of several operands lie between it and the named one.
   unsigned distance = 0;
+  /// The stack whose operands it holds side by side, if it is one.
+  StackOp stack = {};
 };
 
 class Namer {
@@ -52,6 +54,8 @@ private:
   /// The operands' sources, each once. Constants and numbers have none.
   SmallVector<const Source *> getSources(Operation *op);
   Source combine(Operation *op, ArrayRef<const Source *> sources);
+  /// What the slices of an unstack hold, if a stack was made of them.
+  void nameSlices(UnstackOp unstack);
   /// A name for an op that no other name reaches.
   StringAttr getOwnName(Operation *op);
   VariableOp getVariable(FlatSymbolRefAttr symbol) {
@@ -62,8 +66,9 @@ private:
   Block &body;
   SymbolTableCollection &symbols;
   llvm::DenseMap<Operation *, Uses> usesOf;
-  llvm::DenseMap<Operation *, Source> sourceOf;
-  llvm::DenseMap<Value, Source> arguments;
+  llvm::DenseMap<Value, Source> sourceOf;
+  /// How many ops of each operation have a name of their own.
+  llvm::DenseMap<OperationName, unsigned> ownNames;
 };
 
 } // namespace
@@ -126,12 +131,8 @@ SmallVector<const Source *> Namer::getSources(Operation *op) {
     for (Value operand : inner->getOperands()) {
       if (operand.getType().isIntOrIndexOrFloat())
         continue;
-      Operation *maker = operand.getDefiningOp();
-      if (auto known = sourceOf.find(maker); known != sourceOf.end())
+      if (auto known = sourceOf.find(operand); known != sourceOf.end())
         sources.insert(&known->second);
-      else if (auto argument = arguments.find(operand);
-               argument != arguments.end())
-        sources.insert(&argument->second);
     }
   });
   return sources.takeVector();
@@ -164,11 +165,19 @@ static DataKind combineKinds(ArrayRef<const Source *> sources, Uses uses) {
 }
 
 StringAttr Namer::getOwnName(Operation *op) {
+  for (OpOperand &use : op->getUses())
+    if (isa<func::ReturnOp>(use.getOwner()))
+      if (auto name = function.getResultAttrOfType<StringAttr>(
+              use.getOperandNumber(), kNameAttrName);
+          name && !name.empty())
+        return name;
   if (auto name = op->getLoc()->findInstanceOf<NameLoc>();
       name && !name.getName().empty())
     return name.getName();
-  return StringAttr::get(op->getContext(), function.getSymName() + "." +
-                                               op->getName().getStringRef());
+  return StringAttr::get(op->getContext(),
+                         function.getSymName() + "." +
+                             op->getName().getStringRef() + "." +
+                             Twine(ownNames[op->getName()]++));
 }
 
 /// What a tensor serves that holds all of others, side by side.
@@ -192,6 +201,7 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
     prefer(sources, [](const Source *s) { return s->hasName; });
     result.serves = unite(sources);
     result.hasName = sources.front()->hasName;
+    result.stack = cast<StackOp>(op);
     return result;
   }
   prefer(sources, [](const Source *s) { return !s->isScalar; });
@@ -207,6 +217,8 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
                  [&](const Source *s) { return s->distance > nearest; });
   result.hasName = sources.front()->hasName;
   result.distance = isMoved ? nearest : nearest + 1;
+  if (isMoved)
+    result.stack = sources.front()->stack;
   if (!result.hasName && !isMoved) {
     result.serves = ServesAttr::get(op->getContext(), kind, getOwnName(op));
     return result;
@@ -215,6 +227,17 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
       kind,
       llvm::map_to_vector(sources, [](const Source *s) { return s->serves; }));
   return result;
+}
+
+void Namer::nameSlices(UnstackOp unstack) {
+  StackOp stack = sourceOf.lookup(unstack.getX()).stack;
+  if (!stack || stack.getSlices().size() != unstack.getSlices().size())
+    return;
+  for (auto [slice, part] : llvm::zip(unstack.getSlices(), stack.getSlices()))
+    if (auto known = sourceOf.find(part); known != sourceOf.end()) {
+      Source source = known->second;
+      sourceOf[slice] = source;
+    }
 }
 
 void Namer::name(Operation *op) {
@@ -249,20 +272,24 @@ void Namer::name(Operation *op) {
   }
   op->setLoc(withServes(op->getLoc(), source.serves));
   // What comes from nothing (memory to fill, a place in the mesh) names nobody.
-  if (source.hasName || !sources.empty())
-    sourceOf[op] = source;
+  if (!source.hasName && sources.empty())
+    return;
+  for (Value result : op->getResults())
+    sourceOf[result] = source;
+  if (auto unstack = dyn_cast<UnstackOp>(op))
+    nameSlices(unstack);
 }
 
 void Namer::run() {
   MLIRContext *context = function.getContext();
   for (auto [i, argument] : llvm::enumerate(function.getArguments())) {
     auto name = function.getArgAttrOfType<StringAttr>(i, kNameAttrName);
-    bool hasName = name && !name.empty();
-    if (!hasName)
+    if (!name || name.empty())
       name = StringAttr::get(context,
                              function.getSymName() + ".argument" + Twine(i));
-    arguments[argument] = {ServesAttr::get(context, DataKind::Activation, name),
-                           isScalar(argument.getType()), hasName, 0};
+    // A name of data: an operator's is better.
+    sourceOf[argument] = {ServesAttr::get(context, DataKind::Activation, name),
+                          isScalar(argument.getType())};
   }
   for (Operation &op : llvm::reverse(body))
     usesOf[&op] = findUses(&op);
