@@ -66,6 +66,7 @@ static DataKind getKind(VariableRole role) {
     return DataKind::Gradient;
   case VariableRole::OptimizerState:
   case VariableRole::Counter:
+  case VariableRole::Loss:
     return DataKind::State;
   }
   llvm_unreachable("a role without a kind");

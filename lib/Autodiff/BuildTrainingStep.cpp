@@ -363,7 +363,7 @@ LogicalResult StepBuilder::buildUpdateProgram() {
 void StepBuilder::buildEvaluate() {
   Program program(forward, "evaluate", table.getSymbols());
   removeDropout(program.function);
-  // Removing a dropout may have changed what is returned.
+  // Removing a dropout may have changed the returned values.
   Operation *terminator = program.body().getTerminator();
   program.setResults({{"loss_sum", terminator->getOperand(kLossSum)},
                       {"count", terminator->getOperand(kCount)},

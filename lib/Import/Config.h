@@ -76,7 +76,7 @@ public:
   void remark(llvm::StringRef key, const llvm::Twine &text);
   /// Accounts for every other key, in a config that has an error anyway.
   void ignoreAll();
-  /// Finishes a nested object and fails if that failed.
+  /// Finishes a nested object; its errors become errors of this config.
   void finishNested(Config &nested, llvm::StringRef reader);
   /// Fails if an error was emitted or a key is not accounted for. The message
   /// says that `reader` does not know the key.

@@ -1,4 +1,4 @@
-//===- InitHeddle.cpp - Registration of what is Heddle's ------------------===//
+//===- InitHeddle.cpp - Registration of Heddle's own parts ----------------===//
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/Heddle/Heddle.h"

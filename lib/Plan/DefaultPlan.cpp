@@ -247,7 +247,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   if (mesh.context > 1)
     contextAxes = plan.addAxes("cp", {mesh.context});
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
-  // Of a product, only the last axis splits storage.
+  // If dp is a product, only its last axis splits storage.
   int64_t dataParallel = mesh.data.back();
   FactorEntry all{"*", {}, {}};
   auto split = [&](FactorRole role, const std::vector<std::string> &axes) {

@@ -1,4 +1,4 @@
-//===- Rendezvous.cpp - Where the threads of a group meet -----------------===//
+//===- Rendezvous.cpp - Meeting point of a group's threads ----------------===//
 
 #include "communicators/Rendezvous.h"
 #include "support/Message.h"

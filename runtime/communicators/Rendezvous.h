@@ -1,4 +1,4 @@
-//===- Rendezvous.h - Where the threads of a group meet ---------*- C++ -*-===//
+//===- Rendezvous.h - Meeting point of a group's threads --------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_COMMUNICATORS_RENDEZVOUS_H
 #define HEDDLE_RT_COMMUNICATORS_RENDEZVOUS_H

@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - What this machine can execute --------------------===//
+//===- CpuFeatures.cpp - CPU features of this machine ---------------------===//
 //
 // Bits of cpuid as in Intel's and AMD's manuals; names as in LLVM.
 //

@@ -1,4 +1,4 @@
-//===- CpuFeatures.h - What this machine can execute ------------*- C++ -*-===//
+//===- CpuFeatures.h - CPU features of this machine -------------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SESSION_CPUFEATURES_H
 #define HEDDLE_RT_SESSION_CPUFEATURES_H

@@ -1,4 +1,4 @@
-//===- Layout.cpp - Where the elements of a global tensor lie -------------===//
+//===- Layout.cpp - Blocks of a global tensor on devices ------------------===//
 
 #include "session/Layout.h"
 #include "communicators/Communicator.h"

@@ -1,4 +1,4 @@
-//===- Layout.h - Where the elements of a global tensor lie -----*- C++ -*-===//
+//===- Layout.h - Blocks of a global tensor on devices ----------*- C++ -*-===//
 //
 // A tensor [8, 6] over dp = 2 on dimension 0 and tp = 4 on dimension 1 is cut
 // into blocks of [4, 2] (ceil(6 / 4) = 2): block (i, j) holds rows from 4i and

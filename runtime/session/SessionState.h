@@ -1,4 +1,4 @@
-//===- SessionState.h - What a session owns ---------------------*- C++ -*-===//
+//===- SessionState.h - State of a session and its devices ------*- C++ -*-===//
 
 #ifndef HEDDLE_RT_SESSION_SESSIONSTATE_H
 #define HEDDLE_RT_SESSION_SESSIONSTATE_H

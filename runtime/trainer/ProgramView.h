@@ -1,7 +1,7 @@
 //===- ProgramView.h - The programs that a trainer calls --------*- C++ -*-===//
 //
-// The compiler's programs as the trainer and the evaluator see them, checked
-// once against what they are expected to take and return.
+// Finds the compiler's programs for the trainer and the evaluator, and checks
+// their arguments and results once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CommandLine.cpp - What all commands parse and report alike ---------===//
+//===- CommandLine.cpp - Command lines of all programs --------------------===//
 
 #include "CommandLine.h"
 

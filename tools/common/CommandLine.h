@@ -1,4 +1,4 @@
-//===- CommandLine.h - What all commands parse and report alike -*- C++ -*-===//
+//===- CommandLine.h - Command lines of all programs ------------*- C++ -*-===//
 //
 // Parsing, help, errors and exit codes of `heddle` and `heddle-run`. Uses no
 // LLVM, because `heddle-run` has none.

@@ -1,7 +1,7 @@
 //===- Info.cpp - heddle info ---------------------------------------------===//
 //
-// Says what a file is: a model (with a plan also what a device holds and
-// sends), an artifact, a plan, a cluster, a safetensors file, a run or its
+// Describes a file: a model (with a plan also the memory and traffic of a
+// device), an artifact, a plan, a cluster, a safetensors file, a run or its
 // checkpoint.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Plan.h - Who computes and stores which part --------------*- C++ -*-===//
+//===- Plan.h - Plans: who computes and stores which part -------*- C++ -*-===//
 //
 // A plan as data: a mesh, an assignment of mesh axes to the factors of
 // operators, and of mesh axes to the dimensions of stored variables. Its JSON

@@ -1,4 +1,4 @@
-//===- abi.h - What compiled programs call, and what calls them -*- C -*-===//
+//===- abi.h - Calls between compiled programs and the runtime ----*- C -*-===//
 //
 // The border between generated code and the runtime. A compiled artifact holds
 // program functions (`heddle_rt_program_fn`) and kernel functions
@@ -16,8 +16,7 @@
 //    events. A backend may run a stream synchronously with the caller: then an
 //    event is already complete when it is recorded.
 //  - Descriptors (`*_desc`) are constants of the artifact with static lifetime:
-//    the runtime may cache what it prepared for one under the descriptor's
-//    address.
+//    the runtime may cache prepared data under a descriptor's address.
 //  - A call that fails (a peer died, no memory) records an error on the device
 //    and returns a status other than 0. The program function returns that
 //    status at once.

@@ -76,7 +76,7 @@ struct SliceInfo {
 struct VariableInfo : TensorInfo {
   VariableRole role = VariableRole::Parameter;
   Initializer init;
-  /// That of the whole tensor, if this is a slice.
+  /// For a slice, the checkpoint tensor of the whole tensor.
   std::optional<CheckpointTensor> checkpoint;
   std::optional<SliceInfo> slice;
 

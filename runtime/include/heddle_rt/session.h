@@ -167,8 +167,8 @@ public:
   /// Records every call of generated code from now on, at most `maxEvents` a
   /// device (the memory is allocated here), until `writeTrace`.
   Status startTrace(size_t maxEvents = 100'000);
-  /// Writes what was recorded as Chrome trace JSON (chrome://tracing, Perfetto)
-  /// and stops recording.
+  /// Writes the recorded calls as Chrome trace JSON (chrome://tracing,
+  /// Perfetto) and stops recording.
   Status writeTrace(const std::filesystem::path &file);
 
 private:

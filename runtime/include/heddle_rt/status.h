@@ -1,9 +1,9 @@
 //===- status.h - Errors as values ------------------------------*- C++ -*-===//
 //
-// How plain C++ in Heddle reports failure: a Status, or an Expected value. The
+// Plain C++ in Heddle reports failure by a Status or an Expected value. The
 // message is for a person: it names the thing, what was expected, what was
-// found and what to do; lower case, no full stop. Nothing here throws or
-// aborts.
+// found and what to do. It is lower case and has no full stop. Nothing here
+// throws or aborts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // of little-endian uint16 or uint32 (nanoGPT's .bin). Its tail is held out for
 // evaluation; training windows are drawn from the rest.
 //
-// Which window a row of a step reads depends on (seed, step, row) alone
-// (counter-based: Philox4x32-10), so neither the number of devices nor the
+// The window that a row of a step reads depends on (seed, step, row) alone
+// (counter-based: Philox4x32-10). So neither the number of devices nor the
 // split of a step into micro-batches changes the data.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Interpreter.h - What a program means, in plain loops -----*- C++ -*-===//
+//===- Interpreter.h - Interpreter of programs, in plain loops --*- C++ -*-===//
 //
 // The oracle of Heddle's tests. It executes a global program (one that no pass
 // has sharded) op by op, each by the loops of its description, for clarity and
