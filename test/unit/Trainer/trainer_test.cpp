@@ -205,6 +205,12 @@ TEST_F(TrainerTest, TheLossFalls) {
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(kept.front().filename(), "step-00000052");
   EXPECT_EQ(kept.back().filename(), "step-00000060");
+  // What is zero between steps is not kept.
+  auto reader = safetensors::Reader::open(kept.back().string());
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  EXPECT_TRUE(reader->find("w"));
+  for (const char *sum : {"gradient.w", "loss_sum", "count"})
+    EXPECT_FALSE(reader->find(sum)) << sum;
 }
 
 TEST_F(TrainerTest, ResumingGivesTheSameBits) {
