@@ -227,8 +227,10 @@ def ServesAttr : Heddle_Attr<"Serves", "serves"> {
     - `state`: optimizer state and counters, and what is computed of them alone
       (the learning rate).
 
-    A call that makes several kinds has the first of them in this order: what it
-    makes earliest readers wait for.
+    An operator or call that makes several kinds has the first of them in this
+    order, which is about that in which others wait for them. So the second
+    stage of a bias gradient of a norm, whose first stage shares a kernel with
+    the activation's gradient, is of an activation's operator, too.
 
     Constraints: at least one name; no name is empty or stands twice.
 

@@ -50,7 +50,11 @@ ServesAttr ServesAttr::getUnion(DataKind kind, ArrayRef<ServesAttr> parts) {
 ServesAttr heddle::getServes(Operation *op) {
   if (auto serves = op->getAttrOfType<ServesAttr>(kServesAttrName))
     return serves;
-  if (auto holder = op->getLoc()->findInstanceOf<FusedLocWith<ServesAttr>>())
+  // Found at once but where a rewrite has put the location into another.
+  auto holder = dyn_cast<FusedLocWith<ServesAttr>>(op->getLoc());
+  if (!holder)
+    holder = op->getLoc()->findInstanceOf<FusedLocWith<ServesAttr>>();
+  if (holder)
     return holder.getMetadata();
   if (StringRef name = getOpName(op); !name.empty())
     return ServesAttr::get(op->getContext(), DataKind::Activation,
