@@ -228,9 +228,9 @@ def ServesAttr : Heddle_Attr<"Serves", "serves"> {
       (the learning rate).
 
     An operator or call that makes several kinds has the first of them in this
-    order, which is about that in which others wait for them. So the second
-    stage of a bias gradient of a norm, whose first stage shares a kernel with
-    the activation's gradient, is of an activation's operator, too.
+    order: about the order in which others wait for them. Thus the whole backward
+    pass of a norm is `activation`, also a kernel that only ends the sum of its
+    weight's gradient.
 
     Constraints: at least one name; no name is empty or stands twice.
 
