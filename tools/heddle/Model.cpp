@@ -239,7 +239,7 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
 static bool canRun(const CompileFlags &flags, int64_t devices) {
   if (!flags.runsHere || !flags.stopAfter.empty())
     return true;
-  rt::Status status = rt::checkDevices(devices);
+  runtime::Status status = runtime::checkDevices(devices);
   if (!status.ok())
     reportError(status.message());
   return status.ok();

@@ -7,7 +7,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
-#include <random>
 
 using namespace heddle;
 
@@ -153,72 +152,6 @@ TEST(CollectiveCost, TheBottleneckDecides) {
   auto other = llvm::cantFail(MeshTopology::create(makeCluster(), {4, 2}));
   EXPECT_EQ(other.getOutermostLevel(0b10), 0);
   EXPECT_EQ(other.getOutermostLevel(0b01), 1);
-}
-
-// An axis that an op leaves alone is taken out without changing what the op
-// takes, where it is known how the slices share links.
-TEST(CollectiveCost, SlicesCostWhatTheMeshCosts) {
-  Cluster cluster = makeCluster();
-  cluster.levels[1].count = 3;
-  cluster.levels.push_back({"site", 4, 1e-4, 1e9, 1});
-  std::mt19937 random(1);
-  // How many axes can be taken out: units of 4 and 12 devices may cut some of
-  // the last meshes' unevenly.
-  const std::pair<std::vector<int64_t>, size_t> meshes[] = {
-      {{4, 3, 4}, 3}, {{2, 2, 3, 2, 2}, 5}, {{2, 6, 4}, 3}, {{12, 2}, 2},
-      {{4, 12}, 2},   {{3, 2, 2, 2}, 2},    {{4, 4, 3}, 1}, {{2, 3, 3}, 0}};
-  for (const auto &[mesh, expected] : meshes) {
-    size_t slices = 0;
-    auto topology = llvm::cantFail(MeshTopology::create(cluster, mesh));
-    for (unsigned axis = 0; axis < mesh.size(); ++axis) {
-      std::optional<MeshTopology> slice = topology.getSlice(axis);
-      if (!slice)
-        continue;
-      ++slices;
-      ASSERT_EQ(slice->getNumDevices() * mesh[axis], topology.getNumDevices());
-      auto isSame = [](CollectiveCost a, CollectiveCost b) {
-        EXPECT_EQ(a.bytes, b.bytes);
-        EXPECT_NEAR(a.seconds / b.seconds, 1, 1e-12);
-      };
-      for (AxisMask axes = 1; axes < AxisMask(1) << mesh.size(); ++axes) {
-        if (axes >> axis & 1)
-          continue;
-        isSame(slice->allGather(axes, 1000), topology.allGather(axes, 1000));
-        isSame(slice->allReduce(axes, 1000), topology.allReduce(axes, 1000));
-        isSame(slice->allToAll(axes, 1000), topology.allToAll(axes, 1000));
-        isSame(slice->broadcast(axes, 1000), topology.broadcast(axes, 1000));
-      }
-      // Numbers in the slice of the devices of the mesh.
-      std::vector<int64_t> inSlice;
-      for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-        int64_t index = 0;
-        for (unsigned i = 0; i < mesh.size(); ++i)
-          if (i != axis)
-            index = index * mesh[i] + topology.getCoordinate(device, i);
-        inSlice.push_back(index);
-      }
-      for (int i = 0; i < 20; ++i) {
-        std::vector<int64_t> sources;
-        for (int64_t device = 0; device < slice->getNumDevices(); ++device)
-          sources.push_back(int64_t(random() % (slice->getNumDevices() + 1)) -
-                            1);
-        std::vector<int64_t> all;
-        for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-          int64_t source = sources[inSlice[device]];
-          for (int64_t other = 0; source >= 0; ++other)
-            if (inSlice[other] == source &&
-                topology.getCoordinate(other, axis) ==
-                    topology.getCoordinate(device, axis)) {
-              source = other;
-              break;
-            }
-          all.push_back(source);
-        }
-        isSame(slice->permute(sources, 1000), topology.permute(all, 1000));
-      }
-    }
-    EXPECT_EQ(slices, expected);
-  }
 }
 
 TEST(CollectiveCost, MeshesHaveToFit) {

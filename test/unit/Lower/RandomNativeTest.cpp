@@ -51,8 +51,8 @@ protected:
   void check(uint64_t first, uint64_t count);
   /// Compiles what the compiler does not refuse, and drops the rest; null if
   /// nothing is left.
-  std::unique_ptr<rt::Session> compile(std::vector<Example> &examples);
-  void run(rt::Session &session, Example &example);
+  std::unique_ptr<runtime::Session> compile(std::vector<Example> &examples);
+  void run(runtime::Session &session, Example &example);
 
   std::filesystem::path directory;
   std::set<uint64_t> seedsWithErrors; ///< since it was last emptied
@@ -167,7 +167,7 @@ Example RandomNativeTest::makeExample(uint64_t seed) {
   return example;
 }
 
-std::unique_ptr<rt::Session>
+std::unique_ptr<runtime::Session>
 RandomNativeTest::compile(std::vector<Example> &examples) {
   while (!examples.empty()) {
     OwningOpRef<ModuleOp> all = ModuleOp::create(UnknownLoc::get(&context));
@@ -178,9 +178,9 @@ RandomNativeTest::compile(std::vector<Example> &examples) {
     seedsWithErrors.clear();
     if (succeeded(
             compileToArtifact(*all, CompileOptions(), directory.string()))) {
-      rt::SessionOptions options;
+      runtime::SessionOptions options;
       options.coresPerDevice = 1;
-      auto session = rt::Session::load(directory, options);
+      auto session = runtime::Session::load(directory, options);
       if (!session.ok()) {
         ADD_FAILURE() << session.message();
         return nullptr;
@@ -205,7 +205,7 @@ RandomNativeTest::compile(std::vector<Example> &examples) {
   return nullptr;
 }
 
-void RandomNativeTest::run(rt::Session &session, Example &example) {
+void RandomNativeTest::run(runtime::Session &session, Example &example) {
   SCOPED_TRACE("seed " + std::to_string(example.seed) + "\n" + example.text);
   auto function = example.module->lookupSymbol<func::FuncOp>(example.function);
   std::vector<std::vector<std::byte>> inputs, outputs;
@@ -216,9 +216,9 @@ void RandomNativeTest::run(rt::Session &session, Example &example) {
        llvm::zip(function.getResultTypes(), example.results))
     outputs.emplace_back(result.size() *
                          bytesOfElement(getElementTypeOrSelf(type)));
-  std::vector<rt::ConstBytes> in(inputs.begin(), inputs.end());
-  std::vector<rt::Bytes> out(outputs.begin(), outputs.end());
-  rt::Status status = session.run(example.function, in, out);
+  std::vector<runtime::ConstBytes> in(inputs.begin(), inputs.end());
+  std::vector<runtime::Bytes> out(outputs.begin(), outputs.end());
+  runtime::Status status = session.run(example.function, in, out);
   ASSERT_TRUE(status.ok()) << status.message();
 
   // The interpreter computes in f64: beyond this, f32 overflows on the way.
@@ -254,7 +254,7 @@ void RandomNativeTest::check(uint64_t first, uint64_t count) {
     if (!example.results.empty())
       examples.push_back(std::move(example));
   }
-  std::unique_ptr<rt::Session> session = compile(examples);
+  std::unique_ptr<runtime::Session> session = compile(examples);
   for (Example &example : examples) {
     if (!session)
       return;
