@@ -64,6 +64,7 @@ static void buildAutodiffPipeline(OpPassManager &passes,
   // Casts and gradients leave duplicates and identities behind.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addPass(createVerifyTrainingStepPass());
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,6 +150,7 @@ static void buildKernelPipeline(OpPassManager &passes) {
   // the same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());
   passes.addPass(createFormKernelsPass());
+  passes.addPass(createVerifyKernelsPass());
 }
 
 static void buildExecutablePipeline(OpPassManager &passes) {
@@ -157,11 +159,13 @@ static void buildExecutablePipeline(OpPassManager &passes) {
   // From here on every value has its place, and the order is what runs.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());
+  passes.addPass(createVerifyExecutablePass());
 }
 
 static void buildLLVMPipeline(OpPassManager &passes) {
   passes.addPass(createLowerKernelsPass());
   passes.addPass(createConvertRtToLLVMPass());
+  passes.addPass(createVerifyLLVMPass());
 }
 
 //===----------------------------------------------------------------------===//

@@ -142,4 +142,25 @@ def BuildTrainingStepPass
                            "::heddle::HeddleDialect"];
 }
 
+def VerifyTrainingStepPass
+    : Pass<"heddle-verify-training-step", "::mlir::ModuleOp"> {
+  let summary = "checks the programs of training, and what they keep";
+  let description = [{
+    After the phase `autodiff`:
+    - there is no `@forward`;
+    - `@accumulate` and `@update` come together, and not beside `@step`;
+    - `heddle.micro_batches` is at least 2 with these two, and there is none with
+      `@step`;
+    - `@step`, `@accumulate`, `@update`, `@evaluate` and `@gradients` are public
+      functions of one block;
+    - each of their results has the `heddle.name` and the type that
+      `heddle-build-training-step` gives it;
+    - `@evaluate` and `@gradients` have no dropout;
+    - a variable of role gradient or optimizer state has the state of a parameter
+      of its type;
+    - a sum over micro-batches (role gradient or loss) that `@accumulate` stores
+      is stored by `@update`, and the other way round.
+  }];
+}
+
 #endif

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// Kernels: DecomposeOps, FormKernels, LowerKernels
+// Kernels: DecomposeOps, FormKernels, LowerKernels, VerifyKernels
 //===----------------------------------------------------------------------===//
 
 def InlineCallsPass : Pass<"heddle-inline-calls", "::mlir::ModuleOp"> {
@@ -197,9 +197,34 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::linalg::LinalgDialect"];
 }
 
+def VerifyKernelsPass : Pass<"heddle-verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "checks that programs are rows of calls, and kernels loops";
+  let description = [{
+    After the phase `kernels`, of every function with `heddle.kernel`:
+    - its operands are tensors of static shape or indices, its results tensors of
+      static shape;
+    - it has one block;
+    - it holds `linalg.generic` and `heddle.reduce_blocks` alone, and what these
+      start from: `linalg.fill`, `tensor.empty`, `arith.constant`;
+    - every tensor in it is of static shape;
+    - `heddle.row_dims` is at least 0, and `heddle.inplace` names, for each
+      result, operands of its type.
+
+    Of every other function with a body, which is a program or what a loop calls:
+    - it has one block;
+    - its ops are calls of the library, kernels and loops, collectives, views
+      (reshapes, contiguous slices), loads, stores, stacks, constants and
+      arithmetic on indices;
+    - its arguments and results are tensors that the runtime can hold, and so is
+      every tensor in it: of static shape, with an element at least, and of a
+      type that the runtime has;
+    - what `func.call` calls is a kernel.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Programs: RaiseContractions, FuseEpilogues, ShortenLives, PlanArenas, LowerToRt,
-// ConvertRtToLLVM, WriteArtifact
+// VerifyExecutable, ConvertRtToLLVM, VerifyLLVM, WriteArtifact
 //===----------------------------------------------------------------------===//
 
 def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"> {
@@ -279,6 +304,22 @@ def LowerToRtPass : Pass<"heddle-lower-to-rt", "::mlir::ModuleOp"> {
   let dependentDialects = ["::heddle::rt::RtDialect"];
 }
 
+def VerifyExecutablePass : Pass<"heddle-verify-executable", "::mlir::ModuleOp"> {
+  let summary = "checks that all that runs is rt programs and kernels";
+  let description = [{
+    After the phase `executable`, beside what each rt op holds to by itself
+    (buffers within their memories, streams, axes, kernels that exist):
+    - every function with a body is a kernel;
+    - the arguments of an `rt.program` differ by name, and so do its results;
+    - each of these that is sharded is whole, by a sharding of its dimensions,
+      over axes of a `heddle.mesh` of the module;
+    - the values in a program are numbers: tensors are buffers;
+    - each `rt.record` has an event of its own;
+    - each `rt.wait` has an event that was recorded before it, and not in a loop
+      that may not have run.
+  }];
+}
+
 def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> {
   let summary = "turns rt programs into functions that call the runtime";
   let description = [{
@@ -290,6 +331,21 @@ def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> 
     the order of their numbers. Kernels have to be lowered before.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def VerifyLLVMPass : Pass<"heddle-verify-llvm", "::mlir::ModuleOp"> {
+  let summary = "checks that the module can become an artifact";
+  let description = [{
+    After the phase `llvm`:
+    - no `rt.program` is left, and no `func.func` with a body;
+    - an `rt.export` names a function of the LLVM dialect that is no kernel;
+    - this is `@heddle_program_` with the program's name, the only names that
+      the artifact's library shows;
+    - it is a `heddle_rt_program_fn`, with a body;
+    - a function with `heddle.blocks` is a `heddle_rt_kernel_fn`, with a body;
+    - functions of the LLVM dialect hold no ops of others;
+    - `rt.groups` on the module is a list of lists of axes of its mesh.
+  }];
 }
 
 def WriteArtifactPass : Pass<"heddle-write-artifact", "::mlir::ModuleOp"> {

@@ -4,41 +4,9 @@
 #include "BufferSharing.h"
 #include "OffsetAssignment.h"
 #include "dialects/Comm/Comm.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace heddle;
-
-std::optional<int64_t> heddle::getViewOffset(OpResult result) {
-  Operation *op = result.getOwner();
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-    return 0;
-  auto type = dyn_cast<RankedTensorType>(result.getType());
-  if (isa<UnstackOp>(op))
-    return result.getResultNumber() * rt::getByteSize(type);
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-  if (!slice)
-    return std::nullopt;
-  // Contiguous: one element along the first dimensions, all along the last,
-  // any number along the one between.
-  ArrayRef<int64_t> shape = slice.getSourceType().getShape();
-  ArrayRef<int64_t> sizes = slice.getStaticSizes();
-  if (ShapedType::isDynamicShape(sizes) ||
-      ShapedType::isDynamicShape(slice.getStaticOffsets()) ||
-      llvm::any_of(slice.getStaticStrides(), [](int64_t s) { return s != 1; }))
-    return std::nullopt;
-  size_t split = 0;
-  while (split < sizes.size() && sizes[split] == 1)
-    ++split;
-  for (size_t i = split + 1; i < sizes.size(); ++i)
-    if (sizes[i] != shape[i])
-      return std::nullopt;
-  int64_t offset = 0;
-  for (auto [index, stride] :
-       llvm::zip(slice.getStaticOffsets(), rt::getDenseStrides(shape)))
-    offset += index * stride;
-  return offset * rt::getByteSize(type.getElementType());
-}
 
 /// The operands of `op` whose buffer its result may take.
 static SmallVector<int64_t> getInplaceOperands(OpResult result,
@@ -78,23 +46,6 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
                   : SmallVector<int64_t>();
 }
 
-/// Whether a program can run the op (index arithmetic included).
-static bool isProgramOp(Operation *op) {
-  if (isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
-          heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
-          StackOp, UnstackOp, WhileOp, func::CallOp, func::ReturnOp,
-          tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-          tensor::ExtractSliceOp>(op))
-    return true;
-  if (isa_and_nonnull<comm::CommDialect>(op->getDialect()))
-    return true;
-  if (isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
-    return isa<arith::ConstantOp>(op) ||
-           llvm::none_of(op->getResultTypes(),
-                         [](Type type) { return isa<TensorType>(type); });
-  return false;
-}
-
 namespace {
 class Placer {
 public:
@@ -120,7 +71,7 @@ private:
     int stored = -1;           ///< content of what was stored last
   };
 
-  LogicalResult numberOps();
+  void numberOps();
   LogicalResult addContents();
   int addContent(Value value, int64_t first);
   int addPinned(Memory memory, int64_t bytes, int64_t first, int64_t last);
@@ -154,28 +105,11 @@ private:
 };
 } // namespace
 
-LogicalResult Placer::numberOps() {
-  if (!program.getBody().hasOneBlock())
-    return program.emitOpError() << "expected a program of one block";
+void Placer::numberOps() {
   for (Operation &op : program.getBody().front()) {
-    if (!isProgramOp(&op)) {
-      InFlightDiagnostic diag =
-          op.emitOpError()
-          << "is not an op that a program can run; expected library calls, "
-             "kernels, collectives and views (heddle-form-kernels makes "
-             "kernels of the rest)";
-      StringRef dialect = op.getName().getDialectNamespace();
-      if (!llvm::is_contained({"heddle", "comm", "func", "linalg", "tensor",
-                               "arith", "math", "scf"},
-                              dialect))
-        diag << "; ops of '" << dialect
-             << "' have to become linalg, tensor, arith, math or scf first";
-      return diag;
-    }
     positions[&op] = ops.size();
     ops.push_back(&op);
   }
-  return success();
 }
 
 int64_t Placer::getUsePosition(Operation *user) {
@@ -209,34 +143,7 @@ int Placer::addPinned(Memory memory, int64_t bytes, int64_t first,
   return content;
 }
 
-/// Tensors that the runtime can hold.
-static bool isStorable(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0 &&
-         rt::getByteSize(tensor.getElementType());
-}
-
-/// What to do about a tensor that is not storable.
-static StringRef getStorableHint(Type type) {
-  return getElementTypeOrSelf(type).isIndex()
-             ? "; make its elements i64 (arith.index_cast)"
-             : "";
-}
-
-static constexpr StringLiteral kStorableTypes =
-    "tensors of static shape, with an element at least, and of a type that the "
-    "runtime has (f32, bf16, f16, f64, i1, i8, i32, i64)";
-
 LogicalResult Placer::addContents() {
-  Operation *terminator = program.getBody().front().getTerminator();
-  for (auto [what, types] : {std::pair<StringRef, TypeRange>(
-                                 "arguments", program.getArgumentTypes()),
-                             {"results", terminator->getOperandTypes()}})
-    for (auto [i, type] : llvm::enumerate(types))
-      if (!isStorable(type))
-        return program.emitOpError()
-               << "expected " << what << " to be " << kStorableTypes << ", got "
-               << type << " (number " << i << ")" << getStorableHint(type);
   for (BlockArgument argument : program.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     // Arguments belong to the caller: never overwritten.
@@ -253,9 +160,6 @@ LogicalResult Placer::addContents() {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (!type)
         continue;
-      if (!isStorable(type))
-        return op->emitOpError() << "expected " << kStorableTypes << ", got "
-                                 << type << getStorableHint(type);
       int64_t first = position;
       if (auto wait = dyn_cast<comm::WaitOp>(op))
         if (Operation *start = wait.getToken().getDefiningOp())
@@ -436,7 +340,10 @@ ProgramBuffers Placer::finish() {
 }
 
 FailureOr<ProgramBuffers> Placer::run() {
-  if (failed(numberOps()) || failed(addContents()))
+  if (failed(verifyProgram(program)))
+    return failure();
+  numberOps();
+  if (failed(addContents()))
     return failure();
   for (auto &[name, variable] : variables)
     placeVariable(variable);

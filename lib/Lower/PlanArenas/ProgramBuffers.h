@@ -48,6 +48,10 @@ struct PlacementOptions {
       getConstant;
 };
 
+/// Checks, and emits, that the function is a row of ops that programs can run,
+/// on tensors that the runtime can hold: what `placeBuffers` takes.
+mlir::LogicalResult verifyProgram(mlir::func::FuncOp program);
+
 /// Fails, with an error, on an op that programs cannot run.
 mlir::FailureOr<ProgramBuffers> placeBuffers(mlir::func::FuncOp program,
                                              const PlacementOptions &options);

@@ -1,0 +1,136 @@
+//===- VerifyExecutable.cpp - Checks planned programs ---------------------===//
+
+#include "heddle/Lower/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_VERIFYEXECUTABLEPASS
+#include "heddle/Lower/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+static LogicalResult verifyFunction(func::FuncOp function) {
+  if (function.isExternal() || function->hasAttr(kKernelAttrName))
+    return success();
+  return function.emitOpError()
+         << "expected an rt.program: functions are kernels in this phase";
+}
+
+//===----------------------------------------------------------------------===//
+// Ports
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyPort(rt::ProgramOp program, rt::PortAttr port,
+                                StringRef kind, const SymbolTable &symbols) {
+  ShardingAttr sharding = port.getSharding();
+  if (!sharding)
+    return success();
+  auto emit = [&] {
+    return program.emitOpError()
+           << "expected " << kind << ' ' << port.getName() << " to be ";
+  };
+  if (sharding.isPartial())
+    return emit() << "whole, got " << sharding;
+  if (sharding.getRank() != port.getType().getRank())
+    return emit() << "sharded in " << port.getType().getRank()
+                  << " dimensions, got " << sharding;
+  auto mesh = symbols.lookup<MeshOp>(sharding.getMesh().getAttr());
+  if (!mesh)
+    return emit() << "over a heddle.mesh of this module, got "
+                  << sharding.getMesh();
+  for (AxisListAttr dim : sharding.getDims())
+    for (StringAttr axis : dim.getAxes())
+      if (!mesh.getMesh().getAxisSize(axis))
+        return emit() << "over axes of " << mesh.getMesh() << ", got " << axis;
+  return success();
+}
+
+static LogicalResult verifyPorts(rt::ProgramOp program,
+                                 const SymbolTable &symbols) {
+  for (auto [kind, ports] :
+       {std::pair<StringRef, ArrayAttr>("argument", program.getInputs()),
+        {"result", program.getOutputs()}}) {
+    llvm::DenseSet<StringAttr> names;
+    for (auto port : ports.getAsRange<rt::PortAttr>()) {
+      if (!names.insert(port.getName()).second)
+        return program.emitOpError()
+               << "expected " << kind << "s of different names, got "
+               << port.getName() << " twice";
+      if (failed(verifyPort(program, port, kind, symbols)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Checks the ops of one program in the order in which they run.
+class CallChecker {
+public:
+  LogicalResult check(Block &block) {
+    SmallVector<int32_t> ofBlock;
+    for (Operation &op : block)
+      if (failed(check(op, ofBlock)))
+        return failure();
+    // The body of a loop may not run at all.
+    for (int32_t event : ofBlock)
+      happened.erase(event);
+    return success();
+  }
+
+private:
+  LogicalResult check(Operation &op, SmallVectorImpl<int32_t> &ofBlock) {
+    for (Type type : op.getResultTypes())
+      if (!type.isIntOrIndex())
+        return op.emitOpError()
+               << "expected numbers as the values of a program, got " << type;
+    if (auto record = dyn_cast<rt::RecordOp>(op)) {
+      if (!recorded.insert(record.getEvent()).second)
+        return op.emitOpError() << "expected an event of its own, got "
+                                << record.getEvent() << " again";
+      happened.insert(record.getEvent());
+      ofBlock.push_back(record.getEvent());
+    }
+    if (auto wait = dyn_cast<rt::WaitOp>(op);
+        wait && !happened.contains(wait.getEvent()))
+      return op.emitOpError() << "expected an event that is recorded before, "
+                                 "got "
+                              << wait.getEvent();
+    for (Region &region : op.getRegions())
+      for (Block &block : region)
+        if (failed(check(block)))
+          return failure();
+    return success();
+  }
+
+  llvm::DenseSet<int32_t> recorded; ///< anywhere in the program so far
+  llvm::DenseSet<int32_t> happened; ///< on the way to the op
+};
+
+struct VerifyExecutablePass
+    : heddle::impl::VerifyExecutablePassBase<VerifyExecutablePass> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (Operation &op : *getOperation().getBody())
+      if (failed(verify(op, symbols)))
+        return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  static LogicalResult verify(Operation &op, const SymbolTable &symbols) {
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      return verifyFunction(function);
+    auto program = dyn_cast<rt::ProgramOp>(op);
+    if (!program)
+      return success();
+    return success(succeeded(verifyPorts(program, symbols)) &&
+                   succeeded(CallChecker().check(program.getBody().front())));
+  }
+};
+} // namespace

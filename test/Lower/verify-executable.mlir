@@ -1,0 +1,100 @@
+// RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-verify-executable
+
+// A collective on another stream, and a loop with one.
+heddle.mesh @mesh <["dp"=2]>
+rt.program @p arena(64) streams(2) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>>] {
+  rt.record 0
+  rt.wait 0 stream(1)
+  rt.record 1 stream(1)
+  rt.while arena[0 : i1] before {
+    rt.wait 1
+  } after {
+    rt.record 2 stream(1)
+    rt.wait 2
+  }
+  rt.synchronize
+}
+
+// -----
+
+// expected-error @below {{expected an rt.program: functions are kernels in this phase}}
+func.func @program() {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected arguments of different names, got "x" twice}}
+rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>>, #rt.port<"x", tensor<8xf32>>] {
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected result "x" to be whole, got #heddle.sharding<@mesh, [{}], partial = sum {"dp"}>}}
+rt.program @p arena(0) results [#rt.port<"x", tensor<4xf32>, <@mesh, [{}], partial = sum {"dp"}>>] {
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected argument "x" to be sharded in 2 dimensions, got #heddle.sharding<@mesh, [{"dp"}]>}}
+rt.program @p arena(0) arguments [#rt.port<"x", tensor<4x4xf32>, <@mesh, [{"dp"}]>>] {
+  rt.synchronize
+}
+
+// -----
+
+// expected-error @below {{expected argument "x" to be over a heddle.mesh of this module, got @mesh}}
+rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>>] {
+  rt.synchronize
+}
+
+// -----
+
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected argument "x" to be over axes of #heddle.mesh<["dp"=2]>, got "tp"}}
+rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"tp"}]>>] {
+  rt.synchronize
+}
+
+// -----
+
+rt.program @p arena(0) {
+  // expected-error @below {{expected numbers as the values of a program, got 'tensor<4xf32>'}}
+  %x = arith.constant dense<0.0> : tensor<4xf32>
+  rt.synchronize
+}
+
+// -----
+
+rt.program @p arena(0) {
+  rt.record 0
+  // expected-error @below {{expected an event of its own, got 0 again}}
+  rt.record 0
+  rt.synchronize
+}
+
+// -----
+
+rt.program @p arena(0) {
+  // expected-error @below {{expected an event that is recorded before, got 0}}
+  rt.wait 0
+  rt.record 0
+  rt.synchronize
+}
+
+// -----
+
+// The loop may not run.
+rt.program @p arena(64) {
+  rt.while arena[0 : i1] before {
+  } after {
+    rt.record 0
+  }
+  // expected-error @below {{expected an event that is recorded before, got 0}}
+  rt.wait 0
+  rt.synchronize
+}
