@@ -4,6 +4,7 @@
 #include "BufferSharing.h"
 #include "OffsetAssignment.h"
 #include "dialects/Comm/Comm.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace heddle;
