@@ -35,7 +35,7 @@ static LogicalResult verifyDim(Operation *op, int64_t dim,
                            << dim;
 }
 
-/// All sizes but those of `dims` are equal, and the element types are.
+/// Checks that all sizes but those of `dims` are equal, and the element types.
 static LogicalResult verifyOthers(Operation *op, RankedTensorType from,
                                   RankedTensorType to, ArrayRef<int64_t> dims) {
   bool same = from.getRank() == to.getRank() &&

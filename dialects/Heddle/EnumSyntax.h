@@ -25,7 +25,7 @@ mlir::ParseResult parseBareEnum(mlir::OpAsmParser &parser, EnumAttr &attr) {
     return mlir::success();
   }
   mlir::InFlightDiagnostic diag = parser.emitError(loc) << "expected ";
-  // Our enums count from 0, and what is not a case has no name.
+  // Our enums count from 0, and only their cases have names.
   for (unsigned i = 0; !stringifyEnum(Enum(i)).empty(); ++i)
     diag << (i ? " or '" : "'") << stringifyEnum(Enum(i)) << "'";
   if (!keyword.empty())

@@ -18,7 +18,7 @@ namespace heddle {
 
 /// The stable name of the module that an op came from, or "" if it has none.
 llvm::StringRef getOpName(mlir::Operation *op);
-/// Sets it; null removes it.
+/// Sets the stable name; null removes it.
 void setOpName(mlir::Operation *op, mlir::StringAttr name);
 
 /// The operators that an op of one device's program serves: its attribute

@@ -1,15 +1,15 @@
 //===- HeddleAttention.cpp - Attention of a split sequence ----------------===//
 //
-// What one device computes of an attention whose queries (factor s) or keys (t)
-// are split:
+// The localization of an attention whose queries (factor s) or keys (t) are
+// split. A device computes:
 //
 // - s: its own queries over all keys, at their global positions.
-// - t: all queries over its own keys; outputs are weighted by how much of each
-//   row's sum of exponentials is theirs, and added.
+// - t: all queries over its own keys. Each device's output is weighted by its
+//   share of the row's sum of exponentials; the weighted outputs are added.
 // - s and t over the same axes: its own queries, while the keys and values go
-//   round a ring of the devices; each step's output joins what came before.
-//   With a causal mask the sequence is dealt anew before and after, so that
-//   every device has the same work (RingParts).
+//   round a ring of the devices. Each step's output is joined with the outputs
+//   before. With a causal mask the sequence is dealt anew before and after, so
+//   that every device has the same work (RingParts).
 //
 // The idea of the ring is H. Liu, M. Zaharia, P. Abbeel, "Ring attention with
 // blockwise transformers for near-infinite context" (2023).
@@ -32,14 +32,14 @@ struct Partial {
 
 } // namespace
 
-/// What to subtract before exp: where no key was seen (-infinity), a number, so
-/// that exp gives zero.
+/// The number to subtract before exp: the maximum, or a finite number where no
+/// key was seen (-infinity), so that exp gives zero.
 static Value finiteMaximum(const LocalBuilder &b, Value x) {
   return b.make<arith::MaximumFOp>(
       x, b.splat(typeOf(x), -std::numeric_limits<float>::max()));
 }
 
-/// Attention over two disjoint sets of keys from that over each:
+/// Joins the attentions over two disjoint sets of keys:
 ///   m = max(lse, lse'), s = exp(lse - m) + exp(lse' - m)
 ///   o'' = (o exp(lse - m) + o' exp(lse' - m)) / s,  lse'' = m + log s.
 static Partial join(const LocalBuilder &b, Partial x, Partial y) {
@@ -93,8 +93,9 @@ template <typename OpTy> struct Attention {
     }
   }
 
-  /// The op on these tensors, in place of all that the global op has, with
-  /// results of these types; queries and keys begin at these positions.
+  /// Makes a local op with these tensors as its first operands and results of
+  /// these types. `query` and `key` are the positions where queries and keys
+  /// begin.
   Operation *make(ArrayRef<Value> tensors, ArrayRef<Type> types, Value query,
                   Value key) const {
     SmallVector<Value> offsets;
@@ -115,7 +116,7 @@ template <typename OpTy> struct Attention {
     local.setGlobalShape(shape);
     return made;
   }
-  /// What the device has of queries and keys where they lie.
+  /// Makes the local op on the queries and keys that the device holds.
   Operation *makeInPlace(unsigned numTensors) const {
     return make(llvm::to_vector(localizer.operands.take_front(numTensors)),
                 llvm::to_vector(localizer.resultTypes), localizer.getOffset(s),
@@ -143,15 +144,16 @@ template <typename OpTy> struct Attention {
 
 namespace {
 
-/// How a device's part of the sequence takes part in a ring of P devices.
+/// Deals a sequence to a ring of P devices.
 ///
-/// With a causal mask, the last device's queries see P times the keys that the
-/// first one's see. So the sequence is cut into 2 P chunks of which device d
-/// holds 2 d and 2 d + 1 before and after, and d and 2 P - 1 - d in between: in
-/// each step but the first, exactly two of its four pairs of chunks see each
-/// other, on every device. One of the two is even and one odd, so all even
-/// chunks move by one permutation of the devices and all odd ones by another,
-/// and the chunks of a part may differ in size by one row.
+/// Without care, a causal mask would let the last device's queries see P times
+/// the keys that the first device's see. So the sequence is cut into 2 P
+/// chunks. Device d holds the chunks 2 d and 2 d + 1 before and after, and d
+/// and 2 P - 1 - d in between. Then in each step but the first, exactly two of
+/// the device's four pairs of chunks see each other, on every device. One of d
+/// and 2 P - 1 - d is even and one odd. So all even chunks move by one
+/// permutation of the devices and all odd ones by another, and the two chunks
+/// of a part may differ in size by one row.
 ///
 /// Example, P = 4: the even chunks 0 2 4 6 go to devices 0 2 3 1, the odd
 /// chunks 1 3 5 7 to devices 1 3 2 0; device 1 then holds 6 and 1.
@@ -196,7 +198,7 @@ public:
   Value getPosition(int64_t part, Value device) const {
     if (!deal)
       return b.mul(device, b.index(rows));
-    // The even one of d and 2 P - 1 - d; the other is what is left to 2 P - 1.
+    // The even one of d and 2 P - 1 - d; the two add up to 2 P - 1.
     Value last = b.index(2 * degree - 1);
     Value isOdd = b.mod(device, b.index(2));
     Value chunk =
@@ -254,7 +256,7 @@ template <typename OpTy> struct Ring {
 
 } // namespace
 
-/// x + y; y where there is no x yet.
+/// Adds y to x; an x that is null counts as zero.
 static void accumulate(const LocalBuilder &b, Value &x, Value y) {
   y = b.widen(y);
   x = x ? b.make<arith::AddFOp>(x, y) : y;
@@ -294,8 +296,8 @@ static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
   return {ring.queries.merge(output), ring.queries.merge(lse)};
 }
 
-/// The gradients of keys and values go round with them, and are home after as
-/// many steps as there are devices.
+/// The gradients of keys and values go round with them. They are back at their
+/// own device after as many steps as there are devices.
 static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
   const LocalBuilder &b = a.b;
   Ring<AttentionGradOp> ring(a);

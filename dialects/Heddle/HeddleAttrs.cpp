@@ -81,7 +81,7 @@ LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// As many as the runtime takes.
+/// The runtime's limit.
 static constexpr int64_t kMaxDevices = 1 << 16;
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -132,9 +132,9 @@ def AxisListAttr : Heddle_Attr<"AxisList", "axes"> {
 def ShardingAttr : Heddle_Attr<"Sharding", "sharding"> {
   let summary = "how a tensor lies on a mesh";
   let description = [{
-    For each dimension the axes that split it, major to minor, and the axes over
-    which the devices hold partial sums (or maxima) of the value. The value is
-    replicated over all other axes.
+    `dims` lists for each dimension the axes that split it, major to minor.
+    `partialAxes` lists the axes over which the devices hold partial sums (or
+    maxima) of the value. Over all other axes the value is replicated.
 
     A dimension of size S split over n devices has the local size ceil(S / n);
     device k holds rows [k * local, (k+1) * local) of the global tensor. Rows
@@ -158,7 +158,7 @@ def ShardingAttr : Heddle_Attr<"Sharding", "sharding"> {
   let extraClassDeclaration = [{
     int64_t getRank() const { return getDims().size(); }
     bool isPartial() const { return !getPartialAxes().empty(); }
-    /// No dimension is split and nothing is partial.
+    /// Whether no dimension is split and nothing is partial.
     bool isReplicated() const;
     /// The same sharding without partial axes.
     ShardingAttr withoutPartial() const;
@@ -180,8 +180,8 @@ def FactorAxesAttr : Heddle_Attr<"FactorAxes", "factor_axes"> {
 def FactorShardingAttr : Heddle_Attr<"FactorSharding", "factors"> {
   let summary = "an op's assignment of mesh axes to its factors";
   let description = [{
-    What a plan says of one op. Unnamed factors are written by their index in
-    the op's rule.
+    A plan's assignment for one op. Unnamed factors are written by their index
+    in the op's rule.
 
     Example: `#heddle.factors<["b" = {"dp"}, "f" = {"tp"} ]>`.
   }];
@@ -192,10 +192,10 @@ def FactorShardingAttr : Heddle_Attr<"FactorSharding", "factors"> {
 def SplitAttr : Heddle_Attr<"Split", "split"> {
   let summary = "in how many slices an op runs, one after another";
   let description = [{
-    What a plan says of one op (`heddle.split`): its factor is cut into `slices`
+    A plan's slicing of one op (`heddle.split`). The factor is cut into `slices`
     parts of nearly equal size, and so is every variable that the factor runs
-    over. Of these, the first `sharded` keep the variable's own storage, the
-    others are stored as their uses want them.
+    over. The first `sharded` slices of a variable keep the variable's own
+    storage; the others are stored as their uses want them.
     Constraints: slices >= 2; 0 <= sharded <= slices.
 
     Example: `#heddle.split<"h", 4, sharded 2>`.
@@ -289,8 +289,9 @@ def SliceAttr : Heddle_Attr<"Slice", "slice"> {
 def StateAttr : Heddle_Attr<"State", "state"> {
   let summary = "the parameter that a variable is kept for, and as what";
   let description = [{
-    On a variable of role `gradient` if the kind is, otherwise of role
-    `optimizer_state`. A slice of a state belongs to that slice of the parameter.
+    Stands on a variable of role `gradient` if the kind is `gradient`, otherwise
+    of role `optimizer_state`. A slice of a state belongs to that slice of the
+    parameter.
 
     Example: `#heddle.state<adamw_mean of @h.0.mlp.c_fc.weight>`.
   }];
@@ -309,9 +310,9 @@ def StateAttr : Heddle_Attr<"State", "state"> {
 def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {
   let summary = "the factors of a contraction, one letter a dimension";
   let description = [{
-    `[bsh, hf -> bsf]`: the factors of the two operands and the result. A letter
-    in all three is a batch factor; in one operand and the result a parallel
-    factor; in both operands only, a sum.
+    `[bsh, hf -> bsf]` lists the factors of the two operands and the result, one
+    letter a dimension. A letter in all three is a batch factor, in one operand and the
+    result a parallel factor, in both operands only a sum.
     Constraints:
     - letters are a-z or A-Z and occur once in each list;
     - every letter of the result occurs in an operand;

@@ -10,25 +10,25 @@ def HeddleDialect : Dialect {
   let cppNamespace = "::heddle";
   let summary = "Training programs of large models over global tensors";
   let description = [{
-    Global tensors, static shapes, value semantics. The dialect holds what
-    upstream lacks; elementwise arithmetic is `arith` and `math` on tensors and
-    shape changes are `tensor`. State is symbols (`heddle.variable`), not
-    arguments.
+    Tensors are global, shapes static, and ops have value semantics. The dialect
+    holds the ops that upstream lacks; elementwise arithmetic is `arith` and
+    `math` on tensors, shape changes are `tensor`. State lives in symbols
+    (`heddle.variable`), not in arguments.
 
-    Discardable attributes of the dialect, on ops of any; a name that is not
-    listed is an error:
+    The dialect has these discardable attributes, on ops of any dialect. A name
+    that is not listed is an error:
     - `heddle.sharding` on function arguments, results and ops: one
       `#heddle.sharding` (ops with several results: an array of them);
     - `heddle.factors` on ops: which mesh axes split which of the op's factors;
     - `heddle.pin` on ops: the sharding that the result shall have, exactly (ops
       with several results: an array, `unit` for those that are free);
     - `heddle.priority` on ops with factors or a pin, and on function arguments
-      and results with a sharding: an i64 from 0 to 65536; the lower, the
-      earlier others hear of it;
+      and results with a sharding: an i64 from 0 to 65536. Shardings of lower
+      priority numbers are propagated first;
     - `heddle.carried` on control flow, between the passes of the partitioner:
       the sharding of each class of values that regions and results receive;
     - `heddle.split` on ops: in how many slices of which factor they run;
-    - `heddle.storage_axes` on variables: what a plan adds to their storage;
+    - `heddle.storage_axes` on variables: axes that a plan adds to their storage;
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
       results of functions: their name in files;
@@ -46,11 +46,12 @@ def HeddleDialect : Dialect {
       the module has been compiled; `heddle.hierarchy`
       (`#heddle.hierarchy<never>`) and `heddle.reduce_gradients`
       (`#heddle.gradient_reduction<step>`): the plan's entries of these names;
-    - `heddle.kernel` on functions that hold kernels, and what the passes say of
-      them: `heddle.row_dims` (leading dimensions that are rows),
-      `heddle.inplace` (for each result an array of the operands that may share
-      its buffer), and, once lowered to the LLVM dialect, `heddle.blocks` and
-      `heddle.grain` (the number of blocks, and the least of a range).
+    - `heddle.kernel` on functions that hold kernels, and with it the passes'
+      findings about the kernel: `heddle.row_dims` (the number of leading
+      dimensions that are rows), `heddle.inplace` (for each result an array of
+      the operands that may share its buffer), and, once lowered to the LLVM
+      dialect, `heddle.blocks` (the number of blocks) and `heddle.grain` (the
+      fewest blocks that are worth a thread).
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;

@@ -1,8 +1,8 @@
 //===- HeddleDiscardableAttrs.cpp - Attributes on others' ops -------------===//
 //
-// What may stand with the dialect's prefix on ops, arguments and results of any
-// dialect. A name that is not listed is an error: a misspelt sharding would be
-// passed over in silence otherwise.
+// Checks the attributes with the dialect's prefix on ops, arguments and results
+// of any dialect. A name that is not listed is an error, because passes would
+// ignore a misspelt sharding in silence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,11 +14,11 @@ using namespace heddle;
 
 namespace {
 
-/// Where an attribute may stand.
+/// The places where an attribute may stand.
 enum Place : unsigned { OnOp = 1, OnModule = 2, OnPort = 4 };
 
-/// `isValid` is what the type must be; the passes check what depends on the
-/// mesh and on the op.
+/// `isValid` checks the attribute's own type. The passes check the parts that
+/// depend on the mesh and the op.
 struct DiscardableAttr {
   StringLiteral name;
   unsigned places;
@@ -99,7 +99,7 @@ static constexpr DiscardableAttr kKnown[] = {
      "a list of operands for each result"},
 };
 
-/// `of`: " of argument 0", or nothing.
+/// `of` completes messages: " of argument 0", or nothing.
 static LogicalResult verify(Operation *op, NamedAttribute attribute,
                             Place place, const Twine &of) {
   StringRef name = attribute.getName();

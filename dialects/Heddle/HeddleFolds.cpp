@@ -20,7 +20,7 @@ Operation *HeddleDialect::materializeConstant(OpBuilder &builder,
 
 namespace {
 
-/// Without dropout nothing draws random numbers.
+/// Drops the step of an op without dropout: it draws no random numbers.
 template <typename OpTy> struct DropUnusedStep : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
@@ -32,7 +32,7 @@ template <typename OpTy> struct DropUnusedStep : OpRewritePattern<OpTy> {
   }
 };
 
-/// Zeros need not be added to.
+/// Drops an accumulator of zeros.
 struct DropZeroAccumulate : OpRewritePattern<EmbeddingGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(EmbeddingGradOp op,
@@ -74,8 +74,8 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
 
 namespace {
 
-/// reduce(reduce(x)) of one kind is one reduction, if the inner one does not
-/// round its sums to a narrower type than the outer one has.
+/// Makes reduce(reduce(x)) of one kind one reduction, unless the inner one
+/// rounds its sums to a narrower type than the outer one has.
 struct MergeReductions : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -99,7 +99,7 @@ struct MergeReductions : OpRewritePattern<ReduceOp> {
   }
 };
 
-/// Sums are in f32 anyway: a cast before them is not needed.
+/// Drops a widening cast before a sum: sums are in f32 anyway.
 struct ReduceOfExtension : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,

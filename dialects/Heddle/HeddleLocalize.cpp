@@ -1,7 +1,7 @@
 //===- HeddleLocalize.cpp - Ops that depend on global positions -----------===//
 //
-// What one device computes where the op's meaning depends on the global index
-// of an element, or on the whole of a split factor.
+// The localization of ops whose meaning depends on the global index of an
+// element, or on the whole of a split factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace heddle;
 
 using LocalResults = FailureOr<SmallVector<Value>>;
 
-/// The offset of this device along the factor, on top of what the op has.
+/// Adds this device's offset along the factor to the offset that the op has.
 static Value addOffset(Localizer &localizer, Location loc, unsigned factor,
                        Value present) {
   if (!localizer.isSplit(factor))
@@ -29,8 +29,8 @@ static unsigned factorOf(const ShardingRule &rule, StringRef name) {
   return *rule.getFactor(name); // the op's own rule has it
 }
 
-/// The local logits with everything beyond the vocabulary at the lowest
-/// number, so that it adds nothing to a sum of exponentials.
+/// The local logits with the columns beyond the vocabulary at the lowest
+/// number, so that these add nothing to a sum of exponentials.
 static Value maskLogits(Localizer &localizer, Location loc, Value logits,
                         unsigned factor, int64_t vocabulary) {
   if (!localizer.isPadded(factor))
@@ -42,8 +42,8 @@ static Value maskLogits(Localizer &localizer, Location loc, Value logits,
       PaddingValue::Lowest);
 }
 
-/// log(sum(exp)) over all devices from each device's own:
-/// m + log(sum over devices of exp(lse - m)), m being the largest.
+/// The log(sum(exp)) over all devices, from that of each device: m + log(sum
+/// over devices of exp(lse - m)), where m is the largest lse.
 static Value combineLogSumExp(Localizer &localizer, Location loc, Value lse,
                               unsigned factor) {
   OpBuilder &builder = localizer.builder;

@@ -1,4 +1,4 @@
-//===- HeddleLoopOps.td - What repeats in a program --------*- tablegen -*-===//
+//===- HeddleLoopOps.td - Loops of a device's program ------*- tablegen -*-===//
 
 #ifndef HEDDLE_LOOP_OPS
 #define HEDDLE_LOOP_OPS
@@ -11,15 +11,15 @@ def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "calls two functions in turn until the first says to stop";
   let description = [{
-    What `scf.while` is in a device's program; its regions are functions. With
-    `carried` = `inits` at first:
+    The form that `scf.while` takes in a device's program: its two regions are
+    functions. The op runs, with `carried` = `inits` at first:
     ```
     condition, results = before(carried, captured)
     if condition: carried = after(results, captured), and again
     ```
-    The results are all the memory that the loop needs, of which only `results`
-    is read afterwards: `workspace` holds what the two functions compute in
-    between (one i8 a byte; planning arenas gives it its size).
+    The results hold all the memory that the loop needs. Only `results` is read
+    after the loop. `workspace` holds the tensors that the two functions compute
+    in between, as bytes (i8); planning arenas sets its size.
 
     Constraints:
     - both functions are private, have a body, and take and return what is

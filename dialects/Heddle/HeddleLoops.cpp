@@ -1,4 +1,4 @@
-//===- HeddleLoops.cpp - What repeats in a program ------------------------===//
+//===- HeddleLoops.cpp - Loops of a device's program ----------------------===//
 
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"

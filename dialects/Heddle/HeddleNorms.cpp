@@ -1,10 +1,10 @@
 //===- HeddleNorms.cpp - Norms of a split hidden dimension ----------------===//
 //
-// What one device computes of a norm whose dimension h is split: sums over its
-// own part, added over the devices, and everything else element by element. The
-// sums are of one number a row, so little travels. The formulas are those of
-// the ops' descriptions; variances are of differences from the mean, as in the
-// ops' own kernels.
+// The localization of norms whose dimension h is split. Each device sums over
+// its own part of a row, the sums are added over the devices, and the rest is
+// elementwise. A row has only a few sums, so little is sent. The formulas are
+// those of the ops' descriptions. A variance is the mean squared difference
+// from the mean, as in the ops' own kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using LocalResults = FailureOr<SmallVector<Value>>;
 
 namespace {
 
-/// One norm op, on f32 values of its x.
+/// Emits the parts of one norm op, on f32 values of its x.
 class Norm {
 public:
   Norm(Operation *op, const ShardingRule &rule, Localizer &localizer)
@@ -29,7 +29,7 @@ public:
   Value operand(unsigned index) const {
     return b.widen(localizer.operands[index]);
   }
-  /// Zeros beyond the end of h.
+  /// Replaces the elements beyond the end of h by zeros.
   Value mask(Value x) const {
     if (!localizer.isPadded(h))
       return x;

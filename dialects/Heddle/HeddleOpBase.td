@@ -1,4 +1,4 @@
-//===- HeddleOpBase.td - What every op is made of ----------*- tablegen -*-===//
+//===- HeddleOpBase.td - Base classes of the ops -----------*- tablegen -*-===//
 
 #ifndef HEDDLE_OP_BASE
 #define HEDDLE_OP_BASE
@@ -15,19 +15,19 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Heddle_Op<string mnemonic, list<Trait> traits = []>
     : Op<HeddleDialect, mnemonic, traits>;
 
-/// Pure, with the stable name of the module that it came from.
+/// A pure op that holds the stable name of the module that it came from.
 class Heddle_NamedOp<string mnemonic, list<Trait> traits = [],
                      list<string> methods = []>
     : Heddle_Op<mnemonic, !listconcat([Pure,
         DeclareOpInterfaceMethods<WorkOpInterface>,
         DeclareOpInterfaceMethods<ShardingRuleOpInterface, methods>], traits)>;
 
-/// An op of the model proper.
+/// An op of the model itself, never of the optimizer's update.
 class Heddle_ModelOp<string mnemonic, list<Trait> traits = [],
                      list<string> methods = []>
     : Heddle_NamedOp<mnemonic, !listconcat([NetworkOp], traits), methods>;
 
-/// An op that the model and the optimizer's update have.
+/// An op that occurs in the model and in the optimizer's update.
 class Heddle_ShapeOp<string mnemonic, list<Trait> traits = []>
     : Heddle_NamedOp<mnemonic, !listconcat(
         [DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;

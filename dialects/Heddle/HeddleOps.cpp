@@ -8,7 +8,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace heddle {
-// Defined with the attributes: the same syntax inside and outside of an op.
+// Defined with the attributes, so that an init reads the same inside and
+// outside of an op.
 ParseResult parseBareInit(AsmParser &parser, InitAttr &init);
 void printBareInit(AsmPrinter &printer, InitAttr init);
 ParseResult parseBareContraction(AsmParser &parser,
@@ -24,8 +25,8 @@ static void printBareContraction(OpAsmPrinter &printer, Operation *,
   heddle::printBareContraction(printer, contraction);
 }
 
-/// `[1.0, 0.0261612878]` with as many digits as give the same bits back, which
-/// the syntax of dense arrays has not.
+/// Parses `[1.0, 0.0261612878]`: numbers with as many digits as their bits
+/// need. The syntax of dense arrays prints fewer.
 ParseResult parseExactNumbers(OpAsmParser &parser, DenseF64ArrayAttr &array) {
   SmallVector<double> numbers;
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {

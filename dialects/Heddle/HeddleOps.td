@@ -1,6 +1,6 @@
 //===- HeddleOps.td - Ops of the model dialect -------------*- tablegen -*-===//
 //
-// All of the dialect, for TableGen's generators and for docs/generate.
+// Includes all ops of the dialect, for TableGen's generators and docs/generate.
 //
 //===----------------------------------------------------------------------===//
 

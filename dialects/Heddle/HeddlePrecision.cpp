@@ -1,6 +1,7 @@
 //===- HeddlePrecision.cpp - The ops in mixed precision -------------------===//
 //
-// What torch.autocast does. Ops without PrecisionOpInterface compute in f32.
+// The types that the ops take in mixed precision are those of torch.autocast.
+// Ops without PrecisionOpInterface compute in f32.
 //
 //===----------------------------------------------------------------------===//
 

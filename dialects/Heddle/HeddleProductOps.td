@@ -80,10 +80,13 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     at positions from t on are not seen. A row that sees no key has the output 0
     and the lse -infinity.
 
-    Split over devices: of s, each device has its own queries and all keys; of
-    t, outputs over each device's keys are combined by their lse; of both over
-    the same axes, keys and values go round a ring of the devices, dealt so that
-    a causal mask leaves each the same work.
+    Split over devices:
+    - of s: each device has its own queries and all keys;
+    - of t: each device computes outputs over its own keys, and the outputs are
+      combined by their lse;
+    - of s and t over the same axes: keys and values go round a ring of the
+      devices. With a causal mask the sequence is dealt so that each device has
+      the same work.
 
     Constraints:
     - shapes agree as above; queries, keys, values and o have one element type;

@@ -32,9 +32,9 @@ def ReduceOp : Heddle_ShapeOp<"reduce", [DeclareOpInterfaceMethods<PrecisionOpIn
 def ReduceBlocksOp : Heddle_Op<"reduce_blocks", [Pure]> {
   let summary = "partial sums or maxima over fixed blocks of rows";
   let description = [{
-    The first `row_dims` dimensions, collapsed, are the rows. result[i, …] is the
-    sum (maximum) over rows i * block .. min((i + 1) * block, rows). The first
-    stage of a reduction over rows: the blocks follow from the shape alone, so
+    The first stage of a reduction over rows. The rows are the first `row_dims`
+    dimensions, collapsed. result[i, …] is the sum (maximum) over rows i * block
+    .. min((i + 1) * block, rows). The blocks follow from the shape alone, so
     the result does not depend on the number of threads. Sums are in the
     result's type.
     Constraints: 1 <= row_dims <= rank; block is positive; the result is

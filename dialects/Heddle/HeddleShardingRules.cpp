@@ -1,7 +1,7 @@
 //===- HeddleShardingRules.cpp - The factors of the model's ops -----------===//
 //
-// Each rule mirrors the formula in its op's description. What depends on
-// global positions is in HeddleLocalize.cpp.
+// Each rule mirrors the formula in its op's description. HeddleLocalize.cpp has
+// the ops that depend on global positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +15,14 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 }
 
 namespace {
-/// Spells a rule with one character a dimension: "bsh". '.' is a dimension that
-/// no loop runs over; every other character is a factor, added at first sight.
+/// Builds a rule from shapes with one character a dimension: "bsh". '.' is a
+/// dimension that no loop runs over. Every other character is a factor, which
+/// is added when it first occurs.
 class RuleBuilder {
 public:
-  /// Letters whose factors are sums, or must stay whole. Upper-case letters
-  /// stand for factors without a name.
+  /// `sums` lists the letters of factors that are sums, `replicated` those of
+  /// factors that must stay whole. Upper-case letters are factors without a
+  /// name.
   explicit RuleBuilder(Operation *op, StringRef sums = "",
                        StringRef replicated = "")
       : op(op), sums(sums), replicated(replicated) {
@@ -118,7 +120,8 @@ ShardingRule ContractOp::getShardingRule() {
   rule.operands = {spell(contraction.getLhs().getValue(), getLhs()),
                    spell(contraction.getRhs().getValue(), getRhs())};
   rule.results = {spell(result, getResult())};
-  // What is added to the product is added once, so it goes with either factor.
+  // The accumulator and the bias are added once, so they are linear together
+  // with either factor of the product.
   rule.linear = {{{0}}, {{1}}};
   auto added = [&](TensorFactors dims) {
     for (LinearGroup &group : rule.linear)
@@ -138,9 +141,10 @@ ShardingRule ContractOp::getShardingRule() {
   return rule;
 }
 
-/// Queries b s n [r] d, keys b t n d. Splitting s needs all keys on every
-/// device; splitting t combines what the devices' keys give; splitting both
-/// over the same axes makes the keys go round (HeddleAttention.cpp).
+/// The queries are b s n [r] d, the keys b t n d. Where s is split, every
+/// device needs all keys. Where t is split, the devices' outputs are combined.
+/// Where both are split over the same axes, the keys go round
+/// (HeddleAttention.cpp).
 template <typename OpTy>
 static RuleBuilder attentionRule(OpTy op, StringRef sums) {
   StringRef query = shapeOf(op.getQuery()).size() == 5 ? "bsnrd" : "bsnd";

@@ -23,21 +23,21 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that lives from step to step";
   let description = [{
-    The type is always the global one. `storage` says how the tensor is stored
-    over a mesh between its uses, apart from how they want it; the padding of
-    every device's part is zero. `checkpoint` names the tensor of a checkpoint,
-    of which the variable is a reshape. A variable may be a `slice` of a larger
-    tensor; the checkpoint then names the tensor of the whole. `state` names the
+    The type is always the global one. `storage` says how the tensor lies on a
+    mesh between its uses; the uses may need it otherwise. The padding of every
+    device's part is zero. `checkpoint` names the tensor of a checkpoint that
+    the variable is a reshape of. `slice` says which part of a larger tensor the
+    variable is; the checkpoint then names the larger tensor. `state` names the
     parameter that a gradient or optimizer state belongs to.
 
     Constraints:
     - the type is static and of numbers;
     - a slice lies within its tensor;
-    - the checkpoint's shape has as many elements as the type, or, of a slice,
-      as the whole;
-    - the storage has the type's rank; it is partial only for sums over a
-      step's micro-batches (role gradient or loss) that start from zeros: then
-      each device adds up its own;
+    - the checkpoint's tensor has as many elements as the variable, or as the
+      whole tensor if the variable is a slice;
+    - the storage has the type's rank. It is partial only for variables that sum
+      over a step's micro-batches (role gradient or loss) and start from zeros:
+      each device then adds up its own sum;
     - a state has the role of its kind, and is of a variable of role parameter.
 
     Example:
@@ -63,13 +63,14 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
     }
-    /// Whether the role is that of a sum over a step's micro-batches, which is
-    /// zero between steps.
+    /// Whether the variable sums over a step's micro-batches, and so is zero
+    /// between steps.
     bool isSumOfStep() {
       return getRole() == VariableRole::Gradient ||
              getRole() == VariableRole::Loss;
     }
-    /// The type of the whole tensor, of which this may be a slice.
+    /// The type of the whole tensor, if this is a slice, or the variable's own
+    /// type.
     ::mlir::RankedTensorType getWholeType();
   }];
 }

@@ -13,7 +13,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Prints a shape as 4x256x768, and that of a scalar as "scalar".
+/// Prints a shape as 4x256x768, the shape of a scalar as "scalar".
 static std::string str(ArrayRef<int64_t> shape) {
   if (shape.empty())
     return "scalar";
@@ -48,7 +48,7 @@ expectShapes(Operation *op, std::initializer_list<ExpectedShape> expected) {
   return success();
 }
 
-/// The result of a sum has the type of what is summed, or f32.
+/// A sum must have the type of its terms, or f32.
 static LogicalResult expectSameOrF32(Operation *op, Type from, Type to) {
   if (to == from || (isa<FloatType>(from) && to.isF32()))
     return success();

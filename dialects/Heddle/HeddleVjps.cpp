@@ -1,8 +1,8 @@
 //===- HeddleVjps.cpp - Vector-Jacobian products of the ops ---------------===//
 //
-// One function an op, in the order of the .td files. Gradients have the types
-// of their values. No op here knows of shardings: the products are over global
-// tensors, and partitioning applies to them as to any other op.
+// One function an op, in the order of the .td files. Every gradient has the
+// type of its value. The products are over global tensors and know nothing of
+// shardings; the partitioner splits them as any other op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ static Value broadcastOver(OpBuilder &b, Location loc, Value value, Type like,
                                b.getDenseI64ArrayAttr(along), name);
 }
 
-/// An error if the gradient of a result that only gradient ops use is wanted.
+/// An error if the gradient of a result is wanted that only gradient ops use.
 static LogicalResult expectUnused(Operation *op, StringRef what, Value grad) {
   if (!grad)
     return success();
@@ -46,7 +46,7 @@ static LogicalResult expectUnused(Operation *op, StringRef what, Value grad) {
                            << ", whose gradient is not defined";
 }
 
-/// softmax(x) * grad with lse = logsumexp(x): the gradient of lse.
+/// softmax(x) * grad, the gradient of lse = logsumexp(x).
 static Value softmaxTimes(OpBuilder &b, Location loc, Value x, Value lse,
                           Value grad, StringAttr name) {
   auto type = cast<RankedTensorType>(x.getType());

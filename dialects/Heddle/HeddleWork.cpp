@@ -1,9 +1,9 @@
 //===- HeddleWork.cpp - FLOPs and bytes of the ops ------------------------===//
 //
-// Counted for the present types, so for one device after localization. Every
-// operand is read once and every result written once unless said otherwise.
-// exp, tanh, log and the like count as kTranscendental FLOPs, which is about
-// what their polynomials take.
+// The work is counted for the present types, that is, for one device after
+// localization. Every operand is read once and every result written once unless
+// said otherwise. exp, tanh, log and the like count as kTranscendental FLOPs,
+// about the cost of their polynomials.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static int64_t elementsOf(Value value) {
   return typeOf(value).getNumElements();
 }
 
-/// All operands in, all results out.
+/// Reads all operands and writes all results.
 static Work streaming(Operation *op, int64_t flops) {
   Work work;
   work.flops = flops;
@@ -70,7 +70,7 @@ Work AttentionOp::getWork() {
   return streaming(*this, numScores(*this) * (4 * head + kTranscendental));
 }
 
-// Five: q k^T again, do v^T, and those that give dq, dk and dv.
+// Five products: q k^T again, do v^T, and those that give dq, dk and dv.
 Work AttentionGradOp::getWork() {
   int64_t head = typeOf(getQuery()).getShape().back();
   return streaming(*this, numScores(*this) * (10 * head + kTranscendental));
@@ -96,7 +96,7 @@ Work RmsNormGradOp::getWork() {
 // Vocabulary
 //===----------------------------------------------------------------------===//
 
-// Of the table, only the rows that are looked up.
+// Only the rows that are looked up are read from the table.
 Work EmbeddingOp::getWork() {
   int64_t rows = getBytes(typeOf(getResult()));
   return {0, rows + getBytes(typeOf(getIds())), rows};

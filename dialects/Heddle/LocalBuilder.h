@@ -1,7 +1,7 @@
 //===- LocalBuilder.h - Arithmetic of local tensors -------------*- C++ -*-===//
 //
-// What the localization of several ops builds: arithmetic on indices and on
-// floating-point tensors, at one location.
+// Arithmetic on indices and on floating-point tensors at one location, shared
+// by the localizations of several ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +88,7 @@ struct LocalBuilder {
     return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
                        size);
   }
-  /// The two one after the other in the sequence.
+  /// Concatenates the two along the sequence.
   mlir::Value concatenate(mlir::Value first, mlir::Value second) const {
     mlir::RankedTensorType type = typeOf(first);
     llvm::SmallVector<int64_t> shape(type.getShape());

@@ -9,14 +9,15 @@
 
 namespace heddle {
 
-/// What one execution of an op costs, whatever the machine.
+/// The cost of one execution of an op, independent of the machine.
 struct Work {
   int64_t flops = 0;
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
 };
 
-/// How an op chooses its types where products are of narrow numbers.
+/// How an op chooses its types in mixed precision, where products take narrow
+/// numbers (bf16).
 enum class Precision {
   Narrow,          ///< narrow operands and results; sums inside are f32
   FollowsOperands, ///< narrow if all its operands are

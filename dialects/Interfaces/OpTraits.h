@@ -1,4 +1,4 @@
-//===- OpTraits.h - What an op is for ---------------------------*- C++ -*-===//
+//===- OpTraits.h - Traits of ops for plans ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_DIALECTS_INTERFACES_OPTRAITS_H
 #define HEDDLE_DIALECTS_INTERFACES_OPTRAITS_H
@@ -7,15 +7,14 @@
 
 namespace heddle {
 
-/// Belongs to the forward or backward pass, and never to the optimizer's
-/// update. How a plan splits such an op decides how the update is split, not
-/// the other way round.
+/// An op of the forward or backward pass, never of the optimizer's update. The
+/// split of such an op decides how the update is split, not the other way
+/// round.
 template <typename ConcreteType>
 class NetworkOp : public mlir::OpTrait::TraitBase<ConcreteType, NetworkOp> {};
 
-/// Normalizes rows, or is the gradient of an op that does. Where a standard
-/// plan splits what lies between products along the sequence, it says so of
-/// these.
+/// An op that normalizes rows, or the gradient of one. A standard plan that
+/// splits the ops between products along the sequence assigns these ops.
 template <typename ConcreteType>
 class NormalizationOp
     : public mlir::OpTrait::TraitBase<ConcreteType, NormalizationOp> {};

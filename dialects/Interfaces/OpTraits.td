@@ -1,4 +1,4 @@
-//===- OpTraits.td - What an op is for ---------------------*- tablegen -*-===//
+//===- OpTraits.td - Traits of ops for plans ---------------*- tablegen -*-===//
 
 #ifndef HEDDLE_OPTRAITS
 #define HEDDLE_OPTRAITS

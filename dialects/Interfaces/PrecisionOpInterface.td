@@ -8,9 +8,9 @@ include "mlir/IR/OpBase.td"
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::heddle";
   let description = [{
-    Which types an op takes and gives where products are of narrow numbers
-    (bf16). An op without the interface computes in f32. Foreign ops join by
-    external models.
+    The types that an op takes and gives in mixed precision, where products take
+    narrow numbers (bf16). An op without the interface computes in f32. Foreign
+    ops join by external models.
   }];
   let methods = [
     InterfaceMethod<"How the op chooses its types.",

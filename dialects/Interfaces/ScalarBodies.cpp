@@ -1,4 +1,4 @@
-//===- ScalarBodies.cpp - What scalar code may do -------------------------===//
+//===- ScalarBodies.cpp - Facts about upstream's scalar ops ---------------===//
 
 #include "dialects/Interfaces/ScalarBodies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Whether the value is a constant, none of whose integers is zero.
+/// Whether the value is a constant without a zero among its integers.
 static bool isNonZero(Value value) {
   DenseIntElementsAttr elements;
   if (matchPattern(value, m_Constant(&elements)))
@@ -65,8 +65,8 @@ TypedAttr heddle::getHarmless(const Trap &trap) {
 
 TypedAttr heddle::getNeutral(Operation *combiner) {
   Type type = combiner->getResult(0).getType();
-  // Upstream's function knows none of these. The former pass over what is no
-  // number.
+  // Upstream's function does not know these ops. maxnumf and minnumf ignore
+  // NaN, so NaN is their neutral element.
   if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner)) {
     auto number = cast<FloatType>(type);
     return FloatAttr::get(number, APFloat::getNaN(number.getFloatSemantics()));

@@ -1,8 +1,8 @@
-//===- ScalarBodies.h - What scalar code may do -----------------*- C++ -*-===//
+//===- ScalarBodies.h - Facts about upstream's scalar ops -------*- C++ -*-===//
 //
-// Facts about upstream's scalar ops that several transformations rest on when
-// they let a body run where the program would not have: over the padding of a
-// device's part, or in the branch that is not taken.
+// Facts about upstream's scalar ops for transformations that run a body where
+// the program would not: over the padding of a device's part, or in the branch
+// that is not taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,24 +14,25 @@
 
 namespace heddle {
 
-/// An operand that makes its op trap on some values, and one that does not.
+/// An operand that makes its op trap on some values, and a harmless value for
+/// it.
 struct Trap {
   mlir::OpOperand *operand;
   int64_t harmless;
 };
 
 /// The operands in `root`, its regions included, that may trap: divisors of
-/// integer divisions, and positions at which tensors are read or written. A
-/// constant divisor or position of tensor.extract is one only if it does trap:
-/// in a branch that is never taken. Other constants are as the program has
-/// them.
+/// integer divisions and positions at which tensors are read or written. A
+/// constant divisor or position of tensor.extract is listed only if it does
+/// trap, which a program may have in a branch that is never taken. Other
+/// constants are as the program has them.
 llvm::SmallVector<Trap> findTraps(mlir::Operation *root);
 
 /// A constant of the operand's type, scalar or tensor.
 mlir::TypedAttr getHarmless(const Trap &trap);
 
-/// What changes no accumulator when combined with it on the right: zero for a
-/// sum or a difference. Null where there is nothing such.
+/// The right-hand operand that leaves the combiner's accumulator unchanged:
+/// zero for a sum or a difference. Null if the combiner has none.
 mlir::TypedAttr getNeutral(mlir::Operation *combiner);
 
 } // namespace heddle

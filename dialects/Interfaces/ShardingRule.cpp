@@ -1,4 +1,4 @@
-//===- ShardingRule.cpp - How an op's loops run over its tensors ----------===//
+//===- ShardingRule.cpp - The loops of an op over its tensors -------------===//
 
 #include "dialects/Interfaces/ShardingRule.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -1,4 +1,4 @@
-//===- ShardingRule.h - How an op's loops run over its tensors --*- C++ -*-===//
+//===- ShardingRule.h - The loops of an op over its tensors -----*- C++ -*-===//
 //
 // An op is seen as a perfect loop nest. Each loop is a *factor* with a size and
 // a kind; each dimension of each operand and result is run over by a list of
@@ -11,7 +11,7 @@
 // Splitting h over a mesh axis leaves every device with a partial sum of the
 // result; splitting any other factor splits the result along it.
 //
-// Propagation, partitioning, planning and sub-batching derive from this alone.
+// Propagation, partitioning, planning and sub-batching derive from rules alone.
 // The idea is that of Shardy's sharding rules (openxla/shardy,
 // OpShardingRuleAttr).
 //
@@ -28,7 +28,7 @@
 
 namespace heddle {
 
-/// What splitting a factor over devices means for the results.
+/// The effect on the results of splitting a factor over devices.
 enum class FactorKind {
   Parallel,  ///< each device computes its own part of the results
   Sum,       ///< each device holds a partial sum of the results
@@ -37,8 +37,8 @@ enum class FactorKind {
   Replicate, ///< the factor must not be split
 };
 
-/// What the results hold along a split factor's padding (the rows beyond the
-/// global size), beyond what linearity tells.
+/// The content of the results along a split factor's padding (the rows beyond
+/// the global size), where linearity does not determine it.
 enum class PaddingRule {
   None,               ///< nothing is known
   ZeroIfOperandsZero, ///< zero if it is zero in every operand with the factor
@@ -46,8 +46,8 @@ enum class PaddingRule {
   NeverZero,          ///< computed from rows that are no padding (windows)
 };
 
-/// What a factor counts. Standard plans split by role; what they write, and
-/// what a user writes, are the factors' names.
+/// The meaning of a factor in a model. Standard plans choose factors by role;
+/// plan files name factors by their names.
 enum class FactorRole {
   None,
   Batch,
@@ -58,14 +58,14 @@ enum class FactorRole {
   Vocabulary,
 };
 
-/// The role that goes by this name in Heddle's dialect: b, s, n, r, f and v in
-/// the order above. None for any other name.
+/// The role of the factors with this name in Heddle's dialect: b, s, n, r, f
+/// and v have the roles in the order above. None for any other name.
 FactorRole getConventionalRole(llvm::StringRef name);
 
 struct Factor {
   std::string name; ///< a letter that plans speak of; empty if it has none
   int64_t size = 1;
-  /// Sum and Max concern the results that the factor does not run over.
+  /// Sum and Max describe the results that the factor does not run over.
   FactorKind kind = FactorKind::Parallel;
   PaddingRule padding = PaddingRule::None;
   /// The op's own localization keeps the factor's padding out of its results,
@@ -76,14 +76,14 @@ struct Factor {
   FactorRole role = FactorRole::None;
 };
 
-/// The op is linear in these operands together while all others are held:
-/// f(x + x', y + y') = f(x, y) + f(x', y'). addf has one group {0, 1}, mulf the
-/// groups {0} and {1}. Partial sums pass through an op along one group, and so
-/// does zero padding. When a sum factor is split, the members of its group that
-/// the factor does not run over (an accumulator) must be partial, too.
+/// Operands that the op is linear in together while all others are held: f(x +
+/// x', y + y') = f(x, y) + f(x', y'). addf has one group {0, 1}, mulf the
+/// groups {0} and {1}. Partial sums and zero padding pass through an op along
+/// one group. When a sum factor is split, the members of its group that the
+/// factor does not run over (an accumulator) must be partial, too.
 struct LinearGroup {
   llvm::SmallVector<unsigned, 2> operands;
-  /// The results that are linear in them; empty means all.
+  /// The results that are linear in the operands; empty means all.
   llvm::SmallVector<unsigned, 1> results = {};
 
   bool coversResult(unsigned result) const {
@@ -91,11 +91,11 @@ struct LinearGroup {
   }
 };
 
-/// Indices into ShardingRule::factors, major to minor; empty for a dimension of
-/// size 1 or one that no loop runs over (such a dimension is never split).
-/// An operand's dimension may have another size than its only factor: it is
-/// split as the factor is, and the op's localization fetches the rows that its
-/// own part needs from its neighbours (the input of a convolution).
+/// Indices into ShardingRule::factors, major to minor. Empty for a dimension of
+/// size 1 or one that no loop runs over: such a dimension is never split. An
+/// operand's dimension may have another size than its only factor (the input of
+/// a convolution). It is split as the factor is, and the op's localization
+/// fetches the rows that its own part needs from its neighbours.
 using DimensionFactors = llvm::SmallVector<unsigned, 1>;
 /// One entry a dimension; empty for scalars and values that are not tensors.
 using TensorFactors = llvm::SmallVector<DimensionFactors, 4>;
@@ -106,24 +106,25 @@ struct ShardingRule {
   llvm::SmallVector<TensorFactors> results;
   llvm::SmallVector<LinearGroup, 2> linear;
   /// If the padding of every operand is zero, so is the padding of every result
-  /// (gelu; not exp), apart from what `linear` tells.
+  /// (gelu; not exp). Not needed where `linear` says so already.
   bool preservesZeroPadding = false;
   /// Where the operands are finite, so are the results (not division, log).
   bool keepsFinite = false;
-  /// Two factors that may be split over the same axes. Each device has its own
-  /// part of both, and the op's localization brings every part of the one past
-  /// every part of the other (ring attention: queries s, keys t).
+  /// Two factors that may be split over the same axes, as queries s and keys t
+  /// in ring attention. Each device then has its own part of both, and the op's
+  /// localization combines every part of one factor with every part of the
+  /// other.
   std::optional<std::pair<unsigned, unsigned>> meet;
   /// Partial sums may pass through (along `linear`) because the op is cheap: a
   /// reduction after it costs no more than before it.
   bool defersPartialSums = false;
 
-  /// The factor of that name, if there is one.
+  /// The factor with that name, if there is one.
   std::optional<unsigned> getFactor(llvm::StringRef name) const;
-  /// The first factor of that role, if there is one.
+  /// The first factor with that role, if there is one.
   std::optional<unsigned> getFactor(FactorRole role) const;
-  /// Adds a factor, of the role that its name has by convention, and returns
-  /// its index.
+  /// Adds a factor and returns its index. Its role is the conventional one of
+  /// its name.
   unsigned addFactor(llvm::StringRef name, int64_t size, FactorKind kind);
   /// The rule of an elementwise op: one unnamed parallel factor a dimension;
   /// operands of rank 0 are shared by all devices.
@@ -132,8 +133,8 @@ struct ShardingRule {
   static bool runsOver(const TensorFactors &tensor, unsigned factor);
 };
 
-/// What an op gets to rewrite itself for one device. Owned by the localizing
-/// pass, valid during the call.
+/// The interface through which an op rewrites itself for one device. Owned by
+/// the localizing pass, valid during the call.
 class Localizer {
 public:
   virtual ~Localizer() = default;
@@ -146,7 +147,7 @@ public:
 
   /// Whether the factor is split over devices.
   virtual bool isSplit(unsigned factor) const = 0;
-  /// Whether it is split and some device holds padding along it.
+  /// Whether the factor is split and some device holds padding along it.
   virtual bool isPadded(unsigned factor) const = 0;
   /// The global index (of type index) of this device's first element along the
   /// factor; a constant 0 if it is not split.
@@ -156,9 +157,11 @@ public:
                                 unsigned factor) = 0;
   /// The number of devices among which the factor is split.
   virtual int64_t getDegree(unsigned factor) const = 0;
-  /// This device's index (of type index) among them.
+  /// This device's index (of type index) among the devices that split the
+  /// factor.
   virtual mlir::Value getIndex(unsigned factor) = 0;
-  /// Among them, device i receives the value of device sources[i].
+  /// Exchanges values among the devices that split the factor: device i
+  /// receives the value of device sources[i].
   virtual mlir::Value permute(mlir::Value value,
                               llvm::ArrayRef<int64_t> sources,
                               unsigned factor) = 0;
@@ -174,7 +177,7 @@ protected:
 /// The usual localization: the same op on the local operands and types.
 llvm::SmallVector<mlir::Value> localizeByCloning(mlir::Operation *op,
                                                  Localizer &localizer);
-/// The same on other operands than the localizer's.
+/// Clones the op onto these operands instead of the localizer's.
 llvm::SmallVector<mlir::Value> localizeByCloning(mlir::Operation *op,
                                                  Localizer &localizer,
                                                  mlir::ValueRange operands);

@@ -25,8 +25,8 @@ std::optional<Space> symbolizeSpace(llvm::StringRef name);
 
 namespace heddle::rt {
 
-/// Bytes of one element in memory (i1 takes one), or 0 if the runtime has no
-/// such type.
+/// The number of bytes of one element in memory (i1 takes one), or 0 if the
+/// runtime has no such type.
 int64_t getByteSize(mlir::Type elementType);
 /// Bytes of a dense tensor.
 int64_t getByteSize(mlir::RankedTensorType type);
@@ -37,7 +37,7 @@ std::optional<int32_t> getRuntimeType(mlir::Type elementType);
 mlir::RankedTensorType getLocalType(VariableOp variable);
 mlir::RankedTensorType getLocalType(mlir::Operation *from, PortAttr port);
 
-/// The products' strides of a dense tensor, in elements.
+/// The strides of a dense row-major tensor, in elements.
 llvm::SmallVector<int64_t> getDenseStrides(llvm::ArrayRef<int64_t> shape);
 
 } // namespace heddle::rt

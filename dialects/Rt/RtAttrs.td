@@ -11,10 +11,11 @@ def RtDialect : Dialect {
   let cppNamespace = "::heddle::rt";
   let summary = "Executable programs: calls of the runtime on placed buffers";
   let description = [{
-    What one device runs, call by call, as runtime/include/heddle_rt/abi.h has
-    it. Every buffer is written with its place, so the text says which bytes a
-    call reads and writes; nothing is allocated while a program runs. The only
-    SSA values are indices (`rt.coordinate` and `arith` on it).
+    The program of one device, call by call, in terms of
+    runtime/include/heddle_rt/abi.h. Every buffer is written with its place, so
+    the text says which bytes a call reads and writes; nothing is allocated
+    while a program runs. The only SSA values are indices (`rt.coordinate` and
+    `arith` on it).
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::heddle::HeddleDialect",
@@ -73,8 +74,9 @@ def PortAttr : Rt_Attr<"Port", "port"> {
 def LoopAttr : Rt_Attr<"Loop", "loop"> {
   let summary = "a loop around a matrix product";
   let description = [{
-    `extent` iterations; each steps the operands by so many elements. `c = 0`
-    with an extent above 1 is a sum.
+    A loop of `extent` iterations. Each iteration steps the operands by `a`,
+    `b`, `c` and `bias` elements. `c = 0` with an extent above 1 makes the loop
+    a sum.
   }];
   let parameters = (ins "int64_t":$extent, "int64_t":$a, "int64_t":$b,
                         "int64_t":$c, DefaultValuedParameter<"int64_t", "0">:$bias);

@@ -55,8 +55,8 @@ def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
 def ExportOp : Rt_Op<"export", [Symbol]> {
   let summary = "a program that has become a function of the LLVM dialect";
   let description = [{
-    What the artifact's manifest says of a program: `rt.program` leaves it
-    behind when it is lowered.
+    Holds the facts about a program that the artifact's manifest needs.
+    `rt.program` leaves it behind when it is lowered.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$function,
                        I64Attr:$arena,
@@ -86,7 +86,7 @@ def CoordinateOp : Rt_Op<"coordinate", [Pure,
 // Compute
 //===----------------------------------------------------------------------===//
 
-/// In a program, or in a loop of one.
+/// An op that stands in a program, or in a loop of one.
 def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 
 /// One call of the runtime, ordered on a stream. No call is without the names
@@ -103,8 +103,8 @@ def LaunchOp : Rt_Call<"launch",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on all cores of the device";
   let description = [{
-    `operands_` holds a buffer or, where the kernel takes an index, a unit that
-    stands for the next of `indices`; they print as one list.
+    `operands_` lists the kernel's operands in order: a buffer, or a unit where
+    the kernel takes the next of `indices`. Both print as one list.
 
     Constraints: the kernel is a function with `heddle.kernel` whose operand and
     result types are those of the buffers, or, once lowered, a function of the
@@ -234,9 +234,9 @@ def CopyOp : Rt_Call<"copy",
     [AttrSizedOperandSegments]> {
   let summary = "a two-level copy";
   let description = [{
-    `blocks` runs; each steps `from` and `to` by the strides, in bytes.
-    `from_offset` is added to `from`'s address; `bytes` are the bytes of a run,
-    without it the destination's divided by `blocks`.
+    Copies `blocks` runs of `bytes` bytes. After each run `from` and `to` step
+    by their strides, in bytes. `from_offset` is added to `from`'s address.
+    Without `bytes` a run is the destination's size divided by `blocks`.
     Constraints: without dynamic values, all lies within the buffers.
   }];
   let assemblyFormat = [{
@@ -355,9 +355,10 @@ def SynchronizeOp : Rt_Op<"synchronize", [HasParent<"ProgramOp">]> {
 
 def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
     NoRegionArguments]> {
-  let summary = "runs `before`, and `after` and `before` again while a number is true";
+  let summary = "alternates its two regions while the condition holds";
   let description = [{
-    The host waits for all streams after `before` and reads the condition.
+    Runs `before`, and then `after` and `before` again while the condition is
+    true. The host waits for all streams after `before` and reads the condition.
 
     Constraints: the condition is one i1; the regions hold what a program may,
     but for `rt.synchronize`.

@@ -17,7 +17,8 @@ void printExactNumbers(OpAsmPrinter &printer, Operation *,
 } // namespace heddle
 
 namespace heddle::rt {
-// Defined with the attributes: the same syntax inside and outside of an op.
+// Defined with the attributes, so that a buffer reads the same inside and
+// outside of an op.
 ParseResult parseBareBuffer(AsmParser &parser, BufferAttr &buffer);
 void printBareBuffer(AsmPrinter &printer, BufferAttr buffer);
 
@@ -61,8 +62,8 @@ static void printBufferList(OpAsmPrinter &printer, Operation *,
   printer << ')';
 }
 
-/// Buffers and indices in the kernel's order; an index stands in `list` as a
-/// unit.
+/// Prints buffers and indices as one list in the kernel's order. In `list` an
+/// index is a unit.
 static ParseResult
 parseLaunchOperands(OpAsmParser &parser,
                     SmallVectorImpl<OpAsmParser::UnresolvedOperand> &indices,

@@ -172,7 +172,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
                          << " to be a kernel of this module";
   auto function = dyn_cast<func::FuncOp>(kernel);
   if (!function) {
-    // Lowered: its buffers have become pointers.
+    // A lowered kernel: its buffers have become pointers.
     if (isa<FunctionOpInterface>(kernel) && kernel->hasAttr(kBlocksAttrName))
       return success();
     return emitOpError() << "expected " << getKernelAttr()
@@ -280,7 +280,7 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
       failed(expectSameShape(op, "an output", op.getO(), q)) ||
       failed(expectSameShape(op, "an lse", op.getLse(), q.drop_back())))
     return failure();
-  // The runtime is told one type for all of them.
+  // The runtime gets one element type for all the tensors.
   Type type = op.getQ().getType().getElementType();
   for (BufferAttr other : {op.getK(), op.getV(), op.getO()})
     if (other.getType().getElementType() != type)
@@ -383,7 +383,7 @@ static LogicalResult verifyEqual(OpTy op, SymbolTableCollection &tables) {
   return success();
 }
 
-/// `part` is one member's rows along `dim` of `whole`.
+/// Checks that `part` is one member's rows along `dim` of `whole`.
 template <typename OpTy>
 static LogicalResult verifySplit(OpTy op, BufferAttr whole, BufferAttr part,
                                  SymbolTableCollection &tables) {
