@@ -311,8 +311,8 @@ def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {
   let summary = "the factors of a contraction, one letter a dimension";
   let description = [{
     `[bsh, hf -> bsf]` lists the factors of the two operands and the result, one
-    letter a dimension. A letter in all three is a batch factor, in one operand and the
-    result a parallel factor, in both operands only a sum.
+    letter a dimension. A letter in all three is a batch factor, in one operand
+    and the result a parallel factor, in both operands only a sum.
     Constraints:
     - letters are a-z or A-Z and occur once in each list;
     - every letter of the result occurs in an operand;

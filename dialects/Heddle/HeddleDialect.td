@@ -28,7 +28,7 @@ def HeddleDialect : Dialect {
     - `heddle.carried` on control flow, between the passes of the partitioner:
       the sharding of each class of values that regions and results receive;
     - `heddle.split` on ops: in how many slices of which factor they run;
-    - `heddle.storage_axes` on variables: axes that a plan adds to their storage;
+    - `heddle.storage_axes` on variables: axes that a plan adds to the storage;
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
       results of functions: their name in files;

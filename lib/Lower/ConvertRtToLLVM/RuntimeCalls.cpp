@@ -206,7 +206,8 @@ Value RuntimeFunction::coordinate(int64_t axis) {
 }
 
 Value RuntimeFunction::allocate(Type element, int64_t count) {
-  // In the entry block: once a call of the program, and never in a loop.
+  // In the entry block, so that it is allocated once a call of the program and
+  // never in a loop.
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(entry);
   return builder.create<LLVM::AllocaOp>(
@@ -258,7 +259,8 @@ void RuntimeFunction::loop(llvm::function_ref<Value()> before,
   builder.create<LLVM::BrOp>(loc, head);
   builder.setInsertionPointToEnd(head);
   Value condition = before();
-  // The host decides, and may then use its words on the stack again.
+  // The host waits here for all streams, so the runtime has read the words on
+  // the program's stack, and the next iteration may write them again.
   call("heddle_rt_synchronize", {});
   Value byte =
       builder.create<LLVM::LoadOp>(loc, builder.getI8Type(), condition);

@@ -1,8 +1,8 @@
 //===- RuntimeCalls.h - Builds functions that call the runtime --*- C++ -*-===//
 //
 // The mechanics of one program function in the LLVM dialect: constants with
-// static lifetime, addresses of buffers, calls whose status is checked. Which
-// call an op becomes is decided in ConvertRtToLLVM.cpp.
+// static lifetime, addresses of buffers, calls whose status is checked.
+// ConvertRtToLLVM.cpp decides which call an op becomes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +15,14 @@
 
 namespace heddle {
 
-/// What all programs of a module share: the runtime's functions, constants,
-/// the numbers of variables and groups.
+/// The parts that all programs of a module share: the runtime's functions,
+/// constants, the numbers of variables and groups.
 class RuntimeModule {
 public:
   explicit RuntimeModule(mlir::ModuleOp module);
 
-  /// The bytes as a constant of the artifact; equal bytes are one constant, so
-  /// that what the runtime prepared for one descriptor serves all equal ones.
+  /// The bytes as a constant of the artifact. Equal bytes are one constant, so
+  /// that the runtime prepares equal descriptors once.
   mlir::LLVM::GlobalOp getConstant(llvm::StringRef bytes, int64_t alignment);
   template <typename T> mlir::LLVM::GlobalOp getConstant(const T &object) {
     return getConstant({reinterpret_cast<const char *>(&object), sizeof(T)},
@@ -34,7 +34,7 @@ public:
   /// The runtime's function, declared for these operands; returns i32.
   mlir::LLVM::LLVMFuncOp getFunction(llvm::StringRef name,
                                      mlir::TypeRange operands);
-  /// The manifest's number of a variable, in the order of the module.
+  /// The manifest's number of a variable: its index in the order of the module.
   std::optional<int64_t> getVariable(mlir::FlatSymbolRefAttr symbol) const;
   /// The manifest's number of a group of mesh axes; new ones are appended.
   int64_t getGroup(AxisListAttr axes);
@@ -69,7 +69,7 @@ public:
   mlir::Value addressOf(mlir::Operation *user, rt::BufferAttr buffer);
   /// This device's index along the mesh's axis number `axis`.
   mlir::Value coordinate(int64_t axis);
-  /// Where the indices along all axes lie.
+  /// The address of this device's indices along all axes.
   mlir::Value getCoordinates() const { return coordinates; }
   /// Memory on the stack that lives as long as the call of the program: the
   /// runtime may read it at any time until the program has synchronized.
@@ -80,8 +80,9 @@ public:
   /// Calls the runtime and returns its status from the program if it is not 0.
   /// The device is put before the operands.
   void call(llvm::StringRef function, mlir::ValueRange operands);
-  /// Runs what `before` appends, which returns the address of a truth value of
-  /// one byte; while that is true, what `after` appends, and `before` again.
+  /// Appends a loop: runs the ops that `before` builds, and then the ops of
+  /// `after` and `before` again while the condition is true. `before` returns
+  /// the address of the condition, a truth value of one byte.
   void loop(llvm::function_ref<mlir::Value()> before,
             llvm::function_ref<void()> after);
   void finish();
@@ -93,7 +94,7 @@ private:
   mlir::Value fieldOfFrame(int64_t index);
   mlir::Value offset(mlir::Value pointer, int64_t bytes);
   mlir::Value allocate(mlir::Type element, int64_t count);
-  /// Another block, before the one to which failures go.
+  /// Adds a block, in front of the block that returns failures.
   mlir::Block *addBlock();
 
   RuntimeModule &runtime;

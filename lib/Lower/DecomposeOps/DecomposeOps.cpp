@@ -21,8 +21,8 @@ using namespace heddle::lower;
 
 namespace {
 
-/// Sizes decide loops and places in memory, and kernels know no complex
-/// numbers.
+/// Refuses dynamic shapes and complex numbers. Sizes decide loops and places in
+/// memory, and kernels know no complex numbers.
 LogicalResult expectCompilableTypes(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
@@ -46,8 +46,8 @@ LogicalResult expectCompilableTypes(Operation *op) {
   return success();
 }
 
-/// A slice whose place is known lies within its tensor: nobody looks at run
-/// time.
+/// An error unless a slice at a constant place lies within its tensor. Nothing
+/// checks it at run time.
 LogicalResult expectWithin(OffsetSizeAndStrideOpInterface slice,
                            ShapedType whole) {
   for (auto [dim, size] : llvm::enumerate(whole.getShape())) {
@@ -116,7 +116,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return success();
   }
 
-  /// Into upstream's structured ops.
+  /// Decomposes linalg.softmax into upstream's structured ops.
   LogicalResult decomposeSoftmax(func::FuncOp func, RewriterBase &rewriter) {
     for (auto op : llvm::to_vector(func.getOps<linalg::SoftmaxOp>())) {
       if (failed(expectCompilableTypes(op)))
@@ -130,7 +130,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return success();
   }
 
-  /// Into upstream's pads, slices, reshapes and transposes.
+  /// Decomposes packs and unpacks into upstream's pads, slices, reshapes and
+  /// transposes.
   LogicalResult decomposePacks(func::FuncOp func, RewriterBase &rewriter) {
     SmallVector<Operation *> ops;
     for (Operation &op : func.getOps())

@@ -126,7 +126,7 @@ Value Decomposer::map(RankedTensorType result, ArrayRef<Operand> operands,
   return generic.getResult(0);
 }
 
-/// The value that changes nothing.
+/// The identity of the reduction: 0 of a sum, the lowest number of a maximum.
 static TypedAttr getIdentityOf(ReductionKind kind, Type type) {
   if (auto floatType = dyn_cast<FloatType>(type)) {
     if (kind == ReductionKind::Sum)
@@ -185,10 +185,11 @@ Value Decomposer::reduce(RankedTensorType result, ArrayRef<int64_t> reduced,
 // Reductions over any dimensions
 //===----------------------------------------------------------------------===//
 
-/// Rows of a block in the first stage of a reduction over rows. At most 64
-/// blocks: more cores than that would gain little and every block's partial
-/// sums are traffic. At least 32 rows, which keeps the partials to a thirtieth
-/// of what is read. From the shape alone, so sums do not depend on threads.
+/// The number of rows in a block in the first stage of a reduction over rows.
+/// It follows from the shape alone, so sums do not depend on threads. There are
+/// at most 64 blocks: more cores than that would gain little, and every block's
+/// partial sums are traffic. A block has at least 32 rows, which keeps the
+/// partial sums to a thirtieth of the bytes that are read.
 static int64_t chooseBlock(int64_t rows) {
   return std::max<int64_t>(32, llvm::divideCeil(rows, 64));
 }
@@ -210,7 +211,7 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
           accumulator.getIntOrFloatBitWidth())
     accumulator = result.getElementType();
 
-  // Rounds at the very end, once.
+  // Rounds once, at the very end.
   auto finish = [&](Value sums) {
     if (sums.getType() == result)
       return sums;

@@ -1,7 +1,7 @@
 //===- Decomposer.h - Builds structured ops from model ops ------*- C++ -*-===//
 //
-// What the decompositions of single ops share: a builder of linalg.generic ops
-// whose iteration space is the result's dimensions, then the reduced ones.
+// A builder of linalg.generic ops, shared by the decompositions. The iteration
+// space is the result's dimensions, then the reduced ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,14 +65,15 @@ public:
   /// result[i] = body(operands at i).
   mlir::Value map(mlir::RankedTensorType result,
                   llvm::ArrayRef<Operand> operands, MapBody body);
-  /// result[i] = the reduction of body over the dimensions `reduced` which
-  /// follow the result's in the iteration space. The body combines.
+  /// result[i] = the reduction of body over the dimensions `reduced`, which
+  /// follow the result's in the iteration space. The body also combines with
+  /// the accumulator.
   mlir::Value reduce(mlir::RankedTensorType result,
                      llvm::ArrayRef<int64_t> reduced,
                      llvm::ArrayRef<Operand> operands, ReductionKind kind,
                      ReduceBody body);
-  /// Reduces any dimensions of a tensor: over rows in two stages of fixed
-  /// blocks, everything else in one.
+  /// Reduces any dimensions of a tensor. A reduction over rows has two stages
+  /// of fixed blocks, every other one stage.
   mlir::Value reduceDims(mlir::Value x, llvm::ArrayRef<int64_t> over,
                          ReductionKind kind, mlir::RankedTensorType result);
 
@@ -95,8 +96,8 @@ mlir::RankedTensorType withElement(mlir::RankedTensorType type,
 /// The rows of a tensor: its shape without the last dimension.
 mlir::RankedTensorType rowsOf(mlir::RankedTensorType type, mlir::Type element);
 
-/// Replaces one op by structured ops; returns false for an op that stays.
-/// Each is the lowering of one family.
+/// Each function lowers one family of ops: it replaces the op by structured
+/// ops, or returns false for an op that stays.
 bool decomposeNormalization(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
@@ -104,7 +105,7 @@ bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeLookup(mlir::Operation *op, mlir::OpBuilder &builder);
 
 /// Brings any structured op into the form that kernels take; see
-/// Structured.cpp. Errors, on the op, where there is none.
+/// Structured.cpp. Emits an error on an op without such a form.
 mlir::LogicalResult normalizeStructured(mlir::RewriterBase &rewriter,
                                         mlir::linalg::LinalgOp op);
 

@@ -125,9 +125,9 @@ static void decompose(SiluGradOp op, Decomposer &d) {
 // Dropout
 //===----------------------------------------------------------------------===//
 
-/// The first word of Philox4x32-10 (Salmon et al., SC 2011) with counter
-/// (index low, index high, step low, stream); words are i64 values below 2^32,
-/// because the multiplication of two of them then is one vector instruction.
+/// The first word of Philox4x32-10 (Salmon et al., SC 2011) with counter (index
+/// low, index high, step low, stream). Words are i64 values below 2^32, because
+/// then the product of two words is one vector instruction.
 static Value philox(Body &b, Value index, Value step, uint32_t stream,
                     uint64_t seed) {
   Type i64 = b.getI64Type();

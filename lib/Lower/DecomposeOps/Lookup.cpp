@@ -1,7 +1,7 @@
 //===- Lookup.cpp - Ops that read elements at computed positions ----------===//
 //
-// Pads, gathers and tensors made by a function of the position: bodies that
-// read by tensor.extract.
+// The decomposition of pads, gathers and tensors made by a function of the
+// position. Their bodies read by tensor.extract.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +52,8 @@ static bool decomposePad(Operation *op, OpBuilder &builder) {
   return true;
 }
 
-/// The result's loops are those of the indices but for the last, and then those
-/// of the source, of which the gathered ones may be missing.
+/// The result's loops are those of the indices except the last, and then those
+/// of the source. The gathered dimensions may be missing among the latter.
 static bool decomposeGather(Operation *op, OpBuilder &builder) {
   auto gather = dyn_cast<tensor::GatherOp>(op);
   if (!gather)

@@ -1,8 +1,8 @@
 //===- Normalization.cpp - layer_norm, rms_norm and gradients -------------===//
 //
-// The variance is that of the centred values, a second pass over a row that
-// lies in cache: the difference of means of squares would lose the digits that
-// a large mean takes.
+// The variance is computed from centred values, in a second pass over a row
+// that lies in cache. The difference of means of squares would lose the digits
+// that a large mean takes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,10 +49,11 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   ArrayRef<int64_t> strides = op.getStaticStrides();
   if (ShapedType::isDynamicShape(strides) || ShapedType::isDynamicShape(sizes))
     return false;
-  // Offsets that each device has of its own (those of windows).
+  // Each device has an offset of its own, as windows have.
   bool movesAtRunTime = ShapedType::isDynamicShape(offsets);
   bool isContiguous = !movesAtRunTime;
-  // After the first dimension of more than one element all must be whole.
+  // After the first dimension of more than one element, all others must be
+  // whole.
   bool sawRows = false;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
     if (strides[dim] != 1 && size != 1)
@@ -64,7 +65,7 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   if (isContiguous) {
     if (op.hasUnitStride())
       return false;
-    // A step from the only element leads nowhere.
+    // The step along a dimension of one element does not matter.
     SmallVector<OpFoldResult> ones(from.getRank(), d.builder.getIndexAttr(1));
     op.replaceAllUsesWith(
         d.builder
@@ -75,8 +76,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
     return true;
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
-  // A map's plain dimension means all rows, so the first rows of a dimension
-  // need indices of their own.
+  // A plain dimension in a map stands for all rows, so a slice of the first
+  // rows needs indices of its own.
   bool isPrefix = movesAtRunTime;
   SmallVector<OpFoldResult> mixed = op.getMixedOffsets();
   for (int64_t dim = 0; dim < from.getRank(); ++dim)
@@ -113,8 +114,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   }
   Value source = op.getSource();
   MLIRContext *context = d.builder.getContext();
-  // A loop whose index alone selects along a dimension has to run over all of
-  // it: the first rows of a dimension are read from a flat view.
+  // A loop whose index alone selects along a dimension runs over all of it. So
+  // a slice of the first rows is read from a flat view.
   bool takesFirst = false;
   for (auto [dim, expr] : llvm::enumerate(exprs))
     takesFirst |=
@@ -150,7 +151,7 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
   Value dest = op.getDest();
-  // What a loop fills slice by slice starts undefined: zeros will do.
+  // A loop fills this tensor slice by slice: its undefined start may be zeros.
   if (dest.getDefiningOp<tensor::EmptyOp>()) {
     OpBuilder builder(op);
     dest = builder.create<arith::ConstantOp>(op.getLoc(),
@@ -194,8 +195,8 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// Parts of one type: they are made in place in a stack, of which the result is
-/// a transposition: result[.., k, i, ..] = stack[k, .., i, ..].
+/// Concatenates parts of one type. They are made in place in a stack, and the
+/// result is a transposition of it: result[.., k, i, ..] = stack[k, .., i, ..].
 static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   if (parts.size() == 1)
     return parts[0];
@@ -211,7 +212,8 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   for (int64_t i = 0; i <= rank; ++i)
     if (i != dim)
       positions.push_back(i);
-  // Where only single elements come before, the stack lies as it should.
+  // Where all dimensions before have one element, the stack is in the result's
+  // order.
   bool isInOrder = llvm::all_of(part.getShape().take_front(dim),
                                 [](int64_t size) { return size == 1; });
   SmallVector<int64_t> result(part.getShape());
@@ -237,8 +239,8 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
                                                    moved, groups);
 }
 
-/// Runs of parts of one type are put together first; of two and more runs, each
-/// element is picked from the one that it lies in.
+/// Joins runs of parts of one type first. Where two or more runs remain, each
+/// element is selected from the run that it lies in.
 static bool decompose(tensor::ConcatOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t dim = op.getDim(), rank = type.getRank();

@@ -1,8 +1,9 @@
 //===- Structured.cpp - Structured ops in the form that kernels take ------===//
 //
 // Foreign programs write structured ops in any form. Kernels take
-// linalg.generic whose parallel loops come first, in the order of the result,
-// which overwrites its result and whose reductions start from a constant.
+// linalg.generic ops whose parallel loops come first, in the order of the
+// result. Such an op overwrites its result, and its reductions start from a
+// constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// A generic op without reductions that reads what it overwrites reads it as an
-/// operand instead.
+/// Rewrites a generic op without reductions that reads the tensor it
+/// overwrites: it reads that tensor as an operand instead.
 static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
                                            linalg::GenericOp op) {
   SmallVector<Value> inputs(op.getInputs()), outputs;
@@ -63,7 +64,8 @@ static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
   return separate;
 }
 
-/// Of two results of a reduction. Those of differences are negative sums.
+/// Combines two results of a reduction. For a difference both are negative
+/// sums, so they are added.
 static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   Location loc = combiner->getLoc();
   if (isa<arith::SubFOp>(combiner))
@@ -75,15 +77,17 @@ static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   return both->getResult(0);
 }
 
-/// The op that combines with the accumulator of a result, and whose neutral
-/// element a reduction may start from; null if there is none.
+/// The op of the body that combines with the accumulator of a result. A
+/// reduction may start from that op's neutral element. Null if the body has no
+/// such op.
 static Operation *findCombiner(linalg::GenericOp op, unsigned result) {
   SmallVector<Operation *, 4> combiners;
   BlockArgument accumulator = op.getRegionOutputArgs()[result];
   if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
       combiners.size() != 1 || !getNeutral(combiners[0]))
     return nullptr;
-  // What the accumulator is taken from changes its sign.
+  // A difference with the accumulator on its right changes the accumulator's
+  // sign.
   if (isa<arith::SubFOp, arith::SubIOp>(combiners[0]) &&
       combiners[0]->getOperand(0) != accumulator)
     return nullptr;
@@ -98,8 +102,8 @@ static Value fill(RewriterBase &rewriter, Location loc, RankedTensorType type,
   return rewriter.create<linalg::FillOp>(loc, scalar, empty).getResult(0);
 }
 
-/// Reduces from the combiner's neutral element, and combines with the start
-/// after that.
+/// Starts the reduction from the combiner's neutral element, and combines the
+/// result with the start afterwards.
 static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
                              unsigned result, Operation *combiner) {
   Location loc = op.getLoc();
@@ -126,8 +130,8 @@ static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
                                 combined);
 }
 
-/// The first iteration reads the start in place of the accumulator, which
-/// serves for any body.
+/// Makes the first iteration read the start in place of the accumulator. This
+/// is right for any body.
 static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
                                    unsigned result) {
   Location loc = op.getLoc();
@@ -170,8 +174,8 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
   return reading;
 }
 
-/// The number that every element of a constant tensor is; null if they differ,
-/// or are complex.
+/// The number that all elements of a constant tensor are. Null if the elements
+/// differ or are complex.
 static TypedAttr getSplat(Value value) {
   SplatElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)))
@@ -179,17 +183,18 @@ static TypedAttr getSplat(Value value) {
   return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
 }
 
-/// Whether the combiner may take its start again and again.
+/// Whether the combiner gives the same however often it combines the start.
 static bool isExtremum(Operation *combiner) {
   return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
              arith::MinUIOp>(combiner);
 }
 
-/// Reductions that start from other values than a constant start from one.
-/// Extrema keep a start that is a constant: combined afterwards, it would be
-/// lost, since upstream folds the maxnumf of x and -infinity to x, which it is
-/// not where x is no number. Sums are more exact from zero.
+/// Makes every reduction start from a constant.
+///
+/// Extrema keep a constant start. Combined afterwards it would be lost, because
+/// upstream folds maxnumf(x, -infinity) to x, which is wrong where x is NaN.
+/// Sums are more exact from zero.
 static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
     Value start = op.getOutputs()[i];
@@ -213,9 +218,9 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   }
 }
 
-/// Results whose map has zeros, such as (i, j, k) -> (i, 0) of a sum that keeps
-/// its dimension: the op makes them without those dimensions, of size 1, and
-/// they are added after it.
+/// Removes results' dimensions whose map is the constant 0, such as (i, j, k)
+/// -> (i, 0) of a sum that keeps its dimension. The op makes its results
+/// without these dimensions of size 1, and they are added after it.
 static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
                                           linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -228,11 +233,11 @@ static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
     for (auto [dim, expr] : llvm::enumerate(map.getResults()))
       zeros[dim] = isa<AffineConstantExpr>(expr) &&
                    cast<RankedTensorType>(init.getType()).getDimSize(dim) == 1;
-    // An op without loops has one element, and nothing to be dropped from.
+    // An op without loops has one element and no dimension to drop.
     if (zeros.none() || zeros.all())
       continue;
-    // Each kept dimension with the dropped ones before it, the last one also
-    // with those behind.
+    // Each group is a kept dimension with the dropped ones before it; the last
+    // group also takes the dropped dimensions behind.
     ReassociationIndices group;
     for (unsigned dim = 0; dim < zeros.size(); ++dim) {
       group.push_back(dim);
@@ -287,7 +292,7 @@ static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
   return smaller;
 }
 
-/// Every element of a tensor.empty is undefined.
+/// An error if the op reads a tensor.empty, whose elements are undefined.
 static LogicalResult expectDefined(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands())
     if (operand.get().getDefiningOp<tensor::EmptyOp>() &&
@@ -298,7 +303,8 @@ static LogicalResult expectDefined(linalg::GenericOp op) {
   return success();
 }
 
-/// affine.apply in the body, which reordered loops leave behind, as arithmetic.
+/// Expands affine.apply in the body, which reordered loops leave behind, into
+/// arithmetic.
 static void expandIndexMaps(RewriterBase &rewriter, linalg::GenericOp op) {
   for (auto apply : llvm::to_vector(op.getOps<affine::AffineApplyOp>())) {
     rewriter.setInsertionPoint(apply);

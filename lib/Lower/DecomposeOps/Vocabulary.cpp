@@ -54,8 +54,8 @@ struct RowSums {
 };
 } // namespace
 
-/// log(sum(exp)) of rows, stable: the maximum is taken out. A row of -inf only
-/// gives -inf, not NaN.
+/// log(sum(exp)) of rows, computed stably by subtracting each row's maximum. A
+/// row of -inf gives -inf, not NaN.
 static RowSums logSumExp(Decomposer &d, Value logits) {
   auto type = cast<RankedTensorType>(logits.getType());
   int64_t rank = type.getRank(), size = type.getShape().back();
@@ -138,8 +138,9 @@ static bool dependsOn(Value value, Value from) {
   return false;
 }
 
-/// The gradient of the logits from their exponentials and the sum of them, or
-/// (`sum` null) from the logits and the log of the sum.
+/// The gradient of the logits. `source` holds the exponentials and `sum` their
+/// sum; or, if `sum` is null, `source` holds the logits and the op the log of
+/// the sum.
 static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
                       Value sum) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -157,7 +158,8 @@ static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
         Value ignored =
             b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, v[1],
                                     b.integer(i32, op.getIgnoreIndex()));
-        // In 32 bits, of which a vector holds twice as many as of 64.
+        // In 32 bits, because a vector holds twice as many of these as of 64
+        // bits.
         Value column = b.toInteger(b.index(rank - 1), i32);
         Value target = v[1];
         if (op.getOffset())
@@ -189,9 +191,10 @@ static void decompose(CrossEntropyOp op, Decomposer &d) {
               return b.create<arith::SelectOp>(
                   ignored, b.constant(b.getF32Type(), 0.0), b.sub(v[0], v[1]));
             });
-  // Where the gradient follows, each exponential is computed once. If the two
-  // end in different kernels, the exponentials are stored between them; so only
-  // where what the gradient waits for comes from before the loss.
+  // The loss shares its exponentials with the gradients that follow, so each is
+  // computed once. If loss and gradient end in different kernels, the
+  // exponentials are stored between them. So only gradients share whose other
+  // operands do not depend on the loss.
   SmallVector<CrossEntropyGradOp> gradients;
   for (Operation *user : op.getLse().getUsers())
     if (auto grad = dyn_cast<CrossEntropyGradOp>(user))

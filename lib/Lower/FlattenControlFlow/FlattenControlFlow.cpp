@@ -1,4 +1,4 @@
-//===- FlattenControlFlow.cpp - Loops and branches in a row ---------------===//
+//===- FlattenControlFlow.cpp - heddle-flatten-control-flow ---------------===//
 
 #include "../InlineCalls/WriteOut.h"
 #include "GuardTraps.h"
@@ -20,9 +20,9 @@ using namespace heddle;
 
 namespace {
 
-/// Flattens one function. Ops of regions are cloned to where they run, one
-/// after the other; what has become constant is folded, so that inner bounds
-/// are known. Loops that stay are flattened inside.
+/// Flattens one function. Ops of regions are cloned to the places where they
+/// run, one after the other. Values that become constant are folded, so that
+/// inner bounds are known. Loops that stay are flattened inside.
 class Flattener {
 public:
   explicit Flattener(int64_t maxOps)
@@ -31,8 +31,8 @@ public:
   LogicalResult flatten(Block &block);
 
 private:
-  /// Replaces the op by what it runs, or flattens its regions if it has to
-  /// stay. Sets `stays` accordingly.
+  /// Replaces the op by the ops that it runs. If it has to stay, flattens its
+  /// regions and sets `stays`.
   LogicalResult flatten(Operation *op, bool &stays);
   LogicalResult flattenRegions(Operation *op);
   LogicalResult unroll(scf::ForOp loop);
@@ -50,7 +50,7 @@ private:
 
 } // namespace
 
-/// How often a loop of constant bounds and a positive step runs.
+/// The number of iterations of a loop with constant bounds and a positive step.
 static std::optional<int64_t> getTripCount(scf::ForOp loop) {
   std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
                          high = getConstantIntValue(loop.getUpperBound()),
@@ -59,14 +59,14 @@ static std::optional<int64_t> getTripCount(scf::ForOp loop) {
     return std::nullopt;
   if (*low >= *high)
     return 0;
-  // Unsigned: the distance may be as large as all numbers.
+  // Unsigned, because the distance may exceed the largest signed number.
   uint64_t distance = uint64_t(*high) - uint64_t(*low);
   uint64_t trips = (distance - 1) / uint64_t(*step) + 1;
   return std::min<uint64_t>(trips, INT64_MAX);
 }
 
-/// How many ops a block is when it is written out; the largest number if there
-/// is none so large. Loops of unknown length stay loops.
+/// The number of ops of a block when it is written out, saturated at the
+/// largest number. Loops of unknown length count as loops.
 static int64_t countOps(Block &block) {
   int64_t ops = 0;
   for (Operation &op : block.without_terminator()) {
@@ -83,8 +83,8 @@ static int64_t countOps(Block &block) {
   return ops;
 }
 
-/// Whether the loop has a known length and is not too long. (A step of 0 or
-/// less has no length; unroll() reports it.)
+/// Whether the loop is unrolled: its length is known and not too long. (A step
+/// of 0 or less has no length; unroll() reports it.)
 bool Flattener::isWrittenOut(scf::ForOp loop) const {
   std::optional<int64_t> trips = getTripCount(loop);
   uint64_t perTrip = uint64_t(countOps(*loop.getBody())) + 1; // with its index
@@ -118,7 +118,8 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   return success();
 }
 
-/// Both branches, unless the condition is known, and then the one that counts.
+/// Writes out both branches, or only the one taken if the condition is
+/// constant.
 LogicalResult Flattener::branch(scf::IfOp op) {
   std::optional<int64_t> known = getConstantIntValue(op.getCondition());
   if (!known) {
@@ -163,8 +164,8 @@ LogicalResult Flattener::branch(scf::IfOp op) {
   return success();
 }
 
-/// Branches between the scalars of an op's body: both are computed for every
-/// element. An inner branch comes before the one around it.
+/// Flattens branches between the scalars of an op's body: both are computed for
+/// every element. An inner branch comes before the one around it.
 LogicalResult Flattener::branchInBodies(Operation *op) {
   SmallVector<scf::IfOp> branches;
   op->walk([&](scf::IfOp inner) { branches.push_back(inner); });

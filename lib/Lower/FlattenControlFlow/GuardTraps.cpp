@@ -1,4 +1,4 @@
-//===- GuardTraps.cpp - Branches that are computed in vain ----------------===//
+//===- GuardTraps.cpp - Makes untaken branches harmless -------------------===//
 
 #include "GuardTraps.h"
 #include "dialects/Interfaces/ScalarBodies.h"
@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// In a branch: the value, or where the branch is not taken another.
+/// Selects, for an op in a branch, the value where the branch is taken and
+/// `otherwise` where it is not.
 static Value chooseIfTaken(OpBuilder &builder, Location loc, scf::IfOp op,
                            Region &branch, Value taken, Value otherwise) {
   if (&branch == &op.getElseRegion())
@@ -31,8 +32,7 @@ void lower::guardTraps(scf::IfOp op) {
         }
 }
 
-/// Whether the value is a constant in each iteration of loops that are written
-/// out.
+/// Whether the value is constant once the loops around it are unrolled.
 static bool isKnown(Value value) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

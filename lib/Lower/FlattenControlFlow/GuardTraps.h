@@ -1,4 +1,4 @@
-//===- GuardTraps.h - Branches that are computed in vain --------*- C++ -*-===//
+//===- GuardTraps.h - Makes untaken branches harmless -----------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_GUARDTRAPS_H
 #define HEDDLE_LIB_LOWER_FLATTENCONTROLFLOW_GUARDTRAPS_H
@@ -9,13 +9,13 @@ class IfOp;
 
 namespace heddle::lower {
 
-/// So that both branches may be computed whatever the condition: what may trap
-/// (a division by zero, a read beyond a tensor's end) gets a harmless operand
-/// where its branch is not taken. Calls must have been inlined.
+/// Makes both branches safe to compute whatever the condition: an operand that
+/// may trap (a divisor of zero, a read beyond a tensor's end) is replaced by a
+/// harmless one where its branch is not taken. Calls must have been inlined.
 void guardTraps(mlir::scf::IfOp op);
 
-/// And so that a loop ends there: it makes no iteration. Loops that will be
-/// written out stay as they are.
+/// Makes loops in the branches make no iteration where their branch is not
+/// taken. Loops that will be unrolled stay as they are.
 void guardLoops(mlir::scf::IfOp op);
 
 } // namespace heddle::lower

@@ -1,4 +1,4 @@
-//===- Clusters.cpp - Which ops make a kernel -----------------------------===//
+//===- Clusters.cpp - Partitions ops into kernels -------------------------===//
 
 #include "Clusters.h"
 #include "dialects/Comm/Comm.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// How many ops may lie between two that share a kernel: about a layer's.
+/// The most ops that may lie between two ops of a kernel: about a layer's.
 static constexpr unsigned kNear = 48;
 
 bool lower::isFree(Operation *op) {
@@ -115,7 +115,7 @@ void Clusters::addOrderEdges() {
 }
 
 bool Clusters::hasDetour(unsigned a, unsigned b) {
-  // Only what stands between the two can be on a path.
+  // A path from a to b only runs through clusters that stand between the two.
   ++epoch;
   auto followsMarked = [&](const Cluster &cluster) {
     return llvm::any_of(cluster.ops, [&](unsigned op) {
@@ -160,8 +160,9 @@ void Clusters::place(unsigned merged, unsigned a, unsigned b) {
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// Leading results of a map that are the leading loops, of which the others
-/// know nothing: a diagonal steps along its rows as it goes from row to row.
+/// The number of leading results of a map that are the leading loops in order,
+/// where no later result uses these loops. A diagonal (i) -> (i, i) has none:
+/// it also steps along its rows as it goes from row to row.
 static int64_t identityPrefix(AffineMap map) {
   int64_t count = 0;
   for (AffineExpr expr : map.getResults()) {
@@ -183,7 +184,7 @@ int64_t Clusters::sharedRowDims(Operation *from, Operation *to) const {
   auto limit = [&](int64_t count) { shared = std::min(shared, count); };
   auto isFrom = [&](Value value) { return value.getDefiningOp() == from; };
   if (isa<ReduceBlocksOp>(from)) {
-    // Its result has blocks for rows.
+    // heddle.reduce_blocks makes a block of rows into one row of its result.
     bool reads = false;
     to->walk([&](Operation *inner) {
       reads |= llvm::any_of(inner->getOperands(), isFrom);
@@ -279,12 +280,12 @@ void Clusters::fuseProducers() {
   for (unsigned op = 0; op < ops.size(); ++op) {
     if (!clusters[clusterOf[op]].isKernel)
       continue;
-    // Nearest first: what was computed last is most likely in cache.
+    // Nearest first: the value computed last is most likely in cache.
     SmallVector<unsigned> before(predecessors[op]);
     llvm::sort(before, std::greater<>());
     for (unsigned from : before) {
-      // What the backward pass computes from saved values stays there: in the
-      // forward kernel its result would be stored, and live, in between.
+      // Ops of the backward pass that compute from saved values stay there. In
+      // the forward kernel their results would be stored, and live, in between.
       if (op - clusters[clusterOf[from]].ops.back() > kNear &&
           op > clusters[clusterOf[from]].ops.back())
         continue;
@@ -310,7 +311,7 @@ void Clusters::fuseSiblings() {
     for (size_t i = 0; i + 1 < list.size(); ++i) {
       if (list[i + 1] - list[i] > kNear)
         continue;
-      // Only if both read it row by row.
+      // Merges only if both read the tensor row by row.
       unsigned a = clusterOf[list[i]], b = clusterOf[list[i + 1]];
       auto rowsOf = [&](unsigned op) -> int64_t {
         auto generic = dyn_cast<linalg::GenericOp>(ops[op]);
@@ -338,11 +339,12 @@ void Clusters::fuseSiblings() {
 SmallVector<const Cluster *> Clusters::getOrder() const {
   SmallVector<const Cluster *> order;
   SmallVector<char> state(clusters.size(), 0);
-  // An explicit stack: programs are long chains.
+  // An explicit stack, because programs are long chains.
   SmallVector<std::pair<unsigned, bool>> work;
   for (unsigned op = 0; op < ops.size(); ++op) {
     unsigned cluster = clusterOf[op];
-    // A kernel stands where its last op stood, unless it is needed before.
+    // A kernel stands where its last op stood, unless its results are needed
+    // earlier.
     if (clusters[cluster].ops.back() != op)
       continue;
     work.push_back({cluster, false});

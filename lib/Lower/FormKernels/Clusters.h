@@ -1,7 +1,7 @@
-//===- Clusters.h - Which ops make a kernel ---------------------*- C++ -*-===//
+//===- Clusters.h - Partitions ops into kernels -----------------*- C++ -*-===//
 //
-// A partition of the ops of a program function. Pure data and decisions: the IR
-// is only read.
+// A partition of the ops of a program function into kernels. It decides and
+// holds data; the IR is only read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,9 @@
 
 namespace heddle::lower {
 
-/// Ops that take no time and are repeated in every kernel that uses them.
+/// Whether the op takes no time, so that every kernel that uses it repeats it.
 bool isFree(mlir::Operation *op);
-/// Ops that kernels are made of.
+/// Whether the op can be a part of a kernel.
 bool isClusterable(mlir::Operation *op);
 
 /// One op that stays in the program, or the ops of one kernel.
@@ -24,14 +24,15 @@ struct Cluster {
   bool isKernel = false;
   /// The longest list of leading dimensions that may be rows.
   llvm::SmallVector<int64_t> rows;
-  /// heddle.reduce_blocks fixes how many dimensions are rows and their block.
+  /// The row dimensions and block of heddle.reduce_blocks, if the cluster has
+  /// one.
   std::optional<int64_t> rowDims, block;
   int64_t work = 0; ///< iterations of all ops
 };
 
 class Clusters {
 public:
-  /// Every op alone.
+  /// Starts with every op in a cluster of its own.
   explicit Clusters(mlir::Block &body);
 
   /// Merges along edges from producers to consumers, in program order.
@@ -46,16 +47,16 @@ public:
 
 private:
   bool tryMerge(unsigned a, unsigned b);
-  /// The rows of a merger, or nothing if the two cannot share them.
+  /// The cluster of both, or nothing if the two share no rows.
   std::optional<Cluster> combine(const Cluster &a, const Cluster &b) const;
   /// How many leading dimensions one op passes to another row by row.
   int64_t sharedRowDims(mlir::Operation *from, mlir::Operation *to) const;
   /// Whether a path leads from a to b, which comes after it, through other
   /// clusters. Marks the clusters between the two that depend on a.
   bool hasDetour(unsigned a, unsigned b);
-  /// Gives the merger of a and b, after hasDetour, its place in the order: what
-  /// stands between them and is marked goes after it, the rest before. (The
-  /// incremental topological order of Pearce and Kelly, 2006.)
+  /// Gives the merged cluster of a and b its place in the order, after
+  /// hasDetour. The marked clusters between the two move behind it, the others
+  /// before. (The incremental topological order of Pearce and Kelly, 2006.)
   void place(unsigned merged, unsigned a, unsigned b);
   void addOrderEdges();
 
@@ -65,9 +66,9 @@ private:
   std::vector<Cluster> clusters;
   llvm::SmallVector<unsigned> clusterOf; ///< by op
 
-  /// A topological order of the clusters, kept as they are merged, so that
-  /// paths are looked for between their ends alone. Places of clusters that
-  /// were merged away stay empty.
+  /// A topological order of the clusters. It is kept up to date as clusters
+  /// merge, so that a search for a path only visits the places between its
+  /// ends. The places of clusters that were merged away stay empty.
   static constexpr unsigned kNone = ~0u;
   llvm::SmallVector<unsigned> clusterAt, placeOf;
   llvm::SmallVector<unsigned> marks; ///< by cluster: equals epoch if marked

@@ -51,7 +51,7 @@ static TypedAttr getSplat(Value value) {
   return nullptr;
 }
 
-/// Every reduced loop must still be the extent of an operand's dimension.
+/// Whether every reduced loop is still the extent of an operand's dimension.
 static bool coversLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   llvm::SmallBitVector seen(numLoops);
   for (AffineMap map : maps)
@@ -129,8 +129,9 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
 // Repeating cheap producers
 //===----------------------------------------------------------------------===//
 
-/// Whether reading the op's operands again costs no more than reading its
-/// result, and computing it again next to nothing: casts, masks, scalings.
+/// Whether repeating the op in each reader is cheap: reading its operands costs
+/// no more than reading its result, and its arithmetic next to nothing. Casts,
+/// masks and scalings are.
 static bool isCheap(linalg::GenericOp op) {
   constexpr int64_t kFewOps = 4;
   if (op.getNumLoops() != op.getNumParallelLoops() || op->getNumResults() != 1)
@@ -153,7 +154,7 @@ static bool isCheap(linalg::GenericOp op) {
 /// Gives every reader in a kernel its own copy of a cheap producer.
 static void repeatCheapProducers(Block &body, OpBuilder &builder) {
   SmallVector<linalg::GenericOp> ops(body.getOps<linalg::GenericOp>());
-  // From the last: a chain is repeated as a whole.
+  // In reverse, so that a chain is repeated as a whole.
   for (linalg::GenericOp op : llvm::reverse(ops)) {
     if (op->use_empty() || op->hasOneUse() || !isCheap(op))
       continue;

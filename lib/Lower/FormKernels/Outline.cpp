@@ -81,8 +81,9 @@ static bool sumsAcrossMemory(const KernelPlan &plan) {
   return false;
 }
 
-/// Of the dimensions that may be rows, as many as leave a row long enough for
-/// vectors; all of them where the rows themselves can be cut into vectors.
+/// Chooses the row dimensions among those possible: as many as leave a row long
+/// enough for vectors, or all where the rows themselves can be cut into
+/// vectors.
 LogicalResult Outliner::chooseRows(func::FuncOp kernel,
                                    const Cluster &cluster) {
   constexpr int64_t kLongRow = 256, kShortRow = 16, kManyRows = 64;

@@ -13,7 +13,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// A product that is only added to something, and has no epilogue yet.
+/// The product that makes the value, if its only use is the addition and it has
+/// no epilogue yet.
 static ContractOp getFreeProduct(Value value) {
   auto contract = value.getDefiningOp<ContractOp>();
   return contract && value.hasOneUse() ? contract : nullptr;
@@ -68,7 +69,7 @@ struct FuseBias : OpRewritePattern<arith::AddFOp> {
                         std::pair(add.getRhs(), add.getLhs())}) {
       ContractOp product = getFreeProduct(p);
       auto broadcast = b.getDefiningOp<BroadcastOp>();
-      // A product that accumulates gets its bias first, or not at all.
+      // A product that accumulates already gets no bias; the bias comes first.
       if (!product || !broadcast || product.getBias() ||
           product.getAccumulate() || broadcast.getAlong().empty())
         continue;
@@ -86,8 +87,8 @@ struct FuseBias : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// product + c, where c is a buffer that can be added to: another product that
-/// nobody else reads, or a variable's value that is stored back.
+/// Fuses product + c, where c's buffer can be added to: another product that
+/// has no other reader, or a variable's value that is stored back.
 struct FuseSum : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -116,7 +117,7 @@ struct FuseSum : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// The gradient of a table that is added to what is accumulated of it.
+/// Fuses the addition of a table's gradient to the sum that accumulates it.
 struct FuseTableSum : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 

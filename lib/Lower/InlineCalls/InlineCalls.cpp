@@ -1,4 +1,4 @@
-//===- InlineCalls.cpp - Functions without calls --------------------------===//
+//===- InlineCalls.cpp - heddle-inline-calls ------------------------------===//
 
 #include "WriteOut.h"
 #include "dialects/Heddle/Heddle.h"
@@ -13,8 +13,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Replaces the call, and appends the calls of what has taken its place, the
-/// last one first.
+/// Replaces the call by the callee's ops, and appends the calls among these,
+/// the last one first.
 static LogicalResult inlineCall(func::CallOp call,
                                 SymbolTableCollection &symbols,
                                 lower::BlockWriter &writer,
@@ -60,8 +60,8 @@ struct InlineCallsPass : heddle::impl::InlineCallsPassBase<InlineCallsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTableCollection symbols;
-    // The regions of loops that an earlier run of heddle-outline-loops outlined
-    // are programs.
+    // Functions that an earlier run of heddle-outline-loops made of loops'
+    // regions are programs.
     llvm::DenseSet<StringAttr> outlined;
     module.walk([&](WhileOp loop) {
       outlined.insert(loop.getBeforeAttr().getAttr());

@@ -8,13 +8,13 @@
 
 namespace heddle::lower {
 
-/// The functions of the module that become programs: those with a body that are
-/// no kernels. Emits an error on a function of several blocks.
+/// The functions of the module that become programs: those that have a body and
+/// are not kernels. Emits an error on a function of several blocks.
 mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>>
 getPrograms(mlir::ModuleOp module);
 
-/// Clones blocks of one function to where they run, and limits the number of
-/// ops that are made so.
+/// Clones blocks to the places where they run, within one function, and limits
+/// the number of ops made this way.
 class BlockWriter {
 public:
   /// `pass` is the argument of the pass whose option max-ops is `maxOps`.
@@ -25,7 +25,7 @@ public:
   /// too many.
   mlir::LogicalResult count(mlir::Operation *at);
 
-  /// Clones the ops of `block` in front of `at`, and folds what has become
+  /// Clones the ops of `block` in front of `at`. Folds values that become
   /// constant, so that bounds of inner loops are known. Returns the operands of
   /// the block's terminator. `mapping` gives values for the block's arguments.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>

@@ -1,4 +1,4 @@
-//===- KernelPlan.cpp - How the ops of a kernel become loops --------------===//
+//===- KernelPlan.cpp - The loops of a kernel and its values --------------===//
 
 #include "KernelPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,8 +91,8 @@ int64_t KernelPlan::resultIndex(Value value) const {
 // Statements
 //===----------------------------------------------------------------------===//
 
-/// In additions of a vector: a rough measure for deciding what to compute twice
-/// and how many iterations are worth a thread.
+/// The cost of an op, in additions of a vector. A rough measure that decides
+/// which values are computed twice and how many iterations are worth a thread.
 static int64_t getCost(Operation *op) {
   int64_t cost = 0;
   op->walk([&](Operation *inner) {
@@ -247,7 +247,7 @@ LogicalResult KernelPlan::addStatements() {
   return success();
 }
 
-/// What is produced inside is read in its own row only.
+/// A value made inside the kernel may only be read in its own row.
 LogicalResult KernelPlan::checkRows() {
   for (Statement &statement : statements) {
     for (Access &read : statement.reads) {
@@ -312,8 +312,9 @@ bool KernelPlan::suitsColumns() const {
 }
 
 void KernelPlan::makeColumns() {
-  // At least a cache line of f32 a chunk; at most what keeps a few scratch
-  // buffers in the first-level cache; else a sixteenth, for the threads.
+  // A chunk is at least a cache line of f32, and at most as long as lets a few
+  // scratch buffers fit the first-level cache. In between it is a sixteenth of
+  // the rows, for the threads.
   int64_t sixteenth = llvm::alignTo(llvm::divideCeil(rows, 16), 64);
   chunk = std::max<int64_t>(64, std::min<int64_t>(2048, sixteenth));
   auto change = [&](Access &access) {

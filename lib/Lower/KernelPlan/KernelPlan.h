@@ -1,10 +1,12 @@
-//===- KernelPlan.h - How the ops of a kernel become loops ------*- C++ -*-===//
+//===- KernelPlan.h - The loops of a kernel and its values ------*- C++ -*-===//
+//
+// The loops of a kernel, and the place of each value that it computes.
 //
 // A kernel is a function of structured ops whose leading `heddle.row_dims`
-// dimensions, collapsed, are its rows: every op computes a row of its results
-// from that row of what the kernel produces and from anything outside. The plan
-// decides, without changing the IR, which loops there are and where each value
-// lives. Example, layer normalization of x : [4, 256, 768], two row dimensions:
+// dimensions, collapsed, are its rows. Every op computes a row of its results
+// from the same row of values made inside the kernel, and from any elements of
+// the kernel's operands. The plan does not change the IR. Example, layer
+// normalization of x : [4, 256, 768], two row dimensions:
 //
 //   for row in 0 .. 1024:                                (outer)
 //     for c in 0 .. 768: total += x[row, c]              (nest, level 0)
@@ -13,14 +15,15 @@
 //     rstd = …
 //     for c in 0 .. 768: y[row, c] = …                   (nest, level 2)
 //
-// Ops with equal loops share a nest unless one needs a whole row of another: so
-// a value passes in a register within a nest, and in memory (its result buffer,
-// or a row-sized scratch) between nests; a cheap one is computed again instead.
+// Ops with equal loops share a nest unless one needs a whole row of another.
+// Within a nest a value passes in a register. Between nests it passes in
+// memory, in its result buffer or a row-sized scratch; a cheap value is
+// computed again instead.
 //
-// In a kernel without loops inside a row, or whose only loops sum over distant
-// rows of memory (the second stage of a bias gradient), a row is one element:
-// then the rows are cut into chunks and the chunk is the innermost loop of
-// every nest ("column mode").
+// "Column mode": some kernels have no loops inside a row, or only loops that
+// sum over distant rows of memory (the second stage of a bias gradient). Then a
+// row is one element. The rows are cut into chunks, and the chunk is the
+// innermost loop of every nest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +36,8 @@
 
 namespace heddle::lower {
 
-/// Where an iteration reads or writes a dense tensor: element
-/// constant + sum rows[i] * unit index i + sum loops[j] * loop index j.
+/// The element of a dense tensor that an iteration reads or writes: constant +
+/// sum rows[i] * unit index i + sum loops[j] * loop index j.
 struct Access {
   mlir::Value value;
   int64_t constant = 0;
@@ -48,17 +51,17 @@ enum class StatementKind {
   ReduceBlocks ///< rows of a block combine
 };
 
-/// One op, as what it does in a row.
+/// One op: its work in one row.
 struct Statement {
   mlir::Operation *op;
   StatementKind kind = StatementKind::Map;
   llvm::SmallVector<int64_t> loops; ///< extents, outermost first
-  /// For each dimension of the op's iteration space after the rows, its loop;
-  /// in column mode then the loop over the chunk.
+  /// The loop of each dimension of the op's iteration space after the rows. In
+  /// column mode the loop over the chunk follows.
   llvm::SmallVector<int64_t> loopOfDim;
-  /// Reduce: the first reduced loop, if the reduced loops are the innermost and
-  /// accumulate in a register; -1 if they are the outermost and accumulate in
-  /// memory.
+  /// The first reduced loop of a Reduce whose reduced loops are innermost and
+  /// accumulate in a register; -1 if the reduced loops are outermost and
+  /// accumulate in memory.
   int64_t firstReduced = 0;
   llvm::SmallVector<Access> reads;  ///< per tensor operand
   llvm::SmallVector<Access> writes; ///< per result
@@ -71,7 +74,7 @@ struct Statement {
   mlir::ValueRange getInputs() const;
 };
 
-/// Statements that run in one loop nest, or (no loops) once a row.
+/// Statements that run in one loop nest, or once a row if they have no loops.
 struct Nest {
   llvm::SmallVector<int64_t> loops;
   llvm::SmallVector<unsigned> statements; ///< in order
@@ -96,24 +99,24 @@ public:
   std::vector<Nest> nests;                        ///< in order of execution
   llvm::DenseMap<mlir::Value, unsigned> producer; ///< of a tensor: statement
   llvm::DenseSet<mlir::Value> scratch;            ///< values kept for a row
-  /// Values that are kept in the row of a result until that is written.
+  /// The result whose row holds a value until the result is written (its host).
   llvm::DenseMap<mlir::Value, mlir::Value> host;
 
   mutable mlir::func::FuncOp kernel; ///< reading needs no const op
 
   int64_t numUnits() const;
-  /// Whether an iteration of `to` may take this read from the register in which
-  /// the same iteration of `from`, in the same nest, has just computed it. The
-  /// answer is the read's, not the value's: `y - transpose(y)` may take the
-  /// first y from the register and has to load the second.
+  /// Whether an iteration of `to` may take this read from a register: the same
+  /// iteration of `from`, in the same nest, has just computed the element. The
+  /// answer depends on the read, not only on the value: `y - transpose(y)` may
+  /// take the first y from the register and has to load the second.
   bool canForward(const Statement &from, const Statement &to,
                   const Access &read) const;
   /// The nest that computes the statement first.
   unsigned getHome(unsigned statement) const;
   /// The index of the value among the kernel's results, or -1.
   int64_t resultIndex(mlir::Value value) const;
-  /// For each result the operands whose buffer it may take: same type, and no
-  /// element is read after it was written.
+  /// For each result the operands whose buffer it may take: they have the same
+  /// type, and no element is read after it was overwritten.
   llvm::SmallVector<llvm::SmallVector<int64_t>> findInplace() const;
 
 private:
@@ -133,13 +136,13 @@ private:
   bool isCheap(unsigned statement) const;
 };
 
-/// The linear form of an indexing map over a dense tensor of this shape, or
-/// failure if the map divides.
+/// The linear form of an indexing map over a dense tensor of this shape.
+/// Failure if the map divides.
 mlir::FailureOr<std::pair<int64_t, llvm::SmallVector<int64_t>>>
 linearize(mlir::AffineMap map, llvm::ArrayRef<int64_t> shape);
 
-/// Tensors that a body reads with tensor.extract: value and whether the leading
-/// `rowDims` indices are those of the iteration.
+/// The tensors that a body reads with tensor.extract, each with whether its
+/// leading `rowDims` indices are those of the iteration.
 llvm::SmallVector<std::pair<mlir::Value, bool>>
 getExtracted(mlir::Operation *op, int64_t rowDims);
 

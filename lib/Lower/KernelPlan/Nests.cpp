@@ -1,4 +1,4 @@
-//===- Nests.cpp - Loops, and where values live between them --------------===//
+//===- Nests.cpp - Loop nests and the places of values --------------------===//
 
 #include "KernelPlan.h"
 
@@ -59,8 +59,8 @@ bool KernelPlan::isCheap(unsigned index) const {
   return true;
 }
 
-/// Makes every value that the nest reads available in it: by repeating a cheap
-/// producer, else by keeping the value in memory.
+/// Makes every value that the nest reads available in it: repeats a cheap
+/// producer, else keeps the value in memory.
 void KernelPlan::placeValues(Nest &nest) {
   llvm::SmallDenseSet<unsigned> inNest(nest.statements.begin(),
                                        nest.statements.end());
@@ -70,7 +70,8 @@ void KernelPlan::placeValues(Nest &nest) {
     for (auto [value, aligned] : getExtracted(to.op, rowDims))
       if (producer.contains(value) && resultIndex(value) < 0)
         scratch.insert(value);
-    // What accumulates in memory has a place, even if nobody reads it.
+    // A statement that accumulates in memory needs a place, even if nobody
+    // reads it.
     if (to.kind == StatementKind::ReduceBlocks ||
         (to.kind == StatementKind::Reduce && to.firstReduced < 0))
       for (const Access &write : to.writes)
@@ -109,7 +110,7 @@ void KernelPlan::formNests() {
   for (const Statement &statement : statements)
     levels = std::max(levels, statement.level + 1);
   for (int64_t level = 0; level < levels; ++level) {
-    // What is computed once a row comes before the loops that use it.
+    // Values computed once a row come before the loops that use them.
     for (bool scalars : {true, false})
       for (auto [i, statement] : llvm::enumerate(statements)) {
         if (statement.level != level || statement.isScalar() != scalars)
@@ -147,7 +148,7 @@ bool KernelPlan::canHost(Value value, Value result) const {
   auto elementOf = [](Value v) {
     return cast<RankedTensorType>(v.getType()).getElementType();
   };
-  // Scratch holds what is computed, a result what is stored.
+  // Scratch holds values as computed (f32), a result buffer as stored (bf16).
   if (value.getType() != result.getType() ||
       !(elementOf(value).isF32() || elementOf(value).isF64()) ||
       source.kind != StatementKind::Map || target.kind != StatementKind::Map ||
@@ -174,8 +175,9 @@ bool KernelPlan::canHost(Value value, Value result) const {
   return true;
 }
 
-/// A value that is only needed until a result of its type is written lives
-/// there: no second row in cache.
+/// Lets values live in the row of a result (their host), which saves a second
+/// row in cache: the value has the result's type and is not needed once that is
+/// written.
 void KernelPlan::chooseHosts() {
   llvm::DenseSet<Value> taken;
   for (const Statement &statement : statements)

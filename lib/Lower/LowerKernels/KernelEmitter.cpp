@@ -24,10 +24,10 @@ LogicalResult KernelEmitter::fail(Operation *op, Twine message) {
 // The function
 //===----------------------------------------------------------------------===//
 
-/// Loops over rows are neither vectorized nor unrolled, as LLVM would do where
-/// the loop inside is unrolled as a whole: then a row's sums would depend on
-/// whether the row falls into the remainder, that is on where a thread's range
-/// ends.
+/// The annotation of loops over rows: neither vectorized nor unrolled. LLVM
+/// would do so where it unrolls the loop inside as a whole. Then a row's sums
+/// would depend on whether the row falls into the remainder, that is, on where
+/// a thread's range ends.
 LLVM::LoopAnnotationAttr KernelEmitter::keepOuterLoop() {
   BoolAttr yes = b.getBoolAttr(true);
   auto vectorize =
@@ -53,7 +53,7 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   entry = func.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   emitEntry(entry->getArgument(0));
-  // The rows read and write what the entry did not make.
+  // The rows use values that the entry did not make.
   if (failedOnce) {
     func.erase();
     return failure();
@@ -261,7 +261,7 @@ TypedAttr KernelEmitter::initialValue(const Statement &statement,
   return value;
 }
 
-/// Sets what accumulates in memory to its initial value.
+/// Sets the statements' accumulators in memory to their initial values.
 void KernelEmitter::initAccumulators(bool ofBlock) {
   for (const Statement &statement : plan.statements) {
     bool inBlock = statement.kind == StatementKind::ReduceBlocks;

@@ -15,8 +15,8 @@
 
 namespace heddle::lower {
 
-/// How elements lie in memory and what they are computed as: bf16 and f16 are
-/// computed as f32, i1 lies in a byte.
+/// An element's type in memory and the type that it is computed in: bf16 and
+/// f16 are computed as f32, i1 lies in a byte.
 struct ElementType {
   explicit ElementType(mlir::Type type);
   mlir::Type element, memory, compute;
@@ -40,8 +40,8 @@ public:
 
   using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value index, mlir::ValueRange carried)>;
-  /// for index in [begin, end): carried = body(index, carried). `mayBeEmpty`
-  /// says that the bounds are not known to hold an iteration.
+  /// Builds `for index in [begin, end): carried = body(index, carried)`.
+  /// `mayBeEmpty` says that the loop may have no iteration.
   llvm::SmallVector<mlir::Value> loop(mlir::Value begin, mlir::Value end,
                                       bool mayBeEmpty, mlir::ValueRange init,
                                       mlir::LLVM::LoopAnnotationAttr annotation,
@@ -57,7 +57,7 @@ public:
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emit();
 
 private:
-  /// What a row of a nest carries between the steps of its emission.
+  /// The state of a nest's row between the steps of its emission.
   struct NestState;
   struct Location {
     mlir::Value pointer; ///< at the current row
@@ -81,7 +81,7 @@ private:
             llvm::function_ref<mlir::Value(int64_t)> loopIndex,
             mlir::ArrayAttr groups);
   mlir::Value cloneOp(mlir::Operation *op, mlir::IRMapping &mapping);
-  /// Of its compute type.
+  /// The constant, in its compute type.
   mlir::Value emitConstant(mlir::arith::ConstantOp op);
   /// A call of libm, which programs are linked with.
   mlir::Value callLibrary(llvm::StringRef name, mlir::Type type,
@@ -98,7 +98,7 @@ private:
   mlir::Value unitIndex(size_t dim);
   mlir::TypedAttr initialValue(const Statement &statement,
                                unsigned result) const;
-  /// The type in which a value lies in memory: scratch holds what is computed.
+  /// The type of a value in memory: scratch has the compute type.
   ElementType memoryType(mlir::Value value) const;
   mlir::LogicalResult fail(mlir::Operation *op, llvm::Twine message);
 

@@ -29,8 +29,8 @@ struct KernelEmitter::NestState {
     size_t depth; ///< open loops outside of the reduction
     Value current;
   };
-  /// Per statement of the nest and operand; nothing where the value passes in a
-  /// register.
+  /// The read of each operand of each statement of the nest. Missing where the
+  /// value passes in a register.
   DenseMap<std::pair<unsigned, unsigned>, Read> reads;
   DenseMap<Value, Location> targets; ///< what is stored or accumulated
   SmallVector<Accumulator> accumulators;
@@ -40,8 +40,8 @@ struct KernelEmitter::NestState {
   ArrayAttr groups;
 };
 
-/// Loops i and i + 1 of a nest can be one loop if every access steps over them
-/// as over one dimension.
+/// Whether loops i and i + 1 of a nest can be one loop: every access steps over
+/// them as over one dimension.
 static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
   if (plan.chunk && i + 2 == nest.loops.size())
     return false;
@@ -50,7 +50,7 @@ static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
     if (statement.usesIndex)
       return false;
     if (statement.kind == StatementKind::Reduce) {
-      // Not across the border between kept and reduced loops.
+      // Does not join loops across the border between kept and reduced ones.
       int64_t border = statement.firstReduced;
       if (border < 0)
         for (auto [j, step] : llvm::enumerate(statement.writes[0].loops))
@@ -161,7 +161,8 @@ void KernelEmitter::emitLoads(NestState &state, size_t depth) {
       auto found = state.reads.find({index, (unsigned)operand});
       if (found == state.reads.end() || found->second.depth != (int64_t)depth)
         continue;
-      // The window of a pooling has a shape, and no elements that are read.
+      // The window operand of a pooling only gives a shape; its elements are
+      // not read.
       auto generic = dyn_cast<linalg::GenericOp>(plan.statements[index].op);
       if (generic && generic.getBody()->getArgument(operand).use_empty())
         continue;
