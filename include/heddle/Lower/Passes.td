@@ -12,8 +12,8 @@ include "mlir/Pass/PassBase.td"
 def InlineCallsPass : Pass<"heddle-inline-calls", "::mlir::ModuleOp"> {
   let summary = "replaces calls by the functions that they call";
   let description = [{
-    In every public function, calls are inlined, wherever they stand; what
-    becomes constant is folded. Private functions go.
+    Inlines all calls in every public function, and folds values that become
+    constant. Private functions go.
 
     Errors: a call of a function that is external or has several blocks, more
     than `max-ops` ops of one function's calls.
@@ -28,10 +28,11 @@ def FlattenControlFlowPass
   let summary = "writes branches and loops of known length out in a row";
   let description = [{
     A device's program is a row of calls. `scf.for` with constant bounds is
-    unrolled. Of `scf.if` both branches are computed and the results selected;
-    the branch alone, where the condition is constant. This holds in the body of
-    a structured op, too. What would trap in a branch that is not taken gets a
-    harmless operand: a division by one, a read of the first element.
+    unrolled. Both branches of an `scf.if` are computed and the results selected;
+    if the condition is constant, only the branch that is taken. The same holds
+    in the body of a structured op. An op that would trap in a branch that is not
+    taken gets a harmless operand there: a division by one, a read of the first
+    element.
 
     `scf.while`, and `scf.for` with bounds that are computed or with too many
     iterations, stay; their regions are flattened. Such a loop makes no
@@ -54,9 +55,8 @@ def OutlineLoopsPass : Pass<"heddle-outline-loops", "::mlir::ModuleOp"> {
   let summary = "turns the loops that are left into calls of two functions";
   let description = [{
     Every `scf.while` and `scf.for` becomes a `heddle.while`, whose two regions
-    are private functions of tensors. What the regions take from around the loop
-    becomes an operand, or is computed in the functions again where that reads
-    nothing. Loads of variables move before the loop. Numbers that a loop
+    are private functions of tensors. A value from around the loop becomes an
+    operand, or is computed again in the functions if that reads nothing. Loads of variables move before the loop. Numbers that a loop
     carries become tensors without dimensions; indices are i64.
 
     Input: functions without other control flow (heddle-flatten-control-flow).
@@ -73,9 +73,9 @@ def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
     A device's program holds tensors alone. A scalar that is computed from
     tensors (`tensor.extract` and arithmetic on it) becomes a tensor without
     dimensions where it is an argument or result of the function, the condition
-    of a select between tensors, what `tensor.splat`, `tensor.from_elements`,
-    `tensor.pad` or `linalg.fill` spreads, what `tensor.insert` inserts, the
-    place of a slice, an operand of a structured op, or captured by its body.
+    of a select between tensors, the scalar that `tensor.splat`,
+    `tensor.from_elements`, `tensor.pad` or `linalg.fill` spreads or that
+    `tensor.insert` inserts, the place of a slice, an operand of a structured op, or captured by its body.
     Constants stay, and indices are i64.
 
     Errors: a scalar that comes from another op than `tensor.extract`,
@@ -137,7 +137,7 @@ def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
     the shape, then the sum over the blocks. So it is parallel, gives the same
     bits with any number of threads, and errs less than one long sum.
 
-    Stay: contract, attention, embedding_grad, rotary_table, load, store, stack,
+    These ops stay: contract, attention, embedding_grad, rotary_table, load, store, stack,
     unstack, comm ops, and views (expand_shape, collapse_shape, contiguous
     slices).
   }];
@@ -157,9 +157,9 @@ def FormKernelsPass : Pass<"heddle-form-kernels", "::mlir::ModuleOp"> {
       of its iterations are worth a thread;
     - `heddle.inplace`: for each result the operands whose buffer it may take.
 
-    Two ops may share a kernel if each reads of the other's results only the row
-    that it computes, with rows the leading dimensions collapsed, and if no path
-    between them leaves the kernel. Clusters grow greedily along the program:
+    The rows of a kernel are its leading dimensions, collapsed. Two ops may share a
+    kernel if row i of each reads only row i of the other, and if no path between
+    them leaves the kernel. Clusters grow greedily along the program:
     first from producers to consumers, then across readers of one tensor.
     Copies, casts and cheap elementwise ops are repeated in every consumer
     rather than stored. Equal kernels are outlined once.
@@ -228,17 +228,17 @@ def VerifyKernelsPass : Pass<"heddle-verify-kernels", "::mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"> {
-  let summary = "makes products of linalg calls of the library";
+  let summary = "turns linalg products into calls of the library";
   let description = [{
     A structured op (`linalg.matmul`, `batch_matmul`, `matvec`, ...,
     `linalg.generic`) whose body is `out + lhs * rhs`, whose maps choose loops,
     and whose reductions run over both operands becomes `heddle.contract`, in
     f32 or bf16 (with a result of the same type or f32). It accumulates onto its
     init, unless that is zeros, and reads transposed and repeated operands where
-    they are. What a library's product cannot express, and
-    scalar products, stay and become kernels.
+    they are. Products that the library cannot express, and scalar products,
+    stay and become kernels.
 
-    On local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products are
+    Input: local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products are
     rounded once, where linalg rounds after each addition.
   }];
   let dependentDialects = ["::heddle::HeddleDialect"];
@@ -252,16 +252,17 @@ def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
     `bias`. A contraction added to another one, or to a variable's value that is
     stored back (a gradient that accumulates), becomes a contraction that
     accumulates; likewise the gradient of a table (`heddle.embedding_grad`) that
-    is added to a variable's value. Residual connections stay: what is added to is read again
-    later, so a copy would be needed, and a kernel fuses the addition with the
-    normalization that follows.
+    is added to a variable's value. Residual
+    connections stay: their operand is read again later, so the product would
+    need a copy of it, and a kernel fuses the addition with the normalization
+    that follows.
 
-    Before `heddle-form-kernels`, on local tensors.
+    Input: local tensors, before `heddle-form-kernels`.
   }];
 }
 
 def ShortenLivesPass : Pass<"heddle-shorten-lives", "::mlir::ModuleOp"> {
-  let summary = "moves what changes a tensor's size to where memory is freed";
+  let summary = "moves ops that change a tensor's size to where memory is freed";
   let description = [{
     In program functions, before places are planned. A reduce_scatter or slice
     that is the only reader of a larger tensor moves right after the op that
@@ -297,7 +298,7 @@ def LowerToRtPass : Pass<"heddle-lower-to-rt", "::mlir::ModuleOp"> {
   let description = [{
     Needs the places of `heddle-plan-arenas`. Each program function becomes an
     `rt.program` of the same name with one call for each op, in order; views
-    vanish, and copies are made where a value lies elsewhere than it is wanted
+    vanish. Copies are made where a value lies elsewhere than it is wanted
     (stores, results, slices of a stack, what a product adds to).
     The letters of a contraction become m, n, k, strides and loops.
   }];
@@ -325,7 +326,7 @@ def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> 
   let description = [{
     Each `rt.program @p` becomes `llvm.func @heddle_program_p(device, frame) ->
     i32`, a `heddle_rt_program_fn` of heddle_rt/abi.h, and an `rt.export` that
-    keeps what the manifest says of it. Every call's status is checked.
+    keeps the facts that the manifest needs. Every call's status is checked.
     Descriptors are constants with the bytes of the header's structs; equal ones
     are one constant. `rt.groups` on the module lists the groups of mesh axes in
     the order of their numbers. Kernels have to be lowered before.

@@ -112,7 +112,7 @@ void ProgramLowering::lowerStart(comm::StartOp op) {
     failedPlace = true;
     return;
   }
-  // The collective waits for what was issued before it, and only for that.
+  // The collective waits only for calls issued before it.
   builder.create<rt::RecordOp>(loc, events, kComputeStream);
   builder.create<rt::WaitOp>(loc, events, kCommStream);
   if (failed(lowerCollective(collective, out, kCommStream)))

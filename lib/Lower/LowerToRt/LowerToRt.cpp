@@ -19,7 +19,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && !function->hasAttr(kKernelAttrName))
         programs.push_back(function);
-    // What loops call becomes a part of their programs.
+    // The functions that loops call; they become parts of the loops' programs.
     llvm::DenseSet<StringAttr> called;
     for (func::FuncOp function : programs)
       for (auto loop : function.getOps<WhileOp>()) {
@@ -34,7 +34,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       function.erase();
   }
 
-  /// What the manifest says of an argument or result.
+  /// The manifest's entry for an argument or result.
   static rt::PortAttr getPort(StringRef kind, unsigned index, Type type,
                               DictionaryAttr attributes) {
     auto global = cast<RankedTensorType>(type);

@@ -72,7 +72,8 @@ rt::BufferAttr ProgramLowering::place(Value value) {
   if (buffer)
     return findInProgram(op, buffer);
   failedPlace = true;
-  // Anything that lets the caller go on to the end of this op.
+  // Any buffer will do: an error was emitted, and the caller goes on to the end
+  // of this op.
   return rt::BufferAttr::get(builder.getContext(), rt::Space::Arena, nullptr, 0,
                              0, type);
 }

@@ -1,8 +1,8 @@
 //===- ProgramLowering.h - One function as calls of the runtime -*- C++ -*-===//
 //
-// Every op becomes the call that it is, with the places that planning arenas
-// wrote. What a loop calls becomes the loop's regions: its arguments, results
-// and arena are places of the program.
+// Every op becomes its call of the runtime, with the places that
+// heddle-plan-arenas wrote. The functions that a loop calls become the loop's
+// regions: their arguments, results and arena are places of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 
 namespace heddle {
 
-/// Where what a function calls its arguments, results and arena lies in the
-/// program that it is a part of.
+/// The places, in the program, of a called function's arguments, results and
+/// arena.
 struct ProgramMemory {
   mlir::SmallVector<rt::BufferAttr> arguments, results;
   rt::BufferAttr arena;
@@ -32,13 +32,13 @@ struct ProgramMemory {
 /// Writes the calls of one function. Errors are emitted.
 class ProgramLowering {
 public:
-  /// Of a program; its body gets the calls.
+  /// Lowers a program function into the body of `program`.
   ProgramLowering(mlir::func::FuncOp function, rt::ProgramOp program);
 
   mlir::LogicalResult run();
 
 private:
-  /// Of what a loop of `caller` calls.
+  /// Lowers a function that a loop of `caller` calls.
   ProgramLowering(mlir::func::FuncOp function, mlir::Block *body,
                   const ProgramMemory &memory, const ProgramLowering *caller);
 
@@ -52,7 +52,7 @@ private:
                                   mlir::ValueRange arguments,
                                   mlir::ValueRange results);
 
-  // LowerCommunication.cpp
+  // Defined in LowerCommunication.cpp.
   mlir::LogicalResult lowerCollective(mlir::Operation *op, rt::BufferAttr out,
                                       int32_t stream);
   mlir::LogicalResult lowerSlice(comm::SliceOp op);
@@ -60,11 +60,12 @@ private:
   mlir::Value lowerAxisIndex(mlir::FlatSymbolRefAttr mesh, AxisListAttr axes);
   void lowerTransfer(mlir::Operation *op);
 
-  /// Where a tensor lies; null, with an error, if no place was planned.
+  /// The place of a tensor; null, with an error, if none was planned.
   rt::BufferAttr place(mlir::Value value);
-  /// Where what is returned has to be.
+  /// The place where a returned value has to be.
   rt::BufferAttr placeResult(mlir::OpOperand &returned);
-  /// The buffer in the program's memory, or something in its place.
+  /// The buffer as a place of the program; any buffer, with an error, if there
+  /// is none.
   rt::BufferAttr findInProgram(mlir::Operation *op, rt::BufferAttr buffer);
   mlir::Value index(mlir::Value value) { return indices.lookup(value); }
   mlir::SmallVector<mlir::Value> indexRange(mlir::ValueRange values) {
@@ -90,7 +91,7 @@ private:
   rt::ProgramOp program;
   mlir::OpBuilder builder;
   mlir::Location loc = function.getLoc();
-  /// Of a function that a loop calls, and the loop's function.
+  /// Set for a function that a loop calls: its places in the loop's program.
   std::optional<ProgramMemory> memory;
   const ProgramLowering *caller = nullptr;
   mlir::SymbolTableCollection symbols;

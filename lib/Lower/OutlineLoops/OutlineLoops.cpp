@@ -1,4 +1,4 @@
-//===- OutlineLoops.cpp - Loops that stay loops ---------------------------===//
+//===- OutlineLoops.cpp - heddle-outline-loops ----------------------------===//
 
 #include "../InlineCalls/WriteOut.h"
 #include "../SpreadScalars/ScalarTensors.h"
@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The loop as an scf.while that carries the index first. A step that is not
-/// positive makes no iteration.
+/// Rewrites the loop as an scf.while that carries the index first. A step that
+/// is not positive makes no iteration.
 static scf::WhileOp toWhile(scf::ForOp loop) {
   OpBuilder builder(loop);
   SmallVector<Value> inits{loop.getLowerBound()};
@@ -47,7 +47,7 @@ static scf::WhileOp toWhile(scf::ForOp loop) {
         mapping.map(loop.getRegionIterArgs(), carried.drop_front());
         for (Operation &op : loop.getBody()->without_terminator())
           b.clone(op, mapping);
-        // The end itself in place of what lies beyond it, which may wrap round.
+        // Clamps the index to the end: a sum beyond the end may wrap round.
         Value left =
             b.create<arith::SubIOp>(loc, loop.getUpperBound(), carried.front());
         Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge,
@@ -65,8 +65,9 @@ static scf::WhileOp toWhile(scf::ForOp loop) {
   return result;
 }
 
-/// Whether every device computes the value without reading any: constants, its
-/// place in the mesh, arithmetic on these, and tensors that are only begun.
+/// Whether the value can be computed again without reading a value: constants,
+/// the device's place in the mesh, arithmetic on these, and tensors that are
+/// only begun (tensor.empty, fills).
 static bool isRepeatable(Value value) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;
@@ -87,7 +88,8 @@ static bool isRepeatable(Value value) {
   return true;
 }
 
-/// The op that says where in the mesh a device is, if a scalar depends on it.
+/// The op that asks for the device's place in the mesh, if a scalar depends on
+/// one.
 static Operation *findPlaceInMesh(Value scalar) {
   SmallVector<Value> open = {scalar};
   llvm::DenseSet<Value> seen;
@@ -105,9 +107,9 @@ static Operation *findPlaceInMesh(Value scalar) {
 }
 
 namespace {
-/// Replaces one loop by a heddle.while. Its regions become private functions of
-/// tensors, appended to `callees`. What they take from around them becomes an
-/// operand, or is computed there again where that reads nothing.
+/// Replaces one loop by a heddle.while. The regions become private functions of
+/// tensors, appended to `callees`. A value from around the loop becomes an
+/// operand, or is computed in the function again if it is repeatable.
 class LoopOutliner {
 public:
   LoopOutliner(scf::WhileOp loop, SymbolTable &symbols)
@@ -118,9 +120,9 @@ public:
 private:
   LogicalResult moveLoads();
   void capture();
-  /// An error at a type that no tensor of a program stands for.
+  /// An error at a type that no tensor of a program can represent.
   LogicalResult expectProgramTypes(TypeRange types, StringRef what);
-  /// The tensors that stand for values.
+  /// The program's tensors that represent the values.
   SmallVector<Value> toTensors(ValueRange values);
   func::FuncOp makeFunction(Region &region, StringRef name);
   /// Computes a repeatable value again.
@@ -130,7 +132,7 @@ private:
   SymbolTable &symbols;
   Location loc;
   OpBuilder builder;
-  /// From around the loop: what is an operand, and what is computed again.
+  /// Values from around the loop: operands, and values to compute again.
   SmallVector<Value> captured, repeated;
 };
 } // namespace
@@ -268,7 +270,7 @@ struct OutlineLoopsPass : heddle::impl::OutlineLoopsPassBase<OutlineLoopsPass> {
     if (failed(programs))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
-    // Inner loops stand in the functions that outer ones have become.
+    // Inner loops stand in the functions made from outer ones.
     while (!programs->empty()) {
       func::FuncOp program = programs->pop_back_val();
       for (Operation &op :

@@ -1,4 +1,4 @@
-//===- BufferSharing.cpp - Which tensors can share memory -----------------===//
+//===- BufferSharing.cpp - Tensors that share memory ----------------------===//
 
 #include "BufferSharing.h"
 #include <algorithm>

@@ -1,17 +1,18 @@
-//===- BufferSharing.h - Which tensors can share memory ---------*- C++ -*-===//
+//===- BufferSharing.h - Tensors that share memory --------------*- C++ -*-===//
 //
-// Tensors of a straight-line program are *contents*: bytes with a closed
-// interval of positions, from the op that writes them to the last op that
-// reads them. Contents are gathered into *groups*: memory in which each has an
-// offset. Two contents whose bytes overlap may be in one group if
+// Decides which tensors of a straight-line program share memory. A *content* is
+// the bytes of one tensor with a closed interval of positions, from the op that
+// writes them to the last op that reads them. A *group* is memory in which
+// several contents lie, each at an offset. Two contents whose bytes overlap may
+// be in one group if
 //  - they hold the same values (views; a part and the stack it is a part of),
 //  or
 //  - their intervals do not meet, or
 //  - they meet at the one op that reads the first and writes the second, and
 //    this op can work in place (`mayOverwrite`).
 //
-// A group lies in the arena, or in a given memory (a variable's, argument's,
-// result's), which limits its extent.
+// A group lies in the arena, or in a given memory (of a variable, argument or
+// result), which limits its extent.
 //
 // Knows no IR.
 //
@@ -35,20 +36,20 @@ public:
   explicit BufferSharing(std::function<bool(int, int)> mayOverwrite)
       : mayOverwrite(std::move(mayOverwrite)) {}
 
-  /// A content in a group of its own. Live nowhere if last < first.
+  /// Adds a content in a group of its own. It is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
   /// Puts the content's group into a given memory of the content's size.
   void pin(int content, int memory);
 
   void extend(int content, int64_t last);
   void startEarlier(int content, int64_t first);
-  /// Says that the content's values are those of another, from `offset` on;
+  /// Says that the content has the values of another, from byte `offset` on,
   /// wherever the two lie.
   void setValues(int content, int other, int64_t offset = 0);
-  /// Says that the content's values are those of the parts, one after another.
+  /// Says that the content has the values of the parts, one after another.
   void setValues(int content, llvm::ArrayRef<int> parts);
-  /// Puts content b's group so that b lies `offset` bytes after a, if that is
-  /// possible.
+  /// Moves b's group so that b lies `offset` bytes after a. False, and nothing
+  /// changes, if that is impossible.
   bool tryPlace(int a, int b, int64_t offset);
 
   int64_t getFirst(int content) const { return contents[content].first; }
@@ -57,12 +58,12 @@ public:
   int getGroup(int content) const { return contents[content].group; }
   /// The offset within the group, whose lowest content has offset 0.
   int64_t getOffset(int content) const;
-  /// Both in one group, with a byte in common.
+  /// Whether both are in one group and have a byte in common.
   bool overlap(int a, int b) const;
   llvm::ArrayRef<int> getMembers(int group) const {
     return groups[group].members;
   }
-  /// The given memory that the group lies in, or -1: the arena.
+  /// The given memory that the group lies in; -1 if it lies in the arena.
   int getMemory(int group) const { return groups[group].memory; }
   int64_t getBytesOfGroup(int group) const {
     return groups[group].high - groups[group].low;
@@ -72,7 +73,7 @@ public:
   size_t getNumGroups() const { return groups.size(); }
 
 private:
-  /// A run of bytes whose values were made as part of content `origin`.
+  /// A run of bytes whose values were first made in content `origin`.
   struct Values {
     int64_t bytes;
     int origin;

@@ -27,9 +27,9 @@ int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
 }
 
 namespace {
-/// The buffers placed so far, found by the positions at which they live: in
-/// one list for every block of positions, so that a query for a short life
-/// looks at few.
+/// The buffers placed so far, indexed by the positions at which they live.
+/// There is one list for every block of positions, so that a query for a short
+/// life visits few buffers.
 class PlacedBuffers {
 public:
   PlacedBuffers(ArrayRef<LiveBuffer> buffers, int64_t alignment)
@@ -44,7 +44,7 @@ public:
     blocks.resize((end - start) / blockSize + 1);
   }
 
-  /// Places a buffer into the smallest gap; the end of its place.
+  /// Places a buffer into the smallest gap and returns the end of its place.
   int64_t place(int index) {
     const LiveBuffer &buffer = buffers[index];
     int64_t bytes = alignTo(buffer.bytes, alignment);

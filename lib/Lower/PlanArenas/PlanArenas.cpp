@@ -39,7 +39,8 @@ private:
   DenseMap<Attribute, FlatSymbolRefAttr> names;
 };
 
-/// Plans functions one by one, what a loop calls before the loop's function.
+/// Plans functions one by one. The functions that a loop calls come before the
+/// loop's own function.
 class ArenaPlanner {
 public:
   ArenaPlanner(ModuleOp module, bool inPlace)
@@ -59,8 +60,8 @@ private:
 };
 } // namespace
 
-/// What the loop calls lies in its workspace, which is as large as the larger
-/// of the two arenas.
+/// Plans the functions that the loop calls. Their arenas lie in the loop's
+/// workspace, which is as large as the larger of the two.
 LogicalResult ArenaPlanner::planLoop(WhileOp loop) {
   int64_t bytes = 1;
   for (FlatSymbolRefAttr name : {loop.getBeforeAttr(), loop.getAfterAttr()}) {

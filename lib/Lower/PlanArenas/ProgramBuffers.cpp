@@ -21,7 +21,7 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
     return {};
   }
   if (auto loop = dyn_cast<WhileOp>(op)) {
-    // What it carries starts as its operands are.
+    // The values that the loop carries start in its operands' buffers.
     int64_t carried =
         int64_t(result.getResultNumber()) - int64_t(loop.getResults().size());
     if (carried >= 0 && carried < int64_t(loop.getCarried().size()))
@@ -59,14 +59,16 @@ public:
   FailureOr<ProgramBuffers> run();
 
 private:
-  /// Memories given from outside, in the order in which they are pinned.
+  /// A memory given from outside. Memories are listed in the order in which
+  /// they are pinned.
   struct Memory {
     rt::Space space;
     FlatSymbolRefAttr symbol;
     int64_t index;
   };
   struct Variable {
-    /// The variable's content before the first store, and after each.
+    /// The contents of the variable: before the first store, and after each
+    /// store.
     SmallVector<int, 2> versions;
     SmallVector<int, 1> loads; ///< contents of what was loaded
     int stored = -1;           ///< content of what was stored last
@@ -88,7 +90,7 @@ private:
   void placeStacks();
   void placeInPlace();
   bool mayOverwrite(int read, int written);
-  /// The position of an op at which its operands are needed to the last.
+  /// The last position of an op at which its operands are read.
   int64_t getUsePosition(Operation *user);
   ProgramBuffers finish();
 
@@ -114,7 +116,7 @@ void Placer::numberOps() {
 }
 
 int64_t Placer::getUsePosition(Operation *user) {
-  // The operand of a collective in flight is read until the wait.
+  // A collective in flight reads its operand until the wait.
   if (auto start = dyn_cast<comm::StartOp>(user->getParentOp())) {
     int64_t last = positions[start];
     for (Operation *wait : start->getUsers())
@@ -204,7 +206,7 @@ void Placer::addLoad(LoadOp load) {
   Variable &variable = getVariable(load.getVariableAttr().getAttr());
   int content = contents.lookup(load.getResult());
   sharing.setValues(content, variable.versions.back());
-  // Even a load that is copied reads the variable.
+  // A load that is copied reads the variable, too.
   sharing.extend(variable.versions.back(), positions[load]);
   variable.loads.push_back(content);
 }
@@ -221,8 +223,8 @@ void Placer::addStore(StoreOp store) {
 }
 
 void Placer::placeVariable(Variable &variable) {
-  // The last value lives to the end. Versions follow each other, so that they
-  // always fit; what is placed after them must not touch them.
+  // The last version of the variable lives to the end. Versions follow each
+  // other, so they always fit. Contents placed later must not overlap them.
   sharing.extend(variable.versions.back(), end());
   for (int version : ArrayRef<int>(variable.versions).drop_front())
     sharing.tryPlace(variable.versions[0], version, 0);
@@ -266,7 +268,7 @@ void Placer::placeInPlace() {
         int written = contents.lookup(result);
         if (sharing.getBytes(read) != sharing.getBytes(written))
           continue;
-        // A part of a larger buffer would keep the whole alive.
+        // Reusing a part of a larger buffer would keep the whole buffer alive.
         int group = sharing.getGroup(read);
         if (sharing.getBytesOfGroup(group) > sharing.getBytes(written) &&
             sharing.getMemory(group) < 0 &&
@@ -297,7 +299,7 @@ bool Placer::mayOverwrite(int read, int written) {
     } else if (auto other = contents.find(operand.get());
                other != contents.end() &&
                sharing.overlap(other->second, read)) {
-      // The same memory is read through another operand.
+      // Another operand of the op reads the same memory.
       return false;
     }
   }
@@ -312,7 +314,7 @@ ProgramBuffers Placer::finish() {
   for (size_t group = 0; group < sharing.getNumGroups(); ++group) {
     if (sharing.getMembers(group).empty() || sharing.getMemory(group) >= 0)
       continue;
-    // A variable's version that is copied to the variable has no value.
+    // No value holds a version of a variable that is copied to the variable.
     if (llvm::none_of(sharing.getMembers(group),
                       [&](int member) { return bool(values[member]); }))
       continue;

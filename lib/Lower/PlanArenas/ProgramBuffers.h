@@ -1,6 +1,7 @@
 //===- ProgramBuffers.h - A place for every tensor of a program -*- C++ -*-===//
 //
-// Decides where each tensor of a program function lies. Does not change the IR.
+// Decides the place of each tensor of a program function. Does not change the
+// IR.
 //
 // Sharing, in the order in which it is tried:
 //  1. Views (reshapes, leading slices, unstack) lie in their operand.
@@ -11,7 +12,7 @@
 //  4. What the program returns is computed straight into the result.
 //  5. The operands of a stack are computed straight into their parts of it.
 //  6. An op that can work in place does so if its operand dies there.
-// What remains gets a place in the arena (OffsetAssignment.h).
+// The remaining tensors get places in the arena (OffsetAssignment.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,12 @@ namespace heddle {
 
 /// The places of an op's tensor results (a unit for any other result).
 inline constexpr llvm::StringLiteral kPlacesAttrName = "rt.places";
-/// On a function: bytes of its arena, and the least that any arena for these
-/// buffers can have.
+/// On a function: the bytes of its arena, and the lower bound for any arena of
+/// these buffers.
 inline constexpr llvm::StringLiteral kArenaAttrName = "rt.arena";
 inline constexpr llvm::StringLiteral kArenaBoundAttrName = "rt.arena_bound";
 
-/// Offsets in the arena are multiples of this.
+/// Offsets in the arena are multiples of this number.
 inline constexpr int64_t kBufferAlignment = 64;
 
 struct ProgramBuffers {

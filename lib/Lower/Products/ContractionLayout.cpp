@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// One letter, or several merged: its size and its stride in each tensor, 0
-/// where it does not occur.
+/// One letter, or several merged: its size, and its stride in each tensor (0
+/// where it does not occur).
 struct Letter {
   int64_t size = 1;
   int64_t a = 0, b = 0, c = 0, bias = 0;
@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  /// The factors of a kind, and none.
+  /// The factors of a kind, and null for none.
   SmallVector<const Letter *> candidates(bool (Letter::*kind)() const) {
     SmallVector<const Letter *> list;
     for (const Letter &factor : factors)
@@ -109,8 +109,8 @@ private:
   }
 
   std::optional<ProductLayout> tryBuild(const Letter *m, const Letter *k) {
-    // The library wants one of the two strides to be 1, and adds one bias to
-    // all rows.
+    // The library requires that one of the two strides is 1, and that all rows
+    // have the same bias.
     if (m && k && m->a != 1 && k->a != 1)
       return std::nullopt;
     if (n && k && n->b != 1 && k->b != 1)
@@ -136,7 +136,8 @@ private:
     return layout;
   }
 
-  /// A stride of 0 is free, as its extent is 1.
+  /// Sets both strides. A stride of 0 belongs to an extent of 1, so any number
+  /// will do for it.
   static void setStrides(int64_t (&strides)[2], int64_t row, int64_t column,
                          int64_t rows, int64_t columns) {
     if (!row)
@@ -170,7 +171,8 @@ heddle::getProductLayout(ContractionAttr contraction, RankedTensorType lhs,
   if (swapped)
     for (Letter &factor : factors)
       std::swap(factor.a, factor.b);
-  // A batch factor as the inner dimension leaves columns of one element.
+  // If the inner dimension is a batch factor, there is no n: each product has
+  // one column.
   const Letter *n = inner && inner->isColumn() ? inner : nullptr;
   if (biasAlong && n && n->bias != 1) {
     why = "the bias does not run along the result's inner dimension";

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// Applies patterns of which none enables another at an earlier op: the driver
-/// visits the ops in program order, and leaves regions as they are.
+/// Applies patterns in program order and leaves regions as they are. No pattern
+/// may enable another one at an earlier op.
 inline mlir::LogicalResult
 applyInProgramOrder(mlir::Operation *root, mlir::RewritePatternSet patterns) {
   mlir::GreedyRewriteConfig config;

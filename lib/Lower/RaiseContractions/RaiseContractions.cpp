@@ -24,7 +24,7 @@ static bool isArgument(Value value, BlockArgument argument) {
   return value == argument;
 }
 
-/// Whether the body is out + lhs * rhs, in either order of each, and no more.
+/// Whether the body only computes out + lhs * rhs, in either order of each.
 static bool addsProducts(linalg::LinalgOp op) {
   Block &body = *op.getBlock();
   Value sum = body.getTerminator()->getOperand(0);
@@ -45,8 +45,8 @@ static bool addsProducts(linalg::LinalgOp op) {
   return false;
 }
 
-/// The letters of an operand: loop 0 is a, loop 1 is b. Nullopt where the map
-/// does more than choose loops, or there are more loops than letters.
+/// The letters of an operand: loop 0 is a, loop 1 is b. Nullopt if the map does
+/// more than choose loops, or if there are more loops than letters.
 static std::optional<std::string> getLetters(AffineMap map) {
   if (!map.isProjectedPermutation() || map.getNumDims() > 26)
     return std::nullopt;
@@ -56,8 +56,8 @@ static std::optional<std::string> getLetters(AffineMap map) {
   return letters;
 }
 
-/// Reads through ops that only transpose or repeat: the product takes their
-/// operand with its own letters, and nothing is copied.
+/// The operand behind ops that only transpose or repeat. The product reads it
+/// with its own letters, so nothing is copied.
 static Value skipCopies(Value value, std::string &letters) {
   while (auto copy = value.getDefiningOp<linalg::LinalgOp>()) {
     if (copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
@@ -77,9 +77,9 @@ static Value skipCopies(Value value, std::string &letters) {
   return value;
 }
 
-/// A letter that only one operand has and the result lacks would be a sum over
-/// that operand alone, one that no operand has a repetition: neither is a
-/// product.
+/// Whether the letters form a product. A letter that only one operand has and
+/// the result lacks would be a sum over that operand alone. A letter that no
+/// operand has would be a repetition. Neither is a product.
 static bool isProduct(StringRef lhs, StringRef rhs, StringRef result,
                       unsigned numLoops) {
   for (unsigned loop = 0; loop < numLoops; ++loop) {
@@ -101,7 +101,7 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
         op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
         !addsProducts(op))
       return failure();
-    // Undefined values are refused where ops become kernels.
+    // Forming kernels refuses undefined values.
     Value init = op.getDpsInitOperand(0)->get();
     if (init.getDefiningOp<tensor::EmptyOp>())
       return failure();
@@ -141,7 +141,8 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
     std::string why;
     std::optional<ProductLayout> layout =
         getProductLayout(contraction, lhsType, rhsType, type, {}, why);
-    // A scalar product is one row of a kernel, fused with what surrounds it.
+    // A scalar product is better a row of a kernel, fused with the ops around
+    // it.
     if (!layout || (layout->m == 1 && layout->n == 1))
       return failure();
     StringRef name = getOpName(op);
@@ -154,7 +155,7 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
     return success();
   }
 
-  /// The products that the runtime has; others are kernels.
+  /// Whether the runtime has the product; others become kernels.
   static bool isSupported(RankedTensorType lhs, RankedTensorType rhs,
                           RankedTensorType result) {
     Type element = lhs.getElementType();

@@ -12,7 +12,7 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The collectives and slices that change the size of one tensor.
+/// Whether the op is a collective or slice that changes the size of one tensor.
 static bool changesSize(Operation *op) {
   return isa<comm::AllGatherOp, comm::ReduceScatterOp, comm::AllToAllOp,
              comm::SliceOp>(op);
@@ -22,13 +22,14 @@ static int64_t getBytes(Value value) {
   return rt::getByteSize(cast<RankedTensorType>(value.getType()));
 }
 
-/// Whether the tensor lies in memory that is there anyway: moving its reader
+/// Whether the tensor lies in memory that exists anyway. Moving its reader then
 /// frees nothing.
 static bool isStored(Value value) {
   return !value.getDefiningOp() || value.getDefiningOp<LoadOp>();
 }
 
-/// To right after what it reads, if that dies here and is larger.
+/// Moves the op right behind the op that makes its operand, if the operand is
+/// larger and has no other reader.
 static void hoist(Operation *op) {
   Value from = op->getOperand(0);
   Operation *maker = from.getDefiningOp();
@@ -37,8 +38,8 @@ static void hoist(Operation *op) {
     op->moveAfter(maker);
 }
 
-/// To right before its first reader, if what it reads is stored anyway, or
-/// smaller.
+/// Moves the op right before its first reader, if its operand is stored anyway
+/// or smaller.
 static void sink(Operation *op) {
   Value from = op->getOperand(0);
   if (!isStored(from) && getBytes(op->getResult(0)) <= getBytes(from))
@@ -64,8 +65,9 @@ struct ShortenLives : heddle::impl::ShortenLivesPassBase<ShortenLives> {
         for (Operation &op : block)
           if (changesSize(&op))
             ops.push_back(&op);
-        // In order, so that what follows a hoisted op can follow it; then
-        // backwards, so that what feeds a sunk op can follow it.
+        // Hoists in order, so that an op behind a hoisted one can follow it.
+        // Then sinks in reverse, so that an op that feeds a sunk one can follow
+        // it.
         for (Operation *op : ops)
           hoist(op);
         for (Operation *op : llvm::reverse(ops))

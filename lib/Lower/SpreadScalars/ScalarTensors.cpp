@@ -1,4 +1,4 @@
-//===- ScalarTensors.cpp - Scalars computed from tensors, as tensors ------===//
+//===- ScalarTensors.cpp - Tensors that represent scalars -----------------===//
 
 #include "ScalarTensors.h"
 #include "../DecomposeOps/Decomposer.h"
@@ -50,7 +50,7 @@ static bool isMappable(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
 
-/// The scalars that an op computes its own from.
+/// The operands of an op that computes a scalar from scalars.
 static ValueRange getScalarOperands(Operation *op) {
   if (isMappable(op))
     return op->getOperands();
@@ -59,7 +59,7 @@ static ValueRange getScalarOperands(Operation *op) {
   return {};
 }
 
-/// An element of a tensor at a place that is computed.
+/// The element of a tensor at a computed place.
 static Value readElement(tensor::ExtractOp op, ValueRange places) {
   OpBuilder builder(op);
   Decomposer d(builder, op.getLoc());
@@ -98,7 +98,7 @@ Value ScalarTensors::makeExtract(tensor::ExtractOp op) {
       ones, ones);
 }
 
-/// Between indices, which are i64, and other integers.
+/// Casts between indices, which are i64, and other integers.
 static Value makeCast(OpBuilder &builder, Location loc, Value from,
                       RankedTensorType type, bool isSigned) {
   unsigned have = cast<RankedTensorType>(from.getType())
@@ -162,7 +162,8 @@ Operation *ScalarTensors::findUnknown(Value scalar) const {
 }
 
 Value ScalarTensors::get(Value scalar) {
-  // Operands first. Loops that are written out make chains too long to recurse.
+  // Visits operands first, with an explicit stack: unrolled loops make chains
+  // too long to recurse.
   auto isOpen = [&](Value value) {
     return !isa<RankedTensorType>(value.getType()) && !tensors.contains(value);
   };

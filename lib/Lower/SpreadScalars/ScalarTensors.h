@@ -1,4 +1,4 @@
-//===- ScalarTensors.h - Scalars computed from tensors, as tensors --------===//
+//===- ScalarTensors.h - Tensors that represent scalars -------------------===//
 
 #ifndef HEDDLE_LIB_LOWER_SPREADSCALARS_SCALARTENSORS_H
 #define HEDDLE_LIB_LOWER_SPREADSCALARS_SCALARTENSORS_H
@@ -9,20 +9,22 @@
 
 namespace heddle::lower {
 
-/// A device's program has tensors alone: a number that is computed from one
-/// (tensor.extract, and arithmetic on it) is a tensor without dimensions, of
-/// i64 where the number is an index.
+/// Makes tensors of scalars that are computed from tensors (tensor.extract, and
+/// arithmetic on it), because a device's program has tensors alone. Such a
+/// tensor has no dimensions; an index becomes i64.
 class ScalarTensors {
 public:
   /// The tensor of rank 0 that holds the scalar, computed where the scalar is.
-  /// Null if it comes from something else than tensors and constants.
+  /// Null if the scalar depends on other ops than those on tensors and
+  /// constants.
   mlir::Value get(mlir::Value scalar);
-  /// Where get() found none: the op that the scalar comes from and that has no
-  /// form on tensors; null for an argument of a block.
+  /// The op that get() failed at, because it has no form on tensors; null if
+  /// get() failed at a block's argument.
   mlir::Operation *findUnknown(mlir::Value scalar) const;
 
 private:
-  /// Of the result of an op whose operands have tensors, if they can.
+  /// Makes the tensor for the result of an op whose operands have tensors; null
+  /// if the op has no form on tensors.
   mlir::Value make(mlir::Operation *op, mlir::Type type);
   mlir::Value makeExtract(mlir::tensor::ExtractOp op);
   mlir::Value lookup(mlir::Value scalar) const;
@@ -30,11 +32,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> tensors;
 };
 
-/// The type of the tensor that stands for a value in a device's program: a
-/// tensor's own, or one without dimensions. Null for any other value.
+/// The type that represents a value in a device's program: a tensor's own type,
+/// or a type without dimensions for a scalar. Null for any other value.
 mlir::RankedTensorType getProgramType(mlir::Type type);
-/// The tensor that stands for a value, and the value that it stands for. Where
-/// the value is a scalar, these are ops that spreadScalars removes.
+/// Converts between a value and the tensor that represents it. For a scalar,
+/// this makes ops that spreadScalars removes.
 mlir::Value toProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value value);
 mlir::Value fromProgramTensor(mlir::OpBuilder &builder, mlir::Location loc,

@@ -1,4 +1,4 @@
-//===- SpreadScalars.cpp - Ops whose operands are computed scalars --------===//
+//===- SpreadScalars.cpp - heddle-spread-scalars --------------------------===//
 
 #include "../DecomposeOps/Decomposer.h"
 #include "../DecomposeOps/GenericForm.h"
@@ -32,8 +32,8 @@ static LogicalResult emitNoTensor(Operation *op, Value scalar,
   return diag;
 }
 
-/// The scalar that an op spreads over its result; null if it does not, or if
-/// the scalar is a constant.
+/// The scalar that an op spreads over its result. Null if the op spreads none,
+/// or if the scalar is a constant.
 static Value getSpreadScalar(Operation *op) {
   Value scalar;
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
@@ -78,7 +78,7 @@ static LogicalResult spread(Operation *op, ScalarTensors &tensors) {
 // Scalars as parts of a tensor
 //===----------------------------------------------------------------------===//
 
-/// Elements, each as a tensor of one, in a row.
+/// Replaces tensor.from_elements by a concatenation of tensors of one element.
 static LogicalResult joinElements(tensor::FromElementsOp op,
                                   ScalarTensors &tensors) {
   OpBuilder builder(op);
@@ -106,7 +106,8 @@ static LogicalResult joinElements(tensor::FromElementsOp op,
   return success();
 }
 
-/// The source in the middle of a tensor of the padding's value.
+/// Replaces a pad: fills a tensor with the padding's value and inserts the
+/// source.
 static LogicalResult insertIntoPadding(tensor::PadOp op,
                                        ScalarTensors &tensors) {
   Value scalar = tensors.get(op.getConstantPaddingValue());
@@ -128,14 +129,14 @@ static LogicalResult insertIntoPadding(tensor::PadOp op,
   return success();
 }
 
-/// A pad of static sizes with a value that is computed.
+/// Whether the op is a pad of static sizes with a computed value.
 static bool isPadOfComputed(tensor::PadOp op) {
   Value value = op.getConstantPaddingValue();
   return value && !matchPattern(value, m_Constant()) &&
          op.getResultType().hasStaticShape() && op->getNumOperands() == 1;
 }
 
-/// A slice of one element, inserted.
+/// Replaces tensor.insert by the insertion of a slice of one element.
 static void insertElement(tensor::InsertOp op) {
   OpBuilder builder(op);
   auto type = cast<RankedTensorType>(op.getDest().getType());
@@ -152,8 +153,9 @@ static void insertElement(tensor::InsertOp op) {
 // Structured ops
 //===----------------------------------------------------------------------===//
 
-/// The scalars that the op's body takes from around it, but for constants and
-/// for indices that come from no tensor, which are computed along the program.
+/// The scalars from outside that the op's body uses, without constants and
+/// without indices that depend on no tensor: the program computes these as it
+/// goes.
 static SmallVector<Value> getCapturedScalars(Operation *op,
                                              ScalarTensors &tensors) {
   llvm::SetVector<Value> above;
@@ -166,7 +168,8 @@ static SmallVector<Value> getCapturedScalars(Operation *op,
   }));
 }
 
-/// A generic op with one operand without dimensions for each captured scalar.
+/// Makes a generic op with one operand without dimensions for each captured
+/// scalar.
 static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
                                   ScalarTensors &tensors) {
   IRRewriter rewriter(op.getContext());
@@ -211,7 +214,8 @@ static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
   return success();
 }
 
-/// Operands of a structured op that are scalars, and scalars in its body.
+/// Makes tensors of a structured op's scalar operands and of the scalars that
+/// its body captures.
 static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
   for (OpOperand *operand : op.getDpsInputOperands()) {
     if (!operand->get().getType().isIntOrFloat())
@@ -225,7 +229,7 @@ static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
   return captured.empty() ? success() : readCaptured(op, captured, tensors);
 }
 
-/// A slice whose place is read from tensors, as the structured op that it is.
+/// Replaces a slice whose place is read from tensors by a structured op.
 static LogicalResult readPlaces(OffsetSizeAndStrideOpInterface slice,
                                 ScalarTensors &tensors) {
   OpBuilder builder(slice);
@@ -238,7 +242,8 @@ static LogicalResult readPlaces(OffsetSizeAndStrideOpInterface slice,
   return structured ? readScalars(structured, tensors) : success();
 }
 
-/// A tensor whose elements are computed from their places and from scalars.
+/// Replaces tensor.generate, whose elements are computed from their places and
+/// from scalars, by a structured op.
 static LogicalResult readScalars(tensor::GenerateOp op,
                                  ScalarTensors &tensors) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -256,7 +261,8 @@ static LogicalResult readScalars(tensor::GenerateOp op,
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// Arguments and results that are numbers become tensors without dimensions.
+/// Turns the function's scalar arguments and results into tensors without
+/// dimensions.
 static void passAsTensors(func::FuncOp function) {
   Block &body = function.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&body);
@@ -301,7 +307,7 @@ static LogicalResult spreadScalarsOf(Operation *op, ScalarTensors &tensors) {
 }
 
 static LogicalResult spreadScalars(func::FuncOp function) {
-  // A scalar that is inserted is a slice of one element.
+  // Inserting a scalar is inserting a slice of one element.
   for (auto insert : llvm::to_vector(function.getOps<tensor::InsertOp>()))
     insertElement(insert);
   passAsTensors(function);
@@ -312,7 +318,7 @@ static LogicalResult spreadScalars(func::FuncOp function) {
   for (Operation *op : ops)
     if (failed(spreadScalarsOf(op, tensors)))
       return failure();
-  // What computed the scalars is not needed any more.
+  // Removes the ops that computed the scalars.
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
     if (isOpTriviallyDead(&op))

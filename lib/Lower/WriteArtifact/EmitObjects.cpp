@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// Cuts the module into modules that can be compiled apart: one of all that is
-/// no kernel, and some of kernels with what they refer to.
+/// Cuts the module into modules that can be compiled apart: one with everything
+/// but kernels, and several with kernels and the symbols that these use.
 class ModuleSplitter {
 public:
   explicit ModuleSplitter(ModuleOp module) : module(module), symbols(module) {}
@@ -62,8 +62,8 @@ public:
   }
 
 private:
-  /// A module of the ops and, transitively, what they refer to: definitions of
-  /// data and helpers, declarations of kernels.
+  /// A module of the ops and, transitively, the symbols that they use:
+  /// definitions of data and helpers, declarations of kernels.
   OwningOpRef<ModuleOp> extract(ArrayRef<Operation *> roots) {
     OwningOpRef<ModuleOp> part(ModuleOp::create(module.getLoc()));
     OpBuilder builder = OpBuilder::atBlockEnd(part->getBody());
@@ -96,7 +96,7 @@ private:
   SymbolTable symbols;
 };
 
-/// What is common to the functions of a part.
+/// Sets the attributes that all functions of a part have.
 void setAttributes(llvm::Module &module, const NativeTarget &target) {
   bool wide = llvm::is_contained(target.requiredFeatures, "avx512f");
   for (llvm::Function &function : module) {
@@ -110,15 +110,16 @@ void setAttributes(llvm::Module &module, const NativeTarget &target) {
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.features.empty())
       function.addFnAttr("target-features", target.features);
-    // 512 bits on CPUs for which LLVM would take 256 out of fear for the clock:
-    // 20 to 35% faster on kernels with exponentials.
+    // 512 bits, also on CPUs for which LLVM prefers 256 to keep the clock high.
+    // That is 20 to 35% faster on kernels with exponentials.
     if (wide)
       function.addFnAttr("prefer-vector-width", "512");
   }
 }
 
-/// Has kernels' accesses reported to a sanitizer's runtime library. Before they
-/// are vectorized: ThreadSanitizer does not see accesses of more than 16 bytes.
+/// Makes kernels report their accesses to a sanitizer's runtime library. Runs
+/// before vectorization, because ThreadSanitizer does not see accesses of more
+/// than 16 bytes.
 void instrument(llvm::Module &module, llvm::PassBuilder &builder,
                 Sanitizer sanitizer) {
   if (sanitizer == Sanitizer::None)
@@ -203,8 +204,8 @@ heddle::emitObjects(ModuleOp module, const NativeTarget &target,
   if (threads == 0)
     threads = llvm::heavyweight_hardware_concurrency().compute_thread_count();
 
-  // More parts than threads, so that the last to end is short; not many more,
-  // as every part costs a context.
+  // There are more parts than threads, so that no thread waits long for the
+  // last part; not many more, because every part costs a context.
   SmallVector<OwningOpRef<ModuleOp>> parts =
       ModuleSplitter(module).split(threads * 3);
   std::vector<std::string> objects(parts.size());

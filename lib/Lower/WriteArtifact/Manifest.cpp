@@ -1,4 +1,4 @@
-//===- Manifest.cpp - What an artifact says of itself ---------------------===//
+//===- Manifest.cpp - The description in an artifact ----------------------===//
 
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "heddle/Lower/Artifact.h"
@@ -204,8 +204,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   return text;
 }
 
-/// What the runtime allocates for a tensor: every buffer starts on a cache
-/// line.
+/// The bytes that the runtime allocates for a tensor: every buffer starts on a
+/// cache line.
 static int64_t getAllocatedBytes(RankedTensorType type) {
   return llvm::alignTo(rt::getByteSize(type), 64);
 }

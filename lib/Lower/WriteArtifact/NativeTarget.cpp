@@ -10,9 +10,9 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Features that vectorized code of ours can use. A CPU's other features
-/// (protection keys, virtualization, ...) must not keep the artifact from
-/// running on a CPU that lacks them.
+/// The features that our vectorized code can use. The artifact must run on a
+/// CPU that lacks the compiling CPU's other features (protection keys,
+/// virtualization, ...).
 static constexpr llvm::StringLiteral x86Features[] = {
     "64bit",        "cmov",
     "cx8",          "fxsr",
@@ -73,7 +73,8 @@ heddle::createTargetMachine(Location loc, const NativeTarget &target,
   return machine;
 }
 
-/// The CPU's own features and those asked for, as far as they are instructions.
+/// The CPU's own features and those asked for, without those that are no
+/// instructions.
 static std::vector<std::string>
 getRequiredFeatures(const llvm::Triple &triple,
                     const llvm::MCSubtargetInfo &info) {
@@ -98,8 +99,8 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
   StringRef cpu = parts.empty() ? "native" : parts.front();
   SmallVector<std::string> features;
   if (cpu == "native") {
-    // By features, not by name: a virtual machine may hide some that the CPU
-    // of that name has.
+    // The target is chosen by features, not by the CPU's name: a virtual
+    // machine may hide features that the CPU of that name has.
     target.cpu = triple.isX86() ? "x86-64" : "generic";
     for (const std::string &feature : hostFeatures(triple))
       features.push_back("+" + feature);
@@ -114,8 +115,8 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
   FailureOr<const llvm::Target *> found = findTarget(loc, target.triple);
   if (failed(found))
     return failure();
-  // Checked with a CPU that every target has: LLVM prints to stderr about the
-  // unknown.
+  // Checks features with a CPU that every target has. LLVM would print to
+  // stderr about an unknown CPU.
   std::unique_ptr<llvm::MCSubtargetInfo> base(
       (*found)->createMCSubtargetInfo(target.triple, "", ""));
   if (!base)

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// An error, at the location, names the file and says why.
+/// Writes a file. The error, at the location, names the file and says why.
 mlir::LogicalResult writeFile(mlir::Location loc, llvm::StringRef path,
                               llvm::StringRef bytes);
 
