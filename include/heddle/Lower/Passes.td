@@ -28,11 +28,11 @@ def FlattenControlFlowPass
   let summary = "writes branches and loops of known length out in a row";
   let description = [{
     A device's program is a row of calls. `scf.for` with constant bounds is
-    unrolled. Both branches of an `scf.if` are computed and the results selected;
-    if the condition is constant, only the branch that is taken. The same holds
-    in the body of a structured op. An op that would trap in a branch that is not
-    taken gets a harmless operand there: a division by one, a read of the first
-    element.
+    unrolled. Both branches of an `scf.if` are computed and the results
+    selected; if the condition is constant, only the branch that is taken. The
+    same holds in the body of a structured op. An op that would trap in a branch
+    that is not taken gets a harmless operand there: a division by one, a read
+    of the first element.
 
     `scf.while`, and `scf.for` with bounds that are computed or with too many
     iterations, stay; their regions are flattened. Such a loop makes no
@@ -42,8 +42,8 @@ def FlattenControlFlowPass
     stay matched.
 
     Input: functions without calls of others (heddle-inline-calls).
-    Errors: other ops with branches, a `heddle.store` in a branch, a step that is
-    not positive, more than `max-ops` ops of one function's loops.
+    Errors: other ops with branches, a `heddle.store` in a branch, a step that
+    is not positive, more than `max-ops` ops of one function's loops.
   }];
   let options = [
     Option<"maxOps", "max-ops", "int64_t", /*default=*/"100000",
@@ -56,8 +56,9 @@ def OutlineLoopsPass : Pass<"heddle-outline-loops", "::mlir::ModuleOp"> {
   let description = [{
     Every `scf.while` and `scf.for` becomes a `heddle.while`, whose two regions
     are private functions of tensors. A value from around the loop becomes an
-    operand, or is computed again in the functions if that reads nothing. Loads of variables move before the loop. Numbers that a loop
-    carries become tensors without dimensions; indices are i64.
+    operand, or is computed again in the functions if that reads nothing. Loads
+    of variables move before the loop. Numbers that a loop carries become
+    tensors without dimensions; indices are i64.
 
     Input: functions without other control flow (heddle-flatten-control-flow).
     Errors: a condition that depends on the device's place in the mesh, a
@@ -75,8 +76,8 @@ def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
     dimensions where it is an argument or result of the function, the condition
     of a select between tensors, the scalar that `tensor.splat`,
     `tensor.from_elements`, `tensor.pad` or `linalg.fill` spreads or that
-    `tensor.insert` inserts, the place of a slice, an operand of a structured op, or captured by its body.
-    Constants stay, and indices are i64.
+    `tensor.insert` inserts, the place of a slice, an operand of a structured
+    op, or captured by its body. Constants stay, and indices are i64.
 
     Errors: a scalar that comes from another op than `tensor.extract`,
     constants and elementwise arithmetic.
@@ -137,9 +138,9 @@ def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
     the shape, then the sum over the blocks. So it is parallel, gives the same
     bits with any number of threads, and errs less than one long sum.
 
-    These ops stay: contract, attention, embedding_grad, rotary_table, load, store, stack,
-    unstack, comm ops, and views (expand_shape, collapse_shape, contiguous
-    slices).
+    These ops stay: contract, attention, embedding_grad, rotary_table, load,
+    store, stack, unstack, comm ops, and views (expand_shape, collapse_shape,
+    contiguous slices).
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
@@ -238,8 +239,8 @@ def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"
     they are. Products that the library cannot express, and scalar products,
     stay and become kernels.
 
-    Input: local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products are
-    rounded once, where linalg rounds after each addition.
+    Input: local tensors, before `heddle-fuse-epilogues`. Sums of bf16 products
+    are rounded once, where linalg rounds after each addition.
   }];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
@@ -262,7 +263,7 @@ def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
 }
 
 def ShortenLivesPass : Pass<"heddle-shorten-lives", "::mlir::ModuleOp"> {
-  let summary = "moves ops that change a tensor's size to where memory is freed";
+  let summary = "moves ops that change a tensor's size to free memory early";
   let description = [{
     In program functions, before places are planned. A reduce_scatter or slice
     that is the only reader of a larger tensor moves right after the op that
