@@ -1,4 +1,4 @@
-//===- PlanApplier.h - What a plan says of a module -------------*- C++ -*-===//
+//===- PlanApplier.h - Checks and applies a plan ----------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SHARD_APPLYPLAN_PLANAPPLIER_H
 #define HEDDLE_LIB_SHARD_APPLYPLAN_PLANAPPLIER_H
@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// Checks a plan against a module and sets the attributes. Nothing is set
-/// before all is checked.
+/// Checks a plan against a module and sets the attributes. No attribute is set
+/// before the whole plan has been checked.
 class PlanApplier {
 public:
   PlanApplier(mlir::ModuleOp module, const Plan &plan,
@@ -55,7 +55,7 @@ private:
   mlir::LogicalResult assignPriorities();
   mlir::LogicalResult checkPriority(const PlanPriority &priority);
 
-  /// The axes of more than one device: the others split nothing.
+  /// The axes without those of size 1, which split nothing.
   Axes toAxes(llvm::ArrayRef<std::string> names);
   void setFactors(const PlannedOp &planned);
   void setPin(const PlannedOp &pin, MeshRef ref);
@@ -66,9 +66,9 @@ private:
   mlir::MLIRContext *context;
   MeshAttr mesh;
   std::vector<PlannedOp> ops;
-  /// Ops whose results are pinned, with the axes of the factors of these.
+  /// Ops whose results are pinned, with the axes of their results' factors.
   std::vector<PlannedOp> pins;
-  /// The factors of all ops of a name, in order.
+  /// For each op name, the factors of all ops of that name, in order.
   llvm::MapVector<llvm::StringRef, llvm::SetVector<llvm::StringRef>> factorsOf;
   std::vector<std::string> names;
   llvm::BumpPtrAllocator strings;

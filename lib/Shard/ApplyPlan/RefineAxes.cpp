@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// The groups of an op, split over one axis that does not divide them.
+/// An op whose groups are split over an axis that does not divide them.
 struct UnevenGroups {
   unsigned factor;
   StringAttr axis;
@@ -29,7 +29,7 @@ static std::optional<UnevenGroups> findUnevenGroups(const PlannedOp &planned,
   return UnevenGroups{*groups, axis, size};
 }
 
-/// The members of an op's groups, if the plan says nothing of them.
+/// The factor of the groups' members, if the plan assigns it no axes.
 static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
   std::optional<unsigned> members =
       planned.rule.getFactor(FactorRole::GroupMembers);
@@ -39,8 +39,8 @@ static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
 void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
                         MutableArrayRef<PlannedOp> ops,
                         MutableArrayRef<DimensionAxes> storage) {
-  // For each axis and number of groups, the part that the groups take. Parts of
-  // one axis must divide each other in turn, or they are not parts of one
+  // The part of each axis that takes the groups, for each number of groups. The
+  // parts of one axis must divide each other in turn to be parts of one
   // refinement.
   using Key = std::pair<StringRef, int64_t>;
   std::map<Key, int64_t> parts;

@@ -28,11 +28,11 @@ public:
   void run();
 
 private:
-  /// The key of an all-reduce that may be combined with others of it.
+  /// The key that an all-reduce shares with those that it may be combined with.
   std::optional<Key> getKey(Operation *op) const;
   SmallVector<Group> findGroups();
-  /// False, and nothing is changed, if a member depends on another or a store
-  /// would pass an access of its variable.
+  /// Combines a group. Returns false, and changes nothing, if a member depends
+  /// on another or if a store would move past an access of its variable.
   bool combine(Group &group);
 
   Block &block;
@@ -41,7 +41,7 @@ private:
 
 } // namespace
 
-/// All that an op and its regions read, values of the regions included.
+/// All values that an op and its regions use, those of the regions included.
 static SmallVector<Value> getUsedValues(Operation *op) {
   SmallVector<Value> values(op->getOperands());
   for (Region &region : op->getRegions())
@@ -59,9 +59,9 @@ std::optional<Key> Combiner::getKey(Operation *op) const {
              reduce.getType()};
 }
 
-/// In program order, each all-reduce joins the open group of its key unless it
-/// depends on a member; then it opens a new one. One pass: of each op it is
-/// known on members of which open groups it depends.
+/// Groups the all-reduces in one pass, in program order. Each joins the open
+/// group of its key, or opens a new one if it depends on a member. For each op
+/// the pass knows the open groups that have members on which the op depends.
 SmallVector<Group> Combiner::findGroups() {
   llvm::MapVector<Key, unsigned> open;
   SmallVector<Group> groups;
@@ -94,8 +94,8 @@ SmallVector<Group> Combiner::findGroups() {
   return groups;
 }
 
-/// The variables that an op and its regions access. A null one, for any, if
-/// they call functions.
+/// The variables that an op and its regions access. A null entry stands for any
+/// variable, if they call functions.
 static SmallVector<Attribute> getAccesses(Operation *op) {
   SmallVector<Attribute> variables;
   op->walk([&](Operation *inner) {
@@ -109,9 +109,9 @@ static SmallVector<Attribute> getAccesses(Operation *op) {
   return variables;
 }
 
-/// The ops between that only serve what moves after the last member and are
-/// made of variables alone: left behind, their results would live until then,
-/// and apart from the kernels that read them.
+/// The ops in between that read only variables and whose results are used only
+/// by ops that move behind the last member. They move, too: otherwise their
+/// results would live until then, apart from the kernels that read them.
 static SmallVector<Operation *>
 findServants(Operation *first, Operation *last,
              const llvm::DenseSet<Operation *> &moving) {
@@ -152,13 +152,13 @@ findServants(Operation *first, Operation *last,
 }
 
 bool Combiner::combine(Group &group) {
-  // Another combination may have moved some behind others.
+  // Sorts again, because another combination may have moved members.
   llvm::sort(group, [](AllReduceOp a, AllReduceOp b) {
     return a->isBeforeInBlock(b);
   });
   AllReduceOp last = group.back();
   llvm::DenseSet<Operation *> members(group.begin(), group.end());
-  // What uses an earlier member has to come after the last one, in its order.
+  // Users of an earlier member have to move behind the last one, in order.
   llvm::DenseSet<Operation *> dependent;
   llvm::DenseSet<Attribute> stored;
   SmallVector<Operation *> later;
@@ -198,7 +198,7 @@ bool Combiner::combine(Group &group) {
   OpBuilder builder(last);
   Location loc = last.getLoc();
   auto type = cast<RankedTensorType>(last.getType());
-  // Of equal inputs one is enough.
+  // Equal inputs are reduced once.
   llvm::SetVector<Value> inputs;
   for (AllReduceOp reduce : group)
     inputs.insert(reduce.getInput());
@@ -233,8 +233,8 @@ bool Combiner::combine(Group &group) {
 }
 
 void Combiner::run() {
-  // A combination makes new dependences: groups that they have broken are found
-  // anew.
+  // A combination makes new dependences, which may break groups; these are then
+  // found anew.
   for (bool changed = true; changed;) {
     changed = false;
     for (Group &group : findGroups())

@@ -20,7 +20,7 @@ using namespace heddle;
 
 namespace {
 
-/// Axes of a collective that follow each other and lie on one level.
+/// Consecutive axes of a collective that lie on one level.
 struct Run {
   Axes axes;
   AxisMask mask = 0;
@@ -36,28 +36,30 @@ public:
       levels.push_back(topology.getOutermostLevel(AxisMask(1) << i));
   }
 
-  /// Replaces the collective by steps over runs of its axes, if that is chosen.
+  /// Replaces the collective by steps over runs of its axes, if they are
+  /// chosen.
   template <typename OpTy> void decompose(OpTy op);
 
 private:
-  /// What the steps of a collective over two runs or more cost; nothing, if it
-  /// has too few elements for them.
+  /// The cost of the steps that replace a collective over two or more runs.
+  /// Nothing if the collective has too few elements for them.
   std::optional<CollectiveCost> getStepsCost(comm::AllReduceOp op,
                                              ArrayRef<Run> runs) const;
   std::optional<CollectiveCost> getStepsCost(comm::AllGatherOp op,
                                              ArrayRef<Run> runs) const;
   std::optional<CollectiveCost> getStepsCost(comm::ReduceScatterOp op,
                                              ArrayRef<Run> runs) const;
-  /// The steps, whose value takes the place of the op's result.
+  /// Builds the steps; their value replaces the op's result.
   Value build(OpBuilder &builder, comm::AllReduceOp op, ArrayRef<Run> runs);
   Value build(OpBuilder &builder, comm::AllGatherOp op, ArrayRef<Run> runs);
   Value build(OpBuilder &builder, comm::ReduceScatterOp op, ArrayRef<Run> runs);
 
-  /// The runs of axes, in the order of the list; one, if there is no hierarchy.
+  /// The runs of axes, in the order of the list; one run if there is no
+  /// hierarchy.
   SmallVector<Run> getRuns(ArrayRef<StringAttr> axes) const;
   /// The numbers of the runs, innermost level first.
   static SmallVector<size_t> fromInside(ArrayRef<Run> runs);
-  /// The runs of the innermost level, and all others, together.
+  /// The runs of the innermost level as one, and all others as one.
   static std::pair<Run, Run> splitInside(ArrayRef<Run> runs);
   static int64_t getNumMembers(ArrayRef<Run> runs) {
     int64_t members = 1;
@@ -68,7 +70,7 @@ private:
   AxisMask getMask(ArrayRef<StringAttr> axes) const {
     return getAxisMask(mesh.mesh, axes);
   }
-  /// Forced, or cheaper.
+  /// Whether the steps are forced or cheaper.
   bool isChosen(CollectiveCost flat, CollectiveCost steps) const {
     return hierarchy == Hierarchy::Always || steps.seconds < flat.seconds;
   }
@@ -100,8 +102,8 @@ SmallVector<Run> Decomposer::getRuns(ArrayRef<StringAttr> axes) const {
   SmallVector<Run> runs;
   for (StringAttr axis : larger) {
     int level = levelOf(axis);
-    // Where the cluster has no levels to go by, the mesh has: the last axis is
-    // the nearest.
+    // A cluster without levels leaves the order to the mesh: the last axis is
+    // the innermost.
     if (isFlat && hierarchy == Hierarchy::Always)
       level = -int(llvm::Log2_32(getMask(axis)));
     if (runs.empty() || runs.back().level != level)
@@ -157,8 +159,8 @@ static RankedTensorType withSizes(RankedTensorType type, int64_t dim,
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-/// Which dimensions of the larger tensor belong to which of the smaller, if
-/// `dim` of the smaller is `count` of them.
+/// The dimensions of the larger tensor that each dimension of the smaller one
+/// stands for. Dimension `dim` of the smaller stands for `count` of them.
 static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
                                                   int64_t count) {
   SmallVector<ReassociationIndices> groups;
@@ -220,8 +222,8 @@ Value Decomposer::build(OpBuilder &builder, comm::AllReduceOp op,
   return value;
 }
 
-// All-gather: between, then inside. Every run of axes has a dimension of its
-// own, so that what is gathered first does not come to lie as the minor part.
+// All-gather: between, then inside. Every run of axes gets a dimension of its
+// own, because the run gathered first would otherwise become the minor part.
 
 std::optional<CollectiveCost>
 Decomposer::getStepsCost(comm::AllGatherOp op, ArrayRef<Run> runs) const {
@@ -349,7 +351,7 @@ struct DecomposeCollectivesPass
     Decomposer decomposer(mesh, sequences->getTopology(), *chosen);
     SmallVector<Operation *> collectives;
     module.walk([&](Operation *op) {
-      // What has been started already is somebody's schedule.
+      // Collectives that are started already belong to somebody's schedule.
       if (isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp>(
               op) &&
           !op->getParentOfType<comm::StartOp>())

@@ -1,4 +1,4 @@
-//===- ReportCommunication.cpp - What a device sends ----------------------===//
+//===- ReportCommunication.cpp - heddle-report-communication --------------===//
 
 #include "heddle/Shard/Passes.h"
 #include "heddle/Sharding/CollectiveCosts.h"

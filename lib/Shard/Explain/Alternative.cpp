@@ -8,7 +8,7 @@ using namespace heddle;
 
 Alternative::Alternative(Operation *op, MeshRef mesh)
     : op(op), mesh(mesh), rule(getRule(op)) {
-  // The op has been read before, so its factors are right.
+  // An earlier pass has checked the op's factors.
   if (FailureOr<FactorAxes> read = readFactorAxes(op, rule, mesh.mesh);
       succeeded(read))
     known = axes = *read;
@@ -29,8 +29,8 @@ bool Alternative::assign(const TensorFactors &tensor, ShardingAttr wanted) {
       axes[factor] = mine;
     }
   }
-  // An axis splits one factor, or two that meet and have the same axes: what
-  // the tensor is to have counts.
+  // An axis may split one factor only, or two that meet. The factors of the
+  // tensor that is to change keep the axis.
   while (auto shared = findSharedAxis(rule, axes)) {
     bool second = !ShardingRule::runsOver(tensor, shared->second);
     if (shared->first == shared->second)
@@ -48,7 +48,8 @@ bool Alternative::changeForOperand(unsigned index, ShardingAttr wanted) {
 bool Alternative::changeForResult(unsigned index, ShardingAttr wanted) {
   if (!assign(rule.results[index], wanted))
     return false;
-  // Sums that the wanted result has been through; a ring has them all.
+  // The partial sums that the wanted result has reduced. A ring reduces all of
+  // them.
   bool ring = rule.meet && axes[rule.meet->first] == axes[rule.meet->second];
   for (auto [i, factor] : llvm::enumerate(rule.factors))
     if (!(ring && (rule.meet->first == i || rule.meet->second == i)) &&
@@ -78,7 +79,7 @@ std::string Alternative::describe() const {
   for (auto [i, list] : llvm::enumerate(axes)) {
     if (list == known[i])
       continue;
-    // A plan speaks of named operators by the names of their factors alone.
+    // A plan can name only factors that have a name.
     if (!name.empty() && rule.factors[i].name.empty())
       return "";
     std::string quoted;

@@ -7,32 +7,35 @@
 
 namespace heddle {
 
-/// What another assignment of mesh axes to the factors of one op would do, for
-/// advice in remarks. Expects a program with its reshards (insert-reshards).
+/// Another assignment of mesh axes to the factors of one op and its effects,
+/// for advice in remarks. Expects a program with its reshards
+/// (insert-reshards).
 class Alternative {
 public:
   Alternative(mlir::Operation *op, MeshRef mesh);
 
-  /// Each of these changes the assignment, so that the operand is needed as
-  /// `wanted`, or a result comes out as `wanted`, or nothing is split over the
-  /// axes but the first of two factors that meet; false, if none will do. They
-  /// begin with the op's own assignment.
+  /// Each of these starts from the op's own assignment and changes it.
+  /// Afterwards the operand is needed as `wanted`, or a result comes out as
+  /// `wanted`, or of two factors that meet only the first is split over the
+  /// axes. False if no assignment does that.
   bool changeForOperand(unsigned index, ShardingAttr wanted);
   bool changeForResult(unsigned index, ShardingAttr wanted);
   bool changeToAvoid(llvm::ArrayRef<mlir::StringAttr> axes);
 
-  /// What has changed: `"operators": {"NAME": {…}}`, as a plan writes it; for
-  /// an op without a name, `heddle.factors = …`. Empty: a plan cannot say it.
+  /// The change as a plan writes it: `"operators": {"NAME": {…}}`; for an op
+  /// without a name, `heddle.factors = …`. Empty if a plan cannot express it.
   std::string describe() const;
 
-  /// Says what a device would send for all operands and results of the op, with
-  /// nothing else changed, and what it sends as it is; `exchanged`: that the op
-  /// itself sends as it is, and would not.
+  /// Describes the bytes that a device would send for all operands and results
+  /// of the op, with nothing else changed, and the bytes that it sends now.
+  /// `exchanged` is the cost of the op's own exchange, which the alternative
+  /// would save.
   std::string describeTraffic(ReshardSequences &sequences,
                               CollectiveCost exchanged = {}) const;
 
 private:
-  /// Splits the factors of a tensor as its dimensions are to be split.
+  /// Assigns axes to the tensor's factors so that its dimensions are split as
+  /// wanted.
   bool assign(const TensorFactors &tensor, ShardingAttr wanted);
 
   mlir::Operation *op;

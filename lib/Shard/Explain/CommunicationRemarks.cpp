@@ -81,7 +81,7 @@ void CommunicationRemarks::add(CommunicationRemark remark) {
   groups[entry->second].push_back(std::move(remark));
 }
 
-/// What a plan can name: operators and variables.
+/// The names that a plan can use: operators and variables.
 static llvm::StringSet<> findNames(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](Operation *op) {
@@ -93,8 +93,8 @@ static llvm::StringSet<> findNames(ModuleOp module) {
   return names;
 }
 
-/// The text of a note of all remarks of a group: with globs, if these match the
-/// names of the group's notes and no others.
+/// The text of a note for all remarks of a group. It has globs if these match
+/// the names in the group's notes and no others.
 static std::string generalizeNote(ArrayRef<CommunicationRemark> group,
                                   size_t note, const llvm::StringSet<> &names) {
   const CommunicationRemark::Note &first = group.front().notes[note];

@@ -14,16 +14,16 @@ std::string describeAxes(llvm::ArrayRef<mlir::StringAttr> axes);
 std::string describeSharding(ShardingAttr sharding);
 /// `2048 bytes in 0.01 ms`
 std::string describeCost(const CollectiveCost &cost);
-/// What a plan calls the op, or what it is: `'h.0.mlp.c_fc'
-/// (heddle.contract)`, `variable 'wte.weight'`, `'math.exp'`.
+/// The name of the op for messages, with its kind if it has a name of a plan:
+/// `'h.0.mlp.c_fc' (heddle.contract)`, `variable 'wte.weight'`, `'math.exp'`.
 std::string describeOperator(mlir::Operation *op);
 
-/// What is sent, and what would avoid it.
+/// A remark on something that is sent, with notes on how to avoid it.
 struct CommunicationRemark {
   struct Note {
     mlir::Location location;
     std::string text;
-    /// The operators or variables that the text gives a plan's entries of.
+    /// The operators or variables for which the text gives entries of a plan.
     llvm::SmallVector<std::string, 1> names = {};
   };
   mlir::Location location;
@@ -34,14 +34,14 @@ struct CommunicationRemark {
   llvm::SmallVector<Note> notes = {};
 };
 
-/// Remarks on one function. What is alike in many layers is said once: of the
-/// remarks whose texts and notes differ in the numbers within names alone
-/// (`h.0.mlp.c_fc` and `h.1.mlp.c_fc`) the first is emitted, with their number
-/// and the sum of what they send. Its notes give a plan's entries for all of
-/// them (`h.*.mlp.c_fc`) where such a glob matches no other name of the module.
+/// Remarks on one function, one for many layers. Remarks whose texts and notes
+/// differ only in the numbers within names (`h.0.mlp.c_fc` and `h.1.mlp.c_fc`)
+/// are one group. The first is emitted, with the group's size and the sum of
+/// its bytes. Its notes give a plan's entries for all of them (`h.*.mlp.c_fc`)
+/// if such a glob matches no other name of the module.
 class CommunicationRemarks {
 public:
-  /// Remarks on what sends less than `leastBytes` are dropped; -1: all are.
+  /// Drops remarks on transfers of less than `leastBytes`; -1 drops all.
   CommunicationRemarks(int64_t leastBytes, llvm::StringRef cluster)
       : leastBytes(leastBytes), cluster(cluster) {}
 
@@ -49,7 +49,8 @@ public:
     return leastBytes >= 0 && cost.bytes >= leastBytes;
   }
   void add(CommunicationRemark remark);
-  /// Emits what was added, in the order of each one's first.
+  /// Emits one remark for each group, in the order of the groups' first
+  /// remarks.
   void emit(mlir::ModuleOp module) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- ExchangeRemarks.cpp - What ops send as they compute ----------------===//
+//===- ExchangeRemarks.cpp - Remarks on exchanges inside of ops -----------===//
 
 #include "ExchangeRemarks.h"
 #include "Alternative.h"

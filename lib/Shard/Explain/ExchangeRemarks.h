@@ -1,4 +1,4 @@
-//===- ExchangeRemarks.h - What ops send as they compute --------*- C++ -*-===//
+//===- ExchangeRemarks.h - Remarks on exchanges inside of ops ---*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SHARD_EXPLAIN_EXCHANGEREMARKS_H
 #define HEDDLE_LIB_SHARD_EXPLAIN_EXCHANGEREMARKS_H
@@ -8,10 +8,11 @@
 
 namespace heddle {
 
-/// Adds a remark, if it is wanted, on what the localization of an op (`made`)
-/// sends of its own: the halos of a convolution, the keys that go round in a
-/// ring, sums of parts. A note says which factors would avoid it, and what a
-/// device would then send for the op in all. Expects the op's reshards.
+/// Adds a remark on the exchange inside of an op, if remarks are wanted: the
+/// halos of a convolution, the keys that go round in a ring, sums of parts.
+/// `made` is the op's localization. A note names factors that would avoid the
+/// exchange, and the bytes that a device would then send for the op in all.
+/// Expects the op's reshards.
 void addExchangeRemark(mlir::Operation *op,
                        llvm::iterator_range<mlir::Block::iterator> made,
                        MeshRef mesh, ReshardSequences &sequences,

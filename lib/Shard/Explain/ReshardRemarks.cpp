@@ -1,4 +1,4 @@
-//===- ReshardRemarks.cpp - Says what moves, and what would not -----------===//
+//===- ReshardRemarks.cpp - Remarks on reshards and ways round them -------===//
 
 #include "ReshardRemarks.h"
 #include "Alternative.h"
@@ -11,16 +11,16 @@ using namespace heddle;
 // Updates of variables
 //===----------------------------------------------------------------------===//
 
-/// Whether the op may be one of those that update a variable: elementwise, and
-/// of no operator.
+/// Whether the op may be a part of a variable's update: elementwise, and
+/// without the name of an operator.
 static bool isOfUpdate(Operation *op) {
   return isa<ReshardOp>(op) ||
          (op->hasTrait<OpTrait::Elementwise>() && getOpName(op).empty());
 }
 
-/// The loads and stores of variables from and to which elementwise ops of no
-/// operator lead from an op, by tensors of the shape of its result; the nearest
-/// first. Empty, if the op is none of these.
+/// The loads and stores of variables that the op is connected with through
+/// unnamed elementwise ops on tensors of its result's shape, the nearest first.
+/// Empty unless the op is itself elementwise and unnamed.
 static SmallVector<Operation *> findAccesses(Operation *op) {
   SmallVector<Operation *> accesses;
   if (!isOfUpdate(op) || op->getNumResults() != 1)
@@ -59,7 +59,7 @@ static StringRef getVariable(Operation *access) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// An op of no operator is named by the variable that it updates: a parameter
+/// An unnamed op is described by the variable that it updates: a parameter
 /// rather than its state.
 static std::string describe(Operation *op) {
   std::string text = describeOperator(op);
@@ -97,7 +97,7 @@ static std::string describeProducer(Value value) {
 static std::string describeUse(OpOperand &use) {
   if (isa<func::ReturnOp>(use.getOwner()))
     return "result " + std::to_string(use.getOperandNumber());
-  // What uses a reshard and is one itself holds a value as it was pinned.
+  // A reshard that reads a reshard makes the layout of a pin.
   if (isa<ReshardOp>(use.getOwner())) {
     Value pinned = use.get();
     while (auto reshard = pinned.getDefiningOp<ReshardOp>())
@@ -111,8 +111,8 @@ static std::string describeUse(OpOperand &use) {
 // What would avoid it
 //===----------------------------------------------------------------------===//
 
-/// Whether each dimension of `more` is split by the axes of `less` and then by
-/// others.
+/// Whether each dimension of `more` is split by the axes of `less`, and then
+/// perhaps by others.
 static bool refines(ShardingAttr more, ShardingAttr less) {
   return llvm::all_of(llvm::zip(more.getDims(), less.getDims()), [](auto pair) {
     auto [a, b] = pair;
@@ -122,16 +122,16 @@ static bool refines(ShardingAttr more, ShardingAttr less) {
 
 namespace {
 
-/// What the remarks on a function look up.
+/// Facts that the remarks on a function look up.
 struct Surroundings {
   MeshRef mesh;
   ReshardSequences &sequences;
   SymbolTable variables;
-  /// Whether optimizer ops have been made: a user cannot write their factors.
+  /// Whether the program has optimizer ops, whose factors a user cannot write.
   bool hasTrainingState;
 };
 
-/// The notes of one remark: what would keep the tensor where it is.
+/// The notes of one remark: changes that would keep the tensor where it is.
 class Advice {
 public:
   Advice(SmallVectorImpl<CommunicationRemark::Note> &notes, ReshardOp reshard,
@@ -168,8 +168,8 @@ private:
   ReshardOp reshard;
   OpOperand &use;
   Surroundings &surroundings;
-  /// Whether factors have not been said because their op is of no operator and
-  /// of no program of the user's.
+  /// Whether factors were left out of the notes because the user can name
+  /// neither the op nor its program.
   bool isMadeByUs = false;
 };
 
@@ -212,7 +212,8 @@ bool Advice::adviseStorage(Location location, ArrayRef<StringRef> variables,
   return true;
 }
 
-/// An update is done as the state lies that it reads and writes.
+/// An update is computed in the layout of the state that it reads and writes,
+/// so the advice is about the state.
 bool Advice::adviseState(Operation *op, ShardingAttr stored,
                          ShardingAttr wanted) {
   llvm::SetVector<StringRef> state;

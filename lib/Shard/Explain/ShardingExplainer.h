@@ -1,7 +1,7 @@
 //===- ShardingExplainer.h - Why values lie as they do ----------*- C++ -*-===//
 //
-// Turns what Propagation remembers into remarks: for each value where each of
-// its axes comes from, and where two ops want a value differently.
+// Turns the origins that Propagation remembers into remarks: for each value the
+// origin of each of its axes, and the ops that want a value differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +22,18 @@ public:
   ShardingExplainer(const ShardingAssignment &assignment, MeshRef mesh)
       : graph(assignment.graph), seeds(assignment.seeds), mesh(mesh) {}
 
-  /// A remark on each op of the function with tensor results, and on the
+  /// Emits a remark on each op of the function with tensor results, and on the
   /// function for its arguments.
   void explain(mlir::func::FuncOp function) const;
 
-  /// A remark on each op that wants an operand split otherwise than it is, by
-  /// an axis that both claim: the two that claim it, and what moving the
-  /// operand sends.
+  /// Emits a remark on each op that wants an operand split otherwise than it
+  /// is, where both claim one axis. The remark names the two origins of the
+  /// claims and the bytes that moving the operand sends.
   void reportConflicts(ReshardSequences &sequences) const;
 
 private:
-  /// The element that an axis of another was heard from first, and the op that
-  /// passed it on last, if it was passed on.
+  /// The origin of an element's axis: the element that had it first, and the op
+  /// that passed it on last, if any did.
   struct Source {
     Propagation::Element seed;
     std::optional<unsigned> through;

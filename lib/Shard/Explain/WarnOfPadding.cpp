@@ -35,7 +35,8 @@ public:
   void emit() const;
 
 private:
-  /// The devices of a group over the axes that hold nothing but padding.
+  /// The number of devices, in a group over the axes, that hold nothing but
+  /// padding.
   int64_t countIdle(int64_t size, ArrayRef<StringAttr> axes) const {
     int64_t devices = mesh.getSize(axes);
     int64_t part = llvm::divideCeil(size, devices);

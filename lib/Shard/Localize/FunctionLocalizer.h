@@ -1,4 +1,4 @@
-//===- FunctionLocalizer.h - One function of one device ---------*- C++ -*-===//
+//===- FunctionLocalizer.h - Localizes one function -------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SHARD_LOCALIZE_FUNCTIONLOCALIZER_H
 #define HEDDLE_LIB_SHARD_LOCALIZE_FUNCTIONLOCALIZER_H
@@ -11,11 +11,12 @@
 
 namespace heddle {
 
-/// One function: new ops are made beside the old ones, which go at the end.
+/// Localizes one function. New ops are made beside the old ones, which are
+/// erased at the end.
 class FunctionLocalizer {
 public:
-  /// Remarks are made on ops that exchange `leastBytes` or more with other
-  /// devices as they compute; -1: on none.
+  /// Ops that exchange `leastBytes` or more with other devices as they compute
+  /// get a remark; -1: none does.
   FunctionLocalizer(mlir::func::FuncOp function, MeshRef mesh,
                     ReshardSequences &sequences, int64_t leastBytes)
       : function(function), positions(function, mesh), mesh(mesh),
@@ -54,9 +55,9 @@ private:
   mlir::Value mask(mlir::Value local, ShardingAttr sharding,
                    mlir::RankedTensorType global, llvm::ArrayRef<int64_t> dims,
                    PaddingValue value);
-  /// Local types of equal sizes do not tell two shardings apart, so it is
-  /// checked that every use finds the value split as it expects, and no use
-  /// but of an op that passes partial sums on (`mayBePartial`) finds one.
+  /// Checks that a use finds the value split as it expects. Local types of
+  /// equal sizes do not tell two shardings apart. Only an op that passes
+  /// partial sums on (`mayBePartial`) may find a partial sum.
   mlir::LogicalResult expectDims(mlir::Operation *op, mlir::Value value,
                                  ShardingAttr needed,
                                  bool mayBePartial = false);
@@ -82,7 +83,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> locals;
   llvm::DenseMap<mlir::Value, ShardingAttr> shardings;
   llvm::DenseMap<mlir::Value, PaddingOfDims> paddings;
-  /// How operands have to lie that control flow passes on.
+  /// The shardings in which control flow needs the operands that it passes on.
   llvm::DenseMap<mlir::OpOperand *, ShardingAttr> carriedBy;
 };
 

@@ -50,8 +50,8 @@ LogicalResult FunctionLocalizer::localizeCall(func::CallOp call) {
   return success();
 }
 
-/// The ops of a block, after its arguments; the terminator with what it passes
-/// on as it is carried.
+/// Localizes the ops of a block behind its new arguments, and gives the
+/// terminator its operands in their carried shardings.
 LogicalResult FunctionLocalizer::localizeRegion(
     Region &region, Region &local,
     const DenseMap<Value, ShardingAttr> &carried) {
@@ -62,7 +62,7 @@ LogicalResult FunctionLocalizer::localizeRegion(
     ShardingAttr sharding = carried.lookup(argument);
     Type localType = type && sharding ? sharding.getLocalType(type, mesh.mesh)
                                       : argument.getType();
-    // What an iteration leaves behind is not followed: padding is unknown.
+    // The padding that an iteration leaves is not tracked, so it is unknown.
     set(argument, body.addArgument(localType, argument.getLoc()), sharding,
         type && sharding ? unknown(type, sharding) : PaddingOfDims());
   }

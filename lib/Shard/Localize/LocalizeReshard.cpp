@@ -59,8 +59,9 @@ public:
   Value build(const ReshardStep &step, ReductionKind kind, Value value);
 
 private:
-  /// Zero on all devices but the first over the axes (what is zero already, as
-  /// it is): an offset beyond the end masks everything.
+  /// Sets the value to zero on all devices but the first over the axes. An
+  /// offset beyond the end makes the mask cover everything. Zero padding stays
+  /// as it is.
   Value keepFirst(ArrayRef<StringAttr> axes, Value value);
 
   OpBuilder &builder;
@@ -82,7 +83,8 @@ Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
         loc, type, keepFirst(axes, expanded), ArrayRef<ReassociationIndices>());
   }
   int64_t size = type.getDimSize(0);
-  // A dimension of that size for each device, of which only the first exists.
+  // Pretends a dimension of `size` rows for each device, of which only the
+  // first device's exist.
   Value offset = positions.getOffset(axes, size * mesh.getSize(axes));
   return builder.create<MaskPaddingOp>(
       loc, type, value, ValueRange{offset}, ArrayRef<int64_t>{0},
@@ -132,7 +134,8 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
           return reshard.emitOpError()
                  << "expected an axis of " << mesh.mesh << ", got " << axis;
   StepBuilder stepBuilder(builder, positions, mesh, reshard);
-  // What ops add beyond the end is zero; what was there, they move.
+  // Rows that the ops add beyond the end are zero; existing padding moves with
+  // them.
   padding.resize(global.getRank(), Padding::Zero);
   for (auto [state, size, dim] :
        llvm::zip(padding, global.getShape(), reshard.getFrom().getDims()))
@@ -147,8 +150,8 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
       if (!step.isPadded[dim])
         state = Padding::Zero;
       else if (step.kind == ReshardingStep::Permute)
-        // A device of which nothing is asked may hold anything: what was the
-        // padding of another dimension, or rows of the tensor.
+        // A device that needs no rows may hold anything: the padding of another
+        // dimension, or rows of the tensor.
         state = Padding::Unknown;
     }
   }

@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-/// Where a device stands: index computations at the function's start, each made
-/// once.
+/// The device's position on the mesh, as index computations at the function's
+/// start. Each is made once.
 class DevicePositions {
 public:
   DevicePositions(mlir::func::FuncOp function, MeshRef mesh)
@@ -19,8 +19,8 @@ public:
 
   /// This device's index among those over the axes; 0 for none.
   mlir::Value getIndex(llvm::ArrayRef<mlir::StringAttr> axes);
-  /// The global index of this device's first element of a dimension of that
-  /// (global) size.
+  /// The global index of this device's first element along a dimension of the
+  /// global size `size`.
   mlir::Value getOffset(llvm::ArrayRef<mlir::StringAttr> axes, int64_t size);
 
 private:
@@ -32,8 +32,8 @@ private:
   llvm::DenseMap<std::pair<AxisListAttr, int64_t>, mlir::Value> offsets;
 };
 
-/// Builds the cheapest steps of a reshard on a local value. `padding` is that
-/// of the value, and of the result afterwards.
+/// Builds the cheapest steps of a reshard on a local value. `padding` is the
+/// value's padding, and becomes the result's.
 mlir::FailureOr<mlir::Value>
 buildReshard(mlir::OpBuilder &builder, DevicePositions &positions, MeshRef mesh,
              ReshardSequences &sequences, ReshardOp reshard, mlir::Value local,

@@ -1,4 +1,4 @@
-//===- Padding.cpp - What lies beyond the end of a dimension --------------===//
+//===- Padding.cpp - The rows beyond the end of a dimension ---------------===//
 
 #include "Padding.h"
 
@@ -9,8 +9,8 @@ bool heddle::isPadded(int64_t size, ArrayRef<StringAttr> axes, MeshAttr mesh) {
   return size % mesh.getSize(axes) != 0;
 }
 
-/// The worst padding of a tensor along a factor; nothing if it does not run
-/// over the tensor.
+/// The worst padding of a tensor along a factor. Nothing if the factor does not
+/// run over the tensor.
 static std::optional<Padding> paddingAlong(const TensorFactors &tensor,
                                            unsigned factor,
                                            const PaddingOfDims &padding) {
@@ -40,7 +40,7 @@ struct Along {
       return Padding::Finite;
     return padding;
   }
-  /// All operands for which the condition holds are at most this bad.
+  /// Whether all operands for which the condition holds are at most this bad.
   bool all(Padding atMost, function_ref<bool(unsigned)> condition) const {
     for (unsigned i = 0; i < operands.size(); ++i)
       if (condition(i))
@@ -68,8 +68,8 @@ static void addMask(SmallVectorImpl<OperandMask> &masks, const Along &along,
       known->dims.push_back(i);
 }
 
-/// The bytes to mask so that a sum is right by this group, or nothing if the
-/// factor runs over none of its operands.
+/// The bytes to mask so that the group makes a sum right. Nothing if the factor
+/// runs over none of the group's operands.
 static std::optional<int64_t> maskSum(const Along &along,
                                       const LinearGroup &group,
                                       SmallVectorImpl<OperandMask> &masks) {
@@ -155,8 +155,8 @@ heddle::findMasks(Operation *op, const ShardingRule &rule,
 // Inference
 //===----------------------------------------------------------------------===//
 
-/// Whether one linear group makes the result zero along the factor: all its
-/// operands are zero there, and nothing spoils it.
+/// Whether a linear group makes the result zero along the factor: all of its
+/// operands are zero there, and no other operand can make that NaN.
 static bool isZeroByLinearity(const Along &along, const LinearGroup &group,
                               unsigned result) {
   if (!group.coversResult(result))

@@ -1,8 +1,8 @@
-//===- Padding.h - What lies beyond the end of a dimension ------*- C++ -*-===//
+//===- Padding.h - The rows beyond the end of a dimension -------*- C++ -*-===//
 //
-// Where the size S of a dimension does not divide by the number of devices,
-// some hold rows beyond S. What such rows hold is tracked from op to op, and
-// decides where they have to be masked.
+// Padding: if the size S of a dimension is no multiple of the number of
+// devices, some devices hold rows beyond S. Their content is tracked from op to
+// op, and decides where they have to be masked.
 //
 // Example: with f padded, gelu(x w1) has zero padding if w1 has, because a
 // product is linear in w1 and gelu(0) = 0; exp of it holds ones, and has to be
@@ -33,9 +33,9 @@ struct OperandMask {
 bool isPadded(int64_t size, llvm::ArrayRef<mlir::StringAttr> axes,
               MeshAttr mesh);
 
-/// What must be masked so that the op's split sums and maxima are right: for a
-/// sum, all operands of one linear group that the factor runs over are zero,
-/// and all others finite. Emits an error on the op where no mask can help.
+/// The masks that make the op's split sums and maxima right. For a sum, all
+/// operands of one linear group that the factor runs over must be zero in the
+/// padding, all others finite. Emits an error on the op if no mask can help.
 mlir::FailureOr<llvm::SmallVector<OperandMask>>
 findMasks(mlir::Operation *op, const ShardingRule &rule, const FactorAxes &axes,
           MeshAttr mesh, llvm::ArrayRef<PaddingOfDims> operands);

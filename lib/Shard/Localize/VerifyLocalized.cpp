@@ -17,7 +17,7 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
                               SymbolTableCollection &tables) {
   if (isa<ReshardOp>(op))
     return op->emitOpError() << "expected no reshard after localization";
-  // One that nobody has read has had no effect.
+  // An attribute that is left was read by no pass and had no effect.
   for (StringRef name : {kFactorsAttrName, kShardingAttrName, kPriorityAttrName,
                          kPinAttrName, kCarriedAttrName, kSplitAttrName})
     if (op->hasAttr(name))
