@@ -36,9 +36,9 @@ std::string degrees(const OasesProblem &p, const Assignment &a) {
   for (int32_t s : a)
     ++count[p.degrees[s]];
   std::string text;
-  for (auto [Degree, N] : count)
-    text += (text.empty() ? "" : " ") + std::to_string(Degree) + ":" +
-            std::to_string(N);
+  for (auto [degree, n] : count)
+    text += (text.empty() ? "" : " ") + std::to_string(degree) + ":" +
+            std::to_string(n);
   return text;
 }
 
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
   const std::pair<int64_t, int64_t> models[] = {
       {1024, 24}, {2048, 24}, {3072, 24}, {4096, 16},
       {6144, 16}, {8192, 8},  {12288, 4}};
-  for (auto [Hidden, Layers] : models)
-    printModel(*profile, Hidden, Layers);
+  for (auto [hidden, layers] : models)
+    printModel(*profile, hidden, layers);
   return 0;
 }

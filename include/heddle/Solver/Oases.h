@@ -21,7 +21,7 @@ namespace heddle::solver {
 /// Measurements of a layer's two halves; times in milliseconds.
 struct OasesProfileRow {
   int64_t hidden = 0;
-  int64_t degree = 0; ///< Of tensor parallelism.
+  int64_t degree = 0; ///< Devices of tensor parallelism.
   int64_t batch = 0;
   double attentionForward = 0, attentionBackward = 0;
   double mlpForward = 0, mlpBackward = 0;
@@ -51,9 +51,9 @@ llvm::Expected<OasesProblem>
 oasesProblem(const std::vector<OasesProfileRow> &profile,
              const OasesOptions &o);
 
-/// What Oases executes instead of `plan`: the two commonest degrees, the
-/// smaller one for as many of the first layers as its share of the half-layers
-/// comes to, then the larger one.
+/// The plan that Oases executes instead of `plan`: the two commonest degrees,
+/// the smaller one for as many of the first layers as its share of the
+/// half-layers comes to, then the larger one.
 Assignment collapseOasesPlan(const OasesProblem &p, const Assignment &plan);
 
 } // namespace heddle::solver

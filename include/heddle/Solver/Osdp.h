@@ -35,8 +35,8 @@ struct OsdpProfileEntry {
 llvm::Expected<std::vector<OsdpProfileEntry>>
 parseOsdpProfile(std::string_view json);
 
-/// Up to these, and for the profiles that `parseOsdpProfile` reads, nothing in
-/// `osdpProblem` leaves 64 bits.
+/// Limits up to which `osdpProblem` stays within 64 bits, for every profile
+/// that `parseOsdpProfile` reads.
 inline constexpr double kMaxOsdpMegabytes = 1e9;
 inline constexpr int64_t kMaxOsdpSlices = 64;
 
@@ -47,9 +47,9 @@ struct OsdpOptions {
   /// sharded; time and memory between the profile's corners are interpolated
   /// bilinearly. 1: no splitting.
   int64_t slices = 1;
-  /// What every sharded slice of a half-layer after the first adds where others
-  /// are not sharded, for the latency of its collectives; the profile does not
-  /// tell.
+  /// The latency of the collectives of a sharded slice. It is charged for every
+  /// such slice after the first of a half-layer that also has slices that are
+  /// not sharded. The profile does not tell it.
   double secondsPerSlice = 1e-4;
 };
 
@@ -58,10 +58,10 @@ struct OsdpOptions {
 /// (10^-6 MB, rounded up) / Slices^2.
 Problem osdpProblem(const OsdpProfileEntry &e, const OsdpOptions &o);
 
-/// What its strategies stand for, such as `MLP sharded`.
+/// The names of the strategies, such as `MLP sharded`.
 std::vector<std::string> nameOsdpStrategies(const OsdpOptions &o);
 
-/// What a plan says of one batch size.
+/// A plan for one batch size.
 struct OsdpPlan {
   OsdpProfileEntry profile;
   Solution result;

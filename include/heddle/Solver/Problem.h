@@ -73,7 +73,7 @@ using Assignment = std::vector<int32_t>;
 /// Returns the first violation, with the name of the field as in JSON.
 llvm::Error validate(const Problem &p);
 
-/// What an assignment costs and uses.
+/// The cost and usage of an assignment.
 struct Evaluation {
   Cost total = 0;       ///< Saturated at `kInfiniteCost`.
   Usage peakUsage = 0;  ///< The largest sum of usages at any time.

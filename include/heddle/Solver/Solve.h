@@ -27,10 +27,10 @@ enum class StopReason {
   Interrupted, ///< `SolveOptions::stop` became true.
 };
 
-/// How a stop reason is called on the command line.
+/// The words for a stop reason on the command line.
 const char *nameOf(StopReason why);
 
-/// What is known at some moment of a search.
+/// The state of a search at some moment.
 struct Progress {
   double seconds = 0;       ///< Since the start.
   std::optional<Cost> best; ///< None: no feasible assignment yet.
@@ -40,8 +40,8 @@ struct Progress {
 
 struct SolveOptions {
   double timeoutSeconds = 60; ///< Wall clock.
-  /// What is gone of the timeout before `solve` is called, for reading the
-  /// problem, say. All times that are reported count from then.
+  /// Seconds of the timeout that were spent before `solve` is called, such as
+  /// for reading the problem. Reported times include them.
   double secondsSpent = 0;
   /// Threads used; 0: as many as the machine has. Changes how fast, never what
   /// is found, unless time is what ends the search.
@@ -67,7 +67,7 @@ struct NearestMiss {
 struct Solution {
   StopReason why = StopReason::Timeout;
   std::optional<Assignment> best; ///< None: none found, or none exists.
-  Cost total = kInfiniteCost;     ///< What `evaluate` says of `best`.
+  Cost total = kInfiniteCost;     ///< The cost of `best`, by `evaluate`.
   /// No feasible assignment costs less; `kInfiniteCost` if there is none.
   Cost lowerBound = 0;
   double gap = 0;                  ///< As in Progress.

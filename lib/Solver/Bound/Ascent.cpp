@@ -17,10 +17,10 @@ constexpr int kPatience = 10;
 /// Below this length of steps, others are tried at random; how long steps are
 /// after that.
 constexpr double kTrialScale = 0.003, kScaleAfterTrials = 0.006;
-/// Of a trial: its parts, their passes, and the relative change of prices.
+/// The parts of a trial, their passes, and the relative change of prices.
 constexpr int kPartsOfTrial = 10, kPassesPerPart = 20;
 constexpr double kFirstReach = 0.05, kMinReach = 1e-3, kMaxReach = 0.2;
-/// What prices are lowered to at first, and how long that may take.
+/// The first factor by which prices are lowered, and the parts that may take.
 constexpr double kFirstLowerBy = 0.7;
 constexpr int kPartsOfLowering = 30;
 /// How often a proof looks whether it is done.
@@ -139,7 +139,7 @@ void Ascent::lowerPrices() {
   passesLeft = kPassesPerPart;
 }
 
-/// Less next time if the bound is not better than before in the end.
+/// Lowers prices by less next time if the bound has not become better.
 void Ascent::endPartOfLowering() {
   keepIfBetter();
   passesLeft = kPassesPerPart;

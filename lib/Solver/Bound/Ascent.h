@@ -39,7 +39,7 @@ public:
   /// Its bound, less what rounding may have added to it.
   double getBound() const { return bestBound; }
   double getWork() const { return work; }
-  /// What one pass adds to it.
+  /// The work of one pass.
   double getPassWork() const { return passWork; }
   /// The last guess at an assignment.
   const Labels &getGuess() const { return current.getGuess(); }
@@ -58,19 +58,20 @@ private:
   double passWork;
   double scale = 0.03;
   double work = 0;
-  double until = 0; ///< Of `work`.
+  double until = 0; ///< The value of `work` at which `climb` returns.
   int passes;       ///< Per step.
-  int passesLeft;   ///< Of the step, or of a part of what is tried.
+  int passesLeft;   ///< Until the end of the step or of a trial's part.
   int sinceBetter = 0;
   int warmup; ///< Passes before the first step of prices.
 
-  bool trying = false;   ///< Steps along the guess's usage bring no more.
-  bool settling = false; ///< Of the trials, at the best prices.
-  bool lowering = false; ///< Prices, as asked to.
-  double lowerBy;        ///< Times this.
-  double reach;          ///< Relative length of a trial step.
-  int partsLeft = 0;     ///< Of the trial, or of what `lowerPrices` began.
-  double boundBefore = 0, lastBound = 0; ///< The trial, and its last part.
+  bool trying = false;    ///< Steps along the guess's usage bring no more.
+  bool settling = false;  ///< The trial keeps the best prices.
+  bool lowering = false;  ///< `lowerPrices` is under way.
+  double lowerBy;         ///< The factor by which it lowers prices.
+  double reach;           ///< Relative length of a trial step.
+  int partsLeft = 0;      ///< Until the end of the trial or the lowering.
+  double boundBefore = 0; ///< Before the trial.
+  double lastBound = 0;   ///< After its last part.
   Random luck{1};
 };
 

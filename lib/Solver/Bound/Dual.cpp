@@ -140,8 +140,9 @@ void Dual::pass() {
   settled = true;
 }
 
-/// What every value of a variable costs, by `sum`, when those at the other ends
-/// of the `decided` links have the values of `x`; the others by their messages.
+/// Sets `sum` to the cost of every value of a variable. The variables at the
+/// other ends of the `decided` links have their values in `x`; all others are
+/// represented by their messages.
 void Dual::priceDecided(size_t var, const std::vector<Link> &decided,
                         const Labels &x, std::vector<double> &sum) const {
   const double *own = unary.data() + fixed->offsets[var];
@@ -218,13 +219,13 @@ double Dual::getRounding() const {
       *own++ += std::abs(tables->convert(c));
   }
   for (size_t id = 0; id < m->pairs.size(); ++id)
-    for (auto [Var, First] :
+    for (auto [var, first] :
          {std::pair(m->pairs[id].a, fixed->messageToA[id]),
           std::pair(m->pairs[id].b, fixed->messageToB[id])}) {
-      double *own = terms.data() + fixed->offsets[Var];
-      size_t size = fixed->offsets[Var + 1] - fixed->offsets[Var];
+      double *own = terms.data() + fixed->offsets[var];
+      size_t size = fixed->offsets[var + 1] - fixed->offsets[var];
       for (size_t s = 0; s < size; ++s)
-        own[s] += std::abs(messages[First + s]);
+        own[s] += std::abs(messages[first + s]);
     }
   double size = std::abs(static_cast<double>(m->constant)) + 1e-6;
   for (size_t t = 0; t < price.size(); ++t)
@@ -346,13 +347,13 @@ public:
       out.resize(out.size() + values.size(), 0);
       return;
     }
-    const auto &[Id, First, Own] = found->second;
-    const std::vector<int32_t> &known = names.values[Own];
+    const auto &[id, first, own] = found->second;
+    const std::vector<int32_t> &known = names.values[own];
     for (int32_t value : values) {
       auto at = std::ranges::find(known, value);
       out.push_back(at == known.end()
                         ? 0
-                        : state.messages[Id][First + (at - known.begin())]);
+                        : state.messages[id][first + (at - known.begin())]);
     }
   }
 

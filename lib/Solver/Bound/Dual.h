@@ -28,7 +28,7 @@ namespace heddle::solver {
 /// give a bound; those of a similar model give a good one at once.
 struct DualState {
   std::vector<double> prices; ///< By time; empty: none.
-  /// By pair: what it has handed to the values of `a`, then to those of `b`.
+  /// By pair: its messages to the values of `a`, then to those of `b`.
   std::vector<std::vector<double>> messages; ///< Empty: none.
 };
 
@@ -118,7 +118,7 @@ private:
   const TablePool *tables;
   std::shared_ptr<const Layout> fixed;
   std::vector<double> unary; ///< With prices and messages; by value.
-  /// What pairs have handed to variables: by pair, first to `a`, then to `b`.
+  /// The messages from pairs to variables: by pair, first to `a`, then to `b`.
   std::vector<double> messages;
   std::vector<double> price;
   std::vector<double> averageUsage;

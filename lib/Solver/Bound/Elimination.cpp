@@ -203,21 +203,12 @@ void Elimination::passBack() {
   }
 }
 
-size_t Elimination::entryOf(size_t bucketIndex, const Labels &x) const {
+double Elimination::rest(size_t bucketIndex, const Labels &x) const {
+  const Bucket &b = buckets[bucketIndex];
   size_t entry = 0;
-  for (int32_t p : buckets[bucketIndex].separator)
+  for (int32_t p : b.separator)
     entry = entry * tables.getModel().vars[order[p]].size() + x[order[p]];
-  return entry;
-}
-
-void Elimination::setLabels(size_t bucketIndex, size_t entry, Labels &x) const {
-  const auto &separator = buckets[bucketIndex].separator;
-  for (size_t d = separator.size(); d-- > 0;) {
-    int32_t var = order[separator[d]];
-    auto size = static_cast<size_t>(tables.getModel().vars[var].size());
-    x[var] = static_cast<int32_t>(entry % size);
-    entry /= size;
-  }
+  return rests[b.offset + entry];
 }
 
 } // namespace heddle::solver

@@ -67,36 +67,7 @@ public:
   /// After `solve`: finds for every bucket and every label of its separator
   /// the least cost of everything that is not below it.
   void passBack();
-  double rest(size_t bucketIndex, const Labels &x) const {
-    return restAt(bucketIndex, entryOf(bucketIndex, x));
-  }
-
-  /// Labels of a bucket's separator have a number, its entry.
-  size_t entryCount(size_t bucketIndex) const {
-    return buckets[bucketIndex].size;
-  }
-  size_t entryOf(size_t bucketIndex, const Labels &x) const;
-  /// The labels of an entry.
-  void setLabels(size_t bucketIndex, size_t entry, Labels &x) const;
-  /// The least cost of what is below a bucket, and of what is not.
-  double leastAt(size_t bucketIndex, size_t entry) const {
-    return messages[buckets[bucketIndex].offset + entry];
-  }
-  double restAt(size_t bucketIndex, size_t entry) const {
-    return rests[indexOf(bucketIndex, entry)];
-  }
-  /// Where the tables have an entry of a bucket.
-  size_t indexOf(size_t bucketIndex, size_t entry) const {
-    return buckets[bucketIndex].offset + entry;
-  }
-  /// Where a variable is in `members`, or -1.
-  int32_t getPosition(int32_t var) const { return position[var]; }
-  /// The bucket that a bucket's entries go to; -1: it is the last one of its
-  /// component.
-  int32_t getParent(size_t bucketIndex) const {
-    const Bucket &b = buckets[bucketIndex];
-    return b.separator.empty() ? -1 : b.separator.back();
-  }
+  double rest(size_t bucketIndex, const Labels &x) const;
 
 private:
   struct Factor {

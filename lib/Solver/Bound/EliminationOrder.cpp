@@ -96,28 +96,28 @@ EliminationOrder chooseOrder(const Model &m,
     push(static_cast<int32_t>(i));
   std::vector<char> leftOut(m.vars.size(), 0);
   while (!queue.empty()) {
-    auto [Size, I] = queue.top();
+    auto [size, i] = queue.top();
     queue.pop();
-    if (!g.isPresent(I) || key[I] != Size)
+    if (!g.isPresent(i) || key[i] != size)
       continue;
-    if (Size > maxTable || result.total + Size > maxTotal) {
-      int32_t out = busiest(g, I, r);
+    if (size > maxTable || result.total + size > maxTotal) {
+      int32_t out = busiest(g, i, r);
       g.remove(out);
       leftOut[candidates[out]] = 1;
       for (int32_t n : g.getNeighbors(out))
         push(n);
       continue;
     }
-    result.total += Size;
-    g.eliminate(I);
-    result.vars.push_back(candidates[I]);
+    result.total += size;
+    g.eliminate(i);
+    result.vars.push_back(candidates[i]);
     auto &separator = result.separators.emplace_back();
-    for (int32_t n : g.getNeighbors(I)) {
+    for (int32_t n : g.getNeighbors(i)) {
       separator.push_back(candidates[n]);
       push(n);
     }
   }
-  // What was left out later must leave the separators made before.
+  // Variables left out later may stand in separators made before.
   for (auto &separator : result.separators)
     std::erase_if(separator, [&](int32_t v) { return leftOut[v]; });
   return result;

@@ -19,7 +19,7 @@ TreeBound::TreeBound(const CostTables &tables, const TablePool &pool,
   std::vector<int32_t> all(m.vars.size());
   std::iota(all.begin(), all.end(), 0);
   Random unused(0);
-  // What is too wide is left out; then the bound would not hold.
+  // Without the variables that are left out, the bound would not hold.
   engine.plan(all, maxEntries, maxEntries, unused);
   usable = engine.getMembers().size() == all.size();
 }

@@ -42,11 +42,8 @@ public:
 
   /// Priced costs and, as `bound`, what belongs to no variable.
   Dual::Reduced pricedCosts() const;
-  /// The tables, for the searches that stand on them; bucket I is that of
-  /// variable `getMembers()[i]`, in the order of `chooseOrder`.
-  const Elimination &getTables() const { return engine; }
-  /// The least priced cost of what is not below the bucket, given the labels
-  /// of its separator in `x`.
+  /// The least priced cost of what is not below a bucket, given the labels of
+  /// its separator in `x`. Buckets are numbered in the order of `chooseOrder`.
   double rest(size_t bucket, const Labels &x) const {
     return engine.rest(bucket, x);
   }

@@ -25,7 +25,7 @@ constexpr int kDone = 0, kNoAssignment = 1, kWrongInput = 2;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr uint64_t kMost64 = std::numeric_limits<uint64_t>::max();
-constexpr uint64_t kMaxSize = 1'000'000; ///< Of batches and devices.
+constexpr uint64_t kMaxSize = 1'000'000; ///< Most batches and devices.
 constexpr uint64_t kMaxLayers = 10'000;
 
 /// The one thing that a signal handler may touch.
@@ -68,7 +68,7 @@ struct Arguments {
   SolveOptions options;
 };
 
-/// `heddle` of `heddle solve`, and of a program's path its last part.
+/// The name for messages: `heddle` for `heddle solve`, the last part of a path.
 std::string programName(std::string_view command) {
   size_t slash = command.substr(0, command.find(' ')).rfind('/');
   std::string_view name =
@@ -89,7 +89,7 @@ int flushOutput(const Arguments &args, int code) {
   return complain(args, "cannot write to standard output");
 }
 
-/// What `parse` makes of the content of a file; errors name the file.
+/// Parses the content of a file; errors name the file.
 template <typename ParseFn>
 auto parseFile(const std::string &path, const ParseFn &parse)
     -> decltype(parse(std::string_view())) {
@@ -173,14 +173,14 @@ void explainFailure(const Problem &p, const Solution &s) {
   std::fprintf(stderr, "\n");
 }
 
-/// What to solve, and what its strategies stand for if that is known.
+/// A problem, and the names of its strategies if they have any.
 struct Instance {
   Problem own;
-  const char *nodes = "nodes"; ///< What they are.
+  const char *nodes = "nodes"; ///< The word for its nodes.
   std::vector<std::string> strategyNames;
 };
 
-/// How an error lists what there is: `512, 1024 or 1536`.
+/// A list of choices for a message: `512, 1024 or 1536`.
 std::string oneOf(const std::set<int64_t> &values) {
   std::string list;
   size_t left = values.size();
@@ -253,7 +253,7 @@ llvm::Expected<Instance> readInstance(Arguments &args) {
   return Instance{std::move(*p), "nodes", {}};
 }
 
-/// How often each strategy is chosen, and what it stands for.
+/// Prints how often each strategy is chosen, with its name.
 void explainPlan(const Instance &i, const Assignment &a) {
   std::string line;
   for (size_t s = 0; s < i.strategyNames.size(); ++s)
@@ -307,9 +307,9 @@ CLI::Validator realBelow(double most, const std::string &what) {
       [=](std::string &text) {
         double value = 0;
         const char *end = text.data() + text.size();
-        auto [Rest, Status] = std::from_chars(text.data(), end, value);
+        auto [rest, status] = std::from_chars(text.data(), end, value);
         bool fits =
-            Status == std::errc() && Rest == end && value >= 0 && value < most;
+            status == std::errc() && rest == end && value >= 0 && value < most;
         return fits ? std::string() : outOfRange(what, text);
       },
       "");
@@ -320,10 +320,10 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
       [=](std::string &text) {
         uint64_t value = 0;
         const char *end = text.data() + text.size();
-        auto [Rest, Status] = std::from_chars(text.data(), end, value);
+        auto [rest, status] = std::from_chars(text.data(), end, value);
         // The option itself would be read as octal after a zero.
         bool octal = text.size() > 1 && text[0] == '0';
-        bool fits = Status == std::errc() && Rest == end && value >= least &&
+        bool fits = status == std::errc() && rest == end && value >= least &&
                     value <= most && !octal;
         return fits
                    ? std::string()

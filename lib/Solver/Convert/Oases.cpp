@@ -96,8 +96,8 @@ std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &profile,
   }
   std::vector<Choice> choices;
   choices.reserve(byDegree.size());
-  for (const auto &[Degree, C] : byDegree)
-    choices.push_back(C);
+  for (const auto &[degree, c] : byDegree)
+    choices.push_back(c);
   return choices;
 }
 

@@ -53,13 +53,13 @@ parseOsdpProfile(std::string_view json) {
   if (failure)
     return failure;
   std::vector<OsdpProfileEntry> result;
-  for (const auto &[Key, E] : entries) {
-    if (seen[Key] != 0b1111)
+  for (const auto &[key, e] : entries) {
+    if (seen[key] != 0b1111)
       return llvm::createStringError(
           "rows: expected all four choices for hidden " +
-          std::to_string(Key.first) + ", batch_index " +
-          std::to_string(Key.second));
-    result.push_back(E);
+          std::to_string(key.first) + ", batch_index " +
+          std::to_string(key.second));
+    result.push_back(e);
   }
   return result;
 }

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
-#include <unordered_map>
 
 namespace heddle::solver {
 
 namespace {
 
-/// What the lists and their trace may take.
+/// The most memory of the lists and their trace.
 constexpr size_t kMaxBytes = size_t(400) << 20;
 /// Above this many pairs of a bucket and a time, laying out would take longer
 /// than the search is worth.
@@ -31,34 +31,32 @@ struct Bucket {
   std::vector<Usage> room;     ///< The least capacity in each of `full`.
   std::vector<Range> open;     ///< Where something elsewhere has one too.
   std::vector<int32_t> openInFull;
-  std::vector<std::vector<int32_t>> fullInChild;  ///< By child, or -1.
-  std::unordered_map<uint64_t, ParetoList> lists; ///< By separator labels.
-};
-
-/// Either a variable and its label, or two earlier nodes.
-struct TraceNode {
-  int32_t var = -1;
-  int32_t label = 0;
-  uint32_t left = 0, right = 0;
+  std::vector<std::vector<int32_t>> fullInChild; ///< By child, or -1.
+  std::map<uint64_t, ParetoList> lists;          ///< By separator labels.
 };
 
 class ExactSearch {
 public:
   ExactSearch(const Model &m, const Dual::Reduced &bound, const TreeBound *tree,
-              Cost below, double maxWork, const std::function<bool()> &stop)
-      : m(m), below(below), maxWork(maxWork), stop(stop), red(bound),
-        tree(tree), allowed(largestReduced(bound, below)),
-        x(m.vars.size(), -1) {}
+              Cost below, double maxWork, size_t maxList,
+              const std::function<bool()> &stop)
+      : m(m), below(below), maxWork(maxWork), maxList(maxList), stop(stop),
+        red(bound), tree(tree), allowed(largestReduced(bound, below)),
+        x(m.vars.size(), -1) {
+    if (tree && m.capacity.size() == 1)
+      price = tree->getPrices()[0];
+  }
 
   ExactResult run();
 
 private:
   bool givesUp() {
-    if (!gaveUp && (work > maxWork || bytes() > kMaxBytes || stop()))
-      gaveUp = true;
+    // The time is asked now and then: that takes as long as an entry.
+    gaveUp |=
+        work > maxWork || bytes() > kMaxBytes || (asked++ % 64 == 0 && stop());
     return gaveUp;
   }
-  size_t bytes() const { return listBytes + trace.size() * sizeof(TraceNode); }
+  size_t bytes() const { return listBytes + trace.bytes(); }
   bool layOut();
   void findRanges();
   uint64_t keyOf(const std::vector<int32_t> &vars) const;
@@ -68,25 +66,34 @@ private:
               double reduced);
   double reducedOf(int32_t var) const;
   void addEntries(Bucket &b);
-  ParetoList ownEntry(const Bucket &b);
+  ParetoEntry ownEntry(const Bucket &b) const;
+  bool findOwnUsage(const Bucket &b);
+  bool trim(ParetoEntry &e, Usage &used, Usage room) const;
   ParetoList combine(const Bucket &b, const ParetoList &have,
                      const ParetoList &child,
                      const std::vector<int32_t> &fullInChild, double limit);
-  void label(uint64_t from, Labels &result) const;
+  void shorten(ParetoList &list);
 
   const Model &m;
   Cost below;
   double maxWork;
+  size_t maxList;
   const std::function<bool()> &stop;
   const Dual::Reduced &red;
   const TreeBound *tree;
   double allowed; ///< No useful assignment has larger costs in `red`.
   std::vector<Bucket> buckets;
-  std::vector<TraceNode> trace;
+  PartTrace trace;
+  double price = 0; ///< Of the only time, if runs are looked for.
+  RunStep step;
   Labels x; ///< While a bucket is enumerated; -1: open.
+  std::vector<const ParetoList *> parts; ///< Scratch, as is the next.
+  std::vector<Usage> used;
   double work = 0;
-  size_t listBytes = 0; ///< Of all buckets, and of the list being made.
+  size_t listBytes = 0; ///< Of all buckets' lists and the one being made.
+  unsigned asked = 0;   ///< How often it was looked whether to give up.
   bool gaveUp = false;
+  bool thinned = false;
 };
 
 bool ExactSearch::layOut() {
@@ -95,7 +102,7 @@ bool ExactSearch::layOut() {
   Random unused(0);
   if (static_cast<double>(all.size() * m.capacity.size()) > kMaxLayout)
     return false;
-  // Where a separator has more labels than a number can tell, all is lost.
+  // A key is a 64-bit number, so a separator may not have more labels.
   constexpr double kMaxKeys = 1e18;
   EliminationOrder order = chooseOrder(
       m, all, kMaxKeys, static_cast<double>(all.size()) * kMaxKeys, unused);
@@ -180,7 +187,7 @@ void ExactSearch::findRanges() {
       b.room.push_back(*std::min_element(m.capacity.begin() + begin,
                                          m.capacity.begin() + end));
       b.full.push_back({begin, end});
-      // What lies outside is decided once this bucket is done.
+      // Times that nothing elsewhere uses are decided with this bucket.
       auto isOpen = [&](int32_t t) { return here[t] && here[t] < total[t]; };
       while (begin < end && !isOpen(begin))
         ++begin;
@@ -214,7 +221,7 @@ Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
   return result;
 }
 
-/// What the label of `var` adds to the reduced cost of the labels in `x`.
+/// The reduced cost that the label of `var` adds to that of the others in `x`.
 double ExactSearch::reducedOf(int32_t var) const {
   double sum = red.unary[var][x[var]];
   for (int32_t id : m.vars[var].pairs) {
@@ -244,14 +251,9 @@ void ExactSearch::process(Bucket &b) {
   } else {
     for (int32_t v : widest->separator)
       std::erase(missing, v);
-    std::vector<uint64_t> keys;
-    keys.reserve(widest->lists.size());
-    for (const auto &[Key, List] : widest->lists)
-      keys.push_back(Key);
-    std::ranges::sort(keys);
-    for (uint64_t key : keys) {
+    for (const auto &[key, list] : widest->lists) {
       Labels chosen = labelsOf(widest->separator, key);
-      double reduced = widest->lists.at(key)[0].reduced;
+      double reduced = list[0].reduced;
       for (size_t i = 0; i < chosen.size(); ++i) {
         int32_t v = widest->separator[i];
         x[v] = chosen[i];
@@ -265,18 +267,20 @@ void ExactSearch::process(Bucket &b) {
         return;
     }
   }
-  for (auto it = b.lists.begin(); it != b.lists.end(); ++it) {
-    ParetoList &list = it->second;
+  for (auto &[key, list] : b.lists) {
     listBytes -= list.bytes();
-    list.project(b.openInFull);
-    work += list.removeDominated(maxWork - work);
+    list.project(b.openInFull, step);
+    work += list.removeDominated(step, maxWork - work);
+    if (price > 0 && !step.more && list.getDimensions() == 1)
+      list.findStep(price, step);
+    shorten(list);
     listBytes += list.bytes();
     if (givesUp())
       return;
   }
   for (int32_t c : b.children) {
-    for (const auto &[Key, List] : buckets[c].lists)
-      listBytes -= List.bytes();
+    for (const auto &[key, list] : buckets[c].lists)
+      listBytes -= list.bytes();
     buckets[c].lists = {};
   }
 }
@@ -299,51 +303,89 @@ void ExactSearch::extend(Bucket &b, const std::vector<int32_t> &missing,
   x[v] = -1;
 }
 
-/// What the bucket's variable adds, its pairs with the separator included.
-ParetoList ExactSearch::ownEntry(const Bucket &b) {
-  ParetoList list(b.full.size());
-  std::vector<Usage> used(b.full.size(), 0);
-  ParetoEntry e{0, 0, trace.size()};
-  if (b.var >= 0) {
-    const Variable &v = m.vars[b.var];
-    int32_t own = x[b.var];
-    e.total = v.unary[own];
-    e.reduced = red.unary[b.var][own];
-    for (int32_t id : v.pairs) {
-      const Pair &p = m.pairs[id];
-      if (x[p.other(b.var)] < 0)
-        continue;
-      size_t at = static_cast<size_t>(x[p.a]) * m.vars[p.b].size() + x[p.b];
-      e.total = addCosts(e.total, p.table[at]);
-      e.reduced += red.pairs[id][at];
-    }
-    for (const Load &l : v.loads)
-      for (size_t d = 0; d < b.full.size(); ++d)
-        if (l.begin <= b.full[d].begin && b.full[d].end <= l.end)
-          used[d] = l.amount[own];
-    trace.push_back({b.var, own, 0, 0});
-  } else {
-    trace.emplace_back();
+/// The cost of the bucket's variable and its pairs with the separator.
+ParetoEntry ExactSearch::ownEntry(const Bucket &b) const {
+  ParetoEntry e;
+  if (b.var < 0)
+    return e;
+  const Variable &v = m.vars[b.var];
+  e.total = v.unary[x[b.var]];
+  e.reduced = red.unary[b.var][x[b.var]];
+  for (int32_t id : v.pairs) {
+    const Pair &p = m.pairs[id];
+    if (x[p.other(b.var)] < 0)
+      continue;
+    size_t at = static_cast<size_t>(x[p.a]) * m.vars[p.b].size() + x[p.b];
+    e.total = addCosts(e.total, p.table[at]);
+    e.reduced += red.pairs[id][at];
   }
-  list.add(e, used.data());
-  return list;
+  return e;
 }
 
+/// Sets `used` to the usage of the bucket's variable. Returns whether that
+/// keeps the limit.
+bool ExactSearch::findOwnUsage(const Bucket &b) {
+  used.assign(b.full.size(), 0);
+  bool fits = true;
+  if (b.var >= 0)
+    for (const Load &l : m.vars[b.var].loads)
+      for (size_t d = 0; d < used.size(); ++d)
+        if (l.begin <= b.full[d].begin && b.full[d].end <= l.end) {
+          used[d] = l.amount[x[b.var]];
+          fits &= used[d] <= b.room[d];
+        }
+  return fits;
+}
+
+/// Leaves the points of a run that keep the limit and cost less than `below`;
+/// false if there are none. Its first point keeps the limit.
+bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
+  Cost largest = below - 1 - m.constant;
+  e.count = static_cast<uint32_t>(
+      std::min<Usage>(e.count, (room - used) / step.more + 1));
+  if (e.total <= largest)
+    return true;
+  Cost skip = (e.total - largest + step.less - 1) / step.less;
+  if (skip >= Cost(e.count))
+    return false;
+  e.total -= skip * step.less;
+  used += skip * step.more;
+  e.first += static_cast<uint32_t>(skip);
+  e.count -= static_cast<uint32_t>(skip);
+  return true;
+}
+
+/// Joins runs, and thins the list out if that is asked for.
+void ExactSearch::shorten(ParetoList &list) {
+  if (list.getDimensions() != 1)
+    return;
+  if (step.more && list.size() > 1)
+    list.joinRuns(step, trace);
+  if (!maxList || list.size() <= maxList)
+    return;
+  list.thinOut(maxList);
+  thinned = true;
+}
+
+/// The sums of two lists whose reduced cost is at most `limit`.
 ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
                                 const ParetoList &child,
                                 const std::vector<int32_t> &fullInChild,
                                 double limit) {
   ParetoList result(b.full.size());
-  std::vector<Usage> used(b.full.size());
+  used.resize(b.full.size());
   size_t grown = 0;
   for (size_t i = 0; i < have.size() && !givesUp(); ++i) {
     for (size_t j = 0; j < child.size(); ++j) {
-      double reduced = have[i].reduced + child[j].reduced;
-      if (reduced > limit) // lists ascend
+      ParetoEntry e;
+      e.reduced = have[i].reduced + child[j].reduced;
+      if (e.reduced > limit) // lists ascend
         break;
       ++work;
-      Cost total = addCosts(have[i].total, child[j].total);
-      if (addCosts(total, m.constant) >= below)
+      e.total = addCosts(have[i].total, child[j].total);
+      e.count = have[i].count + child[j].count - 1;
+      e.trace = i << 32 | j;
+      if (e.count == 1 && addCosts(e.total, m.constant) >= below)
         continue;
       bool fits = true;
       for (size_t d = 0; d < used.size(); ++d) {
@@ -352,35 +394,31 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
           used[d] += child.getUsage(j)[fullInChild[d]];
         fits &= used[d] <= b.room[d];
       }
-      if (fits)
-        result.add({total, reduced, i << 32 | j}, used.data());
+      if (fits && (e.count == 1 || trim(e, used[0], b.room[0])))
+        result.add(e, used.data());
     }
     listBytes += result.bytes() - grown;
     grown = result.bytes();
   }
   listBytes -= grown;
-  work += result.removeDominated(maxWork - work);
+  work += result.removeDominated(step, maxWork - work);
   for (size_t k = 0; k < result.size(); ++k) {
     uint64_t from = result[k].trace;
-    result[k].trace = trace.size();
-    trace.push_back({-1, 0, static_cast<uint32_t>(have[from >> 32].trace),
-                     static_cast<uint32_t>(child[from & 0xffffffff].trace)});
+    result[k].trace = trace.addSum(have[from >> 32], child[from & 0xffffffff]);
   }
+  shorten(result);
   return result;
 }
 
-/// Adds what the bucket and everything below it can come to at the labels in
-/// `x`.
+/// Adds the costs and usages that the bucket and everything below it can have
+/// at the labels in `x`.
 void ExactSearch::addEntries(Bucket &b) {
-  ParetoList list = ownEntry(b);
-  for (size_t d = 0; d < b.full.size(); ++d)
-    if (list.getUsage(0)[d] > b.room[d])
-      return;
-  // What the bucket may cost at most, and its children at least.
+  // The reduced cost that the bucket may have at most, less what its children
+  // have at least.
   double limit = allowed;
   if (tree && b.var >= 0)
     limit -= tree->rest(static_cast<size_t>(&b - buckets.data()), x);
-  std::vector<const ParetoList *> parts;
+  parts.clear();
   for (int32_t c : b.children) {
     auto found = buckets[c].lists.find(keyOf(buckets[c].separator));
     if (found == buckets[c].lists.end())
@@ -388,8 +426,13 @@ void ExactSearch::addEntries(Bucket &b) {
     parts.push_back(&found->second);
     limit -= found->second[0].reduced;
   }
-  if (list[0].reduced > limit)
+  ParetoEntry own = ownEntry(b);
+  if (own.reduced > limit || !findOwnUsage(b))
     return;
+  if (b.var >= 0)
+    own.trace = trace.addLabel(b.var, x[b.var]);
+  ParetoList list(b.full.size());
+  list.add(own, used.data());
   for (size_t c = 0; c < parts.size(); ++c) {
     limit += (*parts[c])[0].reduced;
     list = combine(b, list, *parts[c], b.fullInChild[c], limit);
@@ -401,26 +444,10 @@ void ExactSearch::addEntries(Bucket &b) {
   listBytes += list.bytes();
 }
 
-void ExactSearch::label(uint64_t from, Labels &result) const {
-  std::vector<uint64_t> pending{from};
-  while (!pending.empty()) {
-    const TraceNode &n = trace[pending.back()];
-    pending.pop_back();
-    if (n.var >= 0) {
-      result[n.var] = n.label;
-    } else if (n.left || n.right) {
-      pending.push_back(n.left);
-      pending.push_back(n.right);
-    }
-  }
-}
-
 ExactResult ExactSearch::run() {
   ExactResult result;
   if (m.vars.empty() || !layOut())
     return result;
-  // Node 0 stands for nothing.
-  trace.emplace_back();
   for (Bucket &b : buckets) {
     process(b);
     if (givesUp()) {
@@ -428,7 +455,7 @@ ExactResult ExactSearch::run() {
       return result;
     }
   }
-  result.complete = true;
+  result.complete = !thinned;
   result.work = work;
   const auto &last = buckets.back().lists;
   if (last.empty())
@@ -436,7 +463,7 @@ ExactResult ExactSearch::run() {
   const ParetoList &list = last.begin()->second;
   // Nothing is open any more: a single entry is left.
   Labels found(m.vars.size(), 0);
-  label(list[0].trace, found);
+  trace.label(list[0], found);
   if (costOf(m, found) < below)
     result.best = std::move(found);
   return result;
@@ -453,8 +480,8 @@ double largestReduced(const Dual::Reduced &costs, Cost below) {
 
 ExactResult solveExactly(const Model &m, const Dual::Reduced &costs,
                          const TreeBound *tree, Cost below, double maxWork,
-                         const std::function<bool()> &stop) {
-  return ExactSearch(m, costs, tree, below, maxWork, stop).run();
+                         size_t maxList, const std::function<bool()> &stop) {
+  return ExactSearch(m, costs, tree, below, maxWork, maxList, stop).run();
 }
 
 } // namespace heddle::solver

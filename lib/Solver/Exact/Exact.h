@@ -28,17 +28,18 @@ struct ExactResult {
   double work = 0;            ///< Entries visited.
 };
 
-/// What an assignment that costs less than `below` can have at most as its sum
-/// of `costs`.
+/// The largest sum of `costs` of an assignment that costs less than `below`.
 double largestReduced(const Dual::Reduced &costs, Cost below);
 
 /// Searches `m` for the cheapest feasible assignment that costs less than
 /// `below`, constant included. `costs` are either the reduced costs of a bound
 /// of `m`, or the priced ones of `tree`, which must be prepared. Gives up after
-/// `maxWork` entries.
+/// `maxWork` entries. Where `m` has a single time and `tree` is given, lists
+/// longer than `maxList` are thinned out, 0: never; then the result, if there
+/// is one, is good but not complete.
 ExactResult solveExactly(const Model &m, const Dual::Reduced &costs,
                          const TreeBound *tree, Cost below, double maxWork,
-                         const std::function<bool()> &stop);
+                         size_t maxList, const std::function<bool()> &stop);
 
 } // namespace heddle::solver
 

@@ -77,8 +77,8 @@ void joinByMemory(const Problem &p, const std::vector<Interval> &times,
     if (live.empty())
       continue;
     uint32_t last = std::prev(live.end())->second;
-    for (const auto &[End, N] : live)
-      g.join(N, last);
+    for (const auto &[end, n] : live)
+      g.join(n, last);
     int64_t end = std::prev(live.end())->first;
     live.clear();
     live.emplace(end, last);

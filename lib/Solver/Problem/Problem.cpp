@@ -100,13 +100,13 @@ llvm::Error validate(const Problem &p) {
     addUsage(largest, n.live, *std::ranges::max_element(n.usages));
   }
   __int128 sum = 0;
-  for (const auto &[Time, Step] : largest) {
-    sum += Step;
+  for (const auto &[time, step] : largest) {
+    sum += step;
     if (sum > std::numeric_limits<Usage>::max())
       return llvm::createStringError(
           "nodes.usages: expected sums that fit 64 bits, got an "
           "overflow at time " +
-          std::to_string(Time));
+          std::to_string(time));
   }
   for (size_t i = 0; i < p.edges.size(); ++i)
     if (llvm::Error e = validateEdge(p, i))
@@ -142,11 +142,11 @@ llvm::Expected<Evaluation> evaluate(const Problem &p, const Assignment &a) {
         addCosts(result.total, std::min(e.costs[entry], kInfiniteCost));
   }
   __int128 sum = 0;
-  for (const auto &[Time, Step] : steps) {
-    sum += Step;
+  for (const auto &[time, step] : steps) {
+    sum += step;
     if (sum > result.peakUsage) {
       result.peakUsage = static_cast<Usage>(sum);
-      result.peakTime = Time;
+      result.peakTime = time;
     }
   }
   result.withinLimit = !p.usageLimit || result.peakUsage <= *p.usageLimit;

@@ -16,7 +16,7 @@
 
 namespace heddle::solver {
 
-/// What a variable uses at the times `begin <= t < end` of a model, by value.
+/// The usage of a variable at the times `begin <= t < end`, by value.
 struct Load {
   int32_t begin = 0;
   int32_t end = 0;
@@ -62,8 +62,8 @@ private:
   size_t ownStride, theirStride;
 };
 
-/// What the parts of a model are called in the problem that it was reduced
-/// from: two models of it can be compared by these.
+/// The numbers that the parts of a model have in the problem that it was
+/// reduced from. They tell which parts of two models are the same.
 struct ModelNames {
   std::vector<int32_t> vars;
   std::vector<std::vector<int32_t>> values; ///< By variable, then value.

@@ -44,8 +44,8 @@ public:
   /// The live part, renumbered.
   Model extract() const;
 
-  /// What variables and values of the last `extract` are called here; times are
-  /// numbers of the problem's maximal times.
+  /// The numbers that variables and values of the last `extract` have here.
+  /// Times are numbered by the problem's maximal times.
   ModelNames getNames() const;
 
   /// Removes values that a bound has excluded, by the numbering of the last

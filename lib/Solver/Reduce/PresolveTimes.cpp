@@ -6,8 +6,8 @@
 
 namespace heddle::solver {
 
-/// Takes what a variable uses whatever its value off the capacity, so that
-/// every load has an amount of 0 somewhere.
+/// Takes the least amount of every load off the capacity, so that every load
+/// has a value of amount 0.
 void Presolver::normalizeLoads() {
   std::vector<Usage> taken(work.capacity.size() + 1, 0);
   for (size_t v = 0; v < work.vars.size(); ++v) {

@@ -13,7 +13,7 @@ PartSolver::PartSolver(const Problem &p, uint64_t seed, unsigned threads,
     : p(p), threads(threads), outOfTime(std::move(outOfTime)), seeds(seed),
       reduced(p) {}
 
-/// What the bound aims at; while no cost is known, a good way above it.
+/// The cost that the bound aims at. While none is known, twice the bound.
 double PartSolver::target() const {
   if (best)
     return static_cast<double>(total);

@@ -32,7 +32,7 @@ public:
 
   /// Why there is no assignment, if that is known.
   const std::string &getExplanation() const { return explanation; }
-  /// What came closest to the limit.
+  /// The assignment that came closest to the limit.
   Assignment closest() const;
 
 private:
@@ -49,7 +49,7 @@ private:
   Random seeds;
   Presolver reduced;
   std::unique_ptr<Stage> now;
-  double closedWork = 0; ///< Of earlier stages.
+  double closedWork = 0; ///< The work of earlier stages.
   int rounds = 0;
 
   std::optional<Assignment> best;

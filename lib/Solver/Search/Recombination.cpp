@@ -16,9 +16,10 @@ namespace {
 
 /// More than these would make the little problem a large one.
 constexpr size_t kMaxComponents = 400;
-/// Of ways times times: their usages may take up to 480 MB for a moment.
+/// The most pairs of a way and a time. Their usages take up to 480 MB for a
+/// moment.
 constexpr double kMaxCells = 2e7;
-/// What the exact search may visit.
+/// The entries that the exact search may visit.
 constexpr double kMaxEntries = 5e4;
 /// Some hundred steps of the prices.
 constexpr double kClimbQuota = 6e4;
@@ -57,8 +58,8 @@ std::vector<Group> findGroups(const Model &m, const Labels &x,
   return groups;
 }
 
-/// What the variables of `g` and their pairs cost; `where` says which way each
-/// variable of the model has, -1 outside of the group.
+/// The cost of the variables of `g` and their pairs at the labels of `way`.
+/// `where` is scratch: -1 for every variable of the model.
 Cost costOfWay(const Model &m, const Group &g, const Labels &way,
                const Labels &x, std::vector<int32_t> &where) {
   for (size_t i = 0; i < g.vars.size(); ++i)
@@ -102,7 +103,7 @@ void findWays(const Model &m, Group &g, const Labels &x,
     add(*o);
 }
 
-/// What a way uses at every time.
+/// The usage of a way at every time.
 std::vector<Usage> usageOfWay(const Model &m, const Group &g,
                               const Labels &way) {
   std::vector<Usage> used(m.capacity.size() + 1, 0);
@@ -154,11 +155,11 @@ Little build(const Model &m, const std::vector<Group> &groups, const Labels &x,
       for (const auto &row : rows)
         key.push_back(row[t]);
     auto count = static_cast<int32_t>(result.m.capacity.size());
-    auto [At, Fresh] = known.try_emplace(key, count);
-    if (!Fresh) {
-      Usage &least = result.m.capacity[At->second];
+    auto [at, fresh] = known.try_emplace(key, count);
+    if (!fresh) {
+      Usage &least = result.m.capacity[at->second];
       least = std::min(least, room);
-      result.prices[At->second] += prices[t];
+      result.prices[at->second] += prices[t];
       continue;
     }
     result.m.capacity.push_back(room);
@@ -174,8 +175,8 @@ Little build(const Model &m, const std::vector<Group> &groups, const Labels &x,
   return result;
 }
 
-/// What every group of the little problem does in the best mixture, if one is
-/// found that costs less than `before` or if nothing binds; adds to `work`.
+/// The way of every group in the best mixture, if it costs less than `before`
+/// or if no time binds. Adds to `work`.
 std::optional<Labels> findMixture(const Little &l, Cost before, double &work,
                                   const std::function<bool()> &stop) {
   if (l.m.capacity.empty()) {
@@ -204,7 +205,7 @@ std::optional<Labels> findMixture(const Little &l, Cost before, double &work,
     Cost below =
         part < 1 ? static_cast<Cost>(climber.getBound() + part * room) : before;
     ExactResult found =
-        solveExactly(l.m, costs, nullptr, below, kMaxEntries, stop);
+        solveExactly(l.m, costs, nullptr, below, kMaxEntries, 0, stop);
     work += found.work * 30;
     if (found.best || !found.complete)
       return found.best;

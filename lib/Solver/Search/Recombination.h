@@ -1,13 +1,14 @@
 //===- Recombination.h - The best mixture of assignments --------*- C++ -*-===//
 //
-// Where assignments differ falls into components that share no pair: each can
-// be decided on its own, and only memory ties the decisions together. What the
-// best mixture is, is therefore a problem of some tens of variables that the
-// exact search solves at once, however many variables change together in one
-// decision (partition crossover: Tintos, Whitley and Chicano, "Partition
-// Crossover for Pseudo-Boolean Optimization", FOGA 2015; here with a limit that
-// couples the components, and with any number of parents). Prices cannot find
-// these mixtures: most lie inside the convex hull of cost and usage.
+// The variables in which assignments differ fall into components that share no
+// pair. Each component can be decided on its own; only memory ties the
+// decisions together. So the best mixture is a problem of some tens of
+// variables, which the exact search solves at once, however many variables
+// change together in one decision (partition crossover: Tintos, Whitley and
+// Chicano, "Partition Crossover for Pseudo-Boolean Optimization", FOGA 2015;
+// here with a limit that couples the components, and with any number of
+// parents). Prices cannot find these mixtures: most lie inside the convex hull
+// of cost and usage.
 //
 //===----------------------------------------------------------------------===//
 

@@ -74,7 +74,7 @@ void Search::solveAt(Elimination &engine, const std::vector<double> &prices,
 }
 
 void Search::planWhole() {
-  // What has no choice would only tie its neighbours together.
+  // A variable without a choice would only tie its neighbours together.
   std::vector<int32_t> all;
   for (size_t v = 0; v < m.vars.size(); ++v)
     if (hasChoice(static_cast<int32_t>(v)))
@@ -251,7 +251,7 @@ bool Search::tryExactly(Candidate &current, Candidate &best,
   if (proven)
     return false;
   ExactResult found = solveExactly(sub.m, climber.getBest().reducedCosts(),
-                                   nullptr, sub.before, kMaxEntries, stop);
+                                   nullptr, sub.before, kMaxEntries, 0, stop);
   work += found.work * 30;
   exactSize *= found.complete ? 1.02 : 0.96;
   exactSize = std::clamp(exactSize, 4.0,

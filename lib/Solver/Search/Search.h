@@ -21,7 +21,7 @@ namespace heddle::solver {
 /// An assignment and how good it is.
 struct Candidate {
   Labels x;
-  Cost total = 0;     ///< Of what is not forbidden; saturated.
+  Cost total = 0;     ///< Without the forbidden entries; saturated.
   int forbidden = 0;  ///< Infinite entries.
   double overuse = 0; ///< Summed over times.
   bool isFeasible() const {
@@ -97,8 +97,8 @@ private:
 
   const CostTables &tables;
   const Model &m;
-  Elimination part;  ///< Of a region.
-  Elimination whole; ///< Of all variables, but for a cutset.
+  Elimination part;  ///< Eliminates a region.
+  Elimination whole; ///< Eliminates all variables but a cutset.
   Random r;
   double work = 0;
   int32_t pinned = -1;

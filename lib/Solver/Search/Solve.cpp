@@ -123,7 +123,7 @@ Solver::Part *Solver::mostOpen() {
   return chosen;
 }
 
-/// What all nodes do, of what the parts' nodes do.
+/// Joins the parts' assignments to one of the whole problem.
 Assignment Solver::join(Assignment (*of)(const PartSolver &)) const {
   if (components.empty())
     return of(*parts[0].search);

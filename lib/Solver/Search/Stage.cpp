@@ -1,7 +1,6 @@
 //===- Stage.cpp - All searches on one reduced model ----------------------===//
 
 #include "Search/Stage.h"
-#include "Exact/OneLimit.h"
 #include "Search/Parallel.h"
 #include "Search/Recombination.h"
 #include "Search/Restriction.h"
@@ -13,31 +12,33 @@
 namespace heddle::solver {
 
 namespace {
-/// The first of these work on what is exploited, the others go their own ways
-/// for a while.
+/// Walkers. The first `kExploiting` improve `exploited`; each of the others
+/// searches on its own for a number of rounds, its life.
 constexpr size_t kWalkerCount = 8;
 constexpr size_t kExploiting = 3;
-/// Which of these tries the values that the bound makes likely, and which those
-/// of one proposal; the other one mixes all of them.
+/// The exploiting walker that tries the values that the bound makes likely, and
+/// the one that tries the values of one proposal. The third mixes all
+/// proposals.
 constexpr size_t kTriesLikely = 1, kTriesOneProposal = 2;
-/// Rounds of a life. Short ones find other ways of doing everything, long ones
-/// do them well.
+/// Rounds of a life. Short lives find assignments that differ everywhere, long
+/// ones good assignments.
 constexpr int kLifetimes[kWalkerCount - kExploiting] = {2, 3, 5, 9, 25};
-/// Ends of lives that are remembered.
+/// The number of assignments kept from the ends of lives.
 constexpr size_t kMaxEnded = 12;
-/// Of more, a search among all of their values would be one of the whole model.
+/// The most proposals whose values are searched together: those of more would
+/// be nearly all values.
 constexpr size_t kMaxFused = 8;
-/// Rounds in which what is exploited may become no better.
+/// Rounds for which `exploited` may stay as it is.
 constexpr int kPatience = 20;
-/// What an entry of the exact search costs in entries of the others, and the
-/// share of all work that it may take.
+/// The work of an entry of the exact search in entries of the other searches
+/// (the second one where a single time binds), and its share of all work.
 constexpr double kExactWeight = 30;
 constexpr double kOneLimitWeight = 4;
 constexpr double kExactShare = 0.2;
-/// Up to here the exact bound of a tree decomposition is worth its tables.
+/// The most table entries for which the exact bound is computed.
 constexpr double kMaxTreeEntries = 3e6;
-/// What the exact search for one limit may visit before anything else is
-/// tried: a fraction of a second.
+/// Entries that the exact search visits before anything else is tried, where a
+/// single time binds: a fraction of a second.
 constexpr double kFirstBudget = 1.5e7;
 } // namespace
 
@@ -146,7 +147,7 @@ void Stage::constructOneLimit(const std::function<bool()> &stop) {
     if (!last)
       below = static_cast<Cost>(reach);
     ExactResult r =
-        solveOneLimit(m, *forExact, tree, below, kBudget, maxList, stop);
+        solveExactly(m, *forExact, &tree, below, kBudget, maxList, stop);
     exactWork += r.work * exactWeight();
     if (r.complete)
       proven = std::max(proven, static_cast<double>(below));
@@ -169,9 +170,9 @@ double Stage::getBound() const {
                    tree.isUsable() ? tree.getBound() : climber.getBound()});
 }
 
-/// What the bound likes, more or less.
+/// An assignment decoded from the bound, with noise.
 Labels Stage::sample(Random &r) const {
-  // Where the gap is small already, it alone would always say the same.
+  // Noise of the size of a small gap would always give the same assignment.
   double gap = std::max(
       {1.0, static_cast<double>(best.total) - bound, 0.01 * std::abs(bound)});
   double noise = std::pow(10.0, -1 - 3 * r.unit()) * gap;
@@ -212,12 +213,13 @@ void Stage::walkRestricted(size_t index, const std::function<bool()> &stop) {
                                    roundQuota, w.luck, stop);
 }
 
-/// What is exploited, but for another value of one variable that the bound
-/// does not speak against; it is pinned, so that the rest has to follow.
+/// Sets the walker to `exploited` with one variable at another value, which is
+/// pinned, so that the rest has to follow. The bound of that value is below the
+/// best cost.
 bool Stage::pinOther(Walker &w) {
   double least = static_cast<double>(best.total);
   int32_t chosen = -1, value = -1;
-  // Of how many the likeliest is taken.
+  // The value with the least bound among so many is taken.
   size_t choices = 1 + w.luck.below(12);
   for (size_t attempt = 0; attempt < 40 * choices && choices > 0; ++attempt) {
     size_t v = w.luck.below(m.vars.size());
@@ -282,8 +284,8 @@ void Stage::walk(size_t index, bool afresh, const std::function<bool()> &stop) {
     w.engine.pin(-1);
 }
 
-/// How much of the gap is memory that is paid for and that the best leaves
-/// unused. Little, if prices are right.
+/// The share of the gap that is the price of memory that the best assignment
+/// leaves unused. It is small if prices are right.
 double Stage::unusedShareOfGap() const {
   std::vector<Usage> used = usageOf(m, best.x);
   double unused = 0;
@@ -359,7 +361,8 @@ void Stage::tryExact(Cost known, const std::function<bool()> &stop) {
     double reach = std::ceil(from + exactStep);
     Cost below =
         reach < static_cast<double>(known) ? static_cast<Cost>(reach) : known;
-    ExactResult r = searchBelow(below, left, stop);
+    ExactResult r = solveExactly(
+        m, *forExact, tree.isUsable() ? &tree : nullptr, below, left, 0, stop);
     exactWork += r.work * exactWeight();
     left -= r.work + 100;
     if (!r.complete)
@@ -382,14 +385,6 @@ void Stage::prepareTree() {
   forExact = tree.pricedCosts();
 }
 
-ExactResult Stage::searchBelow(Cost below, double maxWork,
-                               const std::function<bool()> &stop) const {
-  if (oneLimit)
-    return solveOneLimit(m, *forExact, tree, below, maxWork, 0, stop);
-  return solveExactly(m, *forExact, tree.isUsable() ? &tree : nullptr, below,
-                      maxWork, stop);
-}
-
 void Stage::takeExact() {
   if (!forExact || !exact.complete)
     return;
@@ -407,8 +402,8 @@ void Stage::remember(const Candidate &c) {
     ended.pop_front();
 }
 
-/// Takes over the best result of these walkers and whatever the others changed
-/// elsewhere.
+/// Takes over the best result of these walkers, then the changes that the
+/// others made to other variables.
 void Stage::join(size_t first, size_t end) {
   takeExact();
   for (size_t w = std::max(first, kExploiting); w < end; ++w)

@@ -42,7 +42,7 @@ public:
 
   const Model &getModel() const { return m; }
   const Candidate &getBest() const { return best; }
-  /// What most of the search works on; see `exploited`.
+  /// The assignment that most of the search improves; see `exploited`.
   const Candidate &getExploited() const { return exploited; }
   bool isFeasible() const { return best.isFeasible(); }
   const Ascent &getAscent() const { return climber; }
@@ -54,11 +54,11 @@ private:
   struct Walker {
     Search engine;
     Candidate current;
-    int age = 0;          ///< Rounds of those that exploit.
+    int age = 0;          ///< Rounds spent exploiting.
     int left = 0;         ///< Rounds until it sets out again.
-    int unpin = 0;        ///< When so many are left, it may change everything.
-    Random luck{0};       ///< Of setting out and of searches among few values,
-    double extraWork = 0; ///< and their work.
+    int unpin = 0;        ///< The value of `left` at which its pin is removed.
+    Random luck{0};       ///< For setting out and searches among few values.
+    double extraWork = 0; ///< The work of searches among few values.
   };
   Labels sample(Random &r) const;
   std::vector<std::vector<int32_t>>
@@ -72,8 +72,6 @@ private:
   void remember(const Candidate &c);
   void chooseExploited(Cost before);
   bool exactIsDue() const;
-  ExactResult searchBelow(Cost below, double maxWork,
-                          const std::function<bool()> &stop) const;
   void takeExact();
   void prepareTree();
   double exactWeight() const;
@@ -86,30 +84,30 @@ private:
   Ascent climber;
   std::vector<std::unique_ptr<Walker>> walkers;
   Candidate best;
-  /// What the exploiting walkers work on: the best, or in turn one that set out
-  /// anew, knowing nothing of the best.
+  /// The assignment that the exploiting walkers improve: the best one, or in
+  /// turn one that set out anew and knows nothing of the best.
   Candidate exploited;
   bool anew = false;
   bool settingOut = false; ///< It does so in this round.
   int roundsStalled = 0;   ///< Since it became notably better.
-  double roundQuota;       ///< Of a walker, in table entries.
+  double roundQuota;       ///< Table entries of a walker in a round.
   double climbQuota;
   double lastBound = 0;
   int roundsAtRest = 0; ///< Since the bound rose notably.
-  // What the climber had found before the round; it moves on meanwhile.
+  // The climber's results before the round: it moves on meanwhile.
   std::optional<Dual> relaxed;
   std::vector<double> prices;
   Labels guess;
   double bound = 0;
   std::vector<std::vector<double>> valueBounds;
-  /// Of the walkers that go their own ways, now and before.
+  /// The assignments of walkers that search on their own, now and before.
   std::vector<Labels> proposals;
-  std::deque<Labels> ended;              ///< What their last lives came to.
+  std::deque<Labels> ended;              ///< The ends of their last lives.
   std::optional<Dual::Reduced> forExact; ///< Set in rounds that try it.
   ExactResult exact;
-  bool oneLimit = false; ///< `solveOneLimit` can be used.
+  bool oneLimit = false; ///< One time at most, and a narrow tree.
   TreeBound tree;
-  double proven; ///< By exact search: nothing costs less.
+  double proven; ///< Exact search has shown that nothing costs less.
   double exactStep = 0;
   double exactBudget = 3e4;
   double exactWork = 0;

@@ -84,12 +84,12 @@ TEST(Ascent, ProvesNoMoreThanIsTrue) {
   Random r(1);
   int proven = 0;
   for (int round = 0; round < 200; ++round) {
-    auto [M, Target] = solvedModel(r);
-    TablePool pool(M);
-    Ascent climber(M, pool, {});
-    EXPECT_FALSE(climber.prove(Target + 1, 2e5, never)) << "round " << round;
-    EXPECT_LE(climber.getBound(), Target);
-    proven += climber.prove(Target, 2e5, never);
+    auto [m, target] = solvedModel(r);
+    TablePool pool(m);
+    Ascent climber(m, pool, {});
+    EXPECT_FALSE(climber.prove(target + 1, 2e5, never)) << "round " << round;
+    EXPECT_LE(climber.getBound(), target);
+    proven += climber.prove(target, 2e5, never);
   }
   EXPECT_GT(proven, 20);
 }
@@ -98,16 +98,16 @@ TEST(Ascent, LowersPricesThatAreTooHigh) {
   Random r(5);
   int higher = 0;
   for (int round = 0; round < 40; ++round) {
-    auto [M, Target] = solvedModel(r);
-    TablePool pool(M);
-    Ascent climber(M, pool, {std::vector<double>(kTimes, 50.0), {}});
+    auto [m, target] = solvedModel(r);
+    TablePool pool(m);
+    Ascent climber(m, pool, {std::vector<double>(kTimes, 50.0), {}});
     double first = climber.getBound(), last = first;
     double firstPrice = climber.getBest().getPrices()[0];
     for (int i = 0; i < 20; ++i) {
       climber.lowerPrices();
-      climber.climb(Target, 100 * climber.getPassWork(), never);
+      climber.climb(target, 100 * climber.getPassWork(), never);
       EXPECT_GE(climber.getBound(), last);
-      EXPECT_LE(climber.getBound(), Target);
+      EXPECT_LE(climber.getBound(), target);
       last = climber.getBound();
     }
     higher += last > first && climber.getBest().getPrices()[0] < firstPrice;

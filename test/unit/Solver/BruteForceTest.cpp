@@ -67,9 +67,9 @@ Problem sideBySide(const std::vector<Problem> &parts, std::mt19937_64 &r) {
     for (uint32_t n = 0; n < parts[i].nodes.size(); ++n)
       order.emplace_back(i, n);
   std::ranges::shuffle(order, r);
-  for (auto [I, N] : order) {
-    whole.nodes.push_back(parts[I].nodes[N]);
-    auto shift = static_cast<int64_t>(1000 * I);
+  for (auto [i, n] : order) {
+    whole.nodes.push_back(parts[i].nodes[n]);
+    auto shift = static_cast<int64_t>(1000 * i);
     whole.nodes.back().live.begin += shift;
     whole.nodes.back().live.end += shift;
   }

@@ -64,9 +64,10 @@ TEST(ProblemIO, LimitAndNameMayBeAbsent) {
 }
 
 TEST(ProblemIO, NamesTheFieldThatIsWrong) {
-  EXPECT_EQ(errorOf("{\n  \"problem\": NaN}"),
-            "line 2, column 14: expected JSON: syntax error while parsing value - "
-            "invalid literal; last read: '\"problem\": N'");
+  EXPECT_EQ(
+      errorOf("{\n  \"problem\": NaN}"),
+      "line 2, column 14: expected JSON: syntax error while parsing value - "
+      "invalid literal; last read: '\"problem\": N'");
   EXPECT_EQ(errorOf("[]"),
             "the file: expected an object with the key problem, got []");
   EXPECT_EQ(errorOf(std::string(100000, '[')),

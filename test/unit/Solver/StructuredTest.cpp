@@ -33,9 +33,9 @@ void expectProvenQuickly(const Problem &p, const std::string &name) {
 void limitMemory(Problem &p, double fraction) {
   Assignment least, most;
   for (const Node &n : p.nodes) {
-    auto [Low, High] = std::ranges::minmax_element(n.usages);
-    least.push_back(Low - n.usages.begin());
-    most.push_back(High - n.usages.begin());
+    auto [low, high] = std::ranges::minmax_element(n.usages);
+    least.push_back(low - n.usages.begin());
+    most.push_back(high - n.usages.begin());
   }
   auto low = static_cast<double>(evaluate(p, least)->peakUsage);
   auto high = static_cast<double>(evaluate(p, most)->peakUsage);
