@@ -72,7 +72,7 @@ private:
   ParetoList combine(const Bucket &b, const ParetoList &have,
                      const ParetoList &child,
                      const std::vector<int32_t> &fullInChild, double limit);
-  void shorten(ParetoList &list);
+  void finish(ParetoList &list);
 
   const Model &m;
   Cost below;
@@ -271,9 +271,11 @@ void ExactSearch::process(Bucket &b) {
     listBytes -= list.bytes();
     list.project(b.openInFull, step);
     work += list.removeDominated(step, maxWork - work);
-    if (price > 0 && !step.more && list.getDimensions() == 1)
+    if (price > 0 && !step.more && list.getDimensions() == 1) {
+      list.sortByReduced();
       list.findStep(price, step);
-    shorten(list);
+    }
+    finish(list);
     listBytes += list.bytes();
     if (givesUp())
       return;
@@ -355,13 +357,14 @@ bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
   return true;
 }
 
-/// Joins runs, and thins the list out if that is asked for.
-void ExactSearch::shorten(ParetoList &list) {
-  if (list.getDimensions() != 1)
-    return;
-  if (step.more && list.size() > 1)
+/// Joins runs, sorts by reduced cost, and thins the list out if that is asked
+/// for.
+void ExactSearch::finish(ParetoList &list) {
+  bool isLine = list.getDimensions() == 1;
+  if (isLine && step.more && list.size() > 1)
     list.joinRuns(step, trace);
-  if (!maxList || list.size() <= maxList)
+  list.sortByReduced();
+  if (!isLine || !maxList || list.size() <= maxList)
     return;
   list.thinOut(maxList);
   thinned = true;
@@ -401,12 +404,17 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
     grown = result.bytes();
   }
   listBytes -= grown;
-  work += result.removeDominated(step, maxWork - work);
+  // The sums with a single entry stand in the order of the other list, and none
+  // dominates another.
+  bool isShifted = have.size() == 1 && used.size() == 1;
+  work += isShifted ? static_cast<double>(result.size())
+                    : result.removeDominated(step, maxWork - work);
   for (size_t k = 0; k < result.size(); ++k) {
     uint64_t from = result[k].trace;
     result[k].trace = trace.addSum(have[from >> 32], child[from & 0xffffffff]);
   }
-  shorten(result);
+  if (!isShifted)
+    finish(result);
   return result;
 }
 

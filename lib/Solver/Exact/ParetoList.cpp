@@ -65,11 +65,6 @@ void PartTrace::label(const ParetoEntry &entry, Labels &x) const {
 // Lists
 //===----------------------------------------------------------------------===//
 
-void ParetoList::add(const ParetoEntry &e, const Usage *amounts) {
-  entries.push_back(e);
-  used.insert(used.end(), amounts, amounts + dimensions);
-}
-
 void ParetoList::append(const ParetoList &other) {
   entries.insert(entries.end(), other.entries.begin(), other.entries.end());
   used.insert(used.end(), other.used.begin(), other.used.end());
@@ -77,6 +72,8 @@ void ParetoList::append(const ParetoList &other) {
 
 void ParetoList::project(const std::vector<int32_t> &kept,
                          const RunStep &step) {
+  if (kept.size() == dimensions)
+    return;
   std::vector<Usage> left;
   left.reserve(size() * kept.size());
   for (size_t i = 0; i < size(); ++i)
@@ -102,15 +99,19 @@ void ParetoList::reorder(const std::vector<uint32_t> &kept) {
   *this = std::move(result);
 }
 
-void ParetoList::sortByReduced(std::vector<uint32_t> kept) {
+void ParetoList::sortByReduced() {
+  if (std::ranges::is_sorted(entries, {}, &ParetoEntry::reduced))
+    return;
   std::vector<std::pair<double, uint32_t>> order;
-  order.reserve(kept.size());
-  for (uint32_t i : kept)
+  order.reserve(size());
+  for (uint32_t i = 0; i < size(); ++i)
     order.emplace_back(entries[i].reduced, i);
   std::ranges::sort(order);
-  for (size_t k = 0; k < kept.size(); ++k)
-    kept[k] = order[k].second;
-  reorder(kept);
+  std::vector<uint32_t> numbers;
+  numbers.reserve(size());
+  for (auto [reduced, i] : order)
+    numbers.push_back(i);
+  reorder(numbers);
 }
 
 static std::vector<uint32_t> allOf(size_t count) {
@@ -171,12 +172,12 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
     if (comparisons > maxComparisons)
       return comparisons;
   }
-  if (hasRuns) {
+  if (kept.size() < size()) {
+    std::ranges::sort(kept);
     reorder(kept);
-    comparisons += subtractDominated(step, maxComparisons - comparisons);
-    kept = allOf(size());
   }
-  sortByReduced(std::move(kept));
+  if (hasRuns)
+    comparisons += subtractDominated(step, maxComparisons - comparisons);
   return comparisons;
 }
 
@@ -226,15 +227,16 @@ double ParetoList::subtractDominated(const RunStep &step,
     for (const GridRun &s : strong) {
       if (++comparisons > maxComparisons || left.empty())
         break;
-      Wide e = s.rest > run.rest, q = (run.base - s.base) / step.less;
-      Wide from = s.from + e, to = s.to + q;
-      if (q < e || from > run.to || to < run.from)
+      int64_t e = s.rest > run.rest, from = s.from + e;
+      if (from > run.to)
+        continue;
+      Wide q = (run.base - s.base) / step.less, to = s.to + q;
+      if (q < e || to < run.from)
         continue;
       next.clear();
       for (auto [a, b] : left) {
         if (a < from)
-          next.emplace_back(a,
-                            static_cast<int64_t>(std::min<Wide>(b, from - 1)));
+          next.emplace_back(a, std::min(b, from - 1));
         if (b > to)
           next.emplace_back(static_cast<int64_t>(std::max<Wide>(a, to + 1)), b);
       }
@@ -304,7 +306,6 @@ void ParetoList::joinRuns(const RunStep &step, PartTrace &trace) {
     result.add(whole.entry, &amount);
   }
   *this = std::move(result);
-  sortByReduced(allOf(size()));
 }
 
 void ParetoList::thinOut(size_t count) {

@@ -78,7 +78,13 @@ public:
   const Usage *getUsage(size_t i) const { return used.data() + i * dimensions; }
 
   /// `amounts` has one per dimension.
-  void add(const ParetoEntry &e, const Usage *amounts);
+  void add(const ParetoEntry &e, const Usage *amounts) {
+    entries.push_back(e);
+    if (dimensions == 1) // by far the most frequent number
+      used.push_back(*amounts);
+    else
+      used.insert(used.end(), amounts, amounts + dimensions);
+  }
   void append(const ParetoList &other);
 
   /// Keeps the dimensions with these numbers, ascending. Where none is left, a
@@ -86,20 +92,22 @@ public:
   void project(const std::vector<int32_t> &kept, const RunStep &step);
 
   /// Removes the points that another one beats or equals in cost and in every
-  /// dimension; leaves the rest by ascending reduced cost. Returns the number
-  /// of comparisons; after more than `maxComparisons` some points stay that
-  /// could go.
+  /// dimension. Returns the number of comparisons; after more than
+  /// `maxComparisons` some points stay that could go.
   double removeDominated(const RunStep &step, double maxComparisons);
 
+  void sortByReduced();
+
   /// Sets a step that is not known yet: the smallest one between two points
-  /// whose costs are equal at `price`. Others may be several steps apart.
+  /// whose costs are equal at `price`. Others may be several steps apart. The
+  /// list ascends in reduced cost.
   void findStep(double price, RunStep &step) const;
 
   /// Joins runs that continue each other. The list has one dimension.
   void joinRuns(const RunStep &step, PartTrace &trace);
 
   /// Keeps the cheapest of those that use similarly much, at most `count + 1`.
-  /// The list has one dimension.
+  /// The list has one dimension and ascends in reduced cost.
   void thinOut(size_t count);
 
   size_t bytes() const {
@@ -110,7 +118,6 @@ private:
   struct GridRun;
   std::vector<GridRun> runsOnGrid(const RunStep &step) const;
   double subtractDominated(const RunStep &step, double maxComparisons);
-  void sortByReduced(std::vector<uint32_t> kept);
   void reorder(const std::vector<uint32_t> &kept);
   size_t dimensions;
   std::vector<ParetoEntry> entries;
