@@ -1,7 +1,6 @@
 //===- Elimination.cpp - Exact optimum of a neighbourhood -----------------===//
 
 #include "Bound/Elimination.h"
-#include "Bound/EliminationOrder.h"
 #include "Bound/MinPlus.h"
 
 #include <algorithm>
@@ -29,35 +28,32 @@ Elimination::Elimination(const CostTables &tables)
 
 void Elimination::plan(const std::vector<int32_t> &candidates, double maxTable,
                        double maxTotal, Random &r) {
-  for (int32_t v : order)
+  for (int32_t v : order.vars)
     position[v] = -1;
-  EliminationOrder chosen =
-      chooseOrder(tables.getModel(), candidates, maxTable, maxTotal, r);
-  order = std::move(chosen.vars);
-  total = chosen.total;
-  layOut(chosen.separators);
+  order = chooseOrder(tables.getModel(), candidates, maxTable, maxTotal, r);
+  layOut();
 }
 
-void Elimination::layOut(const std::vector<std::vector<int32_t>> &separators) {
+void Elimination::layOut() {
   const Model &m = tables.getModel();
-  size_t count = order.size();
+  size_t count = order.vars.size();
   for (size_t i = 0; i < count; ++i)
-    position[order[i]] = static_cast<int32_t>(i);
+    position[order.vars[i]] = static_cast<int32_t>(i);
   buckets.resize(count);
   std::vector<std::vector<int32_t>> children(count);
   size_t offset = 0;
   for (size_t i = 0; i < count; ++i) {
     Bucket &b = buckets[i];
-    b.var = order[i];
+    b.var = order.vars[i];
     b.separator.clear();
     b.factors.clear();
-    for (int32_t v : separators[i])
+    for (int32_t v : order.separators[i])
       b.separator.push_back(position[v]);
     std::ranges::sort(b.separator, std::greater<>());
     b.offset = offset;
     b.size = 1;
     for (int32_t p : b.separator)
-      b.size *= m.vars[order[p]].size();
+      b.size *= m.vars[order.vars[p]].size();
     offset += b.size;
     if (!b.separator.empty())
       children[b.separator.back()].push_back(static_cast<int32_t>(i));
@@ -81,7 +77,7 @@ void Elimination::layOut(const std::vector<std::vector<int32_t>> &separators) {
       for (size_t d = dims.size(); d-- > 0;) {
         if (dims[d] != static_cast<int32_t>(i))
           f.strides[dimension(dims[d])] = stride;
-        stride *= m.vars[order[dims[d]]].size();
+        stride *= m.vars[order.vars[dims[d]]].size();
       }
       b.factors.push_back(std::move(f));
     }
@@ -113,7 +109,7 @@ void Elimination::forEachEntry(const Bucket &b, const Fn &visit) {
   size_t dims = b.separator.size(), factors = b.factors.size();
   std::vector<size_t> sizes(dims), index(dims, 0), at(factors, 0);
   for (size_t d = 0; d < dims; ++d)
-    sizes[d] = m.vars[order[b.separator[d]]].size();
+    sizes[d] = m.vars[order.vars[b.separator[d]]].size();
   for (size_t entry = 0;; ++entry) {
     visit(entry, at);
     size_t d = dims;
@@ -148,7 +144,7 @@ void Elimination::computeMessage(const Bucket &b,
 
 double Elimination::solve(const std::vector<double> &extra, Labels &x) {
   double value = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.vars.size(); ++i) {
     const Bucket &b = buckets[i];
     conditionalUnary(extra.data() + tables.getOffset(b.var), x, b, unaries[i]);
     computeMessage(b, unaries[i]);
@@ -156,13 +152,13 @@ double Elimination::solve(const std::vector<double> &extra, Labels &x) {
       value += messages[b.offset];
   }
   std::vector<double> sum;
-  for (size_t i = order.size(); i-- > 0;) {
+  for (size_t i = order.vars.size(); i-- > 0;) {
     const Bucket &b = buckets[i];
     sum = unaries[i];
     for (const Factor &f : b.factors) {
       const double *row = dataOf(f);
       for (size_t d = 0; d < b.separator.size(); ++d)
-        row += f.strides[d] * x[order[b.separator[d]]];
+        row += f.strides[d] * x[order.vars[b.separator[d]]];
       addTo(sum.data(), row, sum.size());
     }
     x[b.var] =
@@ -178,7 +174,7 @@ void Elimination::passBack() {
     if (b.separator.empty())
       roots += messages[b.offset];
   std::vector<double> sum;
-  for (size_t i = order.size(); i-- > 0;) {
+  for (size_t i = order.vars.size(); i-- > 0;) {
     const Bucket &b = buckets[i];
     const std::vector<double> &own = unaries[i];
     // The other components go on as they are.
@@ -207,7 +203,8 @@ double Elimination::rest(size_t bucketIndex, const Labels &x) const {
   const Bucket &b = buckets[bucketIndex];
   size_t entry = 0;
   for (int32_t p : b.separator)
-    entry = entry * tables.getModel().vars[order[p]].size() + x[order[p]];
+    entry =
+        entry * tables.getModel().vars[order.vars[p]].size() + x[order.vars[p]];
   return rests[b.offset + entry];
 }
 

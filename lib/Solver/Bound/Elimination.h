@@ -11,6 +11,7 @@
 #ifndef HEDDLE_LIB_SOLVER_BOUND_ELIMINATION_H
 #define HEDDLE_LIB_SOLVER_BOUND_ELIMINATION_H
 
+#include "Bound/EliminationOrder.h"
 #include "Bound/TablePool.h"
 #include "Reduce/Model.h"
 #include "heddle/Support/Random.h"
@@ -55,9 +56,10 @@ public:
   /// `maxTotal`.
   void plan(const std::vector<int32_t> &candidates, double maxTable,
             double maxTotal, Random &r);
-  const std::vector<int32_t> &getMembers() const { return order; }
+  const std::vector<int32_t> &getMembers() const { return order.vars; }
+  const EliminationOrder &getOrder() const { return order; }
   /// Table entries that one `solve` visits: a measure of work.
-  double getWork() const { return total; }
+  double getWork() const { return order.total; }
 
   /// Replaces the members' labels in `x` by the best ones, where a value
   /// costs its `extra[getOffset(variable) + value]` (prices, noise) besides.
@@ -82,7 +84,7 @@ private:
     size_t offset = 0; ///< Of the message in `messages`.
     size_t size = 1;
   };
-  void layOut(const std::vector<std::vector<int32_t>> &separators);
+  void layOut();
   const double *dataOf(const Factor &f) const;
   void conditionalUnary(const double *extra, const Labels &x, const Bucket &b,
                         std::vector<double> &out) const;
@@ -93,12 +95,11 @@ private:
 
   const CostTables &tables;
   std::vector<int32_t> position; ///< Variable -> bucket, or -1.
-  std::vector<int32_t> order;
+  EliminationOrder order;
   std::vector<Bucket> buckets;
   std::vector<std::vector<double>> unaries;
   std::vector<double> messages;
   std::vector<double> rests; ///< As `messages`.
-  double total = 0;
 };
 
 } // namespace heddle::solver

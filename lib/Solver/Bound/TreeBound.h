@@ -42,8 +42,10 @@ public:
 
   /// Priced costs and, as `bound`, what belongs to no variable.
   Dual::Reduced pricedCosts() const;
+  /// The order of its buckets: that of `chooseOrder` for all variables.
+  const EliminationOrder &getOrder() const { return engine.getOrder(); }
   /// The least priced cost of what is not below a bucket, given the labels of
-  /// its separator in `x`. Buckets are numbered in the order of `chooseOrder`.
+  /// its separator in `x`.
   double rest(size_t bucket, const Labels &x) const {
     return engine.rest(bucket, x);
   }

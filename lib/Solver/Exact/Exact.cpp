@@ -104,8 +104,10 @@ bool ExactSearch::layOut() {
     return false;
   // A key is a 64-bit number, so a separator may not have more labels.
   constexpr double kMaxKeys = 1e18;
-  EliminationOrder order = chooseOrder(
-      m, all, kMaxKeys, static_cast<double>(all.size()) * kMaxKeys, unused);
+  EliminationOrder order =
+      tree ? tree->getOrder()
+           : chooseOrder(m, all, kMaxKeys,
+                         static_cast<double>(all.size()) * kMaxKeys, unused);
   if (order.vars.size() < all.size())
     return false;
   std::vector<int32_t> position(m.vars.size());
@@ -375,38 +377,44 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
                                 const ParetoList &child,
                                 const std::vector<int32_t> &fullInChild,
                                 double limit) {
-  ParetoList result(b.full.size());
-  used.resize(b.full.size());
-  size_t grown = 0;
+  size_t dimensions = b.full.size(), grown = 0;
+  ParetoList result(dimensions);
+  result.reserve(child.size());
+  used.resize(dimensions);
   for (size_t i = 0; i < have.size() && !givesUp(); ++i) {
-    for (size_t j = 0; j < child.size(); ++j) {
-      ParetoEntry e;
-      e.reduced = have[i].reduced + child[j].reduced;
-      if (e.reduced > limit) // lists ascend
+    const ParetoEntry &first = have[i];
+    const Usage *usedByFirst = have.getUsage(i);
+    size_t j = 0;
+    for (; j < child.size(); ++j) {
+      const ParetoEntry &second = child[j];
+      double reduced = first.reduced + second.reduced;
+      if (reduced > limit) // lists ascend
         break;
-      ++work;
-      e.total = addCosts(have[i].total, child[j].total);
-      e.count = have[i].count + child[j].count - 1;
-      e.trace = i << 32 | j;
-      if (e.count == 1 && addCosts(e.total, m.constant) >= below)
+      Cost total = addCosts(first.total, second.total);
+      uint32_t count = first.count + second.count - 1;
+      if (count == 1 && addCosts(total, m.constant) >= below)
         continue;
+      const Usage *usedBySecond = child.getUsage(j);
       bool fits = true;
-      for (size_t d = 0; d < used.size(); ++d) {
-        used[d] = have.getUsage(i)[d];
+      for (size_t d = 0; d < dimensions; ++d) {
+        Usage sum = usedByFirst[d];
         if (fullInChild[d] >= 0)
-          used[d] += child.getUsage(j)[fullInChild[d]];
-        fits &= used[d] <= b.room[d];
+          sum += usedBySecond[fullInChild[d]];
+        fits &= sum <= b.room[d];
+        used[d] = sum;
       }
-      if (fits && (e.count == 1 || trim(e, used[0], b.room[0])))
+      ParetoEntry e{total, reduced, i << 32 | j, count};
+      if (fits && (count == 1 || trim(e, used[0], b.room[0])))
         result.add(e, used.data());
     }
+    work += static_cast<double>(j);
     listBytes += result.bytes() - grown;
     grown = result.bytes();
   }
   listBytes -= grown;
   // The sums with a single entry stand in the order of the other list, and none
   // dominates another.
-  bool isShifted = have.size() == 1 && used.size() == 1;
+  bool isShifted = have.size() == 1 && dimensions == 1;
   work += isShifted ? static_cast<double>(result.size())
                     : result.removeDominated(step, maxWork - work);
   for (size_t k = 0; k < result.size(); ++k) {

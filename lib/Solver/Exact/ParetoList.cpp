@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <ranges>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -90,13 +92,16 @@ void ParetoList::project(const std::vector<int32_t> &kept,
   }
 }
 
-void ParetoList::reorder(const std::vector<uint32_t> &kept) {
-  ParetoList result(dimensions);
-  result.entries.reserve(kept.size());
-  result.used.reserve(kept.size() * dimensions);
-  for (uint32_t i : kept)
-    result.add(entries[i], getUsage(i));
-  *this = std::move(result);
+/// Keeps the entries with these numbers, ascending.
+template <typename Numbers> void ParetoList::keep(const Numbers &numbers) {
+  size_t k = 0;
+  for (uint32_t i : numbers) {
+    entries[k] = entries[i];
+    std::copy_n(getUsage(i), dimensions, used.begin() + k * dimensions);
+    ++k;
+  }
+  entries.resize(k);
+  used.resize(k * dimensions);
 }
 
 void ParetoList::sortByReduced() {
@@ -107,11 +112,11 @@ void ParetoList::sortByReduced() {
   for (uint32_t i = 0; i < size(); ++i)
     order.emplace_back(entries[i].reduced, i);
   std::ranges::sort(order);
-  std::vector<uint32_t> numbers;
-  numbers.reserve(size());
+  ParetoList result(dimensions);
+  result.reserve(size());
   for (auto [reduced, i] : order)
-    numbers.push_back(i);
-  reorder(numbers);
+    result.add(entries[i], getUsage(i));
+  *this = std::move(result);
 }
 
 static std::vector<uint32_t> allOf(size_t count) {
@@ -144,23 +149,25 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
       return entries[a.i].count > entries[b.i].count;
     return a.i < b.i;
   });
-  std::vector<uint32_t> kept;
+  size_t kept = 0; // the first `kept` keys
   double comparisons = static_cast<double>(size());
   Usage least = std::numeric_limits<Usage>::max();
   bool hasRuns = false;
-  for (auto [total, firstUsage, i] : keys) {
+  for (const Key &key : keys) {
+    uint32_t i = key.i;
     bool isDominated;
     if (dimensions == 0) {
-      isDominated = !kept.empty();
+      isDominated = kept > 0;
     } else if (dimensions == 1) {
       // Nothing cheaper uses less than `least`.
-      isDominated = entries[i].count == 1 && least <= *getUsage(i);
-      least = std::min(least, *getUsage(i));
+      isDominated = entries[i].count == 1 && least <= key.firstUsage;
+      least = std::min(least, key.firstUsage);
       hasRuns |= entries[i].count > 1;
     } else {
-      isDominated = std::ranges::any_of(kept, [&](uint32_t k) {
+      auto known = std::span(keys).first(kept);
+      isDominated = std::ranges::any_of(known, [&](const Key &k) {
         ++comparisons;
-        const Usage *have = getUsage(k), *fresh = getUsage(i);
+        const Usage *have = getUsage(k.i), *fresh = getUsage(i);
         for (size_t d = 0; d < dimensions; ++d)
           if (have[d] > fresh[d])
             return false;
@@ -168,13 +175,14 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
       });
     }
     if (!isDominated)
-      kept.push_back(i);
+      keys[kept++] = key;
     if (comparisons > maxComparisons)
       return comparisons;
   }
-  if (kept.size() < size()) {
-    std::ranges::sort(kept);
-    reorder(kept);
+  if (kept < size()) {
+    keys.resize(kept);
+    std::ranges::sort(keys, {}, &Key::i);
+    keep(std::views::transform(keys, &Key::i));
   }
   if (hasRuns)
     comparisons += subtractDominated(step, maxComparisons - comparisons);
@@ -220,6 +228,7 @@ double ParetoList::subtractDominated(const RunStep &step,
   });
   double comparisons = 0;
   ParetoList result(1);
+  result.reserve(size());
   std::vector<GridRun> strong; // those of several points, as far as they stay
   std::vector<std::pair<int64_t, int64_t>> left, next;
   for (const GridRun &run : runs) {
@@ -285,6 +294,7 @@ void ParetoList::joinRuns(const RunStep &step, PartTrace &trace) {
     return std::tie(a.rest, a.base, a.from) < std::tie(b.rest, b.base, b.from);
   });
   ParetoList result(1);
+  result.reserve(size());
   for (size_t i = 0; i < runs.size();) {
     GridRun whole = runs[i++];
     for (; i < runs.size() && runs[i].rest == whole.rest &&
@@ -320,7 +330,7 @@ void ParetoList::thinOut(size_t count) {
     if (!std::exchange(isTaken[place], 1))
       kept.push_back(i);
   }
-  reorder(kept);
+  keep(kept);
 }
 
 } // namespace heddle::solver

@@ -85,6 +85,10 @@ public:
     else
       used.insert(used.end(), amounts, amounts + dimensions);
   }
+  void reserve(size_t count) {
+    entries.reserve(count);
+    used.reserve(count * dimensions);
+  }
   void append(const ParetoList &other);
 
   /// Keeps the dimensions with these numbers, ascending. Where none is left, a
@@ -118,7 +122,7 @@ private:
   struct GridRun;
   std::vector<GridRun> runsOnGrid(const RunStep &step) const;
   double subtractDominated(const RunStep &step, double maxComparisons);
-  void reorder(const std::vector<uint32_t> &kept);
+  template <typename Numbers> void keep(const Numbers &numbers);
   size_t dimensions;
   std::vector<ParetoEntry> entries;
   std::vector<Usage> used;
