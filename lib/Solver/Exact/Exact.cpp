@@ -68,6 +68,8 @@ private:
   void addEntries(Bucket &b);
   ParetoEntry ownEntry(const Bucket &b) const;
   bool findOwnUsage(const Bucket &b);
+  /// The largest useful total of an entry.
+  Cost largestTotal() const { return below - 1 - m.constant; }
   bool trim(ParetoEntry &e, Usage &used, Usage room) const;
   ParetoList combine(const Bucket &b, const ParetoList &have,
                      const ParetoList &child,
@@ -344,7 +346,7 @@ bool ExactSearch::findOwnUsage(const Bucket &b) {
 /// Leaves the points of a run that keep the limit and cost less than `below`;
 /// false if there are none. Its first point keeps the limit.
 bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
-  Cost largest = below - 1 - m.constant;
+  Cost largest = largestTotal();
   e.count = static_cast<uint32_t>(
       std::min<Usage>(e.count, (room - used) / step.more + 1));
   if (e.total <= largest)
@@ -381,31 +383,34 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
   ParetoList result(dimensions);
   result.reserve(child.size());
   used.resize(dimensions);
+  // The loop over all pairs takes most of the search's time.
+  const Usage *room = b.room.data();
+  const int32_t *inChild = fullInChild.data();
+  Usage *sum = used.data();
+  Cost largest = largestTotal();
   for (size_t i = 0; i < have.size() && !givesUp(); ++i) {
-    const ParetoEntry &first = have[i];
+    const ParetoEntry first = have[i];
     const Usage *usedByFirst = have.getUsage(i);
-    size_t j = 0;
-    for (; j < child.size(); ++j) {
+    const Usage *usedBySecond = child.getUsage(0);
+    size_t j = 0, size = child.size();
+    for (; j < size; ++j, usedBySecond += child.getDimensions()) {
       const ParetoEntry &second = child[j];
       double reduced = first.reduced + second.reduced;
       if (reduced > limit) // lists ascend
         break;
-      Cost total = addCosts(first.total, second.total);
+      Cost total = first.total + second.total;
       uint32_t count = first.count + second.count - 1;
-      if (count == 1 && addCosts(total, m.constant) >= below)
+      if (count == 1 && total > largest)
         continue;
-      const Usage *usedBySecond = child.getUsage(j);
       bool fits = true;
       for (size_t d = 0; d < dimensions; ++d) {
-        Usage sum = usedByFirst[d];
-        if (fullInChild[d] >= 0)
-          sum += usedBySecond[fullInChild[d]];
-        fits &= sum <= b.room[d];
-        used[d] = sum;
+        sum[d] =
+            usedByFirst[d] + (inChild[d] < 0 ? 0 : usedBySecond[inChild[d]]);
+        fits &= sum[d] <= room[d];
       }
       ParetoEntry e{total, reduced, i << 32 | j, count};
-      if (fits && (count == 1 || trim(e, used[0], b.room[0])))
-        result.add(e, used.data());
+      if (fits && (count == 1 || trim(e, sum[0], room[0])))
+        result.add(e, sum);
     }
     work += static_cast<double>(j);
     listBytes += result.bytes() - grown;

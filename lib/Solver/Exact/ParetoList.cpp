@@ -151,7 +151,7 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
   });
   size_t kept = 0; // the first `kept` keys
   double comparisons = static_cast<double>(size());
-  Usage least = std::numeric_limits<Usage>::max();
+  Usage least = std::numeric_limits<Usage>::max(); // of the cheaper ones
   bool hasRuns = false;
   for (const Key &key : keys) {
     uint32_t i = key.i;
@@ -159,7 +159,6 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
     if (dimensions == 0) {
       isDominated = kept > 0;
     } else if (dimensions == 1) {
-      // Nothing cheaper uses less than `least`.
       isDominated = entries[i].count == 1 && least <= key.firstUsage;
       least = std::min(least, key.firstUsage);
       hasRuns |= entries[i].count > 1;
