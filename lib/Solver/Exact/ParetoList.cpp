@@ -2,12 +2,13 @@
 
 #include "Exact/ParetoList.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <ranges>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -107,7 +108,7 @@ template <typename Numbers> void ParetoList::keep(const Numbers &numbers) {
 void ParetoList::sortByReduced() {
   if (std::ranges::is_sorted(entries, {}, &ParetoEntry::reduced))
     return;
-  std::vector<std::pair<double, uint32_t>> order;
+  llvm::SmallVector<std::pair<double, uint32_t>, 64> order;
   order.reserve(size());
   for (uint32_t i = 0; i < size(); ++i)
     order.emplace_back(entries[i].reduced, i);
@@ -133,7 +134,7 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
     Usage firstUsage;
     uint32_t i;
   };
-  std::vector<Key> keys;
+  llvm::SmallVector<Key, 64> keys;
   keys.reserve(size());
   for (uint32_t i = 0; i < size(); ++i)
     keys.push_back({entries[i].total, dimensions ? *getUsage(i) : 0, i});
@@ -163,7 +164,7 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
       least = std::min(least, key.firstUsage);
       hasRuns |= entries[i].count > 1;
     } else {
-      auto known = std::span(keys).first(kept);
+      auto known = llvm::ArrayRef(keys).take_front(kept);
       isDominated = std::ranges::any_of(known, [&](const Key &k) {
         ++comparisons;
         const Usage *have = getUsage(k.i), *fresh = getUsage(i);
@@ -229,7 +230,7 @@ double ParetoList::subtractDominated(const RunStep &step,
   ParetoList result(1);
   result.reserve(size());
   std::vector<GridRun> strong; // those of several points, as far as they stay
-  std::vector<std::pair<int64_t, int64_t>> left, next;
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 8> left, next;
   for (const GridRun &run : runs) {
     left = {{run.from, run.to}};
     for (const GridRun &s : strong) {
