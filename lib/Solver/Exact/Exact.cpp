@@ -461,8 +461,8 @@ void ExactSearch::addEntries(Bucket &b) {
       return;
   }
   auto place = b.lists.try_emplace(keyOf(b.separator), b.full.size()).first;
-  place->second.append(list);
   listBytes += list.bytes();
+  place->second.append(std::move(list));
 }
 
 ExactResult ExactSearch::run() {

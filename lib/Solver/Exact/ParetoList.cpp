@@ -68,7 +68,11 @@ void PartTrace::label(const ParetoEntry &entry, Labels &x) const {
 // Lists
 //===----------------------------------------------------------------------===//
 
-void ParetoList::append(const ParetoList &other) {
+void ParetoList::append(ParetoList other) {
+  if (size() == 0) {
+    *this = std::move(other);
+    return;
+  }
   entries.insert(entries.end(), other.entries.begin(), other.entries.end());
   used.insert(used.end(), other.used.begin(), other.used.end());
 }

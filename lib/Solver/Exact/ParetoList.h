@@ -89,7 +89,7 @@ public:
     entries.reserve(count);
     used.reserve(count * dimensions);
   }
-  void append(const ParetoList &other);
+  void append(ParetoList other);
 
   /// Keeps the dimensions with these numbers, ascending. Where none is left, a
   /// run becomes its last point, which costs least.
