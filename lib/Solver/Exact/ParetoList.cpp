@@ -107,6 +107,10 @@ template <typename Numbers> void ParetoList::keep(const Numbers &numbers) {
   }
   entries.resize(k);
   used.resize(k * dimensions);
+  if (k < entries.capacity() / 2) { // `bytes` counts what is in use
+    entries.shrink_to_fit();
+    used.shrink_to_fit();
+  }
 }
 
 void ParetoList::sortByReduced() {
