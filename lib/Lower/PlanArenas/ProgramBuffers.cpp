@@ -343,7 +343,7 @@ ProgramBuffers Placer::finish() {
 }
 
 FailureOr<ProgramBuffers> Placer::run() {
-  if (failed(verifyProgram(program)))
+  if (failed(verifyProgramForm(program)))
     return failure();
   numberOps();
   if (failed(addContents()))

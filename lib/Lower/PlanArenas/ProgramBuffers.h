@@ -51,7 +51,7 @@ struct PlacementOptions {
 
 /// Checks, and emits, that the function is a row of ops that programs can run,
 /// on tensors that the runtime can hold: what `placeBuffers` takes.
-mlir::LogicalResult verifyProgram(mlir::func::FuncOp program);
+mlir::LogicalResult verifyProgramForm(mlir::func::FuncOp program);
 
 /// Fails, with an error, on an op that programs cannot run.
 mlir::FailureOr<ProgramBuffers> placeBuffers(mlir::func::FuncOp program,

@@ -114,7 +114,7 @@ static LogicalResult verifyTypes(func::FuncOp program) {
   return success();
 }
 
-LogicalResult heddle::verifyProgram(func::FuncOp program) {
+LogicalResult heddle::verifyProgramForm(func::FuncOp program) {
   if (!program.getBody().hasOneBlock())
     return program.emitOpError() << "expected a program of one block";
   return success(succeeded(verifyOps(program)) &&

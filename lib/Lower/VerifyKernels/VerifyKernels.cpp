@@ -105,7 +105,7 @@ struct VerifyKernelsPass
                      succeeded(verifyKernelAttributes(function)));
     if (function.isExternal())
       return success();
-    return success(succeeded(verifyProgram(function)) &&
+    return success(succeeded(verifyProgramForm(function)) &&
                    succeeded(verifyCalls(function, symbols)));
   }
 };
