@@ -14,7 +14,7 @@ namespace heddle {
 /// would avoid it, and what the change would cost elsewhere:
 /// - another assignment of the operator that makes or uses the tensor, with the
 ///   bytes that a device then sends for all of the operator's tensors;
-/// - another storage of a variable, with the bytes that a device then holds of it;
+/// - another storage of a variable, with the bytes that a device then holds;
 /// - another sharding of an argument or result.
 /// Every assignment that a note names has been checked against the rule of its
 /// operator. Where there is none, a note names the shardings that would have to

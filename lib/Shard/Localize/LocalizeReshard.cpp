@@ -83,8 +83,8 @@ Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
         loc, type, keepFirst(axes, expanded), ArrayRef<ReassociationIndices>());
   }
   int64_t size = type.getDimSize(0);
-  // Pretends a dimension of `size` rows for each device, of which only the
-  // first device's exist.
+  // As if each device had `size` rows of a dimension that ends after the first
+  // device's rows.
   Value offset = positions.getOffset(axes, size * mesh.getSize(axes));
   return builder.create<MaskPaddingOp>(
       loc, type, value, ValueRange{offset}, ArrayRef<int64_t>{0},

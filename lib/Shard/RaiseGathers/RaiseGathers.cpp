@@ -32,8 +32,8 @@ struct Lookup {
 
 } // namespace
 
-/// Collects what computes a value of the body; false if that is anything but
-/// arithmetic on inputs and constants.
+/// Collects the ops that compute a value of the body. False if one of them is
+/// anything but arithmetic on inputs and constants.
 static bool collect(Value value, linalg::GenericOp op, Lookup &lookup) {
   Block *body = op.getBody();
   if (auto argument = dyn_cast<BlockArgument>(value);
@@ -102,8 +102,8 @@ static std::optional<Lookup> findLookup(linalg::GenericOp op) {
   return lookup;
 }
 
-/// The rows that are looked up, as a tensor: an input, or what the body
-/// computes of several.
+/// The tensor of row numbers: an input, or the result of the body's arithmetic
+/// on several inputs.
 static Value makeRows(RewriterBase &rewriter, linalg::GenericOp op,
                       const Lookup &lookup) {
   if (auto cast = lookup.row.getDefiningOp<arith::IndexCastOp>();

@@ -30,7 +30,7 @@ public:
 
 private:
   LogicalResult readFactors();
-  /// How the variable of a load or store is stored; null if nobody says.
+  /// The storage of a load's or store's variable; null if it has none.
   ShardingAttr storageOf(Operation *access);
   /// The shardings that control flow and calls pass on: of the values that they
   /// produce, and of the operands that they need.
@@ -39,19 +39,19 @@ private:
   const PartialSums &sumsOf(Value value) {
     return *partialSums[value.getParentBlock()];
   }
-  /// The shardings that values have when their ops have made them.
+  /// Finds the sharding in which each op makes its results.
   LogicalResult findProduced();
   LogicalResult findProduced(Operation *op);
   /// Finds the operands that lie otherwise than their op needs.
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();
-  /// All uses of a value that need something else than it is.
+  /// Inserts reshards for all uses of a value that need another sharding.
   void insertFor(Value value,
                  ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses);
   using Targets = llvm::MapVector<ShardingAttr, SmallVector<OpOperand *>>;
-  /// The target from which the others are made, if that is cheaper than making
-  /// each from the value.
+  /// The target that is made first and that the others are made from. Null if
+  /// making each from the value is as cheap.
   ShardingAttr chooseHub(Value value, const Targets &targets);
   Value reshard(Value value, ShardingAttr from, ShardingAttr to, Operation *at);
 
@@ -63,9 +63,9 @@ private:
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
       mismatches;
-  /// The needs of operands that control flow passes on.
+  /// The shardings that control flow needs the operands in that it passes on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
-  /// Partial sums do not leave their block.
+  /// Partial sums do not leave their block, so each block has its own.
   DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
 };
 
@@ -270,8 +270,8 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
                                Operation *at) {
   if (from == to)
     return value;
-  // In the block of the value: once, and not in every iteration of a loop. A
-  // loaded parameter is resharded where it is used.
+  // Reshards in the value's block: once, and not in every iteration of a loop.
+  // A loaded parameter is resharded at its use.
   if (!value.getDefiningOp<LoadOp>() || from.isPartial())
     at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
@@ -298,7 +298,7 @@ ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
     for (auto &[to, operands] : targets)
       if (to != hub)
         sum += cost(to.isPartial() ? from : hub, to);
-    // A partial sum is reduced once, if that makes no difference.
+    // At equal cost a partial sum is reduced once, for all targets.
     if (sum < cheapest || (!best && from.isPartial() && sum == cheapest)) {
       best = hub;
       cheapest = sum;
@@ -307,9 +307,8 @@ ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
   return best;
 }
 
-/// Where something made of the value stands before all of the uses: before the
-/// first, or, if that is in another block than others, before the op around it
-/// that is in the value's own.
+/// The op in the value's block in front of which a reshard precedes all of the
+/// uses: the first use, or the op of that block around it.
 static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
   Operation *first = uses.front()->getOwner();
   if (llvm::all_of(uses, [&](OpOperand *use) {
@@ -319,8 +318,8 @@ static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
   return value.getParentBlock()->findAncestorOpInBlock(*first);
 }
 
-/// The op itself, or the one whose body it is part of: nothing is moved within
-/// the bodies of structured ops.
+/// The op itself, or the structured op whose body it is part of: nothing is
+/// resharded within such bodies.
 static Operation *getPartitionedOp(Operation *op) {
   while (!isa<func::FuncOp>(op->getParentOp()) &&
          !isControlFlow(op->getParentOp()))
@@ -332,7 +331,8 @@ void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
   if (value.getDefiningOp<LoadOp>() && !from.isPartial()) {
-    // Anew for each use: a gathered parameter must not live on.
+    // Each use gets its own reshard, because a gathered parameter must not live
+    // on.
     for (auto [operand, to] : uses)
       operand->set(
           reshard(value, from, to, getPartitionedOp(operand->getOwner())));
@@ -411,7 +411,7 @@ struct InsertReshardsPass
   }
 
 private:
-  /// Those that the program has already.
+  /// Checks the reshards that the program has already.
   LogicalResult verifyReshards(MeshRef mesh) {
     WalkResult status = getOperation().walk([&](ReshardOp reshard) {
       for (ShardingAttr sharding : {reshard.getFrom(), reshard.getTo()})

@@ -11,7 +11,7 @@ using namespace heddle;
 
 namespace {
 
-/// An elementwise op without anything to say about padding or partial sums.
+/// An elementwise op whose rule states nothing about padding or partial sums.
 template <typename OpTy>
 struct ElementwiseModel
     : ShardingRuleOpInterface::ExternalModel<ElementwiseModel<OpTy>, OpTy> {
@@ -35,7 +35,8 @@ struct IntegerDivisionModel
   }
 };
 
-/// What the op makes of padding: zero of zeros, what is finite of what is.
+/// `zeroOfZeros`: the op makes zero of zeros. `finiteOfFinite`: it makes finite
+/// numbers of finite ones. Both decide the content of padding.
 template <typename OpTy, bool zeroOfZeros, bool finiteOfFinite>
 struct PaddingModel
     : ShardingRuleOpInterface::ExternalModel<
@@ -48,13 +49,14 @@ struct PaddingModel
   }
 };
 template <typename OpTy> using ZeroAtZeroModel = PaddingModel<OpTy, true, true>;
-/// Zero for zero, but no number for some others: sqrt below zero, bits as a
-/// float.
+/// Ops that make zero of zero, but infinity or NaN of some other numbers: sqrt
+/// below zero, bits read as a float.
 template <typename OpTy>
 using OnlyZeroAtZeroModel = PaddingModel<OpTy, true, false>;
 template <typename OpTy> using FiniteModel = PaddingModel<OpTy, false, true>;
 
-/// Zero for zero. Not every integer is a number of a narrow type.
+/// Conversions of integers: zero of zero, but infinity of an integer that is
+/// too large for a narrow type.
 template <typename OpTy>
 struct IntegerToFloatModel
     : ShardingRuleOpInterface::ExternalModel<IntegerToFloatModel<OpTy>, OpTy> {
@@ -66,7 +68,7 @@ struct IntegerToFloatModel
   }
 };
 
-/// Linear in the given operands together, or in each alone.
+/// An op that is linear in the given operands, together or in each alone.
 template <typename OpTy, bool together, unsigned... operands>
 struct LinearModel : ShardingRuleOpInterface::ExternalModel<
                          LinearModel<OpTy, together, operands...>, OpTy> {
@@ -82,7 +84,8 @@ struct LinearModel : ShardingRuleOpInterface::ExternalModel<
   }
 };
 
-/// A splat can be made in any part; any other constant is on every device.
+/// A constant. A splat can be made in any part; other constants are whole on
+/// every device.
 struct ConstantModel
     : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
   ShardingRule getShardingRule(Operation *op) const {
@@ -142,8 +145,9 @@ void heddle::registerArithShardingRuleModels(DialectRegistry &registry) {
            MaxSIOp, MinSIOp, MaxUIOp, MinUIOp, AndIOp, OrIOp, XOrIOp, ShLIOp,
            ShRSIOp, ShRUIOp, ExtSIOp, ExtUIOp, TruncIOp, FPToSIOp, FPToUIOp,
            IndexCastOp, IndexCastUIOp>(context);
-    // Rounding a part of a sum is not rounding the sum, and the largest numbers
-    // of the wider type are infinite in the narrower one.
+    // Not linear: the rounded parts of a sum do not add up to the rounded sum.
+    // Not finite: the largest numbers of the wider type are infinite in the
+    // narrower one.
     attach<OnlyZeroAtZeroModel, BitcastOp, TruncFOp>(context);
     attach<IntegerToFloatModel, SIToFPOp, UIToFPOp>(context);
     attach<FiniteModel, CmpFOp, CmpIOp>(context);

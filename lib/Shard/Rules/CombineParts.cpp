@@ -39,7 +39,7 @@ static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
                                            DenseElementsAttr::get(type, value));
 }
 
-/// By a maximum over the devices.
+/// Combines minima, extrema of integers, and, or as a maximum over the devices.
 static Value combineExtrema(Value part, Operation *combiner,
                             Localizer &localizer, ArrayRef<unsigned> factors) {
   OpBuilder &builder = localizer.builder;
@@ -57,9 +57,9 @@ static Value combineExtrema(Value part, Operation *combiner,
   bool isBit = type.getElementType().isInteger(1);
   bool isLeast = isa<arith::MinSIOp, arith::MinUIOp, arith::AndIOp>(combiner);
   bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(combiner);
-  // Devices compare signed numbers of whole bytes: bits are widened, unsigned
-  // numbers have their order with the sign flipped, and the order of all bits
-  // flipped is the reverse one.
+  // A maximum over devices compares signed numbers of whole bytes. So bits are
+  // widened, unsigned numbers have their sign bit flipped, which keeps their
+  // order, and for a minimum all bits are flipped, which reverses it.
   auto wide = isBit ? type.clone(builder.getI32Type()) : type;
   unsigned width = wide.getElementTypeBitWidth();
   APInt flips = isLeast ? APInt::getAllOnes(width) : APInt::getZero(width);
@@ -84,13 +84,13 @@ static Value combineExtrema(Value part, Operation *combiner,
 // Part by part
 //===----------------------------------------------------------------------===//
 
-/// What the devices along the factors hold, reduced in their order: `combine`
-/// takes what the devices before hold together, and what the next one holds.
+/// Reduces the devices' parts along the factors, in the order of the devices.
+/// `combine` gets the result of the devices before and the part of the next.
 static SmallVector<Value>
 foldParts(ValueRange parts, Localizer &localizer, ArrayRef<unsigned> factors,
           function_ref<SmallVector<Value>(ValueRange, ValueRange)> combine) {
   SmallVector<Value> all(parts);
-  // The minor factors first: the parts of the major ones are then in order.
+  // Minor factors come first, so that the parts of the major ones are in order.
   for (unsigned factor : llvm::reverse(factors)) {
     int64_t degree = localizer.getDegree(factor);
     SmallVector<Value> folded;
@@ -141,8 +141,8 @@ SmallVector<Value> heddle::combineParts(ValueRange parts, linalg::LinalgOp op,
   ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
   return foldParts(
       parts, localizer, factors, [&](ValueRange before, ValueRange next) {
-        // What is taken may be what is taken for another result, too: each
-        // operand is looked up by its own accumulator.
+        // One value may be taken for several results, so each operand is looked
+        // up by its own accumulator.
         auto create = [&](Operation *scalar, ArrayRef<Value> operands) {
           return createOnTensors(localizer.builder, scalar, operands);
         };

@@ -7,10 +7,10 @@
 
 namespace heddle {
 
-/// All devices' results of a reduction of kind Combine out of each device's
-/// own: extrema, or, and by a maximum over the devices; all others, products
-/// among them, one part after the other in the order of the devices, so that
-/// every device computes the same bits.
+/// Combines the devices' results of a reduction of kind Combine. Extrema, and,
+/// or are combined by a maximum over the devices. All other reductions, as
+/// products, combine one part after the other in the order of the devices, so
+/// that every device computes the same bits.
 mlir::Value combineParts(mlir::Value part, mlir::Operation *combiner,
                          Localizer &localizer,
                          llvm::ArrayRef<unsigned> factors);
@@ -21,13 +21,14 @@ llvm::SmallVector<mlir::Value> combineParts(mlir::ValueRange parts,
                                             Localizer &localizer,
                                             llvm::ArrayRef<unsigned> factors);
 
-/// Whether an accumulator that every device starts from counts as often as
-/// once: that of a maximum does, that of a sum or a product does not.
+/// Whether combining a start several times equals combining it once: true of a
+/// maximum, false of a sum or a product. Every device starts from the
+/// accumulator.
 bool isIdempotent(mlir::Operation *combiner);
 
-/// Whether the first accumulator is known to start from numbers alone. Parts of
-/// a reduction that passes over what is no number (arith.maxnumf) are then
-/// numbers, too, and a maximum over the devices combines them.
+/// Whether the first accumulator is known not to start from NaN. Then the parts
+/// of a reduction that ignores NaN (arith.maxnumf) are not NaN either, and a
+/// maximum over the devices combines them.
 bool startsFromNumbers(mlir::linalg::LinalgOp op);
 
 /// `accumulator` on the first device, `neutral` on all others among which the

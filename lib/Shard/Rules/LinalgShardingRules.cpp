@@ -1,7 +1,7 @@
 //===- LinalgShardingRules.cpp - Rules from indexing maps -----------------===//
 //
-// A linalg op states its loops itself: a factor is a loop, its kind follows
-// from the iterator type and, for a reduction, from the op that combines.
+// The rules of linalg ops follow from their loops. A factor is a loop; its kind
+// follows from the iterator type and, for a reduction, from the combining op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ struct WindowedDim {
 };
 } // namespace
 
-/// The window of an indexing expression, if it is one: a sum of loops with
-/// positive factors, of which one alone is parallel.
+/// The window of an indexing expression: a sum of loops with positive factors,
+/// of which exactly one is parallel. Nothing for any other expression.
 static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
                                             AffineExpr expr) {
   AffineMap map = AffineMap::get(op.getNumLoops(), 0, expr);
@@ -71,18 +71,18 @@ static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
   return window;
 }
 
-/// Whether a dimension before this one is indexed by the same loop alone: a
-/// diagonal. It is split as that one is; this one is whole, and cut to the same
-/// part where the op is localized.
+/// Whether an earlier dimension is indexed by the same loop alone, as in a
+/// diagonal. The earlier one is split. This one stays whole, and each device
+/// cuts the same part out of it when the op is localized.
 static bool isIndexedBefore(AffineMap map, unsigned dim) {
   AffineExpr expr = map.getResult(dim);
   return isa<AffineDimExpr>(expr) &&
          llvm::is_contained(map.getResults().take_front(dim), expr);
 }
 
-/// A loop that indexes two dimensions of a result would have to split both over
-/// the same devices; a parallel loop that a result lacks writes its elements
-/// again and again.
+/// Makes factors Replicate that cannot be split: a loop that indexes two
+/// dimensions of a result would split both over the same devices, and a
+/// parallel loop that a result lacks writes its elements again and again.
 static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
   auto keepWhole = [&](unsigned loop) {
     rule.factors[loop].kind = FactorKind::Replicate;
@@ -113,14 +113,14 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     rule.addFactor("", size, FactorKind::Parallel);
   bool isOutermost = true;
   for (unsigned loop : getReducedLoops(op)) {
-    // The first of what is equal is chosen: devices have to follow each other
-    // as iterations do, which the parts of an inner loop do not.
+    // The first of equal elements is chosen, so devices have to follow each
+    // other as iterations do. The parts of an inner loop do not.
     rule.factors[loop].kind = reduction                 ? reduction->kind
                               : isChoice && isOutermost ? FactorKind::Combine
                                                         : FactorKind::Replicate;
     isOutermost &= rule.factors[loop].size == 1;
-    // The factors of a product are zero in their padding. All else is kept out
-    // by the body.
+    // The padding of a product is zero in one of its inputs. Every other body
+    // keeps padding out of its result itself.
     rule.factors[loop].masksItself = !product;
   }
   for (OpOperand &operand : op->getOpOperands()) {
@@ -134,7 +134,8 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
             factors.push_back(loop.getPosition());
           continue;
         }
-        // The rows of a window come from neighbours; its inner loops stay.
+        // The rows of a window come from neighbours, so its inner loops stay
+        // whole.
         std::optional<WindowedDim> window;
         if (op.isDpsInput(&operand))
           window = getWindow(op, expr);
@@ -212,8 +213,9 @@ static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
   return operands;
 }
 
-/// The accumulator of a sum over several devices counts once. That of a product
-/// is partial by its rule, for it is linear together with the factors.
+/// The start of a sum over several devices counts on the first device alone. A
+/// product's accumulator is partial by its rule, because it is linear together
+/// with the product's inputs.
 static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
                                              Localizer &localizer) {
   SmallVector<Value> operands = fetchWindows(op, localizer);
@@ -285,8 +287,8 @@ struct TransposeModel
   }
 };
 
-/// Along its own dimension, each device takes the exponentials of its part
-/// with the maximum and the sum of all.
+/// Softmax along a split dimension: each device takes the exponentials of its
+/// own part, with the maximum and the sum over all devices.
 struct SoftmaxModel
     : ShardingRuleOpInterface::ExternalModel<SoftmaxModel, linalg::SoftmaxOp> {
   ShardingRule getShardingRule(Operation *op) const {
@@ -346,8 +348,8 @@ struct SoftmaxModel
   }
 };
 
-/// The op's own model, or the one for all structured ops. Random fills draw by
-/// local position: they stay whole.
+/// Attaches the op's own model, or the one for all structured ops. Random fills
+/// draw by local position, so they stay whole.
 template <typename OpTy> void attachLinalg(MLIRContext *context) {
   if constexpr (std::is_same_v<OpTy, linalg::FillOp>)
     OpTy::template attachInterface<FillModel>(*context);

@@ -1,9 +1,10 @@
-//===- SliceShardingRules.cpp - Parts of tensors, cut and put together ----===//
+//===- SliceShardingRules.cpp - Rules of slices and concatenations --------===//
 //
-// What is cut out of a dimension that is split, or put into it, lies on few
-// devices or on others than those that want it. Nothing is gathered for that:
-// rows go to the devices that need them (Windows.h), and what is small, or lies
-// at a place that nobody knows before, is found by the device that has it.
+// Slices of a split dimension. Their rows lie on few devices, or on other
+// devices than those that need them. Gathering the tensor is avoided: rows are
+// sent to the devices that need them (Windows.h). If the slice is small, or its
+// place is known only at run time, each device contributes the rows that it
+// has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// An op over all elements of `type`, which reads nothing but by `body`.
+/// Makes a tensor of `type` whose elements `body` computes from their
+/// positions.
 static Value
 buildElements(OpBuilder &builder, Location loc, RankedTensorType type,
               ValueRange inputs,
@@ -72,7 +74,7 @@ static Value times(OpBuilder &b, Location at, Value a, int64_t factor) {
 
 namespace {
 
-/// How a dimension of the larger tensor of a slice is run over.
+/// How loops run over a dimension of the larger tensor of a slice.
 enum class Span {
   Whole,  ///< all of it is in the slice
   Window, ///< the slice is split as well, rows change places
@@ -139,7 +141,8 @@ struct SliceLoops {
            slice.getStaticStride(i) == 1 && slice.getStaticSize(i) == rows;
   }
 
-  /// Whether there are rows, and no known one is missing.
+  /// Whether the slice has rows and, where its place is known, lies within
+  /// them.
   static bool isWithin(OffsetSizeAndStrideOpInterface slice, int64_t rows,
                        int64_t i) {
     int64_t size = slice.getStaticSize(i), stride = slice.getStaticStride(i);
@@ -151,8 +154,9 @@ struct SliceLoops {
     return offset >= 0 && offset < rows - (size - 1) * stride;
   }
 
-  /// What is summed must be numbers, and not much compared with what would be
-  /// brought together instead.
+  /// Whether devices may add up what they have of the slice: the elements are
+  /// numbers, and the slice is small beside the tensor that would be gathered
+  /// otherwise.
   static bool canBeSummed(RankedTensorType largeType,
                           RankedTensorType smallType) {
     Type element = smallType.getElementType();
@@ -161,7 +165,7 @@ struct SliceLoops {
   }
 };
 
-/// Where a slice lies, by operands of one device.
+/// The place of a slice, as operands on one device.
 struct Places {
   SmallVector<OpFoldResult> offsets, sizes, strides;
 
@@ -337,8 +341,9 @@ struct InsertSliceModel
   }
 
 private:
-  /// What the slab of this device's part of `dest` holds after the insertion.
-  /// `dest` may begin undefined (what a loop fills), so it is no operand.
+  /// The new content of the slab: this device's part of `dest` after the
+  /// insertion. `dest` may be undefined before (a loop fills it), so it is no
+  /// operand.
   static Value writeSlab(tensor::InsertSliceOp slice, Value source, Value dest,
                          const SliceLoops &loops, const Places &places,
                          const Places &slab, Localizer &localizer) {
@@ -388,11 +393,12 @@ private:
   }
 };
 
-/// The dimension along which tensors are joined is run over by a factor of the
-/// result's size; each device fetches the rows of each that it shows.
+/// Concatenation. A factor of the result's size runs over the joined dimension,
+/// and each device fetches the rows of each operand that its part of the result
+/// shows.
 struct ConcatModel
     : ShardingRuleOpInterface::ExternalModel<ConcatModel, tensor::ConcatOp> {
-  /// More tensors have their rows picked by too many comparisons.
+  /// With more tensors, selecting rows takes too many comparisons.
   static constexpr unsigned kMostParts = 8;
 
   static bool canBeSplit(tensor::ConcatOp concat) {

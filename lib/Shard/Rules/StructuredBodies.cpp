@@ -19,7 +19,7 @@ using namespace heddle;
 
 static FactorKind combinationOf(Operation *combiner, bool accumulatorFirst) {
   bool isBit = combiner->getResult(0).getType().isInteger(1);
-  // Parts of a difference are negative sums.
+  // The parts of a difference are negative sums.
   if (isa<arith::SubFOp>(combiner) || (isa<arith::SubIOp>(combiner) && !isBit))
     return accumulatorFirst ? FactorKind::Sum : FactorKind::Replicate;
   if (isa<arith::AddFOp>(combiner) || (isa<arith::AddIOp>(combiner) && !isBit))
@@ -55,7 +55,7 @@ std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
   return Reduction{combiner, &combiner->getOpOperand(1 - place), kind};
 }
 
-/// A comparison that is false where both are equal or one is no number.
+/// Whether a comparison is false where both are equal or one is NaN.
 static bool isStrict(Operation *comparison) {
   if (auto floats = dyn_cast_or_null<arith::CmpFOp>(comparison))
     return llvm::is_contained(
@@ -69,8 +69,9 @@ static bool isStrict(Operation *comparison) {
                             integers.getPredicate());
 }
 
-/// Whether a strict comparison, of what is taken with the accumulator if
-/// `takenFirst`, is true where the result changes.
+/// Whether a strict comparison is true exactly where the result changes. It
+/// compares the taken value with the accumulator, in this order if
+/// `takenFirst`.
 static bool isOrderOf(Operation *result, Operation *comparison,
                       bool takenFirst) {
   if (isa<arith::SelectOp>(result)) // on the comparison itself
@@ -130,7 +131,7 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
     choice.results.push_back(result);
     choice.taken.push_back(taken);
   }
-  // What is taken comes from this iteration alone.
+  // The taken values may depend on this iteration alone.
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
@@ -146,8 +147,9 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
     for (Value operand : inner->getOperands())
       if (llvm::is_contained(accumulators, operand))
         return std::nullopt;
-  // The comparison is between one of them and its accumulator, and of the order
-  // in which that accumulates: another depends on what came before.
+  // The comparison must be between one taken value and its accumulator, in the
+  // order in which that result accumulates. Any other would depend on earlier
+  // iterations.
   if (!choice.comparison)
     return std::nullopt;
   Value a = choice.comparison->getOperand(0),
@@ -183,8 +185,8 @@ static bool isFiniteConstant(Value value) {
              : matchPattern(value, m_Constant());
 }
 
-/// Collects the factors of a product; false if the value is no product of
-/// inputs and constants.
+/// Collects the factors of a product. False if the value is anything but a
+/// product of inputs and constants.
 static bool collectFactors(Value value, Block *body,
                            SmallVectorImpl<unsigned> &inputs) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -237,16 +239,16 @@ heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
 }
 
 namespace {
-/// What a value of a body is of the inputs that it depends on: linear in each
-/// of the groups, while the others are held.
+/// The inputs that a value of a body depends on, and the groups of inputs in
+/// which it is linear while the others are held.
 struct Linearity {
   BitVector inputs;
   SmallVector<BitVector, 2> groups;
 };
 } // namespace
 
-/// A sum of products has a group for each choice of a factor of each; more than
-/// these are not worth to be known.
+/// A sum of products has a group for each choice of one factor of each product.
+/// More groups than these are not worth knowing.
 static constexpr size_t kMaxGroups = 16;
 
 static Linearity addLinear(const Linearity &a, const Linearity &b) {
@@ -369,8 +371,8 @@ public:
     }
   }
 
-  /// Whether an iteration is none of padding, along those loops; computed once
-  /// at the beginning of the body.
+  /// Whether an iteration is outside the padding along those loops. Computed
+  /// once, at the beginning of the body.
   Value isWithin(ArrayRef<std::pair<unsigned, int64_t>> loops) {
     builder.setInsertionPointToStart(&body);
     Value all;
@@ -394,7 +396,7 @@ public:
         builder.create<arith::SelectOp>(loc, isIn, operand.get(), other));
   }
 
-  /// What accumulates stays as it is where `isIn` is false.
+  /// Keeps the accumulators unchanged where `isIn` is false.
   void keepAccumulators(ArrayRef<BlockArgument> accumulators, Value isIn) {
     Operation *end = body.getTerminator();
     builder.setInsertionPoint(end);
@@ -412,7 +414,7 @@ private:
 };
 } // namespace
 
-/// With a body that can be edited: that of a named op is given by its name.
+/// The op with a body that can be edited: a named op becomes a generic one.
 static linalg::LinalgOp makeBodyExplicit(Operation *local, OpBuilder &builder) {
   auto op = cast<linalg::LinalgOp>(local);
   if (isa<linalg::GenericOp, linalg::ReduceOp, linalg::MapOp>(local))

@@ -1,10 +1,10 @@
 //===- StructuredBodies.h - Bodies of structured ops ------------*- C++ -*-===//
 //
-// The body of a structured op may ask for its place (linalg.index), combines
-// what it reads with an accumulator, and may do what traps on nonsense (an
+// Bodies of structured ops on one device of several. A body may read its loops'
+// indices (linalg.index), combine values with an accumulator, and trap (an
 // integer division by zero, a read beyond the end of a tensor). On one device
-// of several its loops run over a part of the global ones, and beyond their
-// end over padding, of which nothing may count and nothing may trap.
+// the loops run over a part of the global ones, and beyond their end over
+// padding. Padding must neither count in the result nor trap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,7 @@
 
 namespace heddle {
 
-/// accumulator = combine(accumulator, contribution), which is what the body
-/// yields for its only result.
+/// A body that yields combine(accumulator, contribution) as its only result.
 struct Reduction {
   mlir::Operation *combiner;
   mlir::OpOperand *contribution;
@@ -27,10 +26,11 @@ struct Reduction {
 };
 std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
 
-/// A reduction to several results, each of which is the accumulator or what the
-/// iteration has: by one comparison for all (the place of the largest number),
-/// or the larger or smaller of the two. Of equal ones, the first stays. So the
-/// results of parts, in order, are reduced by the same ops.
+/// A reduction to several results that chooses one iteration, as the place of
+/// the largest number does. Each result stays the accumulator or becomes the
+/// iteration's value: by one comparison for all results, or as the larger or
+/// smaller of the two. Of equal values the first stays. So the same ops reduce
+/// the devices' parts, in order.
 struct Choice {
   mlir::Operation *comparison = nullptr;
   llvm::SmallVector<mlir::Operation *> results; ///< selects and extrema
@@ -45,32 +45,33 @@ bool isFiniteForAll(mlir::Operation *conversion);
 /// The loops that the op reduces over: results do not have them.
 llvm::SmallVector<unsigned> getReducedLoops(mlir::linalg::LinalgOp op);
 
-/// The inputs whose product the body adds to the accumulator: nothing if it
-/// adds anything else, or if a reduced loop runs over none of them (then the
-/// same is added again and again). Each is used once.
+/// The inputs whose product the body adds to the accumulator, each used once.
+/// Nothing if the body adds anything else, or if a reduced loop runs over none
+/// of them (then the same product is added again and again).
 std::optional<llvm::SmallVector<unsigned>>
 findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
 
-/// Of an op without reductions: the sets of inputs in which the body's only
-/// result is linear together, all others held, and whether it divides. Inputs
-/// are numbered as operands.
+/// The linearity of a body without reductions: the sets of inputs in which its
+/// only result is linear together while all others are held, and whether it
+/// divides. Inputs have the numbers of operands.
 struct LinearBody {
   llvm::SmallVector<LinearGroup, 2> groups;
   bool divides = false;
 };
 LinearBody findLinearGroups(mlir::linalg::LinalgOp op);
 
-/// A structured op without reductions over one tensor.
+/// Maps `body` over the elements of one tensor, by a structured op.
 mlir::Value
 mapElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor,
             llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                            mlir::Value element)>
                 body);
 
-/// Makes indices global, lets no padding of the loops in `masked` contribute,
-/// and no padding trap. `local` is a clone for one device of a global op of
-/// those loops, which have the numbers of the rule's factors; returns what has
-/// taken its place.
+/// Makes a body right on one device. `local` is a clone of the global op, with
+/// the device's operands; `loops` are the sizes of the global op's loops, which
+/// have the numbers of the rule's factors. Indices become global, padding of
+/// the loops in `masked` does not contribute, and no padding traps. Returns the
+/// op that replaces `local`.
 mlir::Operation *localizeBody(mlir::Operation *local,
                               llvm::ArrayRef<int64_t> loops,
                               Localizer &localizer,

@@ -11,8 +11,8 @@ using namespace heddle;
 
 namespace {
 
-/// Rows [begin, end) of the part of another device: of sources[k] for device k,
-/// which needs none of it if that is -1.
+/// Rows [begin, end) that devices need of another device's part. Device k needs
+/// them from device sources[k], or needs none if that is -1.
 struct Piece {
   int64_t begin, end;
   SmallVector<int64_t> sources;
@@ -21,8 +21,8 @@ struct Piece {
   Piece(int64_t part, int64_t devices)
       : begin(part), end(0), sources(devices, -1) {}
 
-  /// Device k needs what its window shows of the part of `source`. False if
-  /// that is nothing.
+  /// Adds the rows that device k's window shows of the part of `source`. False
+  /// if it shows none.
   bool add(int64_t k, int64_t source, const Window &window, int64_t size,
            int64_t part) {
     int64_t first = window.first + k * window.step;
@@ -37,8 +37,8 @@ struct Piece {
   }
 };
 
-/// What some device needs from each distance. What lies between two pieces is
-/// read by nobody.
+/// The rows that devices need from each distance, one piece a distance. No
+/// device reads the rows between two pieces.
 SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> pieces;
@@ -51,7 +51,8 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
     if (piece.begin < piece.end)
       pieces.push_back(piece);
   }
-  // A device's own rows cost nothing, and pieces that join need no zeros.
+  // Fills gaps with the device's own rows, which cost nothing: adjacent pieces
+  // need no zeros between them.
   for (size_t i = 0; i < pieces.size(); ++i)
     if (pieces[i].distance == 0) {
       if (i != 0)
@@ -67,7 +68,8 @@ int64_t getFirstPart(const Window &window, int64_t k, int64_t part) {
   return std::max<int64_t>(window.first + k * window.step, 0) / part;
 }
 
-/// What devices need of the first part that they read, of the second, ...
+/// The rows that devices need of the first part that they read, of the second,
+/// ...
 SmallVector<Piece> findRounds(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> rounds;
@@ -109,9 +111,9 @@ static Value fetchPiece(const Piece &piece, Value local, int64_t dim,
   return rows;
 }
 
-/// The window of each device in the row of parts that it reads. Where windows
-/// lie far from the devices' own parts there are few such parts and many
-/// distances.
+/// Fetches the parts that each device reads, in a row, and cuts its window out.
+/// Where windows lie far from the devices' own parts, such parts are few and
+/// distances many.
 static Value fetchRounds(ArrayRef<Piece> rounds, Value local, int64_t dim,
                          const Window &window, Localizer &localizer,
                          unsigned factor) {
@@ -119,8 +121,8 @@ static Value fetchRounds(ArrayRef<Piece> rounds, Value local, int64_t dim,
   Location loc = local.getLoc();
   auto type = cast<RankedTensorType>(local.getType());
   int64_t part = type.getDimSize(dim), rows = rounds.size() * part;
-  // Where a window begins in its row of parts; no farther in front of it than
-  // where it shows nothing.
+  // The place of a window in its row of parts. A window that shows nothing may
+  // begin in front of the row, but no farther than its length.
   int64_t low = 0, high = rows;
   for (int64_t k = 0; k < localizer.getDegree(factor); ++k) {
     int64_t begin =

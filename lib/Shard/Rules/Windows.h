@@ -1,9 +1,9 @@
 //===- Windows.h - Rows of neighbours ---------------------------*- C++ -*-===//
 //
-// An op whose part of the result reads rows beyond its part of an operand (a
-// convolution, a pooling, a pad) fetches them from the devices that hold them:
-// halo exchange. Nothing here assumes that the sizes divide, or that the rows
-// are those of the next device only.
+// Halo exchange. A device whose part of a result reads rows beyond its part of
+// an operand (a convolution, a pooling, a pad) fetches them from the devices
+// that hold them. The sizes need not divide, and the rows may come from any
+// device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,20 +14,20 @@
 
 namespace heddle {
 
-/// The rows of a dimension that each of n devices reads: device k those from
-/// `first` + k * `step` on, `length` of them.
+/// The rows of a dimension that each of n devices reads: device k reads
+/// `length` rows from `first` + k * `step` on.
 struct Window {
   int64_t first = 0;
   int64_t step = 0;
   int64_t length = 0;
 };
 
-/// `local` with `window.length` rows in dimension `dim`: those of the window of
-/// this device. The dimension, of global size `size`, is split as the factor
-/// is. Rows outside of [0, size) hold anything finite that the operand holds,
-/// or zeros. Each hop to a device at one distance is one comm.permute, of no
-/// more rows than some device needs from there; where that would be more hops
-/// than parts that a window shows, each of these is one.
+/// Returns `local` with the rows of this device's window in dimension `dim`.
+/// The dimension, of global size `size`, is split as the factor is. Rows
+/// outside of [0, size) are zeros or any finite content of the operand's rows.
+/// Each distance between devices takes one comm.permute, of no more rows than
+/// some device needs from there. If a window shows fewer parts than there are
+/// distances, each part that it shows takes one comm.permute instead.
 mlir::Value fetchWindow(mlir::Value local, int64_t dim, int64_t size,
                         const Window &window, Localizer &localizer,
                         unsigned factor);

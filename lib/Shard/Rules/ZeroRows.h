@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Zeros; also complex ones, of which MLIR's builder makes none.
+/// Makes zeros, of complex numbers, too, which MLIR's builder does not.
 mlir::Value makeZeros(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::RankedTensorType type);
 

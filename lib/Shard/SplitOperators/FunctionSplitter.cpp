@@ -1,4 +1,4 @@
-//===- FunctionSplitter.cpp - One function slice by slice -----------------===//
+//===- FunctionSplitter.cpp - Splits the ops of one function --------------===//
 
 #include "FunctionSplitter.h"
 #include "../Explain/ShardingExplainer.h"
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The variable that holds a slice of another.
+/// The name of the variable that holds a slice of another.
 StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
   return StringAttr::get(variable.getContext(),
                          variable.getValue() + ".slice" + Twine(slice));
@@ -18,7 +18,8 @@ StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
 
 namespace {
 
-/// A slice is to an op what a device is: a part of one factor.
+/// Localizes an op for one slice. A slice is a part of one factor, as a device
+/// is.
 class SliceLocalizer final : public Localizer {
 public:
   SliceLocalizer(OpBuilder &builder, ValueRange operands, TypeRange types,
@@ -36,7 +37,7 @@ public:
     needsOthers = true;
     return value;
   }
-  // An op that asks for its place among the others wants their data as well.
+  // An op that asks for its place among the others needs their data, too.
   int64_t getDegree(unsigned) const override {
     needsOthers = true;
     return 1;
@@ -61,8 +62,8 @@ private:
 
 } // namespace
 
-/// Whether a sum over the factor goes onto an operand that is added once: one
-/// that is linear together with what the factor runs over.
+/// Whether the op adds a sum over the factor to an operand (an accumulator):
+/// one that is linear together with an operand that the factor runs over.
 static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
   return rule.factors[factor].kind == FactorKind::Sum &&
          llvm::any_of(rule.linear, [&](const LinearGroup &group) {
@@ -94,8 +95,9 @@ static std::optional<int64_t> dimOf(const TensorFactors &tensor,
 // Values
 //===----------------------------------------------------------------------===//
 
-/// A load, or a cast of one, can be repeated wherever it is wanted, so that a
-/// gathered slice lives for one product. Not past a store of the variable.
+/// Whether the value can be made again at each use, so that a gathered slice
+/// lives for one product: a load or a cast of one, with no store of the
+/// variable in between.
 bool FunctionSplitter::isLazy(Value value) {
   Operation *maker = value.getDefiningOp();
   if (!maker || !slices.getCut(value))
@@ -248,7 +250,7 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   for (Value result : *results)
     if (Operation *copy = result.getDefiningOp()) {
       copy->removeAttr(kSplitAttrName);
-      copy->removeAttr(kPinAttrName); // of what all slices make
+      copy->removeAttr(kPinAttrName); // pins the result of all slices
       if (Attribute factors = op->getAttr(kFactorsAttrName);
           factors && copy->getName() == op->getName()) {
         copy->setAttr(kFactorsAttrName, factors);
@@ -277,7 +279,7 @@ static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
                  : builder.create<arith::AddIOp>(loc, a, b).getResult();
 }
 
-/// What is made in the place of a value that the user pinned is pinned.
+/// Moves the user's pin to the value that replaces the pinned one.
 static void movePin(OpResult from, Value to) {
   ShardingAttr pin = getPinOf(from);
   auto result = dyn_cast<OpResult>(to);
@@ -348,7 +350,8 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
 // Chains of elementwise ops
 //===----------------------------------------------------------------------===//
 
-/// Elementwise ops and stores of values that come in slices.
+/// Adds elementwise ops and stores of values that come in slices to the open
+/// chain.
 bool FunctionSplitter::joinsChain(Operation *op) {
   return (isa<StoreOp>(op) || op->hasTrait<OpTrait::Elementwise>()) &&
          slices.getCutOfResult(op);
@@ -383,7 +386,8 @@ LogicalResult FunctionSplitter::flush(Operation *at) {
   return success();
 }
 
-/// Scalars, and what can be repeated, stand between the ops of a chain.
+/// Whether the op may stand between the ops of a chain: it makes scalars, or a
+/// value that can be made again.
 bool FunctionSplitter::isTransparent(Operation *op) {
   if (isFreeTensor(op))
     return true;

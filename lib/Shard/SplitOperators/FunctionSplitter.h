@@ -1,4 +1,4 @@
-//===- FunctionSplitter.h - One function slice by slice ---------*- C++ -*-===//
+//===- FunctionSplitter.h - Splits the ops of one function ------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SHARD_SPLITOPERATORS_FUNCTIONSPLITTER_H
 #define HEDDLE_LIB_SHARD_SPLITOPERATORS_FUNCTIONSPLITTER_H
@@ -8,15 +8,16 @@
 
 namespace heddle {
 
-/// The variable that holds a slice of another.
+/// The name of the variable that holds a slice of another.
 mlir::StringAttr getSliceName(mlir::StringAttr variable, int64_t slice);
 
-/// One function. Ops are visited in order; slices are made where their op
-/// stands, those of elementwise chains at the chain's end, slice by slice.
+/// Splits the ops of one function, in order. Slices are made where their op
+/// stands. Elementwise ops on slices form chains, which are made at the chain's
+/// end, slice by slice.
 class FunctionSplitter {
 public:
-  /// Ops that were replaced are appended to `replaced`: their values are known
-  /// by address, so none may be erased while others are made.
+  /// Replaced ops are appended to `replaced` and not erased: values are known
+  /// by address, so no new one may get the address of an old one.
   FunctionSplitter(mlir::func::FuncOp function, const Slices &slices,
                    llvm::SmallVectorImpl<mlir::Operation *> &replaced)
       : block(function.getBody().front()), slices(slices),
@@ -25,7 +26,7 @@ public:
   mlir::LogicalResult run();
 
 private:
-  /// How an op runs in slices: which factor, cut how.
+  /// The factor that an op runs over in slices, and how it is cut.
   struct Loop {
     unsigned factor;
     Cut cut; ///< its dimension has no meaning
@@ -38,7 +39,8 @@ private:
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   runSlice(mlir::Operation *op, const ShardingRule &rule, const Loop &loop,
            int64_t slice, mlir::TypeRange types);
-  /// The chain's ops for the first slice, then for the second, and so on.
+  /// Makes the ops of the open chain: all for the first slice, then all for the
+  /// second, and so on.
   mlir::LogicalResult flush(mlir::Operation *at);
   bool joinsChain(mlir::Operation *op);
   bool isTransparent(mlir::Operation *op);
@@ -46,7 +48,7 @@ private:
   mlir::Value getSlice(mlir::Value value, const Cut &cut, int64_t slice);
   mlir::Value getWhole(mlir::Value value);
   mlir::Value extractSlice(mlir::Value whole, const Cut &cut, int64_t slice);
-  /// A value that comes in slices was made whole.
+  /// Records that `whole` is a value that comes in slices, made whole.
   void setWhole(mlir::Value value, mlir::Value whole);
   mlir::Block &block;
   const Slices &slices;

@@ -1,4 +1,4 @@
-//===- Slices.cpp - Which values come in slices ---------------------------===//
+//===- Slices.cpp - Finds the values that come in slices ------------------===//
 
 #include "Slices.h"
 #include "../Explain/ShardingExplainer.h"
@@ -43,7 +43,7 @@ std::optional<Cut> Slices::getCutOfResult(Operation *op) const {
 }
 
 void Slices::mark(Value value, const Cut &cut) {
-  // What is free is made for each use.
+  // A value made of scalars is made again for each use.
   if (Operation *maker = value.getDefiningOp(); maker && isFreeTensor(maker))
     return;
   if (values.try_emplace(value, cut).second)
@@ -89,7 +89,7 @@ LogicalResult Slices::cut(VariableOp variable, const Cut &cut,
   return success();
 }
 
-/// The load of a variable that the value is, or is cast from.
+/// The load that makes the value, perhaps through casts.
 static LoadOp findLoad(Value value) {
   Operation *source = value.getDefiningOp();
   while (source && source->hasTrait<OpTrait::Elementwise>() &&
@@ -144,7 +144,7 @@ LogicalResult Slices::spread(Value value) {
   auto visit = [&](Operation *op) -> LogicalResult {
     if (isa<LoadOp, StoreOp>(op))
       return spreadToVariable(op, cut);
-    // What control flow reads, it reads whole.
+    // Control flow reads values whole.
     if (!isa<func::FuncOp>(op->getParentOp()) ||
         !op->hasTrait<OpTrait::Elementwise>() ||
         !isa<ShardingRuleOpInterface>(op))

@@ -1,4 +1,4 @@
-//===- Slices.h - Which values come in slices -------------------*- C++ -*-===//
+//===- Slices.h - Finds the values that come in slices ----------*- C++ -*-===//
 //
 // The decision behind heddle-split-operators, apart from any change of IR.
 //
@@ -38,10 +38,11 @@ struct Cut {
 mlir::RankedTensorType getSliceType(mlir::Type type, const Cut &cut,
                                     int64_t slice);
 
-/// Made of nothing, or of scalars: a slice of it can be made anywhere.
+/// Whether the op makes a tensor of nothing or of scalars, so that a slice of
+/// it can be made anywhere.
 bool isFreeTensor(mlir::Operation *op);
 
-/// Which variables and values come in slices.
+/// The variables and values that come in slices.
 class Slices {
 public:
   /// Errors, on an op: a factor that it lacks, that runs over no variable, or
@@ -50,7 +51,7 @@ public:
   mlir::LogicalResult find(mlir::ModuleOp module);
 
   std::optional<Cut> getCut(mlir::Value value) const;
-  /// Of what the store writes, or of the op's only result.
+  /// The cut of the op's only result, or of the value that a store writes.
   std::optional<Cut> getCutOfResult(mlir::Operation *op) const;
 
   struct Variable {
@@ -71,7 +72,8 @@ private:
                           mlir::Operation *cause);
   void mark(mlir::Value value, const Cut &cut);
   mlir::LogicalResult spread(mlir::Value value);
-  /// Through an access of a variable.
+  /// Spreads a cut to the variable of a load or store, and to its other
+  /// accesses.
   mlir::LogicalResult spreadToVariable(mlir::Operation *access, const Cut &cut);
 
   llvm::MapVector<mlir::StringAttr, Variable> variables;
@@ -80,7 +82,7 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Operation *>>
       accesses;
   mlir::ModuleOp module;
-  /// Operators that a variable was found for.
+  /// Operators for which a variable was found.
   llvm::DenseSet<llvm::StringRef> served;
 };
 

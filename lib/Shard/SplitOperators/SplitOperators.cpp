@@ -11,8 +11,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The state of a slice: of the same slice of the parameter, if that is cut
-/// alike; else none.
+/// The `state` of a slice of a state: it belongs to the same slice of the
+/// parameter, if the parameter is cut alike, else to none.
 static StateAttr getSliceOfState(const Slices &slices, StateAttr state,
                                  const Cut &cut, int64_t slice) {
   StringAttr parameter = state.getParameter().getAttr();
@@ -23,7 +23,7 @@ static StateAttr getSliceOfState(const Slices &slices, StateAttr state,
                         FlatSymbolRefAttr::get(getSliceName(parameter, slice)));
 }
 
-/// The variables of the slices in the place of the whole one.
+/// Replaces a variable by the variables of its slices.
 static LogicalResult splitVariable(ModuleOp module, const Slices &slices,
                                    const Slices::Variable &variable) {
   VariableOp whole = variable.op;
@@ -71,7 +71,7 @@ struct SplitOperatorsPass
     for (auto &[name, variable] : slices.getVariables())
       if (failed(splitVariable(module, slices, variable)))
         return signalPassFailure();
-    // A state of all of a parameter that is slices now belongs to none of them.
+    // A whole state of a parameter that is now slices belongs to none of them.
     for (auto variable : module.getOps<VariableOp>())
       if (StateAttr state = variable.getStateAttr();
           state && slices.getVariables().count(state.getParameter().getAttr()))
