@@ -1,4 +1,4 @@
-//===- Boundaries.cpp - What functions say of their shardings -------------===//
+//===- Boundaries.cpp - Shardings of arguments and results ----------------===//
 
 #include "heddle/Sharding/Boundaries.h"
 #include "dialects/Comm/Comm.h"

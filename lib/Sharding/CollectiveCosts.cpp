@@ -1,4 +1,4 @@
-//===- CollectiveCosts.cpp - What collective ops cost ---------------------===//
+//===- CollectiveCosts.cpp - Costs of collective ops ----------------------===//
 
 #include "heddle/Sharding/CollectiveCosts.h"
 #include "dialects/Comm/Comm.h"

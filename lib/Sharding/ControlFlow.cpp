@@ -26,8 +26,8 @@ bool heddle::hasFactors(Operation *op) {
 }
 
 namespace {
-/// Which operand flows into which value, along every edge between the op and
-/// its regions.
+/// Collects the operands that flow into each value, along every edge between
+/// the op and its regions.
 class FlowCollector {
 public:
   explicit FlowCollector(RegionBranchOpInterface op) : op(op) {}
@@ -89,7 +89,7 @@ FailureOr<SmallVector<CarriedValue>> heddle::getCarriedValues(Operation *op) {
   FlowCollector flow(cast<RegionBranchOpInterface>(op));
   flow.collect();
 
-  // Values that one operand flows into lie alike, in order of the text.
+  // Unites the values that one operand flows into, in order of the text.
   SmallVector<Value> tensors;
   auto addTensors = [&](ValueRange values) {
     for (Value value : values)
@@ -177,7 +177,7 @@ FailureOr<func::FuncOp> heddle::getCallee(func::CallOp call) {
 }
 
 LogicalResult heddle::verifyNoRecursion(ModuleOp module) {
-  // Functions are taken away whose callees are gone; a cycle remains.
+  // Removes functions all of whose callees are removed; a cycle remains.
   DenseMap<func::FuncOp, SmallVector<func::CallOp>> calls;
   llvm::SetVector<func::FuncOp> remaining;
   for (auto function : module.getOps<func::FuncOp>()) {

@@ -211,8 +211,8 @@ ShardingAttr heddle::makeSharding(MeshRef mesh, ArrayRef<Axes> dims,
   SmallVector<AxisListAttr> lists;
   for (const Axes &dim : dims)
     lists.push_back(AxisListAttr::get(context, dim));
-  // Partial axes are a set: in the order of the mesh, so that equal shardings
-  // are equal attributes.
+  // Partial axes are a set. They are in the order of the mesh, so that equal
+  // shardings are equal attributes.
   SmallVector<StringAttr> ordered;
   for (MeshAxisAttr axis : mesh.mesh.getAxes())
     if (llvm::is_contained(partial, axis.getName()))
@@ -237,9 +237,9 @@ static DimensionAxes getTensorAxes(const TensorFactors &tensor,
   return dims;
 }
 
-/// The axes over which a tensor is incomplete that the reduction factors of
-/// that kind do not run over. Over the axes of factors that meet, the op's
-/// localization sums, and the tensor is split.
+/// The axes of those reduction factors of that kind that do not run over the
+/// tensor: over these the tensor is partial. Axes of factors that meet do not
+/// count, because the op's localization sums over them.
 static Axes getPartialAxes(const ShardingRule &rule, const FactorAxes &axes,
                            const TensorFactors &tensor, FactorKind kind) {
   Axes partial;

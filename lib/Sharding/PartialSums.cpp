@@ -1,4 +1,4 @@
-//===- PartialSums.cpp - How far partial sums travel ----------------------===//
+//===- PartialSums.cpp - Values that stay partial sums --------------------===//
 
 #include "heddle/Sharding/PartialSums.h"
 
@@ -34,8 +34,9 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   int64_t resultBytes = 0;
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
-  // The op may split a factor over the same axes: then the sum comes first,
-  // unless less is to be summed afterwards and the op can do without them.
+  // The op may split a factor over the same axes. Then the sum is reduced
+  // first, unless less is to be summed afterwards and the op can give up the
+  // axes.
   bool isFree = llvm::all_of(factors, [&](const Axes &list) {
     return llvm::none_of(
         list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
@@ -46,8 +47,7 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   return {axes, releases};
 }
 
-/// Whether all that is done with a loaded value is to add to it and to store
-/// the sum in its variable.
+/// Whether a loaded value is only added to, and the sum stored in its variable.
 static bool isAccumulatedTo(LoadOp load) {
   if (!load->hasOneUse())
     return false;
@@ -108,8 +108,9 @@ PartialSums::PartialSums(
     entries.push_back(std::move(entry));
   }
 
-  // Begin with the hope that everything is passed on, and take back what is
-  // not, until nothing changes: each round takes back at least one value.
+  // Assumes first that every value is passed on, and takes back the wrong
+  // assumptions until nothing changes. Each round takes back at least one
+  // value.
   for (bool changed = true; changed;) {
     changed = false;
     partial.clear();

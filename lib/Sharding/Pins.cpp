@@ -1,4 +1,4 @@
-//===- Pins.cpp - What the user says of single values ---------------------===//
+//===- Pins.cpp - Pins and priorities of single values --------------------===//
 
 #include "heddle/Sharding/Pins.h"
 

@@ -1,4 +1,4 @@
-//===- Cluster.h - What a program runs on -----------------------*- C++ -*-===//
+//===- Cluster.h - Devices and the links between them -----------*- C++ -*-===//
 //
 // A cluster as data: equal devices at the leaves of a tree of links. Its JSON
 // form is documented in docs/cluster.md. Nothing here knows of programs.
@@ -21,11 +21,11 @@ struct ClusterDevice {
   std::string kind;
   int64_t memory = 0;         ///< bytes
   double memoryBandwidth = 0; ///< bytes a second
-  /// Seconds that every op takes, however small: a kernel's or a collective's
-  /// launch.
+  /// Seconds that every op takes at least: the launch of a kernel or
+  /// collective.
   double launch = 0;
-  /// Operations a second by element type ("f32", "bf16"): of dense products,
-  /// a multiplication and an addition counted as two.
+  /// Operations a second of dense products, by element type ("f32", "bf16"). A
+  /// multiplication and an addition count as two.
   std::map<std::string, double> peak;
 };
 
@@ -68,7 +68,7 @@ std::vector<std::string> getClusterPresets();
 /// unknown name lists the presets.
 llvm::Expected<Cluster> loadCluster(llvm::StringRef presetOrPath);
 
-/// What is assumed where no cluster is given: all devices are equally near.
+/// The cluster to assume if none is given: all devices are equally near.
 Cluster makeUniformCluster(int64_t devices);
 
 } // namespace heddle

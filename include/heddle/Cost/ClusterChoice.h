@@ -21,7 +21,8 @@ public:
   llvm::StringRef getName() const;
   bool isNone() const { return getName().empty(); }
 
-  /// The cluster, which outlives no copy of this. The choice must not be none.
+  /// The cluster. It lives as long as any copy of this. The choice must not be
+  /// none.
   llvm::Expected<const Cluster &> load() const;
 
 private:
@@ -29,7 +30,7 @@ private:
   std::shared_ptr<State> state;
 };
 
-/// As an option of a pass.
+/// Print and parse a choice as an option of a pass.
 llvm::raw_ostream &operator<<(llvm::raw_ostream &stream,
                               const ClusterChoice &choice);
 

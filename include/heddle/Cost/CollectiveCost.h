@@ -1,8 +1,8 @@
 //===- CollectiveCost.h - Time and traffic of collectives -------*- C++ -*-===//
 //
-// A mesh on a cluster, and what a collective over some of its axes costs there.
-// Device k of the mesh (row-major, the last axis fastest) is device k of the
-// cluster, so that an axis spans one or several levels of the topology.
+// A mesh on a cluster, and the cost there of a collective over some of its
+// axes. Device k of the mesh (row-major, the last axis fastest) is device k of
+// the cluster, so an axis spans one or several levels of the topology.
 //
 // The model is the latency-bandwidth one (alpha-beta) of the ring algorithms,
 // as in Thakur, Rabenseifner and Gropp, "Optimization of Collective
@@ -30,9 +30,9 @@
 //                    receives zeros
 //   slice, mask      2 * bytes / memory bandwidth
 //
-// and each, besides, the launch time of the device. A group of one costs its
-// launch. Hierarchical collectives need no formulas of their own: they are
-// sequences of these over fewer axes each.
+// Each collective also takes the launch time of the device. A group of one
+// costs only its launch. Hierarchical collectives need no formulas of their
+// own: they are sequences of these over fewer axes each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,12 +46,12 @@
 
 namespace heddle {
 
-/// A set of mesh axes: bit i is axis i. Collectives of at most 32 axes.
+/// A set of mesh axes: bit i is axis i. So collectives have at most 32 axes.
 using AxisMask = uint32_t;
 
 struct CollectiveCost {
   double seconds = 0;
-  /// What the device that sends most sends, in bytes.
+  /// The bytes sent by the device that sends most.
   int64_t bytes = 0;
 
   CollectiveCost &operator+=(const CollectiveCost &other) {
@@ -77,7 +77,8 @@ public:
   int64_t getCoordinate(int64_t device, unsigned axis) const {
     return device / strides[axis] % sizes[axis];
   }
-  /// The device at the origin of the group over these axes that a device is in.
+  /// The first device of the group over these axes that contains a device: its
+  /// coordinates along these axes are 0.
   int64_t getFirstOfGroup(int64_t device, AxisMask axes) const;
   /// Devices of one unit of the level below a level.
   int64_t getUnitSize(unsigned level) const { return unitSizes[level]; }
@@ -90,23 +91,24 @@ public:
   CollectiveCost allGather(AxisMask axes, int64_t partBytes) const;
   CollectiveCost reduceScatter(AxisMask axes, int64_t partBytes) const;
   CollectiveCost allReduce(AxisMask axes, int64_t bytes) const;
-  /// `blockBytes`: what one member sends to one other.
+  /// `blockBytes`: the bytes that one member sends to one other.
   CollectiveCost allToAll(AxisMask axes, int64_t blockBytes) const;
   CollectiveCost broadcast(AxisMask axes, int64_t bytes) const;
-  /// Device i receives `bytes` from device sources[i]; -1: zeros.
+  /// Device i receives `bytes` from device sources[i], or zeros if that is -1.
   CollectiveCost permute(llvm::ArrayRef<int64_t> sources, int64_t bytes) const;
-  /// Reads and writes that many bytes of the device's own memory.
+  /// Reads and writes so many bytes of the device's own memory.
   CollectiveCost local(int64_t bytes) const;
 
 private:
-  /// One step: what it takes besides the blocks, and for a byte of a block.
+  /// The time of one step: a constant, and seconds for each byte of a block.
   struct Step {
     double latency = 0, secondsPerByte = 0;
   };
   Step measure(llvm::ArrayRef<std::pair<int64_t, int64_t>> messages) const;
   /// Members of all groups, each in the order of device numbers.
   std::vector<std::vector<int64_t>> getGroups(AxisMask axes) const;
-  /// Every member sends to the one `shift` further on in its group.
+  /// The step in which every member sends to the member `shift` further on in
+  /// its group.
   Step getShift(llvm::ArrayRef<std::vector<int64_t>> groups,
                 int64_t shift) const;
   Step getRing(AxisMask axes) const;
@@ -117,7 +119,7 @@ private:
   /// Devices of one unit of the level below each level.
   std::vector<int64_t> unitSizes;
   int64_t devices = 1;
-  /// What was measured. A topology is used by one thread.
+  /// Steps computed so far. A topology is used by one thread.
   mutable std::map<AxisMask, Step> rings, exchanges;
 };
 

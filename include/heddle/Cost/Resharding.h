@@ -1,9 +1,9 @@
 //===- Resharding.h - The cheapest way between two layouts ------*- C++ -*-===//
 //
-// How a tensor lies on a mesh, and the cheapest sequence of local ops and
-// collectives from one layout to another: a shortest path in the graph whose
-// nodes are layouts and whose edges are single ops, weighted by the time that
-// they take on a cluster. Knows no IR.
+// The layouts of a tensor on a mesh, and the cheapest sequence of local ops and
+// collectives from one layout to another. The sequence is a shortest path in a
+// graph: nodes are layouts, edges are single ops weighted by their time on a
+// cluster. Knows no IR.
 //
 // Example (mesh a=2, b=2, tensor 8x8): from [{a}, {}] to [{}, {a}] the path is
 // one all-to-all; from [{a, b}, {}] to [{b, a}, {}] one permute; from [{}, {}]
@@ -21,15 +21,15 @@
 
 namespace heddle {
 
-/// How a tensor lies on a mesh; axes are indices into it. A dimension of size S
-/// over n devices has parts of ceil(S / n) rows; device k holds rows
-/// [k * part, (k + 1) * part), of which those from S on are padding.
+/// The layout of a tensor on a mesh; axes are indices into the mesh. A
+/// dimension of size S over n devices has parts of ceil(S / n) rows. Device k
+/// holds rows [k * part, (k + 1) * part); rows from S on are padding.
 struct TensorLayout {
-  /// Of each dimension, the axes that split it, major to minor.
+  /// For each dimension the axes that split it, major to minor.
   std::vector<std::vector<unsigned>> dims;
   /// The axes over which the devices hold parts of a sum (or a maximum).
   AxisMask partial = 0;
-  /// Of a partial value: a maximum and no sum.
+  /// Whether the partial value is a maximum and not a sum.
   bool isMax = false;
 
   bool operator==(const TensorLayout &other) const {
@@ -51,21 +51,21 @@ struct ReshardingStep {
                    ///< sum, all devices but the first hold zero
   };
   Kind kind;
-  /// Major to minor; of AllReduce, Permute and KeepFirst in the mesh's order.
+  /// Major to minor. For AllReduce, Permute and KeepFirst in the mesh's order.
   std::vector<unsigned> axes;
   unsigned dim = 0, concatDim = 0;
-  /// Of a Permute: member i over axes receives what member sources[i] has; -1:
-  /// zeros. One member may give to several.
+  /// For a Permute: member i over axes receives the value of member sources[i],
+  /// or zeros if that is -1. Several members may receive from one.
   std::vector<int64_t> sources = {};
-  /// The layout after the step, what each device holds in it, and which
-  /// dimensions some device has padding of.
+  /// The layout after the step, each device's shape in it, and the dimensions
+  /// of which some device has padding.
   TensorLayout after = {};
   std::vector<int64_t> localShape = {};
   std::vector<bool> isPadded = {};
   CollectiveCost cost = {};
 };
 
-/// "all_gather", "slice", ... as the ops are called.
+/// The name of the op for a step: "all_gather", "slice", ...
 llvm::StringRef stringifyReshardingKind(ReshardingStep::Kind kind);
 
 struct Resharding {
@@ -73,16 +73,16 @@ struct Resharding {
   CollectiveCost cost = {};
 };
 
-/// Finds reshardings on one mesh and remembers the graphs of their layouts. A
-/// resharding has at most one permute. Of sequences that take equally long the
-/// one with fewer steps is chosen, then with fewer permutes, then the one that
-/// is found first; the result does not depend on earlier calls. Pairs with the
-/// same `from` are found quickest one after the other.
+/// Finds reshardings on one mesh, and caches the graphs of layouts. A
+/// resharding has at most one permute. Among sequences of equal time the one
+/// with fewer steps is chosen, then with fewer permutes, then the one found
+/// first. The result does not depend on earlier calls. Pairs with the same
+/// `from` are fastest one after the other.
 ///
-/// Axes of size 1 count for nothing. On a mesh of more than four other axes,
-/// axes that from and to have in the same place stay there as far as that
-/// leaves four axes that move; if more have to move, each only moves between
-/// its two places.
+/// Axes of size 1 do not count. A mesh of more than four other axes is searched
+/// only in part: axes that `from` and `to` have in the same place stay there,
+/// as far as that leaves four axes that move. If more have to move, each only
+/// moves between its two places.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);
@@ -91,9 +91,9 @@ public:
 
   const MeshTopology &getTopology() const { return *topology; }
 
-  /// `elementBytes`: of one element, at least 1. There is always a way, if only
-  /// by gathering the whole tensor; the layouts must have a list for every
-  /// dimension of `shape`, and every axis at most once.
+  /// `elementBytes` is the size of one element, at least 1. There is always a
+  /// way: at worst the whole tensor is gathered. The layouts must have a list
+  /// for every dimension of `shape`, and every axis at most once.
   Resharding find(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                   const TensorLayout &from, const TensorLayout &to);
 

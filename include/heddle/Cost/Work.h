@@ -9,15 +9,16 @@
 namespace heddle {
 
 /// Attaches WorkOpInterface to upstream arith, math and tensor ops, and to all
-/// structured ops of linalg (products, convolutions, pooling, reductions): what
-/// their body takes at a point, times the points of their loops. FLOPs: one an
-/// element and arithmetic op, on integers as on floats, ten for exp, tanh and
-/// the like; casts, selections, logic and moves are none. Bytes: operands are
-/// read and results written once; reshapes and constants move nothing.
+/// structured ops of linalg (products, convolutions, pooling, reductions). A
+/// structured op takes the FLOPs of its body times the number of iterations. An
+/// arithmetic op counts one FLOP an element, on integers as on floats; exp,
+/// tanh and the like count ten; casts, selections, logic and moves none.
+/// Operands are read and results written once; reshapes and constants move no
+/// bytes.
 void registerWorkModels(mlir::DialectRegistry &registry);
 
-/// The sum over all ops of a region, those of ops without the interface left
-/// out: what the program costs if no two ops are fused.
+/// The sum over all ops of a region that have the interface: the cost of the
+/// program if no two ops are fused.
 Work getTotalWork(mlir::Region &region);
 
 } // namespace heddle

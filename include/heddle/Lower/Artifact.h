@@ -15,24 +15,24 @@
 
 namespace heddle {
 
-/// The CPU that code is made for.
+/// The CPU that code is generated for.
 struct NativeTarget {
   std::string triple;
   std::string cpu;
   std::string features; ///< LLVM's form, "+avx2,-fma"
-  /// What a CPU must have to run the code: LLVM's names of instruction sets,
+  /// Instruction sets that a CPU must have to run the code: LLVM's names,
   /// sorted.
   std::vector<std::string> requiredFeatures;
 
-  /// From "native" (this machine's features, by cpuid), or "CPU[,+F,-F…]" with
+  /// Parses "native" (this machine's features, by cpuid) or "CPU[,+F,-F…]" with
   /// a CPU that LLVM knows for this machine's architecture (x86-64-v3). An
   /// error is emitted at `loc`.
   static mlir::FailureOr<NativeTarget> parse(mlir::Location loc,
                                              llvm::StringRef text);
 };
 
-/// Bytes of one device, known at compile time. Scratch memory of library calls
-/// is the runtime's and not in here.
+/// Bytes of memory on one device, as far as known at compile time. Scratch
+/// memory of library calls belongs to the runtime and is not included.
 struct DeviceMemoryPlan {
   int64_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
   int64_t arena = 0; ///< shared by the programs: the largest
@@ -43,14 +43,16 @@ struct DeviceMemoryPlan {
   }
 };
 
-/// Of a module with rt programs or their exports; every device's is the same.
+/// The memory plan of a module with rt programs or their exports. Every device
+/// has the same.
 DeviceMemoryPlan getDeviceMemoryPlan(mlir::ModuleOp module);
 
-/// What generated kernels are checked for while they run. The process that runs
-/// them must have the same sanitizer's runtime library linked in.
+/// The errors that generated kernels are checked for while they run. The
+/// process that runs them must be linked with the same sanitizer's runtime
+/// library.
 enum class Sanitizer { None, Address, Thread };
 
-/// From "", "address" or "thread". An error is emitted at `loc`.
+/// Parses "", "address" or "thread". An error is emitted at `loc`.
 mlir::FailureOr<Sanitizer> parseSanitizer(mlir::Location loc,
                                           llvm::StringRef text);
 
@@ -64,8 +66,8 @@ struct ArtifactOptions {
   std::string planJson;
 };
 
-/// An error, emitted at `loc`, if `path` exists and is no artifact (nor an
-/// empty directory): it would not be replaced. To be called before long work.
+/// Emits an error at `loc` if `path` exists and is neither an artifact nor an
+/// empty directory, so that it cannot be replaced. Call it before long work.
 mlir::LogicalResult checkArtifactPath(mlir::Location loc, llvm::StringRef path);
 
 /// The manifest of a module after heddle-convert-rt-to-llvm, as JSON text.
@@ -87,9 +89,9 @@ mlir::LogicalResult linkSharedLibrary(mlir::Location loc,
                                       llvm::ArrayRef<std::string> objects,
                                       llvm::StringRef output);
 
-/// Writes the artifact of a module after heddle-convert-rt-to-llvm, complete or
-/// not at all: into a directory beside `path`, which then takes its place. What
-/// stands at `path` is replaced only if it is an artifact or empty.
+/// Writes the artifact of a module after heddle-convert-rt-to-llvm, completely
+/// or not at all. It is written to a directory beside `path`, which is then
+/// renamed. An existing `path` is replaced only if it is an artifact or empty.
 mlir::LogicalResult writeArtifact(mlir::ModuleOp module, llvm::StringRef path,
                                   const ArtifactOptions &options);
 

@@ -1,8 +1,8 @@
 //===- StreamId.h - Numbers of random streams -------------------*- C++ -*-===//
 //
-// Every op that draws random numbers has a stream of its own, named by the op
-// and numbered by a hash of the name, so that a sharded program draws what the
-// unsharded one does.
+// Every op that draws random numbers has a random stream of its own. The
+// stream's number is a hash of the op's name, so that a sharded program draws
+// the numbers of the unsharded one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,25 +8,25 @@
 
 namespace heddle {
 
-/// A variable that the module lacks and other programs of its model have.
+/// A variable that the module lacks but other programs of its model have.
 struct AbsentVariable {
   std::string name;
   int64_t rank = 0;
-  /// Why a plan for this program must not speak of it, for the error; empty if
-  /// it may.
+  /// Why a plan for this program must not name the variable, for the error.
+  /// Empty if it may.
   std::string reason;
 };
 
-/// What the pass heddle-apply-plan does, for a plan in memory. Errors are
-/// diagnostics at the plan's line and column. `devices` is the number of
-/// devices that there are, 0 for any. The plan may also speak of the `absent`
-/// variables that have no reason.
+/// Runs heddle-apply-plan with a plan in memory. Errors are diagnostics at the
+/// plan's line and column. `devices` is the number of devices that there are, 0
+/// for any. The plan may also name those `absent` variables that have no
+/// reason.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan,
                               int64_t devices = 0,
                               llvm::ArrayRef<AbsentVariable> absent = {});
 
-/// Emits what parsePlan or readPlanFile returned as a diagnostic, at the place
-/// in the plan's text.
+/// Emits an error of parsePlan or readPlanFile as a diagnostic, at its place in
+/// the plan's text.
 mlir::LogicalResult emitPlanError(mlir::MLIRContext *context,
                                   llvm::Error error);
 

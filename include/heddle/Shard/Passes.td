@@ -6,18 +6,18 @@
 include "mlir/Pass/PassBase.td"
 
 def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
-  let summary = "Annotates a program with what a plan says of it";
+  let summary = "Annotates a program with a plan's entries";
   let description = [{
     Declares the plan's mesh (`heddle.mesh @mesh`), sets `heddle.factors` on
     every op that an entry of "operators" names, and `heddle.storage_axes` on
     every variable that an entry of "storage" names, `heddle.split` on every op
     that an entry of "splits" names, `heddle.pin` on the first op (of each
     function: the forward one) that an entry of "pins" names, and
-    `heddle.priority` on those that an entry of "priorities" names; on the module
-    `heddle.hierarchy` and `heddle.reduce_gradients`. All products of a module
-    (forward, and the gradients of data and weight) have one name, so one entry
-    assigns them alike. Of several entries that match a name and speak of the
-    same factor, the one whose glob has the most literal characters decides.
+    `heddle.priority` on those that an entry of "priorities" names; on the
+    module `heddle.hierarchy` and `heddle.reduce_gradients`. All products of a
+    module (forward, and the gradients of data and weight) have one name, so one
+    entry assigns them alike. Of several entries that match a name and speak of
+    the same factor, the one whose glob has the most literal characters decides.
 
     If a factor of groups (n: key/value heads) is no multiple of its axis, in an
     op that also has a factor of their members (r: query heads of a group), the
@@ -52,7 +52,8 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
     become variables of their own, one a slice (`X.slice0`, ...; sizes differ by
     at most one), and so does what is computed from them element by element and
     stored: accumulated gradients and the optimizer's state. A variable's
-    `slice` says what it is a part of, for initial values and checkpoints. Of a
+    `slice` names the tensor that it is a part of, for initial values and
+    checkpoints. Of a
     parameter's slices the first k keep `heddle.storage_axes`, the others lose
     it.
 
@@ -60,7 +61,7 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
     device: operands that the factor runs over are sliced, results that it runs
     over are concatenated, other results are added up (in f32 where a product is
     narrower), each as soon as it is made. Other readers of a split variable,
-    such as the embedding that is tied to a head, run in slices, too; what
+    such as the embedding that is tied to a head, run in slices, too. An op that
     cannot gets the slices concatenated. A load or a cast of a slice is made
     anew for each use; elementwise updates run slice by slice.
 
@@ -80,14 +81,13 @@ def RaiseGathersPass : Pass<"heddle-raise-gathers", "::mlir::ModuleOp"> {
   let description = [{
     Other compilers write an embedding as a `linalg.generic` whose body reads a
     table that it captures, by `tensor.extract` at a row that it computes from
-    its inputs. A captured tensor is brought whole to every device; of a
-    `tensor.gather`, devices that have a part of the table find the rows that
-    they have.
+    its inputs. A captured tensor is brought whole to every device. The table of
+    a `tensor.gather` may be split: each device finds the rows that it has.
 
-    An op becomes one if its loops are parallel, its result has the places of
-    the inputs first and the table's other dimensions, whole and in order, after
-    them, and the row is arithmetic on inputs and constants. Others stay, and so
-    do ops with attributes that speak of their loops.
+    An op becomes a gather if its loops are parallel, its result has the places
+    of the inputs first and the table's other dimensions, whole and in order,
+    after them, and the row is arithmetic on inputs and constants. Others stay,
+    and so do ops with attributes that speak of their loops.
 
     Input: a global program. Output: the same.
   }];
@@ -371,9 +371,9 @@ def DecomposeCollectivesPass
     The level of an axis is the outermost that its members' messages cross; an
     axis that spans servers and the devices in them counts as between: give the
     mesh an axis for each. With "auto", axes of one level stay together; with
-    "always" collectives are decomposed whatever it takes, and where all axes are
-    of one level each counts as one of its own, the mesh's last innermost. An
-    all_reduce of fewer elements than members inside stays whole. Collectives
+    "always" collectives are decomposed whatever it takes, and where all axes
+    are of one level each counts as one of its own, the mesh's last innermost.
+    An all_reduce of fewer elements than members inside stays whole. Collectives
     within `comm.start` are left alone.
 
     Input and output: a localized program.
@@ -397,8 +397,8 @@ def ReportCommunicationPass
     To standard error, a line for each function, collective and set of axes: how
     many there are, the bytes that the device that sends most sends (by the ring
     algorithms of `heddle/Cost/CollectiveCost.h`), and the time one after the
-    other on the cluster; then the sums of each function. What stands in a loop
-    counts once, however often it runs, and so does a function that is called.
+    other on the cluster; then the sums of each function. An op in a loop counts
+    once, however often it runs, and so does a function that is called.
     Example:
     `@step all_reduce {"tp"}: 10 ops, 20480 bytes, 0.1208 ms`.
 

@@ -1,4 +1,4 @@
-//===- Boundaries.h - What functions say of their shardings -----*- C++ -*-===//
+//===- Boundaries.h - Shardings of arguments and results --------*- C++ -*-===//
 
 #ifndef HEDDLE_SHARDING_BOUNDARIES_H
 #define HEDDLE_SHARDING_BOUNDARIES_H

@@ -1,4 +1,4 @@
-//===- CollectiveCosts.h - What collective ops cost -------------*- C++ -*-===//
+//===- CollectiveCosts.h - Costs of collective ops --------------*- C++ -*-===//
 
 #ifndef HEDDLE_SHARDING_COLLECTIVECOSTS_H
 #define HEDDLE_SHARDING_COLLECTIVECOSTS_H
@@ -15,7 +15,7 @@ AxisMask getAxisMask(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 /// comm dialect. A comm.slice sends nothing.
 AxisListAttr getCollectiveAxes(mlir::Operation *op);
 
-/// What a collective of one device's program sends, and how long it takes.
+/// The bytes that a collective of one device's program sends, and its time.
 CollectiveCost getCollectiveCost(mlir::Operation *op, MeshAttr mesh,
                                  const MeshTopology &topology);
 

@@ -1,8 +1,8 @@
 //===- ControlFlow.h - Values that cross regions and calls ------*- C++ -*-===//
 //
-// Structured control flow and calls compute nothing: they pass values on. What
-// is passed on has one type, hence, on one device, one local type: one
-// sharding. So the values that such an op defines fall into classes ("carried"
+// Structured control flow and calls compute nothing: they pass values on. A
+// value that is passed on has one type, so on one device one local type, so one
+// sharding. The values that such an op defines fall into classes ("carried"
 // values), each with the operands that flow into it:
 //
 //   scf.for    {iteration argument, result}   from  init, yield
@@ -26,7 +26,8 @@
 
 namespace heddle {
 
-/// Tensors that have to lie alike, and what flows into them.
+/// A class of tensors that must have one sharding, and the operands that flow
+/// into it.
 struct CarriedValue {
   llvm::SmallVector<mlir::Value, 2> values;
   llvm::SmallVector<mlir::OpOperand *, 2> sources;
@@ -69,7 +70,7 @@ void forEachOp(mlir::Block &block,
 /// is none or it has no body.
 mlir::FailureOr<mlir::func::FuncOp> getCallee(mlir::func::CallOp call);
 
-/// An error if a function calls itself, through whatever others.
+/// Emits an error if a function calls itself, directly or through others.
 mlir::LogicalResult verifyNoRecursion(mlir::ModuleOp module);
 
 } // namespace heddle

@@ -1,7 +1,7 @@
 //===- FactorShardings.h - From axes of factors to shardings ----*- C++ -*-===//
 //
-// An op's assignment of mesh axes to its factors decides how every operand has
-// to lie on the mesh and how every result comes out. These functions translate
+// An op's assignment of mesh axes to its factors decides the sharding that
+// every operand must have and every result gets. These functions translate
 // between the two; they look at no other op and change nothing.
 //
 // Example: heddle.contract [bsf, fh -> bsh] with b over dp and f over tp needs
@@ -40,9 +40,9 @@ struct MeshRef {
 /// The only mesh of the module; empty if it has none.
 MeshRef getMesh(mlir::ModuleOp module);
 
-/// The rule of an op. An op without the interface, and one whose rule does not
-/// cover its operands and results, is one that every device repeats: no factor
-/// runs over any of its tensors.
+/// The rule of an op. An op without the interface, or whose rule does not cover
+/// its operands and results, gets a rule without factors: every device repeats
+/// the op.
 ShardingRule getRule(mlir::Operation *op);
 
 /// The key of a factor in `heddle.factors`: its name, or its index.
@@ -53,8 +53,9 @@ struct SharedAxis {
   mlir::StringAttr axis;
   unsigned first, second;
 };
-/// The first axis with two places; nothing if there is none. The two factors of
-/// the rule's `meet` may have the same axes, but not some of them.
+/// The first axis with two places, if there is one. The two factors of the
+/// rule's `meet` may have the same list of axes, but not share only some of
+/// them.
 std::optional<SharedAxis> findSharedAxis(const ShardingRule &rule,
                                          const FactorAxes &axes);
 
@@ -87,7 +88,7 @@ void writeFactorAxes(mlir::Operation *op, const ShardingRule &rule,
 bool isRepresentable(const ShardingRule &rule, const FactorAxes &axes,
                      MeshAttr mesh);
 
-/// The axes of a dimension from those of its factors.
+/// The axes of a dimension, given those of its factors.
 Axes getDimensionAxes(const DimensionFactors &dim, const FactorAxes &axes);
 /// The axes of the factors of a dimension from those of the dimension, as far
 /// as they can be distributed; one list a factor of `dim`.
@@ -101,12 +102,13 @@ ShardingAttr makeSharding(MeshRef mesh, llvm::ArrayRef<Axes> dims,
                           ReductionKind kind = ReductionKind::Sum);
 DimensionAxes getDimensions(ShardingAttr sharding);
 
-/// How operand `index` must lie. It is partial only where it is added to a
-/// partial sum that the op makes (the accumulator of an embedding_grad).
+/// The sharding that operand `index` must have. It is partial only for an
+/// operand that is added to a partial sum of the op (the accumulator of an
+/// embedding_grad).
 ShardingAttr getOperandSharding(const ShardingRule &rule,
                                 const FactorAxes &axes, unsigned index,
                                 MeshRef mesh);
-/// How result `index` comes out, if no operand was partial but accumulators.
+/// The sharding of result `index`, if no operand but accumulators was partial.
 ShardingAttr getResultSharding(const ShardingRule &rule, const FactorAxes &axes,
                                unsigned index, MeshRef mesh);
 

@@ -1,4 +1,4 @@
-//===- PartialSums.h - How far partial sums travel --------------*- C++ -*-===//
+//===- PartialSums.h - Values that stay partial sums ------------*- C++ -*-===//
 
 #ifndef HEDDLE_SHARDING_PARTIALSUMS_H
 #define HEDDLE_SHARDING_PARTIALSUMS_H
@@ -8,27 +8,29 @@
 
 namespace heddle {
 
-/// Which values of a block stay partial until their uses.
+/// Decides which values of a block stay partial sums until their uses.
 ///
 /// A partial sum may pass through an op if the op is linear in one group of
-/// operands, all of the group are partial over the same axes, which the op uses
-/// for nothing else, nothing else is partial, and the rule says that the op is
-/// cheap (`defersPartialSums`). A value is passed on only if all its uses pass
-/// it on, for otherwise it would be reduced twice; and only into a result that
-/// is no larger, for that is what is reduced in the end.
+/// operands and the rule says that the op is cheap (`defersPartialSums`). All
+/// operands of the group must be partial over the same axes, no other operand
+/// partial, and the op must not use these axes otherwise. A value is passed on
+/// only if all its uses pass it on, because it would be reduced twice
+/// otherwise, and only into a result that is no larger, because the result is
+/// reduced in the end.
 ///
-/// An op that splits a factor over the axes may give these up, if it makes one
-/// partial sum of several: then one is scattered in front of its use in place
-/// of each in front of the op. (The gradients of a norm's output that come from
-/// queries, keys and values under sequence parallelism.)
+/// An op that splits a factor over the axes may give them up if it thereby
+/// makes one partial sum of several. Then one sum is scattered in front of the
+/// op's use, in place of several in front of the op. Example: the gradients of
+/// a norm's output that come from queries, keys and values under sequence
+/// parallelism.
 ///
-/// A variable may be stored as a partial sum, to which a program adds others:
-/// a load of it is partial, and a store takes what is partial over its axes.
-/// Anything else than to add to it and to store the sum again needs it whole.
+/// A variable may be stored as a partial sum to which a program adds others. A
+/// load of it is partial, and a store takes a value that is partial over its
+/// axes. Any use but adding to it and storing the sum again needs it whole.
 class PartialSums {
 public:
-  /// `factors` has the assignment of every op of the block; `mayRelease` tells
-  /// which ops may give up axes of theirs; `stored` over which axes the
+  /// `factors` has the assignment of every op of the block. `mayRelease` says
+  /// which ops may give up their axes. `stored` gives the axes over which the
   /// variable of a load or store is a partial sum.
   PartialSums(
       mlir::Block &block, MeshRef mesh,
@@ -37,9 +39,9 @@ public:
       llvm::function_ref<bool(mlir::Operation *)> mayRelease = nullptr,
       llvm::function_ref<Axes(mlir::Operation *)> stored = nullptr);
 
-  /// The axes over which the value is a partial sum when its op made it.
+  /// The axes over which the value is a partial sum as its op makes it.
   llvm::ArrayRef<mlir::StringAttr> getPartialAxes(mlir::Value value) const;
-  /// Whether its uses take it as such.
+  /// Whether the value's uses take it as a partial sum.
   bool isKept(mlir::Value value) const { return kept.contains(value); }
   /// Ops and the axes that they give up for a partial sum.
   const llvm::MapVector<mlir::Operation *, Axes> &getReleased() const {

@@ -1,4 +1,4 @@
-//===- Pins.h - What the user says of single values -------------*- C++ -*-===//
+//===- Pins.h - Pins and priorities of single values ------------*- C++ -*-===//
 
 #ifndef HEDDLE_SHARDING_PINS_H
 #define HEDDLE_SHARDING_PINS_H
@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// The priority among these attributes (of an op, an argument or a result):
-/// when others hear of what it says. 0, and first, if absent.
+/// The priority among these attributes of an op, argument or result.
+/// Propagation starts with the lowest number; 0 if absent.
 int64_t getPriority(mlir::DictionaryAttr attributes);
 
 /// Adds the pins of the op's results. Errors, on the op: not as many as
@@ -22,8 +22,9 @@ ShardingAttr getPinOf(mlir::OpResult result);
 /// Adds the pin of one result to those of the op.
 void setPinOf(mlir::OpResult result, ShardingAttr pin);
 
-/// An error unless `type` is a ranked tensor, of static shape where something
-/// is split, and the sharding has its rank, is over the mesh and has its axes.
+/// Emits an error unless `type` is a ranked tensor and the sharding fits it: it
+/// has its rank, is over the mesh and has only its axes. Where it splits,
+/// shapes are static.
 mlir::LogicalResult verifySharding(mlir::Location loc, ShardingAttr sharding,
                                    mlir::Type type, MeshRef mesh);
 

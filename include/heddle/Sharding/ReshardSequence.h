@@ -9,22 +9,22 @@
 
 namespace heddle {
 
-/// One step of a resharding, as ReshardingStep with names of axes.
+/// One step of a resharding: a ReshardingStep whose axes have names.
 struct ReshardStep {
   ReshardingStep::Kind kind;
   Axes axes;
   int64_t dim = 0, concatDim = 0;
   llvm::SmallVector<int64_t> sources = {};
-  /// What a device holds afterwards, which dimensions of it have padding on
-  /// some device, and how what is partial is combined.
+  /// The local type after the step, the dimensions of which some device has
+  /// padding, and how a partial value is combined.
   mlir::RankedTensorType type;
   llvm::SmallVector<bool> isPadded;
   ReductionKind partialKind;
   CollectiveCost cost;
 };
 
-/// The cheapest steps between shardings of one mesh on a cluster. Works on
-/// global sizes, so that parts that do not nest (a dimension of size S over
+/// Finds the cheapest steps between shardings of one mesh on a cluster. It
+/// works on global sizes, so parts that do not nest (a dimension of size S over
 /// axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut wrongly.
 class ReshardSequences {
 public:
@@ -37,12 +37,12 @@ public:
 
   const MeshTopology &getTopology() const { return planner.getTopology(); }
 
-  /// The steps from one sharding of a tensor to another; none, if they are the
-  /// same but for axes of size 1. The shardings must have the type's rank and
+  /// The steps from one sharding of a tensor to another. Empty if the shardings
+  /// differ only in axes of size 1. The shardings must have the type's rank and
   /// axes of the mesh.
   llvm::SmallVector<ReshardStep> plan(mlir::RankedTensorType type,
                                       ShardingAttr from, ShardingAttr to);
-  /// What the steps take, in all.
+  /// The cost of all the steps.
   CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
 
