@@ -53,9 +53,8 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
     at most one), and so does what is computed from them element by element and
     stored: accumulated gradients and the optimizer's state. A variable's
     `slice` names the tensor that it is a part of, for initial values and
-    checkpoints. Of a
-    parameter's slices the first k keep `heddle.storage_axes`, the others lose
-    it.
+    checkpoints. The first k slices of a parameter keep `heddle.storage_axes`,
+    the others lose it.
 
     An op is sliced as it would be localized, with a slice in the place of a
     device: operands that the factor runs over are sliced, results that it runs
