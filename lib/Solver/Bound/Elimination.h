@@ -33,7 +33,7 @@ public:
     return adjacent[var];
   }
   const std::vector<double> &getUnary(int32_t var) const { return unary[var]; }
-  /// Where a variable's values start in a list over all values.
+  /// The index of a variable's first value in a list over all values.
   size_t getOffset(int32_t var) const { return offsets[var]; }
   size_t valueCount() const { return offsets.back(); }
 

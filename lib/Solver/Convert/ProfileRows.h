@@ -18,9 +18,10 @@ public:
   ProfileRow(const nlohmann::json &row, size_t index)
       : row(row), name("rows[" + std::to_string(index) + "]") {}
 
-  /// From 0 to a million, so that products fit 64 bits; 0 after a failure.
+  /// Reads an integer from 0 to a million, so that products fit 64 bits; 0
+  /// after a failure.
   int64_t integer(const char *key);
-  /// From 0 to below `most`; 0 after a failure.
+  /// Reads a number from 0 to below `most`; 0 after a failure.
   double number(const char *key, double most);
   std::string text(const char *key); ///< Empty after a failure.
 

@@ -23,7 +23,7 @@ void runParallel(unsigned threads, size_t count, const Fn &task) {
   };
   std::vector<std::thread> helpers;
   size_t wanted = std::min<size_t>(threads, count);
-  // Where the system grants no more threads, those that there are do the work.
+  // If the system grants no more threads, the existing ones do the work.
   try {
     for (size_t i = 1; i < wanted; ++i)
       helpers.emplace_back(work);
