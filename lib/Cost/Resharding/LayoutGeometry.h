@@ -35,7 +35,7 @@ public:
   bool doPartsNest(size_t dim, llvm::ArrayRef<unsigned> outer,
                    llvm::ArrayRef<unsigned> inner) const;
   std::vector<int64_t> getLocalShape(const TensorLayout &layout) const;
-  /// Of each dimension, whether some device holds rows beyond the end.
+  /// For each dimension, whether some device holds rows beyond the end.
   std::vector<bool> getPaddedDims(const TensorLayout &layout) const;
   /// The bytes that a device holds.
   int64_t getLocalBytes(const TensorLayout &layout) const;

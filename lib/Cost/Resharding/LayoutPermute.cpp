@@ -77,8 +77,8 @@ private:
   const MeshTopology &topology;
   bool isMax;
   std::vector<Part> parts;
-  /// Which summand of a partial sum a device holds, along the axes over which
-  /// only one of the layouts is partial.
+  /// The summand of a partial sum that a device holds, along the axes over
+  /// which only one of the layouts is partial.
   CoordinateIndex summandsFrom, summandsTo;
   /// The axes along which a source has the receiver's coordinate.
   CoordinateIndex kept;
@@ -113,8 +113,8 @@ bool PermuteFinder::findSource(ArrayRef<int64_t> receiver, bool spread,
       return false;
     part.from.write(index, source);
   }
-  // Of the devices that receive summands of one part, the first is that which
-  // may hold one already: its coordinates are the source's.
+  // Several devices receive summands of one part. The first is the one that may
+  // hold one already: its coordinates are the source's.
   int64_t summand = summandsTo.read(receiver) - summandsTo.read(source);
   if (summand < 0)
     summand += summandsTo.getCount();

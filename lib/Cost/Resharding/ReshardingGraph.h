@@ -13,7 +13,7 @@ struct AxisPlaces {
   /// those that split it here.
   TensorLayout base;
   AxisMask movable = 0;
-  /// Of each dimension, the movable axes that may split it.
+  /// For each dimension, the movable axes that may split it.
   std::vector<AxisMask> splitting;
   /// The movable axes over which a value may be partial.
   AxisMask partial = 0;

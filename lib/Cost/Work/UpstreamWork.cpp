@@ -37,7 +37,7 @@ static int64_t flopsOfElement(Operation *op) {
               arith::ShRSIOp, arith::ShRUIOp>(op);
 }
 
-/// Of a body, for one point; index arithmetic is none.
+/// The FLOPs of a body in one iteration. Index arithmetic counts as none.
 static int64_t flopsOfBody(Block &body) {
   int64_t flops = 0;
   body.walk([&](Operation *op) {
@@ -73,7 +73,7 @@ struct NoWork : WorkOpInterface::ExternalModel<NoWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const { return {}; }
 };
 
-/// What is moved is read and written; the rest of an operand is not touched.
+/// Moved elements are read and written; the rest of an operand is not touched.
 template <typename OpTy, bool bySource>
 struct MovingWork
     : WorkOpInterface::ExternalModel<MovingWork<OpTy, bySource>, OpTy> {

@@ -40,8 +40,8 @@ struct Tolerance {
 
 class ProgramTest : public testing::Test, protected test::WithContext {
 protected:
-  /// From a global program with shardings to that of one device, and then these
-  /// passes; false, and `diagnostics` says why, if one fails.
+  /// Partitions a global program with shardings and runs the passes `then` on
+  /// the result. False if one fails; `diagnostics` says why.
   bool partition(mlir::ModuleOp module, const std::string &then = "") {
     return runPasses(module, "heddle-repeat-constants,"
                              "heddle-propagate-shardings,"
@@ -66,9 +66,9 @@ protected:
   void expectSameNumbers(mlir::ModuleOp global, mlir::ModuleOp local,
                          Random &random, Tolerance tolerance = {});
 
-  /// Where HEDDLE_RANDOM_WRITE names a folder: writes SEED.mlir with the
-  /// program, and SEED.json with arguments and the interpreter's results, for
-  /// test/numerics/random_linalg.py, which compiles and runs them.
+  /// Whether to write programs: HEDDLE_RANDOM_WRITE names a folder. SEED.mlir
+  /// gets the program, SEED.json the arguments and the interpreter's results,
+  /// for test/numerics/random_linalg.py, which compiles and runs them.
   static bool isWriting() { return std::getenv("HEDDLE_RANDOM_WRITE"); }
   bool writeInstead(mlir::ModuleOp module, Random &random, uint64_t seed);
 };
