@@ -16,7 +16,8 @@ def CommDialect : Dialect {
   let description = [{
     Every device of the mesh runs the same program. An op over the axes
     {"a", "b"} is executed together by the devices that differ only in these
-    coordinates; its members are ordered by them, the first axis slowest.
+    coordinates. These devices are the op's members, numbered by their
+    coordinates on the axes, the first axis slowest.
 
     Collectives have memory effects: they must not be merged, dropped, or
     reordered against each other, or the devices would wait for each other
@@ -83,7 +84,8 @@ def AllToAllOp : Comm_Collective<"all_to_all",
     The operand is whole along `split_dim` and this member's part along
     `concat_dim`; the result the reverse. Constraints: the dimensions differ;
     the result's size along `split_dim` is the operand's divided by the number
-    of members, rounded up; along `concat_dim` it relates as for `all_gather`.
+    of members, rounded up; along `concat_dim` the operand's
+    size is the result's divided by the number of members, rounded up.
   }];
   let assemblyFormat = "$input `split` $split_dim `concat` $concat_dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
@@ -99,7 +101,8 @@ def PermuteOp : Comm_Collective<"permute", (ins DenseI64ArrayAttr:$sources),
                                 [SameOperandsAndResultType]> {
   let summary = "member i receives the value of member sources[i]";
   let description = [{
-    Constraints: one entry a member, each a member's index or -1 (zeros).
+    Constraints: `sources` has one entry for each member: the index of a member,
+    or -1 to receive zeros.
   }];
   let assemblyFormat = "$input `sources` $sources `over` $mesh $axes attr-dict `:` type($input)";
 }

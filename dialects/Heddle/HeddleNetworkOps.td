@@ -12,9 +12,9 @@ include "dialects/Heddle/HeddleOpBase.td"
 def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [NormalizationOp], ["localize"]> {
   let summary = "layer normalization over the last dimension";
   let description = [{
-    y = (x - mean) * rstd * scale + bias with rstd = 1 / sqrt(variance + epsilon)
+    y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + epsilon)
     (biased variance, as PyTorch). `mean` and `rstd` are f32 without the last
-    dimension. Constraints: scale and bias are [last dimension of x]; y has x's
+    dimension. Constraints: weight and bias are [last dimension of x]; y has x's
     shape.
   }];
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, FloatTensor:$bias,
@@ -30,7 +30,7 @@ def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [NormalizationOp], ["loc
 def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [NormalizationOp], ["localize"]> {
   let summary = "gradients of layer normalization";
   let description = [{
-    Gradients of x (x's type), scale and bias (f32 [last dimension]) from the
+    Gradients of x (x's type), weight and bias (f32 [last dimension]) from the
     gradient of y. Constraints: shapes as in `heddle.layer_norm`.
   }];
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, Stats:$mean, Stats:$rstd,

@@ -57,7 +57,8 @@ def BroadcastOp : Heddle_ShapeOp<"broadcast", [DeclareOpInterfaceMethods<Precisi
   let description = [{
     `along` lists, in increasing order, the result dimension of each operand
     dimension; the value is repeated along all others.
-    Constraints: one entry an operand dimension, with equal sizes.
+    Constraints: `along` has one entry for each operand dimension; the two
+    dimensions have equal sizes.
 
     Example: `%b = heddle.broadcast %x along [2] : tensor<768xf32> -> tensor<4x256x768xf32>`
   }];

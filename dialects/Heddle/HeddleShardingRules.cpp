@@ -120,8 +120,8 @@ ShardingRule ContractOp::getShardingRule() {
   rule.operands = {spell(contraction.getLhs().getValue(), getLhs()),
                    spell(contraction.getRhs().getValue(), getRhs())};
   rule.results = {spell(result, getResult())};
-  // The accumulator and the bias are added once, so they are linear together
-  // with either factor of the product.
+  // The accumulator and the bias are added to the product. So the op is linear
+  // in them together with lhs, and in them together with rhs.
   rule.linear = {{{0}}, {{1}}};
   auto added = [&](TensorFactors dims) {
     for (LinearGroup &group : rule.linear)
@@ -143,8 +143,8 @@ ShardingRule ContractOp::getShardingRule() {
 
 /// The queries are b s n [r] d, the keys b t n d. Where s is split, every
 /// device needs all keys. Where t is split, the devices' outputs are combined.
-/// Where both are split over the same axes, the keys go round
-/// (HeddleAttention.cpp).
+/// Where both are split over the same axes, the devices pass keys and values on
+/// in a ring (HeddleAttention.cpp).
 template <typename OpTy>
 static RuleBuilder attentionRule(OpTy op, StringRef sums) {
   StringRef query = shapeOf(op.getQuery()).size() == 5 ? "bsnrd" : "bsnd";

@@ -38,7 +38,8 @@ static Value broadcastOver(OpBuilder &b, Location loc, Value value, Type like,
                                b.getDenseI64ArrayAttr(along), name);
 }
 
-/// An error if the gradient of a result is wanted that only gradient ops use.
+/// Fails if the loss depends on a result that exists only for the gradient op,
+/// such as `lse` or `rstd`.
 static LogicalResult expectUnused(Operation *op, StringRef what, Value grad) {
   if (!grad)
     return success();

@@ -23,9 +23,9 @@ struct Trap {
 
 /// The operands in `root`, its regions included, that may trap: divisors of
 /// integer divisions and positions at which tensors are read or written. A
-/// constant divisor or position of tensor.extract is listed only if it does
-/// trap, which a program may have in a branch that is never taken. Other
-/// constants are as the program has them.
+/// constant divisor, or a constant position of a tensor.extract, is listed only
+/// if it traps. A valid program may contain such a constant in a branch that is
+/// never taken. Constant positions of other ops are never listed.
 llvm::SmallVector<Trap> findTraps(mlir::Operation *root);
 
 /// A constant of the operand's type, scalar or tensor.

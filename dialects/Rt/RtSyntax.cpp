@@ -62,8 +62,8 @@ static void printBufferList(OpAsmPrinter &printer, Operation *,
   printer << ')';
 }
 
-/// Prints buffers and indices as one list in the kernel's order. In `list` an
-/// index is a unit.
+/// Parses buffers and indices as one list, in the order of the kernel's
+/// arguments. `list` holds a unit attribute in the place of each index.
 static ParseResult
 parseLaunchOperands(OpAsmParser &parser,
                     SmallVectorImpl<OpAsmParser::UnresolvedOperand> &indices,

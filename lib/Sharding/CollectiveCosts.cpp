@@ -21,7 +21,9 @@ AxisListAttr heddle::getCollectiveAxes(Operation *op) {
   return op->getAttrOfType<AxisListAttr>("axes");
 }
 
-/// All devices of the mesh, group by group.
+/// The cost of a permute. The op's sources index the members of a group; here
+/// they become devices, so that the exchanges of all groups are priced
+/// together.
 static CollectiveCost getCost(comm::PermuteOp permute, MeshAttr mesh,
                               const MeshTopology &topology) {
   ArrayRef<StringAttr> list = permute.getAxes().getAxes();
@@ -64,7 +66,8 @@ CollectiveCost heddle::getCollectiveCost(Operation *op, MeshAttr mesh,
         return topology.reduceScatter(axes, out);
       })
       .Case([&](comm::AllToAllOp exchange) {
-        // A block has the rows of a part in both dimensions.
+        // The block that one member sends to another has the result's size
+        // along `split_dim` and the operand's along `concat_dim`.
         int64_t split = exchange.getSplitDim();
         int64_t rows = exchange.getInput().getType().getDimSize(split);
         return topology.allToAll(axes,

@@ -22,8 +22,9 @@ static bool hasStaticShapes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isStatic);
 }
 
-/// Keeps maxima whole where a rule reduces a result by sums and by maxima: a
-/// device holds a partial sum or a partial maximum of a result, not both.
+/// Forbids to split the maximum factors of a result that is reduced by sums,
+/// too: a device can hold a partial sum or a partial maximum of a result, not
+/// both.
 static void keepToOneReduction(ShardingRule &rule) {
   for (const TensorFactors &result : rule.results) {
     auto reduces = [&](unsigned factor, FactorKind kind) {
@@ -159,7 +160,7 @@ bool heddle::isRepresentable(const ShardingRule &rule, const FactorAxes &axes,
     for (const DimensionFactors &dim : tensor) {
       if (dim.size() < 2)
         continue;
-      bool whole = false; // a factor before is not split into single elements
+      bool whole = false; // an earlier factor has parts of several elements
       for (unsigned factor : dim) {
         int64_t parts = mesh.getSize(axes[factor]);
         int64_t size = rule.factors[factor].size;
@@ -258,7 +259,8 @@ ShardingAttr heddle::getOperandSharding(const ShardingRule &rule,
                                         MeshRef mesh) {
   const TensorFactors &tensor = rule.operands[index];
   Axes partial;
-  // An accumulator: linear together with an operand that a split sum runs over.
+  // The operand is partial if it is an accumulator: a split sum factor does not
+  // run over it, but over another operand of its linear group.
   for (auto [i, factor] : llvm::enumerate(rule.factors)) {
     if (factor.kind != FactorKind::Sum || axes[i].empty() ||
         ShardingRule::runsOver(tensor, i))

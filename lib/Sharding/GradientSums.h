@@ -1,11 +1,11 @@
 //===- GradientSums.h - When gradients are summed over devices --*- C++ -*-===//
 //
 // Where a step has several micro-batches, each adds to variables of role
-// gradient. What it adds is a partial sum over the axes that split the batch. A
-// sum of partial sums is one, too: so the variable is stored as such, each
-// device adds to its own, and what reads the variable (the update) sums over
-// the devices, once a step. Where the plan stores the gradients in parts
-// (ZeRO-2), each micro-batch scatters its own instead.
+// gradient. Each contribution is a partial sum over the axes that split the
+// batch, and a sum of partial sums is a partial sum. So each device adds its
+// contribution to its own copy of the variable. The update, which reads the
+// variable once a step, sums the copies over the devices. Where the plan stores
+// the gradients in parts (ZeRO-2), each micro-batch scatters its own instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ namespace heddle {
 struct VariableStorage {
   DimensionAxes dims;
   Axes partial;
-  bool isGiven = false; ///< stated exactly, so that it stays
+  bool isGiven = false; ///< by a sharding in the program; it stays
 };
 using VariableStorages = llvm::MapVector<mlir::StringAttr, VariableStorage>;
 
-/// Stores the gradients that accumulate as partial sums, where these sums pass
-/// through to the store and are read elsewhere. Expects the factors of all ops.
+/// Stores accumulated gradients as partial sums, if every op from the partial
+/// sum to the store works on partial sums. Expects the factors of all ops.
 void deferGradientSums(const ModuleGraph &program, MeshRef mesh,
                        VariableStorages &storage);
 

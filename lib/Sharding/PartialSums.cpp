@@ -35,8 +35,8 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
   // The op may split a factor over the same axes. Then the sum is reduced
-  // first, unless less is to be summed afterwards and the op can give up the
-  // axes.
+  // before the op, unless the op may give up these axes and its results are
+  // smaller than its partial operands together.
   bool isFree = llvm::all_of(factors, [&](const Axes &list) {
     return llvm::none_of(
         list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });

@@ -57,7 +57,7 @@ struct Cluster {
 llvm::Expected<Cluster> parseCluster(llvm::StringRef text,
                                      llvm::StringRef source);
 
-/// The canonical text. parseCluster(writeCluster(c)) writes the same bytes.
+/// The canonical text. Parsing it and writing the result gives the same bytes.
 std::string writeCluster(const Cluster &cluster);
 
 /// Names of the clusters that are known without a file.

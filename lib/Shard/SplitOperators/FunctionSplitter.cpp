@@ -37,7 +37,8 @@ public:
     needsOthers = true;
     return value;
   }
-  // An op that asks for its place among the others needs their data, too.
+  // An op that asks for the number of parts, or for the index of its own, needs
+  // the data of other parts, too.
   int64_t getDegree(unsigned) const override {
     needsOthers = true;
     return 1;
@@ -438,7 +439,7 @@ LogicalResult FunctionSplitter::visit(Operation *op) {
     return op->emitOpError()
            << describeOp(op) << ": cannot run in slices of "
            << split.getFactor().getValue() << ": the op needs the factor whole";
-  // With what its regions read.
+  // Ops in its regions read whole values, too.
   op->walk([&](Operation *inner) {
     for (OpOperand &operand : inner->getOpOperands())
       if (slices.getCut(operand.get()))

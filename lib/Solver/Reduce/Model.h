@@ -1,8 +1,9 @@
 //===- Model.h - A problem in reduced form ----------------------*- C++ -*-===//
 //
-// What the searches work on: variables with values, costs of one and of two
-// variables, and loads on a short list of times that can really bind. Made
-// from a Problem by Presolve.h.
+// The problem that the searches solve: variables with values, unary and
+// pairwise costs, and the memory that each value uses at a short list of times.
+// Only times are listed at which the memory limit can exclude an assignment.
+// Made from a Problem by Presolve.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,8 @@
 
 namespace heddle::solver {
 
-/// The usage of a variable at the times `begin <= t < end`, by value.
+/// The memory that a variable uses at the times `begin <= t < end`: `amount[v]`
+/// if the variable takes value v.
 struct Load {
   int32_t begin = 0;
   int32_t end = 0;
