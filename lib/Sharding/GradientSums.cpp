@@ -36,8 +36,8 @@ static std::optional<Accumulation> findAccumulation(StoreOp store) {
 
 using Accumulations = llvm::MapVector<StringAttr, Accumulation>;
 
-/// The variables of role gradient that are added to in one place and set to
-/// zero elsewhere, also at the start: any other number would count once for
+/// The variables of role gradient or loss that are added to in one place and set
+/// to zero elsewhere, also at the start: any other number would count once for
 /// each device.
 static Accumulations findAccumulations(const ModuleGraph &program,
                                        const VariableStorages &storage) {

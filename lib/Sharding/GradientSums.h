@@ -1,7 +1,7 @@
 //===- GradientSums.h - When gradients are summed over devices --*- C++ -*-===//
 //
 // Where a step has several micro-batches, each adds to variables of role
-// gradient. Each contribution is a partial sum over the axes that split the
+// gradient or loss. Each contribution is a partial sum over the axes that split the
 // batch, and a sum of partial sums is a partial sum. So each device adds its
 // contribution to its own copy of the variable. The update, which reads the
 // variable once a step, sums the copies over the devices. Where the plan stores

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -47,8 +47,9 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
   if (!stream)
     return error("checkpoint '" + directory.string() +
                  "': cannot read state.json: " + std::strerror(errno));
-  std::string text((std::istreambuf_iterator<char>(stream)),
-                   std::istreambuf_iterator<char>());
+  std::stringstream content;
+  content << stream.rdbuf(); // unlike an iterator, it does not throw
+  std::string text = content.str();
   nlohmann::json json;
   if (auto problem = heddle::parseJson(text, json))
     return error(heddle::describePlace(file.string(), text, problem->offset) +

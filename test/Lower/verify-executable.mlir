@@ -8,10 +8,13 @@ rt.program @p arena(64) streams(2) arguments [#rt.port<"x", tensor<4xf32>, <@mes
   rt.record 1 stream(1)
   rt.while arena[0 : i1] before {
     rt.wait 1
+    rt.record 3 stream(1)
   } after {
+    rt.wait 3
     rt.record 2 stream(1)
     rt.wait 2
   }
+  rt.wait 3
   rt.synchronize
 }
 

@@ -35,8 +35,8 @@ def FlattenControlFlowPass
     of the first element.
 
     `scf.while`, and `scf.for` with bounds that are computed or with too many
-    iterations, stay; their regions are flattened. Such a loop makes no
-    iteration in a branch that is not taken.
+    iterations, stay; their regions are flattened. In a branch that is not
+    taken, a loop of computed length makes no iteration.
 
     All devices run the same ops in the same order, so collectives in branches
     stay matched.
@@ -89,7 +89,7 @@ def SpreadScalarsPass : Pass<"heddle-spread-scalars", "::mlir::ModuleOp"> {
 def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
   let summary = "says of every op which operators it serves";
   let description = [{
-    In every program function, after `heddle-flatten-control-flow`: each op gets
+    In every program function, after `heddle-spread-scalars`: each op gets
     its `#heddle.serves` in its location, from where the rewrites of this phase
     pass it on. `heddle-form-kernels` writes it as the attribute `heddle.serves`
     on the kernels' calls, the library's calls and the collectives.
@@ -317,8 +317,8 @@ def VerifyExecutablePass : Pass<"heddle-verify-executable", "::mlir::ModuleOp"> 
       over axes of a `heddle.mesh` of the module;
     - the values in a program are numbers: tensors are buffers;
     - each `rt.record` has an event of its own;
-    - each `rt.wait` has an event that was recorded before it, and not in a loop
-      that may not have run.
+    - each `rt.wait` has an event that was recorded before it, not in the `after`
+      of a loop that has ended.
   }];
 }
 

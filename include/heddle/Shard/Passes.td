@@ -327,8 +327,9 @@ def VerifyLocalizedPass : Pass<"heddle-verify-localized", "::mlir::ModuleOp"> {
   let summary = "Checks that the module is one device's program";
   let description = [{
     After localization:
-    - there is no `heddle.reshard`, and no op has `heddle.factors` or
-      `heddle.sharding`;
+    - there is no `heddle.reshard`, and no op has `heddle.factors`,
+      `heddle.sharding`, `heddle.priority`, `heddle.pin`, `heddle.carried` or
+      `heddle.split`;
     - every load and store has the local type of its variable's storage;
     - every tensor argument and result of a public function has
       `heddle.global_type` and `heddle.sharding`, and the local type of the two;

@@ -45,11 +45,12 @@ getDenseNumbers(mlir::ElementsAttr value,
   if (mlir::failed(bytes))
     return mlir::failure();
   // A resource holds a byte for each truth value, the attribute a bit.
-  if (resource.getElementType().isInteger(1))
-    return mlir::DenseElementsAttr::get(
-        resource.getType(),
-        llvm::ArrayRef(reinterpret_cast<const bool *>(bytes->data()),
-                       bytes->size()));
+  if (resource.getElementType().isInteger(1)) {
+    llvm::SmallVector<bool> values;
+    for (char byte : *bytes)
+      values.push_back(byte != 0);
+    return mlir::DenseElementsAttr::get(resource.getType(), values);
+  }
   return mlir::DenseElementsAttr::getFromRawBuffer(resource.getType(), *bytes);
 }
 
