@@ -1,3 +1,5 @@
+//===- philox_test.cpp - Random numbers by counter ------------------------===//
+
 #include "heddle_rt/philox.h"
 
 #include <gtest/gtest.h>

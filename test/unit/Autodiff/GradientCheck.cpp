@@ -1,3 +1,5 @@
+//===- GradientCheck.cpp - Gradients against finite differences -----------===//
+
 #include "GradientCheck.h"
 #include "mlir/Parser/Parser.h"
 

@@ -1,3 +1,5 @@
+//===- ReferenceTest.cpp - Gradients against PyTorch's --------------------===//
+//
 // Import and training step against PyTorch: the golden files of test/reference,
 // executed by the interpreter. What differs here is not the lowering's fault.
 

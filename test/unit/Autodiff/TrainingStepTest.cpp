@@ -1,3 +1,5 @@
+//===- TrainingStepTest.cpp - Training steps against loops ----------------===//
+//
 // Whole models: gradients against finite differences of the evaluation, and
 // training steps against loops written by hand.
 

@@ -1,3 +1,5 @@
+//===- VjpTest.cpp - Vector-Jacobian products against finite differences --===//
+//
 // Every vector-Jacobian product against central differences of the op.
 
 #include "GradientCheck.h"

@@ -1,3 +1,5 @@
+//===- WorkTest.cpp - FLOPs and bytes of ops ------------------------------===//
+//
 // FLOPs and bytes that are known by hand.
 
 #include "heddle/Cost/Work.h"

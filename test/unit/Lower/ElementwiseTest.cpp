@@ -1,3 +1,5 @@
+//===- ElementwiseTest.cpp - Elementwise kernels --------------------------===//
+
 #include "Kernels.h"
 
 using namespace heddle::test;

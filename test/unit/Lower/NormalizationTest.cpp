@@ -1,3 +1,5 @@
+//===- NormalizationTest.cpp - Kernels of norms ---------------------------===//
+
 #include "Kernels.h"
 
 using namespace heddle::test;

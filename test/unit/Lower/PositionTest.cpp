@@ -1,3 +1,5 @@
+//===- PositionTest.cpp - Kernels that read by position -------------------===//
+
 #include "Kernels.h"
 #include "heddle/Lower/StreamId.h"
 #include "heddle_rt/philox.h"

@@ -1,3 +1,5 @@
+//===- ReductionTest.cpp - Kernels of reductions --------------------------===//
+
 #include "Kernels.h"
 
 using namespace heddle::test;

@@ -1,3 +1,5 @@
+//===- VocabularyTest.cpp - Kernels over a vocabulary ---------------------===//
+
 #include "Kernels.h"
 
 using namespace heddle::test;

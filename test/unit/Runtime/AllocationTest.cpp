@@ -1,3 +1,5 @@
+//===- AllocationTest.cpp - Steps allocate nothing ------------------------===//
+//
 // Counts allocations: a step must not make any once it has run.
 
 #include "TestArtifact.h"

@@ -1,3 +1,5 @@
+//===- AttentionTest.cpp - Attention against its definition ---------------===//
+
 #include "device/Device.h"
 #include "heddle_rt/philox.h"
 #include "kernels/Convert.h"

@@ -1,3 +1,5 @@
+//===- EmbeddingTest.cpp - Rows of tables and their gradients -------------===//
+
 #include "device/Device.h"
 #include "kernels/Convert.h"
 #include "kernels/Isa.h"

@@ -1,3 +1,5 @@
+//===- LayoutTest.cpp - Shards of tensors in memory -----------------------===//
+
 #include "session/Layout.h"
 #include "communicators/Communicator.h"
 

@@ -1,3 +1,5 @@
+//===- ManifestTest.cpp - Manifests, right and wrong ----------------------===//
+
 #include "heddle_rt/manifest.h"
 #include "TestArtifact.h"
 #include "session/CpuFeatures.h"

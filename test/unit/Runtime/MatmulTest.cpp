@@ -1,3 +1,5 @@
+//===- MatmulTest.cpp - Products against their definition -----------------===//
+
 #include "device/Device.h"
 #include "kernels/Convert.h"
 

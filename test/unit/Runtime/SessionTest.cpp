@@ -1,3 +1,5 @@
+//===- SessionTest.cpp - Loading and running artifacts --------------------===//
+
 #include "heddle_rt/session.h"
 #include "TestArtifact.h"
 

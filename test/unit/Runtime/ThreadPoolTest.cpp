@@ -1,3 +1,5 @@
+//===- ThreadPoolTest.cpp - Work shared by threads ------------------------===//
+
 #include "support/ThreadPool.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+//===- BadRuleTest.cpp - Sharding rules that are wrong --------------------===//
+//
 // Rules of other dialects that contradict their op are errors on it.
 
 #include "dialects/Interfaces/Interfaces.h"

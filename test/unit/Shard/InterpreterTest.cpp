@@ -1,3 +1,5 @@
+//===- InterpreterTest.cpp - The interpreter's ops ------------------------===//
+//
 // What the interpreter cannot hold is an error on the op, before anything runs.
 
 #include "test/support/Interpreter/Interpreter.h"

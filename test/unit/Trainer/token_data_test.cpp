@@ -1,3 +1,5 @@
+//===- token_data_test.cpp - Batches from token files ---------------------===//
+
 #include "heddle_rt/token_data.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+//===- trainer_test.cpp - Training runs and checkpoints -------------------===//
+
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/evaluate.h"
 #include "heddle_rt/safetensors.h"
