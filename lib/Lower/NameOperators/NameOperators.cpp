@@ -27,7 +27,7 @@ struct Uses {
   bool variables = false; ///< stores, at once or through other ops
 };
 
-/// What is known of a value.
+/// The operators that a value serves, and how they became known.
 struct Source {
   ServesAttr serves;
   /// No tensor of more than one element went into it.

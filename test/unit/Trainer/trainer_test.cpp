@@ -207,7 +207,7 @@ TEST_F(TrainerTest, TheLossFalls) {
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(kept.front().filename(), "step-00000052");
   EXPECT_EQ(kept.back().filename(), "step-00000060");
-  // What is zero between steps is not kept.
+  // Variables that are zero between steps are not saved.
   auto reader = safetensors::Reader::open(kept.back().string());
   ASSERT_TRUE(reader.ok()) << reader.message();
   EXPECT_TRUE(reader->find("w"));
