@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/Device.h"
+#include "backends/cpu/CpuDevice.h"
 
 #include <benchmark/benchmark.h>
 
@@ -80,7 +80,7 @@ struct Problem {
                            benchmark::Counter::kIsIterationInvariantRate);
   }
 
-  heddle_rt_device device;
+  heddle::runtime::CpuDevice device;
   heddle_rt_attention_desc desc;
   heddle_rt_attention_offsets offsets{0, 0, 0, 0, 0};
   int64_t step = 1;

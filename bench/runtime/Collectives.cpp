@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "communicators/ThreadCommunicator.h"
-#include "support/ThreadPool.h"
+#include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "backends/cpu/threads/ThreadPool.h"
 
 #include <benchmark/benchmark.h>
 

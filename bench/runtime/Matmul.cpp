@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "device/Device.h"
+#include "backends/cpu/CpuDevice.h"
 
 #include <benchmark/benchmark.h>
 
@@ -38,7 +38,7 @@ constexpr Product products[] = {
 void matmul(benchmark::State &state) {
   const Product &product = products[state.range(0)];
   bool bf16 = state.range(1);
-  heddle_rt_device device(0, int(state.range(2)), /*spin=*/true);
+  heddle::runtime::CpuDevice device(0, int(state.range(2)), /*spin=*/true);
   heddle_rt_matmul_desc desc;
   std::memset(&desc, 0, sizeof desc);
   desc.m = product.m, desc.n = product.n, desc.k = product.k;

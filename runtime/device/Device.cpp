@@ -1,29 +1,37 @@
 //===- Device.cpp - One rank ----------------------------------------------===//
 
 #include "device/Device.h"
-#include "kernels/AttentionLibrary.h"
-#include "kernels/MatmulLibrary.h"
+#include "support/Message.h"
 
 using namespace heddle::runtime;
 
-heddle_rt_device::heddle_rt_device(int32_t rank, int cores, bool spin)
-    : rank(rank), pool(cores, spin),
-      matmul(std::make_unique<MatmulLibrary>(pool)),
-      attention(std::make_unique<AttentionLibrary>(pool)) {}
+Region::~Region() = default;
+void Region::forbid(const uint8_t *, size_t) {}
 
 heddle_rt_device::~heddle_rt_device() = default;
 
-size_t heddle_rt_device::scratchBytes() const {
-  return matmul->scratchBytes() + attention->scratchBytes();
+heddle_rt_status heddle_rt_device::fail(Status status) {
+  Status why;
+  {
+    std::lock_guard lock(errorMutex);
+    if (failed.load(std::memory_order_relaxed))
+      return 1;
+    why = Status::error(concat("device ", rank, ": ", status.message()));
+    firstError = std::move(status);
+    firstErrorTime = nanoseconds();
+    failed.store(true, std::memory_order_release);
+  }
+  if (communicator)
+    communicator->abort(why);
+  return 1;
 }
 
-heddle_rt_status heddle_rt_device::fail(Status status) {
-  if (error.ok()) {
-    error = std::move(status);
-    errorTime = nanoseconds();
-    if (communicator)
-      communicator->abort(
-          Status::error(concat("device ", rank, ": ", error.message())));
-  }
-  return 1;
+Status heddle_rt_device::error() const {
+  std::lock_guard lock(errorMutex);
+  return firstError;
+}
+
+int64_t heddle_rt_device::errorTime() const {
+  std::lock_guard lock(errorMutex);
+  return firstErrorTime;
 }

@@ -1,27 +1,30 @@
 //===- Device.h - One rank --------------------------------------*- C++ -*-===//
 //
-// The state behind the opaque device pointer of generated code: the device's
-// cores, its communicator, the prepared library calls, its first error and its
-// times.
+// The interface behind the opaque device pointer of generated code. A backend
+// (device/Backend.h) implements it for one kind of device.
+//
+// The calls of a program have the names and parameters of heddle_rt/abi.h,
+// which says what they do. Each issues work on a stream and returns an error
+// only if the work cannot be issued. Work that fails later reports it by
+// `fail`.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RT_DEVICE_DEVICE_H
 #define HEDDLE_RT_DEVICE_DEVICE_H
 
-#include "communicators/Communicator.h"
+#include "communicators/Collective.h"
+#include "device/Region.h"
 #include "heddle_rt/session.h"
-#include "support/Message.h"
-#include "support/ThreadPool.h"
 
+#include <atomic>
 #include <chrono>
-#include <exception>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 namespace heddle::runtime {
-
-class MatmulLibrary;
-class AttentionLibrary;
 
 /// A call of generated code, for the trace. Times are nanoseconds of the steady
 /// clock.
@@ -42,55 +45,100 @@ inline int64_t nanoseconds() {
 } // namespace heddle::runtime
 
 struct heddle_rt_device {
-  heddle_rt_device(int32_t rank, int cores, bool spin);
-  ~heddle_rt_device();
+  template <typename T> using Expected = heddle::runtime::Expected<T>;
+  using Status = heddle::runtime::Status;
+  using Region = heddle::runtime::Region;
 
-  int32_t rank;
-  heddle::runtime::ThreadPool pool;
+  explicit heddle_rt_device(int32_t rank) : rank(rank) {}
+  virtual ~heddle_rt_device();
+  heddle_rt_device(const heddle_rt_device &) = delete;
+  heddle_rt_device &operator=(const heddle_rt_device &) = delete;
+
+  const int32_t rank;
+
+  //===--------------------------------------------------------------------===//
+  // Memory. The copies of the host return when they are done; they wait for no
+  // stream. Several threads may copy at once.
+  //===--------------------------------------------------------------------===//
+
+  virtual Expected<std::unique_ptr<Region>> allocate(size_t bytes) = 0;
+  virtual Status copyToDevice(void *to, const void *from, size_t bytes) = 0;
+  virtual Status copyToHost(void *to, const void *from, size_t bytes) = 0;
+  /// Bytes of scratch that the library calls hold.
+  virtual size_t scratchBytes() const = 0;
+
+  /// Calls body(begin, end) for every range of `grain` elements of [0, count)
+  /// (the last may be shorter), on the host's threads that serve this device.
+  /// Returns the first error.
+  virtual Status
+  runOnHost(int64_t count, int64_t grain,
+            const std::function<Status(int64_t begin, int64_t end)> &body) = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Calls of a program.
+  //===--------------------------------------------------------------------===//
+
+  virtual Status launch(int32_t stream, heddle_rt_kernel_fn kernel,
+                        void *const *buffers, int32_t numBuffers,
+                        int64_t blocks, int64_t grain) = 0;
+  virtual Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
+                        const void *a, const void *b, void *c,
+                        const void *bias) = 0;
+  virtual Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
+                           const heddle_rt_attention_offsets &offsets,
+                           const int64_t *step, const void *q, const void *k,
+                           const void *v, void *o, float *lse) = 0;
+  virtual Status attentionGrad(int32_t stream,
+                               const heddle_rt_attention_desc &desc,
+                               const heddle_rt_attention_offsets &offsets,
+                               const int64_t *step, const void *q,
+                               const void *k, const void *v, const void *o,
+                               const float *lse, const void *d_o, void *dq,
+                               void *dk, void *dv) = 0;
+  virtual Status embeddingGrad(int32_t stream, const int32_t *ids,
+                               int64_t numIds, const void *rows, int32_t type,
+                               int64_t width, int64_t firstRow,
+                               int64_t tableRows, bool accumulate,
+                               float *tableGrad) = 0;
+  virtual Status rotaryTable(int32_t stream, const double *frequencies,
+                             int64_t half, int64_t first, int64_t rows,
+                             float *cosines, float *sines) = 0;
+  virtual Status copy(int32_t stream, const void *from, int64_t fromStride,
+                      void *to, int64_t toStride, int64_t blocks,
+                      int64_t bytes) = 0;
+  virtual Status fillZero(int32_t stream, void *to, int64_t bytes) = 0;
+  virtual Status collective(int32_t stream,
+                            const heddle::runtime::Collective &call) = 0;
+
+  virtual Status recordEvent(int32_t stream, int32_t event) = 0;
+  virtual Status waitEvent(int32_t stream, int32_t event) = 0;
+  virtual Status synchronize() = 0;
+
+  //===--------------------------------------------------------------------===//
+  // Errors. Any thread may call these.
+  //===--------------------------------------------------------------------===//
+
+  /// Keeps the first error, makes the peers stop, and returns the status for
+  /// generated code.
+  heddle_rt_status fail(Status status);
+  bool hasFailed() const { return failed.load(std::memory_order_acquire); }
+  /// The first error, and when it came (`nanoseconds()`).
+  Status error() const;
+  int64_t errorTime() const;
+
+  /// Collectives of this rank with its peers. Null on a device that has none.
   std::unique_ptr<heddle::runtime::Communicator> communicator;
-  std::unique_ptr<heddle::runtime::MatmulLibrary> matmul;
-  std::unique_ptr<heddle::runtime::AttentionLibrary> attention;
 
-  heddle::runtime::Status error;
-  int64_t errorTime = 0; ///< nanoseconds()
   heddle::runtime::DeviceTimes times;
   std::vector<heddle::runtime::TraceEvent>
       trace; ///< reserved when tracing starts
   bool tracing = false;
 
-  /// Bytes of scratch that the libraries hold.
-  size_t scratchBytes() const;
-
-  /// Keeps the first error, makes the peers stop, and returns the status for
-  /// generated code.
-  heddle_rt_status fail(heddle::runtime::Status status);
-
-  /// Runs a call of generated code on a stream. So far, all streams of a CPU
-  /// device run synchronously with their caller. An asynchronous stream would
-  /// take the work here and run it on a thread of its own.
-  template <typename Work>
-  heddle_rt_status issue(int32_t stream, heddle::runtime::WorkKind kind,
-                         const char *operation, const void *symbol,
-                         Work &&work) {
-    using namespace heddle::runtime;
-    if (!error.ok())
-      return 1;
-    int64_t begin = nanoseconds();
-    Status status;
-    try {
-      status = work();
-    } catch (const std::exception &exception) {
-      status = Status::error(exception.what());
-    }
-    int64_t end = nanoseconds();
-    times.seconds[size_t(kind)] += double(end - begin) * 1e-9;
-    ++times.calls[size_t(kind)];
-    if (tracing && trace.size() < trace.capacity())
-      trace.push_back({operation, symbol, kind, stream, begin, end});
-    if (status.ok())
-      return 0;
-    return fail(std::move(status).in(operation));
-  }
+private:
+  std::atomic<bool> failed{false};
+  mutable std::mutex errorMutex;
+  Status firstError;          ///< guarded by `errorMutex`
+  int64_t firstErrorTime = 0; ///< guarded by `errorMutex`
 };
 
 #endif // HEDDLE_RT_DEVICE_DEVICE_H

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "heddle_rt/philox.h"
-#include "kernels/Isa.h"
 #include "session/SessionState.h"
+#include "support/Half.h"
 
 #include <algorithm>
 #include <array>
@@ -62,15 +62,13 @@ private:
 void store(DType type, double value, uint8_t *to) {
   auto put = [&](auto element) { std::memcpy(to, &element, sizeof element); };
   auto single = float(value);
-  uint16_t half;
   switch (type) {
   case HEDDLE_RT_F32:
     return put(single);
   case HEDDLE_RT_F64:
     return put(value);
   case HEDDLE_RT_BF16:
-    isaKernels().f32ToBf16(&single, &half, 1);
-    return put(half);
+    return put(f32ToBf16(single));
   case HEDDLE_RT_F16:
     return put(f32ToF16(single));
   case HEDDLE_RT_I1:
@@ -114,25 +112,22 @@ struct WholeIndex {
 };
 } // namespace
 
-void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
-                     uint64_t seed, int32_t device, ThreadPool &pool) {
+Status initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
+                       uint64_t seed, heddle_rt_device &device) {
   const Initializer &init = variable.init;
   const Layout &layout = tensor.layout;
   DType type = tensor.info->type;
   size_t bytes = layout.elementBytes();
-  uint8_t *buffer = tensor.buffers[size_t(device)];
-  int64_t own = layout.blockOf(device);
+  uint8_t *buffer = tensor.buffers[size_t(device.rank)];
+  int64_t own = layout.blockOf(device.rank);
   NormalStream normal(seed, variable.wholeName());
   WholeIndex whole(variable);
   double constant = init.kind == Initializer::Kind::Ones       ? 1.0
                     : init.kind == Initializer::Kind::Constant ? init.value
                                                                : 0.0;
   auto mean = float(init.mean), deviation = float(init.std);
-  auto fill = [&](int64_t block, int64_t offset, int64_t global,
-                  int64_t length) {
-    if (block != own)
-      return;
-    uint8_t *to = buffer + size_t(offset) * bytes;
+  // Writes elements from `global` on, which lie in one run, to host memory.
+  auto compute = [&](int64_t global, int64_t length, uint8_t *to) {
     if (init.kind != Initializer::Kind::Normal) {
       for (int64_t i = 0; i < length; ++i)
         store(type, constant, to + size_t(i) * bytes);
@@ -147,10 +142,25 @@ void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
               to + size_t(i) * bytes);
     }
   };
-  pool.forRanges(layout.globalElements(), 1 << 18,
-                 [&](int64_t begin, int64_t end) {
-                   layout.forEachRun(begin, end - begin, fill);
-                 });
+  constexpr int64_t piece = 1024;
+  auto fill = [&](int64_t begin, int64_t end) {
+    Status status;
+    std::array<uint8_t, size_t(piece) * sizeof(double)> staging;
+    layout.forEachRun(
+        begin, end - begin,
+        [&](int64_t block, int64_t offset, int64_t global, int64_t length) {
+          if (block != own)
+            return;
+          for (int64_t i = 0; i < length && status.ok(); i += piece) {
+            int64_t count = std::min(piece, length - i);
+            compute(global + i, count, staging.data());
+            status = device.copyToDevice(buffer + size_t(offset + i) * bytes,
+                                         staging.data(), size_t(count) * bytes);
+          }
+        });
+    return status;
+  };
+  return device.runOnHost(layout.globalElements(), 1 << 18, fill);
 }
 
 } // namespace heddle::runtime

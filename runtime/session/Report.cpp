@@ -1,8 +1,9 @@
 //===- Report.cpp - Memory, replicas and the trace of a session -----------===//
 
 #include "session/Report.h"
+#include "support/Message.h"
 
-#include <cstring>
+#include <algorithm>
 #include <dlfcn.h>
 #include <fstream>
 #include <iomanip>
@@ -43,19 +44,16 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
 }
 
 Status checkReplicas(const SessionState &state) {
+  std::vector<uint8_t> first, other;
+  auto read = [&](const PlacedTensor &tensor, int32_t device,
+                  std::vector<uint8_t> &to) {
+    to.resize(tensor.layout.localBytes());
+    return state.devices[size_t(device)].device->copyToHost(
+        to.data(), tensor.buffers[size_t(device)], to.size());
+  };
   for (const PlacedTensor &tensor : state.variables) {
     const Layout &layout = tensor.layout;
     size_t bytes = layout.elementBytes();
-    for (int64_t block = 0; block < layout.numBlocks(); ++block) {
-      const std::vector<int32_t> &holders = layout.holders(block);
-      for (int32_t other : holders)
-        for (size_t at = 0; at < layout.localBytes(); ++at)
-          if (tensor.buffers[size_t(other)][at] !=
-              tensor.buffers[size_t(holders.front())][at])
-            return errorOf(tensor.info->name, ": devices ", holders.front(),
-                           " and ", other, " hold different replicas, from ",
-                           "element ", at / bytes, " of their block");
-    }
     std::vector<std::vector<bool>> inside(
         size_t(layout.numBlocks()),
         std::vector<bool>(size_t(layout.localElements())));
@@ -66,16 +64,23 @@ Status checkReplicas(const SessionState &state) {
             inside[size_t(block)][size_t(offset + i)] = true;
         });
     for (int64_t block = 0; block < layout.numBlocks(); ++block) {
-      int32_t device = layout.holders(block).front();
-      for (int64_t i = 0; i < layout.localElements(); ++i) {
-        if (inside[size_t(block)][size_t(i)])
-          continue;
-        for (size_t at = 0; at < bytes; ++at)
-          if (tensor.buffers[size_t(device)][size_t(i) * bytes + at] != 0)
-            return errorOf(tensor.info->name, ": expected padding of device ",
-                           device, " to be zero, got a value at element ", i,
-                           " of its block");
+      const std::vector<int32_t> &holders = layout.holders(block);
+      HEDDLE_RT_RETURN_IF_ERROR(read(tensor, holders.front(), first));
+      for (size_t holder = 1; holder < holders.size(); ++holder) {
+        HEDDLE_RT_RETURN_IF_ERROR(read(tensor, holders[holder], other));
+        auto differs = std::mismatch(first.begin(), first.end(), other.begin());
+        if (differs.first != first.end())
+          return errorOf(
+              tensor.info->name, ": devices ", holders.front(), " and ",
+              holders[holder], " hold different replicas, from element ",
+              size_t(differs.first - first.begin()) / bytes, " of their block");
       }
+      for (size_t at = 0; at < first.size(); ++at)
+        if (first[at] != 0 && !inside[size_t(block)][at / bytes])
+          return errorOf(tensor.info->name, ": expected padding of device ",
+                         holders.front(),
+                         " to be zero, got a value at element ", at / bytes,
+                         " of its block");
     }
   }
   return Status::success();

@@ -1,12 +1,10 @@
 //===- Session.cpp - Loads an artifact and runs its programs --------------===//
 
 #include "heddle_rt/session.h"
-#include "session/CpuFeatures.h"
 #include "session/Report.h"
+#include "support/Message.h"
 
-#include <algorithm>
 #include <system_error>
-#include <thread>
 
 namespace heddle::runtime {
 
@@ -28,17 +26,18 @@ Session::load(const std::filesystem::path &directory,
               const SessionOptions &options) {
   Expected<Manifest> manifest = readManifest(directory / "manifest.json");
   HEDDLE_RT_RETURN_IF_ERROR(manifest.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkCpu(manifest->triple, manifest->features));
-  HEDDLE_RT_RETURN_IF_ERROR(checkDevices(manifest->numDevices()));
+  const Backend *backend = findBackend(cpuKind);
+  HEDDLE_RT_RETURN_IF_ERROR(
+      backend->checkTarget(manifest->triple, manifest->features));
+  HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(manifest->numDevices()));
   auto state = std::make_shared<SessionState>();
   state->manifest = std::move(*manifest);
   state->options = options;
+  state->backend = backend;
   state->seed = options.seed.value_or(state->manifest.seed);
   state->cores = options.coresPerDevice;
   if (state->cores < 1)
-    state->cores =
-        std::max(1, int(int64_t(std::thread::hardware_concurrency()) /
-                        state->manifest.numDevices()));
+    state->cores = backend->defaultCores(state->manifest.numDevices());
   HEDDLE_RT_RETURN_IF_ERROR(state->openLibrary(directory));
   // The system may refuse to start a thread.
   auto startThreads = [&](auto &&start) -> Status {
@@ -62,6 +61,10 @@ Session::load(const std::filesystem::path &directory,
   if (options.initializeVariables)
     HEDDLE_RT_RETURN_IF_ERROR(session->initializeVariables());
   return session;
+}
+
+Status checkDevices(int64_t devices) {
+  return findBackend(cpuKind)->checkDevices(devices);
 }
 
 const Manifest &Session::manifest() const { return impl->state->manifest; }
@@ -110,16 +113,16 @@ Status Session::readElements(size_t variable, int64_t first, int64_t count,
                              Bytes to) const {
   HEDDLE_RT_RETURN_IF_ERROR(
       impl->checkRange(variable, first, count, to.size()));
-  gather(impl->state->variables[variable], first, count, to);
-  return Status::success();
+  return impl->state->gather(impl->state->variables[variable], first, count,
+                             to);
 }
 
 Status Session::writeElements(size_t variable, int64_t first, int64_t count,
                               ConstBytes from) {
   HEDDLE_RT_RETURN_IF_ERROR(
       impl->checkRange(variable, first, count, from.size()));
-  scatter(impl->state->variables[variable], first, count, from);
-  return Status::success();
+  return impl->state->scatter(impl->state->variables[variable], first, count,
+                              from);
 }
 
 /// The elements of a row of dimension 0; a scalar is one row.
@@ -204,13 +207,15 @@ Status Session::run(size_t program, std::span<const ConstBytes> arguments,
                                         /*mayBeEmpty=*/true));
   HEDDLE_RT_RETURN_IF_ERROR(state.broken);
   for (size_t i = 0; i < arguments.size(); ++i)
-    scatter(loaded.arguments[i], 0, loaded.info->arguments[i].elements(),
-            arguments[i]);
+    HEDDLE_RT_RETURN_IF_ERROR(
+        state.scatter(loaded.arguments[i], 0,
+                      loaded.info->arguments[i].elements(), arguments[i]));
   HEDDLE_RT_RETURN_IF_ERROR(state.runProgram(program));
   for (size_t i = 0; i < results.size(); ++i)
     if (!results[i].empty())
-      gather(loaded.results[i], 0, loaded.info->results[i].elements(),
-             results[i]);
+      HEDDLE_RT_RETURN_IF_ERROR(state.gather(loaded.results[i], 0,
+                                             loaded.info->results[i].elements(),
+                                             results[i]));
   return Status::success();
 }
 

@@ -1,9 +1,7 @@
 //===- SessionState.cpp - Loading and placing -----------------------------===//
 
 #include "session/SessionState.h"
-#include "communicators/ThreadCommunicator.h"
-#include "session/CpuFeatures.h"
-#include "session/Machine.h"
+#include "support/Message.h"
 #include "support/Sanitizer.h"
 
 #include <dlfcn.h>
@@ -95,31 +93,35 @@ Status SessionState::place() {
         borderBytes += alignBuffer(tensor.layout.localBytes());
     arenaBytes = std::max(arenaBytes, size_t(program.info->arenaBytes));
   }
-  HEDDLE_RT_RETURN_IF_ERROR(checkMemory(
+  HEDDLE_RT_RETURN_IF_ERROR(backend->checkMemory(
       manifest.numDevices(),
       double(variableBytes) + double(borderBytes) + double(arenaBytes)));
-  bool spin = int64_t(numDevices) * cores <=
-              int64_t(std::thread::hardware_concurrency());
+  Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
+      backend->makeDevices(
+          {manifest.mesh, manifest.groups, cores, options.collectiveTimeout});
+  HEDDLE_RT_RETURN_IF_ERROR(made.status());
   for (size_t index = 0; index < numDevices; ++index) {
     DeviceState &state = devices.emplace_back();
-    state.device =
-        std::make_unique<heddle_rt_device>(int32_t(index), cores, spin);
+    state.device = std::move((*made)[index]);
     state.coordinates = coordinatesOf(manifest.mesh, int32_t(index));
     for (auto [region, bytes] :
          {std::pair{&state.variables, variableBytes},
           std::pair{&state.borders, borderBytes},
-          std::pair{&state.arena, alignBuffer(arenaBytes)}})
-      HEDDLE_RT_RETURN_IF_ERROR(region->allocate(bytes));
+          std::pair{&state.arena, alignBuffer(arenaBytes)}}) {
+      Expected<std::unique_ptr<Region>> memory = state.device->allocate(bytes);
+      HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+      *region = std::move(*memory);
+    }
     auto assign = [index](uint8_t *&next, PlacedTensor &tensor,
                           std::vector<uint8_t *> &pointers) {
       tensor.buffers[index] = next;
       pointers.push_back(next);
       next += alignBuffer(tensor.layout.localBytes());
     };
-    uint8_t *next = state.variables.data();
+    uint8_t *next = state.variables->data();
     for (PlacedTensor &variable : variables)
       assign(next, variable, state.variablePointers);
-    next = state.borders.data();
+    next = state.borders->data();
     state.argumentPointers.resize(programs.size());
     state.resultPointers.resize(programs.size());
     for (size_t i = 0; i < programs.size(); ++i) {
@@ -129,20 +131,11 @@ Status SessionState::place() {
         assign(next, tensor, state.resultPointers[i]);
     }
     for (size_t i = 0; i < programs.size(); ++i)
-      state.frames.push_back({state.arena.data(), state.variablePointers.data(),
-                              state.argumentPointers[i].data(),
-                              state.resultPointers[i].data(),
-                              state.coordinates.data()});
+      state.frames.push_back(
+          {state.arena->data(), state.variablePointers.data(),
+           state.argumentPointers[i].data(), state.resultPointers[i].data(),
+           state.coordinates.data()});
   }
-  std::vector<ThreadPool *> pools;
-  pools.reserve(numDevices);
-  for (DeviceState &state : devices)
-    pools.push_back(&state.device->pool);
-  std::vector<std::unique_ptr<Communicator>> communicators =
-      makeThreadCommunicators(manifest.mesh, manifest.groups, pools,
-                              {options.collectiveTimeout, spin});
-  for (size_t index = 0; index < numDevices; ++index)
-    devices[index].device->communicator = std::move(communicators[index]);
   return Status::success();
 }
 
@@ -156,11 +149,12 @@ Status SessionState::gatherError(bool allReturned) {
       continue; // its thread may be writing the device now
     }
     const heddle_rt_device &device = *devices[index].device;
-    if (!device.error.ok() && (!first || device.errorTime < first->errorTime))
+    if (device.hasFailed() &&
+        (!first || device.errorTime() < first->errorTime()))
       first = &device;
   }
   if (first)
-    broken = errorOf("device ", first->rank, ": ", first->error.message());
+    broken = errorOf("device ", first->rank, ": ", first->error().message());
   if (!hung.empty())
     broken = errorOf(broken.message(), broken.ok() ? "" : "; ", "device ", hung,
                      " does not return");
@@ -182,7 +176,7 @@ Status SessionState::runOnDevices(Job newJob) {
     }
     if (!status.ok())
       device.fail(std::move(status));
-    return device.error.ok();
+    return !device.hasFailed();
   };
   // Peers notice a failure after their own timeout, and then have to return.
   bool all =
@@ -192,33 +186,35 @@ Status SessionState::runOnDevices(Job newJob) {
 }
 
 Status SessionState::touchMemory() {
-  return runOnDevices([](SessionState &state, int32_t index) {
+  return runOnDevices([](SessionState &state, int32_t index) -> Status {
     DeviceState &device = state.devices[size_t(index)];
-    for (Region *region : {&device.variables, &device.borders, &device.arena})
-      region->touch();
+    for (Region *region :
+         {device.variables.get(), device.borders.get(), device.arena.get()})
+      HEDDLE_RT_RETURN_IF_ERROR(region->clear());
     // The bytes after a buffer, up to the next one, must not be read.
-    auto forbidGaps = [&](const std::vector<PlacedTensor> &tensors) {
+    auto forbidGaps = [&](Region &region,
+                          const std::vector<PlacedTensor> &tensors) {
       for (const PlacedTensor &tensor : tensors) {
         size_t bytes = tensor.layout.localBytes();
-        forbid(tensor.buffers[size_t(index)] + bytes,
-               alignBuffer(bytes) - bytes);
+        region.forbid(tensor.buffers[size_t(index)] + bytes,
+                      alignBuffer(bytes) - bytes);
       }
     };
-    forbidGaps(state.variables);
+    forbidGaps(*device.variables, state.variables);
     for (const LoadedProgram &program : state.programs) {
-      forbidGaps(program.arguments);
-      forbidGaps(program.results);
+      forbidGaps(*device.borders, program.arguments);
+      forbidGaps(*device.borders, program.results);
     }
     return Status::success();
   });
 }
 
 Status SessionState::initializeVariables() {
-  return runOnDevices([](SessionState &state, int32_t index) {
+  return runOnDevices([](SessionState &state, int32_t index) -> Status {
     for (size_t i = 0; i < state.variables.size(); ++i)
-      initializeBlock(state.variables[i], state.manifest.variables[i],
-                      state.seed, index,
-                      state.devices[size_t(index)].device->pool);
+      HEDDLE_RT_RETURN_IF_ERROR(
+          initializeBlock(state.variables[i], state.manifest.variables[i],
+                          state.seed, *state.devices[size_t(index)].device));
     return Status::success();
   });
 }
@@ -233,7 +229,7 @@ Status SessionState::runProgram(size_t program) {
     heddle_rt_status status =
         state.programs[program].function(&device, &deviceState.frames[program]);
     device.times.total += double(nanoseconds() - begin) * 1e-9;
-    if (status == 0 || !device.error.ok())
+    if (status == 0 || device.hasFailed())
       return Status::success(); // the device has said why
     return errorOf("program ", state.programs[program].info->name,
                    " returned status ", status, " without a message");

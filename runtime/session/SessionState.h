@@ -3,10 +3,9 @@
 #ifndef HEDDLE_RT_SESSION_SESSIONSTATE_H
 #define HEDDLE_RT_SESSION_SESSIONSTATE_H
 
-#include "device/Device.h"
+#include "device/Backend.h"
 #include "heddle_rt/session.h"
 #include "session/Layout.h"
-#include "session/Region.h"
 #include "session/Team.h"
 
 #include <deque>
@@ -31,7 +30,8 @@ struct LoadedProgram {
 /// One device's memory and frames.
 struct DeviceState {
   std::unique_ptr<heddle_rt_device> device;
-  Region variables, arena, borders; ///< borders: arguments and results
+  /// Memory; `borders` holds arguments and results.
+  std::unique_ptr<Region> variables, arena, borders;
   std::vector<int64_t> coordinates;
   std::vector<uint8_t *> variablePointers;
   std::vector<std::vector<uint8_t *>> argumentPointers, resultPointers;
@@ -44,6 +44,7 @@ struct SessionState {
 
   Manifest manifest;
   SessionOptions options;
+  const Backend *backend = nullptr;
   uint64_t seed = 0;
   int cores = 1;
   void *library = nullptr; ///< of dlopen
@@ -68,20 +69,21 @@ struct SessionState {
   Status initializeVariables();
   Status runProgram(size_t program);
 
+  /// Copies elements [first, first + count) between a global tensor in host
+  /// memory and the devices' blocks.
+  Status scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
+                 ConstBytes from);
+  Status gather(const PlacedTensor &tensor, int64_t first, int64_t count,
+                Bytes to) const;
+
 private:
   Job job = nullptr;
   size_t currentProgram = 0;
 };
 
-/// Copies elements [first, first + count) between a global tensor in host
-/// memory and the devices' blocks.
-void scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
-             ConstBytes from);
-void gather(const PlacedTensor &tensor, int64_t first, int64_t count, Bytes to);
-
 /// Sets the elements of `tensor` that `device` holds to their initial values.
-void initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
-                     uint64_t seed, int32_t device, ThreadPool &pool);
+Status initializeBlock(const PlacedTensor &tensor, const VariableInfo &variable,
+                       uint64_t seed, heddle_rt_device &device);
 
 } // namespace heddle::runtime
 

@@ -1,8 +1,9 @@
 //===- AttentionTest.cpp - Attention against its definition ---------------===//
 
-#include "device/Device.h"
+#include "backends/cpu/CpuDevice.h"
+#include "backends/cpu/kernels/Convert.h"
 #include "heddle_rt/philox.h"
-#include "kernels/Convert.h"
+#include "support/Message.h"
 
 #include <gtest/gtest.h>
 
@@ -233,19 +234,19 @@ Numbers run(const Case &c, const heddle_rt_attention_desc &d, int64_t step,
     qkv.set(kFirst + kAt(b, j, g) + e, in.k[n]);
     qkv.set(vFirst + kAt(b, j, g) + e, in.v[n]);
   });
-  heddle_rt_device device(0, cores, false);
+  CpuDevice device(0, cores, false);
   std::vector<float> lse(in.q.size() / size_t(c.head));
   EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &c.offsets, &step, qkv.data(),
                                 qkv.data(kFirst), qkv.data(vFirst), o.data(),
                                 lse.data()),
             0)
-      << device.error.message();
+      << device.error().message();
   EXPECT_EQ(heddle_rt_attention_grad(
                 &device, 0, &d, &c.offsets, &step, qkv.data(), qkv.data(kFirst),
                 qkv.data(vFirst), o.data(), lse.data(), d_o.data(), dq.data(),
                 dk.data(), dv.data()),
             0)
-      << device.error.message();
+      << device.error().message();
   Numbers out = in;
   out.o.resize(in.q.size()), out.dq.resize(in.q.size());
   out.dk.resize(in.k.size()), out.dv.resize(in.k.size());
@@ -473,11 +474,11 @@ TEST(Attention, DropoutDoesNotChangeWithTheSharding) {
 TEST(Attention, Errors) {
   heddle_rt_attention_offsets offsets{};
   auto messageOf = [&](const heddle_rt_attention_desc &d) {
-    heddle_rt_device device(0, 1, false);
+    CpuDevice device(0, 1, false);
     EXPECT_NE(heddle_rt_attention(&device, 0, &d, &offsets, nullptr, nullptr,
                                   nullptr, nullptr, nullptr, nullptr),
               0);
-    return std::string(device.error.message());
+    return std::string(device.error().message());
   };
   heddle_rt_attention_desc d = describe(Case{});
   d.type = HEDDLE_RT_F16;

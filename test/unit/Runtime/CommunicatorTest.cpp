@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "World.h"
-#include "kernels/Convert.h"
+#include "backends/cpu/kernels/Convert.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using namespace heddle::runtime;
 
 namespace {
 
-class CommunicatorTest : public testing::TestWithParam<Backend> {
+class CommunicatorTest : public testing::TestWithParam<WorldKind> {
 protected:
   std::unique_ptr<World> world(const WorldOptions &options) {
     return GetParam().make(options);
@@ -369,7 +369,7 @@ TEST_P(CommunicatorTest, BadCalls) {
 
 INSTANTIATE_TEST_SUITE_P(
     Backends, CommunicatorTest,
-    testing::Values(Backend{
+    testing::Values(WorldKind{
         "threads",
         [](const WorldOptions &options) -> std::unique_ptr<World> {
           return std::make_unique<ThreadWorld>(options);

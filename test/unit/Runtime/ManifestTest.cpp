@@ -2,7 +2,7 @@
 
 #include "heddle_rt/manifest.h"
 #include "TestArtifact.h"
-#include "session/CpuFeatures.h"
+#include "backends/cpu/CpuFeatures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
 //===- MatmulTest.cpp - Products against their definition -----------------===//
 
-#include "device/Device.h"
-#include "kernels/Convert.h"
+#include "backends/cpu/CpuDevice.h"
+#include "backends/cpu/kernels/Convert.h"
+#include "support/Message.h"
 
 #include <gtest/gtest.h>
 
@@ -156,11 +157,11 @@ void check(const Case &c, int cores = 2) {
                                got.bytes.data(),
                                c.biasType < 0 ? nullptr : bias.bytes.data()),
               0)
-        << device.error.message();
+        << device.error().message();
   };
   for (const char *packing : {"plain", "packed"}) {
     setenv("HEDDLE_RT_MATMUL", packing, 1);
-    heddle_rt_device device(0, cores, false);
+    CpuDevice device(0, cores, false);
     unsetenv("HEDDLE_RT_MATMUL");
     multiply(device);
     std::vector<std::byte> first = got.bytes;
@@ -235,7 +236,7 @@ TEST(Matmul, SameBitsOnAnyNumberOfCores) {
   a.fill(1), b.fill(2);
   std::vector<std::byte> first;
   for (int cores : {1, 2, 3, 7}) {
-    heddle_rt_device device(0, cores, false);
+    CpuDevice device(0, cores, false);
     Tensor out(c.m * c.n, c.cType);
     ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a.bytes.data(), b.bytes.data(),
                                out.bytes.data(), nullptr),
@@ -247,7 +248,7 @@ TEST(Matmul, SameBitsOnAnyNumberOfCores) {
 }
 
 TEST(Matmul, DescriptorAtTheAddressOfAnother) {
-  heddle_rt_device device(0, 1, false);
+  CpuDevice device(0, 1, false);
   heddle_rt_matmul_desc d = describe({2, 2, 2});
   const float a[] = {1, 2, 3, 4}, b[] = {10, 100, 1000, 10000};
   float out[4];
@@ -260,10 +261,10 @@ TEST(Matmul, DescriptorAtTheAddressOfAnother) {
 
 TEST(Matmul, Errors) {
   auto messageOf = [](const heddle_rt_matmul_desc &d) {
-    heddle_rt_device device(0, 1, false);
+    CpuDevice device(0, 1, false);
     float x[64] = {};
     EXPECT_NE(heddle_rt_matmul(&device, 0, &d, x, x, x, nullptr), 0);
-    return std::string(device.error.message());
+    return std::string(device.error().message());
   };
   heddle_rt_matmul_desc d = describe({2, 3, 4});
   d.k = 0;

@@ -1,6 +1,6 @@
 //===- ThreadPoolTest.cpp - Work shared by threads ------------------------===//
 
-#include "support/ThreadPool.h"
+#include "backends/cpu/threads/ThreadPool.h"
 
 #include <gtest/gtest.h>
 

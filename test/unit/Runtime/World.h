@@ -9,8 +9,8 @@
 #ifndef HEDDLE_TEST_RUNTIME_WORLD_H
 #define HEDDLE_TEST_RUNTIME_WORLD_H
 
-#include "communicators/ThreadCommunicator.h"
-#include "support/ThreadPool.h"
+#include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "backends/cpu/threads/ThreadPool.h"
 
 #include <functional>
 #include <memory>
@@ -64,7 +64,7 @@ private:
   std::vector<std::unique_ptr<Communicator>> communicators;
 };
 
-struct Backend {
+struct WorldKind {
   const char *name;
   std::unique_ptr<World> (*make)(const WorldOptions &options);
 };

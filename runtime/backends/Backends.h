@@ -1,0 +1,18 @@
+//===- Backends.h - The backends of this build ------------------*- C++ -*-===//
+//
+// Each backend lies in a folder of its own and shows one function here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_BACKENDS_BACKENDS_H
+#define HEDDLE_RT_BACKENDS_BACKENDS_H
+
+#include "device/Backend.h"
+
+namespace heddle::runtime {
+
+const Backend &cpuBackend(); ///< backends/cpu
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_BACKENDS_BACKENDS_H

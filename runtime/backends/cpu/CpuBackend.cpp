@@ -1,0 +1,64 @@
+//===- CpuBackend.cpp - Ranks on cores of this machine --------------------===//
+
+#include "backends/Backends.h"
+#include "backends/cpu/CpuDevice.h"
+#include "backends/cpu/CpuFeatures.h"
+#include "backends/cpu/Machine.h"
+#include "backends/cpu/communicators/ThreadCommunicator.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace heddle::runtime {
+
+namespace {
+
+class CpuBackend final : public Backend {
+public:
+  Status checkTarget(const std::string &triple,
+                     const std::vector<std::string> &features) const override {
+    return checkCpu(triple, features);
+  }
+  Status checkDevices(int64_t devices) const override {
+    return checkCores(devices);
+  }
+  Status checkMemory(int64_t devices, double bytesPerDevice) const override {
+    return runtime::checkMemory(devices, bytesPerDevice);
+  }
+  int defaultCores(int64_t devices) const override {
+    return std::max(
+        1, int(int64_t(std::thread::hardware_concurrency()) / devices));
+  }
+
+  Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
+  makeDevices(const DeviceOptions &options) const override {
+    int64_t ranks = 1;
+    for (const MeshAxis &axis : options.mesh)
+      ranks *= axis.size;
+    bool spin = ranks * options.coresPerDevice <=
+                int64_t(std::thread::hardware_concurrency());
+    std::vector<std::unique_ptr<heddle_rt_device>> devices;
+    std::vector<ThreadPool *> pools;
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      auto device =
+          std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin);
+      pools.push_back(&device->threads());
+      devices.push_back(std::move(device));
+    }
+    std::vector<std::unique_ptr<Communicator>> communicators =
+        makeThreadCommunicators(options.mesh, options.groups, pools,
+                                {options.collectiveTimeout, spin});
+    for (size_t rank = 0; rank < devices.size(); ++rank)
+      devices[rank]->communicator = std::move(communicators[rank]);
+    return devices;
+  }
+};
+
+} // namespace
+
+const Backend &cpuBackend() {
+  static const CpuBackend backend;
+  return backend;
+}
+
+} // namespace heddle::runtime

@@ -1,0 +1,177 @@
+//===- CpuDevice.cpp - A rank on cores of this machine --------------------===//
+
+#include "backends/cpu/CpuDevice.h"
+#include "backends/cpu/CpuRegion.h"
+#include "backends/cpu/kernels/Tables.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heddle::runtime {
+
+/// A copy or a fill shorter than this is not worth waking a core.
+static constexpr int64_t grainBytes = 256 << 10;
+
+CpuDevice::CpuDevice(int32_t rank, int cores, bool spin)
+    : heddle_rt_device(rank), pool(cores, spin), matmulLibrary(pool),
+      attentionLibrary(pool) {}
+
+CpuDevice::~CpuDevice() = default;
+
+Expected<std::unique_ptr<Region>> CpuDevice::allocate(size_t bytes) {
+  auto region = std::make_unique<CpuRegion>();
+  HEDDLE_RT_RETURN_IF_ERROR(region->allocate(bytes));
+  return std::move(region);
+}
+
+Status CpuDevice::copyToDevice(void *to, const void *from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return Status::success();
+}
+
+Status CpuDevice::copyToHost(void *to, const void *from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return Status::success();
+}
+
+size_t CpuDevice::scratchBytes() const {
+  return matmulLibrary.scratchBytes() + attentionLibrary.scratchBytes();
+}
+
+Status CpuDevice::runOnHost(
+    int64_t count, int64_t grain,
+    const std::function<Status(int64_t begin, int64_t end)> &body) {
+  std::mutex mutex;
+  Status first;
+  pool.forRanges(count, grain, [&](int64_t begin, int64_t end) {
+    Status status = body(begin, end);
+    if (status.ok())
+      return;
+    std::lock_guard lock(mutex);
+    if (first.ok())
+      first = std::move(status);
+  });
+  return first;
+}
+
+template <typename Work>
+Status CpuDevice::issue(int32_t stream, WorkKind kind, const char *operation,
+                        const void *symbol, Work &&work) {
+  int64_t begin = nanoseconds();
+  Status status = work();
+  int64_t end = nanoseconds();
+  times.seconds[size_t(kind)] += double(end - begin) * 1e-9;
+  ++times.calls[size_t(kind)];
+  if (tracing && trace.size() < trace.capacity())
+    trace.push_back({operation, symbol, kind, stream, begin, end});
+  return status;
+}
+
+Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
+                         void *const *buffers, int32_t /*numBuffers*/,
+                         int64_t blocks, int64_t grain) {
+  return issue(
+      stream, WorkKind::Kernel, "launch",
+      reinterpret_cast<const void *>(kernel), [&] {
+        // More ranges than cores, so that a core that starts late or has costly
+        // blocks does not hold up the rest.
+        int64_t ranges = int64_t(pool.size()) * 4;
+        int64_t range =
+            pool.size() == 1
+                ? std::max<int64_t>(1, blocks)
+                : std::max({int64_t(1), grain, (blocks + ranges - 1) / ranges});
+        pool.forRanges(blocks, range, [&](int64_t begin, int64_t end) {
+          kernel(buffers, begin, end);
+        });
+        return Status::success();
+      });
+}
+
+Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
+                         const void *a, const void *b, void *c,
+                         const void *bias) {
+  return issue(stream, WorkKind::Matmul, "matmul", &desc,
+               [&] { return matmulLibrary.run(desc, a, b, c, bias); });
+}
+
+Status CpuDevice::attention(int32_t stream,
+                            const heddle_rt_attention_desc &desc,
+                            const heddle_rt_attention_offsets &offsets,
+                            const int64_t *step, const void *q, const void *k,
+                            const void *v, void *o, float *lse) {
+  return issue(stream, WorkKind::Attention, "attention", &desc, [&] {
+    return attentionLibrary.forward(desc, offsets, step, q, k, v, o, lse);
+  });
+}
+
+Status CpuDevice::attentionGrad(int32_t stream,
+                                const heddle_rt_attention_desc &desc,
+                                const heddle_rt_attention_offsets &offsets,
+                                const int64_t *step, const void *q,
+                                const void *k, const void *v, const void *o,
+                                const float *lse, const void *d_o, void *dq,
+                                void *dk, void *dv) {
+  return issue(stream, WorkKind::Attention, "attention_grad", &desc, [&] {
+    return attentionLibrary.backward(desc, offsets, step, q, k, v, o, lse, d_o,
+                                     dq, dk, dv);
+  });
+}
+
+Status CpuDevice::embeddingGrad(int32_t stream, const int32_t *ids,
+                                int64_t numIds, const void *rows, int32_t type,
+                                int64_t width, int64_t firstRow,
+                                int64_t tableRows, bool accumulate,
+                                float *tableGrad) {
+  return issue(stream, WorkKind::Kernel, "embedding_grad", nullptr, [&] {
+    return runtime::embeddingGrad(pool, ids, numIds, rows, type, width,
+                                  firstRow, tableRows, accumulate, tableGrad);
+  });
+}
+
+Status CpuDevice::rotaryTable(int32_t stream, const double *frequencies,
+                              int64_t half, int64_t first, int64_t rows,
+                              float *cosines, float *sines) {
+  return issue(stream, WorkKind::Kernel, "rotary_table", nullptr, [&] {
+    runtime::rotaryTable(pool, frequencies, half, first, rows, cosines, sines);
+    return Status::success();
+  });
+}
+
+Status CpuDevice::copy(int32_t stream, const void *from, int64_t fromStride,
+                       void *to, int64_t toStride, int64_t blocks,
+                       int64_t bytes) {
+  return issue(stream, WorkKind::Copy, "copy", nullptr, [&] {
+    auto *source = static_cast<const char *>(from);
+    auto *target = static_cast<char *>(to);
+    if (blocks == 1) {
+      pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
+        std::memcpy(target + begin, source + begin, size_t(end - begin));
+      });
+      return Status::success();
+    }
+    int64_t grain =
+        std::max<int64_t>(1, grainBytes / std::max<int64_t>(1, bytes));
+    pool.forRanges(blocks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block)
+        std::memcpy(target + block * toStride, source + block * fromStride,
+                    size_t(bytes));
+    });
+    return Status::success();
+  });
+}
+
+Status CpuDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
+  return issue(stream, WorkKind::Copy, "fill_zero", nullptr, [&] {
+    pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
+      std::memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
+    });
+    return Status::success();
+  });
+}
+
+Status CpuDevice::collective(int32_t stream, const Collective &call) {
+  return issue(stream, WorkKind::Collective, name(call.kind), nullptr,
+               [&] { return call.run(*communicator); });
+}
+
+} // namespace heddle::runtime

@@ -1,0 +1,78 @@
+//===- CpuDevice.h - A rank on cores of this machine ------------*- C++ -*-===//
+
+#ifndef HEDDLE_RT_BACKENDS_CPU_CPUDEVICE_H
+#define HEDDLE_RT_BACKENDS_CPU_CPUDEVICE_H
+
+#include "backends/cpu/kernels/AttentionLibrary.h"
+#include "backends/cpu/kernels/MatmulLibrary.h"
+#include "backends/cpu/threads/ThreadPool.h"
+#include "device/Device.h"
+
+namespace heddle::runtime {
+
+/// A rank on some cores: the caller's thread and the workers of a pool.
+class CpuDevice final : public heddle_rt_device {
+public:
+  /// With `spin`, idle threads watch memory before they sleep: see ThreadPool.
+  CpuDevice(int32_t rank, int cores, bool spin);
+  ~CpuDevice() override;
+
+  ThreadPool &threads() { return pool; }
+
+  Expected<std::unique_ptr<Region>> allocate(size_t bytes) override;
+  Status copyToDevice(void *to, const void *from, size_t bytes) override;
+  Status copyToHost(void *to, const void *from, size_t bytes) override;
+  size_t scratchBytes() const override;
+  Status runOnHost(
+      int64_t count, int64_t grain,
+      const std::function<Status(int64_t begin, int64_t end)> &body) override;
+
+  Status launch(int32_t stream, heddle_rt_kernel_fn kernel,
+                void *const *buffers, int32_t numBuffers, int64_t blocks,
+                int64_t grain) override;
+  Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
+                const void *a, const void *b, void *c,
+                const void *bias) override;
+  Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
+                   const heddle_rt_attention_offsets &offsets,
+                   const int64_t *step, const void *q, const void *k,
+                   const void *v, void *o, float *lse) override;
+  Status attentionGrad(int32_t stream, const heddle_rt_attention_desc &desc,
+                       const heddle_rt_attention_offsets &offsets,
+                       const int64_t *step, const void *q, const void *k,
+                       const void *v, const void *o, const float *lse,
+                       const void *d_o, void *dq, void *dk, void *dv) override;
+  Status embeddingGrad(int32_t stream, const int32_t *ids, int64_t numIds,
+                       const void *rows, int32_t type, int64_t width,
+                       int64_t firstRow, int64_t tableRows, bool accumulate,
+                       float *tableGrad) override;
+  Status rotaryTable(int32_t stream, const double *frequencies, int64_t half,
+                     int64_t first, int64_t rows, float *cosines,
+                     float *sines) override;
+  Status copy(int32_t stream, const void *from, int64_t fromStride, void *to,
+              int64_t toStride, int64_t blocks, int64_t bytes) override;
+  Status fillZero(int32_t stream, void *to, int64_t bytes) override;
+  Status collective(int32_t stream, const Collective &call) override;
+
+  // Streams are synchronous: an event is complete when it is recorded, and
+  // nothing is pending at any time.
+  Status recordEvent(int32_t, int32_t) override { return Status::success(); }
+  Status waitEvent(int32_t, int32_t) override { return Status::success(); }
+  Status synchronize() override { return Status::success(); }
+
+private:
+  /// Runs a call of generated code on a stream and accounts its time. So far,
+  /// all streams run synchronously with their caller. An asynchronous stream
+  /// would take the work here and run it on a thread of its own.
+  template <typename Work>
+  Status issue(int32_t stream, WorkKind kind, const char *operation,
+               const void *symbol, Work &&work);
+
+  ThreadPool pool;
+  MatmulLibrary matmulLibrary;
+  AttentionLibrary attentionLibrary;
+};
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_BACKENDS_CPU_CPUDEVICE_H

@@ -1,0 +1,137 @@
+//===- MatmulLibrary.cpp - Matrix products of one device ------------------===//
+
+#include "backends/cpu/kernels/MatmulLibrary.h"
+#include "backends/cpu/kernels/MatmulPlan.h"
+#include "backends/cpu/threads/ThreadPool.h"
+#include "support/Message.h"
+
+#include <atomic>
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace heddle::runtime {
+
+namespace {
+
+/// Tells OpenMP that its caller works alone. Debian's oneDNN would start OpenMP
+/// threads on every call, beside the device's own cores that call it.
+class OpenMP {
+public:
+  OpenMP()
+      : setThreads(reinterpret_cast<void (*)(int)>(
+            dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {}
+  void workAlone() const {
+    if (setThreads)
+      setThreads(1);
+  }
+
+private:
+  void (*setThreads)(int);
+};
+
+/// A lock around the creation of primitives, for ThreadSanitizer. oneDNN keeps
+/// primitives for the whole process, and devices that ask for the same one
+/// share it. ThreadSanitizer does not see oneDNN's own locks for that, and
+/// would report a device that reads a primitive made by another. The lock costs
+/// nothing: devices that prepare the same product wait for each other in oneDNN
+/// anyway.
+std::mutex &primitiveCache() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+} // namespace
+
+struct MatmulLibrary::Impl {
+  explicit Impl(ThreadPool &pool)
+      : pool(pool), engine(dnnl::engine::kind::cpu, 0) {
+    for (int i = 0; i < pool.size(); ++i)
+      workers.emplace_back(engine);
+  }
+
+  Expected<const MatmulPlan *> find(const heddle_rt_matmul_desc &desc);
+
+  ThreadPool &pool;
+  OpenMP openMP;
+  MatmulPacking packing = matmulPackingFromEnvironment();
+  dnnl::engine engine;
+  std::vector<MatmulWorker> workers;
+  /// A descriptor and its plan; equal descriptors share one plan.
+  struct Entry {
+    heddle_rt_matmul_desc desc;
+    const MatmulPlan *plan;
+  };
+  std::unordered_map<const heddle_rt_matmul_desc *, Entry> byAddress;
+  std::vector<Entry> byContent;
+  std::vector<std::unique_ptr<MatmulPlan>> plans;
+};
+
+static bool sameBytes(const heddle_rt_matmul_desc &a,
+                      const heddle_rt_matmul_desc &b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+Expected<const MatmulPlan *>
+MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
+  auto known = byAddress.find(&desc);
+  // A descriptor may have gone and left its address to another one.
+  if (known != byAddress.end() && sameBytes(known->second.desc, desc))
+    return known->second.plan;
+  for (const Entry &entry : byContent)
+    if (sameBytes(entry.desc, desc)) {
+      byAddress[&desc] = entry;
+      return entry.plan;
+    }
+  openMP.workAlone();
+  Expected<MatmulPlan> plan = [&] {
+    std::lock_guard lock(primitiveCache());
+    return MatmulPlan::make(desc, engine, pool.size(), packing);
+  }();
+  HEDDLE_RT_RETURN_IF_ERROR(plan.status());
+  plans.push_back(std::make_unique<MatmulPlan>(std::move(*plan)));
+  for (MatmulWorker &worker : workers)
+    plans.back()->reserve(worker);
+  byContent.push_back({desc, plans.back().get()});
+  byAddress[&desc] = byContent.back();
+  return static_cast<const MatmulPlan *>(plans.back().get());
+}
+
+MatmulLibrary::MatmulLibrary(ThreadPool &pool)
+    : impl(std::make_unique<Impl>(pool)) {}
+MatmulLibrary::~MatmulLibrary() = default;
+
+Status MatmulLibrary::run(const heddle_rt_matmul_desc &desc, const void *a,
+                          const void *b, void *c, const void *bias) {
+  Expected<const MatmulPlan *> found = impl->find(desc);
+  HEDDLE_RT_RETURN_IF_ERROR(found.status());
+  const MatmulPlan &plan = **found;
+  // An exception must not leave a pool's thread.
+  std::atomic<bool> failed{false};
+  impl->pool.run(plan.tasks(), [&](int64_t task, int worker) {
+    try {
+      impl->openMP.workAlone();
+      plan.runTask(task, worker, impl->workers[size_t(worker)], a, b, c, bias);
+    } catch (const std::exception &) {
+      failed.store(true, std::memory_order_relaxed);
+    }
+  });
+  if (failed)
+    return errorOf("oneDNN could not execute a product of ", desc.m, " x ",
+                   desc.n, " x ", desc.k);
+  return Status::success();
+}
+
+size_t MatmulLibrary::scratchBytes() const {
+  size_t bytes = 0;
+  for (const MatmulWorker &worker : impl->workers)
+    bytes += worker.scratchpad.capacity() + worker.packed.capacity() +
+             sizeof(float) * (worker.a.capacity() + worker.b.capacity() +
+                              worker.c.capacity() + worker.bias.capacity());
+  return bytes;
+}
+
+} // namespace heddle::runtime

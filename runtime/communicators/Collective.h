@@ -1,0 +1,45 @@
+//===- Collective.h - A collective or transfer as data ----------*- C++ -*-===//
+
+#ifndef HEDDLE_RT_COMMUNICATORS_COLLECTIVE_H
+#define HEDDLE_RT_COMMUNICATORS_COLLECTIVE_H
+
+#include "communicators/Communicator.h"
+
+namespace heddle::runtime {
+
+/// The arguments of a call of a Communicator. The function of its name in
+/// heddle_rt/abi.h says which fields it uses and what they mean.
+struct Collective {
+  enum class Kind {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    Permute,
+    Send,
+    Recv
+  };
+
+  Kind kind;
+  int32_t group = 0;
+  DType type = HEDDLE_RT_F32;
+  const void *in = nullptr;
+  void *out = nullptr;
+  int64_t count = 0;
+  Reduction reduction = HEDDLE_RT_SUM;
+  int32_t peer = 0;                 ///< Send, Recv; the root of a Broadcast
+  const int32_t *sources = nullptr; ///< Permute
+  /// AllGather, ReduceScatter
+  int64_t outer = 0, local = 0, total = 0, inner = 0;
+  Communicator::AllToAll allToAll = {}; ///< AllToAll
+
+  Status run(Communicator &communicator) const;
+};
+
+/// The name in abi.h, without its prefix: "all_reduce".
+const char *name(Collective::Kind kind);
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_COMMUNICATORS_COLLECTIVE_H

@@ -1,0 +1,58 @@
+//===- Backend.h - Devices of one kind --------------------------*- C++ -*-===//
+
+#ifndef HEDDLE_RT_DEVICE_BACKEND_H
+#define HEDDLE_RT_DEVICE_BACKEND_H
+
+#include "device/Device.h"
+#include "heddle_rt/manifest.h"
+#include "heddle_rt/status.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::runtime {
+
+struct DeviceOptions {
+  /// The mesh, with one rank for each of its elements, and its groups.
+  std::vector<MeshAxis> mesh;
+  std::vector<std::vector<int32_t>> groups;
+  int coresPerDevice = 1;
+  std::chrono::milliseconds collectiveTimeout{120'000};
+};
+
+/// Makes devices of one kind.
+class Backend {
+public:
+  virtual ~Backend();
+
+  /// An error if this machine cannot run code that was compiled for `triple`
+  /// and `features`.
+  virtual Status
+  checkTarget(const std::string &triple,
+              const std::vector<std::string> &features) const = 0;
+  /// An error if this machine cannot serve so many devices.
+  virtual Status checkDevices(int64_t devices) const = 0;
+  /// An error if the devices, of so many bytes each, need more memory than
+  /// there is.
+  virtual Status checkMemory(int64_t devices, double bytesPerDevice) const = 0;
+  /// The host's cores for each of so many devices if nobody chooses them.
+  virtual int defaultCores(int64_t devices) const = 0;
+
+  /// Makes the devices of all ranks, with communicators that join them. Throws
+  /// std::system_error if the system refuses a thread.
+  virtual Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
+  makeDevices(const DeviceOptions &options) const = 0;
+};
+
+/// The kind of devices that all artifacts are compiled for so far.
+constexpr std::string_view cpuKind = "cpu";
+
+/// The backend of a kind of devices; null if this build has none.
+const Backend *findBackend(std::string_view kind);
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_DEVICE_BACKEND_H
