@@ -37,7 +37,8 @@ struct Source {
   /// Number of ops with several operands between the value and the op that gave
   /// the name.
   unsigned distance = 0;
-  /// The stack that the value holds unchanged, or null.
+  /// The stack op whose slices the value holds, perhaps after copies and
+  /// collectives. Null for none.
   StackOp stack = {};
 };
 

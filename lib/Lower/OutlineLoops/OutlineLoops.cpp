@@ -121,9 +121,9 @@ public:
 private:
   LogicalResult moveLoads();
   void capture();
-  /// An error at a type that no tensor of a program can represent.
+  /// Emits an error at a type that no tensor of a program can represent.
   LogicalResult expectProgramTypes(TypeRange types, StringRef what);
-  /// The program's tensors that represent the values.
+  /// Converts the values to the program's tensors that represent them.
   SmallVector<Value> toTensors(ValueRange values);
   func::FuncOp makeFunction(Region &region, StringRef name);
   /// Clones the ops that compute a repeatable value.
