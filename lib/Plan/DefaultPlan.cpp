@@ -268,7 +268,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   if (zeroLevel == 0 || dataParallel <= 1)
     return plan;
 
-  // One entry for all layers, unless their dimensions differ.
+  // One entry covers all layers, unless their dimensions differ.
   std::map<std::string, std::map<std::string, unsigned>> byPattern;
   llvm::StringSet<> unstored; // patterns with a variable that is not sharded
   SmallVector<VariableOp> variables(module.getOps<VariableOp>());

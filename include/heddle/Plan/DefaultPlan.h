@@ -44,7 +44,7 @@ llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 ///  - heads n, feed-forward f and vocabulary v are split over tp (Megatron's
 ///    column and row form follows from that);
 ///  - the sequence s is split over cp, and attention as `mesh.attention` says;
-///  - state is stored over dp: at level 1 the optimizer's state, at level 2 also
+///  - state is stored over dp: at level 1 the optimizer's, at level 2 also
 ///    accumulated gradients, at level 3 also parameters.
 ///
 /// A variable is stored along one dimension: one that tp does not split and dp
