@@ -38,7 +38,6 @@ int64_t chooseSequence(const ImportOptions &options, int64_t most);
 /// module. Reports all tensors that are missing, surplus or of another shape.
 /// Names in the file may lack the base model's `prefix`. Tensors whose names
 /// end in one of `harmless` may be surplus.
-/// end in one of `harmless` may be surplus.
 mlir::LogicalResult checkWeights(mlir::ModuleOp module,
                                  llvm::StringRef directory,
                                  llvm::StringRef prefix,

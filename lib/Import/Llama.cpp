@@ -5,8 +5,8 @@
 //   x = x + self_attn(input_layernorm(x)),
 //   x = x + mlp(post_attention_layernorm(x)),
 // a last normalization, and a head. Several query heads may share a key/value
-// head. Positions enter by the rotation of queries and keys. Weights are [out,
-// in].
+// head. Positions enter by the rotation of queries and keys.
+// Weights are [out, in].
 //
 //===----------------------------------------------------------------------===//
 

@@ -48,7 +48,8 @@ private:
     TextPosition at = getTextPosition(text, offset);
     return {at.line, at.column};
   }
-  /// Returns the offset of the key after `from`, or `from` if it is not found.
+  /// Returns the offset of the key, searched from `from` on; `from` if the text
+  /// lacks the key.
   size_t locate(StringRef key, size_t from) {
     size_t found = text.find(json(key.str()).dump(), from);
     return found == StringRef::npos ? from : found;

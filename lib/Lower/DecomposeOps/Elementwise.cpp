@@ -63,8 +63,8 @@ static void mapFloats(Operation *op, Decomposer &d, Decomposer::MapBody body) {
   op->getResult(0).replaceAllUsesWith(result);
 }
 
-// The tanh form of GELU takes one exponential: 0.5 (1 + tanh u) = 1 / (1 +
-// exp(-2 u)).
+// The tanh form of GELU takes one exponential:
+// 0.5 (1 + tanh u) = 1 / (1 + exp(-2 u)).
 static constexpr double kTwoRootTwoOverPi = 1.5957691216057308;
 static constexpr double kCubic = 0.044715;
 static constexpr double kRootHalf = 0.7071067811865476;
@@ -203,8 +203,8 @@ static void decompose(DropoutOp op, Decomposer &d) {
 // Rotary embedding and padding
 //===----------------------------------------------------------------------===//
 
-/// Rotates x seen as [..., 2, half]: y[t] = x[t] cos + (t == 0 ? -1 : 1) x[1 -
-/// t] sin.
+/// Rotates x seen as [..., 2, half]:
+/// y[t] = x[t] cos + (t == 0 ? -1 : 1) x[1 - t] sin.
 static void decompose(RotaryOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t rank = type.getRank(), half = type.getShape().back() / 2;
@@ -234,8 +234,7 @@ static void decompose(RotaryOp op, Decomposer &d) {
              {op.getSin(), table}},
             [&](Body &b, ValueRange v) {
               Type f32 = b.getF32Type(), i32 = b.getI32Type();
-              // -1 for the first half, 1 for the second; the opposite if
-              // inverse.
+              // -1 for the first half, 1 for the second; inverse: 1 and -1.
               Value t = b.toInteger(b.index(rank - 1), i32);
               Value first = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, t,
                                                     b.integer(i32, 0));

@@ -108,8 +108,8 @@ static void decompose(RmsNormOp op, Decomposer &d) {
   op.replaceAllUsesWith(ValueRange{y, rstd});
 }
 
-/// Returns x_grad, weight_grad and, if `biasGrad` is set, bias_grad. With hat =
-/// (x - mean) * rstd and g = y_grad * weight:
+/// Returns x_grad, weight_grad and, if `biasGrad` is set, bias_grad.
+/// With hat = (x - mean) * rstd and g = y_grad * weight:
 ///   x_grad = rstd * (g - mean(g) - hat * mean(g * hat))
 /// weight_grad sums y_grad * hat over the rows, bias_grad sums y_grad. RMS
 /// normalization has no `mean`: it leaves out both mean and mean(g).

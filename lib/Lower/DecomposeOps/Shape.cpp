@@ -65,8 +65,7 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   if (isContiguous) {
     if (op.hasUnitStride())
       return false;
-    // The step along a dimension of one element does not matter, so it becomes
-    // 1.
+    // Along a dimension of one element any step means the same: sets it to 1.
     SmallVector<OpFoldResult> ones(from.getRank(), d.builder.getIndexAttr(1));
     op.replaceAllUsesWith(
         d.builder
@@ -77,9 +76,9 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
     return true;
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
-  // Where a plain dimension is an index (map d0, not d0 + 1), its loop is taken
-  // to run over all of x. So a slice that starts at 0 and is shorter computes
-  // its indices in the body. An offset of run time needs that too.
+  // If a loop's index alone selects along a dimension (d0, not d0 + 1), linalg
+  // takes the loop to run over the whole dimension. So a slice of the first
+  // rows computes its indices in the body, as does one at a run-time offset.
   bool isPrefix = movesAtRunTime;
   SmallVector<OpFoldResult> mixed = op.getMixedOffsets();
   for (int64_t dim = 0; dim < from.getRank(); ++dim)
@@ -198,9 +197,8 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// Concatenates parts of equal type. They are computed in place in a stack, of
-/// which the result is a transposition: result[.., k, i, ..] = stack[k, .., i,
-/// ..].
+/// Concatenates parts of equal type. They are computed in place in a stack. The
+/// result transposes the stack: result[.., k, i, ..] = stack[k, .., i, ..].
 static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   if (parts.size() == 1)
     return parts[0];

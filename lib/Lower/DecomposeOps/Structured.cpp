@@ -218,8 +218,8 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
 }
 
 /// Removes the dimensions of results whose map is the constant 0. For a sum
-/// that keeps its dimension, the map (i, j, k) -> (i, 0) becomes (i, j, k) ->
-/// (i). A reshape after the op adds the dimensions of size 1 again.
+/// that keeps its dimension, (i, j, k) -> (i, 0) becomes (i, j, k) -> (i). A
+/// reshape after the op adds the dimensions of size 1 again.
 static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
                                           linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();

@@ -243,9 +243,9 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
     return success();
   }
 
-  /// Writes the names in the locations to attributes, because the text that
-  /// follows this phase has no locations. A load or store needs none: its
-  /// variable tells what it serves.
+  /// Copies the names in locations to attributes, because the printed module
+  /// has no locations. A load or store needs none: its variable tells which
+  /// operators it serves.
   static void writeNames(Block &body) {
     body.walk([](Operation *op) {
       if (!isa<LoadOp, StoreOp>(op) &&

@@ -2,11 +2,11 @@
 //
 // The loops of a kernel, and the place of each value that it computes.
 //
-// A kernel is a function of structured ops. The product of its leading
-// `heddle.row_dims` dimensions are its rows. Row i of an op's result depends on
-// row i of the values computed in the kernel, and on any elements of the
-// kernel's operands. The plan does not change the IR. Example: layer
-// normalization of x : [4, 256, 768] with two row dimensions.
+// A kernel is a function of structured ops. Its leading `heddle.row_dims`
+// dimensions, seen as one dimension, are its rows. To compute row i of its
+// result, an op may read row i of the values computed in the kernel, and any
+// elements of the kernel's operands. The plan does not change the IR. Example:
+// layer normalization of x : [4, 256, 768] with two row dimensions.
 //
 //   for row in 0 .. 1024:                                (outer)
 //     for c in 0 .. 768: total += x[row, c]              (nest, level 0)
@@ -92,7 +92,7 @@ public:
                                     ///< mode: the number of chunks
   int64_t rows = 1;                 ///< product of the row dimensions
   int64_t chunk = 0;                ///< column mode: rows in a chunk; else 0
-  int64_t blockUnits = 1; ///< units in one block
+  int64_t blockUnits = 1; ///< units in one block; threads share blocks
   int64_t blocks = 1;
   int64_t grain = 1;
 

@@ -36,7 +36,7 @@ public:
   /// Adds a content in a group of its own and returns its number. The content
   /// is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
-  /// Puts the content's group into a given memory, which has the content's size.
+  /// Puts the content's group into a given memory of the content's size.
   void pin(int content, int memory);
 
   void extend(int content, int64_t last);
