@@ -115,8 +115,7 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   }
   Value source = op.getSource();
   MLIRContext *context = d.builder.getContext();
-  // A loop whose index alone selects along a dimension is taken to run over all
-  // of it. So a slice of the first rows is read from a flat view.
+  // For the same reason, a slice of the first rows is read from a flat view.
   bool takesFirst = false;
   for (auto [dim, expr] : llvm::enumerate(exprs))
     takesFirst |=
