@@ -5,8 +5,8 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/raw_ostream.h"
 
-/// Whether the argument is an unknown pass or pipeline of Heddle. LLVM would
-/// take an unknown option that starts with h for --help, and succeed.
+/// Returns true if the argument is an unknown pass or pipeline of Heddle. LLVM
+/// would take an unknown option that starts with h as --help, and succeed.
 static bool isMisspelled(llvm::StringRef argument) {
   if (!argument.consume_front("--") && !argument.consume_front("-"))
     return false;
