@@ -30,8 +30,8 @@ public:
 
   /// Lowers the prices of the best state and keeps them low for a while, even
   /// if the bound falls at first: messages that have settled at some prices
-  /// give a lower bound at all others. Call it if there are other signs that
-  /// prices are too high. Does nothing while an earlier lowering is under way.
+  /// make it fall at any others. Call it if there are other signs that prices
+  /// are too high. Does nothing while an earlier lowering is under way.
   void lowerPrices();
 
   /// The state with the best bound so far, as it was after a pass.
