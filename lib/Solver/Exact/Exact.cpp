@@ -29,7 +29,7 @@ struct Bucket {
   std::vector<int32_t> breaks; ///< Times at which usage below may change.
   std::vector<Range> full;     ///< The stretches between `breaks`.
   std::vector<Usage> room;     ///< The least capacity in each of `full`.
-  std::vector<Range> open;     ///< Where variables below and elsewhere have loads.
+  std::vector<Range> open;     ///< Where variables elsewhere have loads, too.
   std::vector<int32_t> openInFull; ///< By range of `open`: its index in `full`.
   /// By child and range of `full`: the index in the child's `open`, or -1.
   std::vector<std::vector<int32_t>> fullInChild;
