@@ -39,7 +39,7 @@ static Work streaming(Operation *op, int64_t flops) {
 // Products
 //===----------------------------------------------------------------------===//
 
-// One multiply-add for every value of every letter.
+// One multiply-add for every combination of the letters' values.
 Work ContractOp::getWork() {
   int64_t products = elementsOf(getLhs());
   StringRef lhs = getContraction().getLhs().getValue();
@@ -127,7 +127,7 @@ Work LogSumExpOp::getWork() {
   return streaming(*this, (kTranscendental + 2) * elementsOf(getLogits()));
 }
 
-// One element a row.
+// Only one element of each row is read.
 Work PickOp::getWork() {
   int64_t rows = getBytes(typeOf(getResult()));
   return {0, rows + getBytes(typeOf(getIds())), rows};

@@ -100,7 +100,8 @@ struct LinearGroup {
 /// factor (the input of a convolution). It is split as the factor is, and the
 /// op's localization fetches the missing rows from the neighbouring devices.
 using DimensionFactors = llvm::SmallVector<unsigned, 1>;
-/// One entry a dimension; empty for scalars and values that are not tensors.
+/// One entry for each dimension; empty for scalars and values that are not
+/// tensors.
 using TensorFactors = llvm::SmallVector<DimensionFactors, 4>;
 
 struct ShardingRule {

@@ -3,7 +3,7 @@
 // Bucket elimination (Dechter, "Bucket Elimination: A Unifying Framework for
 // Reasoning", AIJ 113, 1999) of the variables of a neighbourhood while all
 // others keep their values: dynamic programming over a tree decomposition.
-// Where the tables would grow too large, variables are taken out of the
+// If the tables would grow too large, variables are taken out of the
 // neighbourhood instead (cutset conditioning).
 //
 //===----------------------------------------------------------------------===//

@@ -25,7 +25,7 @@ constexpr int kDone = 0, kNoAssignment = 1, kWrongInput = 2;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr uint64_t kMost64 = std::numeric_limits<uint64_t>::max();
-constexpr uint64_t kMaxSize = 1'000'000; ///< Most batches and devices.
+constexpr uint64_t kMaxSize = 1'000'000; ///< The most batches or devices.
 constexpr uint64_t kMaxLayers = 10'000;
 
 /// Set by the signal handler, which may touch nothing else.

@@ -84,7 +84,7 @@ Cost nanoseconds(double milliseconds) {
   return std::llround(milliseconds * kNanosecondsPerMillisecond);
 }
 
-/// The degrees of which the profile has the required batch, ascending.
+/// The degrees for which the profile has the required batch, ascending.
 std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &profile,
                               const OasesOptions &o) {
   std::map<int64_t, Choice> byDegree;

@@ -17,8 +17,8 @@
 
 namespace heddle::solver {
 
-/// The difference between one point of a run and the next: the next point uses
-/// `more` and costs `less`.
+/// The difference between one point of a run and the next. The usage of the
+/// next point is larger by `more`, and its cost is smaller by `less`.
 struct RunStep {
   Usage more = 0; ///< 0: not known yet; every entry is a single point.
   Cost less = 0;

@@ -277,7 +277,7 @@ llvm::Expected<std::string> readFile(const std::string &path) {
   int got;
   while ((got = gzread(file.get(), chunk.data(), chunk.size())) > 0)
     content.append(chunk.data(), got);
-  int status = Z_OK; // also tells of a file that is cut short
+  int status = Z_OK; // an error, too, if the file is cut short
   gzerror(file.get(), &status);
   if (status == Z_ERRNO)
     return llvm::createStringError("'" + path +

@@ -115,7 +115,7 @@ private:
   /// The costs for the exact search; set in rounds that try it.
   std::optional<Dual::Reduced> forExact;
   ExactResult exact;
-  bool oneLimit = false; ///< One time at most, and a narrow tree.
+  bool oneLimit = false; ///< At most one time binds; the tree is narrow.
   TreeBound tree;
   double proven; ///< The bound that the exact search has proven.
   /// How far above the bound the exact search looks for assignments.
