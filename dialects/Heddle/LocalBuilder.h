@@ -16,7 +16,7 @@
 
 namespace heddle {
 
-/// The dimension of the sequence in the tensors of an attention.
+/// The dimension of an attention's tensors that is the sequence.
 inline constexpr int64_t kSequenceDim = 1;
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) {
@@ -75,7 +75,8 @@ struct LocalBuilder {
     return value.getType() == type ? value
                                    : make<mlir::arith::TruncFOp>(type, value);
   }
-  /// One number a row, repeated along the last dimension.
+  /// Repeats `rows`, one number for each row of `type`, along the last
+  /// dimension of `type`.
   mlir::Value alongLast(mlir::Value rows, mlir::RankedTensorType type) const {
     llvm::SmallVector<int64_t> dims;
     for (int64_t i = 0; i + 1 < type.getRank(); ++i)
@@ -84,11 +85,12 @@ struct LocalBuilder {
         withElement(type, typeOf(rows).getElementType()), rows,
         b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
   }
+  /// `size` positions of the sequence, from `begin` on.
   mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
     return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
                        size);
   }
-  /// Concatenates the two along the sequence.
+  /// Concatenates the two tensors along the sequence.
   mlir::Value concatenate(mlir::Value first, mlir::Value second) const {
     mlir::RankedTensorType type = typeOf(first);
     llvm::SmallVector<int64_t> shape(type.getShape());
@@ -112,7 +114,7 @@ struct LocalBuilder {
   mlir::Value subf(mlir::Value x, mlir::Value y) const {
     return make<mlir::arith::SubFOp>(x, y);
   }
-  /// The sum over these dimensions.
+  /// The sum of `x` over the dimensions `over`.
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> over) const {
     llvm::SmallVector<int64_t> shape;
     for (auto [i, size] : llvm::enumerate(typeOf(x).getShape()))

@@ -118,11 +118,12 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < serial->size(); ++i)
     for (size_t k = 0; k < (*serial)[i].size(); ++k) {
       double a = (*serial)[i][k], b = (*sharded)[i][k];
-      // If a or b is NaN, the difference becomes NaN.
-      difference = std::abs(a - b) <= difference ? difference : std::abs(a - b);
+      if (!std::isfinite(a - b))
+        return fail("a result is not finite");
+      difference = std::max(difference, std::abs(a - b));
       largest = std::max(largest, std::abs(a));
     }
-  if (!(largest > 0) || !(difference <= 1e-5 * largest))
+  if (largest == 0 || difference > 1e-5 * largest)
     return fail("the results differ by " + std::to_string(difference) +
                 ", of numbers up to " + std::to_string(largest));
   llvm::outs() << many << " devices agree with " << one

@@ -8,10 +8,10 @@
 namespace heddle::solver {
 
 /// The tables of a model's pairs as floating-point numbers, in both
-/// orientations, equal ones stored once: models repeat their layers, and what
-/// stays in the cache is several times faster. Infinite costs become a finite
-/// one that outweighs every finite assignment, so that assignments compare by
-/// how many entries they violate, then by cost.
+/// orientations. Equal tables are stored once: models repeat their layers, and
+/// loops over tables in the cache are several times faster. Infinite costs
+/// become a finite cost larger than that of any finite assignment. So
+/// assignments compare by their number of infinite entries first, then by cost.
 class TablePool {
 public:
   explicit TablePool(const Model &m);
@@ -24,6 +24,7 @@ public:
   const double *getTransposed(size_t pairId) const {
     return data.data() + transposed[pairId];
   }
+  /// The finite cost that stands for an infinite one.
   double getForbidden() const { return forbidden; }
   double convert(Cost c) const {
     return c < kInfiniteCost ? static_cast<double>(c) : forbidden;

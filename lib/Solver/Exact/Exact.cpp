@@ -15,23 +15,24 @@ namespace {
 
 /// The most memory of the lists and their trace.
 constexpr size_t kMaxBytes = size_t(400) << 20;
-/// Above this many pairs of a bucket and a time, laying out would take longer
-/// than the search is worth.
+/// The most pairs of a bucket and a time. With more, laying out the buckets
+/// would take longer than the search is worth.
 constexpr double kMaxLayout = 3e8;
 
-/// Times in which everything below a bucket uses the same.
+/// A stretch of times in which no load below a bucket changes.
 using Range = Interval;
 
 struct Bucket {
-  int32_t var = -1; ///< -1: only joins its children.
+  int32_t var = -1; ///< -1: the bucket only joins its children.
   std::vector<int32_t> separator;
   std::vector<int32_t> children;
   std::vector<int32_t> breaks; ///< Times at which usage below may change.
-  std::vector<Range> full;     ///< Where anything below has a load.
+  std::vector<Range> full;     ///< The stretches between `breaks`.
   std::vector<Usage> room;     ///< The least capacity in each of `full`.
-  std::vector<Range> open;     ///< Where something elsewhere has one too.
-  std::vector<int32_t> openInFull;
-  std::vector<std::vector<int32_t>> fullInChild; ///< By child, or -1.
+  std::vector<Range> open;     ///< Where variables elsewhere have loads, too.
+  std::vector<int32_t> openInFull; ///< By range of `open`: its index in `full`.
+  /// By child and range of `full`: the index in the child's `open`, or -1.
+  std::vector<std::vector<int32_t>> fullInChild;
   std::map<uint64_t, ParetoList> lists;          ///< By separator labels.
 };
 
@@ -51,7 +52,7 @@ public:
 
 private:
   bool givesUp() {
-    // The time is asked now and then: that takes as long as an entry.
+    // `stop` is called now and then only: a call takes as long as an entry.
     gaveUp |=
         work > maxWork || bytes() > kMaxBytes || (asked++ % 64 == 0 && stop());
     return gaveUp;
@@ -86,14 +87,14 @@ private:
   double allowed; ///< No useful assignment has larger costs in `red`.
   std::vector<Bucket> buckets;
   PartTrace trace;
-  double price = 0; ///< Of the only time, if runs are looked for.
+  double price = 0; ///< The price of the only time, if lists may have runs.
   RunStep step;
-  Labels x; ///< While a bucket is enumerated; -1: open.
+  Labels x; ///< The labels enumerated for a bucket; -1: none yet.
   std::vector<const ParetoList *> parts; ///< Scratch, as is the next.
   std::vector<Usage> used;
   double work = 0;
   size_t listBytes = 0; ///< Of all buckets' lists and the one being made.
-  unsigned asked = 0;   ///< How often it was looked whether to give up.
+  unsigned asked = 0;   ///< The number of calls of `givesUp`.
   bool gaveUp = false;
   bool thinned = false;
 };
@@ -139,7 +140,8 @@ bool ExactSearch::layOut() {
   return true;
 }
 
-/// For each of the outer ranges, the inner one that contains it, or -1.
+/// For each range of `outer`, the index of the range of `inner` that overlaps
+/// it, or -1.
 std::vector<int32_t> containing(const std::vector<Range> &outer,
                                 const std::vector<Range> &inner) {
   std::vector<int32_t> result;
@@ -191,7 +193,8 @@ void ExactSearch::findRanges() {
       b.room.push_back(*std::min_element(m.capacity.begin() + begin,
                                          m.capacity.begin() + end));
       b.full.push_back({begin, end});
-      // Times that nothing elsewhere uses are decided with this bucket.
+      // A time at which no variable elsewhere has a load is closed: the
+      // bucket's entries need not state their usage at it.
       auto isOpen = [&](int32_t t) { return here[t] && here[t] < total[t]; };
       while (begin < end && !isOpen(begin))
         ++begin;
@@ -225,7 +228,8 @@ Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
   return result;
 }
 
-/// The reduced cost that the label of `var` adds to that of the others in `x`.
+/// The reduced cost that the label of `var` adds to that of the other labels in
+/// `x`.
 double ExactSearch::reducedOf(int32_t var) const {
   double sum = red.unary[var][x[var]];
   for (int32_t id : m.vars[var].pairs) {
@@ -240,8 +244,9 @@ double ExactSearch::reducedOf(int32_t var) const {
   return sum;
 }
 
-/// Enumerates the useful labels of the bucket's variables; those of the child
-/// with the widest separator are known already.
+/// Enumerates the useful labels of the bucket's variables, and makes its lists.
+/// Starts from the labels for which the child with the widest separator has
+/// lists.
 void ExactSearch::process(Bucket &b) {
   std::vector<int32_t> missing = b.separator;
   if (b.var >= 0)
@@ -343,8 +348,9 @@ bool ExactSearch::findOwnUsage(const Bucket &b) {
   return fits;
 }
 
-/// Leaves the points of a run that keep the limit and cost less than `below`;
-/// false if there are none. Its first point keeps the limit.
+/// Cuts a run down to the points that keep the limit and cost less than
+/// `below`. Returns false if there are none. The run's first point must keep
+/// the limit.
 bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
   Cost largest = largestTotal();
   e.count = static_cast<uint32_t>(
@@ -361,8 +367,8 @@ bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
   return true;
 }
 
-/// Joins runs, sorts by reduced cost, and thins the list out if that is asked
-/// for.
+/// Joins runs, sorts the list by reduced cost, and thins it out to `maxList`
+/// entries if that is not 0.
 void ExactSearch::finish(ParetoList &list) {
   bool isLine = list.getDimensions() == 1;
   if (isLine && step.more && list.size() > 1)
@@ -417,8 +423,8 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
     grown = result.bytes();
   }
   listBytes -= grown;
-  // The sums with a single entry stand in the order of the other list, and none
-  // dominates another.
+  // If `have` is a single entry, the sums are in the order of the child's list,
+  // and no sum dominates another.
   bool isShifted = have.size() == 1 && dimensions == 1;
   work += isShifted ? static_cast<double>(result.size())
                     : result.removeDominated(step, maxWork - work);
@@ -434,8 +440,8 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
 /// Adds the costs and usages that the bucket and everything below it can have
 /// at the labels in `x`.
 void ExactSearch::addEntries(Bucket &b) {
-  // The reduced cost that the bucket may have at most, less what its children
-  // have at least.
+  // The most reduced cost that the bucket may have, less the least that each of
+  // its children has.
   double limit = allowed;
   if (tree && b.var >= 0)
     limit -= tree->rest(static_cast<size_t>(&b - buckets.data()), x);
@@ -482,7 +488,7 @@ ExactResult ExactSearch::run() {
   if (last.empty())
     return result;
   const ParetoList &list = last.begin()->second;
-  // Nothing is open any more: a single entry is left.
+  // No time is open above the root, so its list has a single entry.
   Labels found(m.vars.size(), 0);
   trace.label(list[0], found);
   if (costOf(m, found) < below)
