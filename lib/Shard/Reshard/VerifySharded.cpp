@@ -178,7 +178,7 @@ LogicalResult FunctionVerifier::verifyControlFlow(Operation *op) {
     return op->emitOpError() << "expected " << kCarriedAttrName << " with "
                              << carried->size() << " shardings, got " << count;
   for (auto [i, entry] : llvm::enumerate(*carried)) {
-    auto sharding = cast<ShardingAttr>(stated[i]); // its verifier checked it
+    auto sharding = cast<ShardingAttr>(stated[i]); // HeddleDialect checks it
     if (failed(verifySharding(op->getLoc(), sharding, entry.getType(), mesh)))
       return failure();
     for (OpOperand *source : entry.sources)
