@@ -55,7 +55,7 @@ public:
   Propagation graph;
   llvm::MapVector<mlir::StringAttr, Variable> variables;
   llvm::SmallVector<Access> accesses;
-  /// By the op of control flow or the function that is called.
+  /// Keyed by the op of control flow or the function that is called.
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<Carried, 2>> controlFlow;
 
 private:

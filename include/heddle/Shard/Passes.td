@@ -55,7 +55,7 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
     ops, each on a part of the factor. So only one part of a gathered weight
     exists at a time. A parameter that the factor runs over becomes one variable
     a slice (`X.slice0`, ...; sizes differ by at most one). So do the variables
-    that elementwise ops compute from it: accumulated gradients and the
+    that elementwise ops connect with it: accumulated gradients and the
     optimizer's state. A variable's `slice` names the tensor that it is a part
     of, for initial values and checkpoints. The first k slices of a parameter
     keep `heddle.storage_axes`; the others lose it.
@@ -410,7 +410,7 @@ def ReportCommunicationPass
   let summary = "Prints what a device sends, and how long that takes";
   let description = [{
     Prints to standard error a line for each function, collective and set of
-    axes: the number of ops, the bytes that the device that sends most sends (by
+    axes: the number of ops, the bytes sent by the device that sends most (by
     the ring algorithms of `heddle/Cost/CollectiveCost.h`), and the time that
     the ops take on the cluster one after the other. Then prints the sums of
     each function. An op in a loop counts once, however often it runs, and so

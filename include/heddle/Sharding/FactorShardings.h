@@ -40,9 +40,9 @@ struct MeshRef {
 /// Returns the module's first mesh; empty if it has none.
 MeshRef getMesh(mlir::ModuleOp module);
 
-/// Returns the rule of an op, with the factors of every dimension. An op that
-/// lacks the interface or has dynamic shapes gets a rule without factors: every
-/// device repeats the op.
+/// Returns the rule of an op, completed so that every dimension of every tensor
+/// has an entry. An op that lacks the interface or has dynamic shapes gets a
+/// rule without factors: every device repeats the op.
 ShardingRule getRule(mlir::Operation *op);
 
 /// Returns the key of a factor in `heddle.factors`: its name, or its index.

@@ -125,8 +125,8 @@ private:
     bool frozen = false;
     llvm::SmallDenseMap<mlir::StringAttr, Origin, 2> origins{0};
   };
-  /// A proposal of axes for a list. The weight of one for a factor is in bytes,
-  /// of one for a dimension in uses or definitions.
+  /// A proposal of axes for a list. For a factor's list, its weight is in
+  /// bytes. For a dimension's list, its weight counts uses and definitions.
   struct Proposal {
     Axes axes;
     double weight;

@@ -43,7 +43,7 @@ static TensorLayout getCommonLayout(const LayoutGeometry &geometry,
                                     const TensorLayout &from,
                                     const TensorLayout &to) {
   TensorLayout common;
-  // Parts of a sum are no parts of a maximum.
+  // A partial sum and a partial maximum have no parts in common.
   if (from.isMax == to.isMax)
     common.partial = from.partial & to.partial;
   for (size_t dim = 0; dim < geometry.getRank(); ++dim) {

@@ -355,8 +355,7 @@ struct DecomposeCollectivesPass
     Decomposer decomposer(mesh, sequences->getTopology(), *chosen);
     SmallVector<Operation *> collectives;
     module.walk([&](Operation *op) {
-      // Collectives inside of comm.start have been scheduled by an earlier
-      // pass.
+      // Collectives inside of comm.start belong to an existing schedule.
       if (isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp>(
               op) &&
           !op->getParentOfType<comm::StartOp>())

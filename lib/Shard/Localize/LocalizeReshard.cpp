@@ -60,8 +60,8 @@ public:
 
 private:
   /// Sets the value to zero on all devices except the first one along the axes.
-  /// Uses a padding mask whose offset lies beyond the end on these devices,
-  /// which masks every row.
+  /// On the others, the offset of a padding mask lies beyond the end, so that
+  /// it masks every row. Zero padding stays zero.
   Value keepFirst(ArrayRef<StringAttr> axes, Value value);
 
   OpBuilder &builder;

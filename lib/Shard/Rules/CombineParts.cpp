@@ -30,7 +30,7 @@ bool heddle::startsFromNumbers(linalg::LinalgOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// By a maximum over the devices
+// Extrema: a maximum over the devices
 //===----------------------------------------------------------------------===//
 
 static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
@@ -83,7 +83,7 @@ static Value combineExtrema(Value part, Operation *combiner,
 }
 
 //===----------------------------------------------------------------------===//
-// Part by part
+// Other reductions: part by part
 //===----------------------------------------------------------------------===//
 
 /// Reduces the devices' parts along the factors, in the order of the devices.

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace heddle;
 
 //===----------------------------------------------------------------------===//
-// What the body does
+// Analysis of bodies
 //===----------------------------------------------------------------------===//
 
 static FactorKind combinationOf(Operation *combiner, bool accumulatorFirst) {
@@ -75,7 +75,7 @@ static bool isStrict(Operation *comparison) {
 /// in this order if `takenFirst`.
 static bool isOrderOf(Operation *result, Operation *comparison,
                       bool takenFirst) {
-  if (isa<arith::SelectOp>(result)) // on the comparison itself
+  if (isa<arith::SelectOp>(result)) // selects by `comparison`
     return true;
   using arith::CmpIPredicate;
   bool isGreater = true, isUnsigned = false;
@@ -335,7 +335,7 @@ LinearBody heddle::findLinearGroups(linalg::LinalgOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Bodies
+// Edits of bodies
 //===----------------------------------------------------------------------===//
 
 Value heddle::mapElements(
@@ -450,7 +450,7 @@ Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
     local = makeBodyExplicit(local, localizer.builder);
   Block &body = local->getRegion(0).front();
   OpBuilder::InsertionGuard guard(localizer.builder);
-  localizer.builder.setInsertionPoint(local); // offsets of this device
+  localizer.builder.setInsertionPoint(local); // for its offsets
   BodyLocalizer edit(body, localizer);
   edit.shiftIndices();
   auto traps = findTraps(local);

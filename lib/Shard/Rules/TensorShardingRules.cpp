@@ -132,7 +132,7 @@ struct PadModel
     unsigned factor = 0;
     for (int64_t i = 0; i < pad.getSourceType().getRank(); ++i) {
       if (!isWhole(pad, i) && !isKnown(pad))
-        continue; // has no factor
+        continue; // the dimension has no factor
       unsigned mine = factor++;
       if (isWhole(pad, i) || !localizer.isSplit(mine))
         continue;

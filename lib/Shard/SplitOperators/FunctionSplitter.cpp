@@ -251,7 +251,7 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   for (Value result : *results)
     if (Operation *copy = result.getDefiningOp()) {
       copy->removeAttr(kSplitAttrName);
-      copy->removeAttr(kPinAttrName); // pins the result of all slices
+      copy->removeAttr(kPinAttrName); // movePin sets it
       if (Attribute factors = op->getAttr(kFactorsAttrName);
           factors && copy->getName() == op->getName()) {
         copy->setAttr(kFactorsAttrName, factors);

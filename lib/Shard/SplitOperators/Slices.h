@@ -6,9 +6,9 @@
 // Example: heddle.contract "c_fc" [bsh, hf -> bsf] %x, %w with
 // heddle.split<"h", 4, sharded 4>. The factor h runs over dimension 0 of the
 // variable from which %w is loaded, so the variable is cut along it. The cut
-// spreads to all values of the same shape that elementwise ops compute from it
-// or store: its gradient and the optimizer's state. The product [bsh, bsf ->
-// hf], which makes the gradient, has the attribute, too. %x and the other
+// spreads through elementwise ops, loads and stores to values and variables of
+// the same shape: the gradient and the optimizer's state. The product [bsh, bsf
+// -> hf], which makes the gradient, has the attribute, too. %x and the other
 // results of products stay whole.
 //
 //===----------------------------------------------------------------------===//
