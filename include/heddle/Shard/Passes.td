@@ -81,7 +81,7 @@ def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {
 }
 
 def RaiseGathersPass : Pass<"heddle-raise-gathers", "::mlir::ModuleOp"> {
-  let summary = "Makes structured ops that look rows of a table up gathers";
+  let summary = "Makes gathers of structured ops that look up rows of a table";
   let description = [{
     Other compilers write an embedding as a `linalg.generic` whose body captures
     a table. The body reads the table by `tensor.extract`, at a row that it
@@ -103,7 +103,7 @@ def RaiseGathersPass : Pass<"heddle-raise-gathers", "::mlir::ModuleOp"> {
 }
 
 def RepeatConstantsPass : Pass<"heddle-repeat-constants", "::mlir::ModuleOp"> {
-  let summary = "Makes a constant of several uses one for each of them";
+  let summary = "Gives each use of a constant tensor its own copy";
   let description = [{
     Constant tensors, empty tensors and broadcasts of scalars can be made in any
     sharding. If each use has its own copy, unrelated uses need not agree on one
@@ -183,10 +183,10 @@ def PropagateShardingsPass
     A user's `heddle.pin = #heddle.sharding<…>` on an op fixes the sharding of
     its result (with several results: an array, `unit` for free ones). The ops
     around it take axes from a pinned value as from any other;
-    `heddle-materialize-pins` makes the pin a reshard. `heddle.priority = k :
-    i64` may stand on an op with factors or a pin, and on an argument or result
-    with a sharding. Its axes are propagated only after everything of lower
-    priority (0 if absent).
+    `heddle-materialize-pins` makes the pin a reshard. An op with factors or a
+    pin, and an argument or result with a sharding, may have a
+    `heddle.priority = k : i64`. Its axes are propagated only after everything
+    of lower priority (0 if absent).
 
     Control flow (`scf.for`, `scf.if`, `scf.while` and other ops that implement
     RegionBranchOpInterface) and calls pass values on. The values that a loop
@@ -211,11 +211,11 @@ def PropagateShardingsPass
 def WarnOfPaddingPass : Pass<"heddle-warn-of-padding", "::mlir::ModuleOp"> {
   let summary = "Warns where half of the devices hold nothing but padding";
   let description = [{
-    Warns of a dimension or loop that is so much smaller than the number of its
-    devices that at least half of them hold nothing but padding. There is one
-    warning for each size and list of axes. It is on the first variable,
-    otherwise on the first operator, otherwise on the first op without a name or
-    argument; it counts the other variables and operators.
+    Warns of a dimension or loop if half or more of the devices that split it
+    hold nothing but padding. There is one warning for each size and list of
+    axes. It is on the first variable, otherwise on the first operator,
+    otherwise on the first op without a name or argument; it counts the other
+    variables and operators.
 
     Input: the output of heddle-propagate-shardings. Changes nothing.
   }];
@@ -287,9 +287,8 @@ def VerifyShardedPass : Pass<"heddle-verify-sharded", "::mlir::ModuleOp"> {
     - `heddle.carried` of control flow has a sharding for each value that it
       carries;
     - `heddle.sharding` of an op is the sharding of its results, which follows
-    from
-      its factors, the variable that it loads, or the values that it carries or
-      gets from a call;
+      from its factors, the variable that it loads, or the values that it
+      carries or gets from a call;
     - every operand has the sharding that its op needs, which follows from the
       op's factors, the variable that it stores to, the control flow, call or
       return that passes the operand on, or the reshard. A partial sum only goes
@@ -375,9 +374,8 @@ def DecomposeCollectivesPass
     A collective over axes of different levels (inside servers, between them)
     becomes several collectives, each over the axes of one level, if that takes
     less time on the cluster:
-    - all_gather: between, then inside. The parts are gathered along one
-    dimension
-      for each group of axes, so that the chunks get the order of the original
+    - all_gather: between, then inside. Each group of axes gathers along a
+      dimension of its own, so that the chunks get the order of the original
       collective;
     - reduce_scatter: inside, then between, with the same dimensions;
     - all_reduce: reduce_scatter inside, all_reduce of the parts between,
