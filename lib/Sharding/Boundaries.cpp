@@ -13,7 +13,7 @@ static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
                                     Attribute attribute) {
   if (!attribute)
     return success();
-  auto sharding = cast<ShardingAttr>(attribute); // or its dialect complains
+  auto sharding = cast<ShardingAttr>(attribute); // HeddleDialect checks it
   if (function->getParentOp() != module.getOperation())
     return function.emitOpError()
            << "has a sharding of " << what
@@ -30,7 +30,7 @@ static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
   return success();
 }
 
-/// Refuses the program of one device, which would be cut once more.
+/// Refuses the program of one device, whose tensors would be cut once more.
 static LogicalResult verifyIsGlobal(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (function.getArgAttr(i, kGlobalTypeAttrName))

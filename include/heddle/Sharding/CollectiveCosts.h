@@ -8,14 +8,14 @@
 
 namespace heddle {
 
-/// The mesh's axes of these names, as a topology of the mesh numbers them.
+/// Returns the mask of the named axes. Bit i is axis i of the mesh.
 AxisMask getAxisMask(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 
-/// The axes over which the op communicates; null if it is no collective of the
-/// comm dialect. A comm.slice sends nothing.
+/// Returns the axes over which the op communicates; null if it is no collective
+/// of the comm dialect. A comm.slice sends nothing, so it has none.
 AxisListAttr getCollectiveAxes(mlir::Operation *op);
 
-/// The bytes that a collective of one device's program sends, and its time.
+/// Returns the bytes that a device sends in a collective op, and the op's time.
 CollectiveCost getCollectiveCost(mlir::Operation *op, MeshAttr mesh,
                                  const MeshTopology &topology);
 

@@ -17,7 +17,7 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
                               SymbolTableCollection &tables) {
   if (isa<ReshardOp>(op))
     return op->emitOpError() << "expected no reshard after localization";
-  // An attribute that is left was read by no pass and had no effect.
+  // An attribute of the partitioner that is still present was read by no pass.
   for (StringRef name : {kFactorsAttrName, kShardingAttrName, kPriorityAttrName,
                          kPinAttrName, kCarriedAttrName, kSplitAttrName})
     if (op->hasAttr(name))
