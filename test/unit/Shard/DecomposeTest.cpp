@@ -2,8 +2,9 @@
 //
 // Expects that a collective which heddle-decompose-collectives has cut into
 // steps between and within servers gives every device the elements of the
-// single collective, in the same order. (A published system gathers between servers
-// of p devices first and leaves the chunks in the order 0, p, 1, p + 1, ….)
+// single collective, in the same order. (A published system gathers between
+// servers of p devices first and leaves the chunks in the order 0, p, 1, p + 1,
+// ….)
 //
 //===----------------------------------------------------------------------===//
 
