@@ -86,7 +86,7 @@ func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Both branches are computed, and a select takes one by a condition that has
+// Both branches are computed, and a select on a tensor condition takes one.
 // CHECK-LABEL: @branch
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[N:.*]]: tensor<f32>)
 // CHECK: %[[LIMIT:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
