@@ -1,5 +1,5 @@
 """Runs a training, sends it SIGINT after its third step and again at once, and
-checks that it ended: of the second, or because the first was done already."""
+checks that it ended, by the second signal or already by the first."""
 
 import signal
 import subprocess

@@ -1,7 +1,7 @@
 //===- ReshardingTest.cpp - Paths between layouts -------------------------===//
 //
-// test/unit/Shard/ReshardTest.cpp executes reshardings; this file asks what
-// they cost and how long they take to find.
+// Checks what reshardings cost and how long the planner takes to find them.
+// test/unit/Shard/ReshardTest.cpp executes reshardings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ int64_t picosecondsOf(const Resharding &resharding) {
   return sum;
 }
 
-/// Every layout: each axis splits a dimension, after those that do already or
-/// before them, is partial, or splits nothing.
+/// Lists every layout of a tensor of that rank: each axis splits one dimension,
+/// at any place among the axes that split it, or is partial, or is unused.
 std::vector<TensorLayout> listLayouts(size_t axes, size_t rank, bool isMax) {
   std::vector<TensorLayout> layouts = {
       {std::vector<std::vector<unsigned>>(rank), 0}};
@@ -77,7 +77,7 @@ unsigned countPermutes(const Resharding &path) {
   }));
 }
 
-/// Pairs of two devices, slowly joined.
+/// A cluster of four pairs of devices; the network between pairs is slow.
 Cluster makePairs() {
   return {"pairs",
           {"device", 1 << 30, 1e12, 3e-6, {{"f32", 1e13}}},
@@ -86,8 +86,8 @@ Cluster makePairs() {
 
 class ReshardingPaths : public testing::TestWithParam<Setting> {};
 
-// A path is no dearer than two that meet in any third layout, and has at most
-// one permute. So single ops, which are paths, add up to nothing cheaper.
+// A found path has at most one permute. It is no dearer than a detour over any
+// third layout, so no other sequence of ops with one permute is cheaper.
 TEST_P(ReshardingPaths, NoDetourIsCheaper) {
   const Setting &setting = GetParam();
   std::vector<TensorLayout> layouts =
@@ -115,7 +115,9 @@ TEST_P(ReshardingPaths, NoDetourIsCheaper) {
           if (!path.steps.empty() && !setting.isMax)
             ASSERT_EQ(path.steps.back().after, layouts[b]) << text;
           for (size_t c = 0; c < layouts.size(); ++c) {
-            // A copy is its own maximum, but the other way round it is not.
+            // Replicas may stand for a partial maximum (a value is its own
+            // maximum), but not the other way round. So paths that meet in a
+            // partial layout are not compared.
             if (setting.isMax && layouts[c].partial)
               continue;
             if (countPermutes(paths[a][c]) + countPermutes(paths[c][b]) <= 1)
@@ -147,11 +149,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 using Dims = std::vector<std::vector<unsigned>>;
 
-// What single ops cost is said by MeshTopology.
+// A path of one op costs what MeshTopology says of that op.
 TEST(ReshardingPlanner, SingleOpsCostWhatTheyCost) {
   auto topology = llvm::cantFail(MeshTopology::create(makePairs(), {2, 4}));
   ReshardingPlanner planner(topology);
-  // Small parts: launches decide, so that one op is the cheapest.
+  // The parts are small, so launches decide and one op is the cheapest.
   const int64_t bytes = 8 * 8 * 4;
   auto cost = [&](const TensorLayout &from, const TensorLayout &to) {
     return planner.find({8, 8}, 4, from, to).cost.seconds;
@@ -169,7 +171,9 @@ TEST(ReshardingPlanner, SingleOpsCostWhatTheyCost) {
   expect(cost({Dims{{}, {}}}, {Dims{{}, {}}, 2}), topology.local(bytes));
 }
 
-// Replicas along a fast axis each take a part over the slow one.
+// A gather over the slow axis of data that is replicated along the fast axis:
+// each replica fetches one part over the slow axis, and then the replicas
+// exchange their parts over the fast one.
 TEST(ReshardingPlanner, ReplicasShareSlowLinks) {
   ReshardingPlanner planner(
       llvm::cantFail(MeshTopology::create(makePairs(), {2, 2})));
@@ -185,8 +189,8 @@ TEST(ReshardingPlanner, ReplicasShareSlowLinks) {
       << describe(found);
 }
 
-// Of two servers with copies of a tensor that is split within each, every
-// device takes its part from its neighbour, and nothing crosses the network.
+// Each of two pairs holds a whole copy of the tensor, split over its devices.
+// Every device takes its part from its own pair; nothing crosses the network.
 TEST(ReshardingPlanner, PermutesTakeTheNearestCopy) {
   ReshardingPlanner planner(
       llvm::cantFail(MeshTopology::create(makePairs(), {2, 2})));
@@ -195,7 +199,7 @@ TEST(ReshardingPlanner, PermutesTakeTheNearestCopy) {
   EXPECT_EQ(found.steps[0].sources, (std::vector<int64_t>{0, 0, 3, 3}));
 }
 
-// Five axes of a mesh change their places.
+// Five of six axes of a mesh change the dimension or the place that they split.
 TEST(ReshardingPlanner, ManyAxesMove) {
   ReshardingPlanner planner(llvm::cantFail(
       MeshTopology::create(makeUniformCluster(64), {2, 2, 2, 2, 2, 2})));
@@ -206,8 +210,8 @@ TEST(ReshardingPlanner, ManyAxesMove) {
   EXPECT_EQ(found.steps.back().after, to) << describe(found);
 }
 
-// The parts of a sum are no parts of a maximum, nor the other way round: a
-// value is whole in between.
+// A path from a partial sum to a partial maximum, or back, reduces the value in
+// between, because the summands of a value are not parts of a maximum.
 TEST(ReshardingPlanner, SumsAndMaximaAreReducedInBetween) {
   ReshardingPlanner planner(
       llvm::cantFail(MeshTopology::create(makePairs(), {2, 2, 2})));
@@ -239,7 +243,7 @@ TEST(ReshardingPlanner, SumsAndMaximaAreReducedInBetween) {
       }
 }
 
-/// What a training step asks for.
+/// The pairs of layouts that a training step reshards between.
 TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
   const std::pair<TensorLayout, TensorLayout> pairs[] = {
       {{Dims{{0}, {}}}, {Dims{{}, {0}}}},     // all-to-all
@@ -276,12 +280,12 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
     std::printf("  %lld devices, %zu axes: %.3f ms each, at most %.3f ms\n",
                 static_cast<long long>(topology.getNumDevices()), mesh.size(),
                 sum / std::size(pairs) * 1e3, most * 1e3);
-    // Far above what was measured: it must not explode.
+    // The limit is far above the measured time. It catches an explosion.
     EXPECT_LT(most, 1.0);
   }
 }
 
-/// What a planner of layouts asks for: all pairs of layouts of one tensor.
+/// All pairs of layouts of one tensor, as a planner of layouts needs them.
 TEST(ReshardingPlanner, AllPairsArePlannedInTime) {
   Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
   cluster.levels.back().count = 1024;
@@ -297,7 +301,7 @@ TEST(ReshardingPlanner, AllPairsArePlannedInTime) {
     double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
     std::printf("  %zu pairs: %.3f s\n", layouts.size() * layouts.size(),
                 seconds);
-    // Far above what was measured: it must not explode.
+    // The limit is far above the measured time. It catches an explosion.
     EXPECT_LT(seconds, 20.0);
   }
 }
