@@ -176,7 +176,7 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
 
 /// The number that all elements of a constant tensor are. Null if the elements
 /// differ or are complex.
-static TypedAttr getSplat(Value value) {
+static TypedAttr getConstantSplat(Value value) {
   SplatElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)))
     return {};
@@ -202,7 +202,7 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
     if (filled && matchPattern(filled.getInputs()[0], m_Constant()))
       continue;
     Operation *combiner = findCombiner(op, i);
-    TypedAttr number = getSplat(start);
+    TypedAttr number = getConstantSplat(start);
     if (combiner && number &&
         (isExtremum(combiner) || number == getNeutral(combiner))) {
       rewriter.setInsertionPoint(op);

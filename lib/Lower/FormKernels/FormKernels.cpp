@@ -33,8 +33,9 @@ static bool isCopy(linalg::GenericOp op) {
          body->getTerminator()->getOperand(0) == body->getArgument(0);
 }
 
-/// The scalar that fills the tensor, or null.
-static TypedAttr getSplat(Value value) {
+/// The constant scalar that a constant, a linalg.fill or a linalg.generic
+/// without inputs fills the tensor with, or null.
+static TypedAttr getFillScalar(Value value) {
   TypedAttr scalar;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>()) {
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
@@ -89,7 +90,7 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
       all[i] = map;
       changed = true;
     }
-    TypedAttr scalar = getSplat(value);
+    TypedAttr scalar = getFillScalar(value);
     auto none = AffineMap::get(op.getNumLoops(), 0, rewriter.getContext());
     if (scalar && coversWith(none)) {
       all[i] = none;

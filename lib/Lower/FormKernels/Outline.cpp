@@ -55,8 +55,10 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
   return kernel;
 }
 
-/// All operators that the ops are of, and the kind of what leaves the kernel.
-static ServesAttr unite(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+/// The operators that a kernel of the ops serves, and the kind of its results:
+/// the first in the order of kinds.
+static ServesAttr getServesOfKernel(ArrayRef<Operation *> ops,
+                                    ArrayRef<Value> results) {
   SmallVector<ServesAttr> parts;
   for (Operation *op : ops)
     parts.push_back(getServes(op));
@@ -189,7 +191,7 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
                                            inputs.getArrayRef());
-  if (ServesAttr serves = unite(ops, results))
+  if (ServesAttr serves = getServesOfKernel(ops, results))
     call->setAttr(kServesAttrName, serves);
   for (auto [result, replacement] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(replacement, [&](OpOperand &use) {

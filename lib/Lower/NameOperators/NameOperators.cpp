@@ -180,8 +180,9 @@ StringAttr Namer::getOwnName(Operation *op) {
                              Twine(ownNames[op->getName()]++));
 }
 
-/// What a tensor serves that holds all of others, side by side.
-static ServesAttr unite(ArrayRef<const Source *> sources) {
+/// The operators that a stack of the sources serves, and its kind: the first in
+/// the order of kinds.
+static ServesAttr getServesOfStack(ArrayRef<const Source *> sources) {
   DataKind kind = DataKind::State;
   SmallVector<ServesAttr> parts;
   for (const Source *source : sources) {
@@ -199,7 +200,7 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
       llvm::all_of(sources, [](const Source *s) { return s->isScalar; });
   if (isa<StackOp>(op)) {
     prefer(sources, [](const Source *s) { return s->hasName; });
-    result.serves = unite(sources);
+    result.serves = getServesOfStack(sources);
     result.hasName = sources.front()->hasName;
     result.stack = cast<StackOp>(op);
     return result;
