@@ -72,18 +72,6 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 // 2. Sharding: from the global program to that of one device
 //===----------------------------------------------------------------------===//
 
-/// Returns the plan of the options' text, or the standard plan of their mesh.
-static FailureOr<Plan> makePlan(ModuleOp module,
-                                const CompileOptions &options) {
-  llvm::Expected<Plan> plan =
-      options.planText.empty()
-          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
-          : parsePlan(options.planText, options.planPath);
-  if (!plan)
-    return emitPlanError(module.getContext(), plan.takeError());
-  return std::move(*plan);
-}
-
 static void buildShardPipeline(OpPassManager &passes,
                                const CompileOptions &options) {
   // An op that runs in slices is cut first. Each slice of its tensors is then
@@ -226,17 +214,27 @@ static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
 }
 
 /// Applies the plan and keeps its text on the module, for the artifact.
-static LogicalResult choosePlan(ModuleOp module,
-                                const CompileOptions &options) {
-  FailureOr<Plan> plan = makePlan(module, options);
-  if (failed(plan))
-    return failure();
-  if (failed(applyPlan(module, *plan, options.devices,
-                       findAbsentState(module, options.training.train))))
+static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
+                             int64_t devices,
+                             ArrayRef<AbsentVariable> absent = {}) {
+  if (!plan)
+    return emitPlanError(module.getContext(), plan.takeError());
+  if (failed(applyPlan(module, *plan, devices, absent)))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));
   return success();
+}
+
+/// Uses the plan of the options, or the standard one for their mesh.
+static LogicalResult choosePlan(ModuleOp module,
+                                const CompileOptions &options) {
+  return usePlan(module,
+                 options.planText.empty()
+                     ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
+                     : parsePlan(options.planText, options.planPath),
+                 options.devices,
+                 findAbsentState(module, options.training.train));
 }
 
 /// Returns whether the plan splits a factor of an operator of the module.
@@ -392,13 +390,9 @@ LogicalResult heddle::partition(ModuleOp module,
   if (failed(verifyInput(module)))
     return failure();
   if (!options.planText.empty()) {
-    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
-    if (!plan)
-      return emitPlanError(module.getContext(), plan.takeError());
-    if (failed(applyPlan(module, *plan, options.devices)))
+    if (failed(usePlan(module, parsePlan(options.planText, options.planPath),
+                       options.devices)))
       return failure();
-    module->setAttr(kPlanAttrName,
-                    StringAttr::get(module.getContext(), writePlan(*plan)));
   } else if (module.getOps<MeshOp>().empty()) {
     return module.emitError()
            << "expected a heddle.mesh in the module, or a plan that has one";

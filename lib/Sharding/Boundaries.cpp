@@ -8,9 +8,11 @@
 using namespace mlir;
 using namespace heddle;
 
-static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
-                                    MeshRef mesh, const Twine &what,
-                                    Attribute attribute) {
+/// Checks that the sharding of an argument or result, if it has one, is over
+/// the mesh of the module.
+static LogicalResult verifyIsOverMesh(func::FuncOp function, ModuleOp module,
+                                      MeshRef mesh, const Twine &what,
+                                      Attribute attribute) {
   if (!attribute)
     return success();
   auto sharding = cast<ShardingAttr>(attribute); // HeddleDialect checks it
@@ -60,7 +62,7 @@ static LogicalResult verifyHasOneBlock(func::FuncOp function) {
          << "; turn its branches into scf ops first (--lift-cf-to-scf)";
 }
 
-static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
+static LogicalResult verifyGlobalProgram(ModuleOp module, MeshRef mesh) {
   auto meshes = module.getOps<MeshOp>();
   if (!meshes.empty() && !llvm::hasSingleElement(meshes))
     return (*std::next(meshes.begin()))->emitOpError()
@@ -77,12 +79,14 @@ static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
          failed(verifyHasOneBlock(function))))
       return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (failed(verifyBoundary(function, module, mesh, "argument " + Twine(i),
-                                function.getArgAttr(i, kShardingAttrName))))
+      if (failed(verifyIsOverMesh(function, module, mesh,
+                                  "argument " + Twine(i),
+                                  function.getArgAttr(i, kShardingAttrName))))
         return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (failed(verifyBoundary(function, module, mesh, "result " + Twine(i),
-                                function.getResultAttr(i, kShardingAttrName))))
+      if (failed(
+              verifyIsOverMesh(function, module, mesh, "result " + Twine(i),
+                               function.getResultAttr(i, kShardingAttrName))))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });
@@ -91,7 +95,7 @@ static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
 
 FailureOr<MeshRef> heddle::getMeshOfGlobalProgram(ModuleOp module) {
   MeshRef mesh = getMesh(module);
-  if (failed(verifyBoundaries(module, mesh)))
+  if (failed(verifyGlobalProgram(module, mesh)))
     return failure();
   return mesh;
 }

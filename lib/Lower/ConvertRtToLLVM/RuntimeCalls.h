@@ -2,7 +2,7 @@
 //
 // Builds the parts of a program function in the LLVM dialect: constants with
 // static lifetime, addresses of buffers, calls whose status is checked.
-// ConvertRtToLLVM.cpp decides which call an op becomes.
+// ProgramConversion decides which call an op becomes.
 //
 //===----------------------------------------------------------------------===//
 

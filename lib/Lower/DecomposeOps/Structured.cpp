@@ -174,7 +174,7 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
 
 /// Returns the element that a splat constant repeats. Null if `value` is no
 /// splat or is complex.
-static TypedAttr getSplat(Value value) {
+static TypedAttr getConstantSplat(Value value) {
   SplatElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)))
     return {};
@@ -201,7 +201,7 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
     if (filled && matchPattern(filled.getInputs()[0], m_Constant()))
       continue;
     Operation *combiner = findCombiner(op, i);
-    TypedAttr number = getSplat(start);
+    TypedAttr number = getConstantSplat(start);
     if (combiner && number &&
         (isExtremum(combiner) || number == getNeutral(combiner))) {
       rewriter.setInsertionPoint(op);

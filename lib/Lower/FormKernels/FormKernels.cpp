@@ -34,7 +34,7 @@ static bool isCopy(linalg::GenericOp op) {
 }
 
 /// Returns the scalar that fills the tensor, or null.
-static TypedAttr getSplat(Value value) {
+static TypedAttr getFillScalar(Value value) {
   TypedAttr scalar;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>()) {
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
@@ -90,7 +90,7 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
       all[i] = map;
       changed = true;
     }
-    TypedAttr scalar = getSplat(value);
+    TypedAttr scalar = getFillScalar(value);
     auto none = AffineMap::get(op.getNumLoops(), 0, rewriter.getContext());
     if (scalar && coversWith(none)) {
       all[i] = none;

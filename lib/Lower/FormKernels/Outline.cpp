@@ -57,7 +57,8 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
 
 /// Returns the union of the operators that the ops serve, with the kind of the
 /// values that leave the kernel.
-static ServesAttr unite(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+static ServesAttr getServesOfKernel(ArrayRef<Operation *> ops,
+                                    ArrayRef<Value> results) {
   SmallVector<ServesAttr> parts;
   for (Operation *op : ops)
     parts.push_back(getServes(op));
@@ -191,7 +192,7 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
                                            inputs.getArrayRef());
-  if (ServesAttr serves = unite(ops, results))
+  if (ServesAttr serves = getServesOfKernel(ops, results))
     call->setAttr(kServesAttrName, serves);
   for (auto [result, replacement] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(replacement, [&](OpOperand &use) {

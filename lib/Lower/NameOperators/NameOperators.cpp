@@ -186,7 +186,7 @@ StringAttr Namer::getOwnName(Operation *op) {
 }
 
 /// Returns the operators of a tensor that holds all the sources side by side.
-static ServesAttr unite(ArrayRef<const Source *> sources) {
+static ServesAttr getServesOfStack(ArrayRef<const Source *> sources) {
   DataKind kind = DataKind::State;
   SmallVector<ServesAttr> parts;
   for (const Source *source : sources) {
@@ -204,7 +204,7 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
       llvm::all_of(sources, [](const Source *s) { return s->isScalar; });
   if (isa<StackOp>(op)) {
     prefer(sources, [](const Source *s) { return s->hasName; });
-    result.serves = unite(sources);
+    result.serves = getServesOfStack(sources);
     result.hasName = sources.front()->hasName;
     result.stack = cast<StackOp>(op);
     return result;

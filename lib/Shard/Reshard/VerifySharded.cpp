@@ -28,9 +28,10 @@ static LogicalResult verifyVariable(VariableOp variable) {
   return success();
 }
 
-static LogicalResult verifyBoundary(func::FuncOp function, const Twine &what,
-                                    Type type, Attribute attribute,
-                                    MeshRef mesh) {
+/// Checks that an argument or result has a sharding, if it is a tensor.
+static LogicalResult verifyIsSharded(func::FuncOp function, const Twine &what,
+                                     Type type, Attribute attribute,
+                                     MeshRef mesh) {
   if (!isa<RankedTensorType>(type))
     return success();
   auto sharding = dyn_cast_if_present<ShardingAttr>(attribute);
@@ -40,15 +41,16 @@ static LogicalResult verifyBoundary(func::FuncOp function, const Twine &what,
   return verifySharding(function.getLoc(), sharding, type, mesh);
 }
 
-static LogicalResult verifyBoundaries(func::FuncOp function, MeshRef mesh) {
+static LogicalResult verifySignature(func::FuncOp function, MeshRef mesh) {
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (failed(verifyBoundary(function, "argument " + Twine(i), type,
-                              function.getArgAttr(i, kShardingAttrName), mesh)))
+    if (failed(verifyIsSharded(function, "argument " + Twine(i), type,
+                               function.getArgAttr(i, kShardingAttrName),
+                               mesh)))
       return failure();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
-    if (failed(verifyBoundary(function, "result " + Twine(i), type,
-                              function.getResultAttr(i, kShardingAttrName),
-                              mesh)))
+    if (failed(verifyIsSharded(function, "result " + Twine(i), type,
+                               function.getResultAttr(i, kShardingAttrName),
+                               mesh)))
       return failure();
   return success();
 }
@@ -343,7 +345,7 @@ private:
     // Verifying a call reads the callee's boundaries, so all of them are
     // verified first.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(verifyBoundaries(function, mesh)))
+      if (!function.isExternal() && failed(verifySignature(function, mesh)))
         return failure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_STATE_OPS
 #define HEDDLE_STATE_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 //===----------------------------------------------------------------------===//

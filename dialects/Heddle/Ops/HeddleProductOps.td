@@ -3,7 +3,7 @@
 #ifndef HEDDLE_PRODUCT_OPS
 #define HEDDLE_PRODUCT_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Products

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_SHAPE_OPS
 #define HEDDLE_SHAPE_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Shapes and reductions

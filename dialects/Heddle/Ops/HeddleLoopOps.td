@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LOOP_OPS
 #define HEDDLE_LOOP_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
-#define HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+#ifndef HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H
+#define HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Support/Rows.h"
@@ -129,4 +129,4 @@ struct LocalBuilder {
 
 } // namespace heddle
 
-#endif // HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+#endif // HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H

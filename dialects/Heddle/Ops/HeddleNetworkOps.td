@@ -3,7 +3,7 @@
 #ifndef HEDDLE_NETWORK_OPS
 #define HEDDLE_NETWORK_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Normalization
