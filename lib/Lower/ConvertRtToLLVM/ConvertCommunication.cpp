@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// The numbers of elements outside and inside one dimension.
+/// The products of the sizes before (`outer`) and after (`inner`) dimension
+/// `dim`. For the shape 2x3x4x5 and dimension 1: 2 and 20.
 struct Around {
   int64_t outer = 1, inner = 1;
   Around(ArrayRef<int64_t> shape, int64_t dim) {

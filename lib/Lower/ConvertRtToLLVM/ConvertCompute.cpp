@@ -113,7 +113,8 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
     desc.global_groups = (*global)[2];
     desc.global_group_size = (*global)[3];
   }
-  // heddle_rt_attention_offsets: batch, query, key, group, group_member.
+  // The words of heddle_rt_attention_offsets: batch, query, key, group,
+  // group_member.
   SmallVector<Value> words;
   for (Value offset : op.getOffsets())
     words.push_back(index(offset));

@@ -1,7 +1,7 @@
 //===- ProgramConversion.h - One rt program as a function -------*- C++ -*-===//
 //
 // Appends a call of the runtime for each op of an rt.program, in order.
-// RuntimeCalls.h has the mechanics of such a function.
+// RuntimeCalls.h builds the parts of such a function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-/// Converts one program. Errors are emitted and leave `failed` set.
+/// Converts one program. After an error is emitted, `failed` is set.
 class ProgramConversion {
 public:
   ProgramConversion(RuntimeModule &runtime, rt::ProgramOp program,
@@ -70,7 +70,7 @@ private:
         rt::getRuntimeType(buffer.getType().getElementType()).value_or(-1));
   }
   mlir::Value index(mlir::Value value) { return indices.lookup(value); }
-  /// The operands that all collectives start with: stream, group.
+  /// Returns the operands that all collectives start with: stream, group.
   template <typename Op> mlir::SmallVector<mlir::Value> onGroup(Op op) {
     return {stream(op), f.i32(runtime.getGroup(op.getAxes()))};
   }

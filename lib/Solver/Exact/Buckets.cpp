@@ -9,11 +9,12 @@
 
 namespace heddle::solver {
 
-/// Above this many pairs of a bucket and a time, laying out would take longer
-/// than the search is worth.
+/// The most pairs of a bucket and a time. With more, laying out the buckets
+/// would take longer than the search is worth.
 static constexpr double kMaxLayout = 3e8;
 
-/// For each of the outer intervals, the inner one that contains it, or -1.
+/// Returns for each interval of `outer` the index of the interval of `inner`
+/// that overlaps it, or -1.
 static std::vector<int32_t> containing(const std::vector<Interval> &outer,
                                        const std::vector<Interval> &inner) {
   std::vector<int32_t> result;
@@ -27,7 +28,8 @@ static std::vector<int32_t> containing(const std::vector<Interval> &outer,
   return result;
 }
 
-/// Sets the times of each bucket; children stand before their parents.
+/// Sets `breaks`, `full`, `room`, `open`, and their indices of each bucket.
+/// Children must be before their parents in `buckets`.
 static void findTimes(const Model &m, std::vector<Bucket> &buckets) {
   size_t times = m.capacity.size();
   std::vector<int32_t> total(times + 1, 0);
@@ -66,7 +68,8 @@ static void findTimes(const Model &m, std::vector<Bucket> &buckets) {
       b.room.push_back(*std::min_element(m.capacity.begin() + begin,
                                          m.capacity.begin() + end));
       b.full.push_back({begin, end});
-      // Times that nothing elsewhere uses are decided with this bucket.
+      // A time at which no variable elsewhere has a load is closed: the
+      // bucket's entries need not state their usage at it.
       auto isOpen = [&](int32_t t) { return here[t] && here[t] < total[t]; };
       while (begin < end && !isOpen(begin))
         ++begin;
@@ -89,7 +92,8 @@ bool layOutBuckets(const Model &m, const TreeBound *tree,
   Random unused(0);
   if (static_cast<double>(all.size() * m.capacity.size()) > kMaxLayout)
     return false;
-  // A key is a 64-bit number, so a separator may not have more labels.
+  // A key is a 64-bit number that stands for one choice of labels of a
+  // separator, so a separator may not have more choices.
   constexpr double kMaxKeys = 1e18;
   EliminationOrder order =
       tree ? tree->getOrder()
@@ -114,7 +118,8 @@ bool layOutBuckets(const Model &m, const TreeBound *tree,
     else
       buckets[parent].children.push_back(static_cast<int32_t>(i));
   }
-  // Components are joined one after another.
+  // Buckets without a variable join the roots of the components, one after
+  // another.
   for (size_t r = 1; r < roots.size(); ++r) {
     Bucket &b = buckets.emplace_back();
     b.children = {r == 1 ? roots[0] : static_cast<int32_t>(buckets.size()) - 2,

@@ -92,8 +92,8 @@ Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
   return result;
 }
 
-/// The reduced cost that the label of `var` adds to that of the other labels in
-/// `x`.
+/// Returns the reduced cost that the label of `var` adds to that of the other
+/// labels in `x`.
 double ExactSearch::reducedOf(int32_t var) const {
   double sum = red.unary[var][x[var]];
   for (int32_t id : m.vars[var].pairs) {
@@ -178,7 +178,7 @@ void ExactSearch::extend(Bucket &b, const std::vector<int32_t> &missing,
   x[v] = -1;
 }
 
-/// The cost of the bucket's variable and its pairs with the separator.
+/// Returns the cost of the bucket's variable and its pairs with the separator.
 ParetoEntry ExactSearch::ownEntry(const Bucket &b) const {
   ParetoEntry e;
   if (b.var < 0)
@@ -198,7 +198,7 @@ ParetoEntry ExactSearch::ownEntry(const Bucket &b) const {
 }
 
 /// Sets `used` to the usage of the bucket's variable. Returns whether that
-/// keeps the limit.
+/// usage keeps the limit.
 bool ExactSearch::findOwnUsage(const Bucket &b) {
   used.assign(b.full.size(), 0);
   bool fits = true;
@@ -244,7 +244,8 @@ void ExactSearch::finish(ParetoList &list) {
   thinned = true;
 }
 
-/// The sums of two lists whose reduced cost is at most `limit`.
+/// Returns the sums of the entries of two lists whose reduced cost is at most
+/// `limit`.
 ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
                                 const ParetoList &child,
                                 const std::vector<int32_t> &fullInChild,
@@ -266,7 +267,7 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
     for (; j < size; ++j, usedBySecond += child.getDimensions()) {
       const ParetoEntry &second = child[j];
       double reduced = first.reduced + second.reduced;
-      if (reduced > limit) // lists ascend
+      if (reduced > limit) // reduced costs ascend
         break;
       Cost total = first.total + second.total;
       uint32_t count = first.count + second.count - 1;
