@@ -25,7 +25,7 @@ def InlineCallsPass : Pass<"heddle-inline-calls", "::mlir::ModuleOp"> {
 
 def FlattenControlFlowPass
     : Pass<"heddle-flatten-control-flow", "::mlir::ModuleOp"> {
-  let summary = "writes branches and loops of known length out in a row";
+  let summary = "makes branches and loops of known length straight-line code";
   let description = [{
     A device's program is a sequence of calls. `scf.for` with constant bounds is
     unrolled. Both branches of an `scf.if` are computed and their results are
@@ -52,13 +52,14 @@ def FlattenControlFlowPass
 }
 
 def OutlineLoopsPass : Pass<"heddle-outline-loops", "::mlir::ModuleOp"> {
-  let summary = "turns the loops that are left into calls of two functions";
+  let summary = "turns the remaining loops into calls of two functions";
   let description = [{
     Every `scf.while` and `scf.for` becomes a `heddle.while`, which calls a
     private function of tensors for each of the loop's two regions. A value from
-    outside the loop becomes an operand. The functions compute it again instead
-    if that reads no tensor's elements: constants, the device's place in the
-    mesh, arithmetic on these, fills. Loads of variables move before the loop.
+    outside the loop becomes an operand. If it can be computed without reading
+    a tensor's elements, the functions compute it again instead: constants, the
+    device's place in the mesh, arithmetic on these, fills. Loads of variables
+    move before the loop.
     Numbers that a loop carries become tensors without dimensions; an index
     becomes an i64.
 
@@ -105,28 +106,29 @@ def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
     its names along the flow of data:
     - a load or store: from its variable;
     - a collective, a cast or another op of one operand: from its operand;
-    - an op of several operands (an update, a sum): from the operands of its own
-      kind that are nearest to a name, from scalars only if there are no
-      tensors;
-    - a stack: from all its operands; a slice of an unstack: from the operand of
-      the stack that it is;
-    - an op that no name reaches: from the program's result that it makes, else
-      from its location's name, else from its function and its operation name,
-      numbered, as in `main.linalg.matmul.0`.
+    - an op of several operands (an update, a sum): from the operands that have
+      the op's kind of data and are nearest to a name. Scalars count only if
+      there are no tensors;
+    - a stack: from all its operands;
+    - a slice of an unstack: from the operand of the stack at the same position;
+    - an op that no name reaches: from the name of the program result that it
+      returns, else from its location's name, else from its function and its
+      operation name, numbered, as in `main.linalg.matmul.0`.
 
     The kind of data (see `#heddle.serves`) follows from the roles of variables
     and from the flow of data, never from names:
     - a load has the kind of its variable's role;
-    - data that only flows into variables belongs to the update. An operator
-      there makes a gradient. Another op has the last of its operands' kinds in
-      the order gradient, state, parameter: new moments are state, and a
-      parameter less its step is a parameter;
+    - data that only flows into variables belongs to the update. If an operator
+      computes it, it is a gradient. If another op does, its kind is the last of
+      the operands' kinds in the order gradient, state, parameter: new moments
+      are state, and a parameter less its step is a parameter;
     - data that operators read, or that the program returns, has the kind that
       all operands of its op share; if these differ, it is an activation.
 
-    An operator that sums over a loop of an operand makes something new of it.
-    An operator whose results run over all loops of the operand passes a
-    gradient on, as a product does that accumulates onto one.
+    An operator that sums over a loop of an operand computes new data and so
+    counts as a reader of the operand. In the update, an operator whose results
+    run over all loops of an operand only passes the operand on: a product that
+    accumulates onto a gradient passes this gradient on.
   }];
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
@@ -139,9 +141,9 @@ def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"
     `out + lhs * rhs`, its maps are projected permutations, and each of its
     reductions runs over both operands. Operands are f32 or bf16, and the result
     has the same type or f32. The contraction accumulates onto the op's init,
-    unless that is zeros. Transposed and repeated operands are read where they
-    are. Products that the library cannot express, and scalar products, stay and
-    become kernels.
+    unless the init is zeros. Transposed and repeated operands are read where
+    they are. Products that the library cannot express, and scalar products, stay
+    and become kernels.
 
     Input: local tensors, before `heddle-fuse-epilogues`. A sum of bf16 products
     is rounded once, whereas linalg rounds after each addition.
@@ -203,7 +205,8 @@ def FormKernelsPass : Pass<"heddle-form-kernels", "::mlir::ModuleOp"> {
     - `heddle.row_dims`: the number of leading dimensions that are the kernel's
       rows;
     - `heddle.blocks`: the extent of the outermost loop;
-    - `heddle.grain`: the number of its iterations that are worth a thread;
+    - `heddle.grain`: the least number of iterations of the outermost loop that
+      are worth a thread of their own;
     - `heddle.inplace`: for each result, the operands whose buffer it may take.
 
     The rows of a kernel are its leading dimensions, collapsed. Two ops may share
@@ -227,18 +230,19 @@ def FormKernelsPass : Pass<"heddle-form-kernels", "::mlir::ModuleOp"> {
 def VerifyKernelsPass : Pass<"heddle-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "checks that programs are sequences of calls, and kernels loops";
   let description = [{
-    Checks after the phase `kernels`. Of every function with `heddle.kernel`:
+    Checks, after the phase `kernels`, for every function with `heddle.kernel`
+    that:
     - its operands are tensors of static shape or indices, its results tensors of
       static shape;
     - it has one block;
     - its ops are `linalg.generic` and `heddle.reduce_blocks`, and the ops that
       make their inits: `linalg.fill`, `tensor.empty`, `arith.constant`;
-    - every tensor in it is of static shape;
+    - every tensor in it has a static shape;
     - `heddle.row_dims` is at least 0, and `heddle.inplace` names, for each
       result, operands of its type.
 
-    Of every other function with a body (a program, or a function that a loop
-    calls):
+    For every other function with a body (a program, or a function that a loop
+    calls), checks that:
     - it has one block;
     - its ops are calls of the library, of kernels and of loops, collectives,
       views (reshapes, contiguous slices), loads, stores, stacks, constants and
@@ -257,11 +261,11 @@ def VerifyKernelsPass : Pass<"heddle-verify-kernels", "::mlir::ModuleOp"> {
 def ShortenLivesPass : Pass<"heddle-shorten-lives", "::mlir::ModuleOp"> {
   let summary = "moves ops that change a tensor's size to free memory early";
   let description = [{
-    In program functions, before places are planned. A reduce_scatter or slice
-    that is the only reader of a larger tensor moves right after the op that
-    makes this tensor (the gradients of ZeRO-2). An all_gather, or a slice of a
-    variable, moves right before its own first reader (the parameters of ZeRO-3).
-    The order of collectives changes alike on every device.
+    Runs on program functions before places are planned. If a reduce_scatter or
+    slice is the only reader of a larger tensor, it moves right after the op
+    that makes this tensor (the gradients of ZeRO-2). An all_gather, or a slice
+    of a variable, moves right before its own first reader (the parameters of
+    ZeRO-3). The order of collectives changes in the same way on every device.
   }];
 }
 
@@ -271,8 +275,8 @@ def PlanArenasPass : Pass<"heddle-plan-arenas", "::mlir::ModuleOp"> {
     Programs are the functions that have a body and no `heddle.kernel`; they are
     straight-line. Every op gets `rt.places`, an `#rt.buffer` for each tensor
     result. The function gets `rt.arena`, the bytes of its arena, and
-    `rt.arena_bound`, the most bytes that are live at one op: no arena is
-    smaller.
+    `rt.arena_bound`, the most bytes that are live at one op. No arena can be
+    smaller than this bound.
 
     Wherever it is sound, a view lies in its operand, a load in its variable, a
     stored or returned value in the variable or result itself, a slice in its
@@ -294,7 +298,7 @@ def LowerToRtPass : Pass<"heddle-lower-to-rt", "::mlir::ModuleOp"> {
     `rt.program` of the same name with one call for each op, in order; views
     vanish. A value is copied if its place is not the one where it is needed: in
     a variable, a result, a stack, or the tensor that a product accumulates onto.
-    The letters of a contraction become m, n, k, strides and loops.
+    The letters of a `heddle.contract` become m, n, k, strides and loops.
   }];
   let dependentDialects = ["::heddle::rt::RtDialect"];
 }
@@ -309,10 +313,11 @@ def VerifyExecutablePass : Pass<"heddle-verify-executable", "::mlir::ModuleOp"> 
     - the arguments of an `rt.program` differ by name, and so do its results;
     - the sharding of an argument or result fits its dimensions, leaves no
       partial sums, and has only axes of a `heddle.mesh` of the module;
-    - the values in a program are numbers: tensors are buffers;
+    - the SSA values in a program are numbers, because its tensors are buffers;
     - each `rt.record` has an event of its own;
-    - each `rt.wait` has an event that was recorded before it, and not in the
-      `after` of a loop that has ended.
+    - each `rt.wait` has an event that was recorded before it. A record in the
+      `after` region of a loop does not count behind the loop, because the
+      region may never run.
   }];
 }
 
@@ -384,8 +389,8 @@ def VerifyLLVMPass : Pass<"heddle-verify-llvm", "::mlir::ModuleOp"> {
 def WriteArtifactPass : Pass<"heddle-write-artifact", "::mlir::ModuleOp"> {
   let summary = "compiles the module's functions and writes the artifact";
   let description = [{
-    Input: a module after `heddle-convert-rt-to-llvm`, which does not change.
-    heddle/Lower/Artifact.h describes the artifact.
+    Input: a module after `heddle-convert-rt-to-llvm`. The pass does not change
+    the module. heddle/Lower/Artifact.h describes the artifact.
   }];
   let options = [
     Option<"path", "path", "std::string", /*default=*/"", "directory to write">,
