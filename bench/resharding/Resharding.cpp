@@ -1,8 +1,8 @@
 //===- Resharding.cpp - How long reshardings take to find -----------------===//
 //
-// resharding_bench: the time for all pairs of layouts of one tensor of three
-// dimensions, without and with partial sums. A planner of layouts asks for all
-// of them.
+// resharding_bench measures how long it takes to find the reshardings between
+// all pairs of layouts of a tensor of three dimensions, without and with
+// partial sums. A planner of layouts asks for all these pairs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace {
 
 void allPairs(benchmark::State &state, std::vector<int64_t> mesh,
               bool withPartial) {
-  // More servers of the same kind, for larger meshes.
+  // Enough servers for the largest mesh.
   Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
   cluster.levels.back().count = 1024;
   auto topology = llvm::cantFail(MeshTopology::create(cluster, mesh));
@@ -27,7 +27,7 @@ void allPairs(benchmark::State &state, std::vector<int64_t> mesh,
     llvm::erase_if(layouts,
                    [](const TensorLayout &layout) { return layout.partial; });
   for (auto _ : state) {
-    // With no graph cached.
+    // A new planner has no graph cached.
     ReshardingPlanner planner(topology);
     for (const TensorLayout &from : layouts)
       for (const TensorLayout &to : layouts)

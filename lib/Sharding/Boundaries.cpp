@@ -32,7 +32,8 @@ static LogicalResult verifyIsOverMesh(func::FuncOp function, ModuleOp module,
   return success();
 }
 
-/// Refuses the program of one device, whose tensors would be cut once more.
+/// Emits an error for the program of one device, because partitioning would cut
+/// its tensors a second time.
 static LogicalResult verifyIsGlobal(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (function.getArgAttr(i, kGlobalTypeAttrName))

@@ -7,9 +7,10 @@
 
 namespace heddle::test {
 
-/// Every layout of a tensor of `rank` dimensions on a mesh: each axis splits a
-/// dimension, after the axes that do already or before them, is partial, or
-/// splits nothing.
+/// Returns every layout of a tensor of `rank` dimensions on a mesh of `axes`
+/// axes. Each axis splits a dimension, at any place among the axes that split
+/// it, or is partial, or does neither. Partial values are maxima if `isMax`,
+/// else sums.
 inline std::vector<TensorLayout> listLayouts(size_t axes, size_t rank,
                                              bool isMax) {
   std::vector<TensorLayout> layouts = {

@@ -16,7 +16,7 @@
 
 namespace heddle {
 
-/// The dimension of an attention's tensors that is the sequence.
+/// The dimension of the sequence in the tensors of an attention.
 inline constexpr int64_t kSequenceDim = 1;
 
 inline mlir::RankedTensorType typeOf(mlir::Value value) {
@@ -85,7 +85,7 @@ struct LocalBuilder {
         withElement(type, typeOf(rows).getElementType()), rows,
         b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
   }
-  /// `size` positions of the sequence, from `begin` on.
+  /// Returns `size` positions of the sequence, from `begin` on.
   mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
     return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
                        size);
@@ -114,7 +114,7 @@ struct LocalBuilder {
   mlir::Value subf(mlir::Value x, mlir::Value y) const {
     return make<mlir::arith::SubFOp>(x, y);
   }
-  /// The sum of `x` over the dimensions `over`.
+  /// Returns the sum of `x` over the dimensions `over`.
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> over) const {
     llvm::SmallVector<int64_t> shape;
     for (auto [i, size] : llvm::enumerate(typeOf(x).getShape()))

@@ -33,7 +33,8 @@ static bool isCopy(linalg::GenericOp op) {
          body->getTerminator()->getOperand(0) == body->getArgument(0);
 }
 
-/// Returns the scalar that fills the tensor, or null.
+/// Returns the constant that every element of the tensor has, if the op that
+/// makes the tensor shows it; else null.
 static TypedAttr getFillScalar(Value value) {
   TypedAttr scalar;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>()) {

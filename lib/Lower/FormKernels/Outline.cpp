@@ -56,7 +56,8 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
 }
 
 /// Returns the union of the operators that the ops serve, with the kind of the
-/// values that leave the kernel.
+/// values that leave the kernel: if kinds differ, the first in the order of
+/// DataKind.
 static ServesAttr getServesOfKernel(ArrayRef<Operation *> ops,
                                     ArrayRef<Value> results) {
   SmallVector<ServesAttr> parts;

@@ -185,7 +185,8 @@ StringAttr Namer::getOwnName(Operation *op) {
                              Twine(ownNames[op->getName()]++));
 }
 
-/// Returns the operators of a tensor that holds all the sources side by side.
+/// Returns the operators that a stack of the sources serves, with the first of
+/// the sources' kinds in the order of DataKind.
 static ServesAttr getServesOfStack(ArrayRef<const Source *> sources) {
   DataKind kind = DataKind::State;
   SmallVector<ServesAttr> parts;

@@ -223,7 +223,8 @@ TEST(ReshardingPlanner, SumsAndMaximaAreReducedInBetween) {
       }
 }
 
-/// The pairs of layouts that a training step reshards between.
+// The planner finds the reshardings that a training step usually has, each in
+// under a second.
 TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
   const std::pair<TensorLayout, TensorLayout> pairs[] = {
       {{Dims{{0}, {}}}, {Dims{{}, {0}}}},     // all-to-all
@@ -243,7 +244,7 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
                                     {64, 8},
                                     {64, 8, 8},
                                     {8, 8, 64}}) {
-    // More servers of the same kind, for larger meshes.
+    // Enough servers for the largest mesh.
     Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
     cluster.levels.back().count = 1024;
     auto topology = llvm::cantFail(MeshTopology::create(cluster, mesh));
@@ -260,15 +261,16 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
     std::printf("  %lld devices, %zu axes: %.3f ms each, at most %.3f ms\n",
                 static_cast<long long>(topology.getNumDevices()), mesh.size(),
                 sum / std::size(pairs) * 1e3, most * 1e3);
-    // The limit is far above the measured time. It catches an explosion.
+    // The limit is far above the measured time. It only catches a search that
+    // explodes.
     EXPECT_LT(most, 1.0);
   }
 }
 
-// A planner of layouts asks for all pairs of layouts of one tensor.
-// bench/resharding measures how long that takes.
+// The planner finds a resharding for every pair of layouts of a tensor, because
+// a planner of layouts asks for all pairs. bench/resharding measures the time.
 TEST(ReshardingPlanner, AllPairsHaveSequences) {
-  // More servers of the same kind, for larger meshes.
+  // Enough servers for the largest mesh.
   Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
   cluster.levels.back().count = 1024;
   std::vector<TensorLayout> layouts = test::listLayouts(3, 3, false);
