@@ -142,8 +142,8 @@ def RaiseContractionsPass : Pass<"heddle-raise-contractions", "::mlir::ModuleOp"
     reductions runs over both operands. Operands are f32 or bf16, and the result
     has the same type or f32. The contraction accumulates onto the op's init,
     unless the init is zeros. Transposed and repeated operands are read where
-    they are. Products that the library cannot express, and scalar products, stay
-    and become kernels.
+    they are. Products that the library cannot express, and scalar products,
+    stay and become kernels.
 
     Input: local tensors, before `heddle-fuse-epilogues`. A sum of bf16 products
     is rounded once, whereas linalg rounds after each addition.
