@@ -37,8 +37,9 @@ def TokenType : TypeDef<CommDialect, "Token"> {
 class Comm_Op<string mnemonic, list<Trait> traits = []>
     : Op<CommDialect, mnemonic, traits>;
 
-/// A collective on one tensor over axes of a mesh. Common constraints: the
-/// symbol is a heddle.mesh; it has all the axes; at least one axis, each once.
+/// A collective on one tensor over axes of a mesh. Common constraints: `mesh`
+/// names a heddle.mesh; `axes` has at least one axis; each is an axis of the
+/// mesh and occurs once.
 class Comm_Collective<string mnemonic, dag extra = (ins), list<Trait> traits = []>
     : Comm_Op<mnemonic, !listconcat([MemoryEffects<[MemRead, MemWrite]>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
@@ -113,7 +114,8 @@ def SendOp : Comm_Op<"send", [MemoryEffects<[MemRead, MemWrite]>,
   let summary = "sends a tensor to the member at a fixed distance";
   let description = [{
     Member i sends to member (i + shift) modulo the number of members. Every
-    send has a matching `comm.recv` with the opposite shift.
+    send needs a matching `comm.recv` with the opposite shift; this is not
+    verified.
   }];
   let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
                        AxisListAttr:$axes, I64Attr:$shift);
@@ -164,8 +166,8 @@ def StartOp : Comm_Op<"start", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]
   let summary = "issues a collective without waiting for it";
   let description = [{
     The region holds one collective and yields its result. Constraints: the
-    region's ops are one collective and the `comm.yield`; the token's type is
-    that of the yielded value.
+    region's ops are one op of this dialect and the `comm.yield` of its result;
+    the token's type is that of the yielded value.
 
     Example:
     ```mlir

@@ -1,4 +1,4 @@
-//===- Reduce.cpp - Sums of several members' buffers ----------------------===//
+//===- Reduce.cpp - Sums and maxima of several members' buffers -----------===//
 
 #include "communicators/Reduce.h"
 #include "kernels/Isa.h"

@@ -17,18 +17,21 @@ def ApplyMixedPrecisionPass
     - contractions and attention take bf16 operands and give bf16 results
       (sums inside are f32, and so is attention's lse);
     - ops that only move, scale or activate elements (broadcast, stack, unstack,
-      gelu, silu, rotary, dropout, upstream arith and tensor) give bf16 if an
-      operand is bf16 and all other operands are bf16, constants or biases;
-    - a bias, which is a variable broadcast and added to a bf16 value, is cast;
-    - cross-entropy and sums read bf16 directly and give f32;
+      gelu, silu, rotary, dropout; addf, subf, mulf, divf, negf, maximumf,
+      minimumf and select of arith; expand_shape, collapse_shape, extract_slice
+      and concat of tensor) give bf16 if an operand is bf16 and all other float
+      operands are bf16, splat constants or biases; rotary's tables stay f32;
+    - a bias (a variable that is broadcast and then added to a bf16 value) is
+      cast to bf16;
+    - cross-entropy, logsumexp and reduce read bf16 directly and give f32;
     - norms, embeddings, upstream math and every other op compute in f32, so the
       residual stream (bf16 + f32) is f32.
 
     Casts are arith.extf and arith.truncf, each next to its use, so that
     gradients of several uses are added in f32. Equal casts may be merged after
     autodiff. Variables keep their type: weights are cast after they are loaded.
-    Autodiff turns the cast of a weight's gradient into a product with an f32
-    result.
+    The gradient of a weight is not cast to f32: autodiff gives the product that
+    computes it an f32 result.
   }];
   let options = [
     Option<"compute", "compute", "::heddle::ComputeType",
@@ -90,15 +93,17 @@ def BuildTrainingStepPass
     checkpoint (or in the program, if they are in no checkpoint): not to biases
     and norms.
 
-    Scalars are computed in f64 from the variable `steps` (i64, role counter),
-    the number of completed steps. They are tensors without dimensions, cast to
-    f32 and broadcast, so each parameter's update is one elementwise chain.
+    The learning rate and AdamW's corrections and decay are computed in f64 from
+    the variable `steps` (i64, role counter), which counts completed steps. They
+    are then cast to f32. The norm and the clip factor are computed in f32. All
+    of these are tensors without dimensions. Updates broadcast the factors, so
+    each parameter's update is one elementwise chain.
 
     **Dropout** depends on the step number. With several micro-batches that
     number is steps * micro-batches + the index of the micro-batch, which the
     variable `micro_batch` counts.
 
-    Errors: an op without a gradient between a parameter and the loss; a
+    Errors: an op between a parameter and the loss that has no gradient; a
     @forward of another type; a parameter that is not f32; a name that exists
     already.
   }];
@@ -113,10 +118,12 @@ def BuildTrainingStepPass
     Option<"beta1", "beta1", "double", "0.9", "AdamW: decay of the mean">,
     Option<"beta2", "beta2", "double", "0.999", "AdamW: decay of the square">,
     Option<"epsilon", "epsilon", "double", "1e-8", "AdamW: added to the root">,
-    Option<"weightDecay", "weight-decay", "double", "0.01", "see above">,
-    Option<"momentum", "momentum", "double", "0.0", "SGD: of the gradients">,
+    Option<"weightDecay", "weight-decay", "double", "0.01",
+           "factor of weight decay; biases and norms have none">,
+    Option<"momentum", "momentum", "double", "0.0",
+           "SGD: the part of the momentum that a step keeps">,
     Option<"clip", "clip", "double", "1.0",
-           "the largest norm of all gradients; 0 clips nothing">,
+           "the limit on the norm of all gradients together; 0: no clipping">,
     Option<"schedule", "schedule", "::heddle::ScheduleKind",
            "::heddle::ScheduleKind::Constant", "the learning rate's course",
            [{::llvm::cl::values(
@@ -127,11 +134,11 @@ def BuildTrainingStepPass
     Option<"totalSteps", "total-steps", "int64_t", "0",
            "the step at which the cosine ends">,
     Option<"finalRatio", "final-ratio", "double", "0.1",
-           "the cosine's end as a part of the learning rate">,
+           "the cosine's final learning rate, as a fraction of learning-rate">,
     Option<"microBatches", "micro-batches", "int64_t", "1",
            "micro-batches a step">,
     Option<"dropout", "dropout", "bool", "true",
-           "whether training drops out; false removes every dropout">,
+           "whether training uses dropout; false removes every dropout">,
     Option<"seed", "seed", "uint64_t", "0", "of dropout's random numbers">,
     Option<"train", "train", "bool", "true", "make the training step">,
     Option<"evaluate", "evaluate", "bool", "true", "make @evaluate">,
@@ -151,15 +158,15 @@ def VerifyTrainingStepPass
     After the phase `autodiff`:
     - there is no `@forward`;
     - `@accumulate` and `@update` occur together, and not beside `@step`;
-    - `heddle.micro_batches` is at least 2 with these two, and absent with
+    - `heddle.micro_batches` is at least 2 with these two, and absent or 1 with
       `@step`;
     - `@step`, `@accumulate`, `@update`, `@evaluate` and `@gradients` are public
       functions of one block;
     - each of their results has the `heddle.name` and the type that
-      `heddle-build-training-step` gives it;
+      `heddle-build-training-step` gives it (the type of logits is not checked);
     - `@evaluate` and `@gradients` have no dropout;
     - a variable of role gradient or optimizer state names its parameter, and
-      has the parameter's type;
+      has the parameter's type if the module has that parameter;
     - `@accumulate` and `@update` store the same sums over micro-batches
       (variables of role gradient or loss).
   }];

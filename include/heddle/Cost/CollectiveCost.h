@@ -4,20 +4,21 @@
 // Device k of the mesh (row-major, the last axis fastest) is device k of the
 // cluster, so an axis spans one or several levels of the topology.
 //
-// The model is the latency-bandwidth one (alpha-beta) of ring algorithms, as in
-// Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-// Operations in MPICH" (2005), for the link that is the bottleneck. All groups
+// The model is the latency-bandwidth (alpha-beta) model of ring algorithms, as
+// in Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
+// Operations in MPICH" (2005). It is applied to the bottleneck link. All groups
 // over the axes work at the same time, as all devices run one program. In one
 // step, every member sends a block of b bytes to the next member of its group
 // (in the order of device numbers). A step takes
 //
 //   s(b) = max alpha_l + b * max (f_l / B_l)         over the levels l in use
 //
-// where f_l is the number of blocks that cross the links of the busiest unit
-// into level l in one direction, and B_l is the bandwidth of these links
-// together. Several groups may share the links. A ring through p devices of a
-// server crosses the server's network link once. A message uses only the links
-// of the level that joins its two ends. With n members:
+// where B_l is the total bandwidth of the links that join one unit of the level
+// below (see Cluster.h) to level l, and f_l is the number of blocks that cross
+// them in one direction, for the busiest unit. Several groups may share the
+// links. A ring through p devices of a server crosses the server's network link
+// once. A message uses only the links of the level that joins its two ends.
+// With n members:
 //
 //   all_gather       (n - 1) s(part)
 //   reduce_scatter   (n - 1) s(part)
@@ -25,9 +26,9 @@
 //   all_to_all       sum over k = 1..n-1 of the step in which member i sends
 //                    a block to member i + k
 //   broadcast        (n - 1) max alpha + s(whole)'s second term (a pipeline)
-//   permute          one step, with the blocks that really cross; at least
-//                    what a slice takes, if some member keeps its own block or
-//                    receives zeros
+//   permute          one step, with the blocks that really cross; if some
+//                    member keeps its own block or receives zeros, at least the
+//                    time of a slice (see below)
 //   slice, mask      2 * bytes / memory bandwidth
 //
 // Each collective also takes the launch time of the device. A group of one

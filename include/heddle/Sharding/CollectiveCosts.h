@@ -15,7 +15,8 @@ AxisMask getAxisMask(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 /// of the comm dialect. A comm.slice sends nothing, so it has none.
 AxisListAttr getCollectiveAxes(mlir::Operation *op);
 
-/// Returns the bytes that a device sends in a collective op, and the op's time.
+/// Returns the bytes sent in a collective op by the device that sends most, and
+/// the op's time.
 CollectiveCost getCollectiveCost(mlir::Operation *op, MeshAttr mesh,
                                  const MeshTopology &topology);
 

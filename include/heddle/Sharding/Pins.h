@@ -8,13 +8,14 @@
 
 namespace heddle {
 
-/// Returns the priority that these attributes of an op, argument or result
-/// state; 0 if absent. Propagation starts with the lowest number.
+/// Returns the priority given in the attributes of an op, an argument or a
+/// result; 0 if there is none. Propagation starts with the lowest number.
 int64_t getPriority(mlir::DictionaryAttr attributes);
 
-/// Adds the pins of the op's results to `pins`. Errors, on the op: a number of
-/// pins other than that of results, a pin that is no sharding or is partial, a
-/// pin of a result that is no tensor.
+/// Adds the pins of the op's results to `pins`. Emits an error on the op if the
+/// pins are not as many as the results, if a pin is not a sharding or is
+/// partial, or if a pinned result is not a ranked tensor. A unit attribute in
+/// the list of pins stands for no pin.
 mlir::LogicalResult readPins(mlir::Operation *op,
                              llvm::MapVector<mlir::Value, ShardingAttr> &pins);
 

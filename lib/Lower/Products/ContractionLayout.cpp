@@ -1,4 +1,4 @@
-//===- ContractionLayout.cpp - Letters as a matrix product in loops -------===//
+//===- ContractionLayout.cpp - A contraction as products in loops ---------===//
 
 #include "ContractionLayout.h"
 #include "dialects/Rt/Rt.h"

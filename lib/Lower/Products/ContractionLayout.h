@@ -1,11 +1,12 @@
-//===- ContractionLayout.h - Letters as a product in loops ------*- C++ -*-===//
+//===- ContractionLayout.h - A contraction as products in loops -*- C++ -*-===//
 //
-// Writes a contraction over dense tensors as one heddle_rt_matmul_desc: a
-// matrix product in loops. Letters that are adjacent in every tensor that has
-// them are merged. Of the merged letters, the result's inner dimension becomes
-// n, a dimension of the other operand m, and a sum k. All others become loops.
-// The operand with the result's inner dimension is B, so that C's rows are
-// contiguous.
+// Finds the layout in which one heddle_rt_matmul_desc, a matrix product in
+// loops, computes a contraction over dense tensors. Letters that are adjacent
+// in every tensor that has them are merged. B is the operand that has the
+// result's inner dimension, so that C's rows are contiguous. That dimension
+// becomes n. One dimension that only A and C share becomes m, and one summed
+// dimension becomes k. All others become loops. If A and B both have the
+// result's inner dimension (a batch letter), it becomes a loop too, and n is 1.
 //
 // Example, GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, and a
 // loop over c.

@@ -1,4 +1,4 @@
-//===- LinkLibrary.cpp - Objects to a shared library ----------------------===//
+//===- LinkLibrary.cpp - Links objects to a shared library ----------------===//
 
 #include "WriteFile.h"
 #include "heddle/Lower/Artifact.h"
@@ -47,8 +47,9 @@ LogicalResult heddle::linkSharedLibrary(Location loc,
                                         StringRef output) {
   std::optional<Linker> linker = findLinker();
   if (!linker)
-    return emitError(loc) << "expected a linker in PATH: ld.lld-19, ld.lld or "
-                             "cc; install one (Debian: apt-get install lld-19)";
+    return emitError(loc) << "expected a linker in PATH: ld.lld-19, ld.lld, cc "
+                             "or clang-19; install one (Debian: apt-get "
+                             "install lld-19)";
   SmallVector<std::string> files;
   auto removeFiles = llvm::make_scope_exit([&] {
     for (const std::string &file : files)

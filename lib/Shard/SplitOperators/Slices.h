@@ -5,11 +5,11 @@
 //
 // Example: heddle.contract "c_fc" [bsh, hf -> bsf] %x, %w with
 // heddle.split<"h", 4, sharded 4>. The factor h runs over dimension 0 of the
-// variable from which %w is loaded, so the variable is cut along it. The cut
-// spreads through elementwise ops, loads and stores to values and variables of
-// the same shape: the gradient and the optimizer's state. The product [bsh, bsf
-// -> hf], which makes the gradient, has the attribute, too. %x and the other
-// results of products stay whole.
+// variable from which %w is loaded, so the variable is cut along it. From there
+// the cut spreads to values and variables of the same shape, such as the
+// gradient and the optimizer's state. It spreads through elementwise ops, loads
+// and stores. The product [bsh, bsf -> hf], which makes the gradient, has the
+// attribute, too. %x and the other results of products stay whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,16 +40,21 @@ struct Cut {
 mlir::RankedTensorType getSliceType(mlir::Type type, const Cut &cut,
                                     int64_t slice);
 
-/// Returns whether the op makes a tensor of nothing or of scalars, so that a
-/// slice of it can be made anywhere.
+/// Returns whether the op has no name and makes a tensor from scalar operands
+/// or from none. A slice of such a tensor can be made anywhere.
 bool isFreeTensor(mlir::Operation *op);
 
 /// The variables and values that come in slices.
 class Slices {
 public:
-  /// Finds all cuts. Emits an error on the op if it lacks the factor, if the
-  /// factor runs over no variable or over one that another op cuts in another
-  /// way, or if its size is below the number of slices.
+  /// Finds all cuts. Emits an error if
+  /// - an op with heddle.split lacks the named factor, or the factor is smaller
+  ///   than the number of slices;
+  /// - no op of an operator runs the factor over a parameter that it loads;
+  /// - two ops cut a variable in different ways, or a variable that would be
+  ///   cut is already a slice;
+  /// - an op with heddle.split, or a load or store of a cut variable, is in
+  ///   control flow or in a function of several blocks.
   mlir::LogicalResult find(mlir::ModuleOp module);
 
   std::optional<Cut> getCut(mlir::Value value) const;

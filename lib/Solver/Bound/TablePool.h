@@ -8,19 +8,22 @@
 namespace heddle::solver {
 
 /// The tables of a model's pairs as floating-point numbers, in both
-/// orientations. Equal tables are stored once: models repeat their layers, and
-/// loops over tables in the cache are several times faster. Infinite costs
-/// become a finite cost larger than that of any finite assignment. So
-/// assignments compare by their number of infinite entries first, then by cost.
+/// orientations. Equal tables are stored once. As models repeat their layers,
+/// this saves much memory, and loops over tables in the cache are several times
+/// faster. Infinite costs become a finite cost larger than that of any finite
+/// assignment. So assignments compare by their number of infinite entries
+/// first, then by cost.
 class TablePool {
 public:
   explicit TablePool(const Model &m);
 
-  /// Row-major: the value of `a`, then that of `b`.
+  /// The table of a pair, row-major: rows are the values of Pair::a, columns
+  /// those of Pair::b.
   const double *getTable(size_t pairId) const {
     return data.data() + plain[pairId];
   }
-  /// Row-major: the value of `b`, then that of `a`.
+  /// The transposed table: rows are the values of Pair::b, columns those of
+  /// Pair::a.
   const double *getTransposed(size_t pairId) const {
     return data.data() + transposed[pairId];
   }

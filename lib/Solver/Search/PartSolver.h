@@ -29,7 +29,8 @@ public:
   const std::optional<Assignment> &getBest() const { return best; }
   Cost getTotal() const { return total; } ///< The best cost or kInfiniteCost.
   Cost getBound() const { return lowerBound; }
-  double getWork() const; ///< Table entries visited.
+  /// The work of all methods, in the unit of Search::getWork.
+  double getWork() const;
 
   /// Why there is no assignment, if that is known.
   const std::string &getExplanation() const { return explanation; }

@@ -3,9 +3,10 @@
 // Large-neighbourhood search (Shaw, "Using Constraint Programming and Local
 // Search Methods to Solve Vehicle Routing Problems", CP 1998). A neighbourhood
 // is solved exactly by Elimination.h, with prices for memory. If the optimum
-// overruns the limit, it is solved again at higher prices. Smaller
-// neighbourhoods are solved with the limit itself (Exact.h): these solutions
-// exchange memory between variables in ways that no price brings about.
+// exceeds the memory limit, the neighbourhood is solved again at higher prices.
+// Smaller neighbourhoods are solved with the limit itself (Exact.h): these
+// solutions exchange memory between variables in ways that no price brings
+// about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,35 +46,40 @@ class Search {
 public:
   Search(const CostTables &tables, uint64_t seed);
 
-  /// The most entries of one table, and of all tables of a neighbourhood.
+  /// The most entries of one table.
   double maxTable = 1e5;
+  /// The most entries of all tables of a neighbourhood.
   double maxTotal = 1e6;
   /// The most entries of all tables if everything but a cutset is solved.
   double maxWhole = 1.6e7;
 
-  /// Keeps the value of this variable from now on; -1: of no variable.
+  /// From now on, the search does not change the value of `var`. -1: it may
+  /// change every variable.
   void pin(int32_t var) {
     pinned = var;
     replan = true;
   }
 
-  /// Solves everything but a cutset at rising prices, until the limit is kept,
-  /// at most a fixed number of times, or until `quota` table entries have been
-  /// visited. Starts from `c` and replaces it by the best result.
+  /// Solves everything but a cutset, again and again at rising prices. Starts
+  /// from `c` and replaces it by the best result. Ends at the first feasible
+  /// result, after a fixed number of attempts, when `quota` of work is used up
+  /// (see `getWork`), or when `stop` returns true.
   void construct(Candidate &c, const std::vector<double> &prices, double quota,
                  const std::function<bool()> &stop);
 
-  /// Tries neighbourhoods until `quota` table entries have been visited, and
-  /// replaces `c` by the best candidate found. On the way, a candidate may be
-  /// worse than the one before by up to `tolerance`.
+  /// Tries neighbourhoods until `quota` of work is used up or `stop` returns
+  /// true, and replaces `c` by the best candidate found. On the way, a
+  /// candidate may be worse than the one before by up to `tolerance`.
   void improve(Candidate &c, const std::vector<double> &prices, double quota,
                Cost tolerance, const std::function<bool()> &stop);
 
-  /// The same, but every neighbourhood is everything but a cutset.
+  /// Like `improve` with a tolerance of 0, but every neighbourhood is
+  /// everything but a cutset.
   void improveAtOnce(Candidate &c, const std::vector<double> &prices,
                      double quota, const std::function<bool()> &stop);
 
-  /// Table entries visited so far.
+  /// The work so far: the table entries visited, and estimates in the same unit
+  /// of what planning and the other methods cost.
   double getWork() const { return work; }
 
 private:
@@ -103,7 +109,7 @@ private:
   Random r;
   double work = 0;
   int32_t pinned = -1;
-  bool replan = true; ///< `whole` has no plan for the variable pinned now.
+  bool replan = true; ///< `whole` has no plan since `pinned` was set.
   std::vector<int32_t> region;
   std::vector<char> inRegion;
   std::vector<double> extra;

@@ -85,7 +85,8 @@ public:
   Status sample(uint64_t step, int64_t firstRow, std::span<int32_t> tokens,
                 std::span<int32_t> targets) const;
 
-  /// Returns the first token's position of the training window of (step, row).
+  /// Returns the position of the first token of the training window of
+  /// (step, row).
   int64_t windowStart(uint64_t step, int64_t row) const;
 
   /// Returns the number of consecutive windows that cover the held-out tail

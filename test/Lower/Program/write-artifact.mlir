@@ -23,7 +23,7 @@
 // CPU: target-cpu: expected 'native' or a CPU of {{.*}}, got 'z80'
 // FEATURE: target-cpu: expected +feature or -feature of {{.*}}, got '+sse9'
 // SANITIZE: sanitize: expected 'address' or 'thread', got 'memory'
-// LINKER: expected a linker in PATH: ld.lld-19, ld.lld or cc; install one
+// LINKER: expected a linker in PATH: ld.lld-19, ld.lld, cc or clang-19;
 // FOLDER: cannot make the folder
 // NOTHING-LEFT: a
 // NOTHING-LEFT-NEXT: mine

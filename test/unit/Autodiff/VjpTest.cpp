@@ -1,6 +1,6 @@
 //===- VjpTest.cpp - Vector-Jacobian products against finite differences --===//
 //
-// Compares every op's vector-Jacobian product with central differences.
+// Compares the vector-Jacobian products of ops with central differences.
 
 #include "GradientCheck.h"
 #include "heddle/Autodiff/Autodiff.h"
@@ -363,7 +363,9 @@ static const OpCase modelCases[] = {
       return %y : tensor<2x3x5xf32>
     })",
      -1, 1, 5},
-    // The gradient of the sum is that of both tables: it must not be shared.
+    // Both tables get the same gradient value from the sum. The other gradient
+    // of %t must be added to a copy of it, so that the gradient of %s does not
+    // change.
     {"embedding_of_a_sum", R"((%s: tensor<5x4xf32>, %t: tensor<5x4xf32>,
         %ids: tensor<2x3xi32>) -> (tensor<2x3x4xf32>, tensor<5x4xf32>) {
       %u = arith.addf %s, %t : tensor<5x4xf32>

@@ -39,8 +39,8 @@ TEST(ThreadPool, WaitsForWorkersThatAreLate) {
       int64_t done[8] = {};
       bool byWorker[8] = {};
       pool.run(8, [&](int64_t chunk, int worker) {
-        // The caller takes 2 ms a chunk and leaves chunks to the workers, which
-        // take 5 ms and end after it.
+        // A chunk takes the caller 2 ms and a worker 5 ms. So the caller does
+        // not do all chunks itself, and ends before the workers.
         std::this_thread::sleep_for(
             std::chrono::milliseconds(worker == 0 ? 2 : 5));
         byWorker[chunk] = worker != 0;

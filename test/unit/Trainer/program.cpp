@@ -35,7 +35,7 @@ struct Variables {
 
 /// Computes this device's part of the loss sum, the label count and the
 /// gradient, and adds the sum of the parts of all devices to the accumulators.
-/// `logits` may be null.
+/// `gradient` and `logits` may be null.
 heddle_rt_status forwardBackward(heddle_rt_device *device,
                                  const heddle_rt_frame *frame, int devices,
                                  float *gradient, float *lossSum, float *count,
