@@ -1,6 +1,6 @@
 //===- Abi.cpp - The calls of generated code ------------------------------===//
 //
-// Forwards each function of heddle_rt/abi.h to the device.
+// Implements each function of heddle_rt/abi.h by a call of the device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,11 +26,11 @@
 
 namespace heddle::runtime {
 
-/// A call of generated code, for the trace. Times are nanoseconds of the steady
-/// clock.
+/// A recorded call of generated code, for the trace. Times are nanoseconds of
+/// the steady clock.
 struct TraceEvent {
   const char *operation;
-  const void *symbol; ///< kernel or descriptor; null if it has none
+  const void *symbol; ///< kernel or descriptor; null for other calls
   WorkKind kind;
   int32_t stream;
   int64_t begin, end;
@@ -64,7 +64,7 @@ struct heddle_rt_device {
   virtual Expected<std::unique_ptr<Region>> allocate(size_t bytes) = 0;
   virtual Status copyToDevice(void *to, const void *from, size_t bytes) = 0;
   virtual Status copyToHost(void *to, const void *from, size_t bytes) = 0;
-  /// Bytes of scratch that the library calls hold.
+  /// Returns the bytes of scratch memory that the library calls hold.
   virtual size_t scratchBytes() const = 0;
 
   /// Calls body(begin, end) for every range of `grain` elements of [0, count)
@@ -118,7 +118,7 @@ struct heddle_rt_device {
   // Errors. Any thread may call these.
   //===--------------------------------------------------------------------===//
 
-  /// Keeps the first error, makes the peers stop, and returns the status for
+  /// Records the first error, makes the peers stop, and returns the status for
   /// generated code.
   heddle_rt_status fail(Status status);
   bool hasFailed() const { return failed.load(std::memory_order_acquire); }

@@ -34,7 +34,7 @@ protected:
   uint8_t *base = nullptr;
 };
 
-/// Every buffer starts on a cache line.
+/// Alignment of every buffer: a cache line.
 constexpr size_t bufferAlignment = 64;
 inline size_t alignBuffer(size_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;

@@ -9,7 +9,8 @@
 
 namespace heddle::runtime {
 
-/// A copy or a fill shorter than this is not worth waking a core.
+/// Bytes that one core copies or fills at a time: it does not pay to wake a
+/// core for less.
 static constexpr int64_t grainBytes = 256 << 10;
 
 CpuDevice::CpuDevice(int32_t rank, int cores, bool spin)
@@ -73,8 +74,8 @@ Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
   return issue(
       stream, WorkKind::Kernel, "launch",
       reinterpret_cast<const void *>(kernel), [&] {
-        // More ranges than cores, so that a core that starts late or has costly
-        // blocks does not hold up the rest.
+        // There are more ranges than cores, so a core that starts late or has
+        // costly blocks does not delay the end.
         int64_t ranges = int64_t(pool.size()) * 4;
         int64_t range =
             pool.size() == 1

@@ -7,8 +7,8 @@
 
 namespace heddle::runtime {
 
-/// Memory straight from the system, in huge pages where it is large enough for
-/// them. Pages are placed where they are first touched.
+/// Memory from the operating system, in huge pages if it is large enough. The
+/// system places a page near the core that first touches it.
 class CpuRegion final : public Region {
 public:
   ~CpuRegion() override;
@@ -18,7 +18,7 @@ public:
   void forbid(const uint8_t *begin, size_t bytes) override;
 
 private:
-  size_t bytes = 0, used = 0; ///< whole pages; bytes that were asked for
+  size_t bytes = 0, used = 0; ///< rounded up to whole pages; as asked for
 };
 
 } // namespace heddle::runtime
