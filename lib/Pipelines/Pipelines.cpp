@@ -56,7 +56,8 @@ SmallVector<StringRef> heddle::getPhaseNames() {
 
 static void buildAutodiffPipeline(OpPassManager &passes,
                                   const TrainingOptions &options) {
-  // Before autodiff, so that the backward pass inherits the types.
+  // Before autodiff, so that the backward pass gets the types of the forward
+  // pass.
   if (options.bf16)
     passes.addPass(createApplyMixedPrecisionPass());
   passes.addPass(createBuildTrainingStepPass(options));
@@ -71,7 +72,7 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 // 2. Sharding: from the global program to that of one device
 //===----------------------------------------------------------------------===//
 
-/// The plan of the options: their text, or the standard one for their mesh.
+/// Returns the plan of the options' text, or the standard plan of their mesh.
 static FailureOr<Plan> makePlan(ModuleOp module,
                                 const CompileOptions &options) {
   llvm::Expected<Plan> plan =
@@ -85,23 +86,26 @@ static FailureOr<Plan> makePlan(ModuleOp module,
 
 static void buildShardPipeline(OpPassManager &passes,
                                const CompileOptions &options) {
-  // What runs in slices is cut first: each slice is then stored, gathered and
-  // sharded as any other tensor.
+  // An op that runs in slices is cut first. Each slice of its tensors is then
+  // stored, gathered and sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
-  // A gather is split over the rows of its table, a structured op is not.
+  // A gather can be split over the rows of its table; a structured op cannot.
   passes.addPass(createRaiseGathersPass());
-  // Before any use of a constant is decided: so its other uses have no say.
+  // Before shardings are propagated, so that one use of a constant does not
+  // decide the sharding of another use.
   passes.addPass(createRepeatConstantsPass());
-  // While the attributes tell what the user settled from what will follow.
+  // Before propagation, while attributes hold only shardings that the user
+  // wrote.
   if (options.explainShardings)
     passes.addPass(createExplainShardingsPass());
-  // Decide for every op and value.
+  // Chooses a sharding for every op and value.
   passes.addPass(createPropagateShardingsPass());
-  // As soon as all splits are known; reshards add none.
+  // As soon as all splits are known. Reshards add no splits.
   passes.addPass(createWarnOfPaddingPass());
-  // Pins have been heard, and are as good as reshards that a program has.
+  // Propagation has used the pins. The pass turns them into reshards, like
+  // those that a program may contain.
   passes.addPass(createMaterializePinsPass());
-  // Make each mismatch explicit.
+  // Makes each mismatch of shardings an explicit reshard.
   InsertReshardsPassOptions reshards;
   reshards.cluster = options.cluster;
   reshards.remarkBytes = options.remarkBytes;
@@ -115,11 +119,13 @@ static void buildLocalizePipeline(OpPassManager &passes,
   localize.cluster = options.cluster;
   localize.remarkBytes = options.remarkBytes;
   passes.addPass(createLocalizePass(localize));
-  // Offsets and masks of equal shardings are the same.
+  // Devices compute the same offsets and masks for equal shardings: merges
+  // them.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createCombineCollectivesPass());
-  // What is left, by levels of the topology.
+  // After combining, writes the remaining collectives by levels of the
+  // topology.
   DecomposeCollectivesPassOptions decompose;
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
@@ -131,32 +137,34 @@ static void buildLocalizePipeline(OpPassManager &passes,
 //===----------------------------------------------------------------------===//
 
 static void buildKernelPipeline(OpPassManager &passes) {
-  // Device programs are rows of ops: what a branch calls is a part of it, so
-  // calls go first; then branches and loops of known length.
+  // A device's program is one sequence of ops. Calls are inlined first, because
+  // a callee may be part of a branch; then branches and loops of known length
+  // are flattened.
   passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
-  // The loops that are left become calls of programs of their own.
+  // The remaining loops become calls of programs of their own.
   passes.addPass(createOutlineLoopsPass());
-  // All control flow is gone; what decided there, and other numbers that are
-  // computed, become tensors.
+  // All control flow is gone. Conditions and other computed scalars become
+  // tensors.
   passes.addPass(createSpreadScalarsPass());
-  // Before ops are merged and rewritten: what they serve travels with them.
+  // Before ops are merged and rewritten, because the names travel with the ops.
   passes.addPass(createNameOperatorsPass());
-  // Products of foreign programs.
+  // For products of foreign programs.
   passes.addPass(createRaiseContractionsPass());
-  // While biases and sums are still ops of their own.
+  // While biases and sums are still separate ops.
   passes.addPass(createFuseEpiloguesPass());
-  // What is no call of a library becomes loops over tensors, and loops over
-  // the same rows become one kernel.
+  // Every op that is no library call becomes loops over tensors. Loops over the
+  // same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());
   passes.addPass(createFormKernelsPass());
   passes.addPass(createVerifyKernelsPass());
 }
 
 static void buildExecutablePipeline(OpPassManager &passes) {
-  // The last change of the order, for less memory.
+  // The last pass that changes the order of ops; it saves memory.
   passes.addPass(createShortenLivesPass());
-  // From here on every value has its place, and the order is what runs.
+  // From here on every value has its place, and ops run in the order of the
+  // text.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());
   passes.addPass(createVerifyExecutablePass());
@@ -169,10 +177,10 @@ static void buildLLVMPipeline(OpPassManager &passes) {
 }
 
 //===----------------------------------------------------------------------===//
-// All of it
+// Running the phases
 //===----------------------------------------------------------------------===//
 
-/// The phase that the module is in; nullopt for an imported one.
+/// Returns the phase that the module is in; nullopt for an imported one.
 static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   Attribute attribute = module->getAttr(kPhaseAttrName);
   if (!attribute)
@@ -186,8 +194,9 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   return phase;
 }
 
-/// The training state that the module lacks: a plan for training may speak of
-/// it where there is no training, and only there.
+/// Returns the training state that the module lacks, with the reason where the
+/// module is compiled for training. Without training the reason is empty: a
+/// plan for training may then name such state.
 static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
                                                    bool train) {
   llvm::DenseSet<StateAttr> present;
@@ -230,7 +239,7 @@ static LogicalResult choosePlan(ModuleOp module,
   return success();
 }
 
-/// Whether the plan says something about an operator of the module.
+/// Returns whether the plan splits a factor of an operator of the module.
 static bool isAnythingSplit(ModuleOp module) {
   return module
       .walk([](Operation *op) {
@@ -240,8 +249,9 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// Without a mesh a program is compiled for one device, whose axes have the
-/// names of the standard plans': shardings over these would be lost.
+/// Emits an error if an argument or result has a sharding in a program without
+/// a mesh. Such a program is compiled for one device, over the axes of a
+/// standard plan, and the sharding would be lost.
 static LogicalResult verifyStatesNoSharding(ModuleOp module) {
   auto emit = [](func::FuncOp function, const Twine &what,
                  Attribute attribute) -> LogicalResult {
@@ -273,7 +283,7 @@ bool heddle::isModel(ModuleOp module) {
           !module.getOps<VariableOp>().empty());
 }
 
-/// What would break a pass that comes later, without its place.
+/// Checks for input that would make a later pass fail without a location.
 static LogicalResult verifyInput(ModuleOp module) {
   if (failed(verifyTensorSizes(module)))
     return failure();
@@ -291,13 +301,13 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
   if (failed(verifyInput(module)))
     return failure();
-  // A program of other dialects gets a mesh and shardings.
+  // A program of other dialects gets a mesh and shardings, which are Heddle's.
   module.getContext()->loadDialect<HeddleDialect>();
   FailureOr<std::optional<Phase>> present = getPhase(module);
   if (failed(present))
     return failure();
-  // A program of its own functions is what it is: no training step is built,
-  // and without a plan its mesh and shardings are those that it states.
+  // A program that is no imported model gets no training step. Without a plan,
+  // its mesh and shardings are those that it declares.
   bool isProgram = !*present && !isModel(module);
   if (isProgram)
     *present = Phase::Autodiff;
@@ -362,7 +372,7 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
 LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
                                         StringRef path) {
-  // Before the work, not after it.
+  // Checks the options and the path before the long work.
   FailureOr<Sanitizer> sanitizer =
       parseSanitizer(module.getLoc(), options.sanitize);
   if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||

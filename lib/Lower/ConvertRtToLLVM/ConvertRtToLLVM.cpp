@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// Sizes around one dimension: elements outside of it, along it, inside.
+/// The products of the sizes before (`outer`) and after (`inner`) dimension
+/// `dim`. For the shape 2x3x4x5 and dimension 1: 2 and 20.
 struct Around {
   int64_t outer = 1, inner = 1;
   Around(ArrayRef<int64_t> shape, int64_t dim) {
@@ -26,7 +27,7 @@ struct Around {
   }
 };
 
-/// Converts one program. Errors are emitted and leave `failed` set.
+/// Converts one program. After an error is emitted, `failed` is set.
 class ProgramConversion {
 public:
   ProgramConversion(RuntimeModule &runtime, rt::ProgramOp program,
@@ -59,7 +60,7 @@ private:
         rt::getRuntimeType(buffer.getType().getElementType()).value_or(-1));
   }
   Value index(Value value) { return indices.lookup(value); }
-  /// The operands that all collectives start with: stream, group.
+  /// Returns the operands that all collectives start with: stream, group.
   template <typename Op> SmallVector<Value> onGroup(Op op) {
     return {stream(op), f.i32(runtime.getGroup(op.getAxes()))};
   }
@@ -182,7 +183,8 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
     desc.global_groups = (*global)[2];
     desc.global_group_size = (*global)[3];
   }
-  // heddle_rt_attention_offsets: batch, query, key, group, group_member.
+  // The words of heddle_rt_attention_offsets: batch, query, key, group,
+  // group_member.
   SmallVector<Value> words;
   for (Value offset : op.getOffsets())
     words.push_back(index(offset));
@@ -265,7 +267,7 @@ void ProgramConversion::convertArith(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives and the rest
+// Collectives, loops, events
 //===----------------------------------------------------------------------===//
 
 void ProgramConversion::convertAllToAll(rt::AllToAllOp op) {

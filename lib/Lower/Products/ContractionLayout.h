@@ -1,12 +1,14 @@
 //===- ContractionLayout.h - Letters as a product in loops ------*- C++ -*-===//
 //
-// A contraction over dense tensors as one heddle_rt_matmul_desc. Factors that
-// are adjacent in every tensor that has them are merged. Among the merged
-// factors, one of the result's inner dimension becomes n, one of the other
-// operand m, one sum k; all others become loops. The operand that has the
-// result's inner dimension is B, so that C's rows are contiguous.
+// Writes a contraction over dense tensors as one heddle_rt_matmul_desc: a
+// matrix product in loops. Letters that are adjacent in every tensor that has
+// them are merged. Of the merged letters, the result's inner dimension becomes
+// n, a dimension of the other operand m, and a sum k. All others become loops.
+// The operand with the result's inner dimension is B, so that C's rows are
+// contiguous.
 //
-// GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, a loop over c.
+// Example, GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, and a
+// loop over c.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +30,8 @@ struct ProductLayout {
   llvm::SmallVector<Loop, 4> loops; ///< outermost first
 };
 
-/// Finds the layout. The bias runs along the result's dimensions `biasAlong`.
-/// On failure `why` says what cannot be expressed.
+/// Finds the layout. The bias has the result's dimensions `biasAlong`. On
+/// failure, `why` tells what cannot be expressed.
 std::optional<ProductLayout>
 getProductLayout(ContractionAttr contraction, mlir::RankedTensorType lhs,
                  mlir::RankedTensorType rhs, mlir::RankedTensorType result,

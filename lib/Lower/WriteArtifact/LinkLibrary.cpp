@@ -29,8 +29,8 @@ static std::optional<Linker> findLinker() {
   return std::nullopt;
 }
 
-/// The path of the C library's mathematics, for a linker that no compiler
-/// driver calls. Without it the loading process finds the library.
+/// Returns the path of libm, for a linker that is called without a compiler
+/// driver. If it is empty, the loading process must provide libm's functions.
 static std::string findMathLibrary() {
   for (const char *folder :
        {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64",
@@ -75,7 +75,7 @@ LogicalResult heddle::linkSharedLibrary(Location loc,
     arguments.push_back("now");
   for (size_t i = 0; i < objects.size(); ++i)
     arguments.push_back(files[i]);
-  // Keeps libm even if nothing uses it yet: schedules call pow and cos.
+  // Keeps libm even if no object uses it.
   arguments.push_back((prefix + "--no-as-needed").str());
   if (linker->isDriver)
     arguments.push_back("-lm");
