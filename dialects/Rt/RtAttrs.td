@@ -60,15 +60,20 @@ def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
 def PortAttr : Rt_Attr<"Port", "port"> {
   let summary = "an argument or result of a program, as the whole mesh sees it";
   let description = [{
-    The name, the global type and how the devices hold it (replicated if not
-    given).
+    The name, the global type, how the devices hold it (replicated if not
+    given), what it is for, and the ranks that have it (all if not given).
 
-    Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
+    Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>
+    as <features>>`, `#rt.port<"x", tensor<4xf32> in <@mesh, {"pp" = [0]}>>`
   }];
   let parameters = (ins "::mlir::StringAttr":$name,
                         "::mlir::RankedTensorType":$type,
-                        OptionalParameter<"::heddle::ShardingAttr">:$sharding);
-  let assemblyFormat = "`<` $name `,` $type (`,` $sharding^)? `>`";
+                        OptionalParameter<"::heddle::ShardingAttr">:$sharding,
+                        OptionalParameter<"::heddle::PortRoleAttr">:$role,
+                        OptionalParameter<"::heddle::RanksAttr">:$ranks);
+  let assemblyFormat = [{
+    `<` $name `,` $type (`,` $sharding^)? (`as` $role^)? (`in` $ranks^)? `>`
+  }];
 }
 
 def LoopAttr : Rt_Attr<"Loop", "loop"> {
