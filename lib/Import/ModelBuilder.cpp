@@ -45,8 +45,9 @@ ModelBuilder::ModelBuilder(MLIRContext &context, StringRef family,
   // The result types are set once the logits are built.
   forward = builder.create<func::FuncOp>(
       loc, "forward", builder.getFunctionType({ids, ids}, {}));
-  forward.setAllArgAttrs({getPort(&context, "tokens", PortRole::Features),
-                          getPort(&context, "targets", PortRole::Labels)});
+  DictionaryAttr arguments[] = {getPort(&context, "tokens", PortRole::Features),
+                                getPort(&context, "targets", PortRole::Labels)};
+  forward.setAllArgAttrs(arguments);
   builder.setInsertionPointToEnd(forward.addEntryBlock());
 }
 
@@ -263,8 +264,9 @@ OwningOpRef<ModuleOp> ModelBuilder::finish(Value logits) {
   forward.setFunctionType(builder.getFunctionType(
       forward.getArgumentTypes(), TypeRange(ValueRange(results))));
   MLIRContext *context = builder.getContext();
-  forward.setAllResultAttrs({getPort(context, "loss_sum", PortRole::LossSum),
-                             getPort(context, "count", PortRole::LabelCount),
-                             getPort(context, "logits", PortRole::Output)});
+  DictionaryAttr ports[] = {getPort(context, "loss_sum", PortRole::LossSum),
+                            getPort(context, "count", PortRole::LabelCount),
+                            getPort(context, "logits", PortRole::Output)};
+  forward.setAllResultAttrs(ports);
   return std::move(module);
 }
