@@ -32,6 +32,17 @@ ServesAttr getServes(VariableOp variable);
 /// Rewrites pass locations on, and ops that differ in location alone are equal.
 mlir::Location withServes(mlir::Location loc, ServesAttr serves);
 
+/// The attributes that name an argument or result of a function and say what it
+/// is for.
+mlir::DictionaryAttr getPortAttrs(mlir::MLIRContext *context,
+                                  llvm::StringRef name, PortRoleAttr role);
+
+/// Checks that a set of ranks is one of a mesh in this module. `emitError`
+/// begins the message: "expected X ".
+mlir::LogicalResult
+verifyRanks(mlir::Operation *from, RanksAttr ranks,
+            llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
 /// The mesh that a symbol names, or null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 

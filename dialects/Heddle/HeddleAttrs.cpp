@@ -349,6 +349,38 @@ LogicalResult SliceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// PortRoleAttr and RanksAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult PortRoleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   PortRole role, StringAttr of) {
+  bool isGradient = role == PortRole::Gradient;
+  if (isGradient != bool(of))
+    return emitError() << "expected the role " << stringifyPortRole(role)
+                       << " to name " << (isGradient ? "its" : "no")
+                       << " parameter";
+  return success();
+}
+
+LogicalResult RanksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                FlatSymbolRefAttr,
+                                ArrayRef<CoordinatesAttr> where) {
+  llvm::SmallDenseSet<StringAttr> axes;
+  for (CoordinatesAttr condition : where) {
+    if (!axes.insert(condition.getAxis()).second)
+      return emitError() << "expected each axis once, got "
+                         << condition.getAxis() << " twice";
+    ArrayRef<int64_t> values = condition.getValues();
+    if (values.empty() || values.front() < 0 ||
+        !llvm::is_sorted(values, std::less_equal<int64_t>()))
+      return emitError() << "expected ascending coordinates of at least 0 "
+                            "along axis "
+                         << condition.getAxis() << ", got [" << values << "]";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // ContractionAttr: [bsh, hf -> bsf]
 //===----------------------------------------------------------------------===//
 

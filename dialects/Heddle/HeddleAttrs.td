@@ -34,6 +34,19 @@ def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Loss", 4, "loss">]>;
 def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
 
+// The cases and numbers are those of heddle_rt/roles.h.
+def PortRole : Heddle_Enum<"PortRole", "what an argument or result is for", [
+  I32EnumAttrCase<"Features", 0, "features">,
+  I32EnumAttrCase<"Labels", 1, "labels">,
+  I32EnumAttrCase<"MicroBatch", 2, "micro_batch">,
+  I32EnumAttrCase<"LossSum", 3, "loss_sum">,
+  I32EnumAttrCase<"LabelCount", 4, "label_count">,
+  I32EnumAttrCase<"Loss", 5, "loss">,
+  I32EnumAttrCase<"GradientNorm", 6, "gradient_norm">,
+  I32EnumAttrCase<"LearningRate", 7, "learning_rate">,
+  I32EnumAttrCase<"Output", 8, "output">,
+  I32EnumAttrCase<"Gradient", 9, "gradient">]>;
+
 def StateKind : Heddle_Enum<"StateKind", "what training keeps for a parameter", [
   I32EnumAttrCase<"AdamWMean", 0, "adamw_mean">,
   I32EnumAttrCase<"AdamWSquare", 1, "adamw_square">,
@@ -169,6 +182,32 @@ def ShardingAttr : Heddle_Attr<"Sharding", "sharding"> {
     ::mlir::RankedTensorType getLocalType(::mlir::RankedTensorType global,
                                           ::heddle::MeshAttr mesh) const;
   }];
+}
+
+def CoordinatesAttr : Heddle_Attr<"Coordinates", "coordinates"> {
+  let summary = "some of the coordinates along one mesh axis";
+  let parameters = (ins "::mlir::StringAttr":$axis,
+                        ArrayRefParameter<"int64_t">:$values);
+  let assemblyFormat = "$axis `=` `[` $values `]`";
+}
+
+def RanksAttr : Heddle_Attr<"Ranks", "ranks"> {
+  let summary = "a set of ranks, by their coordinates on a mesh";
+  let description = [{
+    The set of all ranks whose coordinate along each listed axis is one of the
+    listed values. An axis that is not listed may have any coordinate. What has
+    no set (`heddle.ranks`) belongs to all ranks.
+
+    Constraints:
+    - at least one axis is listed, each once, and the mesh has it;
+    - coordinates ascend and lie within the axis.
+
+    Example: `#heddle.ranks<@mesh, {"pp" = [0, 3]}>`
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh,
+                        ArrayRefParameter<"::heddle::CoordinatesAttr">:$where);
+  let assemblyFormat = "`<` $mesh `,` `{` $where `}` `>`";
+  let genVerifyDecl = 1;
 }
 
 def FactorAxesAttr : Heddle_Attr<"FactorAxes", "factor_axes"> {
@@ -307,6 +346,33 @@ def StateAttr : Heddle_Attr<"State", "state"> {
                                               : VariableRole::OptimizerState;
     }
   }];
+}
+
+def PortRoleAttr : Heddle_Attr<"PortRole", "port_role"> {
+  let summary = "what an argument or result of a program is for";
+  let description = [{
+    Training and evaluation find arguments and results by these roles, not by
+    their names or order:
+    - arguments: `features` (what the model reads), `labels` (what it should
+      answer; a label of -100 is ignored), `micro_batch` (the number of the
+      micro-batch within the step, from 0; tensor<i64>);
+    - results: `loss_sum` and `label_count` (the sum of the losses of all labels
+      that count, and their number), `loss` (their quotient), `gradient_norm`,
+      `learning_rate` (all of them tensor<f32>), `output` (what the model
+      answers), `gradient of "NAME"` (of the loss, by the parameter NAME).
+
+    Constraint: only a gradient names a parameter, and each one does.
+
+    Example: `#heddle.port_role<features>`,
+    `#heddle.port_role<gradient of "wte.weight">`.
+  }];
+  let parameters = (ins EnumParameter<PortRole>:$role,
+                        OptionalParameter<"::mlir::StringAttr">:$of);
+  let assemblyFormat = "`<` $role (`of` $of^)? `>`";
+  let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "::heddle::PortRole":$role), [{
+    return $_get($_ctxt, role, ::mlir::StringAttr());
+  }]>];
 }
 
 def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {

@@ -40,6 +40,14 @@ void heddle::setOpName(Operation *op, StringAttr name) {
     op->removeAttr(key);
 }
 
+DictionaryAttr heddle::getPortAttrs(MLIRContext *context, StringRef name,
+                                    PortRoleAttr role) {
+  Builder builder(context);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr(kNameAttrName, builder.getStringAttr(name)),
+       builder.getNamedAttr(kRoleAttrName, role)});
+}
+
 MeshOp heddle::lookupMesh(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, name);
 }

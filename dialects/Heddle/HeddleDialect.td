@@ -33,6 +33,11 @@ def HeddleDialect : Dialect {
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
       results of functions: their name in files;
+    - `heddle.role` on arguments and results of functions: what they are for
+      (`#heddle.port_role`);
+    - `heddle.ranks` on variables, functions, programs, and on arguments and
+      results of functions: the ranks that have it (`#heddle.ranks`). All ranks
+      have what is without this attribute;
     - `heddle.serves` (`#heddle.serves`) on the calls and collectives of one
       device's program: the operators that they are made of, and the kind of
       their data;

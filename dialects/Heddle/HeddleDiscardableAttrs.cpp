@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Heddle/HeddleDialect.h"
+#include "dialects/Heddle/Heddle.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -75,6 +75,10 @@ static constexpr DiscardableAttr kKnown[] = {
     {kPriorityAttrName, OnOp | OnPort, isPriority, "an i64 from 0 to 65536"},
     {kCarriedAttrName, OnOp, isListOf<ShardingAttr>, "a list of shardings"},
     {kNameAttrName, OnOp | OnPort, isOne<StringAttr>, "a string"},
+    {kRoleAttrName, OnPort, isOne<PortRoleAttr>,
+     "a role, such as #heddle.port_role<features>"},
+    {kRanksAttrName, OnOp | OnPort, isOne<RanksAttr>,
+     "a set of ranks, such as #heddle.ranks<@mesh, {\"pp\" = [0]}>"},
     {kServesAttrName, OnOp, isOne<ServesAttr>,
      "names of operators, such as #heddle.serves<activation "
      "[\"h.0.mlp.c_fc\"]>"},
@@ -100,6 +104,26 @@ static constexpr DiscardableAttr kKnown[] = {
      "a list of operands for each result"},
 };
 
+LogicalResult
+heddle::verifyRanks(Operation *from, RanksAttr ranks,
+                    function_ref<InFlightDiagnostic()> emitError) {
+  MeshOp mesh = lookupMesh(from, ranks.getMesh());
+  if (!mesh)
+    return emitError() << "to be over a heddle.mesh of this module, got "
+                       << ranks.getMesh();
+  for (CoordinatesAttr condition : ranks.getWhere()) {
+    int64_t size = mesh.getMesh().getAxisSize(condition.getAxis());
+    if (size == 0)
+      return emitError() << "to be over axes of " << mesh.getMesh() << ", got "
+                         << condition.getAxis();
+    if (int64_t last = condition.getValues().back(); last >= size)
+      return emitError() << "to have coordinates below " << size
+                         << " along axis " << condition.getAxis() << ", got "
+                         << last;
+  }
+  return success();
+}
+
 /// Checks one attribute. `of` names its port in messages, such as " of argument
 /// 0", and is empty for an attribute of an op.
 static LogicalResult verify(Operation *op, NamedAttribute attribute,
@@ -113,6 +137,12 @@ static LogicalResult verify(Operation *op, NamedAttribute attribute,
     if (!(known.places & place))
       continue;
     if (known.name == name) {
+      auto emit = [&] {
+        return op->emitOpError() << "expected " << name << of << ' ';
+      };
+      if (auto ranks = dyn_cast<RanksAttr>(attribute.getValue());
+          ranks && known.isValid(ranks))
+        return verifyRanks(op, ranks, emit);
       if (known.isValid(attribute.getValue()))
         return success();
       return op->emitOpError()

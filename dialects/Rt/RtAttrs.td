@@ -60,15 +60,20 @@ def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
 def PortAttr : Rt_Attr<"Port", "port"> {
   let summary = "an argument or result of a program, as the whole mesh sees it";
   let description = [{
-    Holds the port's name, its global type and its sharding (replicated if
-    absent).
+    Holds the port's name, its global type, its sharding (replicated if absent),
+    its role, and the ranks that have it (all if absent).
 
-    Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
+    Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>
+    as <features>>`, `#rt.port<"x", tensor<4xf32> in <@mesh, {"pp" = [0]}>>`
   }];
   let parameters = (ins "::mlir::StringAttr":$name,
                         "::mlir::RankedTensorType":$type,
-                        OptionalParameter<"::heddle::ShardingAttr">:$sharding);
-  let assemblyFormat = "`<` $name `,` $type (`,` $sharding^)? `>`";
+                        OptionalParameter<"::heddle::ShardingAttr">:$sharding,
+                        OptionalParameter<"::heddle::PortRoleAttr">:$role,
+                        OptionalParameter<"::heddle::RanksAttr">:$ranks);
+  let assemblyFormat = [{
+    `<` $name `,` $type (`,` $sharding^)? (`as` $role^)? (`in` $ranks^)? `>`
+  }];
 }
 
 def LoopAttr : Rt_Attr<"Loop", "loop"> {

@@ -23,26 +23,35 @@ using namespace heddle;
 /// and the number of tokens in that sum.
 static constexpr StringLiteral kLossSumName = "loss_sum", kCountName = "count";
 
-/// The results of @forward, in order.
-enum ForwardResult { kLossSum, kCount, kLogits, kNumForwardResults };
-
 namespace {
+
+/// The results of @forward, by their roles.
+struct ForwardResults {
+  unsigned lossSum, labelCount;
+  SmallVector<unsigned> outputs;
+};
+
+/// A result of a program, and its attributes.
+struct Result {
+  Value value;
+  DictionaryAttr attrs;
+};
 
 /// A copy of @forward that becomes one of the programs.
 struct Program {
   func::FuncOp function;
   OpBuilder builder; ///< before the return
-  Value lossSum, count, logits;
+  Value lossSum, count;
 
-  Program(func::FuncOp forward, StringRef name, SymbolTable &symbols)
+  Program(func::FuncOp forward, const ForwardResults &results, StringRef name,
+          SymbolTable &symbols)
       : function(forward.clone()), builder(forward.getContext()) {
     function.setName(name);
     symbols.insert(function);
     Operation *terminator = function.getBody().front().getTerminator();
     builder.setInsertionPoint(terminator);
-    lossSum = terminator->getOperand(kLossSum);
-    count = terminator->getOperand(kCount);
-    logits = terminator->getOperand(kLogits);
+    lossSum = terminator->getOperand(results.lossSum);
+    count = terminator->getOperand(results.labelCount);
   }
 
   Block &body() { return function.getBody().front(); }
@@ -55,16 +64,14 @@ struct Program {
         return load;
     return nullptr;
   }
-
-  /// Replaces the results of the function and names them.
-  void setResults(ArrayRef<std::pair<std::string, Value>> results);
 };
 
 class StepBuilder {
 public:
-  StepBuilder(ModuleOp module, func::FuncOp forward,
+  StepBuilder(ModuleOp module, func::FuncOp forward, ForwardResults results,
               const TrainingStepOptions &options)
-      : forward(forward), table(module), options(options) {
+      : forward(forward), results(std::move(results)), table(module),
+        options(options) {
     for (VariableOp variable : module.getOps<VariableOp>())
       if (variable.getRole() == VariableRole::Parameter)
         parameters.push_back(variable);
@@ -87,8 +94,13 @@ private:
   /// Builds max(count, 1), so that a batch of ignored tokens has the loss 0.
   Value atLeastOne(OpBuilder &builder, Location loc, Value count);
   void configureDropout(Program &program);
+  /// Makes each micro-batch of a step draw random numbers of its own: counts
+  /// micro-batches instead of steps. The number of the micro-batch is a new
+  /// argument. Does nothing if the program reads no number of steps.
+  void countMicroBatches(Program &program);
 
   func::FuncOp forward;
+  ForwardResults results;
   VariableTable table;
   const TrainingStepOptions &options;
   SmallVector<VariableOp> parameters;
@@ -100,21 +112,68 @@ private:
 // Functions
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyForward(func::FuncOp forward) {
-  auto isScalar = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 0 && tensor.getElementType().isF32();
-  };
-  FunctionType type = forward.getFunctionType();
+static bool isFloatScalar(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 0 && tensor.getElementType().isF32();
+}
+
+/// Checks the form of @forward and finds its results.
+static FailureOr<ForwardResults> verifyForward(func::FuncOp forward) {
   if (forward.isExternal() || !llvm::hasSingleElement(forward.getBody()))
     return forward.emitError() << "expected @forward to have one block";
-  if (type.getNumResults() != kNumForwardResults ||
-      !isScalar(type.getResult(kLossSum)) || !isScalar(type.getResult(kCount)))
+  auto emit = [&](StringRef kind, unsigned i, StringRef expected,
+                  PortRoleAttr got) {
+    InFlightDiagnostic diag = forward.emitError()
+                              << "expected " << kRoleAttrName << " of " << kind
+                              << ' ' << i << " of @forward to be " << expected
+                              << ", got ";
+    if (got)
+      diag << stringifyPortRole(got.getRole());
+    else
+      diag << "none";
+    return failure();
+  };
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    if (!role || (role.getRole() != PortRole::Features &&
+                  role.getRole() != PortRole::Labels))
+      return emit("argument", i, "features or labels", role);
+  }
+  std::optional<unsigned> lossSum, labelCount;
+  ForwardResults results;
+  for (auto [i, type] : llvm::enumerate(forward.getResultTypes())) {
+    auto attribute =
+        forward.getResultAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    std::optional<PortRole> role;
+    if (attribute)
+      role = attribute.getRole();
+    if (role == PortRole::Output) {
+      results.outputs.push_back(i);
+      continue;
+    }
+    if (role != PortRole::LossSum && role != PortRole::LabelCount)
+      return emit("result", i, "loss_sum, label_count or output", attribute);
+    std::optional<unsigned> &found =
+        role == PortRole::LossSum ? lossSum : labelCount;
+    if (found)
+      return forward.emitError()
+             << "expected one result of @forward of the role "
+             << stringifyPortRole(*role) << ", got results " << *found
+             << " and " << i;
+    if (!isFloatScalar(type))
+      return forward.emitError()
+             << "expected result " << i << " of @forward, its "
+             << stringifyPortRole(*role) << ", to be tensor<f32>, got " << type;
+    found = i;
+  }
+  if (!lossSum || !labelCount)
     return forward.emitError()
-           << "expected @forward to return the sum of the losses and the count "
-              "of tokens, both tensor<f32>, and the logits, got "
-           << type;
-  return success();
+           << "expected @forward to return the sum of the losses and the "
+              "number of labels (heddle.role loss_sum and label_count), got no "
+           << (lossSum ? "label_count" : "loss_sum");
+  results.lossSum = *lossSum;
+  results.labelCount = *labelCount;
+  return results;
 }
 
 /// Erases unused ops.
@@ -124,29 +183,35 @@ static void eraseDeadOps(Block &block) {
       op.erase();
 }
 
-void Program::setResults(ArrayRef<std::pair<std::string, Value>> results) {
-  SmallVector<Value> values;
-  SmallVector<DictionaryAttr> attrs;
-  for (const auto &[name, value] : results) {
-    values.push_back(value);
-    attrs.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(kNameAttrName, builder.getStringAttr(name))));
-  }
-  body().getTerminator()->setOperands(values);
-  function.setFunctionType(builder.getFunctionType(
-      function.getArgumentTypes(), TypeRange(ValueRange(values))));
-  function.setResAttrsAttr(ArrayAttr());
-  function.setAllResultAttrs(attrs);
-  eraseDeadOps(body());
+static Result makeResult(StringRef name, PortRole role, Value value) {
+  MLIRContext *context = value.getContext();
+  return {value, getPortAttrs(context, name, PortRoleAttr::get(context, role))};
 }
 
-/// Names the arguments tokens and targets.
-static void nameArguments(func::FuncOp forward) {
-  StringRef names[] = {"tokens", "targets"};
-  for (unsigned i = 0; i < forward.getNumArguments() && i < 2; ++i)
-    if (!forward.getArgAttr(i, kNameAttrName))
-      forward.setArgAttr(i, kNameAttrName,
-                         StringAttr::get(forward.getContext(), names[i]));
+/// Returns the results of a step.
+static SmallVector<Result> makeStepResults(Value loss, UpdateResults updated) {
+  return {makeResult("loss", PortRole::Loss, loss),
+          makeResult("grad_norm", PortRole::GradientNorm, updated.gradNorm),
+          makeResult("learning_rate", PortRole::LearningRate,
+                     updated.learningRate)};
+}
+
+/// Replaces the results of a program.
+static void setResults(func::FuncOp function, ArrayRef<Result> results) {
+  Block &body = function.getBody().front();
+  SmallVector<Value> values;
+  SmallVector<DictionaryAttr> attrs;
+  for (const Result &result : results) {
+    values.push_back(result.value);
+    attrs.push_back(result.attrs);
+  }
+  body.getTerminator()->setOperands(values);
+  function.setFunctionType(FunctionType::get(function.getContext(),
+                                             function.getArgumentTypes(),
+                                             TypeRange(ValueRange(values))));
+  function.setResAttrsAttr(ArrayAttr());
+  function.setAllResultAttrs(attrs);
+  eraseDeadOps(body);
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,6 +239,34 @@ void StepBuilder::configureDropout(Program &program) {
     else if (auto attention = dyn_cast<AttentionOp>(op))
       attention.setSeed(options.seed);
   });
+}
+
+void StepBuilder::countMicroBatches(Program &program) {
+  SmallVector<LoadOp> steps;
+  for (LoadOp load : program.body().getOps<LoadOp>())
+    if (load.getVariable() == "steps")
+      steps.push_back(load);
+  if (steps.empty())
+    return;
+  OpBuilder &b = program.builder;
+  Location loc = program.loc();
+  func::FuncOp function = program.function;
+  auto type = RankedTensorType::get({}, b.getI64Type());
+  unsigned position = function.getNumArguments();
+  function.insertArgument(
+      position, type,
+      getPortAttrs(b.getContext(), stringifyPortRole(PortRole::MicroBatch),
+                   PortRoleAttr::get(b.getContext(), PortRole::MicroBatch)),
+      loc);
+  Value index = function.getArgument(position);
+  for (LoadOp step : steps) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfter(step);
+    Value count = createSplat(b, loc, type, options.microBatches);
+    Value first = b.create<arith::MulIOp>(loc, step, count);
+    Value number = b.create<arith::AddIOp>(loc, first, index);
+    step.getResult().replaceAllUsesExcept(number, first.getDefiningOp());
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -221,7 +314,7 @@ FailureOr<SmallVector<Value>> StepBuilder::differentiateMean(Program &program,
 //===----------------------------------------------------------------------===//
 
 LogicalResult StepBuilder::buildStep() {
-  Program program(forward, "step", table.getSymbols());
+  Program program(forward, results, "step", table.getSymbols());
   configureDropout(program);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
@@ -234,40 +327,21 @@ LogicalResult StepBuilder::buildStep() {
   for (auto [variable, gradient] : llvm::zip(parameters, *gradients))
     if (gradient)
       updates.push_back({variable, program.findLoad(variable), gradient});
-  FailureOr<UpdateResults> results =
+  FailureOr<UpdateResults> updated =
       buildUpdate(b, loc, table, updates, /*scale=*/Value(), options);
-  if (failed(results))
+  if (failed(updated))
     return failure();
   Value loss = b.create<arith::DivFOp>(loc, program.lossSum, count);
-  program.setResults({{"loss", loss},
-                      {"grad_norm", results->gradNorm},
-                      {"learning_rate", results->learningRate}});
+  setResults(program.function, makeStepResults(loss, *updated));
   return success();
 }
 
 LogicalResult StepBuilder::buildAccumulate() {
-  Program program(forward, "accumulate", table.getSymbols());
+  Program program(forward, results, "accumulate", table.getSymbols());
   configureDropout(program);
+  countMicroBatches(program);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
-
-  // Each micro-batch draws random numbers of its own.
-  auto counterType = RankedTensorType::get({}, b.getI64Type());
-  for (LoadOp step : llvm::to_vector(program.body().getOps<LoadOp>())) {
-    if (step.getVariable() != "steps")
-      continue;
-    FailureOr<VariableOp> variable =
-        table.getOrCreate("micro_batch", counterType, VariableRole::Counter);
-    if (failed(variable))
-      return failure();
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointAfter(step);
-    Value index = loadVariable(b, loc, *variable);
-    Value count = createSplat(b, loc, counterType, options.microBatches);
-    Value first = b.create<arith::MulIOp>(loc, step, count);
-    Value number = b.create<arith::AddIOp>(loc, first, index);
-    step.getResult().replaceAllUsesExcept(number, first.getDefiningOp());
-  }
 
   Value seed = createSplat(b, loc, program.lossSum.getType(), 1);
   FailureOr<SmallVector<Value>> gradients = differentiate(program, seed);
@@ -300,12 +374,7 @@ LogicalResult StepBuilder::buildAccumulate() {
           accumulate(table.getOrCreate(kCountName, scalar, VariableRole::Loss),
                      program.count)))
     return failure();
-  if (auto variable = table.getSymbols().lookup<VariableOp>("micro_batch")) {
-    Value next = b.create<arith::AddIOp>(loc, loadVariable(b, loc, variable),
-                                         createSplat(b, loc, counterType, 1));
-    storeVariable(b, loc, variable, next);
-  }
-  program.setResults({});
+  setResults(program.function, {});
   return success();
 }
 
@@ -342,38 +411,27 @@ LogicalResult StepBuilder::buildUpdateProgram() {
     updates.push_back({parameter, loadVariable(b, at, parameter),
                        loadVariable(b, at, gradient)});
   }
-  FailureOr<UpdateResults> results =
+  FailureOr<UpdateResults> updated =
       buildUpdate(b, loc, table, updates, scale, options);
-  if (failed(results))
+  if (failed(updated))
     return failure();
-  if (auto variable = table.getSymbols().lookup<VariableOp>("micro_batch"))
-    accumulated.push_back(variable);
   for (VariableOp variable : accumulated)
     storeVariable(b, loc, variable,
                   createSplat(b, loc, variable.getTensorType(), 0));
 
-  Value values[] = {loss, results->gradNorm, results->learningRate};
-  b.create<func::ReturnOp>(loc, values);
-  function.setFunctionType(
-      b.getFunctionType({}, TypeRange(ValueRange(values))));
-  StringRef names[] = {"loss", "grad_norm", "learning_rate"};
-  for (auto [i, name] : llvm::enumerate(names))
-    function.setResultAttr(i, kNameAttrName, b.getStringAttr(name));
+  b.create<func::ReturnOp>(loc);
+  setResults(function, makeStepResults(loss, *updated));
   return success();
 }
 
 void StepBuilder::buildEvaluate() {
-  Program program(forward, "evaluate", table.getSymbols());
+  Program program(forward, results, "evaluate", table.getSymbols());
   removeDropout(program.function);
-  // Removing a dropout may have changed the returned values.
-  Operation *terminator = program.body().getTerminator();
-  program.setResults({{"loss_sum", terminator->getOperand(kLossSum)},
-                      {"count", terminator->getOperand(kCount)},
-                      {"logits", terminator->getOperand(kLogits)}});
+  eraseDeadOps(program.body());
 }
 
 LogicalResult StepBuilder::buildGradientsProgram() {
-  Program program(forward, "gradients", table.getSymbols());
+  Program program(forward, results, "gradients", table.getSymbols());
   removeDropout(program.function);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
@@ -382,16 +440,22 @@ LogicalResult StepBuilder::buildGradientsProgram() {
   if (failed(gradients))
     return failure();
   Value loss = b.create<arith::DivFOp>(loc, program.lossSum, count);
-  Value logits = program.body().getTerminator()->getOperand(kLogits);
-  SmallVector<std::pair<std::string, Value>> results = {{"loss", loss},
-                                                        {"logits", logits}};
+  SmallVector<Result> values = {makeResult("loss", PortRole::Loss, loss)};
+  for (unsigned i : results.outputs)
+    values.push_back({program.body().getTerminator()->getOperand(i),
+                      forward.getResultAttrDict(i)});
   for (auto [variable, gradient] : llvm::zip(parameters, *gradients)) {
     if (!gradient)
       gradient = createSplat(b, loc, variable.getTensorType(), 0);
-    results.emplace_back(
-        getStateName(StateKind::Gradient, variable.getSymName()), gradient);
+    auto role = PortRoleAttr::get(b.getContext(), PortRole::Gradient,
+                                  variable.getSymNameAttr());
+    values.push_back(
+        {gradient,
+         getPortAttrs(b.getContext(),
+                      getStateName(StateKind::Gradient, variable.getSymName()),
+                      role)});
   }
-  program.setResults(results);
+  setResults(program.function, values);
   return success();
 }
 
@@ -418,7 +482,8 @@ struct BuildTrainingStepPass
     auto forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward)
       return module.emitError() << "expected a function @forward";
-    if (failed(verifyForward(forward)))
+    FailureOr<ForwardResults> results = verifyForward(forward);
+    if (failed(results))
       return failure();
     for (StringRef name :
          {"step", "accumulate", "update", "evaluate", "gradients"})
@@ -430,9 +495,7 @@ struct BuildTrainingStepPass
           !variable.getTensorType().getElementType().isF32())
         return variable.emitError() << "expected a parameter of f32, got "
                                     << variable.getTensorType();
-    nameArguments(forward);
-
-    StepBuilder builder(module, forward, options);
+    StepBuilder builder(module, forward, *results, options);
     if (options.train && options.microBatches == 1 &&
         failed(builder.buildStep()))
       return failure();

@@ -98,8 +98,14 @@ FailureOr<VariableOp> VariableTable::getOrCreateState(StateKind kind,
                                                       VariableOp parameter) {
   auto state = StateAttr::get(parameter.getContext(), kind,
                               FlatSymbolRefAttr::get(parameter));
-  return getOrCreate(getStateName(kind, parameter.getSymName()),
-                     parameter.getTensorType(), state.getRole(), state);
+  FailureOr<VariableOp> variable =
+      getOrCreate(getStateName(kind, parameter.getSymName()),
+                  parameter.getTensorType(), state.getRole(), state);
+  // The ranks that have a parameter have its state.
+  if (Attribute ranks = parameter->getAttr(kRanksAttrName);
+      ranks && succeeded(variable))
+    (*variable)->setAttr(kRanksAttrName, ranks);
+  return variable;
 }
 
 VariableOp VariableTable::lookupState(StateKind kind,

@@ -36,9 +36,10 @@ struct Programs {
   }
 };
 
-/// A result of a program: its name, and its type if that is known.
-struct Result {
-  std::string name;
+/// A role that one result of a program must have, and that result's type. A
+/// null type stands for any number of results of any type.
+struct ExpectedRole {
+  PortRoleAttr role;
   Type type;
 };
 
@@ -80,46 +81,99 @@ static LogicalResult verifyForm(func::FuncOp program) {
   return success();
 }
 
+/// Checks that the results of a program have the expected roles, in any order.
 static LogicalResult verifyResults(func::FuncOp program,
-                                   ArrayRef<Result> expected) {
+                                   ArrayRef<ExpectedRole> expected) {
   if (!program)
     return success();
-  if (program.getNumResults() != expected.size())
-    return program.emitOpError() << "expected " << expected.size()
-                                 << " results, got " << program.getNumResults();
-  for (auto [i, result] : llvm::enumerate(expected)) {
-    auto name = program.getResultAttrOfType<StringAttr>(i, kNameAttrName);
-    if (!name || name.getValue() != result.name)
+  SmallVector<bool> found(expected.size());
+  for (auto [i, type] : llvm::enumerate(program.getResultTypes())) {
+    auto role = program.getResultAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    const auto *known = llvm::find_if(
+        expected, [&](const ExpectedRole &e) { return e.role == role; });
+    if (known == expected.end() ||
+        (found[known - expected.begin()] && known->type)) {
+      InFlightDiagnostic diag = program.emitOpError()
+                                << "expected " << kRoleAttrName << " of result "
+                                << i << " to be one of ";
+      llvm::interleaveComma(expected, diag,
+                            [&](const ExpectedRole &e) { diag << e.role; });
+      diag << ", each once, got ";
+      if (role)
+        diag << role;
+      else
+        diag << "none";
+      return diag;
+    }
+    found[known - expected.begin()] = true;
+    if (known->type && type != known->type)
       return program.emitOpError()
-             << "expected " << kNameAttrName << " of result " << i << " to be '"
-             << result.name << "', got '" << (name ? name.getValue() : "")
-             << "'";
-    Type type = program.getResultTypes()[i];
-    if (result.type && type != result.type)
-      return program.emitOpError() << "expected " << result.name << " to be "
-                                   << result.type << ", got " << type;
+             << "expected the result of role " << role << " to be "
+             << known->type << ", got " << type;
   }
+  for (auto [wanted, isFound] : llvm::zip(expected, found))
+    if (wanted.type && !isFound)
+      return program.emitOpError()
+             << "expected a result of role " << wanted.role << ", got none";
   return success();
 }
 
 static LogicalResult verifyResults(ModuleOp module, Programs programs) {
-  auto scalar =
-      RankedTensorType::get({}, Float32Type::get(module.getContext()));
-  Result ofStep[] = {
-      {"loss", scalar}, {"grad_norm", scalar}, {"learning_rate", scalar}};
-  Result ofEvaluate[] = {
-      {"loss_sum", scalar}, {"count", scalar}, {"logits", Type()}};
-  SmallVector<Result> ofGradients = {{"loss", scalar}, {"logits", Type()}};
+  MLIRContext *context = module.getContext();
+  auto scalar = RankedTensorType::get({}, Float32Type::get(context));
+  auto one = [&](PortRole role) {
+    return ExpectedRole{PortRoleAttr::get(context, role), scalar};
+  };
+  ExpectedRole outputs = {PortRoleAttr::get(context, PortRole::Output), Type()};
+  ExpectedRole ofStep[] = {one(PortRole::Loss), one(PortRole::GradientNorm),
+                           one(PortRole::LearningRate)};
+  ExpectedRole ofEvaluate[] = {one(PortRole::LossSum),
+                               one(PortRole::LabelCount), outputs};
+  SmallVector<ExpectedRole> ofGradients = {one(PortRole::Loss), outputs};
   for (auto variable : module.getOps<VariableOp>())
     if (variable.getRole() == VariableRole::Parameter)
-      ofGradients.push_back(
-          {getStateName(StateKind::Gradient, variable.getSymName()),
-           variable.getTensorType()});
+      ofGradients.push_back({PortRoleAttr::get(context, PortRole::Gradient,
+                                               variable.getSymNameAttr()),
+                             variable.getTensorType()});
   return success(succeeded(verifyResults(programs.step, ofStep)) &&
                  succeeded(verifyResults(programs.accumulate, {})) &&
                  succeeded(verifyResults(programs.update, ofStep)) &&
                  succeeded(verifyResults(programs.evaluate, ofEvaluate)) &&
                  succeeded(verifyResults(programs.gradients, ofGradients)));
+}
+
+/// Checks the roles of a program's arguments. Only @accumulate takes the number
+/// of a micro-batch.
+static LogicalResult verifyArguments(func::FuncOp program,
+                                     bool takesMicroBatch) {
+  if (!program)
+    return success();
+  auto number =
+      RankedTensorType::get({}, IntegerType::get(program.getContext(), 64));
+  for (auto [i, type] : llvm::enumerate(program.getArgumentTypes())) {
+    auto role = program.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    bool isData = role && (role.getRole() == PortRole::Features ||
+                           role.getRole() == PortRole::Labels);
+    bool isNumber = role && role.getRole() == PortRole::MicroBatch;
+    if (!isData && !(isNumber && takesMicroBatch)) {
+      InFlightDiagnostic diag =
+          program.emitOpError()
+          << "expected " << kRoleAttrName << " of argument " << i << " to be "
+          << (takesMicroBatch ? "features, labels or micro_batch"
+                              : "features or labels")
+          << ", got ";
+      if (role)
+        diag << role;
+      else
+        diag << "none";
+      return diag;
+    }
+    if (isNumber && type != number)
+      return program.emitOpError() << "expected the number of the micro-batch "
+                                      "to be "
+                                   << number << ", got " << type;
+  }
+  return success();
 }
 
 /// Checks that the program has no dropout. @evaluate and @gradients must not.
@@ -203,7 +257,14 @@ struct VerifyTrainingStepPass
     for (func::FuncOp program : programs.all())
       if (failed(verifyForm(program)))
         return failure();
-    if (failed(verifyResults(module, programs)) ||
+    if (programs.update && programs.update.getNumArguments())
+      return programs.update.emitOpError() << "expected no arguments, got "
+                                           << programs.update.getNumArguments();
+    if (failed(verifyArguments(programs.step, false)) ||
+        failed(verifyArguments(programs.accumulate, true)) ||
+        failed(verifyArguments(programs.evaluate, false)) ||
+        failed(verifyArguments(programs.gradients, false)) ||
+        failed(verifyResults(module, programs)) ||
         failed(verifyNoDropout(programs.evaluate)) ||
         failed(verifyNoDropout(programs.gradients)))
       return failure();

@@ -22,6 +22,11 @@ std::optional<Activation> heddle::parseActivation(StringRef name) {
       .Default(std::nullopt);
 }
 
+static DictionaryAttr getPort(MLIRContext *context, StringRef name,
+                              PortRole role) {
+  return getPortAttrs(context, name, PortRoleAttr::get(context, role));
+}
+
 static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
@@ -40,6 +45,9 @@ ModelBuilder::ModelBuilder(MLIRContext &context, StringRef family,
   // The result types are set once the logits are built.
   forward = builder.create<func::FuncOp>(
       loc, "forward", builder.getFunctionType({ids, ids}, {}));
+  DictionaryAttr arguments[] = {getPort(&context, "tokens", PortRole::Features),
+                                getPort(&context, "targets", PortRole::Labels)};
+  forward.setAllArgAttrs(arguments);
   builder.setInsertionPointToEnd(forward.addEntryBlock());
 }
 
@@ -255,5 +263,10 @@ OwningOpRef<ModuleOp> ModelBuilder::finish(Value logits) {
   builder.create<func::ReturnOp>(loc, results);
   forward.setFunctionType(builder.getFunctionType(
       forward.getArgumentTypes(), TypeRange(ValueRange(results))));
+  MLIRContext *context = builder.getContext();
+  DictionaryAttr ports[] = {getPort(context, "loss_sum", PortRole::LossSum),
+                            getPort(context, "count", PortRole::LabelCount),
+                            getPort(context, "logits", PortRole::Output)};
+  forward.setAllResultAttrs(ports);
   return std::move(module);
 }

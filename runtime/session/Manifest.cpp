@@ -134,6 +134,34 @@ public:
            concat(info.sharding.size()));
   }
 
+  /// Reads one of the names that `parse` knows.
+  template <size_t n, typename Role>
+  std::optional<Role> choice(const Json &object, const std::string &path,
+                             const char *key,
+                             const std::array<std::string_view, n> &names,
+                             std::optional<Role> (&parse)(std::string_view)) {
+    std::string text = string(object, path, key);
+    std::optional<Role> known = parse(text);
+    if (!known) {
+      std::string list;
+      for (std::string_view each : names)
+        list += concat(list.empty() ? "" : ", ", each);
+      fail(join(path, key), concat("one of ", list), concat("\"", text, "\""));
+    }
+    return known;
+  }
+
+  PortInfo port(const Json &object, const std::string &path,
+                const Manifest &manifest) {
+    PortInfo info;
+    tensor(object, path, "sharding", manifest, info);
+    if (member(object, path, "role", false))
+      info.role = choice(object, path, "role", portRoles, parsePortRole);
+    if (info.role == PortRole::Gradient)
+      info.parameter = string(object, path, "parameter");
+    return info;
+  }
+
   Initializer initializer(const Json &variable, const std::string &path) {
     Initializer init;
     const Json *object = member(variable, path, "init");
@@ -195,16 +223,8 @@ public:
                         const Manifest &manifest) {
     VariableInfo info;
     tensor(object, path, "storage", manifest, info);
-    std::string role = string(object, path, "role");
-    if (std::optional<VariableRole> known = parseVariableRole(role)) {
-      info.role = *known;
-    } else {
-      std::string names;
-      for (std::string_view each : variableRoles)
-        names += concat(names.empty() ? "" : ", ", each);
-      fail(join(path, "role"), concat("one of ", names),
-           concat("\"", role, "\""));
-    }
+    info.role = choice(object, path, "role", variableRoles, parseVariableRole)
+                    .value_or(VariableRole::Parameter);
     info.init = initializer(object, path);
     if (info.init.kind == Initializer::Kind::Normal &&
         info.type != HEDDLE_RT_F32 && info.type != HEDDLE_RT_BF16 &&
@@ -243,11 +263,10 @@ public:
     info.name = string(object, path, "name");
     info.symbol = string(object, path, "symbol");
     info.arenaBytes = integer(object, path, "arena_bytes", 0);
-    auto read = [&](const char *key, std::vector<TensorInfo> &list) {
+    auto read = [&](const char *key, std::vector<PortInfo> &list) {
       eachObject(object, path, key,
                  [&](const Json &element, const std::string &at) {
-                   TensorInfo &info = list.emplace_back();
-                   tensor(element, at, "sharding", manifest, info);
+                   list.push_back(port(element, at, manifest));
                  });
     };
     read("arguments", info.arguments);

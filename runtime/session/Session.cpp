@@ -178,7 +178,7 @@ Status Session::writeVariable(std::string_view name, ConstBytes from) {
 /// Returns an error unless the caller's buffers have the manifest's sizes.
 template <typename Spans>
 static Status checkBorder(std::string_view what, const ProgramInfo &program,
-                          const std::vector<TensorInfo> &tensors,
+                          const std::vector<PortInfo> &tensors,
                           const Spans &spans, bool mayBeEmpty) {
   if (spans.size() != tensors.size())
     return errorOf("program ", program.name, ": expected ", tensors.size(), " ",

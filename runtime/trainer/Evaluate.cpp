@@ -1,126 +1,21 @@
-//===- Evaluate.cpp - Loss, logits and gradients of one batch -------------===//
+//===- Evaluate.cpp - Loss, outputs and gradients of a batch --------------===//
 
 #include "heddle_rt/evaluate.h"
 
+#include "Batch.h"
 #include "ProgramView.h"
 #include "VariableIO.h"
 
 #include "heddle_rt/safetensors.h"
-#include "heddle_rt/token_data.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
-
-//===----------------------------------------------------------------------===//
-// The batch
-//===----------------------------------------------------------------------===//
-
-static Expected<std::vector<int32_t>>
-readIntegers(const safetensors::Tensor &tensor) {
-  if (tensor.dtype != safetensors::DType::I32 &&
-      tensor.dtype != safetensors::DType::I64)
-    return error("tensor '" + tensor.name + "': expected I32 or I64, got " +
-                 std::string(safetensors::name(tensor.dtype)));
-  if (tensor.shape.size() != 2 || tensor.elements == 0)
-    return error("tensor '" + tensor.name +
-                 "': expected shape [batch, sequence], got " +
-                 safetensors::shapeToString(tensor.shape));
-  std::vector<int64_t> wide(tensor.elements);
-  HEDDLE_RT_RETURN_IF_ERROR(tensor.readI64(0, wide));
-  std::vector<int32_t> values(wide.size());
-  for (size_t i = 0; i < wide.size(); ++i) {
-    if (wide[i] < std::numeric_limits<int32_t>::min() ||
-        wide[i] > std::numeric_limits<int32_t>::max())
-      return error("tensor '" + tensor.name + "': element " +
-                   std::to_string(i) + " is " + std::to_string(wide[i]) +
-                   ", which is no token");
-    values[i] = static_cast<int32_t>(wide[i]);
-  }
-  return values;
-}
-
-/// Returns the targets of a batch without targets. A token's target is the next
-/// token of its row; the last token has none.
-static std::vector<int32_t> shiftedTargets(const Batch &batch) {
-  std::vector<int32_t> targets(batch.tokens.size(), ignoredLabel);
-  for (int64_t row = 0; row < batch.rows; ++row)
-    for (int64_t i = 0; i + 1 < batch.sequence; ++i)
-      targets[row * batch.sequence + i] =
-          batch.tokens[row * batch.sequence + i + 1];
-  return targets;
-}
-
-Expected<Batch> heddle::runtime::readBatch(const fs::path &path) {
-  std::string context = "batch '" + path.string() + "'";
-  auto reader = safetensors::Reader::open(path.string());
-  if (!reader.ok()) // the error names the file
-    return std::move(reader).status().in("batch");
-  const safetensors::Tensor *tokens = reader->find("tokens");
-  const safetensors::Tensor *targets = reader->find("targets");
-  if (!tokens)
-    return error(context + ": expected a tensor 'tokens'");
-
-  Batch batch;
-  batch.source = path.string();
-  auto values = readIntegers(*tokens);
-  if (!values.ok())
-    return std::move(values).status().in(context);
-  batch.tokens = *std::move(values);
-  batch.rows = tokens->shape[0];
-  batch.sequence = tokens->shape[1];
-  if (!targets) {
-    batch.targets = shiftedTargets(batch);
-    return batch;
-  }
-  if (targets->shape != tokens->shape)
-    return error(context + ": expected 'targets' of shape " +
-                 safetensors::shapeToString(tokens->shape) + ", got " +
-                 safetensors::shapeToString(targets->shape));
-  values = readIntegers(*targets);
-  if (!values.ok())
-    return std::move(values).status().in(context);
-  batch.targets = *std::move(values);
-  return batch;
-}
-
-Status heddle::runtime::checkBatch(const Batch &batch, int64_t vocabulary) {
-  std::string context =
-      batch.source.empty() ? "batch" : "batch '" + batch.source + "'";
-  auto check = [&](const char *tensor, const std::vector<int32_t> &values,
-                   bool mayIgnore) -> Status {
-    for (size_t i = 0; i < values.size(); ++i)
-      if ((values[i] < 0 || values[i] >= vocabulary) &&
-          !(mayIgnore && values[i] == ignoredLabel))
-        return error(context + ": " + tensor + "[" +
-                     std::to_string(i / batch.sequence) + ", " +
-                     std::to_string(i % batch.sequence) + "] is " +
-                     std::to_string(values[i]) + ", beyond the vocabulary of " +
-                     std::to_string(vocabulary));
-    return Status::success();
-  };
-  HEDDLE_RT_RETURN_IF_ERROR(check("tokens", batch.tokens, false));
-  HEDDLE_RT_RETURN_IF_ERROR(check("targets", batch.targets, true));
-  if (std::ranges::all_of(
-          batch.targets, [](int32_t target) { return target == ignoredLabel; }))
-    return error(context + ": expected a target that counts, got " +
-                 std::to_string(batch.targets.size()) + " that are " +
-                 std::to_string(ignoredLabel) +
-                 (batch.sequence == 1 ? " (a row of one token has no next one)"
-                                      : " (ignored)"));
-  return Status::success();
-}
-
-//===----------------------------------------------------------------------===//
-// The run
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -142,39 +37,82 @@ struct HostResults {
   }
 };
 
+/// The results of a program that `evaluate` reads.
+struct EvaluateResults {
+  std::optional<size_t> loss, lossSum, labelCount;
+  std::vector<size_t> outputs;
+  std::vector<std::pair<size_t, size_t>> gradients; ///< (result, tensor)
+};
+
 } // namespace
 
-/// Returns the parameters whose gradients the program returns after loss and
-/// logits.
-static Expected<std::vector<size_t>>
-gradientTensors(const Manifest &manifest, const ProgramInfo &program) {
-  std::vector<size_t> parameters;
-  for (size_t i = 0; i < manifest.tensors.size(); ++i)
-    if (manifest.tensors[i].role == VariableRole::Parameter)
-      parameters.push_back(i);
-  if (program.results.size() != parameters.size() + 2)
-    return error("program 'gradients': expected loss, logits and a gradient "
-                 "for each of " +
-                 std::to_string(parameters.size()) + " parameters, got " +
-                 std::to_string(program.results.size()) + " results");
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const WholeTensor &variable = manifest.tensors[parameters[i]];
-    const TensorInfo &result = program.results[i + 2];
-    if (result.shape != variable.shape)
-      return error("program 'gradients', result " + std::to_string(i + 2) +
-                   ": expected the shape of '" + variable.name + "', " +
-                   safetensors::shapeToString(variable.shape) + ", got " +
-                   safetensors::shapeToString(result.shape));
+/// Finds the gradient of every parameter among the results.
+static Status findGradients(const Manifest &manifest,
+                            const ProgramInfo &program,
+                            EvaluateResults &found) {
+  for (size_t tensor = 0; tensor < manifest.tensors.size(); ++tensor) {
+    const WholeTensor &parameter = manifest.tensors[tensor];
+    if (parameter.role != VariableRole::Parameter)
+      continue;
+    auto result =
+        std::ranges::find_if(program.results, [&](const PortInfo &port) {
+          return port.role == PortRole::Gradient &&
+                 port.parameter == parameter.name;
+        });
+    if (result == program.results.end())
+      return error("program '" + program.name +
+                   "': expected a result of the role gradient for the "
+                   "parameter '" +
+                   parameter.name + "', got none");
+    if (result->shape != parameter.shape)
+      return error("program '" + program.name + "', result '" + result->name +
+                   "': expected the shape of '" + parameter.name + "', " +
+                   safetensors::shapeToString(parameter.shape) + ", got " +
+                   safetensors::shapeToString(result->shape));
+    found.gradients.emplace_back(result - program.results.begin(), tensor);
   }
-  return parameters;
+  return Status::success();
+}
+
+static Expected<EvaluateResults> findResults(const Manifest &manifest,
+                                             const ProgramInfo &program,
+                                             bool gradients) {
+  EvaluateResults found;
+  auto find = [&](PortRole role, std::optional<size_t> &result) -> Status {
+    auto index = findScalar(program, role);
+    if (!index.ok())
+      return std::move(index).status();
+    result = *index;
+    return Status::success();
+  };
+  if (gradients) {
+    HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::Loss, found.loss));
+    HEDDLE_RT_RETURN_IF_ERROR(findGradients(manifest, program, found));
+  } else {
+    HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::LossSum, found.lossSum));
+    HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::LabelCount, found.labelCount));
+  }
+  for (size_t i = 0; i < program.results.size(); ++i)
+    if (program.results[i].role == PortRole::Output)
+      found.outputs.push_back(i);
+  return found;
+}
+
+/// Returns the shape of an output without the rows that fill the artifact's
+/// batch.
+static std::vector<int64_t>
+withoutAddedRows(const PortInfo &output, int64_t artifactRows, int64_t rows) {
+  std::vector<int64_t> shape = output.shape;
+  if (!shape.empty() && shape[0] == artifactRows)
+    shape[0] = rows;
+  return shape;
 }
 
 static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
-                           const HostResults &results, size_t logits,
-                           const std::vector<size_t> &gradients, float loss,
-                           const Batch &batch, const fs::path &path) {
-  const TensorInfo &logitsInfo = program.results[logits];
-  int64_t vocabulary = logitsInfo.shape.back();
+                           const HostResults &results,
+                           const EvaluateResults &found, float loss,
+                           int64_t artifactRows, int64_t rows,
+                           const fs::path &path) {
   std::vector<safetensors::TensorInfo> infos = {
       {"loss", safetensors::DType::F32, {}}};
   auto add = [&](std::string tensor, DType type, std::vector<int64_t> shape) {
@@ -182,28 +120,35 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
                      safetensorsType(type).value_or(safetensors::DType::F32),
                      std::move(shape)});
   };
-  add("logits", logitsInfo.type, {batch.rows, batch.sequence, vocabulary});
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const WholeTensor &variable = manifest.tensors[gradients[i]];
-    // A variable without a checkpoint tensor keeps its own name and shape.
-    bool known = variable.checkpoint.has_value();
-    add("grad." + (known ? variable.checkpoint->name : variable.name),
-        program.results[i + 2].type,
-        known ? variable.checkpoint->shape : variable.shape);
+  for (size_t i : found.outputs)
+    add(program.results[i].name, program.results[i].type,
+        withoutAddedRows(program.results[i], artifactRows, rows));
+  for (auto [result, tensor] : found.gradients) {
+    const WholeTensor &parameter = manifest.tensors[tensor];
+    // A parameter without a checkpoint tensor keeps its own name and shape.
+    bool known = parameter.checkpoint.has_value();
+    add("grad." + (known ? parameter.checkpoint->name : parameter.name),
+        program.results[result].type,
+        known ? parameter.checkpoint->shape : parameter.shape);
   }
 
   auto writer = safetensors::FileWriter::create(path.string(), infos,
                                                 safetensors::pytorchMetadata());
   if (!writer.ok())
     return std::move(writer).status();
-  HEDDLE_RT_RETURN_IF_ERROR(writer->write(0, 0, bytesOf(loss)));
-  // Leave out the added rows that fill the artifact's batch.
-  size_t logitsBytes = size_t(batch.rows * batch.sequence * vocabulary) *
-                       byteSize(logitsInfo.type);
-  HEDDLE_RT_RETURN_IF_ERROR(writer->write(
-      1, 0, ConstBytes(results.storage[logits]).first(logitsBytes)));
-  for (size_t i = 0; i < gradients.size(); ++i)
-    HEDDLE_RT_RETURN_IF_ERROR(writer->write(i + 2, 0, results.storage[i + 2]));
+  size_t next = 0;
+  HEDDLE_RT_RETURN_IF_ERROR(writer->write(next++, 0, bytesOf(loss)));
+  for (size_t i : found.outputs) {
+    size_t bytes = byteSize(program.results[i].type);
+    for (int64_t size :
+         withoutAddedRows(program.results[i], artifactRows, rows))
+      bytes *= static_cast<size_t>(size);
+    HEDDLE_RT_RETURN_IF_ERROR(
+        writer->write(next++, 0, ConstBytes(results.storage[i]).first(bytes)));
+  }
+  for (auto [result, tensor] : found.gradients)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        writer->write(next++, 0, results.storage[result]));
   return writer->commit();
 }
 
@@ -220,56 +165,35 @@ heddle::runtime::evaluate(Session &session, const Batch &batch,
                         "--gradients)"
                       : "'"));
   const ProgramInfo &program = manifest.programs[*index];
-  HEDDLE_RT_RETURN_IF_ERROR(checkBatchArguments(program));
-  // The results of `evaluate` are (loss sum, count, logits), those of
-  // `gradients` (loss, logits, gradient of each parameter).
-  size_t logits = options.gradients ? 1 : 2;
-  auto vocabulary = vocabularySize(manifest);
-  if (!vocabulary.ok())
-    return std::move(vocabulary).status();
-  for (size_t i = 0; i <= logits; ++i)
-    if (i >= program.results.size() ||
-        (i != logits && (program.results[i].type != HEDDLE_RT_F32 ||
-                         program.results[i].elements() != 1)))
-      return error(std::string("program '") + wanted +
-                   "': expected f32 scalars before the logits");
-  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(batch, *vocabulary));
+  auto found = findResults(manifest, program, options.gradients);
+  if (!found.ok())
+    return std::move(found).status();
+  auto inputs = findInputs(program);
+  if (!inputs.ok())
+    return std::move(inputs).status();
+  auto values = matchBatch(batch, manifest, *inputs, /*parts=*/1);
+  if (!values.ok())
+    return std::move(values).status();
 
-  int64_t rows = program.arguments[0].shape[0];
-  int64_t sequence = program.arguments[0].shape[1];
-  if (batch.sequence != sequence || batch.rows > rows)
-    return error("the batch is " + std::to_string(batch.rows) + " x " +
-                 std::to_string(batch.sequence) +
-                 ", but the artifact was compiled for " + std::to_string(rows) +
-                 " x " + std::to_string(sequence) +
-                 "; compile it with --batch " + std::to_string(batch.rows) +
-                 " --seq " + std::to_string(batch.sequence));
-
-  std::vector<size_t> gradients;
-  if (options.gradients) {
-    auto found = gradientTensors(manifest, program);
-    if (!found.ok())
-      return std::move(found).status();
-    gradients = *std::move(found);
-  }
-
-  std::vector<int32_t> tokens = batch.tokens, targets = batch.targets;
-  tokens.resize(rows * sequence, 0);
-  targets.resize(rows * sequence, ignoredLabel);
   HostResults results(program);
-  std::array<ConstBytes, 2> arguments = {bytesOf(tokens), bytesOf(targets)};
+  std::vector<ConstBytes> arguments(values->values.begin(),
+                                    values->values.end());
   HEDDLE_RT_RETURN_IF_ERROR(session.run(*index, arguments, results.spans));
 
   EvaluateResult result;
-  result.labels = std::ranges::count_if(
-      targets, [](int32_t target) { return target != ignoredLabel; });
-  float loss = options.gradients ? results.scalar(0)
-                                 : results.scalar(0) / results.scalar(1);
+  result.labels = values->labels;
+  float loss = found->loss ? results.scalar(*found->loss)
+                           : results.scalar(*found->lossSum) /
+                                 results.scalar(*found->labelCount);
   result.loss = loss;
-  if (!options.output.empty())
+  if (!options.output.empty()) {
+    int64_t rows = inputs->empty() || inputs->front().shape.empty()
+                       ? 1
+                       : inputs->front().shape[0];
     HEDDLE_RT_RETURN_IF_ERROR(
-        writeResults(manifest, program, results, logits, gradients, loss, batch,
-                     options.output)
+        writeResults(manifest, program, results, *found, loss, rows,
+                     values->rows, options.output)
             .in("output '" + options.output.string() + "'"));
+  }
   return result;
 }

@@ -1,7 +1,7 @@
 //===- ProgramView.h - The programs that a trainer calls --------*- C++ -*-===//
 //
-// Finds the compiler's programs for the trainer and the evaluator. Checks each
-// program's arguments and results once.
+// Finds the compiler's programs for the trainer and the evaluator, and their
+// arguments and results by role. Checks each program once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,38 +11,70 @@
 #include "heddle_rt/session.h"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace heddle::runtime {
 
-/// The programs of a training step: `step(tokens, targets) -> results`, or
-/// `accumulate(tokens, targets)` and `update() -> results`. The results are
-/// (loss, grad_norm, learning_rate).
+/// Returns the first port of this role.
+std::optional<size_t> findRole(std::span<const PortInfo> ports, PortRole role);
+
+/// Returns the result of this role, which must be the only one and an f32
+/// scalar.
+Expected<size_t> findScalar(const ProgramInfo &program, PortRole role);
+
+/// Returns the arguments that a batch fills: the features and labels. An
+/// argument without a role is an error.
+Expected<std::vector<PortInfo>> findInputs(const ProgramInfo &program);
+
+/// Returns "f32 [8, 784]", for messages.
+std::string describe(const TensorInfo &tensor);
+
+/// Returns the number of values that a label can have: the last dimension of an
+/// output that has the labels' shape otherwise. Nothing if no such output is
+/// known.
+std::optional<int64_t> findVocabulary(const Manifest &manifest,
+                                      std::span<const PortInfo> inputs);
+
+/// The two inputs of a program that reads windows of tokens.
+struct TokenInputs {
+  size_t features, labels;
+  int64_t rows, sequence;
+  int64_t vocabulary;
+};
+
+/// Returns the inputs that windows of tokens fill: one of features and one of
+/// labels, both i32 [rows, sequence], and nothing else.
+Expected<TokenInputs> findTokenInputs(const Manifest &manifest,
+                                      std::span<const PortInfo> inputs);
+
+/// The programs of a training step: `step`, or `accumulate` for each
+/// micro-batch and then `update`. `step` and `update` return the loss, the norm
+/// of the gradients and the learning rate.
 struct StepPrograms {
   std::optional<size_t> step, accumulate, update;
-  std::optional<size_t> evaluate;  ///< returns (loss_sum, count, logits)
-  int64_t batch = 0, sequence = 0; ///< shape of one micro-batch
-  int64_t vocabulary = 0;
+  std::optional<size_t> evaluate;
+  std::vector<PortInfo> inputs; ///< of one micro-batch
+  /// Results of `step` or `update`.
+  size_t loss = 0, gradientNorm = 0, learningRate = 0;
+  /// Results of `evaluate`.
+  size_t lossSum = 0, labelCount = 0;
   int64_t microBatches = 1;
-  size_t stepCounter = 0;            ///< index of the variable `steps`
-  std::vector<Bytes> ignoredResults; ///< for the results of accumulate
-
-  int64_t rowsPerStep() const { return microBatches * batch; }
+  size_t stepCounter = 0; ///< index of the variable `steps`
 
   /// Finds the programs in the manifest. An error names the missing program.
   static Expected<StepPrograms> find(const Manifest &manifest);
 
+  /// Returns the rows of a whole step: those of the first input's dimension 0.
+  int64_t rowsPerStep() const;
+  /// Returns the labels of a whole step, or its rows if no input has the role
+  /// labels.
+  int64_t labelsPerStep() const;
+
   /// Reads the number of completed steps from the counter.
   Expected<int64_t> readStep(const Session &session) const;
 };
-
-/// Returns an error unless `program` takes i32 tokens and targets of equal
-/// shape [batch, sequence].
-Status checkBatchArguments(const ProgramInfo &program);
-
-/// Returns the last dimension of the logits, from a program that returns them.
-Expected<int64_t> vocabularySize(const Manifest &manifest);
 
 /// Returns the model's config.json as the compiler recorded it; empty if it
 /// recorded none.

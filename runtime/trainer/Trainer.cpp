@@ -2,6 +2,7 @@
 
 #include "heddle_rt/trainer.h"
 
+#include "Batch.h"
 #include "ProgramView.h"
 
 #include "heddle_rt/checkpoint.h"
@@ -50,7 +51,8 @@ private:
   Status resumeState(const fs::path &directory);
 
   Expected<StepResults> runStep();
-  Status readMicroBatch(int64_t micro);
+  /// Returns one micro-batch of the step's inputs.
+  std::vector<ConstBytes> microBatch(int64_t micro) const;
   Status evaluateHeldOut();
   Status checkpoint();
   TrainingState state() const;
@@ -60,10 +62,12 @@ private:
   TrainObserver &observer;
 
   StepPrograms programs;
+  /// Set if the data are tokens. Otherwise every step trains on one batch.
+  std::optional<TokenInputs> tokens;
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
-  std::optional<Batch> batch; ///< if set, used instead of data and sampler
-  std::vector<int32_t> tokens, targets;
+  /// The values of each input, of all micro-batches of a step.
+  std::vector<std::vector<std::byte>> inputs;
 
   int64_t completed = 0;     ///< number of steps
   int64_t checkpointed = -1; ///< step of this run's newest checkpoint
@@ -82,8 +86,6 @@ Status Trainer::prepare() {
   if (!found.ok())
     return std::move(found).status();
   programs = *std::move(found);
-  tokens.resize(programs.batch * programs.sequence);
-  targets.resize(tokens.size());
   HEDDLE_RT_RETURN_IF_ERROR(openData());
   HEDDLE_RT_RETURN_IF_ERROR(startState());
   return checkSteps();
@@ -92,12 +94,19 @@ Status Trainer::prepare() {
 Status Trainer::openData() {
   if (isBatchFile(options.data))
     return openBatch();
+  auto found = findTokenInputs(session.manifest(), programs.inputs);
+  if (!found.ok())
+    return std::move(found).status();
+  tokens = *found;
+  for (const PortInfo &input : programs.inputs)
+    inputs.emplace_back(input.bytes() *
+                        static_cast<size_t>(programs.microBatches));
   auto opened =
-      TokenData::open(options.data, options.format, programs.vocabulary);
+      TokenData::open(options.data, options.format, tokens->vocabulary);
   if (!opened.ok())
     return std::move(opened).status();
   data.emplace(*std::move(opened));
-  auto created = WindowSampler::create(*data, programs.sequence,
+  auto created = WindowSampler::create(*data, tokens->sequence,
                                        options.heldOutFraction, session.seed());
   if (!created.ok())
     return std::move(created).status();
@@ -109,15 +118,16 @@ Status Trainer::openBatch() {
   auto opened = readBatch(options.data);
   if (!opened.ok())
     return std::move(opened).status();
-  batch.emplace(*std::move(opened));
-  HEDDLE_RT_RETURN_IF_ERROR(checkBatch(*batch, programs.vocabulary));
-  if (batch->rows != programs.rowsPerStep() ||
-      batch->sequence != programs.sequence)
-    return error(
-        "batch '" + options.data.string() + "': expected " +
-        std::to_string(programs.rowsPerStep()) + " x " +
-        std::to_string(programs.sequence) + " tokens, those of a step, got " +
-        std::to_string(batch->rows) + " x " + std::to_string(batch->sequence));
+  auto matched = matchBatch(*opened, session.manifest(), programs.inputs,
+                            programs.microBatches);
+  if (!matched.ok())
+    return std::move(matched).status();
+  if (matched->rows != programs.rowsPerStep())
+    return error("batch '" + options.data.string() + "': expected " +
+                 std::to_string(programs.rowsPerStep()) +
+                 " rows, those of a step, got " +
+                 std::to_string(matched->rows));
+  inputs = std::move(matched->values);
   return Status::success();
 }
 
@@ -213,10 +223,9 @@ TrainingState Trainer::state() const {
   state.step = completed;
   state.seed = session.seed();
   state.data = options.data.string();
-  state.dataTokens =
-      data ? data->size() : static_cast<int64_t>(batch->tokens.size());
+  state.dataTokens = data ? data->size() : programs.labelsPerStep();
   state.rowsPerStep = programs.rowsPerStep();
-  state.sequence = programs.sequence;
+  state.sequence = programs.labelsPerStep() / programs.rowsPerStep();
   state.heldOutFraction = options.heldOutFraction;
   state.loss = lastLoss;
   return state;
@@ -226,33 +235,55 @@ TrainingState Trainer::state() const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Fills `tokens` and `targets` with one micro-batch of the step.
-Status Trainer::readMicroBatch(int64_t micro) {
-  int64_t firstRow = micro * programs.batch;
-  if (sampler)
-    return sampler->sample(completed, firstRow, tokens, targets);
-  int64_t first = firstRow * programs.sequence;
-  std::copy_n(batch->tokens.begin() + first, tokens.size(), tokens.begin());
-  std::copy_n(batch->targets.begin() + first, targets.size(), targets.begin());
-  return Status::success();
+/// Returns the values of an i32 input.
+static std::span<int32_t> idsOf(std::vector<std::byte> &input) {
+  return {reinterpret_cast<int32_t *>(input.data()),
+          input.size() / sizeof(int32_t)};
+}
+
+std::vector<ConstBytes> Trainer::microBatch(int64_t micro) const {
+  std::vector<ConstBytes> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const PortInfo &info = programs.inputs[i];
+    size_t first = info.shape.empty() ? 0 : static_cast<size_t>(micro);
+    values.push_back(
+        ConstBytes(inputs[i]).subspan(first * info.bytes(), info.bytes()));
+  }
+  return values;
 }
 
 Expected<StepResults> Trainer::runStep() {
+  if (sampler)
+    HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(completed, 0,
+                                              idsOf(inputs[tokens->features]),
+                                              idsOf(inputs[tokens->labels])));
   StepResults results;
-  std::array<Bytes, 3> scalars = {writableBytesOf(results.loss),
-                                  writableBytesOf(results.gradientNorm),
-                                  writableBytesOf(results.learningRate)};
-  std::array<ConstBytes, 2> inputs = {bytesOf(tokens), bytesOf(targets)};
-  for (int64_t micro = 0; micro < programs.microBatches; ++micro) {
-    HEDDLE_RT_RETURN_IF_ERROR(readMicroBatch(micro));
-    if (programs.step)
-      HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.step, inputs, scalars));
-    else
-      HEDDLE_RT_RETURN_IF_ERROR(
-          session.run(*programs.accumulate, inputs, programs.ignoredResults));
+  const ProgramInfo &last =
+      session.manifest()
+          .programs[programs.step ? *programs.step : *programs.update];
+  std::vector<Bytes> scalars(last.results.size());
+  scalars[programs.loss] = writableBytesOf(results.loss);
+  scalars[programs.gradientNorm] = writableBytesOf(results.gradientNorm);
+  scalars[programs.learningRate] = writableBytesOf(results.learningRate);
+  if (programs.step) {
+    HEDDLE_RT_RETURN_IF_ERROR(
+        session.run(*programs.step, microBatch(0), scalars));
+    return results;
   }
-  if (!programs.step)
-    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.update, {}, scalars));
+  const ProgramInfo &accumulate =
+      session.manifest().programs[*programs.accumulate];
+  std::vector<Bytes> ignored(accumulate.results.size());
+  for (int64_t micro = 0; micro < programs.microBatches; ++micro) {
+    std::vector<ConstBytes> arguments, values = microBatch(micro);
+    size_t next = 0;
+    for (const PortInfo &argument : accumulate.arguments)
+      arguments.push_back(argument.role == PortRole::MicroBatch
+                              ? bytesOf(micro)
+                              : values[next++]);
+    HEDDLE_RT_RETURN_IF_ERROR(
+        session.run(*programs.accumulate, arguments, ignored));
+  }
+  HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.update, {}, scalars));
   return results;
 }
 
@@ -265,19 +296,26 @@ Status Trainer::evaluateHeldOut() {
   if (windows == 0)
     return Status::success();
 
+  std::vector<std::vector<std::byte>> values;
+  for (const PortInfo &input : programs.inputs)
+    values.emplace_back(input.bytes());
+  std::span<int32_t> features = idsOf(values[tokens->features]),
+                     labels = idsOf(values[tokens->labels]);
+  std::vector<ConstBytes> arguments(values.begin(), values.end());
   // The mean is over all labels, so sums of losses and counts of labels are
   // added.
   double lossSum = 0, count = 0;
-  for (int64_t first = 0; first < windows; first += programs.batch) {
-    HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, tokens, targets));
-    for (int64_t row = windows - first; row < programs.batch; ++row)
-      std::fill_n(targets.begin() + row * programs.sequence, programs.sequence,
-                  ignoredLabel);
+  for (int64_t first = 0; first < windows; first += tokens->rows) {
+    HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, features, labels));
+    if (int64_t rows = windows - first; rows < tokens->rows)
+      std::ranges::fill(labels.subspan(rows * tokens->sequence), ignoredLabel);
     float batchSum = 0, batchCount = 0;
-    std::array<ConstBytes, 2> inputs = {bytesOf(tokens), bytesOf(targets)};
-    std::array<Bytes, 3> results = {writableBytesOf(batchSum),
-                                    writableBytesOf(batchCount), Bytes()};
-    HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.evaluate, inputs, results));
+    std::vector<Bytes> results(
+        session.manifest().programs[*programs.evaluate].results.size());
+    results[programs.lossSum] = writableBytesOf(batchSum);
+    results[programs.labelCount] = writableBytesOf(batchCount);
+    HEDDLE_RT_RETURN_IF_ERROR(
+        session.run(*programs.evaluate, arguments, results));
     lossSum += batchSum;
     count += batchCount;
   }
@@ -315,8 +353,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   DeviceMemory most = *std::ranges::max_element(
       memory, {}, [](const DeviceMemory &device) { return device.total(); });
   observer.memory(most);
-  double tokensPerStep =
-      static_cast<double>(programs.rowsPerStep() * programs.sequence);
+  double tokensPerStep = static_cast<double>(programs.labelsPerStep());
   double smoothSeconds = 0; // average time of a step; recent steps weigh most
 
   while (completed < options.steps) {

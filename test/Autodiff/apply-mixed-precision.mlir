@@ -11,9 +11,13 @@ heddle.variable @norm.weight : tensor<4xf32> parameter init(ones)
 heddle.variable @wte.weight : tensor<10x4xf32> parameter init(normal<0.02>)
 
 // CHECK-LABEL: func.func @forward
-// CHECK-SAME: -> (tensor<f32>, tensor<f32>, tensor<2x3x10xf32>)
-func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
-    -> (tensor<f32>, tensor<f32>, tensor<2x3x10xf32>) {
+// CHECK-SAME: -> (tensor<f32> {{.*}}, tensor<f32> {{.*}}, tensor<2x3x10xf32> {{.*}})
+func.func @forward(
+    %tokens: tensor<2x3xi32> {heddle.role = #heddle.port_role<features>},
+    %targets: tensor<2x3xi32> {heddle.role = #heddle.port_role<labels>})
+    -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>},
+        tensor<f32> {heddle.role = #heddle.port_role<label_count>},
+        tensor<2x3x10xf32> {heddle.role = #heddle.port_role<output>}) {
   // The residual stream and the norms are f32.
   // CHECK: %[[X:.*]] = heddle.embedding {{.*}} -> tensor<2x3x4xf32>
   // CHECK: %[[N:.*]], %{{.*}} = heddle.rms_norm {{.*}} -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
@@ -80,8 +84,12 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 heddle.variable @q.weight : tensor<4x2x2xf32> parameter init(normal<0.02>)
 
 // CHECK-LABEL: func.func @forward
-func.func @forward(%x: tensor<1x3x4xf32>, %targets: tensor<1x3xi32>)
-    -> (tensor<f32>, tensor<f32>, tensor<1x3x2x2xf32>) {
+func.func @forward(
+    %x: tensor<1x3x4xf32> {heddle.role = #heddle.port_role<features>},
+    %targets: tensor<1x3xi32> {heddle.role = #heddle.port_role<labels>})
+    -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>},
+        tensor<f32> {heddle.role = #heddle.port_role<label_count>},
+        tensor<1x3x2x2xf32> {heddle.role = #heddle.port_role<output>}) {
   %w = heddle.load @q.weight : tensor<4x2x2xf32>
   %q = heddle.contract "q" [bsh, hnd -> bsnd] %x, %w
     : (tensor<1x3x4xf32>, tensor<4x2x2xf32>) -> tensor<1x3x2x2xf32>

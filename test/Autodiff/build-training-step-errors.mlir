@@ -15,8 +15,58 @@ module {
 // -----
 
 module {
-  // expected-error @below {{expected @forward to return the sum of the losses and the count of tokens, both tensor<f32>, and the logits, got}}
-  func.func @forward(%tokens: tensor<2xi32>) -> tensor<2xi32> {
+  // expected-error @below {{expected heddle.role of argument 0 of @forward to be features or labels, got none}}
+  func.func @forward(%tokens: tensor<2xi32>) -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}) {
+    %x = arith.constant dense<1.0> : tensor<f32>
+    return %x : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected heddle.role of result 0 of @forward to be loss_sum, label_count or output, got none}}
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<f32>) {
+    %x = arith.constant dense<1.0> : tensor<f32>
+    return %x : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected heddle.role of result 1 of @forward to be loss_sum, label_count or output, got loss}}
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<loss>}) {
+    %x = arith.constant dense<1.0> : tensor<f32>
+    return %x, %x : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected @forward to return the sum of the losses and the number of labels (heddle.role loss_sum and label_count), got no label_count}}
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}) {
+    %x = arith.constant dense<1.0> : tensor<f32>
+    return %x : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected one result of @forward of the role loss_sum, got results 0 and 1}}
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}) {
+    %x = arith.constant dense<1.0> : tensor<f32>
+    return %x, %x : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected result 0 of @forward, its loss_sum, to be tensor<f32>, got 'tensor<2xi32>'}}
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<2xi32> {heddle.role = #heddle.port_role<loss_sum>}) {
     return %tokens : tensor<2xi32>
   }
 }
@@ -26,8 +76,8 @@ module {
 // An op without a gradient between a parameter and the loss.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(ones)
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<4xf32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<4xf32> {heddle.role = #heddle.port_role<output>}) {
     %w = heddle.load @w : tensor<4xf32>
     // expected-error @below {{'math.floor' op has no gradient, but the loss depends on a parameter through it}}
     %x = math.floor %w : tensor<4xf32>
@@ -42,8 +92,8 @@ module {
 // The same op is no error if the loss does not depend on it.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(ones)
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<4xf32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<4xf32> {heddle.role = #heddle.port_role<output>}) {
     %w = heddle.load @w : tensor<4xf32>
     %x = math.floor %w : tensor<4xf32>
     %sum = heddle.reduce sum %w over [0] : tensor<4xf32> -> tensor<f32>
@@ -56,8 +106,8 @@ module {
 
 module {
   heddle.variable @w : tensor<2x4xf32> parameter init(ones)
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<2x4xf32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<2x4xf32> {heddle.role = #heddle.port_role<output>}) {
     %w = heddle.load @w : tensor<2x4xf32>
     %one = arith.constant dense<1.0> : tensor<4xf32>
     // expected-error @below {{'heddle.rms_norm' op expected the loss not to depend on rstd, whose gradient is not defined}}
@@ -74,8 +124,8 @@ module {
 module {
   // expected-error @below {{expected a parameter of f32, got 'tensor<4xbf16>'}}
   heddle.variable @w : tensor<4xbf16> parameter init(ones)
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<f32> {heddle.role = #heddle.port_role<output>}) {
     %sum = arith.constant dense<2.0> : tensor<f32>
     return %sum, %sum, %sum : tensor<f32>, tensor<f32>, tensor<f32>
   }
@@ -86,8 +136,8 @@ module {
 module {
   // expected-error @below {{expected @steps to be a variable of type 'tensor<i64>' and role counter, as the training step needs it}}
   heddle.variable @steps : tensor<4xf32> parameter init(ones)
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<f32> {heddle.role = #heddle.port_role<output>}) {
     %sum = arith.constant dense<2.0> : tensor<f32>
     return %sum, %sum, %sum : tensor<f32>, tensor<f32>, tensor<f32>
   }
@@ -100,8 +150,8 @@ module {
   func.func @update() {
     return
   }
-  func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
-      -> (tensor<f32>, tensor<f32>, tensor<f32>) {
+  func.func @forward(%tokens: tensor<2xi32> {heddle.role = #heddle.port_role<features>}, %targets: tensor<2xi32> {heddle.role = #heddle.port_role<labels>})
+      -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<f32> {heddle.role = #heddle.port_role<output>}) {
     %sum = arith.constant dense<2.0> : tensor<f32>
     return %sum, %sum, %sum : tensor<f32>, tensor<f32>, tensor<f32>
   }

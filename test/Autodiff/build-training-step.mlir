@@ -16,8 +16,12 @@ heddle.variable @fc.bias : tensor<2x2xf32> parameter init(zeros)
   checkpoint(<"fc.bias", [4]>)
 heddle.variable @steps : tensor<i64> counter init(zeros)
 
-func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
-    -> (tensor<f32>, tensor<f32>, tensor<2x3x10xf32>) {
+func.func @forward(
+    %tokens: tensor<2x3xi32> {heddle.name = "tokens", heddle.role = #heddle.port_role<features>},
+    %targets: tensor<2x3xi32> {heddle.name = "targets", heddle.role = #heddle.port_role<labels>})
+    -> (tensor<f32> {heddle.name = "loss_sum", heddle.role = #heddle.port_role<loss_sum>},
+        tensor<f32> {heddle.name = "count", heddle.role = #heddle.port_role<label_count>},
+        tensor<2x3x10xf32> {heddle.name = "logits", heddle.role = #heddle.port_role<output>}) {
   %steps = heddle.load @steps : tensor<i64>
   %table = heddle.load @wte.weight : tensor<10x4xf32>
   %x = heddle.embedding "wte" %table, %tokens
@@ -52,9 +56,9 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // CHECK-NOT: @forward
 
 // CHECK-LABEL: func.func @step(
-// CHECK-SAME: %[[TOKENS:.*]]: tensor<2x3xi32> {heddle.name = "tokens"}
-// CHECK-SAME: %[[TARGETS:.*]]: tensor<2x3xi32> {heddle.name = "targets"}
-// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss"}, tensor<f32> {heddle.name = "grad_norm"}, tensor<f32> {heddle.name = "learning_rate"})
+// CHECK-SAME: %[[TOKENS:.*]]: tensor<2x3xi32> {heddle.name = "tokens", heddle.role = #heddle.port_role<features>}
+// CHECK-SAME: %[[TARGETS:.*]]: tensor<2x3xi32> {heddle.name = "targets", heddle.role = #heddle.port_role<labels>}
+// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss", heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.name = "grad_norm", heddle.role = #heddle.port_role<gradient_norm>}, tensor<f32> {heddle.name = "learning_rate", heddle.role = #heddle.port_role<learning_rate>})
 // CHECK: %[[TABLE:.*]] = heddle.load @wte.weight
 // CHECK: %[[X:.*]] = heddle.embedding "wte"
 // CHECK: %[[D:.*]] = heddle.dropout "drop" %[[X]], %[[STEPS:.*]] rate
@@ -98,26 +102,26 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // CHECK: heddle.store %{{.*}}, @steps
 
 // CHECK-LABEL: func.func @evaluate(
-// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss_sum"}, tensor<f32> {heddle.name = "count"}, tensor<2x3x10xf32> {heddle.name = "logits"})
+// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss_sum", heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.name = "count", heddle.role = #heddle.port_role<label_count>}, tensor<2x3x10xf32> {heddle.name = "logits", heddle.role = #heddle.port_role<output>})
 // CHECK-NOT: heddle.dropout
 // CHECK-NOT: heddle.load @steps
 // CHECK-NOT: heddle.store
 
 // CHECK-LABEL: func.func @gradients(
-// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss"}, tensor<2x3x10xf32> {heddle.name = "logits"}, tensor<10x4xf32> {heddle.name = "grad.wte.weight"}, tensor<4x2x2xf32> {heddle.name = "grad.fc.weight"}, tensor<2x2xf32> {heddle.name = "grad.fc.bias"})
+// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss", heddle.role = #heddle.port_role<loss>}, tensor<2x3x10xf32> {heddle.name = "logits", heddle.role = #heddle.port_role<output>}, tensor<10x4xf32> {heddle.name = "grad.wte.weight", heddle.role = #heddle.port_role<gradient of "wte.weight">}, tensor<4x2x2xf32> {heddle.name = "grad.fc.weight", heddle.role = #heddle.port_role<gradient of "fc.weight">}, tensor<2x2xf32> {heddle.name = "grad.fc.bias", heddle.role = #heddle.port_role<gradient of "fc.bias">})
 // CHECK-NOT: heddle.dropout
 // CHECK-NOT: heddle.store
 
 // MICRO: module attributes {heddle.micro_batches = 4 : i64}
-// MICRO: heddle.variable @micro_batch : tensor<i64> counter init(zeros)
+// MICRO-NOT: heddle.variable @micro_batch
 // MICRO: heddle.variable @grad.wte.weight : tensor<10x4xf32> gradient init(zeros) state(<gradient of @wte.weight>)
 // MICRO: heddle.variable @loss_sum : tensor<f32> loss init(zeros)
 // MICRO: heddle.variable @count : tensor<f32> loss init(zeros)
 // MICRO-NOT: func.func @step(
 // MICRO-LABEL: func.func @accumulate(
-// The dropout's step in each micro-batch: steps * 4 + micro_batch.
+// MICRO-SAME: %[[INDEX:[a-z0-9]+]]: tensor<i64> {heddle.name = "micro_batch", heddle.role = #heddle.port_role<micro_batch>})
+// The dropout of each micro-batch: steps * 4 + micro_batch.
 // MICRO: %[[STEPS:.*]] = heddle.load @steps
-// MICRO: %[[INDEX:.*]] = heddle.load @micro_batch
 // MICRO: %[[FIRST:.*]] = arith.muli %[[STEPS]], %{{.*}}
 // MICRO: %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[INDEX]]
 // MICRO: heddle.dropout "drop" %{{.*}}, %[[NUMBER]] rate
@@ -134,14 +138,12 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: %[[OLDTABLE:.*]] = heddle.load @grad.wte.weight
 // MICRO: %[[SUMTABLE:.*]] = arith.addf %[[OLDTABLE]], %[[DTABLE]]
 // MICRO: heddle.store %[[SUMTABLE]], @grad.wte.weight
-// MICRO: heddle.store %{{.*}}, @micro_batch
 // MICRO-LABEL: func.func @update()
-// MICRO-SAME: -> (tensor<f32> {heddle.name = "loss"}, tensor<f32> {heddle.name = "grad_norm"}, tensor<f32> {heddle.name = "learning_rate"})
+// MICRO-SAME: -> (tensor<f32> {heddle.name = "loss", heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.name = "grad_norm", heddle.role = #heddle.port_role<gradient_norm>}, tensor<f32> {heddle.name = "learning_rate", heddle.role = #heddle.port_role<learning_rate>})
 // MICRO: heddle.store %{{.*}}, @wte.weight
 // MICRO: heddle.store %[[ZERO:.*]], @loss_sum
 // MICRO: heddle.store %[[ZERO]], @count
 // MICRO: heddle.store %{{.*}}, @grad.wte.weight
-// MICRO: heddle.store %{{.*}}, @micro_batch
 
 // SGD-NOT: optimizer_state
 // SGD-LABEL: func.func @step(

@@ -62,7 +62,7 @@ module {
 // -----
 
 module {
-  // expected-error @below {{expected 3 results, got 0}}
+  // expected-error @below {{expected a result of role #heddle.port_role<loss_sum>, got none}}
   func.func @evaluate() {
     return
   }
@@ -71,8 +71,8 @@ module {
 // -----
 
 module {
-  // expected-error @below {{expected heddle.name of result 1 to be 'grad_norm', got 'norm'}}
-  func.func @step() -> (tensor<f32> {heddle.name = "loss"}, tensor<f32> {heddle.name = "norm"}, tensor<f32> {heddle.name = "learning_rate"}) {
+  // expected-error @below {{expected heddle.role of result 1 to be one of #heddle.port_role<loss>, #heddle.port_role<gradient_norm>, #heddle.port_role<learning_rate>, each once, got #heddle.port_role<loss>}}
+  func.func @step() -> (tensor<f32> {heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.role = #heddle.port_role<learning_rate>}) {
     %x = arith.constant dense<0.0> : tensor<f32>
     return %x, %x, %x : tensor<f32>, tensor<f32>, tensor<f32>
   }
@@ -83,8 +83,8 @@ module {
 // There must be one gradient for each parameter, of its type.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(zeros)
-  // expected-error @below {{expected grad.w to be 'tensor<4xf32>', got 'tensor<f32>'}}
-  func.func @gradients() -> (tensor<f32> {heddle.name = "loss"}, tensor<2xf32> {heddle.name = "logits"}, tensor<f32> {heddle.name = "grad.w"}) {
+  // expected-error @below {{expected the result of role #heddle.port_role<gradient of "w"> to be 'tensor<4xf32>', got 'tensor<f32>'}}
+  func.func @gradients() -> (tensor<f32> {heddle.role = #heddle.port_role<loss>}, tensor<2xf32> {heddle.role = #heddle.port_role<output>}, tensor<f32> {heddle.role = #heddle.port_role<gradient of "w">}) {
     %x = arith.constant dense<0.0> : tensor<f32>
     %y = arith.constant dense<0.0> : tensor<2xf32>
     return %x, %y, %x : tensor<f32>, tensor<2xf32>, tensor<f32>
@@ -94,7 +94,7 @@ module {
 // -----
 
 module {
-  func.func @evaluate(%x: tensor<4xf32>, %step: tensor<i64>) -> (tensor<f32> {heddle.name = "loss_sum"}, tensor<f32> {heddle.name = "count"}, tensor<4xf32> {heddle.name = "logits"}) {
+  func.func @evaluate(%x: tensor<4xf32> {heddle.role = #heddle.port_role<features>}, %step: tensor<i64> {heddle.role = #heddle.port_role<features>}) -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>}, tensor<f32> {heddle.role = #heddle.port_role<label_count>}, tensor<4xf32> {heddle.role = #heddle.port_role<output>}) {
     %zero = arith.constant dense<0.0> : tensor<f32>
     // expected-error @below {{expected no dropout in @evaluate}}
     %y = heddle.dropout "drop" %x, %step rate(0.5) : tensor<4xf32>, tensor<i64> -> tensor<4xf32>
@@ -107,6 +107,27 @@ module {
 module {
   // expected-error @below {{expected the parameter that it is kept for (state), as role optimizer_state has one}}
   heddle.variable @m : tensor<4xf32> optimizer_state init(zeros)
+}
+
+// -----
+
+module {
+  // expected-error @below {{expected heddle.role of argument 0 to be features or labels, got #heddle.port_role<micro_batch>}}
+  func.func @step(%n: tensor<i64> {heddle.role = #heddle.port_role<micro_batch>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {heddle.micro_batches = 2 : i64} {
+  // expected-error @below {{expected the number of the micro-batch to be 'tensor<i64>', got 'tensor<i32>'}}
+  func.func @accumulate(%n: tensor<i32> {heddle.role = #heddle.port_role<micro_batch>}) {
+    return
+  }
+  func.func @update() {
+    return
+  }
 }
 
 // -----
@@ -128,7 +149,7 @@ module attributes {heddle.micro_batches = 2 : i64} {
     heddle.store %y, @loss_sum : tensor<f32>
     return
   }
-  func.func @update() -> (tensor<f32> {heddle.name = "loss"}, tensor<f32> {heddle.name = "grad_norm"}, tensor<f32> {heddle.name = "learning_rate"}) {
+  func.func @update() -> (tensor<f32> {heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.role = #heddle.port_role<gradient_norm>}, tensor<f32> {heddle.role = #heddle.port_role<learning_rate>}) {
     %x = heddle.load @loss_sum : tensor<f32>
     return %x, %x, %x : tensor<f32>, tensor<f32>, tensor<f32>
   }

@@ -50,6 +50,14 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4x4xf32>, <@mesh, [{"dp"}
 
 // -----
 
+heddle.mesh @mesh <["dp"=2]>
+// expected-error @below {{expected the ranks of argument "x" to have coordinates below 2 along axis "dp", got 5}}
+rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32> in <@mesh, {"dp" = [5]}>>] {
+  rt.synchronize
+}
+
+// -----
+
 // expected-error @below {{expected argument "x" to be over a heddle.mesh of this module, got @mesh}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>>] {
   rt.synchronize

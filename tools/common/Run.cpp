@@ -3,6 +3,7 @@
 #include "Run.h"
 
 #include "heddle_rt/checkpoint.h"
+#include "heddle_rt/safetensors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -139,6 +140,21 @@ fs::path tools::defaultRunFolder(const fs::path &model) {
                       ? fs::absolute(path).parent_path().filename()
                       : path.stem();
   return stem.empty() || stem == "." ? "heddle.run" : stem.string() + ".run";
+}
+
+runtime::Expected<TokenShape> tools::readTokenShape(const fs::path &path) {
+  auto batch = runtime::readBatch(path);
+  if (!batch.ok())
+    return std::move(batch).status();
+  std::string context = "batch '" + path.string() + "': ";
+  const runtime::BatchTensor *tokens = batch->find("tokens");
+  if (!tokens)
+    return runtime::error(context + "expected a tensor 'tokens'");
+  if (tokens->shape.size() != 2 || tokens->data.empty())
+    return runtime::error(
+        context + "tensor 'tokens': expected shape [batch, sequence], got " +
+        runtime::safetensors::shapeToString(tokens->shape));
+  return TokenShape{tokens->shape[0], tokens->shape[1]};
 }
 
 std::string tools::checkTrainFlags(const TrainFlags &flags) {

@@ -47,6 +47,15 @@ void addSessionFlags(CLI::App &app, SessionFlags &flags);
 void addTrainFlags(CLI::App &app, TrainFlags &flags);
 void addEvaluateFlags(CLI::App &app, EvaluateFlags &flags);
 
+/// Rows and length of the token sequences of a batch.
+struct TokenShape {
+  int64_t rows = 0, sequence = 0;
+};
+
+/// Reads the shape of a batch's tensor `tokens`, which imported models have.
+runtime::Expected<TokenShape>
+readTokenShape(const std::filesystem::path &batch);
+
 /// Returns the default folder of a model's run, e.g. "gpt2.run".
 std::filesystem::path defaultRunFolder(const std::filesystem::path &model);
 

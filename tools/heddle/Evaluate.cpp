@@ -34,13 +34,13 @@ static int runCommand(Flags &flags) {
   // The batch determines the shape to compile for. An .mlir file already has a
   // shape.
   if (kind != ModelKind::Module) {
-    auto batch = runtime::readBatch(flags.evaluate.data);
-    if (!batch.ok())
-      return reportError(batch.message());
+    auto shape = readTokenShape(flags.evaluate.data);
+    if (!shape.ok())
+      return reportError(shape.message());
     if (!model.batch)
-      model.batch = batch->rows;
+      model.batch = shape->rows;
     if (!model.sequence)
-      model.sequence = batch->sequence;
+      model.sequence = shape->sequence;
   }
   TrainingOptions &training = flags.compile.options.training;
   training.train = false;

@@ -155,12 +155,17 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
                                "imported, or is past it");
     return module;
   }
-  auto tokens = forward.getNumArguments() == 2
-                    ? dyn_cast<RankedTensorType>(forward.getArgumentTypes()[0])
-                    : RankedTensorType();
-  if (!tokens || tokens.getRank() != 2)
-    return forward.emitError("expected arguments tokens and targets of shape "
-                             "[batch, sequence]");
+  RankedTensorType tokens;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    auto role = forward.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    auto type = dyn_cast<RankedTensorType>(forward.getArgumentTypes()[i]);
+    if (role && role.getRole() == PortRole::Features && type &&
+        type.getRank() == 2)
+      tokens = type;
+  }
+  if (!tokens && (flags.batch || flags.sequence))
+    return forward.emitError("--batch and --seq are of models with features "
+                             "of shape [batch, sequence], this one has none");
   auto check = [&](const char *name, std::optional<int64_t> asked,
                    int64_t imported) -> LogicalResult {
     if (!asked || *asked == imported)
@@ -169,8 +174,8 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
            << "was imported with " << name << " " << imported << ", but "
            << *asked << " is asked for; import it again with --" << name;
   };
-  if (failed(check("batch", flags.batch, tokens.getDimSize(0))) ||
-      failed(check("seq", flags.sequence, tokens.getDimSize(1))))
+  if (tokens && (failed(check("batch", flags.batch, tokens.getDimSize(0))) ||
+                 failed(check("seq", flags.sequence, tokens.getDimSize(1)))))
     return failure();
   if (flags.dropout)
     return forward.emitError("the dropout rates of an .mlir file are those of "

@@ -41,13 +41,13 @@ static int runCommand(Flags &flags) {
   // shape.
   TrainingOptions &training = flags.compile.options.training;
   if (runtime::isBatchFile(options.data) && kind != ModelKind::Module) {
-    auto batch = runtime::readBatch(options.data);
-    if (!batch.ok())
-      return reportError(batch.message());
+    auto shape = readTokenShape(options.data);
+    if (!shape.ok())
+      return reportError(shape.message());
     if (!model.batch)
-      model.batch = std::max<int64_t>(1, batch->rows / training.microBatches);
+      model.batch = std::max<int64_t>(1, shape->rows / training.microBatches);
     if (!model.sequence)
-      model.sequence = batch->sequence;
+      model.sequence = shape->sequence;
   }
   training.totalSteps = options.steps;
   flags.compile.runsHere = true;

@@ -48,22 +48,27 @@ def BuildTrainingStepPass
     : Pass<"heddle-build-training-step", "::mlir::ModuleOp"> {
   let summary = "makes the training step, evaluation and gradients of @forward";
   let description = [{
-    Input: a module with variables and
-    `@forward(%tokens, %targets) -> (loss_sum, count, logits)`. loss_sum is the
-    sum of the losses of all counted tokens (tensor<f32>). count is the number
-    of these tokens and depends only on the targets. Output, without @forward:
+    Input: a module with variables and a function @forward. The arguments and
+    results of @forward, in any order, have these roles (`heddle.role`):
 
-    - with one micro-batch a step:
-      `@step(%tokens, %targets) -> (loss, grad_norm, learning_rate)`;
-    - with several: `@accumulate(%tokens, %targets) -> ()`, called once a
-      micro-batch, and `@update() -> (loss, grad_norm, learning_rate)`;
-    - `@evaluate(%tokens, %targets) -> (loss_sum, count, logits)`;
-    - `@gradients(%tokens, %targets) -> (loss, logits, the gradient of every
-      variable of role parameter, in their order)`.
+    - arguments: `features` and `labels`;
+    - results: one `loss_sum`, the sum of the losses of all labels that count;
+      one `label_count`, the number of these labels, which depends only on the
+      labels (both tensor<f32>); any number of `output`.
 
-    @evaluate and @gradients have no dropout. Arguments and results have names
-    in the attribute `heddle.name`. If there are several micro-batches, the
-    module's attribute `heddle.micro_batches` is their number.
+    Output, without @forward:
+
+    - with one micro-batch a step: @step, with the arguments of @forward and
+      results of the roles `loss`, `gradient_norm` and `learning_rate`;
+    - with several: @accumulate, called once a micro-batch with the arguments of
+      @forward, and @update, without arguments, with the results of @step;
+    - @evaluate, with the arguments and results of @forward;
+    - @gradients, with the arguments of @forward and results of the roles `loss`,
+      `output` (those of @forward) and `gradient`, one of each variable of role
+      parameter.
+
+    @evaluate and @gradients have no dropout. If there are several micro-batches,
+    the module's attribute `heddle.micro_batches` is their number.
 
     **Loss.** loss = loss_sum / max(count, 1), both over all micro-batches, and
     gradients are those of this loss. With one micro-batch the backward pass
@@ -100,11 +105,13 @@ def BuildTrainingStepPass
     each parameter's update is one elementwise chain.
 
     **Dropout** depends on the step number. With several micro-batches that
-    number is steps * micro-batches + the index of the micro-batch, which the
-    variable `micro_batch` counts.
+    number is steps * micro-batches + the index of the micro-batch. @accumulate
+    then has one more argument, that index: tensor<i64> of the role
+    `micro_batch`.
 
-    Errors: an op between a parameter and the loss that has no gradient; a
-    @forward of another type; a parameter that is not f32; a name that exists
+    Errors: an op between a parameter and the loss that has no gradient; an
+    argument or result of @forward of another role; a parameter that is not f32;
+    a name that exists
     already.
   }];
   let options = [
@@ -162,14 +169,15 @@ def VerifyTrainingStepPass
       `@step`;
     - `@step`, `@accumulate`, `@update`, `@evaluate` and `@gradients` are public
       functions of one block;
-    - each of their results has the `heddle.name` and the type that
-      `heddle-build-training-step` gives it (the type of logits is not checked);
+    - their arguments and results have the roles and types that
+      `heddle-build-training-step` gives them;
     - `@evaluate` and `@gradients` have no dropout;
     - a variable of role gradient or optimizer state names its parameter, and
       has the parameter's type if the module has that parameter;
     - `@accumulate` and `@update` store the same sums over micro-batches
       (variables of role gradient or loss).
   }];
+  let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
 #endif

@@ -7,11 +7,11 @@
 //     -> (tensor<f32>, tensor<f32>, tensor<BxSxVxf32>)   // loss sum, count,
 //     logits
 //
-// `loss sum` adds the cross-entropy of every token whose target is not -100;
-// `count` is the number of these tokens. Every op has the name of its module
-// without the family's prefix (`h.0.attn.c_attn`, `layers.0.self_attn.q_proj`,
-// `lm_head`). Every parameter is a reshape of the checkpoint tensor that it
-// names.
+// Each argument and result has a name and a role (heddle.role). `loss sum` adds
+// the cross-entropy of every token whose target is not -100; `count` is the
+// number of these tokens. Every op has the name of its module without the
+// family's prefix (`h.0.attn.c_attn`, `layers.0.self_attn.q_proj`, `lm_head`).
+// Every parameter is a reshape of the checkpoint tensor that it names.
 //
 // Families: `gpt2` and `llama`. The computation is that of the transformers
 // library's GPT2LMHeadModel and LlamaForCausalLM. A key of config.json that

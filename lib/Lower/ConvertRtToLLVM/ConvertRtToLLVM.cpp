@@ -192,10 +192,12 @@ struct ConvertRtToLLVM
           builder.create<LLVM::LLVMFuncOp>(program.getLoc(), name, type);
       if (mlir::failed(ProgramConversion(runtime, program, function).run()))
         return signalPassFailure();
-      builder.create<rt::ExportOp>(
+      auto exported = builder.create<rt::ExportOp>(
           program.getLoc(), program.getSymNameAttr(),
           FlatSymbolRefAttr::get(function), program.getArenaAttr(),
           program.getInputsAttr(), program.getOutputsAttr());
+      if (auto ranks = program->getAttr(kRanksAttrName))
+        exported->setAttr(kRanksAttrName, ranks);
       program.erase();
     }
     runtime.recordGroups();

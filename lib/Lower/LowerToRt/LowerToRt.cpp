@@ -41,16 +41,21 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     auto global = cast<RankedTensorType>(type);
     StringAttr name;
     ShardingAttr sharding;
+    PortRoleAttr role;
+    RanksAttr ranks;
     if (attributes) {
       name = attributes.getAs<StringAttr>(kNameAttrName);
       sharding = attributes.getAs<ShardingAttr>(kShardingAttrName);
+      role = attributes.getAs<PortRoleAttr>(kRoleAttrName);
+      ranks = attributes.getAs<RanksAttr>(kRanksAttrName);
       if (auto attribute = attributes.getAs<TypeAttr>(kGlobalTypeAttrName))
         if (auto given = dyn_cast<RankedTensorType>(attribute.getValue()))
           global = given;
     }
     if (!name)
       name = StringAttr::get(type.getContext(), kind + Twine(index));
-    return rt::PortAttr::get(type.getContext(), name, global, sharding);
+    return rt::PortAttr::get(type.getContext(), name, global, sharding, role,
+                             ranks);
   }
 
   static LogicalResult getPorts(func::FuncOp function, StringRef kind,
@@ -101,6 +106,8 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     auto program = builder.create<rt::ProgramOp>(
         function.getLoc(), function.getName(), arena.getInt(), 1,
         builder.getArrayAttr(inputs), builder.getArrayAttr(outputs));
+    if (auto ranks = function->getAttr(kRanksAttrName))
+      program->setAttr(kRanksAttrName, ranks);
     program.getBody().emplaceBlock();
     return ProgramLowering(function, program).run();
   }

@@ -24,6 +24,13 @@ static LogicalResult verifyFunction(func::FuncOp function) {
 
 static LogicalResult verifyPort(rt::ProgramOp program, rt::PortAttr port,
                                 StringRef kind, const SymbolTable &symbols) {
+  auto emitRanks = [&] {
+    return program.emitOpError()
+           << "expected the ranks of " << kind << ' ' << port.getName() << ' ';
+  };
+  if (RanksAttr ranks = port.getRanks();
+      ranks && failed(verifyRanks(program, ranks, emitRanks)))
+    return failure();
   ShardingAttr sharding = port.getSharding();
   if (!sharding)
     return success();

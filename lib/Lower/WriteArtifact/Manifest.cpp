@@ -59,6 +59,23 @@ static StringRef getRoleName(VariableRole role) {
   return runtime::name(static_cast<Known>(role));
 }
 
+static StringRef getRoleName(PortRole role) {
+  using Known = runtime::PortRole;
+  static_assert(
+      getMaxEnumValForPortRole() + 1 == runtime::portRoles.size() &&
+      uint32_t(PortRole::Features) == uint32_t(Known::Features) &&
+      uint32_t(PortRole::Labels) == uint32_t(Known::Labels) &&
+      uint32_t(PortRole::MicroBatch) == uint32_t(Known::MicroBatch) &&
+      uint32_t(PortRole::LossSum) == uint32_t(Known::LossSum) &&
+      uint32_t(PortRole::LabelCount) == uint32_t(Known::LabelCount) &&
+      uint32_t(PortRole::Loss) == uint32_t(Known::Loss) &&
+      uint32_t(PortRole::GradientNorm) == uint32_t(Known::GradientNorm) &&
+      uint32_t(PortRole::LearningRate) == uint32_t(Known::LearningRate) &&
+      uint32_t(PortRole::Output) == uint32_t(Known::Output) &&
+      uint32_t(PortRole::Gradient) == uint32_t(Known::Gradient));
+  return runtime::name(static_cast<Known>(role));
+}
+
 static void writeInit(json::OStream &out, InitAttr init) {
   out.attributeObject("init", [&] {
     out.attribute("kind", stringifyInitKind(init.getKind()));
@@ -78,6 +95,11 @@ static void writePorts(json::OStream &out, StringRef key, ArrayAttr ports) {
       out.object([&] {
         writeTensor(out, port.getName(), port.getType(), "sharding",
                     port.getSharding());
+        if (PortRoleAttr role = port.getRole()) {
+          out.attribute("role", getRoleName(role.getRole()));
+          if (role.getOf())
+            out.attribute("parameter", role.getOf().getValue());
+        }
       });
   });
 }

@@ -100,11 +100,17 @@ struct WholeTensor {
   int64_t elements() const;
 };
 
+/// An argument or result of a program.
+struct PortInfo : TensorInfo {
+  std::optional<PortRole> role;
+  std::string parameter; ///< of a gradient: the whole tensor that it belongs to
+};
+
 struct ProgramInfo {
   std::string name;
   std::string symbol;
   int64_t arenaBytes = 0;
-  std::vector<TensorInfo> arguments, results;
+  std::vector<PortInfo> arguments, results;
 };
 
 struct Manifest {

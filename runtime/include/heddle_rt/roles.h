@@ -1,7 +1,8 @@
-//===- roles.h - What the variables of an artifact are for ------*- C++ -*-===//
+//===- roles.h - Roles of variables, arguments and results ------*- C++ -*-===//
 //
-// Lists the roles of variables. The enum VariableRole of the compiler's dialect
-// must have the same cases and numbers; the writer of manifests checks that.
+// Lists what the variables, arguments and results of an artifact are for. The
+// enums VariableRole and PortRole of the compiler's dialect must have the same
+// cases and numbers; the writer of manifests checks that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +43,37 @@ constexpr std::optional<VariableRole> parseVariableRole(std::string_view text) {
   for (size_t i = 0; i < variableRoles.size(); ++i)
     if (variableRoles[i] == text)
       return static_cast<VariableRole>(i);
+  return std::nullopt;
+}
+
+/// What an argument or result of a program is for. Callers find it by this, not
+/// by its name or place.
+enum class PortRole : uint32_t {
+  Features,     ///< what the model reads
+  Labels,       ///< what the model should answer
+  MicroBatch,   ///< the number of the micro-batch within its step, i64
+  LossSum,      ///< the sum of the losses of all labels that count
+  LabelCount,   ///< the number of these labels
+  Loss,         ///< loss sum / label count
+  GradientNorm, ///< before clipping
+  LearningRate, ///< of the step
+  Output,       ///< what the model answers, such as logits
+  Gradient,     ///< of the loss, by one parameter
+};
+
+/// The manifest's spelling of each role.
+inline constexpr std::array<std::string_view, 10> portRoles = {
+    "features", "labels",        "micro_batch",   "loss_sum", "label_count",
+    "loss",     "gradient_norm", "learning_rate", "output",   "gradient"};
+
+constexpr std::string_view name(PortRole role) {
+  return portRoles[size_t(role)];
+}
+
+constexpr std::optional<PortRole> parsePortRole(std::string_view text) {
+  for (size_t i = 0; i < portRoles.size(); ++i)
+    if (portRoles[i] == text)
+      return static_cast<PortRole>(i);
   return std::nullopt;
 }
 

@@ -481,3 +481,47 @@ func.func @serves_no_attribute(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = arith.negf %x {heddle.serves = "fc"} : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{expected the role gradient to name its parameter}}
+func.func private @f(tensor<8xf32> {heddle.role = #heddle.port_role<gradient>})
+
+// -----
+
+// expected-error @below {{expected the role loss to name no parameter}}
+func.func private @f(tensor<8xf32> {heddle.role = #heddle.port_role<loss of "w">})
+
+// -----
+
+// expected-error @below {{expected heddle.role of argument 0 to be a role, such as #heddle.port_role<features>, got "features"}}
+func.func private @f(tensor<8xf32> {heddle.role = "features"})
+
+// -----
+
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{expected each axis once, got "pp" twice}}
+func.func private @f() attributes {heddle.ranks = #heddle.ranks<@mesh, {"pp" = [0], "pp" = [1]}>}
+
+// -----
+
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{expected ascending coordinates of at least 0 along axis "pp", got [1, 1]}}
+func.func private @f() attributes {heddle.ranks = #heddle.ranks<@mesh, {"pp" = [1, 1]}>}
+
+// -----
+
+// expected-error @below {{expected heddle.ranks to be over a heddle.mesh of this module, got @mesh}}
+func.func private @f() attributes {heddle.ranks = #heddle.ranks<@mesh, {"pp" = [1]}>}
+
+// -----
+
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{expected heddle.ranks to be over axes of #heddle.mesh<["pp"=2]>, got "tp"}}
+heddle.variable @w : tensor<2xf32> parameter init(zeros) {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>}
+
+// -----
+
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{expected heddle.ranks of argument 0 to have coordinates below 2 along axis "pp", got 2}}
+func.func private @f(tensor<8xf32> {heddle.ranks = #heddle.ranks<@mesh, {"pp" = [2]}>})

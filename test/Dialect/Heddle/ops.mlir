@@ -18,6 +18,19 @@ heddle.variable @g : tensor<8xf32> gradient init(ones)
 // CHECK: heddle.variable @steps : tensor<i64> counter init(constant<3.000000e+00>)
 heddle.variable @steps : tensor<i64> counter init(constant<3.0>)
 
+// What belongs to some ranks only.
+// CHECK: heddle.variable @stage : tensor<8xf32> parameter init(zeros) {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1], "tp" = [0, 3]}>}
+heddle.variable @stage : tensor<8xf32> parameter init(zeros)
+  {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1], "tp" = [0, 3]}>}
+
+// CHECK: func.func @roles(%{{.*}}: tensor<8xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<8xi32> {heddle.role = #heddle.port_role<gradient of "w">})
+// CHECK-SAME: attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>}
+func.func @roles(%x: tensor<8xi32> {heddle.role = #heddle.port_role<features>})
+    -> (tensor<8xi32> {heddle.role = #heddle.port_role<gradient of "w">})
+    attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>} {
+  return %x : tensor<8xi32>
+}
+
 // CHECK-LABEL: func.func @state
 func.func @state() {
   // A load of the variable's global type, and one of its local type.

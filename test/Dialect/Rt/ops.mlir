@@ -75,5 +75,15 @@ rt.program @loop arena(128) streams(2) arguments [#rt.port<"go", tensor<i1>>] {
   rt.synchronize
 }
 
+// Roles and rank sets.
+// CHECK: rt.export @half as @heddle_program_half arena(64)
+// CHECK-SAME: arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]> as <features> in <@mesh, {"tp" = [1]}>>]
+// CHECK-SAME: results [#rt.port<"g", tensor<4xf32> as <gradient of "w">>]
+// CHECK-SAME: {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [1]}>}
+rt.export @half as @heddle_program_half arena(64)
+  arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]> as <features> in <@mesh, {"tp" = [1]}>>]
+  results [#rt.port<"g", tensor<4xf32> as <gradient of "w">>]
+  {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [1]}>}
+
 // CHECK: rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]
 rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]

@@ -3,7 +3,9 @@
 // Programs in the form that the compiler writes, for a bigram model: the logits
 // of the next token are a row of W [V, V]. The optimizer is plain gradient
 // descent. The batch is split over the devices of the axis "dp"; W is
-// replicated. Every program exists for one and for two devices.
+// replicated. Every program exists for one and for two devices. Arguments and
+// results have another order than in the compiler's programs: the trainer finds
+// them by their roles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +43,8 @@ heddle_rt_status forwardBackward(heddle_rt_device *device,
                                  float *gradient, float *lossSum, float *count,
                                  float *logits) {
   Variables variables(frame);
-  auto *tokens = reinterpret_cast<const int32_t *>(frame->arguments[0]);
-  auto *targets = reinterpret_cast<const int32_t *>(frame->arguments[1]);
+  auto *tokens = reinterpret_cast<const int32_t *>(frame->arguments[1]);
+  auto *targets = reinterpret_cast<const int32_t *>(frame->arguments[0]);
   auto *sums = reinterpret_cast<float *>(frame->arena);
   std::memset(sums, 0, (V * V + 2) * sizeof(float));
   for (int i = 0; i < B / devices * S; ++i) {
@@ -87,9 +89,9 @@ heddle_rt_status update(const heddle_rt_frame *frame) {
     variables.weight[i] -= rate * gradient;
   }
   float loss = *variables.lossSum / *variables.count, norm = std::sqrt(squares);
-  std::memcpy(frame->results[0], &loss, sizeof(loss));
-  std::memcpy(frame->results[1], &norm, sizeof(norm));
-  std::memcpy(frame->results[2], &rate, sizeof(rate));
+  std::memcpy(frame->results[0], &rate, sizeof(rate));
+  std::memcpy(frame->results[1], &loss, sizeof(loss));
+  std::memcpy(frame->results[2], &norm, sizeof(norm));
   std::memset(variables.weightGradient, 0, V * V * sizeof(float));
   *variables.lossSum = *variables.count = 0;
   *variables.step += 1;
@@ -101,8 +103,8 @@ heddle_rt_status evaluate(heddle_rt_device *device,
   float lossSum = 0, count = 0;
   heddle_rt_status status =
       forwardBackward(device, frame, devices, nullptr, &lossSum, &count,
-                      reinterpret_cast<float *>(frame->results[2]));
-  std::memcpy(frame->results[0], &lossSum, sizeof(lossSum));
+                      reinterpret_cast<float *>(frame->results[0]));
+  std::memcpy(frame->results[2], &lossSum, sizeof(lossSum));
   std::memcpy(frame->results[1], &count, sizeof(count));
   return status;
 }

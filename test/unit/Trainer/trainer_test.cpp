@@ -36,14 +36,23 @@ json manifest(int devices, int microBatches) {
                 {"sharding", std::move(sharding)}};
   };
   json rows = json::array({"dp"}), whole = json::array();
-  json batch = {tensor("tokens", "i32", {B, S}, {rows, whole}),
-                tensor("targets", "i32", {B, S}, {rows, whole})};
-  json logits = tensor("logits", "f32", {B, S, V}, {rows, whole, whole});
-  json gradient = tensor("grad.w", "f32", {V, V}, {whole, whole});
-  auto value = [&](const char *name) {
-    return tensor(name, "f32", scalar, scalar);
+  auto withRole = [](json port, const char *role) {
+    port["role"] = role;
+    return port;
   };
-  json results = {value("loss"), value("grad_norm"), value("learning_rate")};
+  json batch = {
+      withRole(tensor("targets", "i32", {B, S}, {rows, whole}), "labels"),
+      withRole(tensor("tokens", "i32", {B, S}, {rows, whole}), "features")};
+  json logits = withRole(
+      tensor("logits", "f32", {B, S, V}, {rows, whole, whole}), "output");
+  json gradient =
+      withRole(tensor("grad.w", "f32", {V, V}, {whole, whole}), "gradient");
+  gradient["parameter"] = "w";
+  auto value = [&](const char *name, const char *role) {
+    return withRole(tensor(name, "f32", scalar, scalar), role);
+  };
+  json results = {value("learning_rate", "learning_rate"),
+                  value("loss", "loss"), value("grad_norm", "gradient_norm")};
 
   auto variable = [](const char *name, const char *role, const char *type,
                      json shape, json init) {
@@ -73,8 +82,10 @@ json manifest(int devices, int microBatches) {
     program("accumulate", batch, json::array());
     program("update", json::array(), results);
   }
-  program("evaluate", batch, {value("loss_sum"), value("count"), logits});
-  program("gradients", batch, {value("loss"), logits, gradient});
+  program(
+      "evaluate", batch,
+      {logits, value("count", "label_count"), value("loss_sum", "loss_sum")});
+  program("gradients", batch, {value("loss", "loss"), logits, gradient});
   return {
       {"version", 1},
       {"abi", HEDDLE_RT_ABI_VERSION},
@@ -92,6 +103,18 @@ json manifest(int devices, int microBatches) {
       {"seed", 5},
       {"model", {{"micro_batches", microBatches}, {"config", "{\"a\": 1}\n"}}},
       {"plan", json::object()}};
+}
+
+/// A batch of the program's shape, but perhaps other sizes.
+Batch makeBatch(int64_t rows, int64_t sequence,
+                const std::vector<int32_t> &tokens,
+                const std::vector<int32_t> &targets) {
+  auto make = [&](const char *name, const std::vector<int32_t> &values) {
+    ConstBytes bytes = bytesOf(values);
+    return BatchTensor{
+        name, HEDDLE_RT_I32, {rows, sequence}, {bytes.begin(), bytes.end()}};
+  };
+  return {{make("tokens", tokens), make("targets", targets)}};
 }
 
 /// Records everything that a run reports.
@@ -262,13 +285,10 @@ TEST_F(TrainerTest, MicroBatchesSeeOtherRowsAndSumUp) {
   session = load(1);
   double sum = 0;
   for (int micro = 0; micro < 3; ++micro) {
-    Batch batch{bigram::B, bigram::S, {}, {}};
-    batch.tokens.resize(bigram::B * bigram::S);
-    batch.targets.resize(bigram::B * bigram::S);
-    ASSERT_TRUE(
-        sampler->sample(0, micro * bigram::B, batch.tokens, batch.targets)
-            .ok());
-    auto result = evaluate(*session, batch, {});
+    std::vector<int32_t> tokens(bigram::B * bigram::S), targets(tokens.size());
+    ASSERT_TRUE(sampler->sample(0, micro * bigram::B, tokens, targets).ok());
+    auto result = evaluate(
+        *session, makeBatch(bigram::B, bigram::S, tokens, targets), {});
     ASSERT_TRUE(result.ok()) << result.message();
     sum += result->loss;
   }
@@ -393,11 +413,12 @@ TEST_F(TrainerTest, WeightsGoOutAndComeIn) {
 
 TEST_F(TrainerTest, EvaluateWritesLossLogitsAndGradients) {
   auto session = load(2);
-  Batch batch{3, bigram::S, {}, {}};
+  std::vector<int32_t> tokens, targets;
   for (int i = 0; i < 3 * bigram::S; ++i) {
-    batch.tokens.push_back(i % bigram::V);
-    batch.targets.push_back(i % 5 == 0 ? -100 : (3 * i) % bigram::V);
+    tokens.push_back(i % bigram::V);
+    targets.push_back(i % 5 == 0 ? -100 : (3 * i) % bigram::V);
   }
+  Batch batch = makeBatch(3, bigram::S, tokens, targets);
   EvaluateOptions options;
   options.output = folder / "out.safetensors";
   options.gradients = true;
@@ -433,19 +454,64 @@ TEST_F(TrainerTest, EvaluateWritesLossLogitsAndGradients) {
 
 TEST_F(TrainerTest, EvaluateRefusesBadBatches) {
   auto session = load();
-  Batch batch{1, bigram::S, std::vector<int32_t>(bigram::S, 1),
-              std::vector<int32_t>(bigram::S, 2)};
-  EXPECT_TRUE(evaluate(*session, batch, {}).ok());
-  batch.tokens[4] = bigram::V;
+  std::vector<int32_t> tokens(bigram::S, 1), targets(bigram::S, 2);
+  auto expectRefused = [&](const std::string &part) {
+    expectError(
+        evaluate(*session, makeBatch(1, bigram::S, tokens, targets), {}), part);
+  };
+  EXPECT_TRUE(
+      evaluate(*session, makeBatch(1, bigram::S, tokens, targets), {}).ok());
+  tokens[4] = bigram::V;
+  expectRefused("batch: tokens[0, 4] is 16, beyond the vocabulary of 16");
+  tokens[4] = 1;
+  targets[2] = -1;
+  expectRefused("batch: targets[0, 2] is -1, beyond the vocabulary of 16");
+  targets.assign(bigram::S, ignoredLabel);
+  expectRefused("batch: expected a target that counts, got 6 that are -100");
+  targets.assign(bigram::S, 2);
+
+  Batch batch = makeBatch(1, bigram::S - 1, tokens, targets);
   expectError(evaluate(*session, batch, {}),
-              "batch: tokens[0, 4] is 16, beyond the vocabulary of 16");
-  batch.tokens[4] = 1;
-  batch.targets[2] = -1;
-  expectError(evaluate(*session, batch, {}), "targets[0, 2] is -1");
-  batch.targets.assign(bigram::S, ignoredLabel);
+              "batch: expected 'tokens' of shape [4, 6], for which the "
+              "artifact was compiled, got [1, 5]; compile it with --batch 1 "
+              "--seq 5");
+  batch = makeBatch(1, bigram::S, tokens, targets);
+  batch.tensors[0].type = HEDDLE_RT_F32;
   expectError(evaluate(*session, batch, {}),
-              "batch: expected a target that counts, got 6 that are -100");
-  Batch longer{1, bigram::S + 1, std::vector<int32_t>(bigram::S + 1, 1),
-               std::vector<int32_t>(bigram::S + 1, 2)};
-  expectError(evaluate(*session, longer, {}), "compiled for 4 x 6");
+              "batch: expected 'tokens' as i32 [4, 6], got f32 [1, 6]");
+  batch.tensors[0].name = "words";
+  expectError(evaluate(*session, batch, {}),
+              "batch: expected a tensor 'tokens', i32 [4, 6]");
+}
+
+// Labels that a batch lacks are the next tokens; i64 stands for i32.
+TEST_F(TrainerTest, ABatchMayLackLabels) {
+  auto session = load();
+  std::vector<int32_t> tokens, targets;
+  for (int i = 0; i < 2 * bigram::S; ++i) {
+    tokens.push_back(i * 5 % bigram::V);
+    targets.push_back((i + 1) % bigram::S == 0 ? ignoredLabel
+                                               : (i + 1) * 5 % bigram::V);
+  }
+  Batch batch = makeBatch(2, bigram::S, tokens, targets);
+  auto expected = evaluate(*session, batch, {});
+  ASSERT_TRUE(expected.ok()) << expected.message();
+  batch.tensors.pop_back();
+  auto result = evaluate(*session, batch, {});
+  ASSERT_TRUE(result.ok()) << result.message();
+  EXPECT_EQ(result->loss, expected->loss);
+  EXPECT_EQ(result->labels, 2 * (bigram::S - 1));
+
+  std::vector<int64_t> wide(tokens.begin(), tokens.end());
+  ConstBytes bytes = bytesOf(wide);
+  batch.tensors[0] = {
+      "tokens", HEDDLE_RT_I64, {2, bigram::S}, {bytes.begin(), bytes.end()}};
+  result = evaluate(*session, batch, {});
+  ASSERT_TRUE(result.ok()) << result.message();
+  EXPECT_EQ(result->loss, expected->loss);
+  wide[3] = int64_t(1) << 40;
+  std::memcpy(batch.tensors[0].data.data(), wide.data(), bytes.size());
+  expectError(evaluate(*session, batch, {}),
+              "batch: tensor 'tokens': element 3 is 1099511627776, which is "
+              "no token");
 }
