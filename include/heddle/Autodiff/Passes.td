@@ -111,8 +111,7 @@ def BuildTrainingStepPass
 
     Errors: an op between a parameter and the loss that has no gradient; an
     argument or result of @forward of another role; a parameter that is not f32;
-    a name that exists
-    already.
+    a name that exists already.
   }];
   let options = [
     Option<"optimizer", "optimizer", "::heddle::OptimizerKind",
