@@ -1,6 +1,7 @@
 //===- SessionState.cpp - Loading and placing -----------------------------===//
 
 #include "session/SessionState.h"
+#include "communicators/EmulatedLinks.h"
 #include "communicators/ThreadCommunicator.h"
 #include "session/CpuFeatures.h"
 #include "session/Machine.h"
@@ -142,6 +143,10 @@ Status SessionState::place() {
   std::vector<std::unique_ptr<Communicator>> communicators =
       makeThreadCommunicators(manifest.mesh, manifest.groups, pools,
                               {options.collectiveTimeout, spin});
+  if (network)
+    communicators =
+        emulateLinks(std::move(communicators), manifest.mesh, manifest.groups,
+                     network, options.collectiveTimeout);
   for (size_t index = 0; index < numDevices; ++index)
     devices[index].device->communicator = std::move(communicators[index]);
   return Status::success();

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_RT_SESSION_SESSIONSTATE_H
 #define HEDDLE_RT_SESSION_SESSIONSTATE_H
 
+#include "communicators/Network.h"
 #include "device/Device.h"
 #include "heddle_rt/session.h"
 #include "session/Layout.h"
@@ -46,6 +47,7 @@ struct SessionState {
   SessionOptions options;
   uint64_t seed = 0;
   int cores = 1;
+  std::shared_ptr<Network> network; ///< to emulate; null: none
   void *library = nullptr; ///< handle from dlopen
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;
