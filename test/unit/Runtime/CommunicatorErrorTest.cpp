@@ -15,7 +15,7 @@ namespace {
 
 class CommunicatorErrorTest : public CommunicatorSuite {};
 
-/// Runs body on all ranks and returns what each said.
+/// Runs `body` on all ranks and returns each rank's error message.
 template <typename Body>
 std::vector<std::string> messages(World &world, Body &&body) {
   std::vector<std::string> result(4);
@@ -23,7 +23,7 @@ std::vector<std::string> messages(World &world, Body &&body) {
   world.run([&](int32_t rank, Communicator &communicator) {
     Status status = body(rank, communicator);
     if (!status.ok())
-      communicator.abort(status); // as a device does
+      communicator.abort(status); // as a device does after an error
     std::lock_guard lock(mutex);
     result[size_t(rank)] = status.message();
   });

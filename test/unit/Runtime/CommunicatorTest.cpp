@@ -1,15 +1,8 @@
 //===- CommunicatorTest.cpp - Conformance suite of communicators ----------===//
-//
-<<<<<<< HEAD
-// Compares every backend with plain loops. Rank r contributes 10^r times a
-// number that depends on the position, so the digits of a sum show if it misses
-// or repeats a rank.
-=======
-// What collectives and transfers deliver on every backend, against plain loops.
-// CommunicatorErrorTest.cpp has their errors.
-// Inputs tell who contributed: rank r gives
-// 10^r times a position, so a sum that misses or repeats a rank shows it.
->>>>>>> 530b521 (Emulate the links of a cluster below any communicator)
+// Compares what collectives and transfers deliver with plain loops, on every
+// backend. Rank r contributes 10^r times a number that depends on the position,
+// so the digits of a sum show if it misses or repeats a rank.
+// CommunicatorErrorTest.cpp tests errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,20 +16,7 @@ using namespace heddle::runtime;
 
 namespace {
 
-<<<<<<< HEAD
-class CommunicatorTest : public testing::TestWithParam<Backend> {
-protected:
-  std::unique_ptr<World> world(const WorldOptions &options) {
-    return GetParam().make(options);
-  }
-  /// Makes a world of four ranks in one group.
-  std::unique_ptr<World> four(int cores = 1) {
-    return world({{{"x", 4}}, {{0}}, std::chrono::seconds(60), cores});
-  }
-};
-=======
 class CommunicatorTest : public CommunicatorSuite {};
->>>>>>> 530b521 (Emulate the links of a cluster below any communicator)
 
 /// The input of rank `rank` at `position`.
 float given(int64_t rank, int64_t position) {
@@ -303,21 +283,6 @@ TEST_P(CommunicatorTest, SendAndReceive) {
   });
 }
 
-<<<<<<< HEAD
-/// Runs `body` on all ranks and returns each rank's error message.
-template <typename Body>
-std::vector<std::string> messages(World &world, Body &&body) {
-  std::vector<std::string> result(4);
-  std::mutex mutex;
-  world.run([&](int32_t rank, Communicator &communicator) {
-    Status status = body(rank, communicator);
-    if (!status.ok())
-      communicator.abort(status); // as a device does after an error
-    std::lock_guard lock(mutex);
-    result[size_t(rank)] = status.message();
-  });
-  return result;
-=======
 constexpr DType allTypes[] = {HEDDLE_RT_F32, HEDDLE_RT_BF16, HEDDLE_RT_F16,
                               HEDDLE_RT_F64, HEDDLE_RT_I1,   HEDDLE_RT_I8,
                               HEDDLE_RT_I32, HEDDLE_RT_I64};
@@ -328,7 +293,6 @@ std::vector<uint8_t> bytesFrom(int64_t rank, DType type, int64_t count) {
   for (size_t i = 0; i < bytes.size(); ++i)
     bytes[i] = uint8_t(rank * 64 + int64_t(i) % 61);
   return bytes;
->>>>>>> 530b521 (Emulate the links of a cluster below any communicator)
 }
 
 TEST_P(CommunicatorTest, MovesElementsOfEveryType) {

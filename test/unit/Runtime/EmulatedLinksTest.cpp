@@ -1,8 +1,8 @@
 //===- EmulatedLinksTest.cpp - Times on an emulated network ---------------===//
 //
-// LinkSchedule is tested with times that the test chooses. Communicators are
-// tested with the clock: a call must not return before the network allows it.
-// How much later it returns depends on the machine (bench/links).
+// Tests LinkSchedule with times that the test chooses, and communicators with
+// the clock: a call must not return before the network allows it. How much
+// later it returns depends on the machine (bench/links).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,13 +40,11 @@ TEST(LinkSchedule, ATransferTakesLatencyAndBytes) {
 
 TEST(LinkSchedule, CollectivesTakeTheTimesOfRings) {
   Links links(twoServers(), 4);
-  LinkSchedule schedule(links);
   const std::array<int32_t, 4> all{0, 1, 2, 3};
   const std::array<int32_t, 2> inside{2, 3};
-  double now = 0;
   auto seconds = [&](Traffic traffic) {
-    now += 1000;
-    return begin(schedule, std::move(traffic), now)->end - now;
+    LinkSchedule schedule(links);
+    return begin(schedule, std::move(traffic), 0)->end;
   };
   EXPECT_DOUBLE_EQ(seconds(links.allReduce(inside, 1000)), 2 * (0.5 + 0.5));
   // One message of the ring leaves each server.
@@ -147,12 +145,9 @@ TEST(EmulatedLinks, EveryCallTakesItsTime) {
   world.run([&](int32_t rank, Communicator &c) {
     std::vector<float> small(1000), large(4000);
     auto takes = [&](double least, auto call) {
-      // No rank begins to measure after another one has entered the call.
-      float x = 0;
-      EXPECT_TRUE(c.allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_F32, &x, &x, 1).ok());
       double before = seconds();
       EXPECT_TRUE(call().ok());
-      EXPECT_GE(seconds() - before, least - 0.001);
+      EXPECT_GE(seconds() - before, least);
     };
     takes(0.012, [&] {
       return c.allGather(0, HEDDLE_RT_F32, small.data(), large.data(), 1, 1000,
@@ -175,7 +170,8 @@ TEST(EmulatedLinks, EveryCallTakesItsTime) {
       return c.permute(0, sources, HEDDLE_RT_F32, large.data(), other.data(),
                        4000);
     });
-    takes(0.016, [&] {
+    // The sender may have begun long before the receiver.
+    takes(rank % 2 ? 0.016 : 0, [&] {
       return rank % 2 ? c.send(1, 0, HEDDLE_RT_F32, large.data(), 4000)
                       : c.recv(1, 1, HEDDLE_RT_F32, large.data(), 4000);
     });
@@ -188,8 +184,7 @@ TEST(EmulatedLinks, GroupsThatShareALinkWaitLonger) {
   options.network = *Network::create(
       {"servers", {{"server", 2, 0, 1e9}, {"network", 2, 0, 1e6}}}, 4);
   ThreadWorld world(options);
-  // Sets of bounds that are true however late a thread runs: the link carries
-  // 2 x 20 kB from the first entry on.
+  // The link carries 2 x 20 kB from the first entry on.
   std::mutex mutex;
   double first = std::numeric_limits<double>::infinity(), last = 0;
   world.run([&](int32_t, Communicator &communicator) {
