@@ -219,15 +219,20 @@ TEST(EmulatedLinks, ATransferCountsFromItsSend) {
 }
 
 TEST(EmulatedLinks, AnAbortWakesWhoSleeps) {
-  // The transfer takes 100 s.
+  // The transfer takes 100 s. The abort may come before it has begun.
   ThreadWorld world(slowWorld(100, 1e6));
+  auto isFineOrAborted = [](const Status &status) {
+    return status.ok() || status.message() == "device 3: out of luck";
+  };
   double before = seconds();
   world.run([&](int32_t rank, Communicator &communicator) {
     float x = 0;
     if (rank == 0)
-      EXPECT_TRUE(communicator.send(0, 1, HEDDLE_RT_F32, &x, 1).ok());
+      EXPECT_TRUE(
+          isFineOrAborted(communicator.send(0, 1, HEDDLE_RT_F32, &x, 1)));
     if (rank == 1) {
-      EXPECT_TRUE(communicator.recv(0, 0, HEDDLE_RT_F32, &x, 1).ok());
+      EXPECT_TRUE(
+          isFineOrAborted(communicator.recv(0, 0, HEDDLE_RT_F32, &x, 1)));
       EXPECT_EQ(communicator.recv(0, 0, HEDDLE_RT_F32, &x, 1).message(),
                 "device 3: out of luck");
     }
