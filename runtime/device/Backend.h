@@ -3,6 +3,7 @@
 #ifndef HEDDLE_RT_DEVICE_BACKEND_H
 #define HEDDLE_RT_DEVICE_BACKEND_H
 
+#include "communicators/Network.h"
 #include "device/Device.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
@@ -21,6 +22,8 @@ struct DeviceOptions {
   std::vector<std::vector<int32_t>> groups;
   int coresPerDevice = 1;
   std::chrono::milliseconds collectiveTimeout{120'000};
+  /// Collectives and transfers are as slow as on this network; null: none.
+  std::shared_ptr<Network> network;
 };
 
 /// Makes devices of one kind.

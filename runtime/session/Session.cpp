@@ -38,6 +38,12 @@ Session::load(const std::filesystem::path &directory,
   state->cores = options.coresPerDevice;
   if (state->cores < 1)
     state->cores = backend->defaultCores(state->manifest.numDevices());
+  if (options.network) {
+    auto network =
+        Network::create(*options.network, state->manifest.numDevices());
+    HEDDLE_RT_RETURN_IF_ERROR(network.status());
+    state->network = *network;
+  }
   HEDDLE_RT_RETURN_IF_ERROR(state->openLibrary(directory));
   // Starting a thread throws if the system refuses one.
   auto startThreads = [&](auto &&start) -> Status {

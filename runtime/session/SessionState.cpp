@@ -98,8 +98,8 @@ Status SessionState::place() {
       manifest.numDevices(),
       double(variableBytes) + double(borderBytes) + double(arenaBytes)));
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
-      backend->makeDevices(
-          {manifest.mesh, manifest.groups, cores, options.collectiveTimeout});
+      backend->makeDevices({manifest.mesh, manifest.groups, cores,
+                            options.collectiveTimeout, network});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   for (size_t index = 0; index < numDevices; ++index) {
     DeviceState &state = devices.emplace_back();

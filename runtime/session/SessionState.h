@@ -3,6 +3,7 @@
 #ifndef HEDDLE_RT_SESSION_SESSIONSTATE_H
 #define HEDDLE_RT_SESSION_SESSIONSTATE_H
 
+#include "communicators/Network.h"
 #include "device/Backend.h"
 #include "heddle_rt/session.h"
 #include "session/Layout.h"
@@ -47,6 +48,7 @@ struct SessionState {
   const Backend *backend = nullptr;
   uint64_t seed = 0;
   int cores = 1;
+  std::shared_ptr<Network> network; ///< to emulate; null: none
   void *library = nullptr; ///< handle from dlopen
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;

@@ -26,6 +26,7 @@ void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
       ->check(between(0, 4096));
+  addEmulateFlag(app, flags.emulate);
 }
 
 static std::string nameOf(const runtime::TensorInfo &tensor, const char *kind,
@@ -78,6 +79,11 @@ static std::string describeArguments(const runtime::ProgramInfo &program) {
 static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
   runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
+  if (!flags.emulate.empty()) {
+    auto network = runtime::readNetwork(flags.emulate);
+    HEDDLE_RT_RETURN_IF_ERROR(network.status());
+    options.network = std::move(*network);
+  }
   auto session = runtime::Session::load(artifact, options);
   if (!session.ok())
     return session.status();

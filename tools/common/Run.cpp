@@ -26,6 +26,13 @@ using namespace heddle::tools;
 // Options
 //===----------------------------------------------------------------------===//
 
+void tools::addEmulateFlag(CLI::App &app, std::string &emulate) {
+  app.add_option("--emulate", emulate,
+                 "Communicate no faster than the links of this cluster would: "
+                 "a JSON file")
+      ->check(notEmpty("a cluster"));
+}
+
 void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
@@ -35,6 +42,7 @@ void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--trace", flags.trace,
                  "Write every call of the run as Chrome trace JSON")
       ->check(notEmpty("a file to write"));
+  addEmulateFlag(app, flags.emulate);
   CLI::Option *weights = app.add_option(
       "--weights", flags.weights,
       "Load these weights (safetensors file or folder, Hugging Face names) "
@@ -162,6 +170,9 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
   if (!fs::exists(flags.options.data, failure))
     return "token file '" + flags.options.data.string() +
            "': no such file or directory";
+  runtime::SessionOptions unused;
+  if (runtime::Status status = flags.session.setNetwork(unused); !status.ok())
+    return std::string(status.message());
   if (flags.noCheckpoints)
     return flags.options.resume
                ? "--resume needs the checkpoints that --no-checkpoints refuses"
@@ -216,12 +227,23 @@ static std::string recordedWeights(const runtime::Manifest &manifest) {
                                                     : "";
 }
 
+runtime::Status
+SessionFlags::setNetwork(runtime::SessionOptions &options) const {
+  if (emulate.empty())
+    return runtime::Status::success();
+  auto network = readNetwork(emulate);
+  if (network.ok())
+    options.network = std::move(*network);
+  return network.status();
+}
+
 static runtime::Expected<std::unique_ptr<runtime::Session>>
 openSession(const fs::path &artifact, const SessionFlags &flags,
             bool initialize) {
   runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
   options.initializeVariables = initialize;
+  HEDDLE_RT_RETURN_IF_ERROR(flags.setNetwork(options));
   auto session = runtime::Session::load(artifact, options);
   if (session.ok() && !flags.trace.empty())
     HEDDLE_RT_RETURN_IF_ERROR((*session)->startTrace());

@@ -15,6 +15,7 @@
 #include "heddle_rt/trainer.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace heddle::tools {
@@ -26,6 +27,13 @@ struct SessionFlags {
   /// If not empty, loaded instead of the weights that the artifact names.
   std::string weights;
   bool noWeights = false;
+  std::string emulate; ///< if not empty, the cluster to emulate
+  /// Reads the cluster that `emulate` names.
+  std::function<runtime::Expected<runtime::NetworkInfo>(const std::string &)>
+      readNetwork = runtime::readNetwork;
+
+  /// Reads the cluster, if one is named, into the options.
+  runtime::Status setNetwork(runtime::SessionOptions &options) const;
 };
 
 struct TrainFlags {
@@ -44,6 +52,8 @@ struct EvaluateFlags {
 };
 
 void addSessionFlags(CLI::App &app, SessionFlags &flags);
+/// Adds `--emulate`.
+void addEmulateFlag(CLI::App &app, std::string &emulate);
 void addTrainFlags(CLI::App &app, TrainFlags &flags);
 void addEvaluateFlags(CLI::App &app, EvaluateFlags &flags);
 

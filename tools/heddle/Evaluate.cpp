@@ -68,5 +68,6 @@ void tools::addEvaluateCommand(CLI::App &app, int &result) {
   addOutputFlags(*command, flags->compile);
   flags->compileOptions = compilerOptions(*command);
   addEvaluateFlags(*command, flags->evaluate);
+  addEmulatePresets(*command, flags->evaluate.session);
   command->callback([flags, &result] { result = runCommand(*flags); });
 }

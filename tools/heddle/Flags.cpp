@@ -65,6 +65,26 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
       ->capture_default_str();
 }
 
+static std::string listPresets() {
+  std::string presets;
+  for (const std::string &preset : getClusterPresets())
+    presets += (presets.empty() ? "" : ", ") + preset;
+  return presets;
+}
+
+void tools::addEmulatePresets(CLI::App &app, SessionFlags &flags) {
+  CLI::Option *option = app.get_option("--emulate");
+  option->description(option->get_description() + ", or one of " +
+                      listPresets());
+  flags.readNetwork = [](const std::string &presetOrPath)
+      -> runtime::Expected<runtime::NetworkInfo> {
+    llvm::Expected<Cluster> cluster = loadCluster(presetOrPath);
+    if (!cluster)
+      return runtime::error(llvm::toString(cluster.takeError()));
+    return runtime::parseNetwork(writeCluster(*cluster), presetOrPath);
+  };
+}
+
 void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
   const char *group = "Distribution";
   CLI::Option *plan = app.add_option("--plan", flags.plan, "Plan (JSON)")
@@ -102,12 +122,9 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
           ->needs(mesh)
           ->group(group);
   plan->excludes(mesh)->excludes(zero)->excludes(context)->excludes(sequence);
-  std::string presets;
-  for (const std::string &preset : getClusterPresets())
-    presets += (presets.empty() ? "" : ", ") + preset;
   app.add_option("--cluster", flags.options.cluster,
                  "What communication is weighed on: a JSON file, or one of " +
-                     presets + " (default: all devices are equally near)")
+                     listPresets() + " (default: all devices are equally near)")
       ->check(notEmpty("a cluster's file or preset"))
       ->group(group);
   app.add_flag("--remarks{1048576}", flags.remarks,

@@ -24,6 +24,8 @@
 
 namespace heddle::tools {
 
+struct SessionFlags;
+
 /// Kinds of the argument MODEL.
 enum class ModelKind { Folder, Config, Module, Artifact };
 
@@ -74,6 +76,9 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
+/// Makes `--emulate`, which the command has, accept the presets of `--cluster`
+/// too.
+void addEmulatePresets(CLI::App &app, SessionFlags &flags);
 /// Adds the flags for a plan file or for the mesh of a standard plan.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags of a training step and its optimizer.

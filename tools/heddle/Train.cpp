@@ -81,5 +81,6 @@ void tools::addTrainCommand(CLI::App &app, int &result) {
   addOutputFlags(*command, flags->compile);
   flags->compileOptions = compilerOptions(*command);
   addTrainFlags(*command, flags->train);
+  addEmulatePresets(*command, flags->train.session);
   command->callback([flags, &result] { result = runCommand(*flags); });
 }

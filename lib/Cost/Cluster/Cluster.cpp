@@ -6,13 +6,6 @@
 using namespace heddle;
 using llvm::StringRef;
 
-int64_t Cluster::getNumDevices() const {
-  int64_t devices = 1;
-  for (const ClusterLevel &level : levels)
-    devices *= level.count;
-  return devices;
-}
-
 //===----------------------------------------------------------------------===//
 // Presets. Peak rates and bandwidths are those of the data sheets; any other
 // assumption is stated at its preset.

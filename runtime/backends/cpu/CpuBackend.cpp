@@ -5,6 +5,7 @@
 #include "backends/cpu/CpuFeatures.h"
 #include "backends/cpu/Machine.h"
 #include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "communicators/EmulatedLinks.h"
 
 #include <algorithm>
 #include <thread>
@@ -48,6 +49,10 @@ public:
     std::vector<std::unique_ptr<Communicator>> communicators =
         makeThreadCommunicators(options.mesh, options.groups, pools,
                                 {options.collectiveTimeout, spin});
+    if (options.network)
+      communicators =
+          emulateLinks(std::move(communicators), options.mesh, options.groups,
+                       options.network, options.collectiveTimeout);
     for (size_t rank = 0; rank < devices.size(); ++rank)
       devices[rank]->communicator = std::move(communicators[rank]);
     return devices;

@@ -22,6 +22,7 @@
 #define HEDDLE_RT_SESSION_H
 
 #include "heddle_rt/manifest.h"
+#include "heddle_rt/network.h"
 #include "heddle_rt/status.h"
 
 #include <array>
@@ -50,6 +51,9 @@ struct SessionOptions {
   std::chrono::milliseconds collectiveTimeout{120'000};
   /// False: variables start as zeros, because a checkpoint will fill them.
   bool initializeVariables = true;
+  /// If set, collectives and transfers take at least as long as on this
+  /// network. Device k of the mesh is device k of the network.
+  std::optional<NetworkInfo> network;
 };
 
 /// Dense row-major host memory of a whole global tensor. Type and shape are the

@@ -11,6 +11,9 @@
 
 #include "backends/cpu/communicators/ThreadCommunicator.h"
 #include "backends/cpu/threads/ThreadPool.h"
+#include "communicators/EmulatedLinks.h"
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
@@ -31,6 +34,7 @@ struct WorldOptions {
   std::vector<std::vector<int32_t>> groups;
   std::chrono::milliseconds timeout{60'000};
   int cores = 1;
+  std::shared_ptr<Network> network{}; ///< if set, its links are emulated
 };
 
 class ThreadWorld final : public World {
@@ -47,6 +51,10 @@ public:
     communicators =
         makeThreadCommunicators(options.mesh, options.groups, pointers,
                                 {options.timeout, /*spin=*/false});
+    if (options.network)
+      communicators =
+          emulateLinks(std::move(communicators), options.mesh, options.groups,
+                       options.network, options.timeout);
   }
 
   void run(const std::function<void(int32_t, Communicator &)> &body) override {
@@ -67,6 +75,33 @@ private:
 struct WorldKind {
   const char *name;
   std::unique_ptr<World> (*make)(const WorldOptions &options);
+};
+
+/// Every backend that must pass the conformance suite.
+inline std::vector<WorldKind> communicatorBackends() {
+  auto threads = [](const WorldOptions &options) -> std::unique_ptr<World> {
+    return std::make_unique<ThreadWorld>(options);
+  };
+  // Pairs of ranks in a slower network.
+  auto emulated = [](const WorldOptions &options) -> std::unique_ptr<World> {
+    NetworkInfo info{"pairs",
+                     {{"pair", 2, 1e-5, 4e9}, {"network", 8, 2e-5, 1e9}}};
+    WorldOptions copy = options;
+    copy.network = *Network::create(info, 4);
+    return std::make_unique<ThreadWorld>(copy);
+  };
+  return {{"threads", threads}, {"emulated_threads", emulated}};
+}
+
+class CommunicatorSuite : public testing::TestWithParam<WorldKind> {
+protected:
+  std::unique_ptr<World> world(const WorldOptions &options) {
+    return GetParam().make(options);
+  }
+  /// Makes a world of four ranks in one group.
+  std::unique_ptr<World> four(int cores = 1) {
+    return world({{{"x", 4}}, {{0}}, std::chrono::seconds(60), cores});
+  }
 };
 
 } // namespace heddle::runtime

@@ -1,0 +1,271 @@
+//===- EmulatedLinks.cpp - Communication as slow as a network's -----------===//
+
+#include "communicators/EmulatedLinks.h"
+#include "support/Message.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+namespace heddle::runtime {
+
+namespace {
+
+/// The flows of one group: those of collectives that not all members have
+/// called yet, and those of transfers that were not received yet.
+class Meeting {
+public:
+  explicit Meeting(std::vector<int32_t> ranks)
+      : ranks(std::move(ranks)), calls(this->ranks.size()) {}
+
+  /// Enters the next collective of `member`. Its flow begins when the last
+  /// member enters, with the traffic that makeTraffic() returns.
+  template <typename MakeTraffic>
+  std::shared_ptr<Flow> enter(int32_t member, Network &network,
+                              MakeTraffic &&makeTraffic) {
+    std::lock_guard lock(mutex);
+    Round &round = rounds[calls[size_t(member)]++];
+    if (!round.flow)
+      round.flow = std::make_shared<Flow>();
+    std::shared_ptr<Flow> flow = round.flow;
+    if (++round.arrived == ranks.size()) {
+      // All members have entered every earlier collective too.
+      rounds.erase(rounds.begin());
+      flow->traffic = makeTraffic();
+      network.begin(flow);
+    }
+    return flow;
+  }
+
+  /// Returns the ranks that have not entered the last collective of `member`.
+  std::string missing(int32_t member) {
+    std::lock_guard lock(mutex);
+    std::string names;
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (calls[i] < calls[size_t(member)])
+        names += concat(names.empty() ? "" : ", ", ranks[i]);
+    return names;
+  }
+
+  std::shared_ptr<Flow> send(int32_t member, int32_t peer, Network &network,
+                             int64_t bytes) {
+    std::lock_guard lock(mutex);
+    auto flow = std::make_shared<Flow>();
+    flow->traffic = network.links().transfer(ranks[size_t(member)],
+                                             ranks[size_t(peer)], bytes);
+    network.begin(flow);
+    sent[{member, peer}].push_back(flow);
+    return flow;
+  }
+  /// Returns the flow of the oldest transfer from `peer` that `member` has not
+  /// taken yet. It has been sent.
+  std::shared_ptr<Flow> take(int32_t member, int32_t peer) {
+    std::lock_guard lock(mutex);
+    std::deque<std::shared_ptr<Flow>> &flows = sent[{peer, member}];
+    std::shared_ptr<Flow> flow = flows.front();
+    flows.pop_front();
+    return flow;
+  }
+
+  const std::vector<int32_t> ranks;
+
+private:
+  struct Round {
+    std::shared_ptr<Flow> flow;
+    size_t arrived = 0;
+  };
+
+  std::mutex mutex;            ///< guards what follows
+  std::vector<uint64_t> calls; ///< collectives that each member has entered
+  std::map<uint64_t, Round> rounds; ///< by number, those not begun
+  /// By sender and receiver, the oldest first.
+  std::map<std::pair<int32_t, int32_t>, std::deque<std::shared_ptr<Flow>>> sent;
+};
+
+class EmulatedLinks final : public Communicator {
+public:
+  EmulatedLinks(std::unique_ptr<Communicator> inner,
+                std::shared_ptr<Network> network,
+                std::chrono::milliseconds timeout)
+      : inner(std::move(inner)), network(std::move(network)), timeout(timeout) {
+  }
+
+  void join(std::shared_ptr<Meeting> meeting, int32_t member) {
+    groups.push_back({std::move(meeting), member});
+  }
+
+  Status allReduce(int32_t group, Reduction reduction, DType type,
+                   const void *in, void *out, int64_t count) override {
+    return collective(
+        "all_reduce", group,
+        [&](auto ranks) {
+          return network->links().allReduce(ranks, bytes(type, count));
+        },
+        [&] {
+          return inner->allReduce(group, reduction, type, in, out, count);
+        });
+  }
+  Status allGather(int32_t group, DType type, const void *in, void *out,
+                   int64_t outer, int64_t local, int64_t total,
+                   int64_t inside) override {
+    return collective(
+        "all_gather", group,
+        [&](auto ranks) {
+          return network->links().allGather(
+              ranks, bytes(type, outer * local * inside));
+        },
+        [&] {
+          return inner->allGather(group, type, in, out, outer, local, total,
+                                  inside);
+        });
+  }
+  Status reduceScatter(int32_t group, Reduction reduction, DType type,
+                       const void *in, void *out, int64_t outer, int64_t local,
+                       int64_t total, int64_t inside) override {
+    return collective(
+        "reduce_scatter", group,
+        [&](auto ranks) {
+          return network->links().allGather(
+              ranks, bytes(type, outer * local * inside));
+        },
+        [&] {
+          return inner->reduceScatter(group, reduction, type, in, out, outer,
+                                      local, total, inside);
+        });
+  }
+  Status allToAll(int32_t group, DType type, const void *in, void *out,
+                  const AllToAll &sizes) override {
+    return collective(
+        "all_to_all", group,
+        [&](auto ranks) {
+          return network->links().allToAll(
+              ranks, bytes(type, sizes.outer * sizes.splitLocal * sizes.middle *
+                                     sizes.concatLocal * sizes.inner));
+        },
+        [&] { return inner->allToAll(group, type, in, out, sizes); });
+  }
+  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
+                   void *out, int64_t count) override {
+    return collective(
+        "broadcast", group,
+        [&](auto ranks) {
+          return network->links().broadcast(ranks, bytes(type, count));
+        },
+        [&] { return inner->broadcast(group, root, type, in, out, count); });
+  }
+  Status permute(int32_t group, const int32_t *sources, DType type,
+                 const void *in, void *out, int64_t count) override {
+    return collective(
+        "permute", group,
+        [&](auto ranks) {
+          return network->links().permute(ranks, sources, bytes(type, count));
+        },
+        [&] { return inner->permute(group, sources, type, in, out, count); });
+  }
+
+  Status send(int32_t group, int32_t peer, DType type, const void *from,
+              int64_t count) override {
+    const Group *found = find(group);
+    if (!found || !isPeer(*found, peer))
+      return inner->send(group, peer, type, from, count);
+    std::shared_ptr<Flow> flow =
+        found->meeting->send(found->member, peer, *network, bytes(type, count));
+    HEDDLE_RT_RETURN_IF_ERROR(inner->send(group, peer, type, from, count));
+    network->waitFor(*flow, timeout);
+    return Status::success();
+  }
+  Status recv(int32_t group, int32_t peer, DType type, void *to,
+              int64_t count) override {
+    HEDDLE_RT_RETURN_IF_ERROR(inner->recv(group, peer, type, to, count));
+    const Group *found = find(group);
+    if (found && isPeer(*found, peer))
+      network->waitFor(*found->meeting->take(found->member, peer), timeout);
+    return Status::success();
+  }
+
+  void abort(const Status &why) override {
+    inner->abort(why);
+    network->interrupt();
+  }
+
+private:
+  struct Group {
+    std::shared_ptr<Meeting> meeting;
+    int32_t member;
+  };
+
+  /// Returns null for a group in which nothing is sent. The inner communicator
+  /// refuses a group that does not exist.
+  const Group *find(int32_t group) const {
+    if (group < 0 || size_t(group) >= groups.size() ||
+        groups[size_t(group)].meeting->ranks.size() < 2)
+      return nullptr;
+    return &groups[size_t(group)];
+  }
+  static bool isPeer(const Group &group, int32_t peer) {
+    return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
+           peer != group.member;
+  }
+  static int64_t bytes(DType type, int64_t count) {
+    return std::max<int64_t>(0, count) * int64_t(byteSize(type));
+  }
+
+  /// Runs call() on the inner communicator, and waits until the network has
+  /// carried makeTraffic(ranks).
+  template <typename MakeTraffic, typename Call>
+  Status collective(std::string_view operation, int32_t group,
+                    MakeTraffic &&makeTraffic, Call &&call) {
+    const Group *found = find(group);
+    if (!found)
+      return call();
+    Meeting &meeting = *found->meeting;
+    std::shared_ptr<Flow> flow = meeting.enter(found->member, *network, [&] {
+      return makeTraffic(std::span<const int32_t>(meeting.ranks));
+    });
+    HEDDLE_RT_RETURN_IF_ERROR(call());
+    // After an interruption, the next call reports the failure.
+    if (network->waitFor(*flow, timeout) != Network::Wait::NotBegun)
+      return Status::success();
+    Status status = errorOf("device ", meeting.missing(found->member),
+                            " did not arrive at ", operation, " within ",
+                            double(timeout.count()) / 1000,
+                            " s: it is hung or dead, or runs another program");
+    abort(status);
+    return status;
+  }
+
+  std::unique_ptr<Communicator> inner;
+  std::shared_ptr<Network> network;
+  std::chrono::milliseconds timeout;
+  std::vector<Group> groups;
+};
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>>
+emulateLinks(std::vector<std::unique_ptr<Communicator>> communicators,
+             const std::vector<MeshAxis> &mesh,
+             const std::vector<std::vector<int32_t>> &groups,
+             const std::shared_ptr<Network> &network,
+             std::chrono::milliseconds timeout) {
+  // The meeting of each group, by the group's index and its first rank.
+  std::map<std::pair<size_t, int32_t>, std::shared_ptr<Meeting>> meetings;
+  std::vector<std::unique_ptr<Communicator>> wrapped;
+  for (size_t rank = 0; rank < communicators.size(); ++rank) {
+    auto links = std::make_unique<EmulatedLinks>(std::move(communicators[rank]),
+                                                 network, timeout);
+    for (size_t group = 0; group < groups.size(); ++group) {
+      GroupView view = groupOf(mesh, groups[group], int32_t(rank));
+      auto &meeting = meetings[{group, view.ranks.front()}];
+      if (!meeting)
+        meeting = std::make_shared<Meeting>(view.ranks);
+      links->join(meeting, view.member);
+    }
+    wrapped.push_back(std::move(links));
+  }
+  return wrapped;
+}
+
+} // namespace heddle::runtime

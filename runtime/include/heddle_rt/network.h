@@ -1,0 +1,46 @@
+//===- network.h - The links of a cluster to emulate ------------*- C++ -*-===//
+//
+// The part of a cluster's file (docs/cluster.md) that says how fast its devices
+// can communicate. A session with SessionOptions::network communicates no
+// faster than this.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_NETWORK_H
+#define HEDDLE_RT_NETWORK_H
+
+#include "heddle_rt/status.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::runtime {
+
+/// One level of the topology: joins `count` units of the level below (devices,
+/// at the innermost).
+struct NetworkLevel {
+  std::string name;
+  int64_t count;
+  double latency;   ///< seconds from one unit to another
+  double bandwidth; ///< bytes a second, of all links of a unit in one direction
+};
+
+struct NetworkInfo {
+  std::string name;
+  std::vector<NetworkLevel> levels; ///< innermost first
+
+  int64_t numDevices() const;
+};
+
+/// Reads a cluster's JSON. Refuses what `heddle compile --cluster` refuses, in
+/// the same words. Errors name `source` and the place in it.
+Expected<NetworkInfo> parseNetwork(std::string_view text,
+                                   std::string_view source);
+Expected<NetworkInfo> readNetwork(const std::filesystem::path &file);
+
+} // namespace heddle::runtime
+
+#endif // HEDDLE_RT_NETWORK_H

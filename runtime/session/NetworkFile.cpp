@@ -1,0 +1,44 @@
+//===- NetworkFile.cpp - Reads the links of a cluster ---------------------===//
+
+#include "heddle/Support/ClusterJson.h"
+#include "heddle_rt/network.h"
+#include "support/Message.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace heddle::runtime {
+
+int64_t NetworkInfo::numDevices() const {
+  int64_t devices = 1;
+  for (const NetworkLevel &level : levels)
+    devices *= level.count;
+  return devices;
+}
+
+Expected<NetworkInfo> parseNetwork(std::string_view text,
+                                   std::string_view source) {
+  Cluster cluster;
+  if (auto problem = readClusterJson(text, source, cluster))
+    return error(*problem);
+  NetworkInfo network;
+  network.name = cluster.name;
+  for (const ClusterLevel &level : cluster.levels)
+    network.levels.push_back(
+        {level.name, level.count, level.latency, level.getUnitBandwidth()});
+  return network;
+}
+
+Expected<NetworkInfo> readNetwork(const std::filesystem::path &file) {
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream)
+    return errorOf("cluster '", file.string(),
+                   "': ", std::strerror(errno ? errno : EIO));
+  return parseNetwork(text, file.string());
+}
+
+} // namespace heddle::runtime
