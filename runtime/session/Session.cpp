@@ -33,6 +33,11 @@ Session::load(const std::filesystem::path &directory,
   auto state = std::make_shared<SessionState>();
   state->manifest = std::move(*manifest);
   state->options = options;
+  if (!options.streamOrder) {
+    Expected<StreamOrder> order = streamOrderFromEnvironment();
+    HEDDLE_RT_RETURN_IF_ERROR(order.status());
+    state->options.streamOrder = *order;
+  }
   state->backend = backend;
   state->seed = options.seed.value_or(state->manifest.seed);
   state->cores = options.coresPerDevice;

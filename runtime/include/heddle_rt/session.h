@@ -23,6 +23,7 @@
 
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
+#include "heddle_rt/stream_order.h"
 
 #include <array>
 #include <chrono>
@@ -50,6 +51,9 @@ struct SessionOptions {
   std::chrono::milliseconds collectiveTimeout{120'000};
   /// False: variables start as zeros, because a checkpoint will fill them.
   bool initializeVariables = true;
+  /// Replaces the order that the environment variable HEDDLE_RT_STREAM_ORDER
+  /// names ("earliest", "latest" or "random:SEED").
+  std::optional<StreamOrder> streamOrder;
 };
 
 /// Dense row-major host memory of a whole global tensor. Type and shape are the
@@ -89,8 +93,8 @@ constexpr size_t numWorkKinds = 5;
 std::string_view name(WorkKind kind);
 
 /// Seconds that a device's programs spent on each kind of work since the last
-/// reset. `total` is the time from the call of a program to its return. So
-/// total minus the sum of the kinds is the overhead of the program code itself.
+/// reset. `total` is the time from the call of a program to the end of its last
+/// call. Calls of different streams overlap, so the kinds may sum to more.
 struct DeviceTimes {
   std::array<double, numWorkKinds> seconds{};
   std::array<int64_t, numWorkKinds> calls{};
