@@ -26,7 +26,8 @@ Session::load(const std::filesystem::path &directory,
               const SessionOptions &options) {
   Expected<Manifest> manifest = readManifest(directory / "manifest.json");
   HEDDLE_RT_RETURN_IF_ERROR(manifest.status());
-  const Backend *backend = findBackend(cpuKind);
+  const Backend *backend =
+      options.backend ? options.backend : findBackend(cpuKind);
   HEDDLE_RT_RETURN_IF_ERROR(
       backend->checkTarget(manifest->triple, manifest->features));
   HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(manifest->numDevices()));

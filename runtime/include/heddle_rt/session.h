@@ -40,6 +40,8 @@
 
 namespace heddle::runtime {
 
+class Backend;
+
 struct SessionOptions {
   /// Cores of each device. 0: the machine's cores divided by the devices, but
   /// at least 1.
@@ -54,6 +56,9 @@ struct SessionOptions {
   /// Replaces the order that the environment variable HEDDLE_RT_STREAM_ORDER
   /// names ("earliest", "latest" or "random:SEED").
   std::optional<StreamOrder> streamOrder;
+  /// Replaces the backend that serves the artifact, for tests. Must outlive the
+  /// session.
+  const Backend *backend = nullptr;
 };
 
 /// Dense row-major host memory of a whole global tensor. Type and shape are the
