@@ -25,8 +25,6 @@ namespace {
 
 constexpr int64_t ranks = 4;
 
-using Communicators = std::vector<std::unique_ptr<Communicator>>;
-
 /// Four ranks on the network: dp 2 x tp 2, all ranks (group 0) and pairs over
 /// dp (group 1).
 class World {
@@ -36,33 +34,32 @@ public:
             *Network::create({"bench", {{"all", ranks, 20e-6, 1e9}}}, ranks)) {
     std::vector<MeshAxis> mesh{{"dp", 2}, {"tp", 2}};
     std::vector<std::vector<int32_t>> groups{{0, 1}, {0}};
-    std::vector<ThreadPool *> pools(size_t(ranks), &pool);
-    // Two sets of communicators, for two collectives of a rank at once.
-    for (Communicators &set : sets)
-      set = emulateLinks(
-          makeThreadCommunicators(mesh, groups, pools,
-                                  {std::chrono::seconds(60), false}),
-          mesh, groups, network);
+    // Two streams, for two collectives of a rank at once.
+    std::vector<std::vector<ThreadPool *>> pools(size_t(ranks), {&pool, &pool});
+    communicators =
+        emulateLinks(makeThreadCommunicators(mesh, groups, pools,
+                                             {std::chrono::seconds(60), false}),
+                     mesh, groups, network);
   }
 
   /// Calls body(rank, communicator) `repeats` times in a row on each rank and
-  /// on each of the first `numSets` sets at once. Returns the seconds of one
-  /// call, or an error if one failed.
+  /// on each of the first `numStreams` streams at once. Returns the seconds of
+  /// one call, or an error if one failed.
   template <typename Body>
-  Expected<double> measure(size_t numSets, Body &&body) {
+  Expected<double> measure(size_t numStreams, Body &&body) {
     constexpr int repeats = 20;
     std::chrono::steady_clock::time_point begin;
-    std::barrier start(ptrdiff_t(numSets) * ranks, [&]() noexcept {
+    std::barrier start(ptrdiff_t(numStreams) * ranks, [&]() noexcept {
       begin = std::chrono::steady_clock::now();
     });
     std::atomic<bool> failed{false};
     std::vector<std::thread> threads;
-    for (size_t set = 0; set < numSets; ++set)
+    for (size_t stream = 0; stream < numStreams; ++stream)
       for (int32_t rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, set, rank] {
+        threads.emplace_back([&, stream, rank] {
           start.arrive_and_wait();
           for (int i = 0; i < repeats; ++i)
-            if (!body(rank, *sets[set][size_t(rank)]).ok())
+            if (!body(rank, *communicators[size_t(rank)][stream]).ok())
               failed = true;
         });
     for (std::thread &thread : threads)
@@ -78,17 +75,17 @@ public:
 private:
   ThreadPool pool{1, false}; // stateless, so ranks share it
   std::shared_ptr<Network> network;
-  Communicators sets[2];
+  std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
 };
 
 /// Runs `body` and reports its time beside the one that the network asks for.
 template <typename Body>
-void compare(benchmark::State &state, double asked, size_t numSets,
+void compare(benchmark::State &state, double asked, size_t numStreams,
              Body &&body) {
   World world;
   double sum = 0;
   for ([[maybe_unused]] auto _ : state) {
-    Expected<double> seconds = world.measure(numSets, body);
+    Expected<double> seconds = world.measure(numStreams, body);
     if (!seconds.ok())
       return state.SkipWithError(std::string(seconds.message()).c_str());
     state.SetIterationTime(*seconds);
@@ -102,10 +99,10 @@ void compare(benchmark::State &state, double asked, size_t numSets,
 /// once, which share its links.
 void allReduce(benchmark::State &state) {
   int64_t bytes = state.range(0) * 1024;
-  auto sets = size_t(state.range(1));
+  auto streams = size_t(state.range(1));
   double asked =
-      6 * 20e-6 + double(sets) * 6 * double(bytes) / double(ranks) / 1e9;
-  compare(state, asked, sets, [&](int32_t, Communicator &communicator) {
+      6 * 20e-6 + double(streams) * 6 * double(bytes) / double(ranks) / 1e9;
+  compare(state, asked, streams, [&](int32_t, Communicator &communicator) {
     static thread_local std::vector<char> buffer;
     buffer.resize(size_t(bytes));
     return communicator.allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_F32,

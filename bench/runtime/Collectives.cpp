@@ -26,7 +26,7 @@ void allReduce(benchmark::State &state) {
   DType type = state.range(2) ? HEDDLE_RT_BF16 : HEDDLE_RT_F32;
   bool spin = ranks <= int64_t(std::thread::hardware_concurrency());
   ThreadPool pool(1, false); // stateless, so ranks share it
-  std::vector<ThreadPool *> pools(size_t(ranks), &pool);
+  std::vector<std::vector<ThreadPool *>> pools(size_t(ranks), {&pool});
   auto communicators = makeThreadCommunicators(
       {{"x", ranks}}, {{0}}, pools, {std::chrono::seconds(60), spin});
   std::vector<std::vector<char>> buffers(static_cast<size_t>(ranks),
@@ -38,7 +38,7 @@ void allReduce(benchmark::State &state) {
     for (size_t rank = 0; rank < size_t(ranks); ++rank)
       threads.emplace_back([&, rank] {
         for (int i = 0; i < repeats; ++i)
-          if (!communicators[rank]
+          if (!communicators[rank][0]
                    ->allReduce(0, HEDDLE_RT_SUM, type, buffers[rank].data(),
                                buffers[rank].data(),
                                bytes / int64_t(byteSize(type)))

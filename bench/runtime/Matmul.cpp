@@ -60,7 +60,8 @@ void matmul(benchmark::State &state) {
                      c(size_t(desc.m * desc.n));
   auto run = [&] {
     if (heddle_rt_matmul(&device, 0, &desc, a.data(), b.data(), c.data(),
-                         nullptr))
+                         nullptr) ||
+        heddle_rt_synchronize(&device))
       state.SkipWithError("the product failed");
   };
   run();

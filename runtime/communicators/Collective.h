@@ -35,6 +35,12 @@ struct Collective {
   Communicator::AllToAll allToAll = {}; ///< AllToAll
 
   Status run(Communicator &communicator) const;
+
+  /// Return the bytes that this rank reads and writes.
+  int64_t bytesIn() const;
+  int64_t bytesOut() const;
+  /// Returns true if input and output overlap.
+  bool isInPlace() const;
 };
 
 /// The name in abi.h, without its prefix: "all_reduce".

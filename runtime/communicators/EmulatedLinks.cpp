@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <tuple>
 
 namespace heddle::runtime {
 
@@ -244,28 +245,30 @@ private:
 
 } // namespace
 
-std::vector<std::unique_ptr<Communicator>>
-emulateLinks(std::vector<std::unique_ptr<Communicator>> communicators,
-             const std::vector<MeshAxis> &mesh,
-             const std::vector<std::vector<int32_t>> &groups,
-             const std::shared_ptr<Network> &network,
-             std::chrono::milliseconds timeout) {
-  // The meeting of each group, by the group's index and its first rank.
-  std::map<std::pair<size_t, int32_t>, std::shared_ptr<Meeting>> meetings;
-  std::vector<std::unique_ptr<Communicator>> wrapped;
-  for (size_t rank = 0; rank < communicators.size(); ++rank) {
-    auto links = std::make_unique<EmulatedLinks>(std::move(communicators[rank]),
-                                                 network, timeout);
-    for (size_t group = 0; group < groups.size(); ++group) {
-      GroupView view = groupOf(mesh, groups[group], int32_t(rank));
-      auto &meeting = meetings[{group, view.ranks.front()}];
-      if (!meeting)
-        meeting = std::make_shared<Meeting>(view.ranks);
-      links->join(meeting, view.member);
+std::vector<std::vector<std::unique_ptr<Communicator>>> emulateLinks(
+    std::vector<std::vector<std::unique_ptr<Communicator>>> communicators,
+    const std::vector<MeshAxis> &mesh,
+    const std::vector<std::vector<int32_t>> &groups,
+    const std::shared_ptr<Network> &network,
+    std::chrono::milliseconds timeout) {
+  // The meeting of each group, by stream, the group's index and its first rank.
+  std::map<std::tuple<size_t, size_t, int32_t>, std::shared_ptr<Meeting>>
+      meetings;
+  for (size_t rank = 0; rank < communicators.size(); ++rank)
+    for (size_t stream = 0; stream < communicators[rank].size(); ++stream) {
+      std::unique_ptr<Communicator> &communicator = communicators[rank][stream];
+      auto links = std::make_unique<EmulatedLinks>(std::move(communicator),
+                                                   network, timeout);
+      for (size_t group = 0; group < groups.size(); ++group) {
+        GroupView view = groupOf(mesh, groups[group], int32_t(rank));
+        auto &meeting = meetings[{stream, group, view.ranks.front()}];
+        if (!meeting)
+          meeting = std::make_shared<Meeting>(view.ranks);
+        links->join(meeting, view.member);
+      }
+      communicator = std::move(links);
     }
-    wrapped.push_back(std::move(links));
-  }
-  return wrapped;
+  return communicators;
 }
 
 } // namespace heddle::runtime

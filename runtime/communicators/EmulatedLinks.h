@@ -23,16 +23,16 @@
 
 namespace heddle::runtime {
 
-/// Wraps the communicators of all ranks of the mesh, in the order of the ranks.
-/// Several sets of communicators may share a network. `timeout` is the longest
+/// Wraps communicators, by rank of the mesh and stream. Streams share the
+/// network, and so may other sets of communicators. `timeout` is the longest
 /// time that a rank, whose part of a collective is done, waits for the others
 /// to call it.
-std::vector<std::unique_ptr<Communicator>>
-emulateLinks(std::vector<std::unique_ptr<Communicator>> communicators,
-             const std::vector<MeshAxis> &mesh,
-             const std::vector<std::vector<int32_t>> &groups,
-             const std::shared_ptr<Network> &network,
-             std::chrono::milliseconds timeout = std::chrono::seconds(120));
+std::vector<std::vector<std::unique_ptr<Communicator>>> emulateLinks(
+    std::vector<std::vector<std::unique_ptr<Communicator>>> communicators,
+    const std::vector<MeshAxis> &mesh,
+    const std::vector<std::vector<int32_t>> &groups,
+    const std::shared_ptr<Network> &network,
+    std::chrono::milliseconds timeout = std::chrono::seconds(120));
 
 } // namespace heddle::runtime
 

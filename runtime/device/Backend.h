@@ -7,6 +7,7 @@
 #include "device/Device.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
+#include "heddle_rt/stream_order.h"
 
 #include <chrono>
 #include <memory>
@@ -21,6 +22,8 @@ struct DeviceOptions {
   std::vector<MeshAxis> mesh;
   std::vector<std::vector<int32_t>> groups;
   int coresPerDevice = 1;
+  int streams = 1;
+  StreamOrder streamOrder;
   std::chrono::milliseconds collectiveTimeout{120'000};
   /// Collectives and transfers are as slow as on this network; null: none.
   std::shared_ptr<Network> network;

@@ -21,8 +21,9 @@ heddle_rt_status heddle_rt_device::fail(Status status) {
     firstErrorTime = nanoseconds();
     failed.store(true, std::memory_order_release);
   }
-  if (communicator)
-    communicator->abort(why);
+  if (!communicators.empty())
+    communicators.front()->abort(why);
+  dropWork();
   return 1;
 }
 

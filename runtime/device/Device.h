@@ -3,10 +3,10 @@
 // The interface behind the opaque device pointer of generated code. A backend
 // (device/Backend.h) implements it for one kind of device.
 //
-// The calls of a program have the names and parameters of heddle_rt/abi.h,
-// which says what they do. Each issues work on a stream and returns an error
-// only if the work cannot be issued. Work that fails later reports it by
-// `fail`.
+// One thread at a time makes the calls of a program. They have the names and
+// parameters of heddle_rt/abi.h, which says what they do. Each call issues work
+// on a stream and returns an error only if the work cannot be issued. Work that
+// fails later reports it by `fail`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,6 +112,8 @@ struct heddle_rt_device {
 
   virtual Status recordEvent(int32_t stream, int32_t event) = 0;
   virtual Status waitEvent(int32_t stream, int32_t event) = 0;
+  /// Waits for all streams, also after the device has failed: when it returns,
+  /// no stream touches memory. Returns the device's error.
   virtual Status synchronize() = 0;
 
   //===--------------------------------------------------------------------===//
@@ -126,13 +128,20 @@ struct heddle_rt_device {
   Status error() const;
   int64_t errorTime() const;
 
-  /// Collectives of this rank with its peers. Null on a device that has none.
-  std::unique_ptr<heddle::runtime::Communicator> communicator;
+  /// Collectives of this rank with its peers, one object for each stream. Empty
+  /// on a device that has no peers.
+  std::vector<std::unique_ptr<heddle::runtime::Communicator>> communicators;
 
+  /// Times and trace of finished calls. The host may access them while all
+  /// streams are idle.
   heddle::runtime::DeviceTimes times;
   std::vector<heddle::runtime::TraceEvent>
       trace; ///< reserved when tracing starts
   bool tracing = false;
+
+protected:
+  /// Drops all work that has not started. `fail` calls this.
+  virtual void dropWork() {}
 
 private:
   std::atomic<bool> failed{false};

@@ -263,6 +263,10 @@ public:
     info.name = string(object, path, "name");
     info.symbol = string(object, path, "symbol");
     info.arenaBytes = integer(object, path, "arena_bytes", 0);
+    // Programs of earlier compilers do not say it and use at most two.
+    info.streams = object.contains("streams")
+                       ? int(integer(object, path, "streams", 1))
+                       : 2;
     auto read = [&](const char *key, std::vector<PortInfo> &list) {
       eachObject(object, path, key,
                  [&](const Json &element, const std::string &at) {

@@ -26,13 +26,19 @@ Session::load(const std::filesystem::path &directory,
               const SessionOptions &options) {
   Expected<Manifest> manifest = readManifest(directory / "manifest.json");
   HEDDLE_RT_RETURN_IF_ERROR(manifest.status());
-  const Backend *backend = findBackend(cpuKind);
+  const Backend *backend =
+      options.backend ? options.backend : findBackend(cpuKind);
   HEDDLE_RT_RETURN_IF_ERROR(
       backend->checkTarget(manifest->triple, manifest->features));
   HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(manifest->numDevices()));
   auto state = std::make_shared<SessionState>();
   state->manifest = std::move(*manifest);
   state->options = options;
+  if (!options.streamOrder) {
+    Expected<StreamOrder> order = streamOrderFromEnvironment();
+    HEDDLE_RT_RETURN_IF_ERROR(order.status());
+    state->options.streamOrder = *order;
+  }
   state->backend = backend;
   state->seed = options.seed.value_or(state->manifest.seed);
   state->cores = options.coresPerDevice;

@@ -81,6 +81,7 @@ Status SessionState::place() {
   };
   for (const VariableInfo &info : manifest.variables)
     variables.push_back(placed(info));
+  int streams = 1;
   size_t variableBytes = 0, borderBytes = 0, arenaBytes = 0;
   for (const PlacedTensor &variable : variables)
     variableBytes += alignBuffer(variable.layout.localBytes());
@@ -93,13 +94,15 @@ Status SessionState::place() {
       for (const PlacedTensor &tensor : *list)
         borderBytes += alignBuffer(tensor.layout.localBytes());
     arenaBytes = std::max(arenaBytes, size_t(program.info->arenaBytes));
+    streams = std::max(streams, program.info->streams);
   }
   HEDDLE_RT_RETURN_IF_ERROR(backend->checkMemory(
       manifest.numDevices(),
       double(variableBytes) + double(borderBytes) + double(arenaBytes)));
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
-      backend->makeDevices({manifest.mesh, manifest.groups, cores,
-                            options.collectiveTimeout, network});
+      backend->makeDevices({manifest.mesh, manifest.groups, cores, streams,
+                            *options.streamOrder, options.collectiveTimeout,
+                            network});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   for (size_t index = 0; index < numDevices; ++index) {
     DeviceState &state = devices.emplace_back();
@@ -230,7 +233,11 @@ Status SessionState::runProgram(size_t program) {
     int64_t begin = nanoseconds();
     heddle_rt_status status =
         state.programs[program].function(&device, &deviceState.frames[program]);
+    // The program has only issued its calls.
+    Status ended = device.synchronize();
     device.times.total += double(nanoseconds() - begin) * 1e-9;
+    if (!ended.ok())
+      return ended;
     if (status == 0 || device.hasFailed())
       return Status::success(); // the device has recorded the error
     return errorOf("program ", state.programs[program].info->name,

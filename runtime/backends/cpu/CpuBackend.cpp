@@ -36,25 +36,27 @@ public:
     int64_t ranks = 1;
     for (const MeshAxis &axis : options.mesh)
       ranks *= axis.size;
-    bool spin = ranks * options.coresPerDevice <=
+    bool spin = ranks * (options.coresPerDevice + options.streams - 1) <=
                 int64_t(std::thread::hardware_concurrency());
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
-    std::vector<ThreadPool *> pools;
+    std::vector<std::vector<ThreadPool *>> pools;
     for (int32_t rank = 0; rank < ranks; ++rank) {
       auto device =
-          std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin);
-      pools.push_back(&device->threads());
+          std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin,
+                                      options.streams, options.streamOrder);
+      std::vector<ThreadPool *> &ofStreams = pools.emplace_back();
+      for (int32_t stream = 0; stream < options.streams; ++stream)
+        ofStreams.push_back(&device->threads(stream));
       devices.push_back(std::move(device));
     }
-    std::vector<std::unique_ptr<Communicator>> communicators =
-        makeThreadCommunicators(options.mesh, options.groups, pools,
-                                {options.collectiveTimeout, spin});
+    auto communicators = makeThreadCommunicators(
+        options.mesh, options.groups, pools, {options.collectiveTimeout, spin});
     if (options.network)
       communicators =
           emulateLinks(std::move(communicators), options.mesh, options.groups,
                        options.network, options.collectiveTimeout);
     for (size_t rank = 0; rank < devices.size(); ++rank)
-      devices[rank]->communicator = std::move(communicators[rank]);
+      devices[rank]->communicators = std::move(communicators[rank]);
     return devices;
   }
 };

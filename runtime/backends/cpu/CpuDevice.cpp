@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 namespace heddle::runtime {
 
@@ -13,9 +14,16 @@ namespace heddle::runtime {
 /// core for less.
 static constexpr int64_t grainBytes = 256 << 10;
 
-CpuDevice::CpuDevice(int32_t rank, int cores, bool spin)
-    : heddle_rt_device(rank), pool(cores, spin), matmulLibrary(pool),
-      attentionLibrary(pool) {}
+CpuDevice::CpuDevice(int32_t rank, int cores, bool spin, int numStreams,
+                     const StreamOrder &order)
+    : heddle_rt_device(rank), lanes([&] {
+        std::vector<std::unique_ptr<Lane>> lanes;
+        for (int stream = 0; stream < numStreams; ++stream)
+          lanes.push_back(
+              std::make_unique<Lane>(stream == 0 ? cores : 1, spin));
+        return lanes;
+      }()),
+      streams(*this, numStreams, order, spin) {}
 
 CpuDevice::~CpuDevice() = default;
 
@@ -36,7 +44,10 @@ Status CpuDevice::copyToHost(void *to, const void *from, size_t bytes) {
 }
 
 size_t CpuDevice::scratchBytes() const {
-  return matmulLibrary.scratchBytes() + attentionLibrary.scratchBytes();
+  size_t bytes = 0;
+  for (const auto &lane : lanes)
+    bytes += lane->matmul.scratchBytes() + lane->attention.scratchBytes();
+  return bytes;
 }
 
 Status CpuDevice::runOnHost(
@@ -44,7 +55,7 @@ Status CpuDevice::runOnHost(
     const std::function<Status(int64_t begin, int64_t end)> &body) {
   std::mutex mutex;
   Status first;
-  pool.forRanges(count, grain, [&](int64_t begin, int64_t end) {
+  threads(0).forRanges(count, grain, [&](int64_t begin, int64_t end) {
     Status status = body(begin, end);
     if (status.ok())
       return;
@@ -56,43 +67,44 @@ Status CpuDevice::runOnHost(
 }
 
 template <typename Work>
-Status CpuDevice::issue(int32_t stream, WorkKind kind, const char *operation,
-                        const void *symbol, Work &&work) {
-  int64_t begin = nanoseconds();
-  Status status = work();
-  int64_t end = nanoseconds();
-  times.seconds[size_t(kind)] += double(end - begin) * 1e-9;
-  ++times.calls[size_t(kind)];
-  if (tracing && trace.size() < trace.capacity())
-    trace.push_back({operation, symbol, kind, stream, begin, end});
-  return status;
+Status CpuDevice::issue(int32_t stream, const Streams::Label &label,
+                        const Work &work) {
+  // `Streams` checks the stream before it runs anything.
+  Lane *lane =
+      size_t(stream) < lanes.size() ? lanes[size_t(stream)].get() : nullptr;
+  return streams.issue(stream, label, [=] { return work(*lane); });
 }
 
 Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
-                         void *const *buffers, int32_t /*numBuffers*/,
+                         void *const *buffers, int32_t numBuffers,
                          int64_t blocks, int64_t grain) {
-  return issue(
-      stream, WorkKind::Kernel, "launch",
-      reinterpret_cast<const void *>(kernel), [&] {
-        // There are more ranges than cores, so a core that starts late or has
-        // costly blocks does not delay the end.
-        int64_t ranges = int64_t(pool.size()) * 4;
-        int64_t range =
-            pool.size() == 1
-                ? std::max<int64_t>(1, blocks)
-                : std::max({int64_t(1), grain, (blocks + ranges - 1) / ranges});
-        pool.forRanges(blocks, range, [&](int64_t begin, int64_t end) {
-          kernel(buffers, begin, end);
-        });
-        return Status::success();
-      });
+  auto run = [=, this](void *const *copied) {
+    ThreadPool &pool = threads(stream);
+    // There are more ranges than cores, so a core that starts late or has
+    // costly blocks does not delay the end.
+    int64_t ranges = int64_t(pool.size()) * 4;
+    int64_t range =
+        pool.size() == 1
+            ? std::max<int64_t>(1, blocks)
+            : std::max({int64_t(1), grain, (blocks + ranges - 1) / ranges});
+    pool.forRanges(blocks, range, [&](int64_t begin, int64_t end) {
+      kernel(copied, begin, end);
+    });
+    return Status::success();
+  };
+  return streams.issue(
+      stream,
+      {WorkKind::Kernel, "launch", reinterpret_cast<const void *>(kernel)}, run,
+      {buffers, size_t(numBuffers)});
 }
 
 Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                          const void *a, const void *b, void *c,
                          const void *bias) {
-  return issue(stream, WorkKind::Matmul, "matmul", &desc,
-               [&] { return matmulLibrary.run(desc, a, b, c, bias); });
+  return issue(stream, {WorkKind::Matmul, "matmul", &desc},
+               [=, desc = &desc](Lane &lane) {
+                 return lane.matmul.run(*desc, a, b, c, bias);
+               });
 }
 
 Status CpuDevice::attention(int32_t stream,
@@ -100,9 +112,11 @@ Status CpuDevice::attention(int32_t stream,
                             const heddle_rt_attention_offsets &offsets,
                             const int64_t *step, const void *q, const void *k,
                             const void *v, void *o, float *lse) {
-  return issue(stream, WorkKind::Attention, "attention", &desc, [&] {
-    return attentionLibrary.forward(desc, offsets, step, q, k, v, o, lse);
-  });
+  return issue(stream, {WorkKind::Attention, "attention", &desc},
+               [=, desc = &desc](Lane &lane) {
+                 return lane.attention.forward(*desc, offsets, step, q, k, v, o,
+                                               lse);
+               });
 }
 
 Status CpuDevice::attentionGrad(int32_t stream,
@@ -112,10 +126,11 @@ Status CpuDevice::attentionGrad(int32_t stream,
                                 const void *k, const void *v, const void *o,
                                 const float *lse, const void *d_o, void *dq,
                                 void *dk, void *dv) {
-  return issue(stream, WorkKind::Attention, "attention_grad", &desc, [&] {
-    return attentionLibrary.backward(desc, offsets, step, q, k, v, o, lse, d_o,
-                                     dq, dk, dv);
-  });
+  return issue(stream, {WorkKind::Attention, "attention_grad", &desc},
+               [=, desc = &desc](Lane &lane) {
+                 return lane.attention.backward(*desc, offsets, step, q, k, v,
+                                                o, lse, d_o, dq, dk, dv);
+               });
 }
 
 Status CpuDevice::embeddingGrad(int32_t stream, const int32_t *ids,
@@ -123,8 +138,8 @@ Status CpuDevice::embeddingGrad(int32_t stream, const int32_t *ids,
                                 int64_t width, int64_t firstRow,
                                 int64_t tableRows, bool accumulate,
                                 float *tableGrad) {
-  return issue(stream, WorkKind::Kernel, "embedding_grad", nullptr, [&] {
-    return runtime::embeddingGrad(pool, ids, numIds, rows, type, width,
+  return issue(stream, {WorkKind::Kernel, "embedding_grad"}, [=](Lane &lane) {
+    return runtime::embeddingGrad(lane.pool, ids, numIds, rows, type, width,
                                   firstRow, tableRows, accumulate, tableGrad);
   });
 }
@@ -132,8 +147,9 @@ Status CpuDevice::embeddingGrad(int32_t stream, const int32_t *ids,
 Status CpuDevice::rotaryTable(int32_t stream, const double *frequencies,
                               int64_t half, int64_t first, int64_t rows,
                               float *cosines, float *sines) {
-  return issue(stream, WorkKind::Kernel, "rotary_table", nullptr, [&] {
-    runtime::rotaryTable(pool, frequencies, half, first, rows, cosines, sines);
+  return issue(stream, {WorkKind::Kernel, "rotary_table"}, [=](Lane &lane) {
+    runtime::rotaryTable(lane.pool, frequencies, half, first, rows, cosines,
+                         sines);
     return Status::success();
   });
 }
@@ -141,18 +157,18 @@ Status CpuDevice::rotaryTable(int32_t stream, const double *frequencies,
 Status CpuDevice::copy(int32_t stream, const void *from, int64_t fromStride,
                        void *to, int64_t toStride, int64_t blocks,
                        int64_t bytes) {
-  return issue(stream, WorkKind::Copy, "copy", nullptr, [&] {
+  return issue(stream, {WorkKind::Copy, "copy"}, [=](Lane &lane) {
     auto *source = static_cast<const char *>(from);
     auto *target = static_cast<char *>(to);
     if (blocks == 1) {
-      pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
+      lane.pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
         std::memcpy(target + begin, source + begin, size_t(end - begin));
       });
       return Status::success();
     }
     int64_t grain =
         std::max<int64_t>(1, grainBytes / std::max<int64_t>(1, bytes));
-    pool.forRanges(blocks, grain, [&](int64_t begin, int64_t end) {
+    lane.pool.forRanges(blocks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block)
         std::memcpy(target + block * toStride, source + block * fromStride,
                     size_t(bytes));
@@ -162,8 +178,8 @@ Status CpuDevice::copy(int32_t stream, const void *from, int64_t fromStride,
 }
 
 Status CpuDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
-  return issue(stream, WorkKind::Copy, "fill_zero", nullptr, [&] {
-    pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
+  return issue(stream, {WorkKind::Copy, "fill_zero"}, [=](Lane &lane) {
+    lane.pool.forRanges(bytes, grainBytes, [&](int64_t begin, int64_t end) {
       std::memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
     });
     return Status::success();
@@ -171,8 +187,17 @@ Status CpuDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
 }
 
 Status CpuDevice::collective(int32_t stream, const Collective &call) {
-  return issue(stream, WorkKind::Collective, name(call.kind), nullptr,
-               [&] { return call.run(*communicator); });
+  if (streams.order().kind != StreamOrder::Kind::Natural &&
+      call.bytesOut() > 0 && !call.isInPlace())
+    HEDDLE_RT_RETURN_IF_ERROR(
+        issue(stream, {WorkKind::Copy, "poison"},
+              [to = call.out, bytes = size_t(call.bytesOut())](Lane &) {
+                std::memset(to, 0xff, bytes);
+                return Status::success();
+              }));
+  return issue(
+      stream, {WorkKind::Collective, name(call.kind)},
+      [=, this](Lane &) { return call.run(*communicators[size_t(stream)]); });
 }
 
 } // namespace heddle::runtime

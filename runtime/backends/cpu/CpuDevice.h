@@ -5,19 +5,23 @@
 
 #include "backends/cpu/kernels/AttentionLibrary.h"
 #include "backends/cpu/kernels/MatmulLibrary.h"
+#include "backends/cpu/threads/Streams.h"
 #include "backends/cpu/threads/ThreadPool.h"
 #include "device/Device.h"
 
 namespace heddle::runtime {
 
-/// A rank on some cores: the caller's thread and the workers of a pool.
+/// A rank on some cores. Stream 0 computes on all of them: on its own thread
+/// and the workers of a pool. Every other stream has its own thread alone.
 class CpuDevice final : public heddle_rt_device {
 public:
   /// With `spin`, idle threads watch memory before they sleep: see ThreadPool.
-  CpuDevice(int32_t rank, int cores, bool spin);
+  CpuDevice(int32_t rank, int cores, bool spin, int streams = 1,
+            const StreamOrder &order = {});
   ~CpuDevice() override;
 
-  ThreadPool &threads() { return pool; }
+  /// Returns the threads that run the calls of a stream.
+  ThreadPool &threads(int32_t stream) { return lanes[size_t(stream)]->pool; }
 
   Expected<std::unique_ptr<Region>> allocate(size_t bytes) override;
   Status copyToDevice(void *to, const void *from, size_t bytes) override;
@@ -54,23 +58,33 @@ public:
   Status fillZero(int32_t stream, void *to, int64_t bytes) override;
   Status collective(int32_t stream, const Collective &call) override;
 
-  // Streams are synchronous: an event is complete when it is recorded, and
-  // nothing is pending at any time.
-  Status recordEvent(int32_t, int32_t) override { return Status::success(); }
-  Status waitEvent(int32_t, int32_t) override { return Status::success(); }
-  Status synchronize() override { return Status::success(); }
+  Status recordEvent(int32_t stream, int32_t event) override {
+    return streams.recordEvent(stream, event);
+  }
+  Status waitEvent(int32_t stream, int32_t event) override {
+    return streams.waitEvent(stream, event);
+  }
+  Status synchronize() override { return streams.synchronize(); }
+
+protected:
+  void dropWork() override { streams.dropCalls(); }
 
 private:
-  /// Runs a call of generated code on a stream and accounts its time. So far,
-  /// all streams run synchronously with their caller. An asynchronous stream
-  /// would take the work here and run it on a thread of its own.
-  template <typename Work>
-  Status issue(int32_t stream, WorkKind kind, const char *operation,
-               const void *symbol, Work &&work);
+  /// The threads and libraries of one stream.
+  struct Lane {
+    Lane(int threads, bool spin)
+        : pool(threads, spin), matmul(pool), attention(pool) {}
+    ThreadPool pool;
+    MatmulLibrary matmul;
+    AttentionLibrary attention;
+  };
 
-  ThreadPool pool;
-  MatmulLibrary matmulLibrary;
-  AttentionLibrary attentionLibrary;
+  /// Issues work(lane): see Streams::issue.
+  template <typename Work>
+  Status issue(int32_t stream, const Streams::Label &label, const Work &work);
+
+  std::vector<std::unique_ptr<Lane>> lanes; ///< by stream
+  Streams streams; ///< after `lanes`, which its threads use
 };
 
 } // namespace heddle::runtime

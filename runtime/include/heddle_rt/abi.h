@@ -11,15 +11,19 @@
 //    program function, each with its own frame.
 //  - Shapes are local to the device and static; sizes count elements unless the
 //    name says bytes. Buffers are dense row-major and 64-byte aligned.
-//  - Every call names the stream that it is ordered on. Calls on one stream run
-//    in the order of issue; streams are ordered against each other only by
-//    events. A backend may run a stream synchronously with the caller: then an
-//    event is already complete when it is recorded.
+//  - Every call names the stream that it is ordered on. A call only issues its
+//    work and may return before the work begins. Calls on one stream run in the
+//    order of issue; streams are ordered against each other only by events. A
+//    backend may run a stream synchronously with the caller.
+//  - One thread at a time makes the calls of a device. What `buffers` of a
+//    launch, `offsets` and descriptors point to is said below; all other memory
+//    that a call names must stay as it is until its stream has passed the call.
 //  - Descriptors (`*_desc`) are constants of the artifact with static lifetime.
 //    The runtime may cache prepared data under a descriptor's address.
-//  - A call that fails (a peer died, no memory) records an error on the device
-//    and returns a status other than 0. The program function returns that
-//    status at once.
+//  - Work that fails (a peer died, no memory) records an error on the device.
+//    The device then drops all work that has not started, and every later call
+//    returns a status other than 0. The program function returns that status at
+//    once.
 //
 // The header is plain C and stable within a value of HEDDLE_RT_ABI_VERSION.
 //
@@ -82,7 +86,8 @@ typedef void (*heddle_rt_kernel_fn)(void *const *buffers, int64_t begin,
 //===----------------------------------------------------------------------===//
 
 /// Runs blocks [0, blocks) of `kernel` on all cores of the device, in ranges of
-/// at least `grain` blocks. `buffers` is copied before the call returns.
+/// at least `grain` blocks. `buffers` is copied before the call returns, but
+/// not the memory that its elements point to.
 heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   heddle_rt_kernel_fn kernel,
                                   void *const *buffers, int32_t num_buffers,
@@ -152,7 +157,8 @@ typedef struct heddle_rt_attention_desc {
   int64_t global_queries, global_keys, global_groups, global_group_size;
 } heddle_rt_attention_desc;
 
-/// Global index of the device's first element along each dimension.
+/// Global index of the device's first element along each dimension. Calls copy
+/// it before they return.
 typedef struct heddle_rt_attention_offsets {
   int64_t batch, query, key, group, group_member;
 } heddle_rt_attention_offsets;
@@ -207,10 +213,17 @@ heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
 //===----------------------------------------------------------------------===//
 // Collectives: `group` is an index into the manifest's groups (sets of mesh
 // axes). The members are ordered by their coordinates along the group's axes,
-// the first axis slowest. Every reduction sums in the order of the members, in
-// f32 for bf16 and f16, so every rank gets the same bits in every run. The
-// input and the output of all_reduce, broadcast and permute may be the same
-// buffer. Those of all_gather, reduce_scatter and all_to_all must not overlap.
+// the first axis slowest. The n-th collective of a group on a stream meets the
+// n-th that the other members issue for this group on the stream of this
+// number. The input and the output of all_reduce, broadcast and permute may be
+// the same buffer. Those of all_gather, reduce_scatter and all_to_all must not
+// overlap.
+//
+// Order of sums: a backend reduces every element in an order that depends only
+// on the kind of collective, the group's size, the count and the type. So all
+// members get the same bits, and every run gets them again. bf16 and f16 are
+// summed in f32 and rounded once. The CPU backend sums in the order of the
+// members; then the bits do not depend on the kind or the count either.
 //===----------------------------------------------------------------------===//
 
 heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
@@ -263,15 +276,23 @@ heddle_rt_status heddle_rt_permute(heddle_rt_device *device, int32_t stream,
                                    int32_t type, const void *in, void *out,
                                    int64_t count);
 
+/// Sends to member `peer`. The stream passes the call when `from` may be
+/// overwritten, which may be before the peer receives: no send waits for its
+/// receive. Messages from one member to another on streams of one number arrive
+/// in the order in which they were sent.
 heddle_rt_status heddle_rt_send(heddle_rt_device *device, int32_t stream,
                                 int32_t group, int32_t peer, int32_t type,
                                 const void *from, int64_t count);
+/// Receives the next message of member `peer`.
 heddle_rt_status heddle_rt_recv(heddle_rt_device *device, int32_t stream,
                                 int32_t group, int32_t peer, int32_t type,
                                 void *to, int64_t count);
 
 //===----------------------------------------------------------------------===//
-// Order between streams. Events are numbered from 0 within a program.
+// Order between streams. Events are numbered from 0 within a program. An event
+// may be recorded again, also on another stream: a wait refers to the latest
+// record that was issued before the wait. A wait for an event that was never
+// recorded is over at once.
 //===----------------------------------------------------------------------===//
 
 heddle_rt_status heddle_rt_event_record(heddle_rt_device *device,

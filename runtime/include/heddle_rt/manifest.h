@@ -110,6 +110,7 @@ struct ProgramInfo {
   std::string name;
   std::string symbol;
   int64_t arenaBytes = 0;
+  int streams = 1; ///< streams that its calls run on, numbered from 0
   std::vector<PortInfo> arguments, results;
 };
 

@@ -24,6 +24,7 @@
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/network.h"
 #include "heddle_rt/status.h"
+#include "heddle_rt/stream_order.h"
 
 #include <array>
 #include <chrono>
@@ -40,6 +41,8 @@
 
 namespace heddle::runtime {
 
+class Backend;
+
 struct SessionOptions {
   /// Cores of each device. 0: the machine's cores divided by the devices, but
   /// at least 1.
@@ -54,6 +57,12 @@ struct SessionOptions {
   /// If set, collectives and transfers take at least as long as on this
   /// network. Device k of the mesh is device k of the network.
   std::optional<NetworkInfo> network;
+  /// Replaces the order that the environment variable HEDDLE_RT_STREAM_ORDER
+  /// names ("earliest", "latest" or "random:SEED").
+  std::optional<StreamOrder> streamOrder;
+  /// Replaces the backend that serves the artifact, for tests. Must outlive the
+  /// session.
+  const Backend *backend = nullptr;
 };
 
 /// Dense row-major host memory of a whole global tensor. Type and shape are the
@@ -93,8 +102,8 @@ constexpr size_t numWorkKinds = 5;
 std::string_view name(WorkKind kind);
 
 /// Seconds that a device's programs spent on each kind of work since the last
-/// reset. `total` is the time from the call of a program to its return. So
-/// total minus the sum of the kinds is the overhead of the program code itself.
+/// reset. `total` is the time from the call of a program to the end of its last
+/// call. Calls of different streams overlap, so the kinds may sum to more.
 struct DeviceTimes {
   std::array<double, numWorkKinds> seconds{};
   std::array<int64_t, numWorkKinds> calls{};

@@ -66,6 +66,28 @@ TEST(Allocation, AStepAllocatesNothing) {
             0);
 }
 
+TEST(Allocation, StreamsAllocateNothing) {
+  CpuDevice device(0, 1, false, 2);
+  auto kernel = [](void *const *buffers, int64_t, int64_t) {
+    ++*static_cast<int *>(buffers[1]);
+  };
+  int counts[2] = {};
+  auto issue = [&] {
+    for (int32_t event = 0; event < 500; ++event)
+      for (int32_t stream : {0, 1}) {
+        void *buffers[] = {nullptr, &counts[stream]};
+        heddle_rt_launch(&device, stream, kernel, buffers, 2, 1, 1);
+        heddle_rt_event_record(&device, stream, event);
+        heddle_rt_event_wait(&device, 1 - stream, event);
+      }
+    heddle_rt_synchronize(&device);
+  };
+  issue();
+  EXPECT_EQ(allocationsOf(issue), 0);
+  EXPECT_EQ(counts[0], 1000);
+  EXPECT_EQ(counts[1], 1000);
+}
+
 TEST(Allocation, LibraryCallsAllocateNothingOfOurs) {
   CpuDevice device(0, 2, false);
   heddle_rt_attention_desc attention;
@@ -91,6 +113,7 @@ TEST(Allocation, LibraryCallsAllocateNothingOfOurs) {
     heddle_rt_attention_grad(&device, 0, &attention, &offsets, nullptr,
                              x.data(), x.data(), x.data(), o.data(), lse.data(),
                              x.data(), dq.data(), dk.data(), dv.data());
+    heddle_rt_synchronize(&device);
   };
   attend();
   EXPECT_EQ(allocationsOf(attend), 0);
@@ -104,6 +127,7 @@ TEST(Allocation, LibraryCallsAllocateNothingOfOurs) {
   auto multiply = [&] {
     heddle_rt_matmul(&device, 0, &product, x.data(), x.data(), o.data(),
                      nullptr);
+    heddle_rt_synchronize(&device);
   };
   multiply();
   // In each execution oneDNN makes a map of its arguments: a node for each of

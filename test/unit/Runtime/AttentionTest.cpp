@@ -241,14 +241,13 @@ Numbers run(const Case &c, const heddle_rt_attention_desc &d, int64_t step,
   EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &c.offsets, &step, qkv.data(),
                                 qkv.data(kFirst), qkv.data(vFirst), o.data(),
                                 lse.data()),
-            0)
-      << device.error().message();
+            0);
   EXPECT_EQ(heddle_rt_attention_grad(
                 &device, 0, &d, &c.offsets, &step, qkv.data(), qkv.data(kFirst),
                 qkv.data(vFirst), o.data(), lse.data(), d_o.data(), dq.data(),
                 dk.data(), dv.data()),
-            0)
-      << device.error().message();
+            0);
+  EXPECT_EQ(heddle_rt_synchronize(&device), 0) << device.error().message();
   Numbers out = in;
   out.o.resize(in.q.size()), out.dq.resize(in.q.size());
   out.dk.resize(in.k.size()), out.dv.resize(in.k.size());
@@ -479,9 +478,10 @@ TEST(Attention, Errors) {
   heddle_rt_attention_offsets offsets{};
   auto messageOf = [&](const heddle_rt_attention_desc &d) {
     CpuDevice device(0, 1, false);
-    EXPECT_NE(heddle_rt_attention(&device, 0, &d, &offsets, nullptr, nullptr,
+    EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &offsets, nullptr, nullptr,
                                   nullptr, nullptr, nullptr, nullptr),
               0);
+    EXPECT_NE(heddle_rt_synchronize(&device), 0);
     return std::string(device.error().message());
   };
   heddle_rt_attention_desc d = describe(Case{});

@@ -283,6 +283,31 @@ TEST_P(CommunicatorTest, SendAndReceive) {
   });
 }
 
+TEST_P(CommunicatorTest, AllSendBeforeTheyReceive) {
+  four()->run([&](int32_t rank, Communicator &communicator) {
+    int32_t next = (rank + 1) % 4, previous = (rank + 3) % 4;
+    for (int64_t repeat = 0; repeat < 20; ++repeat) {
+      // Several messages of different sizes are under way.
+      for (int64_t count : {10, 3, 1000}) {
+        std::vector<float> mine = input(rank, count + repeat);
+        ASSERT_TRUE(
+            communicator
+                .send(0, next, HEDDLE_RT_F32, mine.data(), count + repeat)
+                .ok());
+        mine.assign(mine.size(), -1); // it may be overwritten now
+      }
+      for (int64_t count : {10, 3, 1000}) {
+        std::vector<float> got(size_t(count + repeat));
+        ASSERT_TRUE(
+            communicator
+                .recv(0, previous, HEDDLE_RT_F32, got.data(), count + repeat)
+                .ok());
+        ASSERT_EQ(got, input(previous, count + repeat));
+      }
+    }
+  });
+}
+
 constexpr DType allTypes[] = {HEDDLE_RT_F32, HEDDLE_RT_BF16, HEDDLE_RT_F16,
                               HEDDLE_RT_F64, HEDDLE_RT_I1,   HEDDLE_RT_I8,
                               HEDDLE_RT_I32, HEDDLE_RT_I64};

@@ -32,6 +32,7 @@ TEST(EmbeddingGrad, SumsRowsOfTheShardInOrder) {
                                          HEDDLE_RT_F32, width, first, tableRows,
                                          accumulate, table.data()),
                 0);
+      ASSERT_EQ(heddle_rt_synchronize(&device), 0);
       EXPECT_EQ(table, expected);
     }
   }
@@ -45,10 +46,12 @@ TEST(EmbeddingGrad, ReadsBf16AndRefusesIntegers) {
   ASSERT_EQ(heddle_rt_embedding_grad(&device, 0, ids, 2, rows, HEDDLE_RT_BF16,
                                      1, 0, 1, 0, &table),
             0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(table, 3.0f);
-  EXPECT_NE(heddle_rt_embedding_grad(&device, 0, ids, 2, rows, HEDDLE_RT_I32, 1,
+  EXPECT_EQ(heddle_rt_embedding_grad(&device, 0, ids, 2, rows, HEDDLE_RT_I32, 1,
                                      0, 1, 0, &table),
             0);
+  EXPECT_NE(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(device.error().message(),
             "embedding_grad: expected rows of type f32, bf16 or f16, got i32");
 }
@@ -61,6 +64,7 @@ TEST(RotaryTable, AnglesInDoublePrecision) {
   ASSERT_EQ(heddle_rt_rotary_table(&device, 0, frequencies, 2, first, rows,
                                    cosines.data(), sines.data()),
             0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t j = 0; j < 2; ++j) {
       double angle = double(first + row) * frequencies[j];
@@ -75,8 +79,10 @@ TEST(Copy, StridedBlocks) {
   for (size_t i = 0; i < from.size(); ++i)
     from[i] = char('a' + i);
   ASSERT_EQ(heddle_rt_copy(&device, 0, from.data(), 4, to.data(), 3, 3, 2), 0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(std::string(to.begin(), to.end()), "abxefxijx");
   ASSERT_EQ(heddle_rt_fill_zero(&device, 0, to.data() + 1, 4), 0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(to, (std::vector<char>{'a', 0, 0, 0, 0, 'x', 'i', 'j', 'x'}));
 }
 

@@ -282,16 +282,17 @@ public:
 
 TEST(EmulatedLinks, ARankThatIsDoneWaitsForTheOthersToEnter) {
   std::vector<MeshAxis> mesh{{"x", 3}};
-  std::vector<std::unique_ptr<Communicator>> inner;
-  for (int i = 0; i < 3; ++i)
-    inner.push_back(std::make_unique<EagerBroadcast>());
+  std::vector<std::vector<std::unique_ptr<Communicator>>> inner(3);
+  for (auto &ofRank : inner)
+    ofRank.push_back(std::make_unique<EagerBroadcast>());
   auto ranks = emulateLinks(std::move(inner), mesh, {{0}},
                             *Network::create({"fast", {{"all", 3, 0, 1e9}}}, 3),
                             std::chrono::milliseconds(100));
-  EXPECT_EQ(
-      ranks[1]->broadcast(0, 1, HEDDLE_RT_F32, nullptr, nullptr, 1).message(),
-      "device 0, 2 did not arrive at broadcast within 0.1 s: it is hung "
-      "or dead, or runs another program");
+  EXPECT_EQ(ranks[1][0]
+                ->broadcast(0, 1, HEDDLE_RT_F32, nullptr, nullptr, 1)
+                .message(),
+            "device 0, 2 did not arrive at broadcast within 0.1 s: it is hung "
+            "or dead, or runs another program");
 }
 
 TEST(NetworkInfo, ReadsTheLevelsOfACluster) {

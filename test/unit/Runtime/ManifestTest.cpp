@@ -89,6 +89,8 @@ TEST(Manifest, ErrorsNameTheField) {
   EXPECT_EQ(errorAfter("/programs/0/arena_bytes", 1.5),
             "m: programs[0].arena_bytes: expected a non-negative integer, got "
             "1.5");
+  EXPECT_EQ(errorAfter("/programs/0/streams", 0),
+            "m: programs[0].streams: expected a positive integer, got 0");
   EXPECT_EQ(errorAfter("/programs", Json::object()),
             "m: programs: expected an array, got object");
   EXPECT_EQ(errorAfter("/library", ""),

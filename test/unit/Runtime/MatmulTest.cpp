@@ -156,8 +156,8 @@ void check(const Case &c, int cores = 2) {
     ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a.bytes.data(), b.bytes.data(),
                                got.bytes.data(),
                                c.biasType < 0 ? nullptr : bias.bytes.data()),
-              0)
-        << device.error().message();
+              0);
+    ASSERT_EQ(heddle_rt_synchronize(&device), 0) << device.error().message();
   };
   for (const char *packing : {"plain", "packed"}) {
     setenv("HEDDLE_RT_MATMUL", packing, 1);
@@ -241,6 +241,7 @@ TEST(Matmul, SameBitsOnAnyNumberOfCores) {
     ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a.bytes.data(), b.bytes.data(),
                                out.bytes.data(), nullptr),
               0);
+    ASSERT_EQ(heddle_rt_synchronize(&device), 0);
     if (first.empty())
       first = out.bytes;
     EXPECT_EQ(first, out.bytes) << cores << " cores";
@@ -253,9 +254,11 @@ TEST(Matmul, DescriptorAtTheAddressOfAnother) {
   const float a[] = {1, 2, 3, 4}, b[] = {10, 100, 1000, 10000};
   float out[4];
   ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a, b, out, nullptr), 0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(out[0], 2010);
   d = describe({2, 2, 2, true});
   ASSERT_EQ(heddle_rt_matmul(&device, 0, &d, a, b, out, nullptr), 0);
+  ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(out[0], 3010);
 }
 
@@ -263,6 +266,8 @@ TEST(Matmul, Errors) {
   auto messageOf = [](const heddle_rt_matmul_desc &d) {
     CpuDevice device(0, 1, false);
     float x[64] = {};
+    EXPECT_EQ(heddle_rt_matmul(&device, 0, &d, x, x, x, nullptr), 0);
+    EXPECT_NE(heddle_rt_synchronize(&device), 0);
     EXPECT_NE(heddle_rt_matmul(&device, 0, &d, x, x, x, nullptr), 0);
     return std::string(device.error().message());
   };

@@ -43,10 +43,10 @@ public:
     int64_t ranks = 1;
     for (const MeshAxis &axis : options.mesh)
       ranks *= axis.size;
-    std::vector<ThreadPool *> pointers;
+    std::vector<std::vector<ThreadPool *>> pointers;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       pools.push_back(std::make_unique<ThreadPool>(options.cores, false));
-      pointers.push_back(pools.back().get());
+      pointers.push_back({pools.back().get()});
     }
     communicators =
         makeThreadCommunicators(options.mesh, options.groups, pointers,
@@ -62,14 +62,15 @@ public:
     threads.reserve(communicators.size());
     for (size_t rank = 0; rank < communicators.size(); ++rank)
       threads.emplace_back(
-          [&, rank] { body(int32_t(rank), *communicators[rank]); });
+          [&, rank] { body(int32_t(rank), *communicators[rank].front()); });
     for (std::thread &thread : threads)
       thread.join();
   }
 
 private:
   std::vector<std::unique_ptr<ThreadPool>> pools;
-  std::vector<std::unique_ptr<Communicator>> communicators;
+  /// By rank and stream.
+  std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
 };
 
 struct WorldKind {

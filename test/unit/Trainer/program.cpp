@@ -63,9 +63,12 @@ heddle_rt_status forwardBackward(heddle_rt_device *device,
           std::exp(row[v]) / total - (v == targets[i] ? 1 : 0);
   }
   heddle_rt_status status = 0;
-  if (devices > 1)
+  if (devices > 1) {
     status = heddle_rt_all_reduce(device, 0, 0, HEDDLE_RT_SUM, HEDDLE_RT_F32,
                                   sums, sums, V * V + 2);
+    if (status == 0) // the host reads the sums
+      status = heddle_rt_synchronize(device);
+  }
   for (int i = 0; gradient && i < V * V; ++i)
     gradient[i] += sums[i];
   *lossSum += sums[V * V];

@@ -127,25 +127,39 @@ Status Rendezvous::leave(int32_t member) {
 Status Rendezvous::send(int32_t member, int32_t peer, DType type,
                         const void *from, int64_t count) {
   Channel &channel = channels[member * size() + peer];
-  std::unique_lock lock(mutex);
-  if (failure.isSet())
-    return failure.get();
-  channel = {from, type, count, true};
-  changed.notify_all();
-  if (!waitFor(lock, [&] { return !channel.posted; })) {
-    failure.set(errorOf("device ", ranks[peer], " did not receive what device ",
-                        ranks[member], " sends within ",
-                        double(options.timeout.count()) / 1000, " s"));
-    return failure.get();
+  std::unique_ptr<Message> message;
+  {
+    std::lock_guard lock(mutex);
+    if (failure.isSet())
+      return failure.get();
+    if (channel.unused) {
+      message = std::move(channel.unused);
+      channel.unused = std::move(message->next);
+    }
   }
-  return channel.posted ? failure.get() : Status::success();
+  if (!message)
+    message = std::make_unique<Message>();
+  size_t bytes = size_t(count) * byteSize(type);
+  if (message->bytes.size() < bytes)
+    message->bytes.resize(bytes);
+  std::memcpy(message->bytes.data(), from, bytes);
+  message->type = type;
+  message->count = count;
+  {
+    std::lock_guard lock(mutex);
+    Message *last = message.get();
+    (channel.last ? channel.last->next : channel.first) = std::move(message);
+    channel.last = last;
+  }
+  changed.notify_all();
+  return Status::success();
 }
 
 Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
                         int64_t count) {
   Channel &channel = channels[peer * size() + member];
   std::unique_lock lock(mutex);
-  if (!waitFor(lock, [&] { return channel.posted; })) {
+  if (!waitFor(lock, [&] { return channel.first != nullptr; })) {
     failure.set(errorOf("device ", ranks[peer], " did not send to device ",
                         ranks[member], " within ",
                         double(options.timeout.count()) / 1000, " s"));
@@ -153,20 +167,22 @@ Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
   }
   if (failure.isSet())
     return failure.get();
-  if (channel.type != type || channel.count != count) {
+  std::unique_ptr<Message> message = std::move(channel.first);
+  channel.first = std::move(message->next);
+  if (!channel.first)
+    channel.last = nullptr;
+  if (message->type != type || message->count != count) {
     failure.set(errorOf("device ", ranks[member], " expects ", count, " ",
                         name(type), " from device ", ranks[peer],
-                        ", which sends ", channel.count, " ",
-                        name(DType(channel.type))));
+                        ", which sends ", message->count, " ",
+                        name(message->type)));
     return failure.get();
   }
-  const void *from = channel.from;
   lock.unlock();
-  std::memcpy(to, from, size_t(count) * byteSize(type));
+  std::memcpy(to, message->bytes.data(), size_t(count) * byteSize(type));
   lock.lock();
-  channel.posted = false;
-  lock.unlock();
-  changed.notify_all();
+  message->next = std::move(channel.unused);
+  channel.unused = std::move(message);
   return Status::success();
 }
 

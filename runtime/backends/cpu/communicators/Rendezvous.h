@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -53,10 +55,13 @@ public:
   /// Wakes the waiting members so that they see the failure.
   void interrupt();
 
-  /// Blocks until `peer` has called recv and copied `count` elements. Each
-  /// member has at most one message to each other member under way.
+  /// Copies `count` elements into a message for `peer`. Waits for nobody, so
+  /// members may first send to each other and then receive. A member keeps the
+  /// messages that its peers have received and uses them again; so it holds as
+  /// many as were ever under way at once.
   Status send(int32_t member, int32_t peer, DType type, const void *from,
               int64_t count);
+  /// Waits for the next message from `peer`.
   Status recv(int32_t member, int32_t peer, DType type, void *to,
               int64_t count);
 
@@ -66,10 +71,16 @@ private:
     uint64_t arrivals = 0; ///< guarded by `mutex`
   };
   /// A message from one member to another.
+  struct Message {
+    std::vector<std::byte> bytes;
+    DType type = HEDDLE_RT_F32;
+    int64_t count = 0;
+    std::unique_ptr<Message> next;
+  };
+  /// The messages from one member to another, the oldest first.
   struct Channel {
-    const void *from = nullptr;
-    int64_t type = 0, count = 0;
-    bool posted = false;
+    std::unique_ptr<Message> first, unused;
+    Message *last = nullptr; ///< null if `first` is
   };
   Status meet(int32_t member, std::string_view operation);
   Status missing(std::string_view operation, uint64_t arrivals);

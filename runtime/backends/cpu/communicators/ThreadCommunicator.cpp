@@ -7,6 +7,7 @@
 #include "support/Message.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -22,9 +23,9 @@ constexpr int64_t bounceBytes = 256 << 10;
 /// The state that all ranks of a session share.
 struct Shared {
   Failure failure;
-  /// The meeting point of each group, keyed by the group's index and its lowest
-  /// rank.
-  std::map<std::pair<int32_t, int32_t>, std::unique_ptr<Rendezvous>> places;
+  /// The meeting points, by the group's index, the stream and the group's
+  /// lowest rank.
+  std::map<std::array<int32_t, 3>, std::unique_ptr<Rendezvous>> places;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -351,25 +352,30 @@ Status ThreadCommunicator::recv(int32_t group, int32_t peer, DType type,
 
 } // namespace
 
-std::vector<std::unique_ptr<Communicator>>
+std::vector<std::vector<std::unique_ptr<Communicator>>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<std::vector<int32_t>> &groups,
-                        const std::vector<ThreadPool *> &pools,
+                        const std::vector<std::vector<ThreadPool *>> &pools,
                         const ThreadCommunicatorOptions &options) {
   auto shared = std::make_shared<Shared>();
-  std::vector<std::unique_ptr<Communicator>> communicators;
+  std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
   for (size_t rank = 0; rank < pools.size(); ++rank) {
-    auto communicator =
-        std::make_unique<ThreadCommunicator>(shared, *pools[rank]);
-    for (size_t group = 0; group < groups.size(); ++group) {
-      GroupView view = groupOf(mesh, groups[group], int32_t(rank));
-      auto &place = shared->places[{int32_t(group), view.ranks.front()}];
-      if (!place)
-        place =
-            std::make_unique<Rendezvous>(view.ranks, shared->failure, options);
-      communicator->join(place.get(), view.member);
+    auto &ofRank = communicators.emplace_back();
+    for (size_t stream = 0; stream < pools[rank].size(); ++stream) {
+      auto communicator =
+          std::make_unique<ThreadCommunicator>(shared, *pools[rank][stream]);
+      for (size_t group = 0; group < groups.size(); ++group) {
+        GroupView view = groupOf(mesh, groups[group], int32_t(rank));
+        auto &place =
+            shared
+                ->places[{int32_t(group), int32_t(stream), view.ranks.front()}];
+        if (!place)
+          place = std::make_unique<Rendezvous>(view.ranks, shared->failure,
+                                               options);
+        communicator->join(place.get(), view.member);
+      }
+      ofRank.push_back(std::move(communicator));
     }
-    communicators.push_back(std::move(communicator));
   }
   return communicators;
 }

@@ -33,12 +33,14 @@ struct ThreadCommunicatorOptions {
   bool spin = false;
 };
 
-/// Makes one communicator for each rank of the mesh. The communicator of a rank
-/// copies and sums on the threads of `pools[rank]`, which must outlive it.
-std::vector<std::unique_ptr<Communicator>>
+/// Makes one communicator for each rank of the mesh and each of its streams:
+/// [rank][stream]. It copies and sums on the threads of `pools[rank][stream]`,
+/// which must outlive it. The communicators of a stream meet each other alone,
+/// so ranks match their collectives by group, stream and order on that stream.
+std::vector<std::vector<std::unique_ptr<Communicator>>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<std::vector<int32_t>> &groups,
-                        const std::vector<ThreadPool *> &pools,
+                        const std::vector<std::vector<ThreadPool *>> &pools,
                         const ThreadCommunicatorOptions &options = {});
 
 } // namespace heddle::runtime

@@ -44,8 +44,10 @@ heddle_rt_status heddle_program_fail(heddle_rt_device *device,
     if (heddle_rt_matmul(device, 0, &bad, frame->arena, frame->arena,
                          frame->arena, 0))
       return 1;
-  return heddle_rt_all_reduce(device, 0, 2, HEDDLE_RT_SUM, HEDDLE_RT_F32,
-                              frame->arena, frame->arena, 16);
+  if (heddle_rt_all_reduce(device, 0, 2, HEDDLE_RT_SUM, HEDDLE_RT_F32,
+                           frame->arena, frame->arena, 16))
+    return 1;
+  return heddle_rt_synchronize(device);
 }
 
 /* The argument names a device and a number of milliseconds. The device sleeps
@@ -58,6 +60,8 @@ heddle_rt_status heddle_program_hang(heddle_rt_device *device,
                                 argument[1] % 1000 * 1000000L};
     nanosleep(&duration, 0);
   }
-  return heddle_rt_all_reduce(device, 0, 2, HEDDLE_RT_SUM, HEDDLE_RT_F32,
-                              frame->arena, frame->arena, 16);
+  if (heddle_rt_all_reduce(device, 0, 2, HEDDLE_RT_SUM, HEDDLE_RT_F32,
+                           frame->arena, frame->arena, 16))
+    return 1;
+  return heddle_rt_synchronize(device);
 }
