@@ -4,6 +4,7 @@
 #define RT_OPS
 
 include "dialects/Rt/RtAttrs.td"
+include "dialects/Rt/RtInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -30,14 +31,18 @@ def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
     - the body's ops are of this dialect, or index arithmetic;
     - every buffer lies within its memory: the arena, the device's part of the
       variable, argument or result, the constant;
-    - every stream is below `streams`;
-    - `rt.synchronize` is the last op and stands nowhere else.
+    - every stream is below `streams`, which is at most 8.
+
+    Calls on one stream run in the order of the text; calls on two streams are
+    ordered by `rt.record` and `rt.wait` alone. Stream 0 is the compute stream:
+    the program begins and ends on it. Whatever uses the memory before begins
+    before stream 0 does, and whatever uses it later waits for stream 0.
+    `heddle-verify-executable` checks that this orders all that it has to.
 
     Example:
     ```mlir
     rt.program @step arena(4096) results [#rt.port<"loss", tensor<f32>>] {
       rt.fill_zero result 0[0 : f32] serves <activation ["loss"]>
-      rt.synchronize
     }
     ```
   }];
@@ -92,7 +97,8 @@ def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 /// One call of the runtime, ordered on a stream. No call is without the names
 /// of the operators that it serves: profiles and traces find them here.
 class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
-    : Rt_Op<mnemonic, !listconcat([InProgram], traits)> {
+    : Rt_Op<mnemonic, !listconcat(
+          [InProgram, DeclareOpInterfaceMethods<DeviceCallOpInterface>], traits)> {
   let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
                                    ServesAttr:$serves));
 }
@@ -344,10 +350,6 @@ def RecordOp : Rt_Event<"record"> {
 def WaitOp : Rt_Event<"wait"> {
   let summary = "the stream goes on when the event has happened";
 }
-def SynchronizeOp : Rt_Op<"synchronize", [HasParent<"ProgramOp">]> {
-  let summary = "waits until all streams are idle";
-  let assemblyFormat = "attr-dict";
-}
 
 //===----------------------------------------------------------------------===//
 // Loops
@@ -360,8 +362,7 @@ def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
     Runs `before`, and then `after` and `before` again while the condition is
     true. The host waits for all streams after `before` and reads the condition.
 
-    Constraints: the condition is one i1; the regions hold what a program may,
-    but for `rt.synchronize`.
+    Constraints: the condition is one i1; the regions hold what a program may.
 
     Example:
     ```mlir

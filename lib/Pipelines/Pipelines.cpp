@@ -153,9 +153,13 @@ static void buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createVerifyKernelsPass());
 }
 
-static void buildExecutablePipeline(OpPassManager &passes) {
+static void buildExecutablePipeline(OpPassManager &passes,
+                                    const CompileOptions &options) {
   // The last change of the order, for less memory.
   passes.addPass(createShortenLivesPass());
+  // Behind it, for it would undo what this does.
+  if (options.startCollectives)
+    passes.addPass(createStartCollectivesPass(*options.startCollectives));
   // From here on every value has its place, and the order is what runs.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());
@@ -345,18 +349,20 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                 "batch, heads or features that it names; declare a heddle.mesh "
                 "in the program and shardings of its arguments";
   }
-  return success(
-      succeeded(runPhase(Phase::Sharded,
-                         [&](OpPassManager &passes) {
-                           buildShardPipeline(passes, options);
-                         })) &&
-      succeeded(runPhase(Phase::Localized,
-                         [&](OpPassManager &passes) {
-                           buildLocalizePipeline(passes, options);
-                         })) &&
-      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
-      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
-      succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
+  return success(succeeded(runPhase(Phase::Sharded,
+                                    [&](OpPassManager &passes) {
+                                      buildShardPipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::Localized,
+                                    [&](OpPassManager &passes) {
+                                      buildLocalizePipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
+                 succeeded(runPhase(Phase::Executable,
+                                    [&](OpPassManager &passes) {
+                                      buildExecutablePipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
@@ -427,9 +433,11 @@ void heddle::registerPipelines() {
   PassPipelineRegistration<>("heddle-kernels-pipeline",
                              "Calls of libraries and outlined kernels",
                              buildKernelPipeline);
-  PassPipelineRegistration<>("heddle-executable-pipeline",
-                             "rt programs with memory planned",
-                             buildExecutablePipeline);
+  PassPipelineRegistration<>(
+      "heddle-executable-pipeline", "rt programs with memory planned",
+      [](OpPassManager &passes) {
+        buildExecutablePipeline(passes, CompileOptions());
+      });
   PassPipelineRegistration<>("heddle-llvm-pipeline", "The LLVM dialect",
                              buildLLVMPipeline);
 }

@@ -52,6 +52,8 @@ struct CompileFlags {
   /// Value of `--remarks[=BYTES]`. A text, because CLI11 takes the value 0 of
   /// an integer flag as "off".
   std::string remarks;
+  /// Value of `--start-collectives[=ORDER]`.
+  std::string startCollectives;
   std::string stopAfter;
   /// Whether this machine will run the program, too.
   bool runsHere = false;
@@ -73,11 +75,14 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
+/// Reads "earliest", "latest" or "random:SEED"; nullopt for any other text.
+std::optional<StartCollectivesPassOptions>
+parseStartOrder(llvm::StringRef text);
 /// Adds the flags for a plan file or for the mesh of a standard plan.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags of a training step and its optimizer.
 void addTrainingFlags(CLI::App &app, CompileFlags &flags);
-/// Adds `--target-cpu` and `--stop-after`.
+/// Adds `--target-cpu`, `--stop-after` and what else decides about the output.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
 /// Returns the options that a command has so far, except MODEL and --help.

@@ -318,7 +318,11 @@ def VerifyExecutablePass : Pass<"heddle-verify-executable", "::mlir::ModuleOp"> 
     - the values in a program are numbers: tensors are buffers;
     - each `rt.record` has an event of its own;
     - each `rt.wait` has an event that was recorded before it, not in the `after`
-      of a loop that has ended.
+      of a loop that has ended;
+    - any two calls that touch the same bytes, of which one writes them, are
+      ordered: by their stream, by events, or by the wait of a loop;
+    - each stream waits for an event of stream 0 before its first call, and
+      stream 0 for the last call of each stream before the program ends.
   }];
 }
 

@@ -15,6 +15,7 @@
 #include "heddle/Autodiff/Passes.h"
 #include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Schedule/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
@@ -58,6 +59,8 @@ struct CompileOptions {
   /// Remarks on reshards and on exchanges within ops in which a device sends at
   /// least so many bytes; -1: none.
   int64_t remarkBytes = -1;
+  /// Lets every collective run beside the computations, for tests of schedules.
+  std::optional<StartCollectivesPassOptions> startCollectives;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";
   /// "address" or "thread": kernels are instrumented for that sanitizer and run

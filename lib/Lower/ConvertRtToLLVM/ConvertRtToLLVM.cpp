@@ -431,8 +431,6 @@ void ProgramConversion::convert(Operation *op) {
       .Case<rt::WaitOp>([&](rt::WaitOp o) {
         f.call("heddle_rt_event_wait", {stream(o), f.i32(o.getEvent())});
       })
-      .Case<rt::SynchronizeOp>(
-          [&](auto) { f.call("heddle_rt_synchronize", {}); })
       .Case<rt::CoordinateOp>([&](rt::CoordinateOp o) {
         auto mesh = runtime.symbols.lookup<MeshOp>(o.getMesh());
         int64_t number = 0;

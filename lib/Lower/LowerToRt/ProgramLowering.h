@@ -85,8 +85,6 @@ private:
   /// What the copy of a value serves.
   ServesAttr servesOfValue(mlir::Value value);
 
-  static constexpr int32_t kComputeStream = 0, kCommStream = 1;
-
   mlir::func::FuncOp function;
   rt::ProgramOp program;
   mlir::OpBuilder builder;

@@ -2,7 +2,9 @@
 //
 // Decides which tensors of a straight-line program share memory. A *content* is
 // the bytes of one tensor with a closed interval of positions, from the op that
-// writes them to the last op that reads them. A *group* is memory in which
+// writes them to the last op that reads them. An op that runs in the background
+// reads and writes during an interval of positions, too: whatever happens at a
+// position before it, or behind it, is ordered. A *group* is memory in which
 // several contents lie, each at an offset. Two contents whose bytes overlap may
 // be in one group if
 //  - they hold the same values (views; a part and the stack it is a part of),
@@ -38,11 +40,13 @@ public:
 
   /// Adds a content in a group of its own. It is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
+  /// Says that the op that writes the content runs in the background, from the
+  /// content's first position to this one.
+  void setReady(int content, int64_t ready) { contents[content].ready = ready; }
   /// Puts the content's group into a given memory of the content's size.
   void pin(int content, int memory);
 
   void extend(int content, int64_t last);
-  void startEarlier(int content, int64_t first);
   /// Says that the content has the values of another, from byte `offset` on,
   /// wherever the two lie.
   void setValues(int content, int other, int64_t offset = 0);
@@ -81,6 +85,7 @@ private:
   };
   struct Content {
     int64_t bytes, first, last;
+    int64_t ready; ///< the position at which it is written
     int group;
     int64_t offset; ///< from the group's origin, may be negative
     llvm::SmallVector<Values, 1> values;
