@@ -1,5 +1,5 @@
-# `cmake --install build`: what other projects find with find_package(Heddle).
-# Two components: Development (headers, libraries, the plugin) and Tools.
+# `cmake --install build` installs the package that find_package(Heddle) finds.
+# It has two components: Development (headers, libraries, the plugin) and Tools.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(headers ${CMAKE_INSTALL_INCLUDEDIR}/heddle-${PROJECT_VERSION})
@@ -7,7 +7,8 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Heddle)
 
 function(heddle_install target component)
   if(TARGET ${target})
-    # Found beside the file, wherever the tree is moved to; MLIR where it was.
+    # Libraries are found relative to the file, so the tree may be moved. MLIR
+    # is found at the path that it had in the build.
     set_target_properties(${target} PROPERTIES
       INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
       INSTALL_RPATH_USE_LINK_PATH ON)
@@ -37,7 +38,8 @@ endforeach()
 install(DIRECTORY runtime/include/heddle_rt DESTINATION ${headers}
         COMPONENT Development)
 if(HEDDLE_BUILD_COMPILER)
-  # TableGen files too: a dialect's ops name the interfaces that they implement.
+  # TableGen files are installed too, because a dialect's ops name Heddle's
+  # interfaces.
   install(DIRECTORY dialects include/heddle include/heddle-c DESTINATION ${headers}
           COMPONENT Development
           FILES_MATCHING PATTERN "*.h" PATTERN "*.td")

@@ -1,5 +1,5 @@
-# The functions that every CMakeLists.txt of Heddle uses, so that warnings,
-# include paths and precompiled headers are decided in one place.
+# Functions that every CMakeLists.txt of Heddle uses, so that one place sets
+# warnings, include paths and precompiled headers.
 
 function(heddle_compile_options target)
   target_compile_options(${target} PRIVATE
@@ -22,22 +22,23 @@ function(heddle_add_library name)
 endfunction()
 
 if(HEDDLE_BUILD_COMPILER)
-  # MLIR's code, once for each process: libMLIR.so, except in what is loaded
-  # into a program that carries MLIR itself (property HEDDLE_MLIR_OF_HOST).
+  # A process must have MLIR's code once. Targets link libMLIR.so. A target with
+  # the property HEDDLE_MLIR_OF_HOST does not: the program that loads it already
+  # contains MLIR.
   add_library(HeddleMLIR INTERFACE)
   set_target_properties(HeddleMLIR PROPERTIES EXPORT_NAME MLIR)
   target_link_libraries(HeddleMLIR INTERFACE
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:HEDDLE_MLIR_OF_HOST>>>:MLIR> LLVM)
 endif()
 
-# heddle_use_llvm(target): headers and libLLVM.so for a target without MLIR.
+# heddle_use_llvm(target): adds LLVM's headers and libLLVM.so, without MLIR.
 function(heddle_use_llvm target)
   target_include_directories(${target} SYSTEM PUBLIC
     "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>")
   target_link_libraries(${target} PUBLIC LLVM)
 endfunction()
 
-# heddle_use_mlir(target): headers and libMLIR.so for a target.
+# heddle_use_mlir(target): adds MLIR's headers and libMLIR.so.
 function(heddle_use_mlir target)
   foreach(folder ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
                  ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include
@@ -67,13 +68,15 @@ function(heddle_add_mlir_library name)
   heddle_use_mlir(${name})
 endfunction()
 
-# heddle_tablegen(File.td -gen-op-decls Out.h.inc ...): pairs of generator and
-# output, made in the build folder of the caller and before any compilation.
+# heddle_tablegen(File.td -gen-op-decls Out.h.inc ...): runs each generator and
+# writes the output that follows it to the caller's build folder, before any
+# compilation.
 function(heddle_tablegen file)
   set(LLVM_TARGET_DEFINITIONS ${file})
   set_property(DIRECTORY APPEND PROPERTY INCLUDE_DIRECTORIES ${MLIR_INCLUDE_DIRS} ${CMAKE_SOURCE_DIR})
-  # LLVM's TableGen.cmake writes depfiles relative to what it takes for the build
-  # folder; CMake reads them as relative to the caller's (policy CMP0116).
+  # LLVM's TableGen.cmake writes depfiles with paths relative to
+  # CMAKE_BINARY_DIR. CMake reads them as relative to the caller's build folder
+  # (policy CMP0116).
   set(CMAKE_BINARY_DIR ${CMAKE_CURRENT_BINARY_DIR})
   set(outputs)
   set(arguments ${ARGN})
@@ -83,7 +86,7 @@ function(heddle_tablegen file)
     mlir_tablegen(${output} ${flags})
     list(APPEND outputs ${CMAKE_CURRENT_BINARY_DIR}/${output})
   endwhile()
-  # For a language server; it would grow with every configuration.
+  # This file is for a language server and would grow with every configuration.
   file(REMOVE ${CMAKE_BINARY_DIR}/tablegen_compile_commands.yml)
   string(MAKE_C_IDENTIFIER "tablegen-${CMAKE_CURRENT_SOURCE_DIR}-${file}" target)
   add_custom_target(${target} DEPENDS ${outputs})
@@ -93,7 +96,7 @@ if(HEDDLE_BUILD_COMPILER)
   add_custom_target(heddle-tablegen)
 endif()
 
-# heddle_sanitizer_options(test): UBSan's reports with the calls that led there.
+# heddle_sanitizer_options(test): lets UBSan's reports include the stack.
 function(heddle_sanitizer_options test)
   if(HEDDLE_SANITIZE MATCHES "undefined")
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
@@ -102,7 +105,7 @@ function(heddle_sanitizer_options test)
 endfunction()
 
 # heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR] [SHARDS n])
-# SHARDS: as that many tests of ctest, each with some of the cases.
+# SHARDS n makes n tests of ctest, each with some of the cases.
 function(heddle_add_unittest name)
   cmake_parse_arguments(ARG "MLIR" "SHARDS" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})

@@ -1,10 +1,10 @@
-"""Holds the `#include`s of a source tree against its table of arrows.
+"""Checks the `#include`s of a source tree against its table of arrows.
 
 usage: check_arrows.py TABLE [ROOT]
 
-The table says what its lines mean (docs/folders.txt). Prints every include
-without an arrow as `file:line: message`, every arrow without an include, and
-every cycle of folders; exits with 1 if there is one of these.
+The table (docs/folders.txt) explains its format. Prints every include without an
+arrow as `file:line: message`, every arrow without an include, and one cycle of
+folders if there is any. Exits with 1 if it prints anything.
 """
 
 import os
@@ -16,7 +16,7 @@ SUFFIXES = (".h", ".cpp", ".td")
 
 
 def read_table(path):
-    """The arrows, as {(from, to): line}."""
+    """Returns the table's arrows as {(from, to): line}."""
     arrows = {}
     with open(path) as table:
         for number, line in enumerate(table, 1):
@@ -32,7 +32,8 @@ def read_table(path):
 
 
 def unit(path, root):
-    """The folder that a file counts for: public headers belong to their stage."""
+    """Returns the folder that a file counts for. A public header counts for the
+    folder of its stage: include/heddle/Cost/Work.h for lib/Cost."""
     folder, name = os.path.split(path)
     if folder == "include/heddle":
         stage = "lib/" + os.path.splitext(name)[0]
@@ -43,8 +44,8 @@ def unit(path, root):
 
 
 def find_cycle(edges):
-    """A list of folders of which each includes the next, the first one again at
-    the end; None if there is none."""
+    """Returns a cycle as a list of folders, each of which includes the next, with
+    the first one again at the end. Returns None if there is no cycle."""
     done = set()
 
     def visit(folder, path):
@@ -79,8 +80,8 @@ def find_files(root):
 
 
 def bases(path):
-    """The folders that an include of the file may be relative to: its own, those
-    around it, and the public ones."""
+    """Yields the folders that an include of the file may be relative to: its own,
+    those around it, and the public ones."""
     folder = os.path.dirname(path)
     while folder:
         yield folder
@@ -93,7 +94,7 @@ def main(table, root="."):
     sources = {source for source, _ in arrows}
 
     def stage(folder):
-        """The outermost folder of the table that holds `folder`."""
+        """Returns the outermost folder of the table that contains `folder`."""
         parents = [source for source in sources if is_below(folder, source)]
         return min(parents, key=len, default=folder)
 

@@ -7,8 +7,8 @@ import lit.formats
 source_root = os.path.dirname(os.path.abspath(__file__))
 
 if not hasattr(config, "heddle_binary_root"):
-    # lit was started on the source tree: continue with the build folder's
-    # configuration, which comes back here with what CMake found.
+    # lit was started on the source tree. Load the build folder's configuration,
+    # which sets the paths that CMake found and loads this file again.
     build = os.environ.get(
         "HEDDLE_BINARY_ROOT", os.path.join(os.path.dirname(source_root), "build")
     )
@@ -24,7 +24,8 @@ else:
     config.test_source_root = source_root
     config.test_exec_root = os.path.join(config.heddle_binary_root, "test")
 
-    # heddle, heddle-opt, heddle-run, then FileCheck, not, split-file.
+    # Finds heddle, heddle-opt and heddle-run, and LLVM's FileCheck, not and
+    # split-file.
     config.environment["PATH"] = os.path.pathsep.join(
         [
             os.path.join(config.heddle_binary_root, "bin"),
@@ -40,12 +41,13 @@ else:
         ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))
     )
     config.substitutions.append(("%python", '"%s"' % config.python))
-    # The full path, for tests that change PATH.
+    # The full path of heddle-opt, for tests that change PATH.
     config.substitutions.append(
         ("%{opt}", os.path.join(config.heddle_binary_root, "bin", "heddle-opt"))
     )
-    # The stock tool with our plugin. Passes are given as --pass-pipeline=...:
-    # it reads the names of single options before it loads plugins.
+    # The stock mlir-opt with our plugin. Tests must give passes as
+    # --pass-pipeline=..., because mlir-opt parses options such as
+    # --heddle-localize before it loads plugins.
     plugin = os.path.join(config.heddle_binary_root, "lib", "HeddlePlugin.so")
     config.substitutions.append(("%{plugin}", plugin))
     config.substitutions.append(

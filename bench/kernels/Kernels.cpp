@@ -1,11 +1,11 @@
 //===- Kernels.cpp - Fused kernels against their memory bound -------------===//
 //
 // kernel_bench [filter]: compiles each kernel from the ops of the model, runs
-// it on one and on two threads, and prints the best of many runs beside the
-// time that its memory traffic needs at the bandwidth measured in the same run.
-// The bound counts every operand once and every result once; a result that is
-// not written in place costs another read, because a store fetches its line
-// first.
+// it on one and on two threads, and prints the best of many runs. Beside it
+// stands the bound: the time that the kernel's memory traffic needs at the
+// bandwidth measured in the same run. The bound counts every operand once and
+// every result once. A result that is not written in place also costs a read,
+// because a store fetches its cache line first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ using heddle::KernelRunner;
 
 namespace {
 
-/// Two threads, the second of which spins for a moment before it sleeps.
+/// Runs two tasks on two threads. The second thread spins for a moment before
+/// it sleeps.
 class Pair {
 public:
   Pair() : worker([this] { work(); }) {}
@@ -71,8 +72,9 @@ struct Free {
 };
 using Buffer = std::unique_ptr<char, Free>;
 
-/// Values in [-1, 1): of f32, or of bf16, whose two a word must both be normal
-/// numbers. Other types get what they are.
+/// Allocates a buffer of f32 or bf16 values in [-1, 1). The two bf16 values of
+/// a word must both be normal numbers. For other types the bits have no
+/// meaning.
 Buffer allocate(size_t bytes, bool bf16 = false) {
   size_t rounded = (bytes + 63) / 64 * 64;
   Buffer buffer(static_cast<char *>(std::aligned_alloc(64, rounded)));
@@ -101,8 +103,9 @@ template <typename Body> double bestSeconds(Body body) {
   return best;
 }
 
-/// Bytes a second of a scan over as much memory as the kernel touches, so that
-/// a kernel whose data fits a cache is held to the cache's bandwidth.
+/// Measures the bytes a second of a scan over as much memory as the kernel
+/// touches. So a kernel whose data fits a cache is compared with the cache's
+/// bandwidth.
 double measureBandwidth(size_t bytes, bool write, int threads, Pair &pair) {
   size_t count = std::max<size_t>(bytes / 4, 1024) / 64 * 64;
   Buffer buffer = allocate(count * 4);
@@ -115,7 +118,7 @@ double measureBandwidth(size_t bytes, bool write, int threads, Pair &pair) {
         data[i] = data[i] * 1.0000001f;
       return;
     }
-    // Sixteen sums: the compiler may not reassociate one.
+    // The compiler may not reassociate one sum, so add to 64 sums.
     float sums[64] = {};
     for (size_t i = begin; i + 64 <= end; i += 64)
       for (int j = 0; j < 64; ++j)
@@ -137,8 +140,8 @@ double measureBandwidth(size_t bytes, bool write, int threads, Pair &pair) {
 
 struct Case {
   std::string name, text;
-  std::vector<size_t> arguments, results; ///< bytes
-  /// For each result the argument whose buffer it gets, or -1.
+  std::vector<size_t> arguments, results; ///< sizes in bytes
+  /// For each result the argument that shares its buffer, or -1.
   std::vector<int> inPlace;
 };
 
@@ -279,7 +282,7 @@ void runCase(const Case &test, Pair &pair, bool dump) {
     results.push_back(buffers.back().get());
     writes += test.results[i];
   }
-  // Labels must be words.
+  // Labels must be in the vocabulary.
   if (test.name.find("cross-entropy") == 0)
     std::memset(arguments[1], 0, test.arguments[1]);
   size_t touched = reads + writes + updates / 2;

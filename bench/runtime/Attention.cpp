@@ -1,7 +1,8 @@
 //===- Attention.cpp - Attention of one device ----------------------------===//
 //
-// GFLOP/s count the products of the scores that are seen: 4 head dimensions a
-// score forward (2 products), 10 backward (5 products).
+// GFLOP/s count only the products of scores that the mask lets through: 4 times
+// the head size for each score forward (2 products), 10 times backward (5
+// products).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@
 
 namespace {
 
-/// Arguments: batch, sequence, groups, group size, head, bf16, cores.
+/// Benchmark arguments: batch, sequence, groups, group size, head, bf16, cores.
 struct Problem {
   explicit Problem(const benchmark::State &state, float dropout = 0)
       : device(0, int(state.range(6)), /*spin=*/true) {
@@ -32,7 +33,7 @@ struct Problem {
     desc.global_queries = desc.global_keys = desc.queries;
     desc.global_groups = desc.groups;
     desc.global_group_size = desc.group_size;
-    // [batch, row, group, member, head] each.
+    // Each tensor is [batch, row, group, member, head].
     int64_t kv = desc.groups * desc.head, q = kv * desc.group_size;
     desc.q_head_stride = desc.dq_head_stride = desc.head;
     desc.q_group_stride = desc.dq_group_stride = desc.head * desc.group_size;
@@ -52,7 +53,7 @@ struct Problem {
          {&queries, &keys, &values, &output, &outputGrad, &dq, &dk, &dv}) {
       buffer->resize(elements);
       for (size_t i = 0; i < elements; ++i) {
-        // Values in [-1, 1), in either type.
+        // Values in [-1, 1), as one f32 or as two equal bf16.
         float value = float(int(i * 2654435761u >> 16) - 32768) / 32768.0f;
         auto bits = __builtin_bit_cast(uint32_t, value);
         (*buffer)[i] =

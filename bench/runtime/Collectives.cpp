@@ -1,8 +1,8 @@
 //===- Collectives.cpp - Collectives among threads of one process ---------===//
 //
-// One iteration is `repeats` all_reduces in a row by all ranks. "bus" is the
-// bandwidth by which collectives are compared whatever the number of ranks:
-// 2 (n - 1) / n of the buffer's bytes each.
+// In one iteration all ranks run `repeats` all_reduces in a row. "bus" is a
+// bandwidth that is comparable for any number n of ranks: 2 (n - 1) / n of the
+// buffer's bytes for each all_reduce, over its time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@ using namespace heddle::runtime;
 
 namespace {
 
-/// Arguments: ranks, KiB a rank, bf16.
+/// Benchmark arguments: ranks, KiB of each rank's buffer, bf16.
 void allReduce(benchmark::State &state) {
   constexpr int repeats = 20;
   int64_t ranks = state.range(0), bytes = state.range(1) * 1024;
   DType type = state.range(2) ? HEDDLE_RT_BF16 : HEDDLE_RT_F32;
   bool spin = ranks <= int64_t(std::thread::hardware_concurrency());
-  ThreadPool pool(1, false); // of one thread, which holds no state
+  ThreadPool pool(1, false); // stateless, so ranks share it
   std::vector<ThreadPool *> pools(size_t(ranks), &pool);
   auto communicators = makeThreadCommunicators(
       {{"x", ranks}}, {{0}}, pools, {std::chrono::seconds(60), spin});

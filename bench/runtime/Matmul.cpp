@@ -1,7 +1,7 @@
 //===- Matmul.cpp - GPT-2's matrix products on one device -----------------===//
 //
-// Batch 4 x 256 of GPT-2 124M: forward X W, gradient of X by W transposed,
-// gradient of W by X transposed.
+// The products of GPT-2 124M for batch 4 x 256: forward X W, gradient of X by W
+// transposed, gradient of W by X transposed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ constexpr Product products[] = {
     {"small", 128, 128, 128, false, false},
 };
 
-/// Arguments: product, bf16, cores.
+/// Benchmark arguments: product, bf16, cores.
 void matmul(benchmark::State &state) {
   const Product &product = products[state.range(0)];
   bool bf16 = state.range(1);

@@ -2,11 +2,11 @@
 //
 // heddle-oases-table profile_3090.json
 //
-// Prints a table as Markdown. For every model of the paper that the profile
-// covers and every global batch at which two degrees or more can be told: the
-// time of the optimum with a degree per half-layer, of the best uniform degree
-// that fits, and of what Oases executes after collapsing the optimum to two
-// degrees.
+// Prints a table as Markdown: one row for each of the paper's models that the
+// profile covers, and each global batch with at least two profiled degrees. A
+// row has three times: that of the optimum with a degree for each half-layer,
+// that of the best uniform degree that fits, and that of the plan which Oases
+// executes after it has reduced the optimum to two degrees.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ std::string milliseconds(const Problem &p, const Assignment &a) {
   return text;
 }
 
-/// `32:4 8:44`: the degrees and their half-layers.
+/// Returns the number of half-layers of each degree, e.g. `32:4 8:44`.
 std::string degrees(const OasesProblem &p, const Assignment &a) {
   std::map<int64_t, int> count;
   for (int32_t s : a)
@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
   std::printf("| hidden | layers | batch | optimum in ms | best uniform in ms "
               "(degree) | collapsed in ms | degree: half-layers |\n"
               "|---|---|---|---|---|---|---|\n");
-  // The models of the paper's figures, as far as they are profiled.
+  // The models of the paper's figures. Those without a profile are skipped.
   const std::pair<int64_t, int64_t> models[] = {
       {1024, 24}, {2048, 24}, {3072, 24}, {4096, 16},
       {6144, 16}, {8192, 8},  {12288, 4}};

@@ -2,10 +2,10 @@
 //
 // heddle-osdp-table profile_8gpu.json [layers]
 //
-// Prints three tables as Markdown: the published model; for every hidden size,
-// batch index and a sweep of limits, the throughput of the best plan over that
-// of all-sharded, without and with splitting; and the batch that throughput
-// chooses at a limit.
+// Prints Markdown: a line on the published model, and two tables. The first has
+// the throughput of the best plan over that of all-sharded, without and with
+// splitting, for every hidden size, batch index and several limits. The second
+// has the batch with the best throughput under a limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ double millisecondsSince(Clock::time_point start) {
       .count();
 }
 
-/// What was solved, and how well.
+/// Counts of the solved problems and of how well they were solved.
 struct Statistics {
   int solved = 0, withinGap = 0, unproven = 0;
   double worstMilliseconds = 0;
@@ -47,7 +47,7 @@ SolveOptions precisely() {
   return s;
 }
 
-/// The plan's gain as text.
+/// Returns the plan's speedup over all-sharded as text.
 std::string gain(const OsdpProfileEntry &e, const OsdpOptions &o,
                  Statistics &stats) {
   auto start = Clock::now();
@@ -112,7 +112,7 @@ void printEntry(const OsdpProfileEntry &e, OsdpOptions o, Statistics &stats) {
   std::fflush(stdout);
 }
 
-/// The best batch if everything is sharded, as relative throughput.
+/// Returns the relative throughput of the best batch if everything is sharded.
 double allShardedThroughput(const std::vector<OsdpProfileEntry> &profile,
                             int64_t hidden, const OsdpOptions &o) {
   double best = 0;

@@ -31,7 +31,7 @@ CONFIG = {
 
 
 def write_inputs(folder, rows):
-    """A config and enough random tokens, the same for everybody."""
+    """Writes a config and random tokens, the same for every contender."""
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(CONFIG, f)
     state, tokens = 12345, []
@@ -44,8 +44,7 @@ def write_inputs(folder, rows):
 
 
 def peak_memory_gib():
-    """The high-water mark of this process, without what it mapped and never
-    touched."""
+    """Returns the peak resident memory of this process."""
     with open("/proc/self/status") as f:
         for line in f:
             if line.startswith("VmHWM"):
@@ -54,7 +53,7 @@ def peak_memory_gib():
 
 
 def run_pytorch(mode, dtype, steps, threads, folder):
-    """The contender's process: prints one JSON object."""
+    """Trains in PyTorch, in a process of its own; prints one JSON object."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 

@@ -42,8 +42,9 @@ def Collective : NativeOpTrait<"Collective"> {
   let cppNamespace = "::heddle::comm";
 }
 
-/// A collective on one tensor over axes of a mesh. Common constraints: the
-/// symbol is a heddle.mesh; it has all the axes; at least one axis, each once.
+/// A collective on one tensor over axes of a mesh. Common constraints: `mesh`
+/// names a heddle.mesh; `axes` has at least one axis; each is an axis of the
+/// mesh and occurs once.
 class Comm_Collective<string mnemonic, dag extra = (ins), list<Trait> traits = []>
     : Comm_Op<mnemonic, !listconcat([Collective, MemoryEffects<[MemRead, MemWrite]>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
@@ -65,8 +66,8 @@ def AllGatherOp : Comm_Collective<"all_gather", (ins I64Attr:$dim)> {
   let summary = "the members' parts, one after the other, on every member";
   let description = [{
     Constraints: `dim` is within the rank; the operand's size along it is the
-    result's divided by the number of members, rounded up (the rows beyond the
-    result's size are dropped); all other sizes are equal.
+    result's divided by the number of members, rounded up (gathered rows beyond
+    the result's size are dropped); all other sizes are equal.
   }];
   let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
@@ -76,8 +77,8 @@ def ReduceScatterOp : Comm_Collective<"reduce_scatter",
   let summary = "each member's part of the sum or maximum over the members";
   let description = [{
     Constraints: the result's size along `dim` is the operand's divided by the
-    number of members, rounded up (what lies beyond the end is zero); all other
-    sizes are equal.
+    number of members, rounded up (rows beyond the operand's end are zero); all
+    other sizes are equal.
   }];
   let assemblyFormat = "custom<BareEnum>($kind) $input `dim` $dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
@@ -87,10 +88,11 @@ def AllToAllOp : Comm_Collective<"all_to_all",
   let summary = "moves a split from one dimension to another";
   let description = [{
     The operand is whole along `split_dim` and this member's part along
-    `concat_dim`; the result the reverse. Constraints: the dimensions differ;
-    the result's size along `split_dim` is the operand's divided by the number
-    of members, rounded up; along `concat_dim` the operand's
-    size is the result's divided by the number of members, rounded up.
+    `concat_dim`. The result is this member's part along `split_dim` and whole
+    along `concat_dim`. Constraints: the dimensions differ; the result's size
+    along `split_dim` is the operand's divided by the number of members, rounded
+    up; along `concat_dim` the operand's size is the result's divided by the
+    number of members, rounded up.
   }];
   let assemblyFormat = "$input `split` $split_dim `concat` $concat_dim `over` $mesh $axes attr-dict `:` type($input) `->` type($result)";
 }
@@ -116,8 +118,9 @@ def SendOp : Comm_Op<"send", [MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "sends a tensor to the member at a fixed distance";
   let description = [{
-    To member (i + shift) modulo the number of members. Every send has its
-    `comm.recv` with the opposite shift.
+    Member i sends to member (i + shift) modulo the number of members. Every
+    send needs a matching `comm.recv` with the opposite shift; this is not
+    verified.
   }];
   let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
                        AxisListAttr:$axes, I64Attr:$shift);
@@ -152,7 +155,7 @@ def SliceOp : Comm_Op<"slice", [Pure,
   let summary = "this member's part of a replicated tensor";
   let description = [{
     Constraints: the result's size along `dim` is the operand's divided by the
-    number of members, rounded up; what lies beyond the end is zero.
+    number of members, rounded up; rows beyond the operand's end are zero.
   }];
   let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
                        AxisListAttr:$axes, I64Attr:$dim);
@@ -168,11 +171,11 @@ def StartOp : Comm_Op<"start", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]
   let summary = "issues a collective without waiting for it";
   let description = [{
     The region holds one collective and yields its result. The collective runs
-    on a communication stream, beside what follows, until the `comm.wait`.
-    Collectives of one stream run one after the other, in the order of the text.
-    Constraints: the region's ops are one collective and the `comm.yield`; the
-    token's type is that of the yielded value; `stream` is 1 (the default) to 7,
-    because computations run on stream 0.
+    on a communication stream, beside the ops that follow, until the
+    `comm.wait`. Collectives of one stream run one after the other, in the order
+    of the text. Constraints: the region's ops are one collective and the
+    `comm.yield` of its result; the token's type is that of the yielded value;
+    `stream` is 1 (the default) to 7, because computations run on stream 0.
 
     Example:
     ```mlir

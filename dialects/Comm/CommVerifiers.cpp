@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::comm;
 
-/// The number of members, or failure if the mesh or an axis does not exist.
+/// Returns the number of members. Fails if the mesh or an axis does not exist,
+/// if there is no axis, or if an axis is listed twice.
 static FailureOr<int64_t> verifyAxes(Operation *op, FlatSymbolRefAttr symbol,
                                      AxisListAttr axes,
                                      SymbolTableCollection &tables) {
@@ -35,7 +36,8 @@ static LogicalResult verifyDim(Operation *op, int64_t dim,
                            << dim;
 }
 
-/// Checks that all sizes but those of `dims` are equal, and the element types.
+/// Checks that element types and ranks are equal, and all sizes except those of
+/// `dims`.
 static LogicalResult verifyOthers(Operation *op, RankedTensorType from,
                                   RankedTensorType to, ArrayRef<int64_t> dims) {
   bool same = from.getRank() == to.getRank() &&

@@ -1,7 +1,8 @@
 //===- EnumSyntax.h - Enums as bare words in the syntax of ops --*- C++ -*-===//
 //
-// `custom<BareEnum>($kind)` reads and writes the word alone. The attribute's
-// own format has a space before it, so that ops would print `pass( wgrad)`.
+// `custom<BareEnum>($kind)` reads and writes an enum attribute as its keyword
+// alone, as in `pass(wgrad)`. With the attribute's own format, ops would print
+// `pass( wgrad)`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ mlir::ParseResult parseBareEnum(mlir::OpAsmParser &parser, EnumAttr &attr) {
     return mlir::success();
   }
   mlir::InFlightDiagnostic diag = parser.emitError(loc) << "expected ";
-  // Our enums count from 0, and only their cases have names.
+  // Our enums count from 0 without gaps; a number beyond the last case has an
+  // empty name.
   for (unsigned i = 0; !stringifyEnum(Enum(i)).empty(); ++i)
     diag << (i ? " or '" : "'") << stringifyEnum(Enum(i)) << "'";
   if (!keyword.empty())

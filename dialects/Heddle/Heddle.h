@@ -16,19 +16,20 @@
 
 namespace heddle {
 
-/// The stable name of the module that an op came from, or "" if it has none.
+/// The stable name of the network's module that an op came from, such as
+/// "h.0.mlp.c_fc", or "" if it has none.
 llvm::StringRef getOpName(mlir::Operation *op);
 /// Sets the stable name; null removes it.
 void setOpName(mlir::Operation *op, mlir::StringAttr name);
 
-/// The operators that an op of one device's program serves: its attribute
-/// `heddle.serves`, or else what its location holds, or else its own name. Null
-/// if it has none of them.
+/// The operators that an op of one device's program serves. Read from the op's
+/// attribute `heddle.serves`, else from its location (see withServes), else
+/// made of its own name. Null if the op has none of the three.
 ServesAttr getServes(mlir::Operation *op);
-/// The variable's name and the kind of its role.
+/// A `#heddle.serves` of the variable's name, with the kind that its role has.
 ServesAttr getServes(VariableOp variable);
-/// The location, with `serves` in it: rewrites pass it on, and equal ops stay
-/// equal. Null removes it.
+/// Returns `loc` with `serves` as its metadata; null removes the metadata.
+/// Rewrites pass locations on, and ops that differ in location alone are equal.
 mlir::Location withServes(mlir::Location loc, ServesAttr serves);
 
 /// The mesh that a symbol names, or null if there is none.

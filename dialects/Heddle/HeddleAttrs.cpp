@@ -81,7 +81,7 @@ LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// The runtime's limit.
+/// The most devices that the runtime's manifest reader accepts.
 static constexpr int64_t kMaxDevices = 1 << 16;
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -92,7 +92,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (!names.insert(axis.getName().getValue()).second)
       return emitError() << "expected mesh axes to have different names, got \""
                          << axis.getName().getValue() << "\" twice";
-    // The product of the sizes must not overflow anywhere.
+    // Checked before multiplying, so that the product does not overflow.
     if (axis.getSize() > kMaxDevices / devices)
       return emitError() << "expected a mesh of at most " << kMaxDevices
                          << " devices, got more";
@@ -256,7 +256,7 @@ RankedTensorType ShardingAttr::getLocalType(RankedTensorType global,
 }
 
 //===----------------------------------------------------------------------===//
-// InitAttr: <normal<0.02>>, bare in variables: normal<0.02>
+// InitAttr: <normal<0.02>>; inside heddle.variable: normal<0.02>
 //===----------------------------------------------------------------------===//
 
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -68,9 +68,9 @@ def DataKind : Heddle_Enum<"DataKind", "what data is to the training step", [
 def DataKindAttr : EnumAttr<HeddleDialect, DataKind, "data_kind">;
 
 def Hierarchy : Heddle_Enum<"Hierarchy",
-    "whether collectives over several axes are made one by one, by levels of "
-    "the topology: where that takes less on the cluster, wherever a collective "
-    "has several axes, or nowhere", [
+    "whether a collective over several axes becomes one collective for each "
+    "level of the topology: where that takes less time on the cluster, always, "
+    "or never", [
   I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"Always", 1, "always">,
   I32EnumAttrCase<"Never", 2, "never">]>;
 def HierarchyAttr : EnumAttr<HeddleDialect, Hierarchy, "hierarchy"> {
@@ -143,7 +143,7 @@ def ShardingAttr : Heddle_Attr<"Sharding", "sharding"> {
 
     Constraints:
     - an axis occurs at most once, in the dimensions and the partial together;
-    - every axis is one of the mesh's (checked where the mesh is known).
+    - every axis is an axis of the mesh (checked where the mesh is known).
 
     Example: `#heddle.sharding<@mesh, [{"dp"}, {}, {"tp"} ]>`,
     `#heddle.sharding<@mesh, [{}, {} ], partial = sum {"tp"}>`.
@@ -190,12 +190,12 @@ def FactorShardingAttr : Heddle_Attr<"FactorSharding", "factors"> {
 }
 
 def SplitAttr : Heddle_Attr<"Split", "split"> {
-  let summary = "in how many slices an op runs, one after another";
+  let summary = "the slices in which an op runs, one after another";
   let description = [{
     A plan's slicing of one op (`heddle.split`). The factor is cut into `slices`
     parts of nearly equal size, and so is every variable that the factor runs
     over. The first `sharded` slices of a variable keep the variable's own
-    storage; the others are stored as their uses want them.
+    storage; the other slices are stored in the sharding that their uses need.
     Constraints: slices >= 2; 0 <= sharded <= slices.
 
     Example: `#heddle.split<"h", 4, sharded 2>`.
@@ -213,26 +213,26 @@ def SplitAttr : Heddle_Attr<"Split", "split"> {
 def ServesAttr : Heddle_Attr<"Serves", "serves"> {
   let summary = "the operators that a call serves, and the kind of its data";
   let description = [{
-    A kernel, a call of a library, a collective or a copy keeps the names of the
-    operators that it was made of, in program order. An op of no operator is
-    named by the variables that it moves or updates.
+    Every kernel, library call, collective and copy of one device's program
+    lists the operators that it was made of, in program order. A call that
+    belongs to no operator lists the variables that it moves or updates.
 
-    The kind says what the data that it makes or moves is to the training step:
+    The kind says what the call's data is to the training step:
     - `activation`: data between operators, forward (an activation) or backward
       (its gradient), and results of the program;
-    - `gradient`: the gradient of a parameter, from the operator that makes it to
-      the update, and what is computed of gradients alone (their norm);
+    - `gradient`: the gradient of a parameter, from the operator that computes
+      it to the update, and values computed from gradients alone (their norm);
     - `parameter`: values of parameters, loaded for operators (casts, gathers) or
       updated;
-    - `state`: optimizer state and counters, and what is computed of them alone
+    - `state`: optimizer state and counters, and values computed from them alone
       (the learning rate).
 
-    An operator or call that makes several kinds has the first of them in this
-    order: about the order in which others wait for them. Thus the whole backward
-    pass of a norm is `activation`, also a kernel that only ends the sum of its
-    weight's gradient.
+    An operator or call with data of several kinds has the first of them in this
+    order, which is roughly the order in which other calls wait for the data.
+    For example, the whole backward pass of a norm is `activation`, including a
+    kernel that only finishes the sum of the weight's gradient.
 
-    Constraints: at least one name; no name is empty or stands twice.
+    Constraints: at least one name; no name is empty or occurs twice.
 
     Example: `#heddle.serves<activation ["h.0.mlp.c_fc", "h.0.mlp.gelu"]>`
   }];
@@ -241,7 +241,8 @@ def ServesAttr : Heddle_Attr<"Serves", "serves"> {
   let assemblyFormat = "`<` $kind ` ` `[` $names `]` `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The names of all, in order; null if there are none.
+    /// The names of all parts, in order, each once; null if no part has names.
+    /// A part may be null.
     static ServesAttr getUnion(::heddle::DataKind kind,
                                ::llvm::ArrayRef<ServesAttr> parts);
   }];
@@ -273,10 +274,11 @@ def CheckpointAttr : Heddle_Attr<"Checkpoint", "checkpoint"> {
 def SliceAttr : Heddle_Attr<"Slice", "slice"> {
   let summary = "the tensor that a variable is a slice of";
   let description = [{
-    The variable is rows [offset, offset + its own size) of dimension `dim` of a
-    tensor `of` that has `size` rows there. Its initial values are those of the
-    whole tensor, and checkpoints hold the whole.
-    Constraints: none is negative; size is positive.
+    Along dimension `dim`, the tensor `of` has `size` rows. The variable is the
+    rows [offset, offset + n) of it, where n is the variable's size along `dim`.
+    The initial values of these rows are those that the whole tensor would have,
+    and checkpoints hold the whole tensor.
+    Constraints: dim and offset are not negative; size is positive.
 
     Example: `#heddle.slice<"h.0.mlp.c_fc.weight", dim 0, 192 of 768>`.
   }];
@@ -287,11 +289,11 @@ def SliceAttr : Heddle_Attr<"Slice", "slice"> {
 }
 
 def StateAttr : Heddle_Attr<"State", "state"> {
-  let summary = "the parameter that a variable is kept for, and as what";
+  let summary = "which parameter's state a variable holds, and of which kind";
   let description = [{
-    Stands on a variable of role `gradient` if the kind is `gradient`, otherwise
-    of role `optimizer_state`. A slice of a state belongs to that slice of the
-    parameter.
+    The variable has the role `gradient` if the kind is `gradient`, otherwise
+    the role `optimizer_state`. If it is a slice, its parameter is the same
+    slice of the whole parameter.
 
     Example: `#heddle.state<adamw_mean of @h.0.mlp.c_fc.weight>`.
   }];
@@ -311,8 +313,9 @@ def ContractionAttr : Heddle_Attr<"Contraction", "contraction"> {
   let summary = "the factors of a contraction, one letter a dimension";
   let description = [{
     `[bsh, hf -> bsf]` lists the factors of the two operands and the result, one
-    letter a dimension. A letter in all three is a batch factor, in one operand
-    and the result a parallel factor, in both operands only a sum.
+    letter a dimension. A letter in all three lists is a batch factor. A letter
+    in one operand and the result is a parallel factor. A letter in both
+    operands, but not in the result, is summed over.
     Constraints:
     - letters are a-z or A-Z and occur once in each list;
     - every letter of the result occurs in an operand;

@@ -16,8 +16,8 @@
 
 namespace heddle {
 
-/// Discardable attributes; see the dialect's description. No others may have
-/// the dialect's prefix.
+/// The names of the dialect's discardable attributes, which HeddleDialect.td
+/// describes. Any other name with the prefix "heddle." is an error.
 inline constexpr llvm::StringLiteral kShardingAttrName = "heddle.sharding";
 inline constexpr llvm::StringLiteral kFactorsAttrName = "heddle.factors";
 inline constexpr llvm::StringLiteral kPinAttrName = "heddle.pin";

@@ -20,14 +20,15 @@ def HeddleDialect : Dialect {
     - `heddle.sharding` on function arguments, results and ops: one
       `#heddle.sharding` (ops with several results: an array of them);
     - `heddle.factors` on ops: which mesh axes split which of the op's factors;
-    - `heddle.pin` on ops: the sharding that the result shall have, exactly (ops
-      with several results: an array, `unit` for those that are free);
+    - `heddle.pin` on ops: the exact sharding that the result must get (ops with
+      several results: an array, with `unit` for a result that is not pinned);
     - `heddle.priority` on ops with factors or a pin, and on function arguments
       and results with a sharding: an i64 from 0 to 65536. Shardings of lower
       priority numbers are propagated first;
     - `heddle.carried` on control flow, between the passes of the partitioner:
       the sharding of each class of values that regions and results receive;
-    - `heddle.split` on ops: in how many slices of which factor they run;
+    - `heddle.split` on ops: the factor along which the op is cut into slices,
+      and their number;
     - `heddle.storage_axes` on variables: axes that a plan adds to the storage;
     - `heddle.name` on ops of other dialects: the stable name of the module that
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
@@ -36,14 +37,14 @@ def HeddleDialect : Dialect {
       device's program: the operators that they are made of, and the kind of
       their data;
     - `heddle.global_type` on arguments and results of one device's program: the
-      type of the whole;
-    - `heddle.model`, `heddle.weights` on the module: the family, and the
-      checkpoint that holds the variables' values;
+      type of the global tensor;
+    - `heddle.model`, `heddle.weights` on the module: the model's family, and
+      the checkpoint that holds the variables' values;
     - `heddle.config` on the module: the text of the model's config.json, which
       is written beside trained weights;
     - `heddle.micro_batches`, `heddle.plan`, `heddle.phase` on the module: how
-      many calls of the program make a step, the text of the plan, and how far
-      the module has been compiled; `heddle.hierarchy`
+      many calls of the program make a step, the text of the plan, and the phase
+      that compilation has reached; `heddle.hierarchy`
       (`#heddle.hierarchy<never>`) and `heddle.reduce_gradients`
       (`#heddle.gradient_reduction<step>`): the plan's entries of these names;
     - `heddle.kernel` on functions that hold kernels, and with it the passes'

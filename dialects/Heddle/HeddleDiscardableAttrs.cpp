@@ -1,4 +1,4 @@
-//===- HeddleDiscardableAttrs.cpp - Attributes on others' ops -------------===//
+//===- HeddleDiscardableAttrs.cpp - Attributes with our prefix ------------===//
 //
 // Checks the attributes with the dialect's prefix on ops, arguments and results
 // of any dialect. A name that is not listed is an error, because passes would
@@ -14,11 +14,12 @@ using namespace heddle;
 
 namespace {
 
-/// The places where an attribute may stand.
+/// The places where an attribute may stand. A port is an argument or result.
 enum Place : unsigned { OnOp = 1, OnModule = 2, OnPort = 4 };
 
-/// `isValid` checks the attribute's own type. The passes check the parts that
-/// depend on the mesh and the op.
+/// One attribute that the dialect knows. `isValid` checks the attribute alone;
+/// passes check the constraints that depend on the mesh and the op. `expected`
+/// completes the message "expected NAME to be".
 struct DiscardableAttr {
   StringLiteral name;
   unsigned places;
@@ -99,12 +100,13 @@ static constexpr DiscardableAttr kKnown[] = {
      "a list of operands for each result"},
 };
 
-/// `of` completes messages: " of argument 0", or nothing.
+/// Checks one attribute. `of` names its port in messages, such as " of argument
+/// 0", and is empty for an attribute of an op.
 static LogicalResult verify(Operation *op, NamedAttribute attribute,
                             Place place, const Twine &of) {
   StringRef name = attribute.getName();
   const DiscardableAttr *nearest = nullptr;
-  unsigned least = 4; // what is farther is no misspelling
+  unsigned least = 4; // a name this many edits away is not suggested
   bool standsElsewhere = false;
   for (const DiscardableAttr &known : kKnown) {
     standsElsewhere |= known.name == name;

@@ -1,9 +1,10 @@
 //===- HeddleServes.cpp - Names that survive the lowering -----------------===//
 //
-// Between the passes that merge and rewrite ops, `#heddle.serves` travels in
-// locations, as the metadata of a FusedLoc: every rewrite passes locations on,
-// and common subexpressions and equal kernels are found whatever they serve.
-// Where a phase ends it is an attribute, for the text shows no locations.
+// Between the passes that merge and rewrite ops, `#heddle.serves` is kept in
+// locations, as the metadata of a FusedLoc. Every rewrite passes locations on.
+// CSE and the merging of equal kernels ignore them, so ops that serve different
+// operators can still be merged. At the end of a phase, `#heddle.serves` is an
+// attribute, because the module's text shows no locations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,7 @@ ServesAttr ServesAttr::getUnion(DataKind kind, ArrayRef<ServesAttr> parts) {
 ServesAttr heddle::getServes(Operation *op) {
   if (auto serves = op->getAttrOfType<ServesAttr>(kServesAttrName))
     return serves;
-  // Found at once but where a rewrite has put the location into another.
+  // A rewrite may have put the location into another one, as in a FusedLoc.
   auto holder = dyn_cast<FusedLocWith<ServesAttr>>(op->getLoc());
   if (!holder)
     holder = op->getLoc()->findInstanceOf<FusedLocWith<ServesAttr>>();
@@ -82,7 +83,7 @@ ServesAttr heddle::getServes(VariableOp variable) {
 }
 
 Location heddle::withServes(Location loc, ServesAttr serves) {
-  // What the location held before goes.
+  // Remove the metadata that the location has.
   if (auto holder = dyn_cast<FusedLocWith<ServesAttr>>(loc))
     loc = FusedLoc::get(holder.getLocations(), {}, loc.getContext());
   return serves ? FusedLoc::get({loc}, serves, loc.getContext()) : loc;

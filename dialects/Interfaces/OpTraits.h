@@ -8,13 +8,14 @@
 namespace heddle {
 
 /// An op of the forward or backward pass, never of the optimizer's update. The
-/// split of such an op decides how the update is split, not the other way
+/// sharding of such ops decides how the update is sharded, not the other way
 /// round.
 template <typename ConcreteType>
 class NetworkOp : public mlir::OpTrait::TraitBase<ConcreteType, NetworkOp> {};
 
-/// An op that normalizes rows, or the gradient of one. A standard plan that
-/// splits the ops between products along the sequence assigns these ops.
+/// An op that normalizes rows, or the gradient of such an op. In a standard
+/// plan with sequence parallelism, the plan splits these ops along the
+/// sequence.
 template <typename ConcreteType>
 class NormalizationOp
     : public mlir::OpTrait::TraitBase<ConcreteType, NormalizationOp> {};

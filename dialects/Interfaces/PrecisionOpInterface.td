@@ -9,8 +9,8 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::heddle";
   let description = [{
     The types that an op takes and gives in mixed precision, where products take
-    narrow numbers (bf16). An op without the interface computes in f32. Foreign
-    ops join by external models.
+    narrow numbers (bf16). An op without the interface computes in f32. Ops of
+    other dialects get the interface by external models.
   }];
   let methods = [
     InterfaceMethod<"How the op chooses its types.",

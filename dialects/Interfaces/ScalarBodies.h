@@ -1,8 +1,8 @@
 //===- ScalarBodies.h - Facts about upstream's scalar ops -------*- C++ -*-===//
 //
-// Facts about upstream's scalar ops for transformations that run a body where
-// the program would not: over the padding of a device's part, or in the branch
-// that is not taken.
+// Facts about upstream's scalar ops. They are for transformations that run a
+// body where the program would not run it: over the padding of a device's part,
+// or in the branch that is not taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ struct Trap {
 /// never taken. Constant positions of other ops are never listed.
 llvm::SmallVector<Trap> findTraps(mlir::Operation *root);
 
-/// A constant of the operand's type, scalar or tensor.
+/// The trap's harmless value, as a constant of its operand's type (scalar or
+/// tensor).
 mlir::TypedAttr getHarmless(const Trap &trap);
 
 /// The right-hand operand that leaves the combiner's accumulator unchanged:

@@ -1,8 +1,9 @@
 //===- ShardingRule.h - The loops of an op over its tensors -----*- C++ -*-===//
 //
-// An op is seen as a perfect loop nest. Each loop is a *factor* with a size and
-// a kind; each dimension of each operand and result is run over by a list of
-// factors, major to minor (more than one for a merged dimension of a reshape).
+// A sharding rule describes an op as a perfect loop nest. Each loop is a
+// *factor* with a size and a kind. For each dimension of each operand and
+// result, the rule lists the factors that run over it, major to minor. The list
+// has more than one factor for a merged dimension of a reshape.
 //
 // Example: heddle.contract [bsh, hf -> bsf] on 4x256x768 and 768x3072 has
 //   factors   b=4 parallel, s=256 parallel, h=768 sum, f=3072 parallel
@@ -28,7 +29,7 @@
 
 namespace heddle {
 
-/// The effect on the results of splitting a factor over devices.
+/// How the results change when a factor is split over devices.
 enum class FactorKind {
   Parallel,  ///< each device computes its own part of the results
   Sum,       ///< each device holds a partial sum of the results
@@ -43,7 +44,7 @@ enum class PaddingRule {
   None,               ///< nothing is known
   ZeroIfOperandsZero, ///< zero if it is zero in every operand with the factor
   Zero,               ///< zero whatever the operands hold there
-  NeverZero,          ///< computed from rows that are no padding (windows)
+  NeverZero,          ///< not zero, as computed from other rows (windows)
 };
 
 /// The meaning of a factor in a model. Standard plans choose factors by role;
@@ -51,15 +52,16 @@ enum class PaddingRule {
 enum class FactorRole {
   None,
   Batch,
-  Sequence,     ///< positions of the queries, and of all that is of tokens
-  Groups,       ///< heads; where several share keys and values, groups of them
+  Sequence,     ///< positions of tokens; in attention, those of the queries
+  Groups,       ///< groups of heads that share keys and values, or single heads
   GroupMembers, ///< heads of each group
-  Features,     ///< of the hidden layer of a feed-forward block
+  Features,     ///< hidden features of a feed-forward block
   Vocabulary,
 };
 
-/// The role of the factors with this name in Heddle's dialect: b, s, n, r, f
-/// and v have the roles in the order above. None for any other name.
+/// The role of the factors with this name in Heddle's dialect: Batch for b,
+/// Sequence for s, Groups for n, GroupMembers for r, Features for f, Vocabulary
+/// for v, and None for any other name.
 FactorRole getConventionalRole(llvm::StringRef name);
 
 struct Factor {
@@ -76,11 +78,12 @@ struct Factor {
   FactorRole role = FactorRole::None;
 };
 
-/// Operands that the op is linear in together while all others are held: f(x +
-/// x', y + y') = f(x, y) + f(x', y'). addf has one group {0, 1}, mulf the
-/// groups {0} and {1}. Partial sums and zero padding pass through an op along
-/// one group. When a sum factor is split, the members of its group that the
-/// factor does not run over (an accumulator) must be partial, too.
+/// Operands in which the op is jointly linear while all other operands are
+/// fixed: f(x + x', y + y') = f(x, y) + f(x', y'). addf has one group {0, 1},
+/// mulf the groups {0} and {1}. Partial sums and zero padding pass through an
+/// op along one group. If a factor of kind Sum is split, the operands of the
+/// group that the factor does not run over (an accumulator) must be partial
+/// sums, too.
 struct LinearGroup {
   llvm::SmallVector<unsigned, 2> operands;
   /// The results that are linear in the operands; empty means all.
@@ -92,12 +95,13 @@ struct LinearGroup {
 };
 
 /// Indices into ShardingRule::factors, major to minor. Empty for a dimension of
-/// size 1 or one that no loop runs over: such a dimension is never split. An
-/// operand's dimension may have another size than its only factor (the input of
-/// a convolution). It is split as the factor is, and the op's localization
-/// fetches the rows that its own part needs from its neighbours.
+/// size 1, or for a dimension that no factor runs over: such a dimension is
+/// never split. An operand's dimension may have another size than its only
+/// factor (the input of a convolution). It is split as the factor is, and the
+/// op's localization fetches the missing rows from the neighbouring devices.
 using DimensionFactors = llvm::SmallVector<unsigned, 1>;
-/// One entry a dimension; empty for scalars and values that are not tensors.
+/// One entry for each dimension; empty for scalars and values that are not
+/// tensors.
 using TensorFactors = llvm::SmallVector<DimensionFactors, 4>;
 
 struct ShardingRule {
@@ -108,7 +112,8 @@ struct ShardingRule {
   /// If the padding of every operand is zero, so is the padding of every result
   /// (gelu; not exp). Not needed where `linear` says so already.
   bool preservesZeroPadding = false;
-  /// Where the operands are finite, so are the results (not division, log).
+  /// If all operands are finite, so are all results (addition; not division or
+  /// log).
   bool keepsFinite = false;
   /// Two factors that may be split over the same axes, as queries s and keys t
   /// in ring attention. Each device then has its own part of both, and the op's
@@ -133,14 +138,15 @@ struct ShardingRule {
   static bool runsOver(const TensorFactors &tensor, unsigned factor);
 };
 
-/// The interface through which an op rewrites itself for one device. Owned by
-/// the localizing pass, valid during the call.
+/// The interface through which an op rewrites itself for one device. The
+/// localizing pass owns it; it is valid during the call of `localize`.
 class Localizer {
 public:
   virtual ~Localizer() = default;
 
   mlir::OpBuilder &builder;
-  /// The op's operands, already local; padding along summed factors is neutral.
+  /// The op's operands, already local. Their padding along factors of kind Sum
+  /// or Max is neutral.
   mlir::ValueRange operands;
   /// The local types that the results must have.
   mlir::TypeRange resultTypes;

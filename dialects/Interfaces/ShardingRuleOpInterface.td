@@ -8,15 +8,16 @@ include "mlir/IR/OpBase.td"
 def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::heddle";
   let description = [{
-    States an op's loops ("factors") and which operand and result dimensions
-    each runs over. Everything about sharding derives from it. See
-    dialects/Interfaces/ShardingRule.h. Foreign ops join by external models.
+    States an op's loops ("factors") and the operand and result dimensions that
+    each factor runs over. Everything about sharding derives from it. See
+    dialects/Interfaces/ShardingRule.h. Ops of other dialects get it by external
+    models.
   }];
   let methods = [
     InterfaceMethod<[{
-      The rule for the op's present types. Constraints: one entry an operand
-      and result; the product of the sizes of the factors of a dimension equals
-      the dimension's size.
+      The rule for the op's present types. Constraints: one entry for each
+      operand and result; the product of the sizes of the factors of a dimension
+      equals the dimension's size.
     }], "::heddle::ShardingRule", "getShardingRule">,
     InterfaceMethod<[{
       Builds what one device computes and returns the local results, or emits

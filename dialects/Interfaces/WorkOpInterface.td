@@ -9,7 +9,7 @@ def WorkOpInterface : OpInterface<"WorkOpInterface"> {
   let cppNamespace = "::heddle";
   let description = [{
     The arithmetic and the memory traffic of an op for its present (local)
-    shapes. Foreign ops join by external models.
+    shapes. Ops of other dialects get it by external models.
   }];
   let methods = [
     InterfaceMethod<[{

@@ -40,12 +40,12 @@ namespace heddle::rt {
 /// The number of bytes of one element in memory (i1 takes one), or 0 if the
 /// runtime has no such type.
 int64_t getByteSize(mlir::Type elementType);
-/// Bytes of a dense tensor.
+/// The number of bytes of a dense tensor.
 int64_t getByteSize(mlir::RankedTensorType type);
-/// The runtime's heddle_rt_dtype, or nullopt.
+/// The heddle_rt_dtype of a type, or nullopt if the runtime has no such type.
 std::optional<int32_t> getRuntimeType(mlir::Type elementType);
 
-/// One device's part of a variable or port.
+/// The type of one device's part of a variable or port.
 mlir::RankedTensorType getLocalType(VariableOp variable);
 mlir::RankedTensorType getLocalType(mlir::Operation *from, PortAttr port);
 

@@ -48,11 +48,11 @@ def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
   let extraClassDeclaration = [{
     int64_t getBytes() const;
     int64_t getNumElements() const { return getType().getNumElements(); }
-    /// The same place seen as another type, `offset` bytes further.
+    /// The buffer of this type that begins `offset` bytes after this one.
     BufferAttr getView(int64_t offset, ::mlir::RankedTensorType type) const;
-    /// Whether both are in the same memory.
+    /// Whether both buffers lie in the same memory, such as the arena.
     bool sameMemory(BufferAttr other) const;
-    /// Whether the two have a byte in common.
+    /// Whether the two buffers have a byte in common.
     bool overlaps(BufferAttr other) const;
   }];
 }
@@ -60,8 +60,8 @@ def BufferAttr : Rt_Attr<"Buffer", "buffer"> {
 def PortAttr : Rt_Attr<"Port", "port"> {
   let summary = "an argument or result of a program, as the whole mesh sees it";
   let description = [{
-    The name, the global type and how the devices hold it (replicated if not
-    given).
+    Holds the port's name, its global type and its sharding (replicated if
+    absent).
 
     Example: `#rt.port<"tokens", tensor<8x128xi32>, <@mesh, [{"dp"}, {} ]>>`
   }];
@@ -74,9 +74,9 @@ def PortAttr : Rt_Attr<"Port", "port"> {
 def LoopAttr : Rt_Attr<"Loop", "loop"> {
   let summary = "a loop around a matrix product";
   let description = [{
-    A loop of `extent` iterations. Each iteration steps the operands by `a`,
-    `b`, `c` and `bias` elements. `c = 0` with an extent above 1 makes the loop
-    a sum.
+    A loop of `extent` iterations. Each iteration moves the operands A, B, C and
+    the bias on by `a`, `b`, `c` and `bias` elements. With `c = 0` and an extent
+    above 1, the loop is a sum: all iterations add to the same C.
   }];
   let parameters = (ins "int64_t":$extent, "int64_t":$a, "int64_t":$b,
                         "int64_t":$c, DefaultValuedParameter<"int64_t", "0">:$bias);

@@ -24,20 +24,21 @@ def Buffers : TypedArrayAttrBase<BufferAttr, "buffers">;
 def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
     IsolatedFromAbove, NoRegionArguments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "what every device runs, in the order of issue";
+  let summary = "the calls that every device makes, in order of issue";
   let description = [{
     Constraints:
     - `arena` is the program's arena in bytes, at least 0;
     - the body's ops are of this dialect, or index arithmetic;
-    - every buffer lies within its memory: the arena, the device's part of the
-      variable, argument or result, the constant;
+    - every buffer lies within its memory: the arena, the constant, or the
+      device's part of the variable, argument or result;
     - every stream is below `streams`, which is at most 8.
 
     Calls on one stream run in the order of the text; calls on two streams are
     ordered by `rt.record` and `rt.wait` alone. Stream 0 is the compute stream:
-    the program begins and ends on it. Whatever uses the memory before begins
-    before stream 0 does, and whatever uses it later waits for stream 0.
-    `heddle-verify-executable` checks that this orders all that it has to.
+    the program begins and ends on it. Earlier uses of the memory end before the
+    program's first call on stream 0 begins, and later uses wait for stream 0.
+    `heddle-verify-executable` checks that this orders all calls that share
+    bytes.
 
     Example:
     ```mlir
@@ -94,8 +95,8 @@ def CoordinateOp : Rt_Op<"coordinate", [Pure,
 /// An op that stands in a program, or in a loop of one.
 def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 
-/// One call of the runtime, ordered on a stream. No call is without the names
-/// of the operators that it serves: profiles and traces find them here.
+/// One call of the runtime, ordered on a stream. `serves` is required: profiles
+/// and traces take the names of operators from it.
 class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
     : Rt_Op<mnemonic, !listconcat(
           [InProgram, DeclareOpInterfaceMethods<DeviceCallOpInterface>], traits)> {
@@ -113,7 +114,7 @@ def LaunchOp : Rt_Call<"launch",
     the kernel takes the next of `indices`. Both print as one list.
 
     Constraints: the kernel is a function with `heddle.kernel` whose operand and
-    result types are those of the buffers, or, once lowered, a function of the
+    result types are those of the buffers. Once lowered, it is a function of the
     LLVM dialect with `heddle.blocks`.
 
     Example:
@@ -140,7 +141,8 @@ def MatmulOp : Rt_Call<"matmul",
     Constraints:
     - one of A's two strides is 1, and one of B's;
     - at most 4 loops;
-    - all that is read and written lies within the buffers.
+    - all elements that are read or written lie within the buffers;
+    - C overlaps neither A nor B.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? `m` `(` $m `)` `n` `(` $n `)` `k` `(` $k `)`
@@ -243,7 +245,7 @@ def CopyOp : Rt_Call<"copy",
     Copies `blocks` runs of `bytes` bytes. After each run `from` and `to` step
     by their strides, in bytes. `from_offset` is added to `from`'s address.
     Without `bytes` a run is the destination's size divided by `blocks`.
-    Constraints: without dynamic values, all lies within the buffers.
+    Constraints: without dynamic values, all runs lie within the buffers.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($from)
@@ -282,8 +284,8 @@ def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
 def AllGatherOp : Rt_Collective<"all_gather", (ins I64Attr:$dim)> {
   let summary = "the members' parts along a dimension, one after the other";
   let description = [{
-    Constraints: in and out differ only along `dim`, where out has at most in's
-    size times the members.
+    Constraints: in and out differ only along `dim`, where out's size is at most
+    in's size times the number of members.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
@@ -345,10 +347,10 @@ class Rt_Event<string mnemonic> : Rt_Op<mnemonic, [InProgram]> {
   let assemblyFormat = "$event (`stream` `(` $stream^ `)`)? attr-dict";
 }
 def RecordOp : Rt_Event<"record"> {
-  let summary = "the event happens when what the stream was given so far is done";
+  let summary = "an event that occurs when the stream's earlier calls are done";
 }
 def WaitOp : Rt_Event<"wait"> {
-  let summary = "the stream goes on when the event has happened";
+  let summary = "lets the stream go on when the event has occurred";
 }
 
 //===----------------------------------------------------------------------===//
@@ -362,7 +364,8 @@ def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
     Runs `before`, and then `after` and `before` again while the condition is
     true. The host waits for all streams after `before` and reads the condition.
 
-    Constraints: the condition is one i1; the regions hold what a program may.
+    Constraints: the condition is one i1; the regions may hold the same ops as a
+    program.
 
     Example:
     ```mlir

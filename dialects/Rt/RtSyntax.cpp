@@ -10,14 +10,14 @@ using namespace heddle;
 using namespace heddle::rt;
 
 namespace heddle {
-// Defined with the ops of the model.
+// Defined in HeddleOps.cpp.
 ParseResult parseExactNumbers(OpAsmParser &parser, DenseF64ArrayAttr &array);
 void printExactNumbers(OpAsmPrinter &printer, Operation *,
                        DenseF64ArrayAttr array);
 } // namespace heddle
 
 namespace heddle::rt {
-// Defined with the attributes, so that a buffer reads the same inside and
+// Defined in RtAttrs.cpp, so that a buffer has the same syntax inside and
 // outside of an op.
 ParseResult parseBareBuffer(AsmParser &parser, BufferAttr &buffer);
 void printBareBuffer(AsmPrinter &printer, BufferAttr buffer);
@@ -27,7 +27,7 @@ static void printBareBuffer(OpAsmPrinter &printer, Operation *,
   rt::printBareBuffer(printer, buffer);
 }
 
-/// A number of bytes, bare.
+/// Parses a number of bytes without a type: `4096`, not `4096 : i64`.
 static ParseResult parseBytes(OpAsmParser &parser, IntegerAttr &bytes) {
   int64_t value;
   if (parser.parseInteger(value))

@@ -14,8 +14,8 @@ using namespace heddle::rt;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Checks that the buffers of one program lie within their memories, whose
-/// sizes are looked up once each.
+/// Checks that the buffers of one program lie within their memories. Remembers
+/// the sizes of the memories.
 class BoundsChecker {
 public:
   BoundsChecker(ProgramOp program, SymbolTableCollection &tables)
@@ -89,7 +89,7 @@ private:
 };
 } // namespace
 
-/// The ops of a program, those of its loops included.
+/// Checks the ops of `body`, a program's body or a region of one of its loops.
 static LogicalResult verifyCalls(ProgramOp program, Block &body,
                                  BoundsChecker &checker) {
   for (Operation &op : body) {
@@ -357,7 +357,7 @@ LogicalResult rt::CopyOp::verify() {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// The number of members, or failure if the mesh or an axis does not exist.
+/// Returns the number of members. Fails if the mesh or an axis does not exist.
 static FailureOr<int64_t> verifyGroup(Operation *op, FlatSymbolRefAttr symbol,
                                       AxisListAttr axes,
                                       SymbolTableCollection &tables) {
@@ -383,7 +383,8 @@ static LogicalResult verifyEqual(OpTy op, SymbolTableCollection &tables) {
   return success();
 }
 
-/// Checks that `part` is one member's rows along `dim` of `whole`.
+/// Checks that the shape of `part` is that of one member's part of `whole`,
+/// split along the op's `dim`.
 template <typename OpTy>
 static LogicalResult verifySplit(OpTy op, BufferAttr whole, BufferAttr part,
                                  SymbolTableCollection &tables) {

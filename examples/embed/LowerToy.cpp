@@ -1,7 +1,7 @@
 //===- LowerToy.cpp - From toy ops to linalg ------------------------------===//
 //
-// This compiler's own lowering. It runs on one device's program and sees local
-// shapes only: nothing here knows of devices.
+// This compiler's own lowering. It runs on the program of one device, with
+// local shapes, and does not depend on devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ namespace {
 
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// A linalg.generic over the loops (b, h) with the given maps of its operands.
+/// Builds a linalg.generic over two loops, a parallel one and `inner`. `maps`
+/// are the indexing maps of its operands and its result.
 Value generic(OpBuilder &builder, Location loc, Value init, ValueRange operands,
               ArrayRef<AffineMap> maps, utils::IteratorType inner, Body body) {
   auto op = builder.create<linalg::GenericOp>(

@@ -36,8 +36,8 @@ ShardingRule toy::DenseOp::getShardingRule() {
   unsigned o = rule.addFactor("o", shapeOf(getW())[1], FactorKind::Parallel);
   rule.operands = {{{b}, {i}}, {{i}, {o}}};
   rule.results = {{{b}, {o}}};
-  // Linear in each operand: so it is known where partial sums may pass, and
-  // that padding with zeros does no harm.
+  // The op is linear in each operand. So partial sums may pass through it, and
+  // padding with zeros does no harm.
   rule.linear = {{{0}}, {{1}}};
   rule.keepsFinite = true;
   return rule;
@@ -50,7 +50,7 @@ ShardingRule toy::ReluOp::getShardingRule() {
   return rule;
 }
 
-/// The sum over a row is the op's own business when the row is split.
+/// If a row is split, `localize` below combines the devices' sums over the row.
 ShardingRule toy::NormalizeOp::getShardingRule() {
   ShardingRule rule;
   unsigned b = rule.addFactor("b", shapeOf(getX())[0], FactorKind::Parallel);
@@ -62,10 +62,10 @@ ShardingRule toy::NormalizeOp::getShardingRule() {
 
 FailureOr<SmallVector<Value>>
 toy::NormalizeOp::localize(heddle::Localizer &localizer) {
-  constexpr unsigned h = 1; // of the rule above
+  constexpr unsigned h = 1; // the factor of this number in the rule above
   OpBuilder &builder = localizer.builder;
   Value x = localizer.operands[0];
-  // Elements beyond the row's end may hold anything.
+  // Elements beyond the row's end may have any value, so mask them with zeros.
   if (localizer.isPadded(h))
     x = builder.create<heddle::MaskPaddingOp>(
         getLoc(), x.getType(), x, ValueRange(localizer.getOffset(h)),

@@ -17,7 +17,7 @@
 
 namespace toy {
 
-/// Turns toy ops, global or local, into linalg.
+/// Rewrites toy ops as linalg ops, on global or local shapes.
 mlir::LogicalResult lowerToLinalg(mlir::ModuleOp module);
 
 } // namespace toy

@@ -25,7 +25,7 @@ static int fail(std::string_view message) {
   return 1;
 }
 
-/// The same program for a mesh whose axes all have size one.
+/// Sets all axes of the module's mesh to size 1.
 static void useOneDevice(ModuleOp module) {
   for (auto mesh : module.getOps<heddle::MeshOp>()) {
     SmallVector<heddle::MeshAxisAttr> axes;
@@ -36,7 +36,7 @@ static void useOneDevice(ModuleOp module) {
   }
 }
 
-/// Heddle's part, our lowering, Heddle's part.
+/// Partitions by Heddle, lowers by this compiler, compiles by Heddle.
 static LogicalResult compile(ModuleOp module, StringRef folder, bool print) {
   if (failed(heddle::partition(module)))
     return failure();
@@ -56,7 +56,7 @@ static std::vector<float> randomNumbers(size_t count, unsigned seed) {
   return numbers;
 }
 
-/// All results of @main for inputs that depend on their place alone.
+/// Runs @main on fixed random inputs and returns all results. Sets `devices`.
 static runtime::Expected<std::vector<std::vector<float>>>
 run(const std::string &folder, int &devices) {
   auto session = runtime::Session::load(folder);
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     OwningOpRef<ModuleOp> module =
         parseSourceFile<ModuleOp>(argv[1], ParserConfig(&context));
     if (!module)
-      return 1; // the parser has said why
+      return 1; // the parser has reported the error
     if (one)
       useOneDevice(*module);
     if (failed(compile(*module, folders[one], /*print=*/!one)))
@@ -118,11 +118,12 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < serial->size(); ++i)
     for (size_t k = 0; k < (*serial)[i].size(); ++k) {
       double a = (*serial)[i][k], b = (*sharded)[i][k];
-      // Written so that a number that is none fails the comparison below.
-      difference = std::abs(a - b) <= difference ? difference : std::abs(a - b);
+      if (!std::isfinite(a - b))
+        return fail("a result is not finite");
+      difference = std::max(difference, std::abs(a - b));
       largest = std::max(largest, std::abs(a));
     }
-  if (!(largest > 0) || !(difference <= 1e-5 * largest))
+  if (largest == 0 || difference > 1e-5 * largest)
     return fail("the results differ by " + std::to_string(difference) +
                 ", of numbers up to " + std::to_string(largest));
   llvm::outs() << many << " devices agree with " << one

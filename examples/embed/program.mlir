@@ -1,7 +1,7 @@
-// A program of the toy dialect and nothing else. The batch is split over "rows";
-// the first matrix by columns, which propagates through relu and the second
-// product; normalize has its rows cut over "cols" for the sake of its use.
-// 13 and 30 do not divide: Heddle pads and masks.
+// A program of the toy dialect alone. "rows" splits the batch, "cols" the columns
+// of the first matrix. The latter propagates through relu and normalize to the
+// second product, so normalize has its rows cut. The axes do not divide 13 and
+// 30: Heddle pads and masks.
 heddle.mesh @mesh <["rows"=2, "cols"=2]>
 
 func.func @main(

@@ -1,7 +1,7 @@
 //===- Heddle.h - Heddle inside another compiler ----------------*- C++ -*-===//
 //
-// The headers for a compiler that has IR of its own and wants it to run on many
-// devices (see examples/embed):
+// The headers for a compiler whose own IR is to run on many devices (see
+// examples/embed):
 //
 //   mlir::DialectRegistry registry;
 //   heddle::registerHeddleDialects(registry);   // and your own dialects

@@ -1,7 +1,7 @@
 //===- InitAll.h - Registration of everything -------------------*- C++ -*-===//
 //
-// The one place where Heddle's dialects, external models and passes, and the
-// upstream ones that it uses, are registered.
+// Registers Heddle's dialects, external models and passes, and the upstream
+// ones that it uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,10 @@
 namespace heddle {
 
 /// Registers Heddle's dialects and the interfaces that it attaches to upstream
-/// ops. For programs that register the upstream dialects of their choice.
+/// ops. For programs that choose the upstream dialects to register.
 void registerHeddleDialects(mlir::DialectRegistry &registry);
 
-/// Registers Heddle's passes and pipelines, and nothing of upstream's.
+/// Registers Heddle's passes and pipelines, but no upstream passes.
 void registerHeddlePasses();
 
 /// Registers Heddle's dialects, the upstream dialects that programs use, and

@@ -38,12 +38,13 @@ private:
   void makeNarrow(PrecisionOpInterface op);
   bool isNarrowed(Value value) const { return narrowed.contains(value); }
 
-  /// Replaces operand `i` by a cast to bf16, or to f32, just before `op`.
+  /// Replaces operand `i` by a cast to bf16 (or to f32) just before `op`.
   void narrowOperand(Operation *op, unsigned i);
   void widenOperand(Operation *op, unsigned i);
   /// Changes an f32 result of an op to bf16.
   void narrowResult(Value result);
-  /// Whether operand `i` can be bf16 without a change of what torch computes.
+  /// Returns whether operand `i` can be bf16 while the op computes what torch
+  /// computes.
   bool canBeNarrow(PrecisionOpInterface op, unsigned i) const;
   bool canFollow(PrecisionOpInterface op) const;
 
@@ -59,7 +60,8 @@ static bool isSplatConstant(Value value) {
   return matchPattern(value, m_Constant(&elements)) && elements.isSplat();
 }
 
-/// The load of a bias: a variable that is broadcast and added.
+/// Returns the load of a bias: a variable that is broadcast and then added.
+/// Null for any other operand.
 static LoadOp biasOf(Operation *user, Value operand) {
   auto broadcast = operand.getDefiningOp<BroadcastOp>();
   if (!broadcast || !isa<arith::AddFOp>(user))

@@ -19,11 +19,11 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The variables that sum up the loss over a step's micro-batches, and how many
-/// tokens it is of.
+/// The variables that hold the sum of the losses over a step's micro-batches,
+/// and the number of tokens in that sum.
 static constexpr StringLiteral kLossSumName = "loss_sum", kCountName = "count";
 
-/// The results of @forward, in their order.
+/// The results of @forward, in order.
 enum ForwardResult { kLossSum, kCount, kLogits, kNumForwardResults };
 
 namespace {
@@ -48,7 +48,7 @@ struct Program {
   Block &body() { return function.getBody().front(); }
   Location loc() { return function.getLoc(); }
 
-  /// The value of a variable at the program's begin: its first load.
+  /// Returns the first load of the variable: its value when the program begins.
   Value findLoad(VariableOp variable) {
     for (LoadOp load : body().getOps<LoadOp>())
       if (load.getVariable() == variable.getSymName())
@@ -77,12 +77,14 @@ public:
   LogicalResult buildGradientsProgram();
 
 private:
-  /// The gradient of every parameter; null where it is zero.
+  /// Returns the gradient of every parameter, where the sum of the losses has
+  /// the gradient `seed`. Null for a gradient that is zero.
   FailureOr<SmallVector<Value>> differentiate(Program &program, Value seed);
-  /// The same for the loss divided by `count`.
+  /// Returns the gradients of the mean loss: the sum of the losses divided by
+  /// `count`.
   FailureOr<SmallVector<Value>> differentiateMean(Program &program,
                                                   Value count);
-  /// max(count, 1), so that a batch of ignored tokens has the loss 0.
+  /// Builds max(count, 1), so that a batch of ignored tokens has the loss 0.
   Value atLeastOne(OpBuilder &builder, Location loc, Value count);
   void configureDropout(Program &program);
 
@@ -249,7 +251,7 @@ LogicalResult StepBuilder::buildAccumulate() {
   OpBuilder &b = program.builder;
   Location loc = program.loc();
 
-  // Each micro-batch draws its own random numbers.
+  // Each micro-batch draws random numbers of its own.
   auto counterType = RankedTensorType::get({}, b.getI64Type());
   for (LoadOp step : llvm::to_vector(program.body().getOps<LoadOp>())) {
     if (step.getVariable() != "steps")
@@ -275,11 +277,11 @@ LogicalResult StepBuilder::buildAccumulate() {
     if (failed(variable))
       return failure();
     OpBuilder::InsertionGuard guard(b);
-    // Add at once, so that the gradient does not live longer than needed.
+    // Adds right after the value is computed, so that it does not live longer.
     b.setInsertionPointAfterValue(value);
     Location at = value.getLoc();
-    // Later passes decide whether the variable is a partial sum, as the value
-    // is, or is stored whole or in parts.
+    // Later passes decide how the variable is stored: as a partial sum, like
+    // the value, or reduced and perhaps sharded.
     Value sum =
         b.create<arith::AddFOp>(at, loadVariable(b, at, *variable), value);
     storeVariable(b, at, *variable, sum);

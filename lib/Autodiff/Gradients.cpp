@@ -20,7 +20,7 @@ Value heddle::createSplat(OpBuilder &builder, Location loc, Type type,
   return builder.create<arith::ConstantOp>(loc, attr);
 }
 
-/// If `gradient` is that of an embedding and has no use, returns a copy of it
+/// If `gradient` is an embedding's gradient without uses, returns a copy of it
 /// that starts from `base`; else null. The original stays, because it may be
 /// the gradient of other values too.
 static Value accumulateInto(OpBuilder &builder, Value gradient, Value base) {
@@ -46,7 +46,8 @@ Value heddle::addGradients(OpBuilder &builder, Location loc, Value a, Value b) {
 
 namespace {
 
-/// Names the ops of a vector-Jacobian product as the op that it differentiates.
+/// Gives the ops of a vector-Jacobian product the name of the op that is
+/// differentiated.
 struct Namer : OpBuilder::Listener {
   StringAttr name;
 
@@ -72,7 +73,7 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
     gradients[seed.value] = addGradients(builder, seed.value.getLoc(),
                                          gradients[seed.value], seed.gradient);
 
-  // Forward: collect the ops that depend on `wrt`.
+  // Forward: collects the ops that depend on `wrt`.
   SmallVector<Operation *> program;
   DenseSet<Value> active(wrt.begin(), wrt.end());
   for (Operation &op : block) {
@@ -85,7 +86,8 @@ FailureOr<SmallVector<Value>> heddle::buildGradients(OpBuilder &builder,
         active.insert(result);
   }
 
-  // Backward: build the products of the ops that the seeds depend on.
+  // Backward: builds the vector-Jacobian products of the collected ops on which
+  // a seed depends.
   Namer namer;
   OpBuilder named(builder);
   named.setListener(&namer);

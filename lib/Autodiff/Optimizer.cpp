@@ -124,7 +124,8 @@ void heddle::storeVariable(OpBuilder &builder, Location loc,
 
 namespace {
 
-/// Short names for elementwise ops; a number stands for its splat.
+/// Short names for elementwise ops. A number stands for a tensor filled with
+/// it.
 class Arithmetic {
 public:
   Arithmetic(OpBuilder &builder, Location loc, RankedTensorType type)
@@ -175,7 +176,7 @@ static RankedTensorType scalarType(Type element) {
   return RankedTensorType::get({}, element);
 }
 
-/// The learning rate after `t` completed steps; both tensor<f64>.
+/// Builds the learning rate after `t` completed steps; both are tensor<f64>.
 static Value buildLearningRate(const Arithmetic &s, Value t,
                                const TrainingStepOptions &o) {
   Value rate = s.constant(o.learningRate);
@@ -195,7 +196,7 @@ static Value buildLearningRate(const Arithmetic &s, Value t,
   return rate;
 }
 
-/// The 2-norm of all gradients together; null if there are none.
+/// Builds the 2-norm of all gradients together; null if there are none.
 static Value buildNorm(OpBuilder &builder, Location loc,
                        ArrayRef<ParameterGradient> gradients) {
   auto scalar = scalarType(builder.getF32Type());
@@ -222,7 +223,7 @@ static Value buildNorm(OpBuilder &builder, Location loc,
 
 namespace {
 
-/// Values that the updates of all parameters share; scalars are tensor<f32>.
+/// Values that the updates of all parameters share, as tensor<f32>.
 struct Shared {
   Value gradientScale; ///< null for 1
   Value learningRate;
@@ -233,9 +234,9 @@ struct Shared {
 
 } // namespace
 
-/// Whether weight decay applies to a variable. It does not apply to biases and
-/// norms, which have one dimension in a checkpoint (a factored bias may have
-/// more in the program).
+/// Returns whether weight decay applies to a variable: not to biases and norms,
+/// which have one dimension in a checkpoint (a factored bias may have more in
+/// the program).
 static bool isDecayed(VariableOp variable) {
   if (CheckpointAttr checkpoint = variable.getCheckpointAttr())
     return checkpoint.getShape().size() >= 2;
@@ -312,7 +313,8 @@ heddle::buildUpdate(OpBuilder &builder, Location loc, VariableTable &table,
     return builder.create<arith::TruncFOp>(loc, narrowType, wide).getResult();
   };
 
-  // In f64: 1 - 0.999^n in f32 would lose three digits at the first steps.
+  // Scalars are f64, because 1 - 0.999^n in f32 would lose three digits at the
+  // first steps.
   FailureOr<VariableOp> counter =
       table.getOrCreate("steps", countType, VariableRole::Counter);
   if (failed(counter))

@@ -1,6 +1,6 @@
 //===- Optimizer.h - Clipping, schedule, update -----------------*- C++ -*-===//
 //
-// Emits the part of a step after the gradients. The formulas stand in Passes.td
+// Emits the part of a step after the gradients. The formulas are in Passes.td
 // (heddle-build-training-step).
 //
 //===----------------------------------------------------------------------===//
@@ -19,23 +19,24 @@ using TrainingStepOptions = BuildTrainingStepPassOptions;
 mlir::LogicalResult verifyOptions(const TrainingStepOptions &options,
                                   mlir::Location loc);
 
-/// The module's variables. New ones are declared after those that exist.
+/// The module's variables. A new variable is declared after the existing ones.
 class VariableTable {
 public:
   explicit VariableTable(mlir::ModuleOp module);
 
-  /// Returns the variable of that name, or creates it with zeros. An error if
-  /// the name belongs to anything else.
+  /// Returns the variable of that name, or creates it with zeros. Emits an
+  /// error if the name belongs to another symbol or to a variable of another
+  /// type or role.
   mlir::FailureOr<VariableOp> getOrCreate(llvm::StringRef name,
                                           mlir::RankedTensorType type,
                                           VariableRole role,
                                           StateAttr state = {});
 
-  /// The variable that holds such a state of the parameter, made with zeros if
-  /// there is none.
+  /// Returns the variable that holds this state of the parameter, or creates it
+  /// with zeros.
   mlir::FailureOr<VariableOp> getOrCreateState(StateKind kind,
                                                VariableOp parameter);
-  /// The same, or null if there is none.
+  /// Returns the variable that holds this state of the parameter, or null.
   VariableOp lookupState(StateKind kind, VariableOp parameter) const;
 
   mlir::SymbolTable &getSymbols() { return symbols; }
@@ -53,15 +54,15 @@ void storeVariable(mlir::OpBuilder &builder, mlir::Location loc,
 struct ParameterGradient {
   VariableOp variable;
   mlir::Value parameter; ///< its value before the update
-  mlir::Value gradient;  ///< of the same type, f32
+  mlir::Value gradient;  ///< f32, with the parameter's shape
 };
 
 struct UpdateResults {
   mlir::Value gradNorm, learningRate; ///< tensor<f32>
 };
 
-/// Updates the parameters, the optimizer's state and the step counter. `scale`
-/// (tensor<f32>) is a factor to apply to the gradients; null for 1.
+/// Updates the parameters, the optimizer's state and the step counter.
+/// Gradients are multiplied by `scale` (tensor<f32>; null for 1).
 mlir::FailureOr<UpdateResults>
 buildUpdate(mlir::OpBuilder &builder, mlir::Location loc, VariableTable &table,
             llvm::ArrayRef<ParameterGradient> gradients, mlir::Value scale,

@@ -20,7 +20,7 @@ static LogicalResult transposeVjp(linalg::TransposeOp op, VjpContext &c) {
   return success();
 }
 
-// The fill overwrites the destination, whose gradient is therefore zero.
+// The fill overwrites the destination, so the destination's gradient is zero.
 static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
   if (c.wanted[0])
     c.operandGrads[0] =
@@ -32,7 +32,7 @@ static LogicalResult fillVjp(linalg::FillOp op, VjpContext &c) {
 // linalg.generic
 //===----------------------------------------------------------------------===//
 
-/// The value in the body that takes the gradient of result `result`: the
+/// Returns the value in the body whose gradient is that of result `result`: the
 /// yielded value, or the addend if the body adds to the destination. Null if
 /// the body uses the destination in any other way.
 static Value summandOf(linalg::GenericOp op, unsigned result) {
@@ -48,8 +48,8 @@ static Value summandOf(linalg::GenericOp op, unsigned result) {
 }
 
 /// Builds the gradient of one input as one generic op over the same iteration
-/// space. Its body repeats the op's body and goes backward through it. The
-/// gradient is summed over the loops that do not index the input.
+/// space. Its body repeats the op's body and differentiates it. The gradient is
+/// summed over the loops that do not index the input.
 static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
                                            unsigned input,
                                            ArrayRef<Value> summands) {
@@ -84,8 +84,8 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
         IRMapping mapping;
         for (unsigned i = 0; i < numInputs; ++i)
           mapping.map(body.getArgument(i), arguments[i]);
-        // The additions to a destination are left out: no summand depends on
-        // them.
+        // Leaves out the additions to a destination, because no summand depends
+        // on them.
         for (Operation &inner : body.without_terminator())
           if (llvm::none_of(inner.getOperands(), [&](Value operand) {
                 auto argument = dyn_cast<BlockArgument>(operand);
@@ -113,8 +113,8 @@ static FailureOr<Value> buildInputGradient(linalg::GenericOp op, VjpContext &c,
   return generic.getResult(0);
 }
 
-// Results are new values or sums on top of their destinations. Each input gets
-// its gradient from a generic op of its own.
+// Each result must overwrite its destination or add to it. Each input gets its
+// gradient from a generic op of its own.
 static LogicalResult genericVjp(linalg::GenericOp op, VjpContext &c) {
   SmallVector<Value> summands(c.grads.size());
   for (auto [i, gradient] : llvm::enumerate(c.grads)) {

@@ -1,6 +1,6 @@
 //===- UpstreamTensorVjps.cpp - Gradients of tensor ops -------------------===//
 //
-// These ops only move elements: their gradients move them back.
+// These ops only move elements, so their gradients move elements back.
 //
 //===----------------------------------------------------------------------===//
 

@@ -77,8 +77,8 @@ static LogicalResult extVjp(arith::ExtFOp op, VjpContext &c) {
 }
 
 /// If `gradient` is a sum in a narrow type and has no use, returns a copy of
-/// its op that gives the wide type directly; else null. This saves a rounding
-/// and a pass over the tensor.
+/// its op with the wide result type; else null. The copy saves a rounding and a
+/// pass over the tensor.
 static Value widenSum(VjpContext &c, Value gradient, Type wide) {
   Operation *op = gradient.getDefiningOp();
   if (!op || !gradient.use_empty() || !getElementTypeOrSelf(wide).isF32())
@@ -95,7 +95,7 @@ static Value widenSum(VjpContext &c, Value gradient, Type wide) {
   return sum->getResult(0);
 }
 
-// Weights are cast before use, so their gradients come from here.
+// A weight is cast before use, so its gradient is the gradient of this cast.
 static LogicalResult truncVjp(arith::TruncFOp op, VjpContext &c) {
   Type wide = op.getIn().getType();
   c.operandGrads[0] = widenSum(c, c.grads[0], wide);
@@ -104,7 +104,7 @@ static LogicalResult truncVjp(arith::TruncFOp op, VjpContext &c) {
   return success();
 }
 
-/// The chosen operand gets the gradient; of equal operands the first.
+/// The chosen operand gets the gradient. Of equal operands, the first gets it.
 template <typename OpTy, arith::CmpFPredicate predicate>
 static LogicalResult extremumVjp(OpTy op, VjpContext &c) {
   Value first = c.make<arith::CmpFOp>(predicate, op.getLhs(), op.getRhs());
@@ -151,7 +151,7 @@ void heddle::registerArithVjps(DialectRegistry &registry) {
 // math
 //===----------------------------------------------------------------------===//
 
-/// The gradient of y = f(x): grad * f'(x, y).
+/// Builds the gradient of y = f(x): grad * f'(x, y).
 template <typename OpTy, Value (*derivative)(VjpContext &, Value x, Value y)>
 static LogicalResult chainVjp(OpTy op, VjpContext &c) {
   c.operandGrads[0] = c.make<arith::MulFOp>(
@@ -218,7 +218,7 @@ static Value dErf(VjpContext &c, Value x, Value y) {
   Value exponent = c.make<arith::NegFOp>(square(c, x));
   return times(c, c.make<math::ExpOp>(exponent), 2 * std::numbers::inv_sqrtpi);
 }
-// The sign of x; 0 at 0 as in PyTorch.
+// The sign of x, with 0 at 0 as in PyTorch.
 static Value dAbs(VjpContext &c, Value x, Value y) {
   Value zero = c.zero(x.getType());
   Value sign = c.make<math::CopySignOp>(c.splat(x.getType(), 1), x);

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// The arguments of buildVjp, with short forms for building ops. Works on
-/// tensors and on scalars.
+/// The arguments of buildVjp, and shortcuts for building ops on tensors and
+/// scalars.
 struct VjpContext {
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -22,11 +22,11 @@ struct VjpContext {
   }
   mlir::Value splat(mlir::Type type, double value);
   mlir::Value zero(mlir::Type type) { return splat(type, 0); }
-  /// The sum of all elements, as a tensor without dimensions.
+  /// Builds the sum of all elements, as a tensor without dimensions.
   mlir::Value sumOfAll(mlir::Value x);
 };
 
-/// A model of DifferentiableOpInterface whose buildVjp is the function `build`.
+/// A model of DifferentiableOpInterface that implements buildVjp by `build`.
 template <typename OpTy, mlir::LogicalResult (*build)(OpTy, VjpContext &)>
 struct VjpModel
     : DifferentiableOpInterface::ExternalModel<VjpModel<OpTy, build>, OpTy> {

@@ -15,8 +15,8 @@ using namespace heddle;
 
 namespace {
 
-/// The functions that training and evaluation call; null for those that the
-/// module lacks.
+/// The functions that training and evaluation call. A function that the module
+/// lacks is null.
 struct Programs {
   func::FuncOp step, accumulate, update, evaluate, gradients;
 
@@ -122,8 +122,7 @@ static LogicalResult verifyResults(ModuleOp module, Programs programs) {
                  succeeded(verifyResults(programs.gradients, ofGradients)));
 }
 
-/// Checks that the program draws no random numbers, as @evaluate and
-/// @gradients do not.
+/// Checks that the program has no dropout. @evaluate and @gradients must not.
 static LogicalResult verifyNoDropout(func::FuncOp program) {
   if (!program)
     return success();
@@ -169,7 +168,7 @@ static llvm::DenseSet<StringAttr> getStored(func::FuncOp program) {
   return names;
 }
 
-/// Checks that what one call adds to, another one zeroes.
+/// Checks that @update zeroes exactly the variables to which @accumulate adds.
 static LogicalResult verifySums(ModuleOp module, Programs programs) {
   if (!programs.accumulate)
     return success();

@@ -37,7 +37,7 @@ FailureOr<Config> Config::read(MLIRContext &context, StringRef path) {
 Location Config::locate(StringRef key) const {
   if (path.empty())
     return UnknownLoc::get(context);
-  // Find the first quoted occurrence that is followed by a colon.
+  // Finds the first quoted occurrence that is followed by a colon.
   std::string quoted = ("\"" + key + "\"").str();
   StringRef content(text);
   for (size_t at = content.find(quoted); at != StringRef::npos;
@@ -107,7 +107,7 @@ bool Config::has(StringRef key) const {
 }
 
 int64_t Config::positiveInteger(Keys keys, std::optional<int64_t> byDefault) {
-  // This bound keeps products of a few sizes within 64 bits.
+  // The bound keeps products of a few sizes within 64 bits.
   constexpr int64_t most = int64_t(1) << 30;
   const json *found = get(keys);
   if (!found) {

@@ -26,66 +26,68 @@ namespace heddle {
 /// then fails.
 class Config {
 public:
-  /// Reads a file; errors are located in its lines.
+  /// Reads a file. Errors are located at its lines.
   static mlir::FailureOr<Config> read(mlir::MLIRContext &context,
                                       llvm::StringRef path);
-  /// Wraps a value that Heddle itself makes.
+  /// Wraps a value that Heddle itself builds.
   Config(mlir::MLIRContext &context, nlohmann::json value, llvm::StringRef path,
          llvm::StringRef text);
 
-  /// Each getter takes a key and then other spellings of it. The first spelling
-  /// that is present counts. The others must agree with it, and all are
-  /// accounted for. Without a default the key is required. Null is a value of
-  /// the wrong type, but counts as false for a boolean with default false, as
-  /// in transformers.
+  /// Each getter takes a key and then other spellings of it. It returns the
+  /// value of the first spelling that is present. Other spellings must have the
+  /// same value; all are accounted for. Without a default the key is required.
+  /// Null is a value of the wrong type, except that a boolean with default
+  /// false reads it as false, as in transformers.
   using Keys = llvm::ArrayRef<llvm::StringRef>;
   int64_t positiveInteger(Keys keys, std::optional<int64_t> byDefault = {});
-  /// A number of layers, at most kMaxLayers.
+  /// Reads a number of layers, at most kMaxLayers.
   int64_t numLayers(Keys keys);
-  /// A finite number within [least, most].
+  /// Reads a finite number within [least, most].
   double number(Keys keys, double least, double most,
                 std::optional<double> byDefault = {});
   bool boolean(Keys keys, bool byDefault);
   std::string string(Keys keys, std::optional<std::string> byDefault = {});
-  /// The strings of an array; empty if it is null or absent.
+  /// Reads an array of strings; empty if it is null or absent.
   std::vector<std::string> strings(llvm::StringRef key);
-  /// A nested object, which the caller has to finish; nullopt if it is null or
-  /// absent.
+  /// Reads a nested object, which the caller must finish; nullopt if it is null
+  /// or absent.
   std::optional<Config> object(llvm::StringRef key);
 
-  /// Treats null as absence for these keys, as transformers does.
+  /// Makes the getters read null as absence for these keys, as transformers
+  /// does.
   void mayBeNull(Keys keys);
 
-  /// The first spelling that is present, else the first of all.
+  /// Returns the first spelling that is present, or the first one if none is.
   llvm::StringRef spelling(Keys keys) const;
-  /// Whether the key is present and not null.
+  /// Returns whether the key is present and not null.
   bool has(llvm::StringRef key) const;
 
-  /// The JSON text, on one line.
+  /// Returns the JSON text, on one line.
   std::string dump() const { return value.dump(); }
 
   /// Accounts for keys that do not change the computation.
   void ignore(Keys keys);
-  /// Accounts for a key whose value must be one of these, which change nothing.
+  /// Accounts for a key whose value must be one of `values`, which change
+  /// nothing.
   void expectNeutral(llvm::StringRef key,
                      std::initializer_list<nlohmann::json> values);
 
-  /// An error at the key's line: "config key 'KEY': TEXT".
+  /// Emits an error at the key's line: "config key 'KEY': TEXT".
   void error(llvm::StringRef key, const llvm::Twine &text);
   void warning(llvm::StringRef key, const llvm::Twine &text);
   void remark(llvm::StringRef key, const llvm::Twine &text);
-  /// Accounts for every other key, in a config that has an error anyway.
+  /// Accounts for all keys, so that a config with an error gets no more errors.
   void ignoreAll();
-  /// Finishes a nested object; its errors become errors of this config.
+  /// Finishes a nested object. Its errors become errors of this config.
   void finishNested(Config &nested, llvm::StringRef reader);
   /// Fails if an error was emitted or a key is not accounted for. The message
   /// says that `reader` does not know the key.
   mlir::LogicalResult finish(llvm::StringRef reader);
-  /// Whether an error was emitted.
+  /// Returns whether an error was emitted.
   bool hasFailed() const { return failed; }
 
 private:
-  /// The value of the first key that is present.
+  /// Returns the value of the first spelling that is present, or null.
   const nlohmann::json *get(Keys keys);
   mlir::Location locate(llvm::StringRef key) const;
   void missing(llvm::StringRef key);

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// Each function imports a config of which only `model_type` has been read. It
+/// Each function imports a config from which only `model_type` was read. It
 /// fails if a key is not accounted for.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importGpt2(mlir::MLIRContext &context, Config &config,
@@ -19,8 +19,8 @@ importLlama(mlir::MLIRContext &context, Config &config,
             const ImportOptions &options);
 
 /// Accounts for the keys that all families have and that do not change the
-/// computation. They say where files came from, how text is generated, what
-/// other heads do, and how other programs run the model.
+/// computation: where files came from, how text is generated, heads for other
+/// tasks, and how other programs run the model.
 void ignoreCommonKeys(Config &config);
 
 /// Checks `architectures`, if present. It must name one of the `supported`
@@ -30,13 +30,13 @@ void checkArchitectures(Config &config,
                         llvm::ArrayRef<llvm::StringRef> supported,
                         llvm::StringRef base);
 
-/// The number of tokens in a row: that of the options, else `most`, at most
-/// 1024.
+/// Returns the number of tokens in a row: that of the options, else `most`, but
+/// at most 1024.
 int64_t chooseSequence(const ImportOptions &options, int64_t most);
 
-/// Compares names and shapes of a folder's weights with the parameters of a
-/// module. Reports all tensors that are missing, surplus or of another shape. A
-/// file may lack the base model's `prefix` in its names. Tensors whose names
+/// Compares the names and shapes of a folder's weights with the parameters of a
+/// module. Reports all tensors that are missing, surplus or of another shape.
+/// Names in the file may lack the base model's `prefix`. Tensors whose names
 /// end in one of `harmless` may be surplus.
 mlir::LogicalResult checkWeights(mlir::ModuleOp module,
                                  llvm::StringRef directory,

@@ -3,8 +3,8 @@
 // transformers' GPT2LMHeadModel (models/gpt2/modeling_gpt2.py): embeddings of
 // tokens and of positions, then layers of
 //   x = x + attn(ln_1(x)),  x = x + mlp(ln_2(x)),
-// a last normalization, and a head that is tied to the tokens' embedding.
-// Weights of layers are [in, out] ("Conv1D").
+// a last normalization, and a head tied to the tokens' embedding. Weights of
+// layers are [in, out] ("Conv1D").
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
                                         const ImportOptions &options) {
   Gpt2Config c;
   c.vocabulary = config.positiveInteger({"vocab_size"});
-  // Older files have n_ctx too, or n_ctx alone. Beside n_positions it is
-  // unused.
+  // Older files have n_ctx beside n_positions, where it is unused, or n_ctx
+  // alone.
   if (config.has("n_positions") || config.has("max_position_embeddings")) {
     c.positions =
         config.positiveInteger({"n_positions", "max_position_embeddings"});
@@ -46,7 +46,7 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
   c.hidden = config.positiveInteger({"n_embd", "hidden_size"});
   c.layers = config.numLayers({"n_layer", "num_hidden_layers"});
   c.heads = config.positiveInteger({"n_head", "num_attention_heads"});
-  config.mayBeNull({"n_inner"}); // four times n_embd
+  config.mayBeNull({"n_inner"}); // null: four times n_embd
   c.inner = config.positiveInteger({"n_inner"}, 4 * c.hidden);
   std::string activation = config.string({"activation_function"}, "gelu_new");
   if (std::optional<Activation> known = parseActivation(activation))
@@ -69,7 +69,7 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
       config.boolean({"scale_attn_by_inverse_layer_idx"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, true);
   config.expectNeutral("add_cross_attention", {false});
-  // Keys of files from the first releases.
+  // Files of the first releases have these keys.
   config.ignore({"output_past", "predict_special_tokens"});
   config.expectNeutral("n_special", {0});
   // This key asks for scores in f32, which Heddle always computes.
@@ -87,12 +87,12 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
   return c;
 }
 
-/// x [b,s,h] -> [b,s,h].
+/// Returns the output of self-attention: x [b,s,h] -> [b,s,h].
 static Value attentionBlock(ModelBuilder &model, const Gpt2Config &c,
                             int64_t layer, const std::string &name, Value x) {
   int64_t heads = c.heads, size = c.hidden / c.heads;
   InitAttr normal = model.normal(c.initializerRange);
-  // Each layer adds to the residual stream twice.
+  // Each layer adds to the residual stream twice, hence 2 * layers.
   InitAttr scaled =
       model.normal(c.initializerRange / std::sqrt(2.0 * c.layers));
 
@@ -125,7 +125,7 @@ static Value attentionBlock(ModelBuilder &model, const Gpt2Config &c,
   return model.dropout(name + ".resid_dropout", y, c.residualDropout);
 }
 
-/// x [b,s,h] -> [b,s,h].
+/// Returns the output of the MLP: x [b,s,h] -> [b,s,h].
 static Value mlpBlock(ModelBuilder &model, const Gpt2Config &c,
                       const std::string &name, Value x) {
   std::string fc = name + ".c_fc", proj = name + ".c_proj";

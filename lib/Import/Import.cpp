@@ -18,14 +18,14 @@ using namespace heddle;
 using nlohmann::json;
 
 void heddle::ignoreCommonKeys(Config &config) {
-  // Keys that say where the files came from and what reads them.
+  // Keys about the origin of the files and the programs that read them.
   config.ignore({"_name_or_path", "name_or_path", "_commit_hash", "model_type",
                  "transformers_version", "auto_map", "torch_dtype", "dtype",
                  "tokenizer_class", "prefix", "_attn_implementation",
                  "_attn_implementation_autoset", "attn_implementation",
                  "torchscript", "use_bfloat16", "gradient_checkpointing",
                  "chunk_size_feed_forward"});
-  // Keys of further results and of text generation.
+  // Keys about further results and text generation.
   config.ignore({"use_cache",
                  "output_attentions",
                  "output_hidden_states",
@@ -66,7 +66,7 @@ void heddle::ignoreCommonKeys(Config &config) {
   // Keys of heads for other tasks.
   config.ignore({"id2label", "label2id", "num_labels", "problem_type",
                  "finetuning_task", "task_specific_params", "tf_legacy_loss"});
-  // Features that are off.
+  // Keys of features that must be off.
   config.expectNeutral("is_encoder_decoder", {false});
   config.expectNeutral("tie_encoder_decoder", {false});
   config.expectNeutral("add_cross_attention", {false});
@@ -98,8 +98,8 @@ int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {
   return options.sequence.value_or(std::min<int64_t>(most, 1024));
 }
 
-/// The config of a parametric GPT, written as a GPT-2's, so that trained
-/// weights can be read by any program that reads GPT-2.
+/// Returns the config of a GPT given by sizes, as a GPT-2's config, so that any
+/// program that reads GPT-2 can read the trained weights.
 static json makeConfig(const GptShape &shape) {
   return {{"model_type", "gpt2"},
           {"architectures", {"GPT2LMHeadModel"}},
@@ -114,7 +114,7 @@ static json makeConfig(const GptShape &shape) {
           {"attn_pdrop", 0.0}};
 }
 
-/// Whether a folder has weights in formats that Heddle does not read.
+/// Returns whether a folder has weights in formats that Heddle does not read.
 static bool hasOtherWeights(StringRef directory) {
   for (StringRef name : {"pytorch_model.bin", "pytorch_model.bin.index.json",
                          "tf_model.h5", "flax_model.msgpack"}) {
@@ -140,7 +140,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
     return emitError(unknown)
            << "expected 0 <= dropout < 1, got " << *options.dropout;
 
-  // Find the config.
+  // Finds the config.
   SmallString<256> configPath(options.path);
   bool isDirectory = false;
   std::optional<Config> config;
@@ -156,7 +156,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
     config.emplace(std::move(*read));
   }
 
-  // Build the program.
+  // Builds the program.
   std::string family = config->string({"model_type"});
   FailureOr<OwningOpRef<ModuleOp>> module = failure();
   StringRef prefix;
@@ -164,7 +164,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   if (family == "gpt2") {
     module = importGpt2(context, *config, options);
     prefix = "transformer.";
-    // Older files hold the causal masks too.
+    // Older files also hold the causal masks.
     harmless = {".attn.bias", ".attn.masked_bias"};
   } else if (family == "llama") {
     module = importLlama(context, *config, options);
@@ -182,7 +182,7 @@ heddle::importModel(MLIRContext &context, const ImportOptions &options) {
   if (failed(verifyTensorSizes(op)) || failed(verify(op)))
     return failure();
 
-  // Check the weights.
+  // Checks the weights.
   if (!isDirectory)
     return module;
   StringRef directory = options.path;

@@ -5,7 +5,8 @@
 //   x = x + self_attn(input_layernorm(x)),
 //   x = x + mlp(post_attention_layernorm(x)),
 // a last normalization, and a head. Several query heads may share a key/value
-// head; positions enter by rotating queries and keys. Weights are [out, in].
+// head. Positions enter by the rotation of queries and keys.
+// Weights are [out, in].
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ struct LlamaConfig {
   Activation activation = Activation::Silu;
   double epsilon, initializerRange, attentionDropout;
   bool attentionBias, mlpBias, tied;
-  SmallVector<double> frequencies; ///< radians a position, headSize / 2
+  SmallVector<double> frequencies; ///< radians per position, headSize / 2
 };
 } // namespace
 
@@ -31,9 +32,10 @@ struct LlamaConfig {
 // Rotary frequencies
 //===----------------------------------------------------------------------===//
 
-/// Stretches wavelengths beyond `original / low` by `factor`, leaves those
-/// below `original / high`, and blends in between: Llama 3.1's scaling
-/// (transformers' _compute_llama3_parameters).
+/// Scales a rotary frequency as Llama 3.1 does (transformers'
+/// _compute_llama3_parameters): wavelengths above `original / low` grow by
+/// `factor`, those below `original / high` stay, and those in between are
+/// blended.
 static double scaleAsLlama3(double frequency, double factor, double low,
                             double high, double original) {
   double wavelength = 2 * M_PI / frequency;
@@ -46,7 +48,7 @@ static double scaleAsLlama3(double frequency, double factor, double low,
 }
 
 /// Reads `rope_theta` and `rope_scaling`, or `rope_parameters`, which holds
-/// both since transformers 5.
+/// both since transformers 5. Returns a head's rotary frequencies.
 static SmallVector<double> readRotary(Config &config, int64_t headSize,
                                       int64_t positions) {
   bool newer = config.has("rope_parameters");
@@ -97,13 +99,15 @@ static SmallVector<double> readRotary(Config &config, int64_t headSize,
   return frequencies;
 }
 
-/// The rotary frequencies of a head are written into the program one by one.
+/// The largest head size. A head's rotary frequencies are written into the
+/// program one by one.
 static constexpr int64_t kMaxHeadSize = int64_t(1) << 16;
 
 static FailureOr<LlamaConfig> readConfig(Config &config,
                                          const ImportOptions &options) {
   LlamaConfig c;
-  // Null means num_attention_heads and hidden_size / num_attention_heads.
+  // If null, they are num_attention_heads and hidden_size /
+  // num_attention_heads.
   config.mayBeNull({"num_key_value_heads", "head_dim"});
   c.vocabulary = config.positiveInteger({"vocab_size"});
   c.hidden = config.positiveInteger({"hidden_size"});
@@ -146,9 +150,9 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   c.mlpBias = config.boolean({"mlp_bias"}, false);
   c.tied = config.boolean({"tie_word_embeddings"}, false);
   c.frequencies = readRotary(config, c.headSize, c.positions);
-  // The name of max_position_embeddings in files from the first releases.
+  // Files of the first releases have this name for max_position_embeddings.
   config.ignore({"max_sequence_length"});
-  // The number of pieces of each product, which changes rounding alone.
+  // The number of pieces of each product changes only the rounding.
   config.ignore({"pretraining_tp"});
   checkArchitectures(config, {"LlamaForCausalLM", "LLaMAForCausalLM"},
                      "LlamaModel");
@@ -163,7 +167,7 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rotation's cosines and sines, shared by all layers.
+/// The cosines and sines of the rotation, shared by all layers.
 struct RotaryTable {
   Value cos, sin;
 };
@@ -177,7 +181,7 @@ static Value rotate(ModelBuilder &model, const std::string &name, Value x,
       model.builder.getStringAttr(name));
 }
 
-/// x [b,s,h] -> [b,s,h].
+/// Returns the output of self-attention: x [b,s,h] -> [b,s,h].
 static Value attentionBlock(ModelBuilder &model, const LlamaConfig &c,
                             const std::string &name, Value x,
                             RotaryTable table) {
@@ -231,7 +235,7 @@ static Value attentionBlock(ModelBuilder &model, const LlamaConfig &c,
   return y;
 }
 
-/// x [b,s,h] -> [b,s,h].
+/// Returns the output of the gated MLP: x [b,s,h] -> [b,s,h].
 static Value mlpBlock(ModelBuilder &model, const LlamaConfig &c,
                       const std::string &name, Value x) {
   auto project = [&](const std::string &module, StringRef letters, Value x,

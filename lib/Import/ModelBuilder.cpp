@@ -13,7 +13,7 @@ const llvm::StringLiteral heddle::supportedActivations =
     "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu or swish";
 
 std::optional<Activation> heddle::parseActivation(StringRef name) {
-  // gelu_new, gelu_fast and gelu_pytorch_tanh write one formula in three ways.
+  // gelu_new, gelu_fast and gelu_pytorch_tanh are three names of one formula.
   return llvm::StringSwitch<std::optional<Activation>>(name)
       .Case("gelu", Activation::Gelu)
       .Cases("gelu_new", "gelu_fast", "gelu_pytorch_tanh", Activation::GeluTanh)
@@ -37,7 +37,7 @@ ModelBuilder::ModelBuilder(MLIRContext &context, StringRef family,
   (*module)->setAttr(kModelAttrName, builder.getStringAttr(family));
   builder.setInsertionPointToEnd(module->getBody());
   Type ids = RankedTensorType::get({batch, sequence}, builder.getI32Type());
-  // The results' types are known when the logits are.
+  // The result types are set once the logits are built.
   forward = builder.create<func::FuncOp>(
       loc, "forward", builder.getFunctionType({ids, ids}, {}));
   builder.setInsertionPointToEnd(forward.addEntryBlock());

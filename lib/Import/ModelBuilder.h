@@ -1,7 +1,7 @@
 //===- ModelBuilder.h - Named layers of a forward program -------*- C++ -*-===//
 //
 // Builds a forward program module by module, for all families. Each function
-// adds the ops of one module of the source model under the module's name, and
+// adds the ops of one module of the source model, with the module's name, and
 // declares the module's parameters.
 //
 // Factor letters: b batch, s sequence, n heads (key/value groups), r query
@@ -28,12 +28,12 @@ namespace heddle {
 
 /// Activation functions, named as in transformers.
 enum class Activation { Gelu, GeluTanh, Relu, Silu };
-/// The activation of that name; nullopt if it is not supported.
+/// Returns the activation of that name; nullopt if it is not supported.
 /// `supportedActivations` lists the supported names, for messages.
 std::optional<Activation> parseActivation(llvm::StringRef name);
 extern const llvm::StringLiteral supportedActivations;
 
-/// A parameter: the variable and the checkpoint tensor that it reshapes.
+/// A parameter: a variable, and the checkpoint tensor of which it is a reshape.
 struct Parameter {
   /// Name without the family's prefix: "h.0.attn.c_attn.weight".
   std::string name;
@@ -41,8 +41,8 @@ struct Parameter {
   InitAttr init;
   /// Shape of the tensor in the file; empty if it is `shape`.
   llvm::SmallVector<int64_t> checkpointShape = {};
-  /// Whether the name in the file has the family's prefix (that of the head has
-  /// not).
+  /// Whether the name in the file has the family's prefix. The head's name does
+  /// not.
   bool hasPrefix = true;
 };
 
@@ -64,13 +64,14 @@ public:
   InitAttr normal(double standardDeviation);
   mlir::RankedTensorType f32(llvm::ArrayRef<int64_t> shape);
 
-  /// Loads a parameter; declares it at the first use.
+  /// Loads a parameter, and declares it at the first load.
   mlir::Value load(const Parameter &parameter);
 
-  /// The product of x and `weight`; `letters` is like "bsh, hf -> bsf".
+  /// Builds the product of x and `weight`. `letters` is like "bsh, hf -> bsf".
   mlir::Value linear(llvm::StringRef name, llvm::StringRef letters,
                      mlir::Value x, const Parameter &weight);
-  /// x + bias. The bias has the dimensions `along` of x; it is named NAME.bias.
+  /// Builds x + bias, with the name NAME.bias. The bias has the dimensions
+  /// `along` of x.
   mlir::Value addBias(llvm::StringRef name, mlir::Value x,
                       const Parameter &bias, llvm::ArrayRef<int64_t> along);
   mlir::Value embedding(llvm::StringRef name, const Parameter &table,
@@ -81,12 +82,13 @@ public:
   mlir::Value rmsNorm(llvm::StringRef name, mlir::Value x, double epsilon);
   mlir::Value activate(llvm::StringRef name, Activation activation,
                        mlir::Value x);
-  /// Dropout; x itself if the rate is 0.
+  /// Builds a dropout; returns x if the rate is 0.
   mlir::Value dropout(llvm::StringRef name, mlir::Value x, double rate);
-  /// Causal attention over q [b,s,n,d] or [b,s,n,r,d], k and v [b,t,n,d].
+  /// Builds causal attention over q [b,s,n,d] or [b,s,n,r,d], k and v
+  /// [b,t,n,d].
   mlir::Value attention(llvm::StringRef name, mlir::Value q, mlir::Value k,
                         mlir::Value v, double scale, double dropoutRate);
-  /// a + b and a * b under a name.
+  /// Build a + b and a * b, with the given name.
   mlir::Value add(llvm::StringRef name, mlir::Value a, mlir::Value b);
   mlir::Value multiply(llvm::StringRef name, mlir::Value a, mlir::Value b);
 

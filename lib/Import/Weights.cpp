@@ -12,7 +12,7 @@ static llvm::StringRef stringRef(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-/// "'a', 'b', 'c', 'd' and 7 more".
+/// Returns a list such as "'a', 'b', 'c', 'd' and 7 more".
 static std::string list(ArrayRef<std::string> names) {
   constexpr size_t most = 4;
   std::string text;

@@ -1,7 +1,7 @@
 //===- InitAll.cpp - Registration of everything ---------------------------===//
 //
-// The one file that includes all of upstream's dialects: it takes half a minute
-// to compile.
+// The only file that includes all upstream dialects. It takes half a minute to
+// compile.
 //
 //===----------------------------------------------------------------------===//
 

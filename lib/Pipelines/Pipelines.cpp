@@ -56,7 +56,8 @@ SmallVector<StringRef> heddle::getPhaseNames() {
 
 static void buildAutodiffPipeline(OpPassManager &passes,
                                   const TrainingOptions &options) {
-  // Before autodiff, so that the backward pass inherits the types.
+  // Before autodiff, so that the backward pass gets the types of the forward
+  // pass.
   if (options.bf16)
     passes.addPass(createApplyMixedPrecisionPass());
   passes.addPass(createBuildTrainingStepPass(options));
@@ -71,37 +72,28 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 // 2. Sharding: from the global program to that of one device
 //===----------------------------------------------------------------------===//
 
-/// The plan of the options: their text, or the standard one for their mesh.
-static FailureOr<Plan> makePlan(ModuleOp module,
-                                const CompileOptions &options) {
-  llvm::Expected<Plan> plan =
-      options.planText.empty()
-          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
-          : parsePlan(options.planText, options.planPath);
-  if (!plan)
-    return emitPlanError(module.getContext(), plan.takeError());
-  return std::move(*plan);
-}
-
 static void buildShardPipeline(OpPassManager &passes,
                                const CompileOptions &options) {
-  // What runs in slices is cut first: each slice is then stored, gathered and
-  // sharded as any other tensor.
+  // An op that runs in slices is cut first. Each slice of its tensors is then
+  // stored, gathered and sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
-  // A gather is split over the rows of its table, a structured op is not.
+  // A gather can be split over the rows of its table; a structured op cannot.
   passes.addPass(createRaiseGathersPass());
-  // Before any use of a constant is decided: so its other uses have no say.
+  // Before shardings are propagated, so that one use of a constant does not
+  // decide the sharding of another use.
   passes.addPass(createRepeatConstantsPass());
-  // While the attributes tell what the user settled from what will follow.
+  // Before propagation, while attributes hold only shardings that the user
+  // wrote.
   if (options.explainShardings)
     passes.addPass(createExplainShardingsPass());
-  // Decide for every op and value.
+  // Chooses a sharding for every op and value.
   passes.addPass(createPropagateShardingsPass());
-  // As soon as all splits are known; reshards add none.
+  // As soon as all splits are known. Reshards add no splits.
   passes.addPass(createWarnOfPaddingPass());
-  // Pins have been heard, and are as good as reshards that a program has.
+  // Propagation has used the pins. The pass turns them into reshards, like
+  // those that a program may contain.
   passes.addPass(createMaterializePinsPass());
-  // Make each mismatch explicit.
+  // Makes each mismatch of shardings an explicit reshard.
   InsertReshardsPassOptions reshards;
   reshards.cluster = options.cluster;
   reshards.remarkBytes = options.remarkBytes;
@@ -115,11 +107,13 @@ static void buildLocalizePipeline(OpPassManager &passes,
   localize.cluster = options.cluster;
   localize.remarkBytes = options.remarkBytes;
   passes.addPass(createLocalizePass(localize));
-  // Offsets and masks of equal shardings are the same.
+  // Devices compute the same offsets and masks for equal shardings: merges
+  // them.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createCombineCollectivesPass());
-  // What is left, by levels of the topology.
+  // After combining, writes the remaining collectives by levels of the
+  // topology.
   DecomposeCollectivesPassOptions decompose;
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
@@ -131,23 +125,24 @@ static void buildLocalizePipeline(OpPassManager &passes,
 //===----------------------------------------------------------------------===//
 
 static void buildKernelPipeline(OpPassManager &passes) {
-  // Device programs are rows of ops: what a branch calls is a part of it, so
-  // calls go first; then branches and loops of known length.
+  // A device's program is one sequence of ops. Calls are inlined first, because
+  // a callee may be part of a branch; then branches and loops of known length
+  // are flattened.
   passes.addPass(createInlineCallsPass());
   passes.addPass(createFlattenControlFlowPass());
-  // The loops that are left become calls of programs of their own.
+  // The remaining loops become calls of programs of their own.
   passes.addPass(createOutlineLoopsPass());
-  // All control flow is gone; what decided there, and other numbers that are
-  // computed, become tensors.
+  // All control flow is gone. Conditions and other computed scalars become
+  // tensors.
   passes.addPass(createSpreadScalarsPass());
-  // Before ops are merged and rewritten: what they serve travels with them.
+  // Before ops are merged and rewritten, because the names travel with the ops.
   passes.addPass(createNameOperatorsPass());
-  // Products of foreign programs.
+  // For products of foreign programs.
   passes.addPass(createRaiseContractionsPass());
-  // While biases and sums are still ops of their own.
+  // While biases and sums are still separate ops.
   passes.addPass(createFuseEpiloguesPass());
-  // What is no call of a library becomes loops over tensors, and loops over
-  // the same rows become one kernel.
+  // Every op that is no library call becomes loops over tensors. Loops over the
+  // same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());
   passes.addPass(createFormKernelsPass());
   passes.addPass(createVerifyKernelsPass());
@@ -155,12 +150,13 @@ static void buildKernelPipeline(OpPassManager &passes) {
 
 static void buildExecutablePipeline(OpPassManager &passes,
                                     const CompileOptions &options) {
-  // The last change of the order, for less memory.
+  // The last pass that moves ops to save memory.
   passes.addPass(createShortenLivesPass());
-  // Behind it, for it would undo what this does.
+  // Runs after ShortenLives, which would move starts and waits again.
   if (options.startCollectives)
     passes.addPass(createStartCollectivesPass(*options.startCollectives));
-  // From here on every value has its place, and the order is what runs.
+  // From here on every value has its place, and ops are issued in the order of
+  // the text.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());
   passes.addPass(createVerifyExecutablePass());
@@ -173,10 +169,10 @@ static void buildLLVMPipeline(OpPassManager &passes) {
 }
 
 //===----------------------------------------------------------------------===//
-// All of it
+// Running the phases
 //===----------------------------------------------------------------------===//
 
-/// The phase that the module is in; nullopt for an imported one.
+/// Returns the phase that the module is in; nullopt for an imported one.
 static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   Attribute attribute = module->getAttr(kPhaseAttrName);
   if (!attribute)
@@ -190,8 +186,9 @@ static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
   return phase;
 }
 
-/// The training state that the module lacks: a plan for training may speak of
-/// it where there is no training, and only there.
+/// Returns the training state that the module lacks, with the reason where the
+/// module is compiled for training. Without training the reason is empty: a
+/// plan for training may then name such state.
 static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
                                                    bool train) {
   llvm::DenseSet<StateAttr> present;
@@ -221,20 +218,30 @@ static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
 }
 
 /// Applies the plan and keeps its text on the module, for the artifact.
-static LogicalResult choosePlan(ModuleOp module,
-                                const CompileOptions &options) {
-  FailureOr<Plan> plan = makePlan(module, options);
-  if (failed(plan))
-    return failure();
-  if (failed(applyPlan(module, *plan, options.devices,
-                       findAbsentState(module, options.training.train))))
+static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
+                             int64_t devices,
+                             ArrayRef<AbsentVariable> absent = {}) {
+  if (!plan)
+    return emitPlanError(module.getContext(), plan.takeError());
+  if (failed(applyPlan(module, *plan, devices, absent)))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));
   return success();
 }
 
-/// Whether the plan says something about an operator of the module.
+/// Uses the plan of the options, or the standard one for their mesh.
+static LogicalResult choosePlan(ModuleOp module,
+                                const CompileOptions &options) {
+  return usePlan(module,
+                 options.planText.empty()
+                     ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
+                     : parsePlan(options.planText, options.planPath),
+                 options.devices,
+                 findAbsentState(module, options.training.train));
+}
+
+/// Returns whether the plan splits a factor of an operator of the module.
 static bool isAnythingSplit(ModuleOp module) {
   return module
       .walk([](Operation *op) {
@@ -244,8 +251,9 @@ static bool isAnythingSplit(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// Without a mesh a program is compiled for one device, whose axes have the
-/// names of the standard plans': shardings over these would be lost.
+/// Emits an error if an argument or result has a sharding in a program without
+/// a mesh. Such a program is compiled for one device, over the axes of a
+/// standard plan, and the sharding would be lost.
 static LogicalResult verifyStatesNoSharding(ModuleOp module) {
   auto emit = [](func::FuncOp function, const Twine &what,
                  Attribute attribute) -> LogicalResult {
@@ -277,7 +285,7 @@ bool heddle::isModel(ModuleOp module) {
           !module.getOps<VariableOp>().empty());
 }
 
-/// What would break a pass that comes later, without its place.
+/// Checks for input that would make a later pass fail without a location.
 static LogicalResult verifyInput(ModuleOp module) {
   if (failed(verifyTensorSizes(module)))
     return failure();
@@ -295,13 +303,13 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
   if (failed(verifyInput(module)))
     return failure();
-  // A program of other dialects gets a mesh and shardings.
+  // A program of other dialects gets a mesh and shardings, which are Heddle's.
   module.getContext()->loadDialect<HeddleDialect>();
   FailureOr<std::optional<Phase>> present = getPhase(module);
   if (failed(present))
     return failure();
-  // A program of its own functions is what it is: no training step is built,
-  // and without a plan its mesh and shardings are those that it states.
+  // A program that is no imported model gets no training step. Without a plan,
+  // its mesh and shardings are those that it declares.
   bool isProgram = !*present && !isModel(module);
   if (isProgram)
     *present = Phase::Autodiff;
@@ -368,7 +376,7 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
 LogicalResult heddle::compileToArtifact(ModuleOp module,
                                         const CompileOptions &options,
                                         StringRef path) {
-  // Before the work, not after it.
+  // Checks the options and the path before the long work.
   FailureOr<Sanitizer> sanitizer =
       parseSanitizer(module.getLoc(), options.sanitize);
   if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||
@@ -388,13 +396,9 @@ LogicalResult heddle::partition(ModuleOp module,
   if (failed(verifyInput(module)))
     return failure();
   if (!options.planText.empty()) {
-    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
-    if (!plan)
-      return emitPlanError(module.getContext(), plan.takeError());
-    if (failed(applyPlan(module, *plan, options.devices)))
+    if (failed(usePlan(module, parsePlan(options.planText, options.planPath),
+                       options.devices)))
       return failure();
-    module->setAttr(kPlanAttrName,
-                    StringAttr::get(module.getContext(), writePlan(*plan)));
   } else if (module.getOps<MeshOp>().empty()) {
     return module.emitError()
            << "expected a heddle.mesh in the module, or a plan that has one";

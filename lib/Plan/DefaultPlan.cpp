@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The pattern for all layers: "h.3.ln_1.weight" -> "h.*.ln_1.weight".
+/// Returns the glob for all layers: "h.3.ln_1.weight" -> "h.*.ln_1.weight".
 static std::string withoutNumbers(StringRef name) {
   SmallVector<StringRef> parts;
   name.split(parts, '.');
@@ -26,15 +26,16 @@ static std::string withoutNumbers(StringRef name) {
 
 namespace {
 
-/// What tensor parallelism splits.
+/// The roles of factors that tensor parallelism splits.
 static constexpr FactorRole kTensorRoles[] = {
     FactorRole::Features, FactorRole::Groups, FactorRole::Vocabulary};
 
-/// What the model's ops say of factors and variables.
+/// The factors and variables that occur in the model's ops.
 struct Model {
-  /// The names of the factors of each role that may be split.
+  /// The names of the factors of each role. Factors that cannot be split are
+  /// left out.
   std::map<FactorRole, std::set<std::string>> names;
-  /// Dimensions of a variable that factors of kTensorRoles run over.
+  /// For each variable, the dimensions that factors of kTensorRoles run over.
   llvm::StringMap<std::set<unsigned>> tensorDims;
 
   explicit Model(ModuleOp module) {
@@ -52,7 +53,8 @@ struct Model {
 
 private:
   void noteVariable(const ShardingRule &rule, OpOperand &operand) {
-    // A weight may be cast before its use.
+    // A weight may be cast before its use: skips ops of one operand that keep
+    // its shape.
     Operation *source = operand.get().getDefiningOp();
     while (source && !isa<LoadOp>(source) && source->getNumOperands() == 1 &&
            source->getOperand(0).getType().getTypeID() ==
@@ -76,7 +78,8 @@ private:
 
 } // namespace
 
-/// The dimension to store over `parts` devices; nullopt if all are too small.
+/// Returns the dimension to store over `parts` devices; nullopt if every
+/// dimension is too small.
 static std::optional<unsigned> chooseDimension(RankedTensorType type,
                                                const std::set<unsigned> &tensor,
                                                int64_t parts) {
@@ -154,8 +157,8 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
   return mesh;
 }
 
-/// Adds one entry for each pattern of names of the ops that `assign` has an
-/// answer for: one for all layers.
+/// Adds one entry for each name pattern of ops for which `assign` returns
+/// assignments. A pattern covers all layers.
 static void addEntries(Plan &plan, ModuleOp module,
                        llvm::function_ref<std::vector<FactorAssignment>(
                            Operation *, const ShardingRule &)>
@@ -184,8 +187,8 @@ assignRole(const ShardingRule &rule, FactorRole role,
   return {{rule.factors[*factor].name, axes, {}}};
 }
 
-/// Adds entries for attention and norms, which treat the sequence differently
-/// from other operators.
+/// Adds entries for attention and norms, which need other axes for the sequence
+/// than the entry for all operators gives.
 static void addSequenceEntries(Plan &plan, ModuleOp module,
                                const DefaultMesh &mesh,
                                const std::vector<std::string> &context,
@@ -265,16 +268,16 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   if (zeroLevel == 0 || dataParallel <= 1)
     return plan;
 
-  // One entry for all layers, unless their dimensions differ.
+  // One entry covers all layers, unless their dimensions differ.
   std::map<std::string, std::map<std::string, unsigned>> byPattern;
-  llvm::StringSet<> unstored; // patterns that match a variable to leave alone
+  llvm::StringSet<> unstored; // patterns with a variable that is not sharded
   SmallVector<VariableOp> variables(module.getOps<VariableOp>());
   for (VariableOp variable : variables) {
     StringRef name = variable.getSymName();
     std::string pattern = withoutNumbers(name);
     std::optional<unsigned> dim;
     if (isStoredSharded(variable.getRole(), zeroLevel)) {
-      // Tensor parallelism splits a state as it does the parameter.
+      // Tensor parallelism splits an optimizer's state like its parameter.
       StateAttr state = variable.getStateAttr();
       StringRef parameter = state ? state.getParameter().getValue() : name;
       dim = chooseDimension(variable.getTensorType(),
@@ -293,7 +296,8 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
                  llvm::all_of(dims, [&](const auto &entry) {
                    return entry.second == dims.begin()->second;
                  });
-    // "adamw.m.h.*.weight" must not match a variable of another pattern.
+    // The pattern "adamw.m.h.*.weight" must not match a variable of another
+    // pattern.
     for (VariableOp variable : variables)
       if (alike && matchesGlob(pattern, variable.getSymName()) &&
           withoutNumbers(variable.getSymName()) != pattern)

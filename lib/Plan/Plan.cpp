@@ -54,7 +54,7 @@ std::string heddle::getPlanPath(StringRef section, StringRef glob,
 }
 
 bool heddle::matchesGlob(StringRef glob, StringRef name) {
-  // Match greedily; at a mismatch, go back to the last star.
+  // Matches greedily. At a mismatch, goes back to the last star.
   size_t g = 0, n = 0, star = StringRef::npos, resume = 0;
   while (n < name.size()) {
     if (g < glob.size() && glob[g] == '*') {
@@ -79,8 +79,8 @@ unsigned heddle::getGlobSpecificity(StringRef glob) {
   return glob.size() - glob.count('*') - glob.count('?');
 }
 
-/// The entry that `matches` accepts and whose glob has the most literal
-/// characters. `rival` is set to one with as many that disagrees with it.
+/// Returns the matching entry whose glob has the most literal characters. Sets
+/// `rival` to an entry with as many that disagrees with it, or to null.
 template <typename EntryT>
 static const EntryT *
 findMostSpecific(llvm::ArrayRef<EntryT> entries,
@@ -106,7 +106,7 @@ findMostSpecific(llvm::ArrayRef<EntryT> entries,
   return best;
 }
 
-/// Whether `a` assigns all that `b` does.
+/// Returns whether `a` contains every assignment of `b`.
 template <typename KeyT>
 static bool covers(const PlanEntry<KeyT> &a, const PlanEntry<KeyT> &b) {
   return llvm::all_of(b.assignments, [&](const PlanAssignment<KeyT> &wanted) {
@@ -181,8 +181,9 @@ heddle::findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
       rival);
 }
 
-/// The edit distance of a glob to a name. `*` matches any characters and `?`
-/// any one, both without cost. Computes Wagner and Fischer's table row by row.
+/// Returns the edit distance of a glob to a name, computed by Wagner and
+/// Fischer's table row by row. `*` matches any characters and `?` any one, both
+/// without cost.
 static unsigned getGlobDistance(StringRef glob, StringRef name) {
   std::vector<unsigned> row(name.size() + 1);
   std::iota(row.begin(), row.end(), 0u);

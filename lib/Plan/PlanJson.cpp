@@ -28,8 +28,9 @@ std::error_code PlanError::convertToErrorCode() const {
 
 namespace {
 
-/// Reads one text. The JSON library gives no positions of keys, so the reader
-/// searches the text for a key, from the position of its parent on.
+/// Reads the text of one plan. The JSON library gives no positions of keys, so
+/// the reader searches the text for a key, starting at the position of its
+/// parent.
 class PlanReader {
 public:
   PlanReader(StringRef text, StringRef source) : text(text), source(source) {}
@@ -47,7 +48,8 @@ private:
     TextPosition at = getTextPosition(text, offset);
     return {at.line, at.column};
   }
-  /// The offset of the key from `from` on; `from` itself if it is not found.
+  /// Returns the offset of the key, searched from `from` on; `from` if the text
+  /// lacks the key.
   size_t locate(StringRef key, size_t from) {
     size_t found = text.find(json(key.str()).dump(), from);
     return found == StringRef::npos ? from : found;
@@ -146,14 +148,14 @@ Error PlanReader::readAxes(const json &value, const std::string &path,
   return Error::success();
 }
 
-/// Reads a key; the empty text, or what was expected.
+/// Reads a key. Returns an empty text, or what was expected in its place.
 static StringRef parseKey(const std::string &text, std::string &factor) {
   factor = text;
   return "";
 }
 
 static StringRef parseKey(const std::string &text, unsigned &dim) {
-  // "00" would be another key for the same dimension.
+  // "00" would be a second key for dimension 0.
   bool isIndex =
       !StringRef(text).getAsInteger(10, dim) && text == std::to_string(dim);
   return isIndex ? "" : "the index of a dimension";
@@ -359,7 +361,7 @@ llvm::Expected<Plan> heddle::readPlanFile(StringRef path) {
   return parsePlan((*buffer)->getBuffer(), path);
 }
 
-/// A section as one line for each glob, sorted.
+/// Writes a section as one line for each glob, sorted.
 template <typename KeyT>
 static std::string writeEntries(const std::vector<PlanEntry<KeyT>> &entries) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> sorted;
@@ -385,7 +387,7 @@ static std::string writeEntries(const std::vector<PlanEntry<KeyT>> &entries) {
   return text + (sorted.empty() ? "}" : "\n  }");
 }
 
-/// Writes a section from its lines, which are keyed by glob.
+/// Writes a section from its lines, keyed by glob.
 static std::string writeLines(const std::map<std::string, std::string> &lines) {
   std::string text = "{", separator = "\n";
   for (const auto &[glob, line] : lines) {

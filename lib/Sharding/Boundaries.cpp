@@ -8,12 +8,14 @@
 using namespace mlir;
 using namespace heddle;
 
-static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
-                                    MeshRef mesh, const Twine &what,
-                                    Attribute attribute) {
+/// Checks that the sharding of an argument or result, if it has one, is over
+/// the mesh of the module.
+static LogicalResult verifyIsOverMesh(func::FuncOp function, ModuleOp module,
+                                      MeshRef mesh, const Twine &what,
+                                      Attribute attribute) {
   if (!attribute)
     return success();
-  auto sharding = cast<ShardingAttr>(attribute); // or its dialect complains
+  auto sharding = cast<ShardingAttr>(attribute); // HeddleDialect checks it
   if (function->getParentOp() != module.getOperation())
     return function.emitOpError()
            << "has a sharding of " << what
@@ -30,7 +32,8 @@ static LogicalResult verifyBoundary(func::FuncOp function, ModuleOp module,
   return success();
 }
 
-/// Refuses the program of one device, which would be cut once more.
+/// Emits an error for the program of one device, because partitioning would cut
+/// its tensors a second time.
 static LogicalResult verifyIsGlobal(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (function.getArgAttr(i, kGlobalTypeAttrName))
@@ -60,7 +63,7 @@ static LogicalResult verifyHasOneBlock(func::FuncOp function) {
          << "; turn its branches into scf ops first (--lift-cf-to-scf)";
 }
 
-static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
+static LogicalResult verifyGlobalProgram(ModuleOp module, MeshRef mesh) {
   auto meshes = module.getOps<MeshOp>();
   if (!meshes.empty() && !llvm::hasSingleElement(meshes))
     return (*std::next(meshes.begin()))->emitOpError()
@@ -77,12 +80,14 @@ static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
          failed(verifyHasOneBlock(function))))
       return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (failed(verifyBoundary(function, module, mesh, "argument " + Twine(i),
-                                function.getArgAttr(i, kShardingAttrName))))
+      if (failed(verifyIsOverMesh(function, module, mesh,
+                                  "argument " + Twine(i),
+                                  function.getArgAttr(i, kShardingAttrName))))
         return WalkResult::interrupt();
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (failed(verifyBoundary(function, module, mesh, "result " + Twine(i),
-                                function.getResultAttr(i, kShardingAttrName))))
+      if (failed(
+              verifyIsOverMesh(function, module, mesh, "result " + Twine(i),
+                               function.getResultAttr(i, kShardingAttrName))))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });
@@ -91,7 +96,7 @@ static LogicalResult verifyBoundaries(ModuleOp module, MeshRef mesh) {
 
 FailureOr<MeshRef> heddle::getMeshOfGlobalProgram(ModuleOp module) {
   MeshRef mesh = getMesh(module);
-  if (failed(verifyBoundaries(module, mesh)))
+  if (failed(verifyGlobalProgram(module, mesh)))
     return failure();
   return mesh;
 }

@@ -21,9 +21,9 @@ AxisListAttr heddle::getCollectiveAxes(Operation *op) {
   return op->getAttrOfType<AxisListAttr>("axes");
 }
 
-/// The cost of a permute. The op's sources index the members of a group; here
-/// they become devices, so that the exchanges of all groups are priced
-/// together.
+/// Returns the cost of a permute. The op's sources are members of a group. They
+/// are translated to devices of the mesh, so that the transfers of all groups
+/// are priced together.
 static CollectiveCost getCost(comm::PermuteOp permute, MeshAttr mesh,
                               const MeshTopology &topology) {
   ArrayRef<StringAttr> list = permute.getAxes().getAxes();

@@ -26,8 +26,8 @@ bool heddle::hasFactors(Operation *op) {
 }
 
 namespace {
-/// Collects the operands that flow into each value, along every edge between
-/// the op and its regions.
+/// Collects, for each value, the operands that flow into it along the edges
+/// between the op and its regions.
 class FlowCollector {
 public:
   explicit FlowCollector(RegionBranchOpInterface op) : op(op) {}
@@ -89,7 +89,7 @@ FailureOr<SmallVector<CarriedValue>> heddle::getCarriedValues(Operation *op) {
   FlowCollector flow(cast<RegionBranchOpInterface>(op));
   flow.collect();
 
-  // Unites the values that one operand flows into, in order of the text.
+  // Unites the values into which one operand flows, in textual order.
   SmallVector<Value> tensors;
   auto addTensors = [&](ValueRange values) {
     for (Value value : values)
@@ -177,7 +177,8 @@ FailureOr<func::FuncOp> heddle::getCallee(func::CallOp call) {
 }
 
 LogicalResult heddle::verifyNoRecursion(ModuleOp module) {
-  // Removes functions all of whose callees are removed; a cycle remains.
+  // Removes functions that call no remaining function, until nothing changes.
+  // Only functions that call themselves, or such functions, remain.
   DenseMap<func::FuncOp, SmallVector<func::CallOp>> calls;
   llvm::SetVector<func::FuncOp> remaining;
   for (auto function : module.getOps<func::FuncOp>()) {

@@ -12,7 +12,7 @@ MeshRef heddle::getMesh(ModuleOp module) {
   return {};
 }
 
-/// Whether the sizes of all operands and results are known.
+/// Returns whether the shapes of all tensor operands and results are static.
 static bool hasStaticShapes(Operation *op) {
   auto isStatic = [](Type type) {
     auto tensor = dyn_cast<TensorType>(type);
@@ -22,9 +22,9 @@ static bool hasStaticShapes(Operation *op) {
          llvm::all_of(op->getResultTypes(), isStatic);
 }
 
-/// Forbids to split the maximum factors of a result that is reduced by sums,
-/// too: a device can hold a partial sum or a partial maximum of a result, not
-/// both.
+/// Keeps a result from being a partial sum and a partial maximum at once,
+/// because a device can hold only one of them. If a rule reduces a result in
+/// both ways, the factors of maxima must stay whole.
 static void keepToOneReduction(ShardingRule &rule) {
   for (const TensorFactors &result : rule.results) {
     auto reduces = [&](unsigned factor, FactorKind kind) {
@@ -43,7 +43,7 @@ static void keepToOneReduction(ShardingRule &rule) {
 
 ShardingRule heddle::getRule(Operation *op) {
   ShardingRule rule;
-  // Tensors of unknown sizes stay whole.
+  // An op with dynamic shapes gets a rule without factors, so it stays whole.
   if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
       shardable && hasStaticShapes(op))
     rule = shardable.getShardingRule();
@@ -212,8 +212,8 @@ ShardingAttr heddle::makeSharding(MeshRef mesh, ArrayRef<Axes> dims,
   SmallVector<AxisListAttr> lists;
   for (const Axes &dim : dims)
     lists.push_back(AxisListAttr::get(context, dim));
-  // Partial axes are a set. They are in the order of the mesh, so that equal
-  // shardings are equal attributes.
+  // Partial axes are a set. The order of the mesh makes equal shardings equal
+  // attributes.
   SmallVector<StringAttr> ordered;
   for (MeshAxisAttr axis : mesh.mesh.getAxes())
     if (llvm::is_contained(partial, axis.getName()))
@@ -238,9 +238,10 @@ static DimensionAxes getTensorAxes(const TensorFactors &tensor,
   return dims;
 }
 
-/// The axes of those reduction factors of that kind that do not run over the
-/// tensor: over these the tensor is partial. Axes of factors that meet do not
-/// count, because the op's localization sums over them.
+/// Returns the axes over which the tensor is partial by reductions of `kind`:
+/// the axes of reduction factors that do not run over the tensor. Leaves out
+/// axes that split a dimension of the tensor as well (by a factor that meets
+/// the reduction factor), because the op's localization sums over them.
 static Axes getPartialAxes(const ShardingRule &rule, const FactorAxes &axes,
                            const TensorFactors &tensor, FactorKind kind) {
   Axes partial;
@@ -259,8 +260,8 @@ ShardingAttr heddle::getOperandSharding(const ShardingRule &rule,
                                         MeshRef mesh) {
   const TensorFactors &tensor = rule.operands[index];
   Axes partial;
-  // The operand is partial if it is an accumulator: a split sum factor does not
-  // run over it, but over another operand of its linear group.
+  // The operand is partial if it is an accumulator. Then a split sum factor
+  // does not run over it, but over another operand of its linear group.
   for (auto [i, factor] : llvm::enumerate(rule.factors)) {
     if (factor.kind != FactorKind::Sum || axes[i].empty() ||
         ShardingRule::runsOver(tensor, i))
@@ -283,7 +284,7 @@ ShardingAttr heddle::getResultSharding(const ShardingRule &rule,
   const TensorFactors &tensor = rule.results[index];
   Axes sum = getPartialAxes(rule, axes, tensor, FactorKind::Sum);
   Axes max = getPartialAxes(rule, axes, tensor, FactorKind::Max);
-  // getRule leaves reductions of one kind.
+  // getRule leaves only one kind of reduction for a result.
   return max.empty() ? makeSharding(mesh, getTensorAxes(tensor, axes), sum)
                      : makeSharding(mesh, getTensorAxes(tensor, axes), max,
                                     ReductionKind::Max);

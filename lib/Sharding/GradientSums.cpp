@@ -1,4 +1,4 @@
-//===- GradientSums.cpp - When gradients are summed over devices ----------===//
+//===- GradientSums.cpp - Defers sums of gradients over devices -----------===//
 
 #include "GradientSums.h"
 #include "heddle/Sharding/PartialSums.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// Adds a value to a variable: store (load + added).
+/// An addition to a variable: store (load + added).
 struct Accumulation {
   LoadOp load;
   Value added;
@@ -36,9 +36,9 @@ static std::optional<Accumulation> findAccumulation(StoreOp store) {
 
 using Accumulations = llvm::MapVector<StringAttr, Accumulation>;
 
-/// The variables of role gradient or loss that are added to in one place and set
-/// to zero elsewhere, also at the start: any other number would count once for
-/// each device.
+/// Returns the variables of role gradient or loss that one place adds to and
+/// that are set only to zero elsewhere, also at the start. Any other initial
+/// number would count once for each device.
 static Accumulations findAccumulations(const ModuleGraph &program,
                                        const VariableStorages &storage) {
   Accumulations accumulations;
@@ -93,8 +93,8 @@ void heddle::deferGradientSums(const ModuleGraph &program, MeshRef mesh,
       own.partial = axes;
       deferred.push_back(name);
     }
-    // Take back the variables whose sums stop before the store. Each of them
-    // may stop others.
+    // Takes back the variables whose partial sums are reduced before the store.
+    // Each variable that is taken back may cause others to be.
     for (bool changed = true; changed;) {
       PartialSums after(*block, mesh, factorsOf, nullptr, stored);
       size_t count = deferred.size();

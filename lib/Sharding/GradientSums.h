@@ -1,11 +1,12 @@
-//===- GradientSums.h - When gradients are summed over devices --*- C++ -*-===//
+//===- GradientSums.h - Defers sums of gradients over devices ---*- C++ -*-===//
 //
-// Where a step has several micro-batches, each adds to variables of role
-// gradient or loss. Each contribution is a partial sum over the axes that split the
-// batch, and a sum of partial sums is a partial sum. So each device adds its
-// contribution to its own copy of the variable. The update, which reads the
-// variable once a step, sums the copies over the devices. Where the plan stores
-// the gradients in parts (ZeRO-2), each micro-batch scatters its own instead.
+// If a step has several micro-batches, each adds its contribution to variables
+// of role gradient or loss. A contribution is a partial sum over the axes that
+// split the batch, and a sum of partial sums is a partial sum. So each device
+// adds its contribution to its own copy of the variable. The update, which
+// reads the variable once a step, sums the copies over the devices. If the plan
+// stores a gradient in parts over these axes (ZeRO-2), each micro-batch
+// scatters its contribution instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,17 +17,17 @@
 
 namespace heddle {
 
-/// A variable's storage: the axes of its dimensions, and those over which it is
-/// a partial sum.
+/// A variable's storage: the axes of its dimensions, and the axes over which it
+/// is a partial sum.
 struct VariableStorage {
   DimensionAxes dims;
   Axes partial;
-  bool isGiven = false; ///< by a sharding in the program; it stays
+  bool isGiven = false; ///< the program fixes it by a sharding
 };
 using VariableStorages = llvm::MapVector<mlir::StringAttr, VariableStorage>;
 
-/// Stores accumulated gradients as partial sums, if every op from the partial
-/// sum to the store works on partial sums. Expects the factors of all ops.
+/// Stores accumulated gradients as partial sums, if all ops from the partial
+/// sum to the store pass partial sums on. Expects the factors of all ops.
 void deferGradientSums(const ModuleGraph &program, MeshRef mesh,
                        VariableStorages &storage);
 

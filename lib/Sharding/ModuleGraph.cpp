@@ -15,7 +15,7 @@ StringAttr heddle::getVariableOf(Operation *access) {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// A dialect of somebody else may say anything of its ops.
+/// Checks a rule's indices, because rules of foreign dialects may be wrong.
 static LogicalResult verifyRule(Operation *op, const ShardingRule &rule) {
   auto verify = [&](ArrayRef<TensorFactors> tensors,
                     const Twine &what) -> LogicalResult {
@@ -43,7 +43,7 @@ static LogicalResult verifyRule(Operation *op, const ShardingRule &rule) {
   return success();
 }
 
-/// Ops that nobody can partition.
+/// Refuses ops that cannot be partitioned.
 static LogicalResult verifyIsPartitionable(Operation *op) {
   if (!isa<ShardingRuleOpInterface>(op) && op->getNumRegions() != 0)
     return op->emitOpError()
@@ -56,7 +56,7 @@ static LogicalResult verifyIsPartitionable(Operation *op) {
   return success();
 }
 
-/// The axes of the factors that are given, the others empty.
+/// Checks the axes that the program gives to an op's factors.
 static LogicalResult verifyGivenFactors(Operation *op, const ShardingRule &rule,
                                         const FactorAxes &axes, MeshRef mesh) {
   if (failed(verifyFactorAxes(op, rule, axes, mesh.mesh)))
@@ -68,8 +68,8 @@ static LogicalResult verifyGivenFactors(Operation *op, const ShardingRule &rule,
   return success();
 }
 
-/// Whether the op is one of the forward or backward pass. Its assignment
-/// follows from the plan's "operators" alone.
+/// Returns whether the op is one of the forward or backward pass. The
+/// assignment of such an op follows from the plan's "operators" alone.
 static bool isModelOp(Operation *op) { return op->hasTrait<NetworkOp>(); }
 
 LogicalResult ModuleGraph::addAccess(Operation *access) {
@@ -133,8 +133,9 @@ LogicalResult ModuleGraph::addControlFlow(Operation *op) {
   return success();
 }
 
-/// The arguments hear the operands of all calls, and the results of all calls
-/// are one cell that hears what the function returns.
+/// Adds the flows of a function that is called. Each argument gets a cell, into
+/// which the operands of all calls flow. For each result, the results of all
+/// calls share one cell, into which the returned operand flows.
 void ModuleGraph::addCallsOf(func::FuncOp function,
                              ArrayRef<func::CallOp> calls) {
   Block &body = function.getBody().front();
@@ -206,7 +207,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp function,
                                        const PartialAssignment &given) {
   if (function.isExternal())
     return success();
-  // Cells that several values share come before any other mention of them.
+  // Shared cells are added first, before any op mentions one of their values.
   LogicalResult status = success();
   forEachOp(function, [&](Operation *op) {
     if (succeeded(status) && isControlFlow(op))

@@ -9,16 +9,18 @@
 
 namespace heddle {
 
-/// Factors and pins of a priority speak before the arguments and results of
-/// this priority, and both before all of the next one.
+/// The levels of seeds of a priority. Factors and pins of a priority come
+/// before its arguments and results, and both before everything of the next
+/// priority.
 inline int64_t getFactorLevel(int64_t priority) { return 2 * priority; }
 inline int64_t getBoundaryLevel(int64_t priority) { return 2 * priority + 1; }
 
-/// The variable that a load or store accesses.
+/// Returns the name of the variable that a load or store accesses.
 mlir::StringAttr getVariableOf(mlir::Operation *access);
 
-/// The graph of a module: a cell for each value and variable, a node for each
-/// op, links and flows for variables, control flow and calls.
+/// The propagation graph of a module. It has a cell for each value and
+/// variable, a node for each op, and links and flows for variables, control
+/// flow and calls.
 class ModuleGraph {
 public:
   explicit ModuleGraph(MeshRef mesh) : graph(mesh), mesh(mesh) {}
@@ -27,12 +29,12 @@ public:
   mlir::LogicalResult build(mlir::ModuleOp module,
                             const PartialAssignment &given);
 
-  /// The cell of a function's result: that of its callers' results, if it has
-  /// callers.
+  /// Returns the cell of a function's result. If the function has callers, it
+  /// is the cell that the callers' results share.
   std::optional<unsigned> getResultCell(mlir::OpOperand &returned);
 
-  /// Freezes the ops of the model and all ops that these depend on: they are
-  /// not recomputed, nor split, for the sake of storage.
+  /// Freezes the ops of the model and all ops on which these depend, so that
+  /// the storage of variables does not split them.
   void freezeModel();
 
   struct Variable {
@@ -44,7 +46,7 @@ public:
     mlir::Operation *op;
     unsigned cell;
   };
-  /// Values that take a cell together, and the operands that flow into them.
+  /// Values that share a cell, and the operands that flow into them.
   struct Carried {
     CarriedValue value;
     unsigned cell;
@@ -53,7 +55,7 @@ public:
   Propagation graph;
   llvm::MapVector<mlir::StringAttr, Variable> variables;
   llvm::SmallVector<Access> accesses;
-  /// Of control flow and of functions that are called.
+  /// Keyed by the op of control flow or the function that is called.
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<Carried, 2>> controlFlow;
 
 private:
@@ -69,11 +71,11 @@ private:
   void addFlows(const Carried &carried);
 
   MeshRef mesh;
-  llvm::SmallVector<bool> isOfModel; ///< by node
-  /// Of functions that are called.
+  llvm::SmallVector<bool> isOfModel; ///< by the index of a node
+  /// The cells of the results of functions that are called.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<std::optional<unsigned>>>
       resultCells;
-  /// The values that flow into a value that no node makes.
+  /// For a value that no node makes, the values that flow into it.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> sourcesOf;
 };
 

@@ -1,4 +1,4 @@
-//===- PartialAssignment.cpp - What is settled before propagation ---------===//
+//===- PartialAssignment.cpp - Statements before propagation --------------===//
 
 #include "heddle/Sharding/PartialAssignment.h"
 #include "heddle/Sharding/ControlFlow.h"
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The entries of `heddle.factors`; a factor without one is open.
+/// Reads `heddle.factors`. A factor without an entry is open.
 static LogicalResult readFactors(Operation *op, MeshRef mesh,
                                  PartialAssignment &assignment) {
   auto attr = op->getAttrOfType<FactorShardingAttr>(kFactorsAttrName);
@@ -37,7 +37,7 @@ static LogicalResult readOp(Operation *op, MeshRef mesh,
   return success();
 }
 
-/// The sharding among the attributes of an argument or result.
+/// Returns the sharding that an argument or result has by its attributes.
 static std::optional<PartialAssignment::Statement>
 readBoundary(DictionaryAttr attributes) {
   auto sharding = attributes ? attributes.getAs<ShardingAttr>(kShardingAttrName)

@@ -11,7 +11,7 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
                                               bool mayRelease) const {
   if (!rule.defersPartialSums || op->getNumResults() == 0)
     return {};
-  // The partial operands, which must be exactly one linear group.
+  // `incomplete`: the partial operands, which must be exactly one linear group.
   SmallVector<unsigned, 2> incomplete;
   llvm::SmallDenseSet<Value, 2> sums;
   Axes axes;
@@ -34,9 +34,9 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   int64_t resultBytes = 0;
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
-  // The op may split a factor over the same axes. Then the sum is reduced
-  // before the op, unless the op may give up these axes and its results are
-  // smaller than its partial operands together.
+  // If the op splits a factor over the axes of the sum, the sum is reduced
+  // before the op. But if the op may give up these axes, and its results are
+  // smaller than its distinct partial operands together, the sum passes.
   bool isFree = llvm::all_of(factors, [&](const Axes &list) {
     return llvm::none_of(
         list, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
@@ -47,7 +47,8 @@ PartialSums::Passage PartialSums::passThrough(Operation *op,
   return {axes, releases};
 }
 
-/// Whether a loaded value is only added to, and the sum stored in its variable.
+/// Returns whether the loaded value is only added to, with the sum stored in
+/// the variable that it was loaded from.
 static bool isAccumulatedTo(LoadOp load) {
   if (!load->hasOneUse())
     return false;
@@ -77,7 +78,7 @@ PartialSums::PartialSums(
     ShardingRule rule;
     FactorAxes axes;
     bool mayRelease;
-    SmallVector<Axes, 2> own; ///< of each result, by the op's own sums
+    SmallVector<Axes, 2> own; ///< partial axes of each result by itself
   };
   std::vector<Entry> entries;
   for (Operation &op : block) {
@@ -108,9 +109,9 @@ PartialSums::PartialSums(
     entries.push_back(std::move(entry));
   }
 
-  // Assumes first that every value is passed on, and takes back the wrong
-  // assumptions until nothing changes. Each round takes back at least one
-  // value.
+  // Assumes first that every value is passed on as a partial sum. Then takes
+  // back wrong assumptions until nothing changes. Each round except the last
+  // takes back at least one value.
   for (bool changed = true; changed;) {
     changed = false;
     partial.clear();

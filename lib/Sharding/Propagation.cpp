@@ -1,4 +1,4 @@
-//===- Propagation.cpp - Which axes split what ----------------------------===//
+//===- Propagation.cpp - Propagates axes ----------------------------------===//
 
 #include "heddle/Sharding/Propagation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// A definition outweighs all uses of a value.
+/// The weight of a definition, which outweighs all uses of a value.
 static constexpr double kDefinitionWeight = 1e6;
 
 unsigned Propagation::addCell(RankedTensorType type) {
@@ -161,7 +161,7 @@ bool Propagation::isBefore(ArrayRef<StringAttr> a,
                [&](MeshAxisAttr other) { return other.getName() == axis; }) -
            axes.begin();
   };
-  // The longer one first: it says what the shorter one says, and more.
+  // The longer list comes first: it contains the shorter one's decision.
   if (a.size() != b.size())
     return a.size() > b.size();
   for (auto [x, y] : llvm::zip(a, b))
@@ -175,7 +175,7 @@ Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
   llvm::SmallDenseSet<StringAttr> used;
   for (const Axes &list : current)
     used.insert(list.begin(), list.end());
-  // The best continuation of each list, by axes that none has.
+  // The best continuation of each list, by axes that no list has yet.
   SmallVector<Proposal> best(current.size(), {{}, 0, {}, 0});
   for (auto [list, heard, mine] : llvm::zip(current, proposals, best)) {
     SmallVector<Proposal, 4> sums;
@@ -183,7 +183,7 @@ Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
       ArrayRef<StringAttr> axes = proposal.axes;
       if (axes.size() <= list.size() ||
           axes.take_front(list.size()) != ArrayRef<StringAttr>(list))
-        continue; // says no more, or contradicts
+        continue; // it adds nothing, or contradicts
       Axes rest(axes.drop_front(list.size()).take_while([&](StringAttr axis) {
         return !used.contains(axis);
       }));
@@ -207,7 +207,8 @@ Propagation::decide(ArrayRef<Axes> current, const Proposals &proposals) const {
           (sum.weight == mine.weight && isBefore(sum.axes, mine.axes)))
         mine = sum;
   }
-  // An axis that several lists want, or that one has, goes to one of them.
+  // An axis goes to only one list. The list of the heaviest proposal chooses
+  // first.
   SmallVector<unsigned> order(current.size());
   std::iota(order.begin(), order.end(), 0);
   llvm::sort(order, [&](unsigned a, unsigned b) {
@@ -275,8 +276,9 @@ void Propagation::run(int64_t upTo) {
     return llvm::any_of(gains,
                         [](const Gain &gain) { return !gain.axes.empty(); });
   };
-  // All listen to the state before the round, so that their order is not seen;
-  // later on, those for whom something has changed since they last did.
+  // In a round, all elements hear the state before the round, so their order
+  // does not matter. After the first round, only elements that changed or have
+  // a changed neighbour listen again.
   SmallVector<unsigned> dirtyNodes(nodes.size()), dirtyCells(cells.size());
   std::iota(dirtyNodes.begin(), dirtyNodes.end(), 0);
   std::iota(dirtyCells.begin(), dirtyCells.end(), 0);

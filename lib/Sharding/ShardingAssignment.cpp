@@ -23,8 +23,8 @@ ArrayRef<Axes> ShardingAssignment::getAxes(Value value) const {
 
 namespace {
 
-/// Gives the graph of a module its seeds, level by level, and takes down what
-/// it comes to.
+/// Gives the graph of a module its seeds, level by level, propagates them, and
+/// returns the resulting assignment.
 class Propagator {
 public:
   Propagator(ModuleOp module, MeshRef mesh, const PartialAssignment &given)
@@ -44,10 +44,10 @@ private:
 
   /// Calls `body` for each result of each function.
   void forEachResult(function_ref<void(func::FuncOp, OpOperand &)> body);
-  /// The cell wants the axes beside its own.
+  /// Adds axes to those that the cell wants, and records `seed` for them.
   void seed(unsigned cell, unsigned dim, ArrayRef<StringAttr> axes,
             Propagation::OriginKind kind, const Seed &seed);
-  /// The cell wants exactly this.
+  /// Fixes the axes that the cell wants to those of `sharding`.
   void pin(unsigned cell, ShardingAttr sharding, int64_t level,
            Propagation::OriginKind kind, const Seed &seed);
   void seedFromStorage(unsigned cell, VariableOp variable,
@@ -91,7 +91,7 @@ void Propagator::forEachResult(
         body(function, result);
 }
 
-/// The levels that occur, and those of priority 0.
+/// Returns the levels of all priorities that occur, and of priority 0.
 std::set<int64_t> Propagator::findLevels() const {
   std::set<int64_t> levels = {getFactorLevel(0), getBoundaryLevel(0)};
   auto add = [&](int64_t priority) {
@@ -135,7 +135,8 @@ LogicalResult Propagator::addPins() {
     if (failed(verifySharding(value.getLoc(), sharding, value.getType(), mesh)))
       return failure();
     unsigned cell = *program.graph.getCell(value);
-    // Several values of control flow or calls may be one.
+    // Values of control flow or calls may share a cell, so their pins must be
+    // equal.
     auto [known, isNew] = pinned.insert({cell, value});
     ShardingAttr first = given.pins.find(known->second)->second.sharding;
     if (!isNew && first != sharding) {
@@ -184,7 +185,8 @@ void Propagator::seedFromStorage(unsigned cell, VariableOp variable,
          {Seed::Kind::Storage, variable, 0});
 }
 
-/// Each variable is stored as its uses want, and over the axes of its own.
+/// Stores each variable over the axes that its uses want and its own storage
+/// axes.
 LogicalResult Propagator::findStorage() {
   for (auto &[name, entry] : program.variables) {
     auto [variable, cell] = entry;
@@ -211,9 +213,9 @@ LogicalResult Propagator::findStorage() {
   return success();
 }
 
-/// Computes the update where its state is stored. A loaded parameter serves
-/// the model and the update, each in its way; other values that are loaded or
-/// stored serve the update alone.
+/// Propagates from storage, so that an update is computed where its state is
+/// stored. A loaded parameter is also used by the model, so its storage is no
+/// seed. All other loaded or stored values belong to the update alone.
 void Propagator::propagateStorage(int64_t level) {
   program.graph.clearLinks();
   program.freezeModel();
@@ -228,11 +230,11 @@ void Propagator::propagateStorage(int64_t level) {
 }
 
 //===----------------------------------------------------------------------===//
-// The whole
+// All steps
 //===----------------------------------------------------------------------===//
 
-/// Takes axes from ops that sum partial sums over these: one sum comes later,
-/// in place of several before.
+/// Takes an axis from ops that add several partial sums over it. Then one sum
+/// is reduced after the op in place of several before it.
 void Propagator::releaseSums() {
   Propagation &graph = program.graph;
   auto factorsOf = [&](Operation *op, const ShardingRule &rule) {

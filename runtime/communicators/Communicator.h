@@ -1,15 +1,15 @@
 //===- Communicator.h - Collectives among the devices -----------*- C++ -*-===//
 //
-// The interface of collectives: one object for each rank of a session. It is
-// implemented by threads of one process (ThreadCommunicator.h). Implementations
-// with MPI and NCCL join behind this interface and pass the same conformance
-// suite (test/unit/Runtime/CommunicatorTest.cpp).
+// The interface of collectives: one object for each rank of a session.
+// ThreadCommunicator.h implements it for ranks that are threads of one process.
+// An implementation with MPI or NCCL would implement this interface too, and
+// must pass the same conformance suite
+// (test/unit/Runtime/CommunicatorTest.cpp).
 //
-// The semantics of every call are those of the `heddle_rt_*` function of the
-// same name in heddle_rt/abi.h. A call returns when this rank's part is done:
-// its output is complete and its input may be overwritten. An implementation
-// for asynchronous streams runs these calls on the stream's own thread or
-// queue.
+// Each function means what the `heddle_rt_*` function of the same name in
+// heddle_rt/abi.h means. A call returns when this rank's part is done: its
+// output is complete and its input may be overwritten. An implementation for
+// asynchronous streams runs these calls on the stream's own thread or queue.
 //
 // After an error the communicator is broken: every later call on any rank fails
 // with the first error, so that all ranks report the same cause.
@@ -29,19 +29,22 @@ namespace heddle::runtime {
 
 using Reduction = heddle_rt_reduction;
 
-/// One rank's group: its members, in the order of reductions.
+/// The group of one rank. `ranks` holds its members in the order in which
+/// reductions add them.
 struct GroupView {
   std::vector<int32_t> ranks;
-  int32_t member; ///< this rank's index among them
+  int32_t member; ///< index of the rank itself in `ranks`
 };
 
-/// Ranks are numbered row-major over the mesh. A group over some of its axes
-/// joins the ranks that agree on all other axes; members are ordered by their
-/// coordinates along `axes`, the first slowest.
+/// Returns the group of `rank` over the mesh axes `axes`: the ranks that have
+/// the same coordinates along all other axes. Members are ordered by their
+/// coordinates along `axes`, the first of `axes` slowest. Ranks are numbered
+/// row-major over the mesh. On a 2 x 4 mesh, rank 5 and axes {0} give the ranks
+/// {1, 5} and member 1.
 GroupView groupOf(const std::vector<MeshAxis> &mesh,
                   const std::vector<int32_t> &axes, int32_t rank);
 
-/// Coordinates of a rank along each mesh axis.
+/// Returns the coordinates of a rank along each mesh axis.
 std::vector<int64_t> coordinatesOf(const std::vector<MeshAxis> &mesh,
                                    int32_t rank);
 
@@ -74,8 +77,8 @@ public:
   virtual Status recv(int32_t group, int32_t peer, DType type, void *to,
                       int64_t count) = 0;
 
-  /// Tells every rank that this one has failed. Waiting ranks stop with `why`.
-  /// May be called from any thread.
+  /// Tells every rank that this rank has failed. Waiting ranks stop and return
+  /// `why`. May be called from any thread.
   virtual void abort(const Status &why) = 0;
 };
 

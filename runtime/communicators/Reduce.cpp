@@ -1,4 +1,4 @@
-//===- Reduce.cpp - Sums of several members' buffers ----------------------===//
+//===- Reduce.cpp - Sums and maxima of several members' buffers -----------===//
 
 #include "communicators/Reduce.h"
 #include "kernels/Isa.h"
@@ -17,10 +17,12 @@ bool isReducible(DType type) {
 
 namespace {
 
-/// A block stays in the first-level cache while the members are added to it.
+/// Bytes of a block. It stays in the first-level cache while the members'
+/// elements are added to it.
 constexpr int64_t blockBytes = 16384;
 
-/// How elements are kept (Stored) and summed (Sum).
+/// An element format: buffers store a `Stored`, reductions compute with a
+/// `Sum`.
 template <typename T> struct Plain {
   using Stored = T;
   using Sum = T;
@@ -54,7 +56,7 @@ struct F16 {
   }
 };
 
-/// Integers wrap, as they do in compiled code.
+/// Adds two elements. Integers wrap around, as they do in compiled code.
 template <typename T> T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;

@@ -9,13 +9,13 @@
 
 namespace heddle::runtime {
 
-/// Whether elements of `type` can be reduced.
+/// Returns true if elements of `type` can be reduced.
 bool isReducible(DType type);
 
-/// Reduces `count` elements of ins[0], ins[1], ..., in that order, each
-/// starting at element `inOffset`, and writes the result to every one of `outs`
-/// at element `outOffset`. Outputs may be the inputs themselves at equal
-/// offsets. bf16 and f16 are summed in f32 and rounded once.
+/// Reduces `count` elements of ins[0], ins[1], ..., in that order, each from
+/// element `inOffset` on. Writes the result to every buffer of `outs` from
+/// element `outOffset` on. A buffer may be both input and output if the two
+/// offsets are equal. bf16 and f16 are summed in f32 and rounded once.
 void reduceInto(Reduction reduction, DType type,
                 std::span<const void *const> ins, int64_t inOffset,
                 std::span<void *const> outs, int64_t outOffset, int64_t count);

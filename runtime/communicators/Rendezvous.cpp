@@ -27,13 +27,14 @@ Rendezvous::Rendezvous(std::vector<int32_t> ranks, Failure &failure,
       channels(this->ranks.size() * this->ranks.size()) {}
 
 void Rendezvous::interrupt() {
-  // Taking the lock keeps the notification from falling between a waiter's
-  // check and its sleep.
+  // Without the lock, the notification could come between a waiting thread's
+  // check and its sleep, and be lost.
   { std::lock_guard lock(mutex); }
   changed.notify_all();
 }
 
-/// Returns false on timeout. A failure ends the wait too: the caller checks it.
+/// Waits for `condition` or a failure; returns false on timeout. The caller
+/// checks which of the two ended the wait.
 template <typename Condition>
 bool Rendezvous::waitFor(std::unique_lock<std::mutex> &lock,
                          Condition &&condition) {
@@ -41,8 +42,8 @@ bool Rendezvous::waitFor(std::unique_lock<std::mutex> &lock,
                           [&] { return failure.isSet() || condition(); });
 }
 
-/// The error of a wait for the members with fewer than `arrivals` arrivals.
-/// Called with the lock held.
+/// Returns the error of a timeout. It names the members that have arrived fewer
+/// than `arrivals` times. Called with the lock held.
 Status Rendezvous::missing(std::string_view operation, uint64_t arrivals) {
   std::string names;
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -91,7 +92,7 @@ Status Rendezvous::meet(int32_t member, std::string_view operation) {
   return failure.get();
 }
 
-/// Checks that all members came for the same collective.
+/// Returns an error unless all members call the same collective.
 Status Rendezvous::agreement() const {
   const Offer &first = places[0].offer;
   for (size_t i = 1; i < places.size(); ++i) {
@@ -110,7 +111,7 @@ Status Rendezvous::agreement() const {
 }
 
 Status Rendezvous::enter(int32_t member, const Offer &offer) {
-  // Other members read this place only after all have met.
+  // Other members read this offer only after all members have met.
   places[member].offer = offer;
   HEDDLE_RT_RETURN_IF_ERROR(meet(member, offer.operation));
   Status agreed = agreement();

@@ -15,10 +15,10 @@
 
 namespace heddle::runtime {
 
-/// The first error of a session. Waiting members watch it.
+/// The first error of a session. Waiting members check it.
 class Failure {
 public:
-  /// Keeps the first error only.
+  /// Records `why` unless an error is already recorded.
   void set(const Status &why);
   bool isSet() const { return flag.load(std::memory_order_acquire); }
   Status get() const;
@@ -29,10 +29,10 @@ private:
   std::atomic<bool> flag{false};
 };
 
-/// One member's arguments of a collective. All members must agree on all of
-/// them except the buffers.
+/// One member's arguments of a collective. All members must agree on every
+/// field except the buffers `in` and `out`.
 struct Offer {
-  std::string_view operation; ///< a literal
+  std::string_view operation; ///< a string literal
   int64_t type = 0, count = 0, detail = 0;
   const void *in = nullptr;
   void *out = nullptr;
@@ -50,11 +50,11 @@ public:
   const Offer &offer(int32_t member) const { return places[member].offer; }
   int32_t size() const { return int32_t(ranks.size()); }
 
-  /// Wakes the waiting members, so that they see the failure.
+  /// Wakes the waiting members so that they see the failure.
   void interrupt();
 
-  /// Blocks until recv of `peer` has copied `count` elements. From one member
-  /// to another there is one message at a time.
+  /// Blocks until `peer` has called recv and copied `count` elements. Each
+  /// member has at most one message to each other member under way.
   Status send(int32_t member, int32_t peer, DType type, const void *from,
               int64_t count);
   Status recv(int32_t member, int32_t peer, DType type, void *to,

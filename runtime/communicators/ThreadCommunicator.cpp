@@ -14,7 +14,7 @@ namespace heddle::runtime {
 
 namespace {
 
-/// Bytes of work for one core at a time.
+/// Bytes that one core copies or sums at a time.
 constexpr int64_t grainBytes = 128 << 10;
 /// Bytes of a block of an in-place permute.
 constexpr int64_t bounceBytes = 256 << 10;
@@ -22,7 +22,8 @@ constexpr int64_t bounceBytes = 256 << 10;
 /// The state that all ranks of a session share.
 struct Shared {
   Failure failure;
-  /// Keyed by the group and the lowest rank of its members.
+  /// The meeting point of each group, keyed by the group's index and its lowest
+  /// rank.
   std::map<std::pair<int32_t, int32_t>, std::unique_ptr<Rendezvous>> places;
 };
 
@@ -101,7 +102,7 @@ private:
   std::shared_ptr<Shared> shared;
   ThreadPool &pool;
   std::vector<Group> groups;
-  // Room for the members' buffers, so that calls allocate nothing.
+  // Scratch for the members' buffers, so that calls allocate nothing.
   std::vector<const void *> ins;
   std::vector<void *> outs;
   std::vector<char> bounce;
@@ -125,7 +126,8 @@ Status ThreadCommunicator::allReduce(int32_t group, Reduction reduction,
     ins[i] = place->offer(int32_t(i)).in;
     outs[i] = place->offer(int32_t(i)).out;
   }
-  // Slices of whole cache lines, so that no two members write one line.
+  // Each member's slice is a whole number of cache lines, so no two members
+  // write to the same line.
   int64_t slice = (count + int64_t(members) - 1) / int64_t(members);
   slice = (slice + 63) / 64 * 64;
   int64_t begin = std::min(count, member * slice);
@@ -153,7 +155,8 @@ Status ThreadCommunicator::allGather(int32_t group, DType type, const void *in,
   HEDDLE_RT_RETURN_IF_ERROR(place->enter(
       member, {"all_gather", type, outer * local * inner, total, in, out}));
   int64_t row = inner * int64_t(byteSize(type));
-  // One task copies one member's part of some rows of the outer dimension.
+  // One task copies the rows that one member contributes, for some indices of
+  // the outer dimension.
   int64_t outerGrain =
       std::max<int64_t>(1, grainBytes / std::max<int64_t>(1, local * row));
   int64_t outerTasks = (outer + outerGrain - 1) / outerGrain;
@@ -312,8 +315,8 @@ Status ThreadCommunicator::permute(int32_t group, const int32_t *sources,
       copy(place->offer(source).in, out, bytes);
     return place->leave(member);
   }
-  // A peer still reads an output of this permute. So all members go block by
-  // block: first all read, then all write.
+  // Some member's output is its input, which a peer still reads. So all members
+  // go block by block: all read, then all write.
   for (int64_t begin = 0; begin < bytes; begin += bounceBytes) {
     size_t size = size_t(std::min(bounceBytes, bytes - begin));
     if (source >= 0)

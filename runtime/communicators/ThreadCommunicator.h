@@ -1,13 +1,14 @@
 //===- ThreadCommunicator.h - Ranks are threads of one process --*- C++ -*-===//
 //
 // All ranks share memory. In a collective, every member announces its buffers,
-// all meet, each reads its part from its peers' buffers (or writes it to them),
-// and all meet again. Nothing is copied twice.
+// and all wait for each other. Then each member reads its part from its peers'
+// buffers (or writes it to them), and all wait again. Only an in-place permute
+// needs a buffer between.
 //
-// An all_reduce is cut into one slice a member. The owner of a slice reads it
-// from every member's input, sums in the order of the members, and writes the
-// result to every member's output. So each byte crosses once in each direction,
-// and all members get the same bits.
+// An all_reduce gives each member one slice of the elements. The owner of a
+// slice reads it from every member's input, sums in the order of the members,
+// and writes the result to every member's output. So all members get the same
+// bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,15 +26,15 @@ namespace heddle::runtime {
 class ThreadPool;
 
 struct ThreadCommunicatorOptions {
-  /// How long a rank waits for a peer before it declares it hung.
+  /// Time that a rank waits for a peer before it reports the peer as hung.
   std::chrono::milliseconds timeout{120'000};
-  /// Whether to spin on memory for some microseconds before sleeping. For use
-  /// only if every thread has a core of its own.
+  /// True: waiting threads watch memory for some microseconds before they
+  /// sleep. Set it only if every thread has a core of its own.
   bool spin = false;
 };
 
-/// Makes one communicator for each rank of the mesh. `pools[rank]` copies and
-/// sums for the rank; it must outlive the communicators.
+/// Makes one communicator for each rank of the mesh. The communicator of a rank
+/// copies and sums on the threads of `pools[rank]`, which must outlive it.
 std::vector<std::unique_ptr<Communicator>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
                         const std::vector<std::vector<int32_t>> &groups,

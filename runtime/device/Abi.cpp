@@ -1,7 +1,8 @@
 //===- Abi.cpp - The calls of generated code ------------------------------===//
 //
 // Implements each function of heddle_rt/abi.h by a call of the library that
-// does the work, and accounts its time to a kind of work.
+// does the work. Adds the call's time to the device's total for that kind of
+// work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@ using namespace heddle::runtime;
 
 namespace {
 
-/// A copy or a fill shorter than this is not worth waking a core.
+/// Bytes that one core copies or fills at a time: it does not pay to wake a
+/// core for less.
 constexpr int64_t grainBytes = 256 << 10;
 
 Status checkType(int32_t type) {
@@ -31,7 +33,7 @@ Status checkReduction(int32_t reduction) {
              : errorOf("reduction ", reduction, " is unknown");
 }
 
-/// Runs a collective after the checks that all collectives share.
+/// Checks the element type, as all collectives need, and runs a collective.
 template <typename Work>
 heddle_rt_status collective(heddle_rt_device *device, int32_t stream,
                             const char *operation, int32_t type, Work &&work) {
@@ -53,8 +55,8 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
   return device->issue(
       stream, WorkKind::Kernel, "launch",
       reinterpret_cast<const void *>(kernel), [&] {
-        // More ranges than cores, so that a core that starts late or has costly
-        // blocks does not hold up the rest.
+        // There are more ranges than cores, so a core that starts late or has
+        // costly blocks does not delay the end.
         int64_t ranges = int64_t(device->pool.size()) * 4;
         int64_t range =
             device->pool.size() == 1

@@ -23,11 +23,11 @@ namespace heddle::runtime {
 class MatmulLibrary;
 class AttentionLibrary;
 
-/// A call of generated code, for the trace. Times are nanoseconds of the steady
-/// clock.
+/// A recorded call of generated code, for the trace. Times are nanoseconds of
+/// the steady clock.
 struct TraceEvent {
   const char *operation;
-  const void *symbol; ///< kernel or descriptor; null if it has none
+  const void *symbol; ///< kernel or descriptor; null for other calls
   WorkKind kind;
   int32_t stream;
   int64_t begin, end;
@@ -52,22 +52,22 @@ struct heddle_rt_device {
   std::unique_ptr<heddle::runtime::AttentionLibrary> attention;
 
   heddle::runtime::Status error;
-  int64_t errorTime = 0; ///< nanoseconds()
+  int64_t errorTime = 0; ///< from nanoseconds(), when `error` was set
   heddle::runtime::DeviceTimes times;
   std::vector<heddle::runtime::TraceEvent>
       trace; ///< reserved when tracing starts
   bool tracing = false;
 
-  /// Bytes of scratch that the libraries hold.
+  /// Returns the bytes of scratch memory that the libraries hold.
   size_t scratchBytes() const;
 
-  /// Keeps the first error, makes the peers stop, and returns the status for
+  /// Records the first error, makes the peers stop, and returns the status for
   /// generated code.
   heddle_rt_status fail(heddle::runtime::Status status);
 
-  /// Runs a call of generated code on a stream. So far, all streams of a CPU
-  /// device run synchronously with their caller. An asynchronous stream would
-  /// take the work here and run it on a thread of its own.
+  /// Runs a call of generated code on a stream. All streams of a CPU device run
+  /// synchronously with their caller. An asynchronous stream would queue the
+  /// work here and run it on a thread of its own.
   template <typename Work>
   heddle_rt_status issue(int32_t stream, heddle::runtime::WorkKind kind,
                          const char *operation, const void *symbol,

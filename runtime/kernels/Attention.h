@@ -1,13 +1,14 @@
 //===- Attention.h - Attention in linear memory -----------------*- C++ -*-===//
 //
 // Tiled attention after T. Dao, "FlashAttention-2: Faster attention with better
-// parallelism and work partitioning" (2023): scores exist one tile at a time,
-// forward with a running maximum and sum of each row, backward recomputed from
-// the stored logarithm of that sum.
+// parallelism and work partitioning" (2023). Only one tile of scores exists at
+// a time. The forward pass keeps a running maximum and sum of each row. The
+// backward pass recomputes scores from the stored logarithm of that sum.
 //
-// The work is cut into tasks by the sizes alone, and tasks write different
-// elements: so results do not depend on the number of cores. Plain data only:
-// the inner loops are compiled for several instruction sets (Isa.h).
+// The sizes alone determine how the work is cut into tasks, and tasks write
+// different elements. So results do not depend on the number of cores. This
+// header has plain data only, because the inner loops that include it are
+// compiled for several instruction sets (Isa.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,32 +23,31 @@ namespace heddle::runtime {
 
 /// Edge of a tile of scores, queries by keys.
 constexpr int64_t attentionTile = 64;
-/// Queries of a forward task; queries or keys of a part of the backward pass.
+/// Queries of a forward task. Queries or keys of a task of a backward part.
 constexpr int64_t attentionChunk = 512;
 
-/// One call.
+/// The arguments of one call.
 struct AttentionCall {
   const heddle_rt_attention_desc *desc;
   heddle_rt_attention_offsets offsets;
   uint32_t step;
   const void *q, *k, *v, *o, *d_o;
-  void *output; ///< o of the forward pass
+  void *output; ///< the forward pass writes o here
   float *lse;   ///< written by the forward pass, read by the backward pass
   void *dq, *dk, *dv;
 };
 
-/// The gradients that a backward task computes. The two parts together give the
-/// same bits as the whole. They take two more products a tile, but make more
-/// tasks.
+/// The gradients that a backward task computes. KeyGradients and QueryGradients
+/// together give the same bits as Whole. They need two more products a tile,
+/// but make more tasks.
 enum class BackwardPart { Whole, KeyGradients, QueryGradients };
 
 struct AttentionKernels {
-  /// Bytes of scratch that a core needs.
+  /// Return the bytes of scratch that a core needs.
   int64_t (*forwardScratch)(const heddle_rt_attention_desc &desc);
   int64_t (*backwardScratch)(const heddle_rt_attention_desc &desc,
                              BackwardPart part);
-  /// The number of independent tasks, and running one of them. `scratch` is
-  /// 64-byte aligned.
+  /// Return the number of independent tasks.
   int64_t (*forwardTasks)(const heddle_rt_attention_desc &desc);
   int64_t (*backwardTasks)(const heddle_rt_attention_desc &desc,
                            BackwardPart part);

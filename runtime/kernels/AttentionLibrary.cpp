@@ -15,7 +15,7 @@ namespace heddle::runtime {
 struct AttentionLibrary::Impl {
   explicit Impl(ThreadPool &pool) : pool(pool), scratch(size_t(pool.size())) {}
 
-  /// Enlarges the scratch of each core to what a descriptor needs.
+  /// Enlarges each core's scratch to `bytes`.
   void reserve(int64_t bytes) {
     for (std::vector<std::byte> &core : scratch)
       if (int64_t(core.size()) < bytes + 64)
@@ -76,9 +76,9 @@ Status AttentionLibrary::forward(const heddle_rt_attention_desc &desc,
   return Status::success();
 }
 
-/// Whether the backward pass ends sooner in two parts on so many cores. The
-/// parts take 4 and 3 products a tile, the whole takes 5. Both give the same
-/// bits.
+/// Returns true if the backward pass on `cores` cores ends sooner in two parts
+/// than as a whole. The parts take 4 and 3 products a tile, the whole takes 5.
+/// Both give the same bits.
 static bool splitsBackward(const heddle_rt_attention_desc &desc,
                            const AttentionKernels &kernels, int64_t cores) {
   auto rounds = [&](BackwardPart part) {
@@ -105,7 +105,7 @@ Status AttentionLibrary::backward(const heddle_rt_attention_desc &desc,
   const AttentionKernels &kernels = *isaKernels().attention;
   AttentionCall call = callOf(desc, offsets, step);
   call.q = q, call.k = k, call.v = v, call.o = o, call.d_o = d_o;
-  call.lse = const_cast<float *>(lse); // only read
+  call.lse = const_cast<float *>(lse); // the backward pass only reads it
   call.dq = dq, call.dk = dk, call.dv = dv;
   auto run = [&](BackwardPart part) {
     impl->reserve(kernels.backwardScratch(desc, part));

@@ -1,6 +1,7 @@
 //===- InnerAttention.h - Tiles of attention --------------------*- C++ -*-===//
 //
-// Part of IsaBuild.h: see there. Shared by the forward and the backward pass.
+// Part of IsaBuild.h, which explains it. Shared by the forward and the backward
+// pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ static inline void *elementAt(void *base, int32_t type, int64_t offset) {
   return static_cast<char *>(base) + offset * (type == HEDDLE_RT_F32 ? 4 : 2);
 }
 
-/// to[i, 0..padded(columns)) = scale * from[i * rowStride ...], zero beyond
-/// `columns`; `to` is dense with rows of padded(columns).
+/// Loads rows into a dense tile whose rows have padded(columns) elements: to[i,
+/// j] = scale * from[i * rowStride + j], and zero for j >= columns.
 static void loadRows(const void *from, int32_t type, int64_t rowStride,
                      int64_t rows, int64_t columns, float scale, float *to) {
   int64_t width = padded(columns);
@@ -43,8 +44,8 @@ static void loadRows(const void *from, int32_t type, int64_t rowStride,
   }
 }
 
-/// Stores rows of loadRows' layout: to[i * rowStride ...] = scale * from[i,
-/// 0..columns), rounded to `type`.
+/// Stores rows of such a tile, rounded to `type`: to[i * rowStride + j] = scale
+/// * from[i, j] for j < columns.
 static void storeRows(const float *from, int64_t rows, int64_t columns,
                       float scale, void *to, int32_t type, int64_t rowStride) {
   int64_t width = padded(columns);
@@ -70,8 +71,8 @@ static void storeRows(const float *from, int64_t rows, int64_t columns,
 typedef float Four __attribute__((vector_size(16)));
 typedef float FourAt __attribute__((vector_size(16), aligned(4), may_alias));
 
-/// Transposes a tile: to[j * tileEdge + i] = from[i * width + j], and zero for
-/// i in [rows, padded(rows)). `width` is a multiple of 4.
+/// Transposes a tile: to[j * tileEdge + i] = from[i * width + j]. Columns i in
+/// [rows, padded(rows)) of `to` become zero. `width` is a multiple of 4.
 static void transposeTile(const float *from, int64_t rows, int64_t width,
                           float *to) {
   int64_t whole = rows / 4 * 4;
@@ -100,19 +101,19 @@ static void transposeTile(const float *from, int64_t rows, int64_t width,
       to[j * tileEdge + i] = i < rows ? from[i * width + j] : 0;
 }
 
-/// The keys that the rows of a tile see: row i sees the columns below
-/// visible(i).
+/// The keys (columns) of a tile that its rows (queries) see: row i sees the
+/// columns below visible(i).
 struct TileMask {
-  int64_t columns;  ///< keys that exist
-  int64_t diagonal; ///< row i sees columns <= i + diagonal, if causal
+  int64_t columns;  ///< columns that are keys, not padding
+  int64_t diagonal; ///< if causal, row i sees columns <= i + diagonal
   bool causal;
   int64_t visible(int64_t row) const {
     if (!causal)
       return columns;
     return minimum(columns, maximum(0, row + diagonal + 1));
   }
-  /// Whether no score of rows [0, rows) must be masked: there is no padding,
-  /// and row 0 sees all columns.
+  /// Returns true if no score of rows [0, rows) must be masked: there is no
+  /// padding, and row 0 sees all columns.
   bool isFull(int64_t rows) const {
     return rows > 0 && visible(0) == padded(columns);
   }
@@ -136,9 +137,9 @@ public:
 
   bool isNone() const { return desc.dropout == 0; }
 
-  /// Fills factors[i * tileEdge + j] with 0 or 1 / (1 - p), for the tile of
-  /// queries from `query` and keys from `key` of one head. All indices are
-  /// local.
+  /// Fills factors[i * tileEdge + j] with 0 or 1 / (1 - p) for one tile of one
+  /// head: queries from `query` and keys from `key` on. All indices are local
+  /// to the device.
   void fill(int64_t batch, int64_t group, int64_t member, int64_t query,
             int64_t rows, int64_t key, int64_t columns, float *factors) const {
     uint64_t head =
@@ -162,7 +163,7 @@ public:
   }
 
 private:
-  /// The words of blocks first .. first + lanes - 1.
+  /// Computes the random words of the Philox blocks first .. first + lanes - 1.
   void draw(uint64_t first, uint32_t *words) const {
     uint32_t x0[lanes], x1[lanes], x2[lanes], x3[lanes];
     for (int64_t i = 0; i < lanes; ++i) {
@@ -199,8 +200,8 @@ private:
   float keep;
 };
 
-/// Hands out parts of a core's scratch, each on a cache line. Without a base,
-/// it only counts their bytes.
+/// Hands out pieces of a core's scratch, each on a cache line. If `base` is
+/// null, only counts their bytes.
 class Scratch {
 public:
   explicit Scratch(void *base) : base(static_cast<char *>(base)) {}
@@ -216,13 +217,13 @@ private:
   int64_t used = 0;
 };
 
-/// The number of the device's keys that lie within the global keys.
+/// Returns the number of the device's keys that lie within the global keys.
 static int64_t existingKeys(const AttentionCall &call) {
   const heddle_rt_attention_desc &d = *call.desc;
   return minimum(d.keys, maximum(0, d.global_keys - call.offsets.key));
 }
 
-/// The number of keys that some query below `queries` sees.
+/// Returns the number of keys that at least one query below `queries` sees.
 static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
   int64_t existing = existingKeys(call);
   if (!call.desc->causal)

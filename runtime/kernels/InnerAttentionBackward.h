@@ -1,11 +1,11 @@
 //===- InnerAttentionBackward.h - Attention, backward -----------*- C++ -*-===//
 //
-// Part of IsaBuild.h: see there.
+// Part of IsaBuild.h, which explains it.
 //
-// A task handles one (batch, group), or a chunk of its keys (for dK and dV) or
-// of its queries (for dQ): see BackwardPart. With P the probabilities and M the
-// factors of dropout, it does for each tile of keys and each tile of queries
-// that sees it:
+// A task handles one (batch, group), a chunk of its keys (for dK and dV) or a
+// chunk of its queries (for dQ): see BackwardPart. P are the probabilities, M
+// the factors of dropout. For each tile of keys, and each tile of queries that
+// sees a key of it, the task computes:
 //
 //   P = 2^(Q K^T * scale * log2(e) - lse * log2(e))
 //   dV += (P M)^T dO
@@ -13,8 +13,8 @@
 //   dK += dS^T Q * scale;  dQ += dS K * scale
 //
 // Keys beyond the global end are not seen. dQ is summed over the tiles of keys
-// in scratch of the size of the task's queries, always in f32. All parts add in
-// the same order.
+// in f32 scratch, which is as large as the task's queries. All parts add in the
+// same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,8 @@ struct BackwardRange {
                                                           : 1;
     return d.batch * d.groups * ((rows + attentionChunk - 1) / attentionChunk);
   }
-  /// The index of a query's row in the task's scratch, which is ordered by
-  /// head.
+  /// Returns the row of a query in the task's scratch. Rows are ordered by the
+  /// member (head), then by the query.
   int64_t row(int64_t member, int64_t query) const {
     return member * (queryEnd - firstQuery) + query - firstQuery;
   }
@@ -62,7 +62,7 @@ struct BackwardScratch {
   BackwardScratch(const heddle_rt_attention_desc &d, BackwardPart part,
                   Scratch scratch) {
     int64_t width = padded(d.head), tile = tileEdge * width;
-    // The first task of a part is the largest.
+    // The first task of a part is the largest, so its range gives the sizes.
     BackwardRange range(d, part, 0);
     int64_t rows = d.group_size * (range.queryEnd - range.firstQuery);
     dq = scratch.take(range.hasQueryGradients() ? rows * width : 0);
@@ -81,7 +81,7 @@ struct BackwardScratch {
     factors = scratch.take(tileEdge * tileEdge);
     bytes = scratch.bytes();
   }
-  float *dq, *delta, *lse; ///< of the task's queries
+  float *dq, *delta, *lse; ///< for each query of the task
   float *q, *d_o, *k, *kTransposed, *v, *vTransposed, *dk, *dv;
   float *p, *ds, *factors;
   int64_t bytes;
@@ -97,15 +97,15 @@ static int64_t backwardTasks(const heddle_rt_attention_desc &d,
   return BackwardRange::tasks(d, part);
 }
 
-/// Offset of row (query, member) in the dense layout of o.
+/// Returns the index of row (query, member) in the dense layout of o.
 static int64_t outputRow(const heddle_rt_attention_desc &d, int64_t batch,
                          int64_t query, int64_t group, int64_t member) {
   return ((batch * d.queries + query) * d.groups + group) * d.group_size +
          member;
 }
 
-/// Computes delta and lse of one head. lse is converted to powers of 2. For
-/// rows that see no key, whose scores are all -infinity, it is set to 0.
+/// Computes delta and lse of one head. lse is converted to base 2. It is set to
+/// 0 for rows that see no key, whose scores are all -infinity.
 static void prepareRows(const AttentionCall &call, BackwardScratch &s,
                         const BackwardRange &range, int64_t member) {
   const heddle_rt_attention_desc &d = *call.desc;
@@ -131,8 +131,8 @@ static void prepareRows(const AttentionCall &call, BackwardScratch &s,
   }
 }
 
-/// Turns s.p from scores into dropped probabilities (P M), and s.ds from dO V^T
-/// into dS.
+/// Turns s.p from scores into probabilities after dropout (P M), and s.ds from
+/// dO V^T into dS.
 static void differentiateTile(BackwardScratch &s, bool drops, int64_t rows,
                               int64_t columns, const float *lse,
                               const float *delta) {
@@ -191,8 +191,8 @@ static void backwardTile(const AttentionCall &call, const Dropout &dropout,
                   s.dq + row * width, width);
 }
 
-/// Loads one tile of keys: K as it is; K transposed and scaled as the scores
-/// are, so that Q and K stay unscaled in the gradients; V transposed.
+/// Loads one tile of keys: K; K transposed and scaled for the scores; V
+/// transposed. K itself and Q stay unscaled for the gradients.
 static void loadKeys(const AttentionCall &call, BackwardScratch &s,
                      const BackwardRange &range, int64_t key, int64_t keys) {
   const heddle_rt_attention_desc &d = *call.desc;
@@ -211,7 +211,7 @@ static void loadKeys(const AttentionCall &call, BackwardScratch &s,
   transposeTile(s.v, keys, width, s.vTransposed);
 }
 
-/// Whether the last query of the range sees the first key of a tile.
+/// Returns true if the range's last query sees the first key of a tile.
 static bool isTileSeen(const AttentionCall &call, const BackwardRange &range,
                        int64_t key) {
   return !call.desc->causal ||
@@ -258,7 +258,7 @@ static void backward(const AttentionCall &call, BackwardPart part, int64_t task,
              query += tileEdge)
           backwardTile(call, dropout, s, range, member, query, key, keys);
     }
-    // Keys that do not exist have gradients of zero.
+    // Padding keys have gradients of zero.
     if (range.hasKeyGradients())
       storeKeyGradients(call, s, range, key,
                         minimum(tileEdge, range.keyEnd - key));

@@ -1,16 +1,17 @@
 //===- InnerAttentionForward.h - Attention, forward -------------*- C++ -*-===//
 //
-// Part of IsaBuild.h: see there.
+// Part of IsaBuild.h, which explains it.
 //
 // A task handles a chunk of queries of one (batch, group), for each head of the
-// group. For each tile of keys, it does for each tile of queries that sees it:
+// group. For each tile of keys, and each tile of queries that sees a key of it,
+// the task computes:
 //
 //   S = Q K^T * scale * log2(e)          so that probabilities are powers of 2
 //   m' = max(m, rowmax S);  P = 2^(S - m')
 //   l = l * 2^(m - m') + rowsum P
-//   O = O * 2^(m - m') + (P, dropped) V
+//   O = O * 2^(m - m') + (P after dropout) V
 //
-// and at the end O / l and lse = (m + log2 l) * ln 2.
+// At the end it divides O by l and stores lse = (m + log2 l) * ln 2.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +45,9 @@ static int64_t forwardTasks(const heddle_rt_attention_desc &d) {
          ((d.queries + attentionChunk - 1) / attentionChunk);
 }
 
-/// Softmax of a tile's rows, continued from earlier tiles. Scores become
-/// probabilities relative to the new maximum; output rows are rescaled to it.
+/// Continues the softmax of the tile's rows from earlier tiles. Scores become
+/// probabilities relative to the new maximum; sums and output rows are rescaled
+/// to that maximum.
 static void softmaxTile(float *scores, int64_t rows, int64_t columns,
                         float *maxima, float *sums, float *o, int64_t width) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -57,7 +59,8 @@ static void softmaxTile(float *scores, int64_t rows, int64_t columns,
     }
     float rowMax = horizontalMax(largest);
     float before = maxima[i], now = rowMax > before ? rowMax : before;
-    // If the row has seen no key yet, any finite reference gives zeros.
+    // A row that has seen no key yet has the maximum -infinity. Any finite
+    // reference then gives zeros.
     float reference = now == minusInfinity ? 0.0f : now;
     Vector sum = splat(0.0f);
     for (int64_t j = 0; j < columns; j += lanes) {
@@ -78,7 +81,7 @@ static void softmaxTile(float *scores, int64_t rows, int64_t columns,
   }
 }
 
-/// Writes a head's chunk of the output and of lse.
+/// Writes one head's chunk of the output and of lse.
 static void finishForward(const AttentionCall &call, ForwardScratch &s,
                           int64_t batch, int64_t group, int64_t member,
                           int64_t first, int64_t count) {
@@ -156,7 +159,7 @@ static void forward(const AttentionCall &call, int64_t task, void *scratch) {
   ForwardScratch s(d, Scratch(scratch));
   Dropout dropout(call);
   int64_t chunks = (d.queries + attentionChunk - 1) / attentionChunk;
-  // The last chunks see the most keys: they go first.
+  // The last chunks see the most keys, so they go first.
   int64_t heads = d.batch * d.groups;
   int64_t chunk = chunks - 1 - task / heads, head = task % heads;
   int64_t first = chunk * attentionChunk;

@@ -1,6 +1,6 @@
 //===- InnerVector.h - Vectors, exp2, small products ------------*- C++ -*-===//
 //
-// Part of IsaBuild.h: see there.
+// Part of IsaBuild.h, which explains it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace HEDDLE_RT_ISA {
 constexpr int64_t lanes = HEDDLE_RT_VECTOR_BYTES / 4;
 typedef float Vector __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
 typedef int32_t VectorInt __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES)));
-/// A Vector at an address of any alignment, which may alias anything.
+/// A Vector at an address of any alignment. It may alias any other type.
 typedef float VectorAt
     __attribute__((vector_size(HEDDLE_RT_VECTOR_BYTES), aligned(4), may_alias));
 
@@ -22,7 +22,7 @@ constexpr float minusInfinity = -__builtin_inff();
 
 static inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
-/// Rounds a row's length up to whole vectors.
+/// Rounds a row's length up to a multiple of `lanes`.
 static inline int64_t padded(int64_t count) {
   return (count + lanes - 1) / lanes * lanes;
 }
@@ -40,8 +40,8 @@ static inline Vector splat(float value) {
   return zero + value;
 }
 
-/// The upper half of the first 2 * `half` lanes, in the lower lanes. Horizontal
-/// sums and maxima combine halves in this fixed order.
+/// Returns the upper half of the first 2 * `half` lanes, moved to the lower
+/// lanes. Horizontal sums and maxima combine halves in this fixed order.
 static inline Vector upperHalf(Vector value, int64_t half) {
   VectorInt index = {};
   for (int64_t i = 0; i < half; ++i)
@@ -63,8 +63,9 @@ static inline float horizontalSum(Vector value) {
   return value[0];
 }
 
-/// 2^x for x <= 127; 0 below -125. Polynomial of degree 6 on [-1/2, 1/2]
-/// through Chebyshev points: relative error below 2 ulp.
+/// Computes 2^x for x <= 127; returns 0 below -125. Uses a polynomial of degree
+/// 6 on [-1/2, 1/2] through Chebyshev points; the relative error is below 2
+/// ulp.
 static inline Vector exp2(Vector x) {
   constexpr float magic = 12582912.0f; // 1.5 * 2^23: rounds to integers
   Vector shifted = x + magic;
@@ -82,8 +83,9 @@ static inline Vector exp2(Vector x) {
   return x < -125.0f ? splat(0.0f) : result;
 }
 
-/// A register tile: C[Rows x Columns*lanes] (+)= A B. Element (i, k) of A lies
-/// at a[i * aRow + k * aColumn]; B and C have dense rows.
+/// Computes one register tile: C[Rows x Columns*lanes] = A B, or += if Add.
+/// Element (i, k) of A lies at a[i * aRow + k * aColumn]. The rows of B and C
+/// are contiguous.
 template <int Rows, int Columns, bool Add>
 static inline void tileProduct(int64_t depth, const float *a, int64_t aRow,
                                int64_t aColumn, const float *b, int64_t bRow,
@@ -114,7 +116,8 @@ static inline void tileProduct(int64_t depth, const float *a, int64_t aRow,
       store(c + i * cRow + j * lanes, sums[i][j]);
 }
 
-/// Rows and vectors of a register tile: 24 sums in 32 registers, or 8 in 16.
+/// Rows and vectors of a register tile. AVX-512 keeps 24 sums in its 32
+/// registers, other instruction sets 8 in 16.
 constexpr int tileRows = HEDDLE_RT_VECTOR_BYTES == 64 ? 6 : 4;
 constexpr int tileColumns = HEDDLE_RT_VECTOR_BYTES == 64 ? 4 : 2;
 
@@ -134,7 +137,8 @@ static void columnProduct(int64_t rows, int64_t depth, const float *a,
                                  c + i * cRow, cRow);
 }
 
-/// C[rows x columns] = A B, or += with Add; `columns` is a multiple of `lanes`.
+/// Computes C[rows x columns] = A B, or += if Add. `columns` is a multiple of
+/// `lanes`.
 template <bool Add>
 static void product(int64_t rows, int64_t columns, int64_t depth,
                     const float *a, int64_t aRow, int64_t aColumn,

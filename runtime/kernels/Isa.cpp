@@ -69,12 +69,13 @@ uint16_t f32ToF16(float value) {
     return sign | 0x7c00;
   int exponent;
   std::frexp(magnitude, &exponent); // magnitude in [2^(exponent-1), 2^exponent)
-  // Units of the last place: normal numbers have 11 bits, denormal ones 2^-24.
+  // Units of the last place. Normal numbers have 11 significant bits; the unit
+  // of denormal numbers is 2^-24.
   int unit = exponent - 11 < -24 || magnitude == 0 ? -24 : exponent - 11;
   auto units = uint32_t(std::nearbyint(std::ldexp(magnitude, -unit)));
-  // A denormal that rounds up to 1024 units becomes the least normal number
-  // without a special case, as a normal number of 2048 units becomes the next
-  // power of two.
+  // Rounding up needs no special case. A denormal number that becomes 1024
+  // units is the least normal number. A normal number that becomes 2048 units
+  // is the next power of two.
   return sign |
          uint16_t(unit == -24 ? units : (uint32_t(unit + 24) << 10) + units);
 }

@@ -1,7 +1,8 @@
 //===- Isa.h - Inner loops, one build for each instruction set --*- C++ -*-===//
 //
-// The inner loops that must use the widest vectors of the machine are compiled
-// once for each instruction set (Isa*.cpp) and chosen once by cpuid.
+// Inner loops that must use the widest vectors of the machine. They are
+// compiled once for each instruction set (Isa*.cpp), and cpuid chooses among
+// the builds once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,24 +19,24 @@ struct IsaKernels {
   const char *name;
   /// accumulator[i] += in[i]
   void (*sumF32)(float *accumulator, const float *in, int64_t count);
-  /// accumulator[i] = max(accumulator[i], in[i]); a NaN stays.
+  /// accumulator[i] = max(accumulator[i], in[i]); NaN if either is NaN.
   void (*maxF32)(float *accumulator, const float *in, int64_t count);
   void (*bf16ToF32)(const uint16_t *from, float *to, int64_t count);
-  /// Rounds to nearest, ties to even; a NaN stays one.
+  /// Rounds to nearest, ties to even. A NaN stays a NaN.
   void (*f32ToBf16)(const float *from, uint16_t *to, int64_t count);
   const AttentionKernels *attention;
 };
 
-/// The inner loops for the widest instruction set of this machine. The
-/// environment variable HEDDLE_RT_ISA ("baseline", "avx2", "avx512") lowers the
-/// choice, for tests.
+/// Returns the inner loops for the widest instruction set of this machine. The
+/// environment variable HEDDLE_RT_ISA ("baseline", "avx2", "avx512") chooses a
+/// narrower one, for tests.
 const IsaKernels &isaKernels();
 
-/// The inner loops of that name; null if they were not built or do not run on
-/// this machine.
+/// Returns the inner loops of that name, or null if they were not built or do
+/// not run on this machine.
 const IsaKernels *findIsaKernels(const char *name);
 
-/// Scalar conversions of f16, which no inner loop uses.
+/// Convert one f16 value. No inner loop uses these functions.
 float f16ToF32(uint16_t bits);
 uint16_t f32ToF16(float value);
 

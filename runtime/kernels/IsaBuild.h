@@ -1,10 +1,10 @@
 //===- IsaBuild.h - Inner loops of one instruction set ----------*- C++ -*-===//
 //
 // Included by Isa*.cpp. Each of these files is compiled for its own instruction
-// set, and first defines HEDDLE_RT_ISA (the namespace) and
-// HEDDLE_RT_VECTOR_BYTES. No standard library templates may be used here: the
-// linker keeps one copy of an inline function, and that could be the copy for
-// the widest instruction set.
+// set. It first defines HEDDLE_RT_ISA (the namespace) and
+// HEDDLE_RT_VECTOR_BYTES. The inner loops must not use templates of the
+// standard library: the linker keeps one copy of an inline function, which
+// could be the copy compiled for the widest instruction set.
 //
 //===----------------------------------------------------------------------===//
 

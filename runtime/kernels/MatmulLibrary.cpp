@@ -17,8 +17,8 @@ namespace heddle::runtime {
 
 namespace {
 
-/// Tells OpenMP that its caller works alone. Debian's oneDNN would start OpenMP
-/// threads on every call, beside the device's own cores that call it.
+/// Limits oneDNN's OpenMP to the calling thread. Debian's oneDNN would
+/// otherwise start OpenMP threads on every call, beside the device's own cores.
 class OpenMP {
 public:
   OpenMP()
@@ -33,12 +33,12 @@ private:
   void (*setThreads)(int);
 };
 
-/// A lock around the creation of primitives, for ThreadSanitizer. oneDNN keeps
-/// primitives for the whole process, and devices that ask for the same one
-/// share it. ThreadSanitizer does not see oneDNN's own locks for that, and
-/// would report a device that reads a primitive made by another. The lock costs
-/// nothing: devices that prepare the same product wait for each other in oneDNN
-/// anyway.
+/// A lock around the creation of primitives, for ThreadSanitizer. oneDNN caches
+/// primitives for the whole process, so devices share them. ThreadSanitizer
+/// does not see the locks of oneDNN's cache: without this lock, it reports a
+/// race when one device reads a primitive that another one made. The lock costs
+/// nothing, because oneDNN makes devices that prepare the same product wait for
+/// each other anyway.
 std::mutex &primitiveCache() {
   static std::mutex mutex;
   return mutex;
@@ -78,7 +78,7 @@ static bool sameBytes(const heddle_rt_matmul_desc &a,
 Expected<const MatmulPlan *>
 MatmulLibrary::Impl::find(const heddle_rt_matmul_desc &desc) {
   auto known = byAddress.find(&desc);
-  // A descriptor may have gone and left its address to another one.
+  // A different descriptor may lie at the address of an earlier one.
   if (known != byAddress.end() && sameBytes(known->second.desc, desc))
     return known->second.plan;
   for (const Entry &entry : byContent)

@@ -1,9 +1,9 @@
 //===- MatmulLibrary.h - Matrix products of one device ----------*- C++ -*-===//
 //
-// Products by oneDNN, called single-threaded from the device's own cores. A
-// product is cut into tiles by its sizes alone, so the bits do not depend on
-// the number of cores; what oneDNN prepares for a tile's shape is kept under
-// the descriptor, so a call only sets pointers.
+// Matrix products by oneDNN, which is called single-threaded from the device's
+// own cores. A product is cut into tiles by its sizes alone, so the bits do not
+// depend on the number of cores. oneDNN's primitives for the tiles' shapes are
+// kept with the descriptor, so a call only sets pointers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,7 +17,8 @@ namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// The size of equal parts of `size`: at most `limit`, rounded up to `unit`.
+/// Cuts `size` into equal parts of at most `limit`. Returns the size of a part,
+/// rounded up to `unit`.
 int64_t evenPart(int64_t size, int64_t limit, int64_t unit) {
   if (size <= limit)
     return size;
@@ -45,7 +46,8 @@ bool hasAmx() {
 }
 
 /// Checks that one of the strides of a `rows` x `columns` matrix is 1. A
-/// dimension of extent 1 has no stride of its own and gets a dense one.
+/// dimension of extent 1 may have any stride; it is set to that of a dense
+/// matrix.
 Status normalizeStrides(const char *operand, int64_t rows, int64_t columns,
                         int64_t &rowStride, int64_t &columnStride) {
   if (columns == 1 && rowStride != 1)
@@ -94,7 +96,8 @@ Status check(heddle_rt_matmul_desc &d) {
   return normalizeStrides("B", d.k, d.n, d.b_row_stride, d.b_column_stride);
 }
 
-/// Converts a tile whose rows or columns are dense to f32, in the same order.
+/// Converts a tile to f32. Its rows or its columns are contiguous, and their
+/// order stays.
 void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
                int64_t rowStride, int64_t columnStride, float *to) {
   int64_t lines = columnStride == 1 ? rows : columns;
@@ -105,7 +108,7 @@ void tileToF32(const void *from, int32_t type, int64_t rows, int64_t columns,
                  length);
 }
 
-/// Calls note(line, bytes) for each dense row or column of a tile.
+/// Calls note(line, bytes) for each contiguous row or column of a tile.
 template <typename Note>
 void noteLines(int64_t rows, int64_t columns, int64_t rowStride,
                int64_t columnStride, size_t elementBytes, const Note &note) {
@@ -127,13 +130,13 @@ MatmulPacking matmulPackingFromEnvironment() {
   return MatmulPacking::Automatic;
 }
 
-// The tiles were measured (RATIONALE.md): up to 512 x 384 with sums of 1536 is
-// within 2% of the best in every layout. Products of few tiles get smaller
-// ones, so that several cores have work.
+// By measurement (RATIONALE.md), tiles of up to 512 x 384 with sums of 1536 are
+// within 2% of the best in every layout. A product that gives few such tiles
+// gets smaller ones, so that several cores have work.
 void MatmulPlan::chooseTiles() {
   int64_t mLimit = 512, nLimit = 384;
   if (packs) {
-    // B is packed once for each tile of C, so tall tiles pack it less often.
+    // Each tile of C packs its tile of B, so taller tiles pack B less often.
     mLimit = 1024;
     nLimit = desc.n >= 3072 ? 384 : 192;
   }
@@ -206,7 +209,7 @@ void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
         kernel.bias == bias)
       return;
   using dnnl::memory;
-  // Converted tiles are dense in the order of the original.
+  // Converted tiles are dense, in the same order (row or column major).
   auto strides = [&](int64_t rows, int64_t columns, int64_t rowStride,
                      int64_t columnStride) -> memory::dims {
     if (!convert)
@@ -259,7 +262,7 @@ void MatmulPlan::prepare(const dnnl::engine &engine, int64_t m, int64_t n,
 
 const MatmulKernel &MatmulPlan::kernel(int64_t m, int64_t n, int64_t k,
                                        bool sum, bool bias) const {
-  // There are at most twelve; `make` has prepared all that are used.
+  // A plan has at most twelve kernels; `make` has prepared all of them.
   return *std::find_if(kernels.begin(), kernels.end(), [&](const auto &kernel) {
     return kernel.m == m && kernel.n == n && kernel.k == k &&
            kernel.sum == sum && kernel.bias == bias;
@@ -293,7 +296,8 @@ void MatmulPlan::noteOperands(const MatmulKernel &kernel, const void *a,
       noteRead(static_cast<const char *>(from) + offset, bytes);
     };
   };
-  // Converted operands lie in the worker's memory.
+  // Converted operands lie in the worker's own memory, so no other thread
+  // touches them.
   if (!convert) {
     size_t bytes = byteSize(DType(desc.a_type));
     noteLines(kernel.m, kernel.k, desc.a_row_stride, desc.a_column_stride,
@@ -347,7 +351,8 @@ void MatmulPlan::execute(const MatmulKernel &kernel, int workerIndex,
   run(kernel.primitive.get(), count, arguments);
 }
 
-/// Rounds the f32 sums of a tile into C, adding what C holds if asked.
+/// Rounds the f32 sums of a tile to C's type and stores them. Adds the elements
+/// of C first if asked to.
 void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
                             int64_t n) const {
   for (int64_t i = 0; i < m; ++i) {
@@ -362,7 +367,7 @@ void MatmulPlan::finishTile(MatmulWorker &worker, void *c, int64_t m,
 void MatmulPlan::runTask(int64_t task, int workerIndex, MatmulWorker &worker,
                          const void *a, const void *b, void *c,
                          const void *bias) const {
-  // Tiles that run one after the other share a tile of the larger operand,
+  // Tiles that run one after the other use the same tile of the larger operand,
   // which fits in no cache.
   bool rowsFirst = desc.m <= desc.n;
   int64_t i = (rowsFirst ? task % mTiles : task / nTiles % mTiles) * mTile;

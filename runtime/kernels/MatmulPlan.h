@@ -13,16 +13,16 @@
 
 namespace heddle::runtime {
 
-/// The buffers and the oneDNN stream of one core.
+/// One core's buffers and oneDNN stream.
 struct MatmulWorker {
   explicit MatmulWorker(const dnnl::engine &engine) : stream(engine) {}
   dnnl::stream stream;
-  std::vector<std::byte> scratchpad; ///< oneDNN's
+  std::vector<std::byte> scratchpad; ///< memory that oneDNN asks for
   std::vector<std::byte> packed;     ///< a tile of B in oneDNN's own format
-  std::vector<float> a, b, c, bias;  ///< a tile in f32, where converted
+  std::vector<float> a, b, c, bias;  ///< tiles converted to f32, if needed
 };
 
-/// oneDNN's primitive for one shape of tile.
+/// oneDNN's primitive for tiles of one shape.
 struct MatmulKernel {
   int64_t m, n, k;
   bool sum, bias; ///< adds to C; adds the bias
@@ -31,31 +31,33 @@ struct MatmulKernel {
   /// Reorders B into the format of `packed`; empty if B is read in place.
   dnnl::reorder pack = {};
   size_t packedBytes = 0;
-  /// One set for each worker. Pointers are set at each call.
+  /// One set of operands for each worker. Each call sets their pointers.
   struct Operands {
     dnnl::memory a, b, c, bias, scratchpad, packed;
   };
   std::vector<Operands> operands = {};
 };
 
-/// Whether tiles of B are first reordered into oneDNN's own format. `Automatic`
-/// does so where AMX multiplies bf16. The environment variable HEDDLE_RT_MATMUL
-/// ("packed" or "plain") overrides that, for measurements and tests.
+/// Decides if tiles of B are first reordered into oneDNN's own format.
+/// `Automatic` reorders them if bf16 is multiplied by AMX. The environment
+/// variable HEDDLE_RT_MATMUL ("packed" or "plain") overrides this, for
+/// measurements and tests.
 enum class MatmulPacking { Automatic, Always, Never };
 MatmulPacking matmulPackingFromEnvironment();
 
-/// A product cut into tiles, which depend on the descriptor and machine alone.
+/// A product cut into tiles. The descriptor and the machine alone determine the
+/// tiles.
 class MatmulPlan {
 public:
   static Expected<MatmulPlan> make(const heddle_rt_matmul_desc &desc,
                                    const dnnl::engine &engine, int workers,
                                    MatmulPacking packing);
 
-  /// The number of independent tiles; each is a task.
+  /// Returns the number of tasks. A task computes one tile of C.
   int64_t tasks() const { return outerIterations * mTiles * nTiles; }
   void runTask(int64_t task, int workerIndex, MatmulWorker &worker,
                const void *a, const void *b, void *c, const void *bias) const;
-  /// Enlarges a worker's buffers to what this plan needs.
+  /// Enlarges a worker's buffers to the sizes that this plan needs.
   void reserve(MatmulWorker &worker) const;
 
   heddle_rt_matmul_desc desc;
@@ -70,7 +72,7 @@ private:
   void execute(const MatmulKernel &kernel, int workerIndex,
                MatmulWorker &worker, const void *a, const void *b, void *c,
                const void *bias) const;
-  /// Tells a sanitizer what oneDNN is about to read and write.
+  /// Tells a sanitizer which bytes oneDNN will read and write.
   void noteOperands(const MatmulKernel &kernel, const void *a, const void *b,
                     void *c, const void *bias) const;
   void finishTile(MatmulWorker &worker, void *c, int64_t m, int64_t n) const;

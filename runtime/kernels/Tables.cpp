@@ -22,9 +22,8 @@ Status embeddingGrad(ThreadPool &pool, const int32_t *ids, int64_t numIds,
     pool.forRanges(tableRows * width, 1 << 16, [&](int64_t begin, int64_t end) {
       std::memset(tableGrad + begin, 0, size_t(end - begin) * sizeof(float));
     });
-  // The columns are split among the cores. Ranges of table rows would be
-  // uneven, because some ids are frequent; and ranges of ids would change the
-  // order of a row's sum.
+  // Each core takes some columns. Ranges of table rows would be uneven, because
+  // some ids are frequent. Ranges of ids would change the order of a row's sum.
   pool.forRanges(width, 128, [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < numIds; ++i) {
       int64_t row = int64_t(ids[i]) - firstRow;

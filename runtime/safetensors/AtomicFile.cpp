@@ -41,8 +41,8 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path,
       !std::filesystem::is_regular_file(target, ignored))
     return error("cannot write '" + path + "': it is not a regular file");
 
-  // The name has the process id and a counter. mkstemp would make a private
-  // file instead of one with the user's umask.
+  // The name contains the process id and a counter. mkstemp would make a
+  // private file instead of one with the user's umask.
   std::string stem = parentFolder(file.destination) + "/." +
                      target.filename().string() + ".tmp." +
                      std::to_string(::getpid()) + ".";
@@ -61,7 +61,7 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path,
     return error("cannot create '" + path + "': temporaries '" + stem +
                  "*' are left over; remove them");
 
-  // Not every file system can reserve space; then a later write fails.
+  // Not every file system can reserve space. On others, a later write fails.
   if (size > 0 &&
       ::fallocate(file.descriptor, 0, 0, static_cast<off_t>(size)) != 0 &&
       (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
@@ -94,7 +94,7 @@ AtomicFile &AtomicFile::operator=(AtomicFile &&other) noexcept {
 AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() {
-  int code = errno; // keeps the cause of a failure readable
+  int code = errno; // the calls below must not overwrite the cause of a failure
   if (descriptor >= 0)
     ::close(descriptor);
   descriptor = -1;
@@ -145,8 +145,8 @@ Status AtomicFile::commit() {
   if (::rename(temporary.c_str(), destination.c_str()) != 0)
     return failure("replace");
   temporary.clear();
-  // The new name is durable once its folder is. Some file systems cannot sync
-  // a folder, and the file is complete either way.
+  // The new name is durable once its folder is. Some file systems cannot sync a
+  // folder. That is no error, because the file is complete either way.
   int folder = ::open(parentFolder(destination).c_str(),
                       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

@@ -21,7 +21,7 @@ struct DTypeRow {
   bool isFloat;
 };
 
-/// In order of the enumeration.
+/// The table of element types, in the order of DType.
 constexpr std::array<DTypeRow, 13> dtypeTable = {{
     {DType::Bool, "BOOL", 1, false},
     {DType::U8, "U8", 1, false},
@@ -42,7 +42,7 @@ const DTypeRow &row(DType dtype) {
   return dtypeTable[static_cast<size_t>(dtype)];
 }
 
-/// Types for 16-bit floats, which C++20 lacks.
+/// Types for 16-bit floats, which C++20 does not have.
 struct Half {
   uint16_t bits;
 };
@@ -70,19 +70,21 @@ float toF32(Half value) {
                               (mantissa << 13));
 }
 
-/// Calls `convert(i, element)` for elements [first, first + count) of `bytes`.
+/// Calls `convert(i, element)` for i in [0, count), with element `first` + i of
+/// the tensor's `bytes`.
 template <typename T, typename Fn>
 void forEach(std::span<const std::byte> bytes, int64_t first, size_t count,
              Fn convert) {
   const std::byte *from = bytes.data() + static_cast<size_t>(first) * sizeof(T);
   for (size_t i = 0; i < count; ++i) {
-    T element; // copied: the data need not be aligned
+    T element; // a copy, because the data may be unaligned
     std::memcpy(&element, from + i * sizeof(T), sizeof(T));
     convert(i, element);
   }
 }
 
-/// forEach for tensors of integers; returns false for tensors of floats.
+/// Calls forEach for a tensor of integers. Returns false for a tensor of
+/// floats.
 template <typename Fn>
 bool forEachInteger(DType dtype, std::span<const std::byte> bytes,
                     int64_t first, size_t count, Fn convert) {

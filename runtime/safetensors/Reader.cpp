@@ -22,7 +22,7 @@ using nlohmann::json;
 
 static constexpr const char *singleFile = "model.safetensors";
 static constexpr const char *indexFile = "model.safetensors.index.json";
-/// The format's own limit: a larger header is an attack or a broken file.
+/// The format's own limit. A larger header is an attack or a broken file.
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 
 //===----------------------------------------------------------------------===//
@@ -93,7 +93,7 @@ const Tensor *Reader::find(std::string_view name) const {
 // Headers
 //===----------------------------------------------------------------------===//
 
-/// Parses JSON; `source` names the text in an error's place.
+/// Parses JSON. An error gives the place in the text, which it calls `source`.
 static Expected<json> parse(std::string_view text, std::string_view source) {
   json parsed;
   if (std::optional<JsonProblem> problem = parseJson(text, parsed))
@@ -105,19 +105,20 @@ static Expected<json> parse(std::string_view text, std::string_view source) {
 static std::string quote(const std::string &name) { return "'" + name + "'"; }
 
 namespace {
-/// A tensor's entry of the header, its offsets still relative to the data.
+/// A tensor's entry of the header. `begin` and `end` count from the first byte
+/// after the header.
 struct Entry {
   Tensor tensor;
   uint64_t begin = 0, end = 0;
 };
 } // namespace
 
-/// Constraints, in order:
-///  - an object with dtype, shape and data_offsets and nothing else;
+/// Parses one entry of the header. Checks, in this order, that it has:
+///  - an object with dtype, shape and data_offsets and no other key;
 ///  - a known dtype;
 ///  - dimensions that are non-negative integers;
 ///  - two offsets, the second not before the first, within `dataBytes`;
-///  - as many bytes as elements times their size, without overflow.
+///  - as many bytes as its elements need, without overflow.
 static Expected<Entry> parseEntry(const std::string &name, const json &value,
                                   uint64_t dataBytes) {
   auto wrong = [&](const std::string &text) {
@@ -233,7 +234,8 @@ Status Reader::addTensors(std::span<const std::byte> file) {
     entries.push_back(*std::move(entry));
   }
 
-  // Sorted by position, each must begin where the one before it ends.
+  // The entries are sorted by position. Each must begin where the one before it
+  // ends.
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
@@ -278,9 +280,10 @@ Status Reader::addFile(const std::string &path) {
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// Reads the index, then every shard that it names. Each tensor must be in the
-/// shard that the index says, and in the index. `metadata.total_size` is not
-/// compared, because published indices are known to be wrong about it.
+/// Reads the index, then every shard that it names. Each tensor of the index
+/// must be in the shard that the index names, and each tensor of a shard in the
+/// index. `metadata.total_size` is not compared, because published indices are
+/// known to have it wrong.
 Status Reader::addShards(const std::string &indexPath) {
   Expected<std::unique_ptr<Mapping>> mapping = Mapping::open(indexPath);
   if (!mapping.ok())

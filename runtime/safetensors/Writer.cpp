@@ -17,7 +17,7 @@ using nlohmann::json;
 static constexpr const char *singleFile = "model.safetensors";
 static constexpr const char *indexFile = "model.safetensors.index.json";
 
-/// Bytes of a tensor, or nothing if they overflow.
+/// Returns the bytes of a tensor, or nothing if the number overflows.
 static std::optional<uint64_t> numBytes(const TensorInfo &info) {
   std::optional<int64_t> elements = numElements(info.shape);
   uint64_t bytes = 0;
@@ -27,7 +27,8 @@ static std::optional<uint64_t> numBytes(const TensorInfo &info) {
   return bytes;
 }
 
-/// Fails on reserved or repeated names and on shapes that overflow.
+/// Returns an error for reserved or repeated names and for shapes that
+/// overflow.
 static Status checkInfos(const std::vector<TensorInfo> &infos) {
   std::set<std::string_view> names;
   for (const TensorInfo &info : infos) {
@@ -49,7 +50,8 @@ Expected<FileWriter> FileWriter::create(const std::string &path,
                                         std::vector<TensorInfo> infos,
                                         const Metadata &metadata) {
   HEDDLE_RT_RETURN_IF_ERROR(checkInfos(infos));
-  // Wide elements come first, so every tensor is aligned for its type.
+  // Tensors of wide elements come first, so every tensor is aligned for its
+  // type.
   std::vector<size_t> order(infos.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -224,7 +226,8 @@ Status DirectoryWriter::write(size_t tensor, int64_t first,
   return shards[shard].write(index, first, data);
 }
 
-/// The shards that the index at `path` names, as far as it can be read.
+/// Returns the names of the shards in the index at `path`. If the index cannot
+/// be read, returns none.
 static std::set<std::string> shardsOf(const std::filesystem::path &path) {
   std::set<std::string> names;
   std::FILE *file = std::fopen(path.c_str(), "rb");
@@ -255,14 +258,15 @@ Status DirectoryWriter::commit() {
   for (FileWriter &shard : shards)
     HEDDLE_RT_RETURN_IF_ERROR(shard.flush());
 
-  // Everything is on disk: from here on only names change.
+  // All files are complete on disk. From here on, files are only renamed and
+  // removed.
   std::set<std::string> stale = shardsOf(indexPath);
   for (FileWriter &shard : shards)
     HEDDLE_RT_RETURN_IF_ERROR(shard.commit());
   if (indexWriter)
     HEDDLE_RT_RETURN_IF_ERROR(indexWriter->commit());
 
-  // Readers prefer the single file, so one of an earlier model must go.
+  // Readers prefer the single file, so that of an earlier model must go.
   std::error_code ignored;
   std::filesystem::remove(
       indexWriter ? (folder / singleFile).string() : indexPath, ignored);

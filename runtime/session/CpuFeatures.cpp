@@ -1,6 +1,6 @@
 //===- CpuFeatures.cpp - CPU features of this machine ---------------------===//
 //
-// Bits of cpuid as in Intel's and AMD's manuals; names as in LLVM.
+// The bits of cpuid are from Intel's and AMD's manuals, the names from LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@ namespace {
 
 enum Register { EAX, EBX, ECX, EDX };
 
-/// The state that the operating system must save for a feature: bits of XCR0.
+/// Registers that the operating system must save for a feature, as bits of
+/// XCR0.
 enum State : uint64_t {
   None = 0,
   Avx = 0x6,
@@ -158,7 +159,7 @@ uint32_t readCpuid(uint32_t leaf, uint32_t subleaf, Register from) {
   if (__get_cpuid_count(leaf, subleaf, &registers[EAX], &registers[EBX],
                         &registers[ECX], &registers[EDX]) == 0)
     return 0;
-  // Subleaf 1 exists if subleaf 0 of leaf 7 says so.
+  // Leaf 7 has a subleaf 1 only if its subleaf 0 reports it.
   if (leaf == 7 && subleaf > 0 && readCpuid(7, 0, EAX) < subleaf)
     return 0;
   return registers[from];

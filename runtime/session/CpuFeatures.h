@@ -10,9 +10,9 @@
 
 namespace heddle::runtime {
 
-/// An error if this machine is of another architecture than `triple` or lacks
-/// one of `features` (LLVM's names, a leading "+" is ignored); it names all
-/// that are missing.
+/// Returns an error if this machine's architecture is not that of `triple`, or
+/// if it lacks one of `features` (LLVM's names; a leading "+" is ignored). The
+/// error names all missing features.
 Status checkCpu(const std::string &triple,
                 const std::vector<std::string> &features);
 

@@ -1,10 +1,10 @@
 //===- Initialize.cpp - First values of variables -------------------------===//
 //
-// Element i of a variable (i in the global tensor) is a function of the seed,
-// the variable's name and i. It comes from Philox block i / 4 of the stream
-// that the hash of the name selects. For a slice, name and i are those of the
-// whole tensor. Two neighbours make two normal numbers of one pair of uniform
-// ones, by Box and Muller.
+// The initial value of element i of a variable (i counts in the global tensor)
+// is a function of the seed, the variable's name and i. It comes from Philox
+// block i / 4 of the stream that the hash of the name selects. A slice uses the
+// name and the indices of its whole tensor. The Box-Muller transform makes two
+// neighbouring normal numbers from two uniform numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,14 +36,14 @@ public:
   NormalStream(uint64_t seed, std::string_view name)
       : generator(seed), stream(hashName(name)) {}
 
-  /// Standard normal numbers of elements 4 * block .. 4 * block + 3.
+  /// Returns standard normal numbers for elements 4 * block .. 4 * block + 3.
   std::array<float, 4> operator()(uint64_t block) const {
     std::array<uint32_t, 4> words =
         generator({uint32_t(block), uint32_t(block >> 32), uint32_t(stream),
                    uint32_t(stream >> 32)});
     std::array<float, 4> normal;
     for (size_t pair = 0; pair < 4; pair += 2) {
-      // Greater than 0, whose logarithm does not exist, and at most 1.
+      // Greater than 0, because the logarithm of 0 does not exist; at most 1.
       auto uniform = float((double(words[pair]) + 0.5) * 0x1p-32);
       auto angle =
           float(double(words[pair + 1]) * 0x1p-32 * 2 * std::numbers::pi);
@@ -87,10 +87,10 @@ void store(DType type, double value, uint8_t *to) {
 } // namespace
 
 namespace {
-/// Maps elements of a slice to those of its whole tensor.
+/// Maps the indices of a slice's elements to those of its whole tensor.
 struct WholeIndex {
-  /// Elements of a contiguous run, and the distance of runs and the offset of
-  /// the first one in the whole tensor.
+  /// `run` elements of the slice are contiguous in the whole tensor. There,
+  /// runs start `wholeRun` elements apart, the first at `offset`.
   int64_t run, wholeRun, offset;
 
   explicit WholeIndex(const VariableInfo &variable) {
@@ -109,7 +109,8 @@ struct WholeIndex {
   int64_t operator()(int64_t element) const {
     return element / run * wholeRun + offset + element % run;
   }
-  /// The number of elements from this one on that are contiguous in the whole.
+  /// Returns the number of elements, from `element` on, that are contiguous in
+  /// the whole tensor.
   int64_t following(int64_t element) const { return run - element % run; }
 };
 } // namespace

@@ -1,7 +1,7 @@
 //===- JsonReader.h - Typed values out of JSON ------------------*- C++ -*-===//
 //
 // Reads values at paths such as `variables[3].shape[1]`. After the first error
-// every read returns a default, so callers look at `status` once, at the end.
+// every read returns a default, so callers check `status` once, at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,17 +28,18 @@ public:
   void fail(const std::string &path, std::string_view expected,
             const std::string &got);
 
-  /// The member of an object, or null (with an error if `required`).
+  /// Returns the member `key` of an object, or null. A missing member is an
+  /// error if `required`.
   const Json *member(const Json &object, const std::string &path,
                      const char *key, bool required = true);
 
   std::string string(const Json &object, const std::string &path,
                      const char *key);
-  /// An integer of at least `least`, within 64 bits.
+  /// Reads a 64-bit integer of at least `least`.
   int64_t integer(const Json &object, const std::string &path, const char *key,
                   int64_t least);
   int64_t toInteger(const Json &value, const std::string &path, int64_t least);
-  /// A finite number.
+  /// Reads a finite number.
   double number(const Json &object, const std::string &path, const char *key);
 
   /// Calls body(element, path) for each element of an array.
@@ -67,7 +68,8 @@ public:
   }
 
   static std::string join(const std::string &path, std::string_view key);
-  /// A value in an error: numbers and strings as they are, else the type.
+  /// Returns a value as text for an error: a number or a string as it is, any
+  /// other value as its type.
   static std::string describe(const Json &value);
 };
 

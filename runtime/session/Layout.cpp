@@ -21,7 +21,7 @@ Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh)
     blockStride[i] = numBlocks;
     numBlocks *= parts[i];
   }
-  // Dimensions after the last one that is cut are whole in every block.
+  // Every block contains the whole dimensions after the last one that is cut.
   size_t last = rank;
   while (last > 0 && parts[last - 1] == 1)
     inner *= info.shape[--last];

@@ -1,9 +1,10 @@
 //===- Layout.h - Blocks of a global tensor on devices ----------*- C++ -*-===//
 //
-// A tensor [8, 6] over dp = 2 on dimension 0 and tp = 4 on dimension 1 is cut
-// into blocks of [4, 2] (ceil(6 / 4) = 2): block (i, j) holds rows from 4i and
-// columns from 2j on. Block (i, 3) lies outside of the tensor: it is padding.
-// Devices that differ only in other axes hold replicas of a block.
+// A layout cuts a global tensor into blocks. Example: a tensor [8, 6] over dp =
+// 2 on dimension 0 and tp = 4 on dimension 1 has blocks of [4, 2], because
+// ceil(6 / 4) = 2. Block (i, j) holds the rows from 4i and the columns from 2j
+// on. Block (i, 3) lies outside of the tensor, so it is padding. Devices that
+// differ only in other axes hold replicas of a block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ public:
   size_t elementBytes() const { return bytes; }
   size_t localBytes() const { return size_t(localSize) * bytes; }
 
-  /// The block that a device holds, and the devices that hold a block.
+  /// Return the block that a device holds, and the devices that hold a block.
   int64_t blockOf(int64_t device) const { return blocks[size_t(device)]; }
   const std::vector<int32_t> &holders(int64_t block) const {
     return holdersOf[size_t(block)];
@@ -35,8 +36,8 @@ public:
   int64_t numBlocks() const { return int64_t(holdersOf.size()); }
 
   /// Cuts the global elements [first, first + count), in row-major order, into
-  /// runs that are contiguous in one block too, and calls
-  /// body(block, offset in the block, offset in the tensor, length).
+  /// runs that are contiguous in one block too. Calls body(block, offset in the
+  /// block, offset in the tensor, length) for each run.
   template <typename Body>
   void forEachRun(int64_t first, int64_t count, Body &&body) const {
     for (int64_t position = first, end = first + count; position < end;) {
@@ -66,7 +67,8 @@ private:
   };
   int64_t elements = 1, localSize = 1;
   size_t bytes;
-  // The last dimension that is cut, and the number of elements inside it.
+  // Size of the last dimension that is cut, in the tensor (`split`) and in a
+  // block (`localSplit`). One of its rows has `inner` elements.
   int64_t split = 1, localSplit = 1, lastBlockStride = 0, inner = 1;
   std::vector<Dimension> outerDimensions;
   std::vector<int64_t> blocks;

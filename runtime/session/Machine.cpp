@@ -13,8 +13,8 @@
 
 namespace heddle::runtime {
 
-/// Devices wait for one another in every collective, and each needs its turn of
-/// a core before the others go on.
+/// Devices wait for each other in every collective, and those that share a core
+/// take turns on it. More devices than this would hardly progress.
 static constexpr int64_t kMaxDevicesPerCore = 64;
 
 Status checkDevices(int64_t devices) {
@@ -27,7 +27,8 @@ Status checkDevices(int64_t devices) {
                  devices, ": choose a smaller mesh, or compile only");
 }
 
-/// Memory and swap, or the limit that the process's container has.
+/// Returns the bytes of memory and swap, or the limit of the process's
+/// container if that is lower.
 static double machineBytes() {
   struct sysinfo info {};
   if (::sysinfo(&info) != 0)
@@ -35,7 +36,7 @@ static double machineBytes() {
   double bytes =
       (double(info.totalram) + double(info.totalswap)) * double(info.mem_unit);
   double limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) // else "max"
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) // fails on "max"
     bytes = std::min(bytes, limit);
   return bytes;
 }

@@ -9,8 +9,9 @@
 
 namespace heddle::runtime {
 
-/// An error if the devices, of so many bytes each, need more memory than this
-/// machine has: touching it would end the process without a word.
+/// Returns an error if `devices` devices of `bytesPerDevice` bytes each need
+/// more memory than this machine has. Touching that much memory would end the
+/// process without a message.
 Status checkMemory(int64_t devices, double bytesPerDevice);
 
 } // namespace heddle::runtime

@@ -61,11 +61,11 @@ std::optional<size_t> Manifest::findProgram(std::string_view name) const {
 
 namespace {
 
-/// More devices than this is a damaged file.
+/// A file that asks for more devices than this is damaged.
 constexpr int64_t maxDevices = 1 << 16;
 
 /// Reads the parts of a manifest. After the first error every read returns a
-/// default, so the caller checks for an error once, at the end.
+/// default, so callers check `status` once, at the end.
 class ManifestReader : public JsonReader {
 public:
   int32_t axis(const Json &value, const std::string &path,
@@ -255,7 +255,7 @@ public:
     return info;
   }
 
-  /// Gathers the slices of each tensor and checks that they cover it.
+  /// Gathers the slices of each whole tensor and checks that they cover it.
   void findTensors(Manifest &manifest) {
     for (size_t i = 0; i < manifest.variables.size() && status.ok(); ++i) {
       const VariableInfo &info = manifest.variables[i];

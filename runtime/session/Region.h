@@ -10,8 +10,8 @@
 
 namespace heddle::runtime {
 
-/// Zeroed memory straight from the system, in huge pages where it is large
-/// enough for them. Pages are placed where they are first touched.
+/// Zeroed memory from the operating system, in huge pages if it is large
+/// enough. The system places a page near the core that first touches it.
 class Region {
 public:
   Region() = default;
@@ -20,7 +20,8 @@ public:
   Region &operator=(const Region &) = delete;
 
   Status allocate(size_t bytes);
-  /// Writes zeros to all of it, from the thread that will use it.
+  /// Writes zeros to all the memory. Must be called by the thread that will use
+  /// it.
   void touch();
 
   uint8_t *data() const { return base; }
@@ -28,10 +29,10 @@ public:
 
 private:
   uint8_t *base = nullptr;
-  size_t bytes = 0, used = 0; ///< whole pages; bytes that were asked for
+  size_t bytes = 0, used = 0; ///< rounded up to whole pages; as asked for
 };
 
-/// Every buffer starts on a cache line.
+/// Alignment of every buffer: a cache line.
 constexpr size_t bufferAlignment = 64;
 inline size_t alignBuffer(size_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;

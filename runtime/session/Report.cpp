@@ -90,7 +90,8 @@ Status startTrace(SessionState &state, size_t maxEvents) {
   return Status::success();
 }
 
-/// Escapes a name for JSON. Symbols need no escapes, but a bad file may.
+/// Escapes a name for JSON. Proper symbols need no escapes, but a damaged file
+/// may have others.
 static std::string escaped(const char *text) {
   std::string result;
   for (; *text; ++text)

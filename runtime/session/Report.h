@@ -10,7 +10,7 @@
 
 namespace heddle::runtime {
 
-/// The functions of Session with these names, on its state.
+/// Implement the functions of Session that have these names.
 std::vector<DeviceMemory> reportMemory(const SessionState &state);
 Status checkReplicas(const SessionState &state);
 Status startTrace(SessionState &state, size_t maxEvents);

@@ -40,7 +40,7 @@ Session::load(const std::filesystem::path &directory,
         std::max(1, int(int64_t(std::thread::hardware_concurrency()) /
                         state->manifest.numDevices()));
   HEDDLE_RT_RETURN_IF_ERROR(state->openLibrary(directory));
-  // The system may refuse to start a thread.
+  // Starting a thread throws if the system refuses one.
   auto startThreads = [&](auto &&start) -> Status {
     try {
       return start();
@@ -122,7 +122,7 @@ Status Session::writeElements(size_t variable, int64_t first, int64_t count,
   return Status::success();
 }
 
-/// The elements of a row of dimension 0; a scalar is one row.
+/// Returns the number of elements of a row of dimension 0. A scalar is one row.
 static int64_t rowElements(const Manifest &manifest, size_t variable) {
   if (variable >= manifest.variables.size() ||
       manifest.variables[variable].shape.empty())
@@ -172,7 +172,7 @@ Status Session::writeVariable(std::string_view name, ConstBytes from) {
   return writeVariable(*found, from);
 }
 
-/// Checks that the caller's buffers have the manifest's sizes.
+/// Returns an error unless the caller's buffers have the manifest's sizes.
 template <typename Spans>
 static Status checkBorder(std::string_view what, const ProgramInfo &program,
                           const std::vector<TensorInfo> &tensors,

@@ -13,19 +13,20 @@
 namespace heddle::runtime {
 
 SessionState::~SessionState() {
-  // Traces of devices point into the library, so devices go first.
+  // The devices' traces point into the library, so the devices go first.
   devices.clear();
   if (library)
     dlclose(library);
 }
 
-/// Fails on a library that was cut short. The loader maps as much as the header
-/// promises, and touching the missing part would end the process. Linkers put
-/// the section headers last, so a file that holds them all is whole.
+/// Returns an error if a library's file was cut short. The loader would map as
+/// many bytes as the header states, and touching the missing ones would end the
+/// process. Linkers put the section headers at the end, so a file that contains
+/// them is complete.
 static Status checkWhole(const std::filesystem::path &file) {
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   if (!stream)
-    return Status::success(); // the loader says why
+    return Status::success(); // the loader reports it
   auto size = uint64_t(stream.tellg());
   ElfW(Ehdr) header{};
   stream.seekg(0);
@@ -47,9 +48,9 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
         *sanitizer ? "with -fsanitize=" : "with none", sanitizer,
         " (compile the model without it, or build the preset asan "
         "or tsan)");
-  // The program finds the runtime's functions among the global symbols of the
-  // process. If this library was opened locally (as by Python's ctypes), make
-  // its symbols global.
+  // The program looks up the runtime's functions among the global symbols of
+  // the process. If this library was opened with local symbols (as by Python's
+  // ctypes), make them global.
   Dl_info self;
   if (dladdr(reinterpret_cast<void *>(&heddle_rt_launch), &self))
     if (void *handle =
@@ -146,14 +147,14 @@ Status SessionState::place() {
   return Status::success();
 }
 
-/// Records the error that came first, which is the cause of the others.
+/// Records the error that came first. It is the cause of the others.
 Status SessionState::gatherError(bool allReturned) {
   const heddle_rt_device *first = nullptr;
   std::string hung;
   for (size_t index = 0; index < devices.size(); ++index) {
     if (!allReturned && !team.isFinished(int32_t(index))) {
       hung += concat(hung.empty() ? "" : ", ", index);
-      continue; // its thread may be writing the device now
+      continue; // its thread may still write to the device
     }
     const heddle_rt_device &device = *devices[index].device;
     if (!device.error.ok() && (!first || device.errorTime < first->errorTime))
@@ -184,7 +185,8 @@ Status SessionState::runOnDevices(Job newJob) {
       device.fail(std::move(status));
     return device.error.ok();
   };
-  // Peers notice a failure after their own timeout, and then have to return.
+  // Other devices notice a failure only after their own timeout, and then need
+  // time to return.
   bool all =
       team.run(options.collectiveTimeout * 2 + std::chrono::milliseconds(2000),
                work, this);
@@ -196,7 +198,7 @@ Status SessionState::touchMemory() {
     DeviceState &device = state.devices[size_t(index)];
     for (Region *region : {&device.variables, &device.borders, &device.arena})
       region->touch();
-    // The bytes after a buffer, up to the next one, must not be read.
+    // Forbids reads between the end of a buffer and the start of the next.
     auto forbidGaps = [&](const std::vector<PlacedTensor> &tensors) {
       for (const PlacedTensor &tensor : tensors) {
         size_t bytes = tensor.layout.localBytes();
@@ -234,7 +236,7 @@ Status SessionState::runProgram(size_t program) {
         state.programs[program].function(&device, &deviceState.frames[program]);
     device.times.total += double(nanoseconds() - begin) * 1e-9;
     if (status == 0 || !device.error.ok())
-      return Status::success(); // the device has said why
+      return Status::success(); // the device has recorded the error
     return errorOf("program ", state.programs[program].info->name,
                    " returned status ", status, " without a message");
   });

@@ -15,7 +15,7 @@
 
 namespace heddle::runtime {
 
-/// A tensor's layout and where each device holds its block.
+/// A tensor's layout, and the address of each device's block.
 struct PlacedTensor {
   const TensorInfo *info;
   Layout layout;
@@ -38,7 +38,7 @@ struct DeviceState {
   std::vector<heddle_rt_frame> frames; ///< by program
 };
 
-/// Shared with the devices' threads: see Team.
+/// The state of a session. The devices' threads share it: see Team.
 struct SessionState {
   ~SessionState();
 
@@ -46,20 +46,20 @@ struct SessionState {
   SessionOptions options;
   uint64_t seed = 0;
   int cores = 1;
-  void *library = nullptr; ///< of dlopen
+  void *library = nullptr; ///< handle from dlopen
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;
-  std::deque<DeviceState> devices; ///< their addresses stay
-  Status broken;                   ///< why no device can be used any more
+  std::deque<DeviceState> devices; ///< a deque keeps their addresses
+  Status broken;                   ///< if set, no device can be used
   Team team;
 
-  /// Loads the shared object and finds every program.
+  /// Loads the shared object and finds every program in it.
   Status openLibrary(const std::filesystem::path &directory);
-  /// Places all tensors; touches no memory.
+  /// Assigns every tensor its address on every device. Touches no memory.
   Status place();
-  /// Runs a job on all devices and returns the first error. The job's data lies
-  /// in this state, not on a stack: a device that hangs may still use it when
-  /// the caller is gone.
+  /// Runs a job on all devices and returns the first error. The job's data must
+  /// lie in this state, not on a stack, because a device that hangs may use it
+  /// after the caller has returned.
   using Job = Status (*)(SessionState &state, int32_t device);
   Status runOnDevices(Job newJob);
   Status gatherError(bool allReturned);

@@ -12,8 +12,8 @@ void Team::start(int32_t devices, std::shared_ptr<void> owner) {
   for (int32_t device = 0; device < devices; ++device) {
     threads.emplace_back([this, device, owner]() mutable {
       work(device);
-      // If this thread hung, it may hold the last reference and free
-      // everything.
+      // If this thread hung and outlived the session, this frees the
+      // session's state.
       owner.reset();
     });
     std::string name = "heddle " + std::to_string(device);

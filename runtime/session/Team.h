@@ -1,8 +1,8 @@
 //===- Team.h - The devices' threads ----------------------------*- C++ -*-===//
 //
-// One thread a device, started once. A job runs on all of them, and the caller
-// waits until all are done. After one has failed, the caller waits for the
-// others only for a limited time, because they may hang.
+// One thread for each device, started once. A job runs on all threads, and the
+// caller waits until all are done. After one thread has failed, the caller
+// waits for the others only for a limited time, because they may hang.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,23 +21,23 @@ namespace heddle::runtime {
 
 class Team {
 public:
-  /// Starts the threads. Each keeps `owner` alive while it runs, so a thread
-  /// that hangs may be left behind with the memory that it uses.
+  /// Starts the threads. Each thread keeps `owner` alive while it runs. So a
+  /// thread that hangs can be abandoned: its memory stays.
   void start(int32_t devices, std::shared_ptr<void> owner);
 
-  /// Ends the threads; those that hang are left behind. Must be called before
-  /// the last other reference to the owner is released.
+  /// Ends the threads and abandons those that hang. Must be called before the
+  /// last reference to the owner outside of the threads is released.
   void stop();
 
   using Job = bool (*)(void *context, int32_t device);
 
-  /// Calls job(context, device) on every device's thread; the job returns false
+  /// Calls job(context, device) on every device's thread; a job returns false
   /// on failure. After a failure the other threads have `grace` to return.
   /// Returns true if all threads returned. Otherwise `context` must live as
   /// long as the owner, and the team takes no more jobs.
   bool run(std::chrono::milliseconds grace, Job job, void *context);
 
-  /// Whether a device has returned from the last job.
+  /// Returns true if the device's thread has returned from the last job.
   bool isFinished(int32_t device) const;
 
 private:

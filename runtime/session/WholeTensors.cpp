@@ -1,9 +1,9 @@
 //===- WholeTensors.cpp - Tensors whose slices are variables --------------===//
 //
-// Example: dimension 1 of a tensor [2, 8, 3] is cut into slices of 5 and 3
-// rows. Elements 0..14 of the tensor are elements 0..14 of the first slice,
-// 15..23 are elements 0..8 of the second, 24..38 are elements 15..29 of the
-// first, and so on.
+// Accesses a tensor whose slices are variables. Example: dimension 1 of a
+// tensor [2, 8, 3] is cut into slices of 5 and 3 rows. Elements 0..14 of the
+// tensor are elements 0..14 of the first slice, 15..23 are elements 0..8 of the
+// second, 24..38 are elements 15..29 of the first, and so on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,9 @@
 
 namespace heddle::runtime {
 
-/// Cuts [first, first + count) into runs that lie in one slice, and calls
-/// body(variable, first element in the variable, count, position in the range).
+/// Cuts the elements [first, first + count) into runs that lie in one slice.
+/// Calls body(variable, first element in the variable, count, position in the
+/// range) for each run.
 template <typename Body>
 static Status forEachRun(const Manifest &manifest, const WholeTensor &tensor,
                          int64_t first, int64_t count, Body &&body) {

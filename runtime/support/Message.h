@@ -10,7 +10,7 @@
 
 namespace heddle::runtime {
 
-/// The parts one after another, as `<<` prints them.
+/// Returns the parts as `<<` prints them, one after another.
 template <typename... Parts> std::string concat(const Parts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);

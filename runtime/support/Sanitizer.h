@@ -1,8 +1,9 @@
 //===- Sanitizer.h - Accesses that sanitizers cannot see --------*- C++ -*-===//
 //
-// A sanitizer sees the memory accesses of code that was compiled with it. It
-// does not see those of oneDNN and of our vector types, so these functions
-// report them. Without a sanitizer the functions do nothing.
+// Reports memory accesses to a sanitizer. A sanitizer sees only the accesses of
+// code that was compiled with it. It does not see those of oneDNN and of our
+// vector types, so they call these functions. Without a sanitizer the functions
+// do nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ namespace heddle::runtime {
 /// The sanitizer that this library was built with: "address", "thread" or "".
 constexpr const char *sanitizer = HEDDLE_RT_SANITIZER;
 
-/// Reports that code without instrumentation reads or writes these bytes.
+/// Reports that uninstrumented code reads these bytes.
 inline void noteRead([[maybe_unused]] const void *from,
                      [[maybe_unused]] size_t bytes) {
 #ifdef HEDDLE_RT_ON_READ
@@ -50,7 +51,7 @@ inline void noteWrite([[maybe_unused]] void *to,
 #endif
 }
 
-/// Forbids any access to these bytes until they are allowed again.
+/// Forbids any access to these bytes until `allow` is called for them.
 inline void forbid([[maybe_unused]] const void *begin,
                    [[maybe_unused]] size_t bytes) {
 #if defined(__has_feature)

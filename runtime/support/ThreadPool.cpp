@@ -14,7 +14,7 @@ ThreadPool::ThreadPool(int threads, bool spin) : spins(spin ? 1000 : 0) {
   try {
     for (int worker = 1; worker < threads; ++worker)
       workers.emplace_back([this, worker] { work(worker); });
-  } catch (...) { // the system has no more threads
+  } catch (...) { // the system refuses a thread
     joinWorkers();
     throw;
   }
@@ -58,7 +58,7 @@ void ThreadPool::work(int worker) {
     if (stop)
       return;
     if (!function)
-      continue; // woke too late: the others have done the job
+      continue; // woke too late: the job is done
     Function jobFunction = function;
     void *jobContext = context;
     int64_t jobChunks = chunks;
@@ -92,7 +92,7 @@ void ThreadPool::runErased(int64_t count, Function body, void *bodyContext) {
     for (int64_t i = 1; i < count; ++i)
       wake.notify_one();
   claim(body, bodyContext, count, 0);
-  // Let no more workers join, and wait for those that have.
+  // From here on no more workers join. Wait for those that have joined.
   std::unique_lock lock(mutex);
   function = nullptr;
   if (inside == 0)

@@ -1,9 +1,9 @@
 //===- ThreadPool.h - The cores of one device -------------------*- C++ -*-===//
 //
-// Runs numbered chunks of work on the caller's thread and the pool's workers.
-// Chunks are claimed as threads become free; callers choose chunks from the
+// Runs numbered chunks of work on the caller's thread and the pool's workers. A
+// thread that is free takes the next chunk. Callers derive chunks from the
 // problem alone, never from the number of threads, so results do not depend on
-// it. Idle workers sleep: several devices may share one core.
+// that number. Idle workers sleep, because several devices may share a core.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,10 @@ namespace heddle::runtime {
 
 class ThreadPool {
 public:
-  /// `threads` counts the caller. With `spin`, waiting threads watch memory for
-  /// some microseconds before they sleep: only for pools whose threads have a
-  /// core each. Throws std::system_error if the system refuses a thread.
+  /// Makes a pool of `threads` threads, including the caller's. With `spin`,
+  /// waiting threads watch memory for some microseconds before they sleep; use
+  /// it only if every thread has a core of its own. Throws std::system_error if
+  /// the system refuses a thread.
   ThreadPool(int threads, bool spin);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -32,9 +33,10 @@ public:
 
   int size() const { return int(workers.size()) + 1; }
 
-  /// Calls body(chunk, worker) once for every chunk in [0, chunks), `worker` in
-  /// [0, size()) and distinct among calls that run at once. Returns when all
-  /// are done. Not reentrant. Allocates nothing.
+  /// Calls body(chunk, worker) once for every chunk in [0, chunks). `worker` is
+  /// in [0, size()), and calls that run at the same time have different
+  /// workers. Returns when all calls are done. Not reentrant. Allocates
+  /// nothing.
   template <typename Body> void run(int64_t chunks, Body &&body) {
     using Function = std::remove_reference_t<Body>;
     runErased(
@@ -45,8 +47,8 @@ public:
         const_cast<void *>(static_cast<const void *>(&body)));
   }
 
-  /// The same over [0, count) in ranges of `grain` (the last may be shorter):
-  /// body(begin, end).
+  /// Calls body(begin, end) likewise for ranges that cover [0, count). Each has
+  /// length `grain`; the last may be shorter.
   template <typename Body>
   void forRanges(int64_t count, int64_t grain, Body &&body) {
     run((count + grain - 1) / grain, [&](int64_t chunk, int) {
@@ -65,15 +67,15 @@ private:
   std::mutex mutex;
   std::condition_variable wake, done;
   // Guarded by `mutex`.
-  Function function = nullptr; ///< null: no job to join
+  Function function = nullptr; ///< null: workers have no job to join
   void *context = nullptr;
   int64_t chunks = 0;
-  int inside = 0; ///< workers that have joined the current job
+  int inside = 0; ///< workers that run the current job
   bool stop = false;
 
   std::atomic<uint64_t> epoch{0};
   std::atomic<int64_t> next{0};
-  std::atomic<int> insideHint{0}; ///< `inside`, to be watched without the lock
+  std::atomic<int> insideHint{0}; ///< equals `inside`; read without the lock
   int spins;
   std::vector<std::thread> workers;
 };

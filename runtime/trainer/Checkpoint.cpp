@@ -48,7 +48,7 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
     return error("checkpoint '" + directory.string() +
                  "': cannot read state.json: " + std::strerror(errno));
   std::stringstream content;
-  content << stream.rdbuf(); // unlike an iterator, it does not throw
+  content << stream.rdbuf(); // unlike an iterator, this does not throw
   std::string text = content.str();
   nlohmann::json json;
   if (auto problem = heddle::parseJson(text, json))
@@ -58,7 +58,7 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
     return error("'" + file.string() + "': expected a JSON object");
 
   TrainingState state;
-  std::string problem; // the first one
+  std::string problem; // the first problem; empty if there is none
   auto integer = [&](const char *key, auto &value) {
     auto found = json.find(key);
     if (!problem.empty())
@@ -96,8 +96,8 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
 // Variables
 //===----------------------------------------------------------------------===//
 
-/// The tensors that a checkpoint holds: all but those that are zero between
-/// steps.
+/// Returns the tensors that a checkpoint holds: all except sums within a step,
+/// which are zero between steps.
 static std::vector<size_t> checkpointTensors(const Manifest &manifest) {
   std::vector<size_t> tensors;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
@@ -133,7 +133,7 @@ static Status writeFiles(const Session &session, const TrainingState &state,
                              stateToJSON(state));
 }
 
-/// Makes the entries of a folder durable.
+/// Makes the entries of a folder durable on disk.
 static void syncFolder(const fs::path &folder) {
   int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
@@ -142,7 +142,7 @@ static void syncFolder(const fs::path &folder) {
   }
 }
 
-/// Moves `from` to `to`, which is replaced if it exists.
+/// Renames the folder `from` to `to`, and removes an older `to`.
 static Status replaceFolder(const fs::path &from, const fs::path &to) {
   std::error_code failure;
   if (fs::exists(to, failure)) {
@@ -151,8 +151,8 @@ static Status replaceFolder(const fs::path &from, const fs::path &to) {
       fs::remove_all(from, failure);
       return Status::success();
     }
-    // The file system cannot exchange folders. A crash before the rename leaves
-    // only the older checkpoints.
+    // The file system cannot exchange two folders. If the process crashes
+    // before the rename, only older checkpoints are left.
     fs::remove_all(to, failure);
   }
   fs::rename(from, to, failure);
@@ -190,7 +190,7 @@ Status heddle::runtime::loadCheckpoint(Session &session,
                                        const fs::path &directory) {
   std::string context = "checkpoint '" + directory.string() + "'";
   auto reader = safetensors::Reader::open(directory.string());
-  if (!reader.ok()) // names the file
+  if (!reader.ok()) // the error names the file
     return std::move(reader).status().in("checkpoint");
 
   const Manifest &manifest = session.manifest();

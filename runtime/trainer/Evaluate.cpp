@@ -47,7 +47,8 @@ readIntegers(const safetensors::Tensor &tensor) {
   return values;
 }
 
-/// The target of each token is the next token of its row; the last has none.
+/// Returns the targets of a batch without targets. A token's target is the next
+/// token of its row; the last token has none.
 static std::vector<int32_t> shiftedTargets(const Batch &batch) {
   std::vector<int32_t> targets(batch.tokens.size(), ignoredLabel);
   for (int64_t row = 0; row < batch.rows; ++row)
@@ -60,7 +61,7 @@ static std::vector<int32_t> shiftedTargets(const Batch &batch) {
 Expected<Batch> heddle::runtime::readBatch(const fs::path &path) {
   std::string context = "batch '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
-  if (!reader.ok()) // names the file
+  if (!reader.ok()) // the error names the file
     return std::move(reader).status().in("batch");
   const safetensors::Tensor *tokens = reader->find("tokens");
   const safetensors::Tensor *targets = reader->find("targets");
@@ -143,7 +144,8 @@ struct HostResults {
 
 } // namespace
 
-/// The parameters whose gradients the program returns after loss and logits.
+/// Returns the parameters whose gradients the program returns after loss and
+/// logits.
 static Expected<std::vector<size_t>>
 gradientTensors(const Manifest &manifest, const ProgramInfo &program) {
   std::vector<size_t> parameters;
@@ -195,7 +197,7 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   if (!writer.ok())
     return std::move(writer).status();
   HEDDLE_RT_RETURN_IF_ERROR(writer->write(0, 0, bytesOf(loss)));
-  // Leave out the rows that fill the artifact's batch.
+  // Leave out the added rows that fill the artifact's batch.
   size_t logitsBytes = size_t(batch.rows * batch.sequence * vocabulary) *
                        byteSize(logitsInfo.type);
   HEDDLE_RT_RETURN_IF_ERROR(writer->write(
@@ -219,7 +221,8 @@ heddle::runtime::evaluate(Session &session, const Batch &batch,
                       : "'"));
   const ProgramInfo &program = manifest.programs[*index];
   HEDDLE_RT_RETURN_IF_ERROR(checkBatchArguments(program));
-  // evaluate -> (loss sum, count, logits); gradients -> (loss, logits, ...).
+  // The results of `evaluate` are (loss sum, count, logits), those of
+  // `gradients` (loss, logits, gradient of each parameter).
   size_t logits = options.gradients ? 1 : 2;
   auto vocabulary = vocabularySize(manifest);
   if (!vocabulary.ok())

@@ -25,7 +25,8 @@ Status heddle::runtime::checkBatchArguments(const ProgramInfo &program) {
   return Status::success();
 }
 
-/// Returns an error unless the first results are `count` f32 scalars.
+/// Returns an error unless the first `count` results are f32 scalars. If
+/// `exactly`, the program must have no other results.
 static Status checkScalarResults(const ProgramInfo &program, size_t count,
                                  bool exactly) {
   bool good = exactly ? program.results.size() == count
@@ -67,7 +68,8 @@ std::string heddle::runtime::modelConfig(const Manifest &manifest) {
   auto config = notes.find("config");
   if (config == notes.end())
     return "";
-  // The config is either the text itself, kept byte by byte, or an object.
+  // The config is either the original text, which is kept byte by byte, or an
+  // object.
   if (config->is_string())
     return config->get<std::string>();
   return config->dump(2) + "\n";

@@ -1,7 +1,7 @@
 //===- ProgramView.h - The programs that a trainer calls --------*- C++ -*-===//
 //
-// Finds the compiler's programs for the trainer and the evaluator, and checks
-// their arguments and results once.
+// Finds the compiler's programs for the trainer and the evaluator. Checks each
+// program's arguments and results once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,20 +16,21 @@
 
 namespace heddle::runtime {
 
-/// `step(tokens, targets) -> (loss, grad_norm, learning_rate)`, or
-/// `accumulate(tokens, targets)` and `update() -> (the same)`.
+/// The programs of a training step: `step(tokens, targets) -> results`, or
+/// `accumulate(tokens, targets)` and `update() -> results`. The results are
+/// (loss, grad_norm, learning_rate).
 struct StepPrograms {
   std::optional<size_t> step, accumulate, update;
-  std::optional<size_t> evaluate;  ///< -> (loss_sum, count, logits)
-  int64_t batch = 0, sequence = 0; ///< of one micro-batch
+  std::optional<size_t> evaluate;  ///< returns (loss_sum, count, logits)
+  int64_t batch = 0, sequence = 0; ///< shape of one micro-batch
   int64_t vocabulary = 0;
   int64_t microBatches = 1;
-  size_t stepCounter = 0;            ///< the variable `steps`
-  std::vector<Bytes> ignoredResults; ///< of accumulate
+  size_t stepCounter = 0;            ///< index of the variable `steps`
+  std::vector<Bytes> ignoredResults; ///< for the results of accumulate
 
   int64_t rowsPerStep() const { return microBatches * batch; }
 
-  /// Finds the programs in the manifest; an error says what is missing.
+  /// Finds the programs in the manifest. An error names the missing program.
   static Expected<StepPrograms> find(const Manifest &manifest);
 
   /// Reads the number of completed steps from the counter.
@@ -38,13 +39,13 @@ struct StepPrograms {
 
 /// Returns an error unless `program` takes i32 tokens and targets of equal
 /// shape [batch, sequence].
-/// [batch, sequence].
 Status checkBatchArguments(const ProgramInfo &program);
 
-/// The last dimension of the logits that a program of the artifact returns.
+/// Returns the last dimension of the logits, from a program that returns them.
 Expected<int64_t> vocabularySize(const Manifest &manifest);
 
-/// The model's config.json, as the compiler recorded it; empty if it did not.
+/// Returns the model's config.json as the compiler recorded it; empty if it
+/// recorded none.
 std::string modelConfig(const Manifest &manifest);
 
 } // namespace heddle::runtime

@@ -67,7 +67,7 @@ std::string heldOutLine(int64_t step, double loss, int64_t labels) {
                 count(static_cast<double>(labels)).c_str());
 }
 
-/// Prints at most a line a second, and always the last one.
+/// Prints at most one line a second, and always the line of the last step.
 class Lines : public TrainObserver {
 public:
   void step(const StepReport &report) override {
@@ -95,7 +95,8 @@ private:
   std::optional<std::chrono::steady_clock::time_point> shown;
 };
 
-/// Rewrites one line for the steps; prints everything else above it.
+/// Shows steps on one line that it rewrites. Prints everything else above that
+/// line.
 class Terminal : public TrainObserver {
 public:
   ~Terminal() override { finishLine(); }
@@ -144,8 +145,8 @@ private:
   std::optional<std::chrono::steady_clock::time_point> shown;
 };
 
-/// Prints one object a line. Floats read back to the same bits; infinities and
-/// NaN are null.
+/// Prints one JSON object on each line. Floats are printed so that reading them
+/// gives the same bits; infinities and NaN are null.
 class JSONLines : public TrainObserver {
 public:
   void memory(const DeviceMemory &memory) override {

@@ -106,7 +106,7 @@ TokenData::~TokenData() {
     ::munmap(const_cast<uint8_t *>(bytes), numBytes);
 }
 
-/// Widens `count` tokens; returns the largest.
+/// Converts `count` tokens to i32 and returns the largest.
 template <typename T>
 static uint32_t widen(const uint8_t *from, int64_t count, int32_t *to) {
   uint32_t largest = 0;
@@ -182,19 +182,21 @@ Expected<WindowSampler> WindowSampler::create(const TokenData &data,
 }
 
 int64_t WindowSampler::windowStart(uint64_t step, int64_t row) const {
-  // The key differs from those of initializers and dropout.
+  // This key differs from those of initializers and dropout.
   Philox4x32 generator(seed ^ 0x57494e444f575321ull);
   std::array<uint32_t, 4> words =
       generator({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32),
                  static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32)});
   uint64_t bits = uint64_t(words[1]) << 32 | words[0];
-  // floor(bits * starts / 2^64): uniform up to 2^-64 * starts.
+  // Computes floor(bits * starts / 2^64), which is uniform up to a relative
+  // error of 2^-64 * starts.
   auto starts = static_cast<uint64_t>(trainingTokens - sequence);
   using Wide = unsigned __int128;
   return static_cast<int64_t>(static_cast<uint64_t>(Wide(bits) * starts >> 64));
 }
 
-/// Splits `window`, one token longer than a row, into tokens and targets.
+/// Splits a window, which is one token longer than a row, into tokens and
+/// targets.
 static void splitWindow(std::span<const int32_t> window, int32_t *tokens,
                         int32_t *targets) {
   std::copy(window.begin(), window.end() - 1, tokens);

@@ -62,11 +62,11 @@ private:
   StepPrograms programs;
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
-  std::optional<Batch> batch; ///< instead of data and sampler
+  std::optional<Batch> batch; ///< if set, used instead of data and sampler
   std::vector<int32_t> tokens, targets;
 
-  int64_t completed = 0;     ///< steps
-  int64_t checkpointed = -1; ///< step of the newest checkpoint of this run
+  int64_t completed = 0;     ///< number of steps
+  int64_t checkpointed = -1; ///< step of this run's newest checkpoint
   int64_t evaluated = -1;
   std::optional<double> lastLoss;
 };
@@ -153,7 +153,8 @@ Status Trainer::startState() {
   return Status::success();
 }
 
-/// Reports that no steps are left, so that it does not look like a training.
+/// Reports that no steps are left, so that the call does not look like a
+/// training: a note if a resumed run is complete, otherwise an error.
 Status Trainer::checkSteps() {
   if (completed == 0 || completed < options.steps)
     return Status::success();
@@ -264,7 +265,8 @@ Status Trainer::evaluateHeldOut() {
   if (windows == 0)
     return Status::success();
 
-  // Sums and counts are added up, to get the mean over all labels.
+  // The mean is over all labels, so sums of losses and counts of labels are
+  // added.
   double lossSum = 0, count = 0;
   for (int64_t first = 0; first < windows; first += programs.batch) {
     HEDDLE_RT_RETURN_IF_ERROR(sampler->heldOut(first, tokens, targets));
@@ -282,7 +284,8 @@ Status Trainer::evaluateHeldOut() {
   evaluated = completed;
   double loss = lossSum / count;
   observer.heldOut(completed, loss, static_cast<int64_t>(count));
-  // Only this loss can show that the last update went wrong.
+  // After the last update no training loss follows, so only the held-out loss
+  // can show that the update went wrong.
   if (!std::isfinite(loss))
     return error("after step " + std::to_string(completed) +
                  ": the held-out loss is " + std::to_string(loss) +
@@ -314,7 +317,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   observer.memory(most);
   double tokensPerStep =
       static_cast<double>(programs.rowsPerStep() * programs.sequence);
-  double smoothSeconds = 0; // of a step, recent ones weighing most
+  double smoothSeconds = 0; // average time of a step; recent steps weigh most
 
   while (completed < options.steps) {
     if (stopRequested())
@@ -360,7 +363,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
       HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
   }
 
-  // An interrupted run is saved too, so that no work is lost.
+  // This also saves an interrupted run, so that no work is lost.
   HEDDLE_RT_RETURN_IF_ERROR(checkpoint());
   TrainOutcome outcome{completed, completed < options.steps};
   if (outcome.interrupted)

@@ -11,16 +11,16 @@
 
 namespace heddle::runtime {
 
-/// The file's spelling of a type.
+/// Returns the safetensors type that equals `type`, if there is one.
 std::optional<safetensors::DType> safetensorsType(DType type);
 
-/// Passes a whole tensor to `use` in pieces of whole elements, so that at most
-/// a few megabytes of it are in memory besides the devices' copies.
+/// Passes a whole tensor to `use` in pieces of whole elements. At most a few
+/// megabytes of it are in memory besides the devices' own copies.
 Status
 forEachPiece(const Session &session, size_t tensor,
              const std::function<Status(int64_t first, ConstBytes bytes)> &use);
 
-/// Sets gradients and the sums of the loss to zero.
+/// Sets the gradients and the summed losses of a step to zero.
 Status zeroSumsOfStep(Session &session);
 
 } // namespace heddle::runtime

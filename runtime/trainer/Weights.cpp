@@ -14,7 +14,7 @@
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
 
-/// The parameters that have a tensor in the model's checkpoint format.
+/// Returns the parameters that have a tensor in the model's checkpoint format.
 static std::vector<size_t> exportedTensors(const Manifest &manifest) {
   std::vector<size_t> exported;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
@@ -24,8 +24,8 @@ static std::vector<size_t> exportedTensors(const Manifest &manifest) {
   return exported;
 }
 
-/// Finds a tensor by name. In files of a model without its head, names lack the
-/// first component.
+/// Finds a tensor by name. If the file is of a model without its head, its
+/// names lack the first component.
 static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
                                              std::string_view tensorName) {
   if (const safetensors::Tensor *tensor = reader.find(tensorName))
@@ -36,8 +36,8 @@ static const safetensors::Tensor *findTensor(const safetensors::Reader &reader,
              : reader.find(tensorName.substr(dot + 1));
 }
 
-/// Weights that are no numbers would show as a loss that is none, as a learning
-/// rate that is too large does.
+/// Returns an error if a value is not finite. Otherwise the loss would not be
+/// finite either, which looks like a learning rate that is too large.
 static Status checkFinite(const std::string &tensor, int64_t first,
                           const std::vector<float> &values) {
   auto found = std::ranges::find_if_not(
@@ -53,7 +53,7 @@ static Status checkFinite(const std::string &tensor, int64_t first,
 Status heddle::runtime::loadWeights(Session &session, const fs::path &path) {
   std::string context = "weights '" + path.string() + "'";
   auto reader = safetensors::Reader::open(path.string());
-  if (!reader.ok()) // names the file
+  if (!reader.ok()) // the error names the file
     return std::move(reader).status().in("weights");
 
   const Manifest &manifest = session.manifest();

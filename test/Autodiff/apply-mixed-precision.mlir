@@ -23,7 +23,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
   %g = heddle.load @norm.weight : tensor<4xf32>
   %n, %r = heddle.rms_norm "norm" %x, %g epsilon(1.0e-5)
     : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
-  // Products take and give bf16; weights are cast after they are loaded.
+  // Products take and return bf16; weights are cast after they are loaded.
   // CHECK: %[[W:.*]] = heddle.load @fc.weight : tensor<4x6xf32>
   // CHECK: %[[NB:.*]] = arith.truncf %[[N]] : tensor<2x3x4xf32> to tensor<2x3x4xbf16>
   // CHECK: %[[WB:.*]] = arith.truncf %[[W]] : tensor<4x6xf32> to tensor<4x6xbf16>
@@ -31,7 +31,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
   %w = heddle.load @fc.weight : tensor<4x6xf32>
   %u = heddle.contract "fc" [bsh, hf -> bsf] %n, %w
     : (tensor<2x3x4xf32>, tensor<4x6xf32>) -> tensor<2x3x6xf32>
-  // A bias is cast too, and what follows is bf16.
+  // A bias is cast too, and the ops after it are bf16.
   // CHECK: %[[BIAS:.*]] = heddle.load @fc.bias
   // CHECK: %[[BIASB:.*]] = arith.truncf %[[BIAS]]
   // CHECK: %[[B:.*]] = heddle.broadcast %[[BIASB]] along [2] : tensor<6xbf16> -> tensor<2x3x6xbf16>
@@ -53,7 +53,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
   %p = heddle.contract "proj" [bsf, fh -> bsh] %s, %w2
     : (tensor<2x3x6xf32>, tensor<6x4xf32>) -> tensor<2x3x4xf32>
   %y = arith.addf %x, %p : tensor<2x3x4xf32>
-  // Cross-entropy reads bf16; what is returned is f32.
+  // Cross-entropy reads bf16; the returned logits are f32.
   // CHECK: %[[L:.*]] = heddle.contract "lm_head" {{.*}} -> tensor<2x3x10xbf16>
   // CHECK: heddle.cross_entropy "loss" %[[L]], {{.*}} : tensor<2x3x10xbf16>, tensor<2x3xi32> -> tensor<2x3xf32>, tensor<2x3xf32>
   // CHECK: %[[LW:.*]] = arith.extf %[[L]]
@@ -76,7 +76,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 
 // -----
 
-// Attention and rotary embedding are bf16, their tables and lse f32.
+// Attention and rotary embedding are bf16; their tables and lse are f32.
 heddle.variable @q.weight : tensor<4x2x2xf32> parameter init(normal<0.02>)
 
 // CHECK-LABEL: func.func @forward

@@ -23,7 +23,7 @@ module {
 
 // -----
 
-// An op between a parameter and the loss.
+// An op without a gradient between a parameter and the loss.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(ones)
   func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)
@@ -39,7 +39,7 @@ module {
 
 // -----
 
-// The same op beside the loss is no error.
+// The same op is no error if the loss does not depend on it.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(ones)
   func.func @forward(%tokens: tensor<2xi32>, %targets: tensor<2xi32>)

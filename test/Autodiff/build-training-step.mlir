@@ -5,12 +5,13 @@
 // RUN: heddle-opt %s --heddle-build-training-step="dropout=false evaluate=false" | FileCheck %s --check-prefix=NODROP
 // RUN: heddle-opt %s --heddle-build-training-step="seed=7 evaluate=false" | FileCheck %s --check-prefix=SEED
 // RUN: heddle-opt %s --heddle-build-training-step="train=false" | FileCheck %s --check-prefix=EVALUATE
-// What is printed is what is read.
+// The printed program can be read back.
 // RUN: heddle-opt %s --heddle-build-training-step="gradients=true" | heddle-opt | FileCheck %s --check-prefix=TWICE
 
 heddle.variable @wte.weight : tensor<10x4xf32> parameter init(normal<0.02>)
 heddle.variable @fc.weight : tensor<4x2x2xf32> parameter init(normal<0.02>)
-// A bias by its file's shape: it does not decay though it has two dimensions.
+// A bias by the shape in its file: it does not decay, though it has two
+// dimensions.
 heddle.variable @fc.bias : tensor<2x2xf32> parameter init(zeros)
   checkpoint(<"fc.bias", [4]>)
 heddle.variable @steps : tensor<i64> counter init(zeros)
@@ -74,7 +75,8 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // CHECK: %[[DD:.*]] = heddle.contract "fc" pass(dgrad) [bsnd, hnd -> bsh] %[[DV]], %[[W]] :
 // CHECK: heddle.contract "fc" pass(wgrad) [bsh, bsnd -> hnd] %[[D]], %[[DV]] :
 // CHECK: %[[DX:.*]] = heddle.dropout "drop" %[[DD]], %[[STEPS]] rate
-// One gradient of the tied table starts from the other; nothing is added.
+// The tied table has two gradients. One accumulates onto the other, without an
+// add.
 // CHECK-NOT: arith.addf {{.*}}tensor<10x4xf32>
 // CHECK: %[[DTABLE:.*]] = heddle.embedding_grad "wte" %[[TOKENS]], %[[DX]] accumulate(%[[DHEAD]] :
 // The update of a parameter: clipped gradient, mean, square, decay.
@@ -90,7 +92,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // CHECK: heddle.store %{{.*}}, @adamw.m.wte.weight
 // CHECK: heddle.store %{{.*}}, @adamw.v.wte.weight
 // CHECK: heddle.store %[[NEW]], @wte.weight
-// No decay of the bias.
+// The bias does not decay.
 // CHECK: arith.subf %[[BIAS]], %{{.*}} : tensor<2x2xf32>
 // CHECK: heddle.store %{{.*}}, @fc.bias
 // CHECK: heddle.store %{{.*}}, @steps
@@ -113,7 +115,7 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: heddle.variable @count : tensor<f32> loss init(zeros)
 // MICRO-NOT: func.func @step(
 // MICRO-LABEL: func.func @accumulate(
-// The dropout of each micro-batch: steps * 4 + micro_batch.
+// The dropout's step in each micro-batch: steps * 4 + micro_batch.
 // MICRO: %[[STEPS:.*]] = heddle.load @steps
 // MICRO: %[[INDEX:.*]] = heddle.load @micro_batch
 // MICRO: %[[FIRST:.*]] = arith.muli %[[STEPS]], %{{.*}}
@@ -126,7 +128,8 @@ func.func @forward(%tokens: tensor<2x3xi32>, %targets: tensor<2x3xi32>)
 // MICRO: %[[OLD:.*]] = heddle.load @grad.fc.weight
 // MICRO: %[[SUM:.*]] = arith.addf %[[OLD]], %[[DW]]
 // MICRO: heddle.store %[[SUM]], @grad.fc.weight
-// What is accumulated is added last: it is no partial sum of a device.
+// The accumulated gradient is added last, because it is no partial sum of a
+// device.
 // MICRO: %[[DTABLE:.*]] = heddle.embedding_grad "wte" %{{.*}}, %{{.*}} accumulate(%[[DHEAD]] :
 // MICRO: %[[OLDTABLE:.*]] = heddle.load @grad.wte.weight
 // MICRO: %[[SUMTABLE:.*]] = arith.addf %[[OLDTABLE]], %[[DTABLE]]

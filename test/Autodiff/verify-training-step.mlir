@@ -80,7 +80,7 @@ module {
 
 // -----
 
-// One gradient a parameter, of its type.
+// There must be one gradient for each parameter, of its type.
 module {
   heddle.variable @w : tensor<4xf32> parameter init(zeros)
   // expected-error @below {{expected grad.w to be 'tensor<4xf32>', got 'tensor<f32>'}}

@@ -13,13 +13,14 @@ foreach(component Development Tools)
   run(${CMAKE_COMMAND} --install ${BUILD} --component ${component}
       --prefix ${SCRATCH}/prefix)
 endforeach()
-# What is installed finds its libraries, MLIR's too.
+# The installed tools must find their libraries, MLIR's included.
 foreach(tool heddle heddle-opt heddle-run)
   run(${SCRATCH}/prefix/bin/${tool} --help)
 endforeach()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja
     -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=
-    # Some compilers' default: embed-c then has MLIR only through libHeddle.
+    # Some compilers link so by default. Then embed-c finds MLIR only through
+    # libHeddle.
     -DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed
     -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
     -DCMAKE_C_COMPILER_LAUNCHER=${LAUNCHER}

@@ -16,7 +16,7 @@ func.func @activation_of_bf16(%x: tensor<4x8xbf16>) -> tensor<4x8xbf16> {
 
 // -----
 
-// A sum over rows is made of blocks of rows first.
+// A sum over rows first sums blocks of rows.
 // CHECK-LABEL: func.func @sum_over_rows
 // CHECK: [[P:%.*]] = heddle.reduce_blocks sum %{{.*}} rows(2) block(32) : tensor<4x256x8xf32> -> tensor<32x8xf32>
 // CHECK: linalg.generic {{.*}}["parallel", "reduction"]} ins([[P]] : tensor<32x8xf32>)
@@ -27,7 +27,7 @@ func.func @sum_over_rows(%x: tensor<4x256x8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Few rows of many columns are summed at once.
+// A sum over few rows of many columns is computed at once.
 // CHECK-LABEL: func.func @sum_over_few_rows
 // CHECK-NOT: reduce_blocks
 // CHECK: linalg.generic {{.*}}["parallel", "parallel", "reduction"]
@@ -38,7 +38,7 @@ func.func @sum_over_few_rows(%x: tensor<4x256x768xf32>) -> tensor<256x768xf32> {
 
 // -----
 
-// The exponentials of the loss serve the gradient too.
+// The loss's exponentials serve its gradient, too.
 // CHECK-LABEL: func.func @exponentials_once
 // CHECK-COUNT-1: math.exp
 // CHECK-NOT: math.exp
@@ -50,7 +50,7 @@ func.func @exponentials_once(%x: tensor<6x50xf32>, %t: tensor<6xi32>, %g: tensor
 
 // -----
 
-// Not if the gradient waits for the loss: they would be stored in between.
+// Not if the gradient waits for the loss: the exponentials would be stored.
 // CHECK-LABEL: func.func @gradient_after_loss
 // CHECK-COUNT-2: math.exp
 func.func @gradient_after_loss(%x: tensor<6x50xf32>, %t: tensor<6xi32>) -> tensor<6x50xf32> {
@@ -80,8 +80,8 @@ func.func @what_stays(%x: tensor<2x2x8xf32>, %w: tensor<8x8xf32>) -> (tensor<2x8
 
 // -----
 
-// A constant that a product reads is written by an op; one that an elementwise
-// op reads stays a constant.
+// A constant that a product reads is written by an op. A constant that an
+// elementwise op reads stays a constant.
 // CHECK-LABEL: func.func @constants
 // CHECK: [[C:%.*]] = arith.constant dense<2.000000e+00> : tensor<4x8xf32>
 // CHECK: [[F:%.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<4x8xf32>)
@@ -93,7 +93,7 @@ func.func @constants(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) 
   return %y, %c : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A sum that keeps its dimension has loops over the result all the same.
+// A sum that keeps its dimension with size 1 has loops over the result, too.
 // CHECK-LABEL: func @keeps_dimension
 // CHECK: %[[SUM:.+]] = linalg.generic
 // CHECK-SAME: iterator_types = ["parallel", "reduction"]
@@ -115,7 +115,7 @@ func.func @keeps_dimension(%x: tensor<4x8xf32>) -> tensor<1x4x1xf32> {
   return %y : tensor<1x4x1xf32>
 }
 
-// Upstream has no generic form of it.
+// Upstream cannot generalize this op.
 // CHECK-LABEL: func @map
 // CHECK: linalg.generic
 // CHECK-SAME: iterator_types = ["parallel"]
@@ -128,7 +128,7 @@ func.func @map(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Coordinates are read, and then the element there.
+// The body reads coordinates and then the element at them.
 // CHECK-LABEL: func.func @gather
 // CHECK: %[[AT:.*]] = tensor.extract %arg1[%{{.*}}, %{{.*}}, %{{.*}}] : tensor<3x2x1xi32>
 // CHECK: %[[ROW:.*]] = arith.index_cast %[[AT]] : i32 to index
@@ -141,7 +141,7 @@ func.func @gather(%x: tensor<7x4xf32>, %at: tensor<3x2x1xi32>) -> tensor<3x2x4xf
 
 // -----
 
-// The positions are those of loops.
+// Positions become indices of loops.
 // CHECK-LABEL: func.func @generate
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} outs
 // CHECK: %[[I:.*]] = linalg.index 0
@@ -161,7 +161,7 @@ func.func @generate(%x: tensor<4xi64>) -> tensor<4x5xi64> {
 
 // -----
 
-// Maximum, exponentials, sum, quotient.
+// A softmax becomes a maximum, exponentials, a sum and a quotient.
 // CHECK-LABEL: func.func @softmax
 // CHECK-NOT: linalg.softmax
 // CHECK: arith.maxnumf
@@ -176,8 +176,8 @@ func.func @softmax(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 
 // -----
 
-// An element of the slice where the distance from its first is a multiple of the
-// stride.
+// The body takes an element of the slice where the distance from the slice's
+// first element is a multiple of the stride.
 // CHECK-LABEL: func.func @every_second
 // CHECK: %[[REST:.*]] = arith.remui
 // CHECK: arith.cmpi eq, %[[REST]]
@@ -190,7 +190,7 @@ func.func @every_second(%x: tensor<3xf32>, %y: tensor<7xf32>) -> tensor<7xf32> {
 
 // -----
 
-// One row is contiguous, however long the step to the next.
+// One row is contiguous, however large the stride to the next row.
 // CHECK-LABEL: func.func @one_of_steps
 // CHECK: tensor.extract_slice %arg0[2, 0] [1, 3] [1, 1]
 func.func @one_of_steps(%x: tensor<6x3xf32>) -> tensor<1x3xf32> {
@@ -200,7 +200,7 @@ func.func @one_of_steps(%x: tensor<6x3xf32>) -> tensor<1x3xf32> {
 
 // -----
 
-// What a product starts from lies in memory.
+// The tensor that a product accumulates onto lies in memory.
 // CHECK-LABEL: func.func @start_of_a_product
 // CHECK: %[[START:.*]] = linalg.generic
 // CHECK: heddle.contract {{.*}} accumulate(%[[START]])
@@ -214,7 +214,7 @@ func.func @start_of_a_product(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tenso
 
 // -----
 
-// An index of loops that are reordered.
+// A linalg.index of loops that are reordered.
 // CHECK-LABEL: func.func @reordered
 // CHECK: linalg.generic
 // CHECK-NOT: affine.apply
@@ -234,8 +234,8 @@ func.func @reordered(%x: tensor<4x5xi64>) -> tensor<5x4xi64> {
 
 // -----
 
-// No number is neutral to a body that changes the sign of what was before: the
-// first iteration reads the start.
+// A body that changes the accumulator's sign has no neutral element: the first
+// iteration reads the initial value.
 // CHECK-LABEL: func.func @alternating
 // CHECK-SAME: (%[[X:.*]]: tensor<4x3xf32>, %[[O:.*]]: tensor<f32>)
 // CHECK: linalg.generic
@@ -259,8 +259,8 @@ func.func @alternating(%x: tensor<4x3xf32>, %o: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// What a loop fills starts undefined, and devices may exchange it before: some
-// bits have to be sent.
+// The destination that a loop fills is undefined at first. Devices may exchange
+// it before it is written, so it must have some bits to send.
 // CHECK-LABEL: func.func @exchanged_empty
 // CHECK: %[[ZEROS:.*]] = linalg.generic
 // CHECK: arith.constant 0.000000e+00
@@ -274,9 +274,9 @@ func.func @exchanged_empty() -> tensor<4x3xf32> {
 
 // -----
 
-// An extremum keeps its constant start, which upstream would fold away behind
-// it (the maxnumf of no number and -infinity is -infinity); a sum is made from
-// zero.
+// An extremum keeps its constant initial value, which upstream would fold away
+// (the maxnumf of NaN and -infinity is -infinity). A sum starts from the
+// constant zero.
 // CHECK-LABEL: func.func @constant_starts
 // CHECK: %[[LOW:.*]] = arith.constant 0xFF800000 : f32
 // CHECK: %[[START:.*]] = linalg.fill ins(%[[LOW]]
@@ -297,7 +297,7 @@ func.func @constant_starts(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4xf32>
 
 // -----
 
-// Tiles and back: pads, reshapes and transposes.
+// Packing into tiles and unpacking: pads, reshapes and transposes.
 // CHECK-LABEL: func.func @pack
 // CHECK-NOT: tensor.{{pack|unpack}}
 // CHECK: tensor.expand_shape %{{.*}} output_shape [2, 5, 4, 4] : tensor<10x16xf32> into tensor<2x5x4x4xf32>

@@ -50,7 +50,7 @@ func.func @carried(%x: tensor<4xf32>, %c: i1, %v: vector<4xf32>) -> vector<4xf32
 
 // -----
 
-// A condition that is not the same on all devices.
+// A condition that differs between devices.
 heddle.mesh @mesh <["x"=2]>
 func.func @devices_disagree(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-note@+1 {{the place is asked for here}}
@@ -101,7 +101,7 @@ func.func @store(%x: tensor<4xf32>, %n: tensor<f32>) {
 
 // -----
 
-// In what a branch calls, too.
+// Also in a function that a branch calls.
 heddle.variable @v : tensor<4xf32> parameter init(zeros)
 func.func private @inner(%x: tensor<4xf32>) {
   // expected-error@+1 {{cannot be compiled in a branch whose condition is not constant}}
@@ -152,7 +152,7 @@ func.func @captured_memref(%x: tensor<4xf32>, %m: memref<f32>, %n: index) -> ten
 
 // -----
 
-// A scalar that has no form on tensors.
+// A scalar op that has no form on tensors.
 func.func @unknown_scalar(%n: tensor<i32>) -> tensor<4xf32> {
   %a = tensor.extract %n[] : tensor<i32>
   // expected-note@+1 {{the scalar comes from here}}

@@ -1,9 +1,9 @@
 // DEFINE: %{flat} = --heddle-inline-calls --heddle-flatten-control-flow --heddle-outline-loops --heddle-spread-scalars
 // RUN: heddle-opt %s --split-input-file %{flat} | FileCheck %s
-// What is flat stays as it is.
+// A function without control flow does not change.
 // RUN: heddle-opt %s --split-input-file %{flat} %{flat} | FileCheck %s
 
-// Iterations in a row; the index is a constant in each and folds away.
+// Iterations are written out; the index is a constant in each and folds away.
 // CHECK-LABEL: @loop
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
 // CHECK: %[[A:.*]] = math.exp %[[X]]
@@ -46,7 +46,7 @@ func.func @fold_in_place(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// No iteration: what goes in comes out.
+// Without iterations, the results are the initial values.
 // CHECK-LABEL: @none
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
 // CHECK: return %[[X]]
@@ -62,7 +62,7 @@ func.func @none(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Calls, also from callees.
+// Calls are inlined, also those in callees.
 // CHECK-LABEL: @calls
 // CHECK-NEXT: %[[A:.*]] = math.exp
 // CHECK-NEXT: %[[B:.*]] = math.tanh %[[A]]
@@ -86,7 +86,7 @@ func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Both branches, then a choice by a condition that has become a tensor.
+// Both branches are computed, and a select on a tensor condition takes one.
 // CHECK-LABEL: @branch
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[N:.*]]: tensor<f32>)
 // CHECK: %[[LIMIT:.*]] = arith.constant dense<1.000000e+00> : tensor<f32>
@@ -110,7 +110,7 @@ func.func @branch(%x: tensor<4xf32>, %n: tensor<f32>) -> tensor<4xf32> {
 
 // -----
 
-// A known condition: one branch, here of each iteration.
+// A known condition takes one branch, here in each iteration.
 // CHECK-LABEL: @known
 // CHECK: %[[A:.*]] = math.exp
 // CHECK: %[[B:.*]] = math.tanh %[[A]]
@@ -135,7 +135,7 @@ func.func @known(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// An element of a tensor, spread over another.
+// An element of a tensor is broadcast over another tensor.
 // CHECK-LABEL: @element
 // CHECK: %[[S:.*]] = tensor.extract_slice %{{.*}}[2, 1] [1, 1] [1, 1] : tensor<4x4xf32> to tensor<f32>
 // CHECK: heddle.broadcast %[[S]] along [] : tensor<f32> -> tensor<4x4xf32>
@@ -148,8 +148,8 @@ func.func @element(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   return %y : tensor<4x4xf32>
 }
 
-// Numbers of the program's border, of operands and from around a body are
-// tensors without dimensions.
+// Scalars of the program's boundary, of operands and from outside of a body
+// become tensors without dimensions.
 // CHECK-LABEL: func @scalars(
 // CHECK-SAME: %[[X:.+]]: tensor<4xf32>, %[[S:.+]]: tensor<f32>) -> (tensor<4xf32>, tensor<f32>)
 // CHECK: %[[TWICE:.+]] = arith.addf %[[S]], %[[S]] : tensor<f32>
@@ -176,7 +176,7 @@ func.func @scalars(%x: tensor<4xf32>, %s: f32) -> (tensor<4xf32>, f32) {
 
 // -----
 
-// Numbers in a row, of which one is computed.
+// A tensor made from scalars, one of which is computed.
 // CHECK-LABEL: @elements
 // CHECK: %[[A:.*]] = tensor.extract_slice %arg0[2] [1] [1]
 // CHECK: %[[ROW:.*]] = tensor.expand_shape %[[A]]
@@ -192,7 +192,7 @@ func.func @elements(%x: tensor<4xf32>) -> tensor<2x1xf32> {
 
 // -----
 
-// Padding of a number that is computed.
+// Padding with a scalar that is computed.
 // CHECK-LABEL: @pad
 // CHECK: %[[AROUND:.*]] = heddle.broadcast
 // CHECK: tensor.insert_slice %arg0 into %[[AROUND]][1] [4] [1]
@@ -208,8 +208,8 @@ func.func @pad(%x: tensor<4xf32>) -> tensor<7xf32> {
 
 // -----
 
-// Both branches are computed: nothing is divided by where that branch is not
-// taken, even in what it calls.
+// Both branches are computed. In a branch that is not taken, also in what it
+// calls, divisors are replaced so that nothing divides by zero.
 // CHECK-LABEL: @divide_if
 // CHECK-SAME: (%[[C:.*]]: tensor<i1>, %[[X:.*]]: tensor<4xi32>, %[[Y:.*]]: tensor<4xi32>)
 // CHECK-DAG: %[[ONES:.*]] = arith.constant dense<1> : tensor<4xi32>
@@ -236,9 +236,9 @@ func.func @divide_if(%c: tensor<i1>, %x: tensor<4xi32>, %y: tensor<4xi32>) -> te
 
 // -----
 
-// Branches in a body are computed for every element. Where one is not taken, it
-// reads the first element, although a constant says otherwise, and divides by
-// one.
+// Branches in a body are computed for every element. A branch that is not taken
+// reads the first element instead of the one at its constant index, and divides
+// by one.
 // CHECK-LABEL: @bodies
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>
 // CHECK: linalg.generic
@@ -290,7 +290,7 @@ func.func @bodies(%x: tensor<4xf32>, %n: tensor<6xi32>) -> tensor<6xf32> {
 
 // -----
 
-// A number at the end of a long chain of them.
+// A scalar at the end of a long chain of scalars.
 // CHECK-LABEL: @long_chain
 // CHECK-SAME: (%[[T:.*]]: tensor<f32>)
 // CHECK-NEXT: arith.mulf %[[T]], %[[T]] : tensor<f32>
@@ -310,9 +310,9 @@ func.func @long_chain(%t: tensor<f32>) -> tensor<4xf32> {
 
 // -----
 
-// A loop stays a loop if nobody knows how often it runs: its regions are
-// functions of tensors. Numbers are tensors, too; what only begins a tensor is
-// begun inside, loads move before it.
+// A loop with an unknown number of iterations stays a loop. Its regions become
+// functions of tensors, and scalars become tensors. Undefined initial tensors
+// are made inside, and loads move in front of the loop.
 heddle.variable @v : tensor<4xf32> parameter init(zeros)
 // CHECK-LABEL: func @while(
 // CHECK-SAME: %[[X:.+]]: tensor<4xf32>, %[[N:.+]]: tensor<i32>, %[[L:.+]]: tensor<f32>)
@@ -356,7 +356,7 @@ func.func @while(%x: tensor<4xf32>, %n: i32, %limit: f32) -> (tensor<4xf32>, ind
 
 // -----
 
-// Bounds that are computed; a slice at a computed place reads each element.
+// Computed bounds. A slice at a computed offset reads each element.
 // CHECK-LABEL: func @bounds(
 // CHECK-SAME: %[[X:.+]]: tensor<8x4xf32>, %[[N:.+]]: tensor<i64>)
 // CHECK: heddle.while @bounds.before, @bounds.after init(%{{.+}}, %{{.+}} : tensor<i64>, tensor<4xf32>)
@@ -383,8 +383,8 @@ func.func @bounds(%x: tensor<8x4xf32>, %n: index) -> tensor<4xf32> {
 
 // -----
 
-// Loops of a branch that is not taken make no iteration; those that are written
-// out are.
+// In a branch that is not taken, a loop that stays makes no iteration. A loop
+// that is written out is computed.
 // CHECK-LABEL: func @loop_in_branch(
 // CHECK-SAME: %[[C:.+]]: tensor<i1>, %[[X:.+]]: tensor<4xf32>, %[[N:.+]]: tensor<i64>)
 // CHECK: %[[END:.+]] = arith.select %[[C]], %[[N]], %{{.+}} : tensor<i1>, tensor<i64>
@@ -430,8 +430,8 @@ func.func @loop_in_branch(%c: i1, %x: tensor<4xf32>, %n: index) -> tensor<4xf32>
 
 // -----
 
-// Known bounds, but too many iterations to write out, of which nothing may be
-// left: a loop.
+// A loop with known bounds but too many iterations to write out stays a loop,
+// also if its body is empty.
 // CHECK-LABEL: func @long(
 // CHECK: heddle.while @long.before, @long.after init(
 // CHECK: heddle.while @long.before_{{.*}}, @long.after_{{.*}} init(

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --heddle-decompose-ops --heddle-form-kernels --split-input-file | FileCheck %s
 // RUN: heddle-opt %s --heddle-decompose-ops --heddle-form-kernels=fuse=false --split-input-file | FileCheck %s --check-prefix=ALONE
 
-// Bias and residual addition and the normalization are one kernel of rows.
+// Bias, residual addition and normalization form one kernel over rows.
 // CHECK-LABEL: func.func @add_norm
 // CHECK: call @kernel_0
 // CHECK-NOT: call @
@@ -54,8 +54,8 @@ func.func @across_rows(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 // -----
 
-// A path through a product keeps two ops apart, or the kernel and the product
-// would wait for each other.
+// A path through a product keeps two ops in kernels of their own. Otherwise the
+// kernel and the product would wait for each other.
 // CHECK-LABEL: func.func @detour
 // CHECK: [[A:%.*]] = call @kernel_0
 // CHECK: [[P:%.*]] = heddle.contract {{.*}} [[A]], [[A]]
@@ -86,8 +86,8 @@ func.func @effects() -> tensor<64x64xf32> {
 
 // -----
 
-// Of each row a diagonal reads another element: it has no rows in common with
-// what makes them, and so little is one row.
+// A diagonal reads a different element of each row, so it shares no rows with
+// the op that makes them. A result this small is one row.
 // CHECK-LABEL: func.func @diagonal
 // CHECK: call @kernel_0
 // CHECK: func.func private @kernel_0

@@ -50,7 +50,7 @@ func.func private @still_called(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
 
 // -----
 
-// What one loop hands to the next lies on a thread's stack.
+// The tensor that one loop hands to the next lies on a thread's stack.
 func.func private @long_row(%x: tensor<2x600000xf32>) -> tensor<2x600000xbf16> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
   %e = tensor.empty() : tensor<2x600000xf32>
   // expected-error@+1 {{expected a row of at most 524288 elements between the loops of a kernel, got 600000}}

@@ -6,7 +6,7 @@
 // CHECK-SAME: %[[BUFFERS:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // CHECK-SAME: heddle.blocks = 1 : i64
 // CHECK-SAME: passthrough = {{\[\[}}"prefer-vector-width", "512"]]
-// The operand, then the result, after the coordinates.
+// The arguments: the coordinates, then the operand, then the result.
 // CHECK: llvm.getelementptr inbounds %[[BUFFERS]][1]
 // CHECK: llvm.getelementptr inbounds %[[BUFFERS]][2]
 // CHECK: llvm.load {{.*}} {access_groups = [#[[$GROUP]]]}
@@ -25,7 +25,7 @@ func.func private @scale(%x: tensor<50xf32>) -> tensor<50xf32> attributes {heddl
   return %y : tensor<50xf32>
 }
 
-// No heap, no call: a row that is needed twice lies on the stack.
+// No heap and no call: a row that is needed twice lies on the stack.
 // CHECK-LABEL: llvm.func @softmax
 // CHECK: llvm.alloca
 // CHECK-NOT: llvm.call @
@@ -59,8 +59,8 @@ func.func private @softmax(%x: tensor<9x50xbf16>) -> tensor<9x50xbf16> attribute
   return %y : tensor<9x50xbf16>
 }
 
-// The polynomials are of f32: f64 calls the C library. A constant of f16 from
-// outside of the body is f32 as all that is computed.
+// Polynomials exist for f32; f64 calls the C library. A captured constant of
+// f16 becomes f32, as everything that the body computes.
 // CHECK-LABEL: llvm.func @library
 // CHECK-DAG: llvm.mlir.constant(1.500000e+00 : f32) : f32
 // CHECK-DAG: llvm.call @tanh(%{{.*}}) : (f64) -> f64

@@ -1,8 +1,8 @@
 // RUN: heddle-opt %s --split-input-file --heddle-name-operators --heddle-fuse-epilogues --heddle-decompose-ops --heddle-form-kernels | FileCheck %s
 
-// A layer forward and backward over tp, its weight gathered from where ZeRO-3
-// stores it. What is moved has the name of what made it, and the kind of what
-// it is.
+// A layer forward and backward over tp; its weight is gathered from ZeRO-3's
+// storage. A collective has the name of the op that made its operand, and the
+// kind of the tensor that it moves.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @fc.weight : tensor<64x64xf32> parameter init(zeros) storage(<@mesh, [{"dp"}, {"tp"} ]>)
 heddle.variable @m.fc.weight : tensor<64x64xf32> optimizer_state init(zeros) storage(<@mesh, [{"dp"}, {"tp"} ]>)
@@ -10,7 +10,7 @@ heddle.variable @steps : tensor<i64> counter init(zeros)
 // CHECK-LABEL: func.func @layer
 func.func @layer(%x: tensor<256x64xf32>, %dy: tensor<256x32xf32>) -> (tensor<256x32xf32>, tensor<256x64xf32>, tensor<f32>) {
   %p = heddle.load @fc.weight : tensor<32x32xf32>
-  // The cast and the gather are the parameter's.
+  // The cast and the gather have the parameter's name.
   // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<parameter ["fc.weight"]>}
   %q = arith.truncf %p : tensor<32x32xf32> to tensor<32x32xbf16>
   // CHECK: comm.all_gather {{.*}} {heddle.serves = #heddle.serves<parameter ["fc.weight"]>}
@@ -26,8 +26,8 @@ func.func @layer(%x: tensor<256x64xf32>, %dy: tensor<256x32xf32>) -> (tensor<256
   %a = heddle.gelu "gelu" %r approximate(tanh) : tensor<256x32xf32>
   %y = arith.addf %a, %h {heddle.name = "residual"} : tensor<256x32xf32>
 
-  // Backward: the gradient of data is an activation's, that of a weight a
-  // gradient until it is applied.
+  // Backward: the gradient of an activation has the kind of an activation, and
+  // the gradient of a weight the kind of a gradient until it is applied.
   // CHECK: heddle.contract "fc" pass(dgrad) {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
   %dx = heddle.contract "fc" pass(dgrad) [bo, io -> bi] %dy, %w : (tensor<256x32xf32>, tensor<64x32xf32>) -> tensor<256x64xf32>
   // CHECK: comm.all_reduce {{.*}} {heddle.serves = #heddle.serves<activation ["fc"]>}
@@ -37,8 +37,8 @@ func.func @layer(%x: tensor<256x64xf32>, %dy: tensor<256x32xf32>) -> (tensor<256
   // CHECK: comm.reduce_scatter {{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
   %ds = comm.reduce_scatter sum %dw dim 0 over @mesh <{"dp"}> : tensor<64x32xf32> -> tensor<32x32xf32>
 
-  // The norm of the gradients is a gradient's, the step count is state, the
-  // update the parameter's and its state's. Scalars give it no name.
+  // The norm of the gradients is a gradient, the step count is state, and the
+  // update writes the parameter and its state. Scalars give it no name.
   %s2 = arith.mulf %ds, %ds : tensor<32x32xf32>
   // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["fc"]>}
   %n = heddle.reduce sum %s2 over [0, 1] : tensor<32x32xf32> -> tensor<f32>
@@ -62,8 +62,8 @@ func.func @layer(%x: tensor<256x64xf32>, %dy: tensor<256x32xf32>) -> (tensor<256
 
 // -----
 
-// Small all-reduces that were combined serve all of theirs, and so do the steps
-// of one that was decomposed.
+// A combined all-reduce has the names of all its parts. So have the steps of an
+// all-reduce that was decomposed.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: func.func @combined
 func.func @combined(%x: tensor<64x8xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
@@ -85,8 +85,9 @@ func.func @combined(%x: tensor<64x8xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
 
 // -----
 
-// The gradient of a table that is used twice: the product's flows through the
-// sum of rows, as the sum's loops run over it; the rows themselves end there.
+// The gradient of a table that is used twice: the product's gradient
+// accumulates the gradients of rows. The accumulating op has the name of the
+// rows' op.
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @wte : tensor<16x8xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @tied
@@ -107,7 +108,7 @@ func.func @tied(%ids: tensor<4xi32>, %x: tensor<4x8xf32>, %dy: tensor<4x16xf32>)
 
 // -----
 
-// Bias and product are one op of both names.
+// Bias and product become one op with both names.
 // CHECK-LABEL: func.func @bias
 func.func @bias(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
   // CHECK: heddle.contract "fc" {{.*}} {heddle.serves = #heddle.serves<activation ["fc", "fc.bias"]>}
@@ -119,7 +120,7 @@ func.func @bias(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> 
 
 // -----
 
-// The slices of a stack serve those of whom they were made.
+// The slices of a stack have the names of the ops that they are computed for.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @a.bias : tensor<64xf32> parameter init(zeros)
 heddle.variable @b.bias : tensor<64xf32> parameter init(zeros)
@@ -142,8 +143,8 @@ func.func @slices(%x: tensor<4x64xf32>) {
 
 // -----
 
-// A program without names: what moves or follows a value has the value's, what
-// combines several the name of its result, of its location or its own.
+// A program without names. A collective or view has its operand's name. An op
+// that combines values has its result's name, its location's or its own.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @main
 func.func @main(%a: tensor<32x64xf32> {heddle.name = "tokens"}, %b: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) {

@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-verify-executable
 
-// A collective on another stream, and a loop with one.
+// A collective on another stream, and a loop that contains one.
 heddle.mesh @mesh <["dp"=2]>
 rt.program @p arena(64) streams(2) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>>] {
   rt.record 0
@@ -82,7 +82,7 @@ rt.program @p arena(0) {
 
 // -----
 
-// The loop may not run.
+// The loop may run no iteration.
 rt.program @p arena(64) {
   rt.while arena[0 : i1] before {
   } after {

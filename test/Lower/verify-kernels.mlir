@@ -95,7 +95,7 @@ func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
 
 // -----
 
-// Columns are no view.
+// Columns of a tensor are no contiguous view.
 func.func @columns(%x: tensor<4x4xf32>) -> tensor<4x2xf32> {
   // expected-error @below {{is not an op that a program can run}}
   %y = tensor.extract_slice %x[0, 0] [4, 2] [1, 1] : tensor<4x4xf32> to tensor<4x2xf32>

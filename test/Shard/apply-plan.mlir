@@ -1,4 +1,4 @@
-// The mesh, the factors of named ops, the storage axes of variables.
+// A plan sets the mesh, factors of named ops and storage axes of variables.
 // RUN: split-file %s %t
 // RUN: heddle-opt %t/model.mlir --heddle-apply-plan="plan=%t/plan.json devices=8" | FileCheck %s
 // RUN: heddle-opt %t/groups.mlir --heddle-apply-plan="plan=%t/groups.json" | FileCheck %s --check-prefix=GROUPS
@@ -7,8 +7,8 @@
 // CHECK: heddle.mesh @mesh <["dp"=2, "tp"=4, "one"=1]>
 // CHECK: heddle.variable @w
 // CHECK-SAME: heddle.storage_axes = #heddle.sharding<@mesh, [{}, {"dp"}]>
-// The most specific glob decides, factor by factor; an axis of one device splits
-// nothing; an empty list keeps a factor whole.
+// For each factor the most specific glob decides. An axis of one device splits
+// nothing. An empty list keeps a factor whole.
 // CHECK: heddle.contract "h.0.c_fc"
 // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}, "s" = {}, "f" = {"tp"}]>
 // CHECK: heddle.contract "h.0.c_fc" pass(dgrad)
@@ -16,8 +16,9 @@
 // CHECK: heddle.contract "h.1.c_fc"
 // CHECK-SAME: heddle.factors = #heddle.factors<[ "b" = {"dp"}, "s" = {}, "f" = {}]>
 
-// Two groups over four devices: the axis is cut, the members take the rest, and
-// what has no members is over the first part alone.
+// Two groups over four devices: the axis is cut in two parts. The members of
+// the groups take the second part; an op without members is split over the
+// first.
 // GROUPS: heddle.mesh @mesh <["tp.0"=2, "tp.1"=2]>
 // GROUPS: heddle.contract "q"
 // GROUPS-SAME: "n" = {"tp.0"}

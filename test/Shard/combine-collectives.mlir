@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(heddle-combine-collectives{max-bytes=64}))" | FileCheck %s
 
-// Independent small all-reduces become one; what used the first comes after.
+// Independent small all-reduces become one. Users of the first come after it.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @independent
 // CHECK-SAME: (%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>, %[[C:.*]]: tensor<f32>, %{{.*}}: tensor<100xf32>)
@@ -25,7 +25,7 @@ func.func @independent(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %large
 
 // -----
 
-// One that depends on another, other axes: as they are.
+// All-reduces that depend on each other or use other axes are not combined.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @dependent
 // CHECK-NOT: stack
@@ -56,8 +56,8 @@ func.func @state(%a: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// What is made of a variable only for an op that moves, moves with it; what
-// serves another stays.
+// An op on a variable's value that only a moved op reads moves with that op.
+// An op that others read, too, stays.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @w : tensor<8xf32> parameter init(zeros)
 heddle.variable @u : tensor<8xf32> parameter init(zeros)
@@ -86,8 +86,8 @@ func.func @servants(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<8xf32>, tensor<
 
 // -----
 
-// Of equal inputs one stands for all; where there is no other, nothing is
-// stacked.
+// Of all-reduces with equal inputs one remains. If no other all-reduce remains
+// to combine it with, nothing is stacked.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @equal
 // CHECK-SAME: (%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>, %[[C:.*]]: tensor<3xf32>)
@@ -109,8 +109,8 @@ func.func @equal(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<3xf32>) -> (tensor
 
 // -----
 
-// Two groups of which either can be combined, but not both: together, one's
-// first would wait for the other's second.
+// Either of two groups can be combined, but not both: otherwise the first op of
+// each group would wait for the second op of the other.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @crossed
 // CHECK-COUNT-1: heddle.stack
@@ -125,7 +125,7 @@ func.func @crossed(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32
 
 // -----
 
-// Of a chain of pairs, each pair is combined.
+// In a chain of pairs, each pair is combined.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @chain
 // CHECK-COUNT-3: heddle.stack

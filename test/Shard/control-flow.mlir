@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s --check-prefix=P
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
 
-// What the loop carries takes the sharding of what flows in; the product's
+// The loop's carried value takes its initial value's sharding. The product's
 // partial sum is reduced before it is yielded.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // P-LABEL: @loop
@@ -30,8 +30,8 @@ func.func @loop(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [
 
 // -----
 
-// Backwards: the result's sharding reaches what the loop carries and, through
-// it, the argument.
+// Backward: the result's sharding reaches the carried value and, through it,
+// the argument.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK-LABEL: @backwards
 // CHECK-SAME: (%{{.*}}: tensor<4x8xf32>
@@ -49,7 +49,8 @@ func.func @backwards(%x: tensor<8x8xf32>, %n: index)
 
 // -----
 
-// A value from outside that every iteration needs whole is gathered once.
+// A value from outside of the loop that every iteration needs whole is gathered
+// once.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @hoisted
 func.func @hoisted(%x: tensor<8x8xf32>, %w: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}, {}]>}) -> tensor<8x8xf32> {
@@ -69,7 +70,7 @@ func.func @hoisted(%x: tensor<8x8xf32>, %w: tensor<8x8xf32> {heddle.sharding = #
 
 // -----
 
-// Branches that end differently agree at their yields.
+// Branches whose results are sharded differently agree at their yields.
 heddle.mesh @mesh <["x"=2]>
 // P-LABEL: @branches
 // CHECK-LABEL: @branches
@@ -93,8 +94,8 @@ func.func @branches(%c: i1, %a: tensor<8x8xf32> {heddle.sharding = #heddle.shard
 
 // -----
 
-// The condition is computed from everything, the same on all devices; what is
-// carried from iteration to iteration may differ in type from what comes out.
+// The condition is computed from a sum over all devices. So it is equal on all
+// of them, and the loop ends on all after the same iteration.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: @while
 // CHECK-SAME: (%[[X:.*]]: tensor<3xf32>
@@ -119,8 +120,8 @@ func.func @while(%x: tensor<6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{
 
 // -----
 
-// Several callers: the argument and the result lie one way for all of them,
-// and a caller that has it otherwise reshards.
+// Several callers: argument and result have one sharding for all of them, and a
+// caller with another sharding reshards.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @callers
 // CHECK-SAME: (%[[A:.*]]: tensor<4x8xf32> {{.*}}, %[[B:.*]]: tensor<4x8xf32> {{.*}}, %[[C:.*]]: tensor<8x4xf32>
@@ -145,7 +146,7 @@ func.func private @layer(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// What the body of an op captures may live in a branch.
+// A value that an op's body captures may be defined in a branch.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @captured_in_branch
 // CHECK: %[[ONE:.*]] = arith.constant 1 : index
@@ -171,7 +172,7 @@ func.func @captured_in_branch(%c: i1, %x: tensor<4xf64> {heddle.sharding = #hedd
 
 // -----
 
-// A dimension that a slice takes whole stays split, wherever the slice begins.
+// A dimension that a slice takes whole stays split, at any offset of the slice.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @moving_slices
 // CHECK: scf.for %[[I:[a-z0-9]*]] =

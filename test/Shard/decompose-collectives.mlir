@@ -8,7 +8,7 @@
 // BAD: error: expected the hierarchy auto, always or never, got 'often'
 // CRAY: error: cluster 'cray': No such file or directory; expected a file, or one of the presets rtx3090, rtx3090-nvlink, dgx-a100, dgx-h100, laptop-cpu
 
-// Parts of the sum are what travels between servers.
+// Between servers, only parts of the sum are sent.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @all_reduce
 func.func @all_reduce(%x: tensor<512x1024xf32>) -> tensor<512x1024xf32> {
@@ -24,8 +24,8 @@ func.func @all_reduce(%x: tensor<512x1024xf32>) -> tensor<512x1024xf32> {
 
 // -----
 
-// Between first, into a dimension of its own; what is gathered inside comes
-// after it in memory only where it is minor.
+// Gathers between servers first, into a dimension of its own. The parts
+// gathered within a server follow it in memory only if that dimension is minor.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @all_gather
 func.func @all_gather(%x: tensor<256x1024xf32>) -> tensor<1023x1024xf32> {
@@ -55,7 +55,7 @@ func.func @reduce_scatter(%x: tensor<16x4096x64xf32>) -> tensor<16x1024x64xf32> 
 
 // -----
 
-// One level, one axis, one element, and what is a schedule already: as it is.
+// Stays as it is: one level, one axis, one element, or already a schedule.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK-LABEL: @stays
 func.func @stays(%x: tensor<4096xf32>, %s: tensor<f32>) -> (tensor<4096xf32>, tensor<f32>, tensor<4096xf32>) {
@@ -75,7 +75,7 @@ func.func @stays(%x: tensor<4096xf32>, %s: tensor<f32>) -> (tensor<4096xf32>, te
 
 // -----
 
-// The plan's word.
+// The plan decides whether collectives are decomposed.
 module attributes {heddle.hierarchy = #heddle.hierarchy<never>} {
   heddle.mesh @mesh <["dp"=2, "tp"=2]>
   // AUTO-LABEL: @planned

@@ -1,11 +1,11 @@
-// What ops send as they compute, which is no resharding, is said when they are
+// Communication inside of ops (not resharding) gets a remark when the ops are
 // localized.
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-shard-pipeline --heddle-localize="remark-bytes=40 cluster=%S/Inputs/two-servers.json" -o /dev/null
 // RUN: heddle-opt %s --split-input-file --heddle-shard-pipeline --heddle-localize="remark-bytes=1000000" -o /dev/null 2>&1 | count 0
 // RUN: heddle-opt %s --split-input-file --heddle-shard-pipeline --heddle-localize -o /dev/null 2>&1 | count 0
 
-// One row of a neighbour, 5 x 2 numbers. Without the split the input and what is
-// added to would be gathered.
+// The halo is one row of a neighbour, 5 x 2 numbers. Without the split, the
+// input and the accumulator would be gathered.
 heddle.mesh @mesh <["y"=2]>
 func.func @halo(
     %x: tensor<1x8x5x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"y"}, {}, {}]>},
@@ -20,8 +20,8 @@ func.func @halo(
 
 // -----
 
-// A ring: the queries stay split where the keys no longer are. Of two layers
-// the second is like the first.
+// A ring. The advice splits queries, but not keys. The second of two layers is
+// like the first and shares its remark.
 heddle.mesh @mesh <["cp"=2]>
 func.func @ring(%q: tensor<1x8x2x4xf32>, %k: tensor<1x8x2x4xf32>, %v: tensor<1x8x2x4xf32>)
     -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) {

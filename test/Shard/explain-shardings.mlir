@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --heddle-explain-shardings -o /dev/null --verify-diagnostics
 
-// Of each axis: who had it first, and which op passed it on last.
+// For each axis: the op that had it first, and the op that passed it on last.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w2 : tensor<16x8xf32> parameter init(zeros)
 // expected-remark@+2 {{argument 0 lies [{"dp"}, {}]: "dp" from what it is given}}
@@ -19,8 +19,8 @@ func.func @mlp(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{
 
 // -----
 
-// Two ops claim an axis for different dimensions, or one for a factor of its
-// own: both are named, and the bytes.
+// Two ops claim an axis for different dimensions, or one op for its own factor:
+// the message names both and the bytes.
 heddle.mesh @mesh <["tp"=2]>
 // expected-remark@+2 {{argument 0 lies [{"tp"}, {}]}}
 // expected-remark@+1 {{argument 1 lies [{"tp"}, {}]: "tp" from factor h of "sum"}}
@@ -39,7 +39,7 @@ func.func @conflict(%a: tensor<8x4xf32> {heddle.sharding = #heddle.sharding<@mes
 
 // -----
 
-// Through a loop and a call, and from a variable's storage.
+// Axes that come through a loop and a call, and from a variable's storage.
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @state : tensor<8xf32> optimizer_state init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}]>}
 func.func @update() {

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize | FileCheck %s
 
-// Padding that is no finite number does not vanish times zero: a conversion to
-// a narrower type, and from integers that are no numbers of the type, is masked.
+// Zero times infinity or NaN is not zero, so padding that may be infinite or
+// NaN is masked: after a cast to a narrower type or from too large integers.
 heddle.mesh @mesh <["x"=4]>
 heddle.variable @w : tensor<6xf16> parameter init(zeros) storage(<@mesh, [{"x"}]>)
 heddle.variable @v : tensor<6xf32> parameter init(zeros) storage(<@mesh, [{"x"}]>)
@@ -28,7 +28,7 @@ func.func @integers(%out: tensor<f16>) -> tensor<f16> {
   return %1 : tensor<f16>
 }
 
-// Every such integer is a number of f32.
+// Every such integer is a finite number of f32, so nothing is masked.
 // CHECK-LABEL: func.func @all_finite
 // CHECK-NOT: heddle.mask_padding {{.*}}tensor<2xf32>
 // CHECK: linalg.dot
@@ -40,7 +40,8 @@ func.func @all_finite(%out: tensor<f32>) -> tensor<f32> {
   return %1 : tensor<f32>
 }
 
-// In a body, where no operand can be masked, the body passes over the padding.
+// An operand that is computed in a body cannot be masked; the body skips
+// padding.
 // CHECK-LABEL: func.func @in_the_body
 // CHECK: linalg.generic
 // CHECK: arith.cmpi slt

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
-// Each micro-batch adds what its device has; the update sums over devices, once
-// for all that reads the gradient.
+// Each micro-batch adds the device's own part. The update sums over devices
+// once, for all readers of the gradient.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) storage(<@mesh, [{}, {"tp"}], partial = sum {"dp"}>)
 heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros)
@@ -38,7 +38,7 @@ func.func @update() -> tensor<f32> {
 
 // -----
 
-// The plan may want the sum after each micro-batch.
+// A plan may ask for the sum after each micro-batch.
 module attributes {heddle.reduce_gradients = #heddle.gradient_reduction<micro_batch>} {
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) storage(<@mesh, [{}, {}]>)
@@ -56,7 +56,8 @@ func.func @each(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
 
 // -----
 
-// Stored in parts over the same axis: each micro-batch scatters its own.
+// The gradient is stored in parts over the same axis, so each micro-batch
+// reduce-scatters its own gradient.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: storage(<@mesh, [{"dp"}, {}]>)
 heddle.variable @grad.w : tensor<4x8xf32> gradient init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
@@ -72,8 +73,8 @@ func.func @scattered(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
 
 // -----
 
-// What is added is needed whole as well, or the sum is, or what is stored
-// elsewhere is no zero: summed at once.
+// Summed in each micro-batch, because the added value or the sum is also needed
+// whole, or another function stores something other than zeros.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @grad.a : {{.*}} storage(<@mesh, [{}, {}]>)
 heddle.variable @grad.a : tensor<4x8xf32> gradient init(zeros)
@@ -104,7 +105,7 @@ func.func @sets(%one: tensor<4x8xf32>) {
 
 // -----
 
-// What each device had at the start would be summed with the rest.
+// The initial values of all devices would be added to the sum.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @grad.w : tensor<4x8xf32> gradient init(ones) storage(<@mesh, [{}, {}]>)
 heddle.variable @grad.w : tensor<4x8xf32> gradient init(ones)
@@ -120,7 +121,7 @@ func.func @starts_from_ones(%x: tensor<6x4xf32>, %dy: tensor<6x8xf32>) {
 
 // -----
 
-// The sum of the loss waits for the update, too; a counter is no sum of a step.
+// The sum of the loss also waits for the update; a counter is no partial sum.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @loss_sum : tensor<f32> loss init(zeros) storage(<@mesh, [], partial = sum {"dp"}>)
 heddle.variable @loss_sum : tensor<f32> loss init(zeros)

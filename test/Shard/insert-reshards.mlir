@@ -1,6 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-insert-reshards --heddle-verify-sharded | FileCheck %s
 
-// Two partial sums are added before they are reduced; a norm ends the delay.
+// Two partial sums are added before they are reduced. A norm needs the reduced
+// sum, so the reduction stands in front of it.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @late
 func.func @late(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %s: tensor<f32>) -> tensor<4x6xf32> {
@@ -22,9 +23,9 @@ func.func @late(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %s: tensor<f32>) -> te
 
 // -----
 
-// Also if the next op splits a factor over the same axes: the additions are of
-// whole rows, and one sum is scattered in place of three. (A norm's gradient
-// from queries, keys and values under sequence parallelism.)
+// Also if the next op splits a factor over the same axes: whole rows are added,
+// and one sum is scattered instead of three. (A norm's gradient from queries,
+// keys and values under sequence parallelism.)
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @late_scatter
 func.func @late_scatter(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
@@ -44,7 +45,7 @@ func.func @late_scatter(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6x
 
 // -----
 
-// But not if the user said that the addition is split.
+// But not if the user has stated that the addition is split.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @early_scatter
 func.func @early_scatter(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
@@ -76,7 +77,8 @@ func.func @once(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> (tensor<4x6xf32>, t
 
 // -----
 
-// A bias is not added to a partial sum, and a product of two is none.
+// A bias is not added to a partial sum. The product of two partial sums is
+// none.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @no_later
 func.func @no_later(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<4x6xf32>) -> tensor<4x6xf32> {
@@ -93,7 +95,7 @@ func.func @no_later(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<4x6xf32
 
 // -----
 
-// What is added to a product (here an accumulator) is added on one device.
+// A tensor that a product accumulates onto is added on one device.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @accumulator
 // CHECK-SAME: %[[ACC:[a-z0-9]*]]: tensor<4x6xf32>
@@ -106,7 +108,7 @@ func.func @accumulator(%acc: tensor<4x6xf32>, %x: tensor<4x8xf32>, %w: tensor<8x
 
 // -----
 
-// A parameter stored over more axes is gathered for each use anew.
+// A parameter that is stored over more axes is gathered again for each use.
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @w : tensor<8x8xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
 // CHECK-LABEL: @gathered
@@ -123,7 +125,7 @@ func.func @gathered(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// Uses with one need share a reshard.
+// Uses that need the same sharding share a reshard.
 heddle.mesh @mesh <["a"=2]>
 // CHECK-LABEL: @shared
 func.func @shared(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
@@ -158,7 +160,7 @@ func.func @blocks(%c: i1, %x: tensor<4x8xf32> {heddle.sharding = #heddle.shardin
 
 // -----
 
-// What a body reads of a variable is gathered in front of the op.
+// A variable that an op's body reads is gathered in front of the op.
 heddle.mesh @mesh <["x"=2]>
 heddle.variable @v : tensor<4xf32> parameter init(zeros) storage(<@mesh, [{"x"}]>)
 // CHECK-LABEL: @captured_load

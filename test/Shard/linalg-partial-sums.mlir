@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize-pipeline | FileCheck %s
 
-// What a body adds and scales passes partial sums on: three products, one sum,
-// of which the last starts from what the others have made.
+// Bodies that add and scale pass partial sums on: three products need one sum.
+// The third product accumulates onto the sum of the others.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @sums
 // CHECK-NOT: comm.all_reduce
@@ -29,8 +29,8 @@ func.func @sums(%a: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [
   return %t : tensor<4x6xf32>
 }
 
-// A number that is added is added once, and a square is no sum: the sum comes
-// first.
+// A constant must be added only once, and a square is not linear. So the sum is
+// reduced before.
 // CHECK-LABEL: func.func @shifted
 // CHECK-COUNT-2: linalg.matmul
 // CHECK: %[[WHOLE:.*]]:2 = heddle.unstack

@@ -1,8 +1,8 @@
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize | FileCheck %s
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-repeat-constants,heddle-propagate-shardings,heddle-insert-reshards,heddle-verify-sharded,heddle-localize)' | FileCheck %s
 
-// One loop over two dimensions of a tensor: split along the first, and of the
-// second one the same part.
+// One loop runs over two dimensions of a tensor. It is split along the first
+// and takes the same part of the second.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @diagonal
 // CHECK: %[[PART:.*]] = tensor.extract_slice %arg0[0, %{{.*}}] [2, 2] [1, 1]
@@ -15,8 +15,8 @@ func.func @diagonal(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mes
   return %0 : tensor<4xf32>
 }
 
-// Padding of what is no product is kept out by the body, and the start of a sum
-// counts on the first device alone.
+// If the body is no product, it keeps padding out itself, and the initial value
+// of a sum counts only on the first device.
 #rows = affine_map<(b, f) -> (b, f)>
 #kept = affine_map<(b, f) -> (b)>
 // CHECK-LABEL: func.func @sum_of_exponentials
@@ -47,7 +47,7 @@ func.func @sum_of_exponentials(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sh
   return %0 : tensor<2xf32>
 }
 
-// A minimum is the maximum of what is negated.
+// A minimum is the maximum of the negated elements, negated.
 // CHECK-LABEL: func.func @minimum
 // CHECK: %[[MINE:.*]] = linalg.generic
 // CHECK: arith.constant 0x7F800000
@@ -64,7 +64,7 @@ func.func @minimum(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sharding<@mesh
   return %0 : tensor<2xf32>
 }
 
-// A division by what padding holds would trap.
+// A division by a number of the padding would trap.
 // CHECK-LABEL: func.func @divide
 // CHECK: linalg.index 0
 // CHECK: %[[DIVISOR:.*]] = arith.select
@@ -81,7 +81,7 @@ func.func @divide(%x: tensor<5xi32> {heddle.sharding = #heddle.sharding<@mesh, [
   return %1 : tensor<5xi32>
 }
 
-// The maximum and the sum of all.
+// A maximum and a sum over all elements.
 // CHECK-LABEL: func.func @softmax
 // CHECK: heddle.mask_padding {{.*}} value(lowest)
 // CHECK: comm.all_reduce max
@@ -95,7 +95,7 @@ func.func @softmax(%x: tensor<2x5xf32> {heddle.sharding = #heddle.sharding<@mesh
   return %0 : tensor<2x5xf32>
 }
 
-// Rows lie as the indices do, columns as those of the source.
+// The result's rows lie as the indices do, its columns as those of the source.
 // CHECK-LABEL: func.func @gather
 // CHECK: %[[AT:.*]] = heddle.mask_padding %{{.*}} dims [0] sizes [3]
 // CHECK: tensor.gather %{{.*}}[%[[AT]]] gather_dims([0]) : (tensor<7x4xf32>, tensor<2x1xi32>) -> tensor<2x4xf32>
@@ -104,7 +104,7 @@ func.func @gather(%x: tensor<7x4xf32>, %i: tensor<3x1xi32> {heddle.sharding = #h
   return %0 : tensor<3x4xf32>
 }
 
-// Of a table by rows, each device finds the rows that it has.
+// If a table is split by rows, each device looks up the rows that it has.
 // CHECK-LABEL: func.func @table
 // CHECK-SAME: (%[[T:.*]]: tensor<4x4xf32>
 // CHECK: %[[PART:.*]] = linalg.generic
@@ -119,7 +119,7 @@ func.func @table(%x: tensor<7x4xf32> {heddle.sharding = #heddle.sharding<@mesh, 
   return %0 : tensor<3x4xf32>
 }
 
-// What is read of a small table is larger than the table.
+// The rows read from a small table are larger than the table.
 // CHECK-LABEL: func.func @small_table
 // CHECK: comm.all_gather
 // CHECK: tensor.gather
@@ -128,8 +128,8 @@ func.func @small_table(%x: tensor<7xf32> {heddle.sharding = #heddle.sharding<@me
   return %0 : tensor<30xf32>
 }
 
-// A sum over devices that starts from zeros starts from them on each; from
-// anything else, on the first alone.
+// A sum over devices that starts from zeros starts from them on each device. A
+// sum with another initial value starts from it on the first device alone.
 // CHECK-LABEL: func.func @start
 // CHECK: %[[ZEROS:.*]] = linalg.fill
 // CHECK-NOT: mask_padding
@@ -145,8 +145,8 @@ func.func @start(%x: tensor<4x6xf32> {heddle.sharding = #heddle.sharding<@mesh, 
   return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
-// What no input of the split loop is a factor of is no product: the start of
-// the sum counts on the first device alone.
+// No input of the split loop is a factor of the body's result. So the initial
+// value of the sum counts on the first device alone.
 // CHECK-LABEL: func.func @count
 // CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32> {{.*}}, %[[START:.*]]: tensor<4xf32>
 // CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} ins(%[[START]] : tensor<4xf32>)
@@ -186,7 +186,7 @@ func.func @added_again(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@
   return %y : tensor<4xf32>
 }
 
-// The body's scale is this device's, though the op is not what makes the result.
+// The body captures the local scale, although a negation makes the result.
 // CHECK-LABEL: func.func @captured_by_minimum
 // CHECK: %[[SCALE:.*]] = tensor.extract
 // CHECK: %[[PART:.*]] = linalg.generic
@@ -208,7 +208,7 @@ func.func @captured_by_minimum(
   return %y : tensor<4xf32>
 }
 
-// Integers of the padding are numbers, but their bits may be none as floats.
+// Integers in the padding are numbers, but as floats their bits may be NaN.
 // CHECK-LABEL: func.func @bits
 // CHECK: %[[F:.*]] = arith.bitcast
 // CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[F]] dims [1] sizes [5]
@@ -220,8 +220,8 @@ func.func @bits(%w: tensor<5x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [
   return %y : tensor<4x8xf32>
 }
 
-// A dropped dimension is no loop: its only row is on the first device. Factor 0
-// is the dimension behind it.
+// A dropped dimension has no loop; its only row is on the first device. Factor
+// 0 is the dimension behind it.
 // CHECK-LABEL: func.func @dropped
 // CHECK-SAME: (%[[X:.*]]: tensor<1x4xf32>
 // CHECK: %[[LIES:.*]] = comm.all_to_all %[[X]] split 1 concat 0
@@ -232,7 +232,7 @@ func.func @dropped(%x: tensor<1x4xf32> {heddle.sharding = #heddle.sharding<@mesh
   return %y : tensor<4xf32>
 }
 
-// Devices reduce products one after the other, and start once.
+// Devices combine their products one after the other, from one initial value.
 // CHECK-LABEL: func.func @product
 // CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32>
 // CHECK: %[[ONE:.*]] = arith.constant 1.0
@@ -248,8 +248,8 @@ func.func @product(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh
   return %y : tensor<4xf32>
 }
 
-// The place of the smallest number: padding leaves what accumulates alone, and
-// of equal numbers the first device's stays.
+// The index of the smallest number. Padding leaves the accumulators unchanged,
+// and of equal numbers on several devices the first device's index remains.
 // CHECK-LABEL: func.func @place
 // CHECK: %[[PARTS:.*]]:2 = linalg.generic
 // CHECK: %[[IN:.*]] = arith.cmpi slt
@@ -280,7 +280,7 @@ func.func @place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@mesh, 
   return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
 }
 
-// Of equal numbers the last one's place: parts would not say whose it is.
+// Of equal numbers the last index: it cannot be told from the devices' results.
 // CHECK-LABEL: func.func @last_place
 // CHECK: comm.all_gather
 // CHECK: linalg.generic
@@ -302,7 +302,7 @@ func.func @last_place(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding<@m
   return %y#0, %y#1 : tensor<4xf32>, tensor<4xi64>
 }
 
-// A part that reaches beyond the end is padded.
+// A part that reaches beyond the tensor's end is padded.
 // CHECK-LABEL: func.func @uneven_diagonal
 // CHECK-SAME: (%[[X:.*]]: tensor<4x7xf32>
 // CHECK: %[[ALL:.*]] = tensor.insert_slice %[[X]] into %{{.*}}[0, 0] [4, 7] [1, 1] : tensor<4x7xf32> into tensor<4x8xf32>
@@ -336,7 +336,8 @@ func.func @complex_diagonal(%x: tensor<7x7xcomplex<f32>> {heddle.sharding = #hed
 }
 
 // Over two loops, the first of equal numbers is one of the outer loop's first
-// iteration: parts of the inner loop would be asked in another order.
+// iteration. If the inner loop were split, numbers would be compared in another
+// order.
 // CHECK-LABEL: func.func @place_in_rows
 // CHECK: comm.all_gather
 // CHECK: linalg.generic
@@ -359,8 +360,8 @@ func.func @place_in_rows(%x: tensor<4x7xf32> {heddle.sharding = #heddle.sharding
   return %y#0, %y#1 : tensor<f32>, tensor<index>
 }
 
-// The last place of what is larger than the least so far depends on all that
-// came before.
+// The last index whose element is above the least so far depends on all
+// elements before it.
 // CHECK-LABEL: func.func @above_the_least
 // CHECK: comm.all_gather
 // CHECK: linalg.generic

@@ -1,6 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
 
-// Queries split: keys and values are gathered, queries know where they stand.
+// Only queries are split: keys and values are gathered, and the local attention
+// gets the offset of its queries.
 heddle.mesh @mesh <["cp"=4]>
 // CHECK-LABEL: @gather
 func.func @gather(%q: tensor<2x8x4x8xf32>, %k: tensor<2x8x4x8xf32>, %v: tensor<2x8x4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"cp"}, {}, {}]>}) -> tensor<2x8x4x8xf32> {
@@ -16,9 +17,9 @@ func.func @gather(%q: tensor<2x8x4x8xf32>, %k: tensor<2x8x4x8xf32>, %v: tensor<2
 
 // -----
 
-// Both split: a ring. A step needs what the step before sent, three steps for
-// four devices, and without a causal mask nothing is dealt anew. Keys beyond
-// the end (9 of 12) are known by their positions.
+// Queries and keys are split: a ring. A step needs the keys of the step before;
+// four devices take three steps. Without a causal mask chunks stay where they
+// are. Keys beyond the end (9 of 12) are known by their positions.
 heddle.mesh @mesh <["cp"=4]>
 // CHECK-LABEL: @ring
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x3x4x8xf32> {{.*}}, %[[K:[^:]*]]: tensor<2x3x4x8xf32> {{.*}}, %[[V:[^:]*]]: tensor<2x3x4x8xf32>
@@ -39,8 +40,8 @@ func.func @ring(%q: tensor<2x9x4x8xf32>, %k: tensor<2x9x4x8xf32>, %v: tensor<2x9
 
 // -----
 
-// With a causal mask chunks 0 to 7 of 3 and 2 rows are dealt as 0 7, 6 1, 2 5,
-// 4 3 and go back to where they were in the end.
+// With a causal mask, chunks 0 to 7 of 3 and 2 rows are dealt to devices as 0
+// 7, 6 1, 2 5 and 4 3. At the end the results go back to their own devices.
 heddle.mesh @mesh <["cp"=4]>
 // CHECK-LABEL: @dealt
 func.func @dealt(%q: tensor<2x20x4x8xf32>, %k: tensor<2x20x4x8xf32>, %v: tensor<2x20x4x8xf32>) -> tensor<2x20x4x8xf32> {
@@ -58,7 +59,8 @@ func.func @dealt(%q: tensor<2x20x4x8xf32>, %k: tensor<2x20x4x8xf32>, %v: tensor<
 
 // -----
 
-// The gradients of keys and values go round with them and a step further, home.
+// The gradients of keys and values move around the ring with them, and one step
+// further to their own device.
 heddle.mesh @mesh <["cp"=2]>
 // CHECK-LABEL: @ring_grad
 func.func @ring_grad(%q: tensor<2x8x4x8xf32>, %k: tensor<2x8x4x8xf32>, %v: tensor<2x8x4x8xf32>, %o: tensor<2x8x4x8xf32>, %l: tensor<2x8x4xf32>, %g: tensor<2x8x4x8xf32>) -> (tensor<2x8x4x8xf32>, tensor<2x8x4x8xf32>, tensor<2x8x4x8xf32>) {
@@ -78,7 +80,7 @@ func.func @ring_grad(%q: tensor<2x8x4x8xf32>, %k: tensor<2x8x4x8xf32>, %v: tenso
 
 // -----
 
-// Keys split alone: outputs are combined by the logarithms of their sums.
+// Only keys are split: outputs are combined by the logarithms of their sums.
 heddle.mesh @mesh <["cp"=2]>
 // CHECK-LABEL: @keys
 func.func @keys(%q: tensor<2x8x4x8xf32>, %k: tensor<2x6x4x8xf32>, %v: tensor<2x6x4x8xf32>) -> (tensor<2x8x4x8xf32>, tensor<2x8x4xf32>) {
@@ -92,7 +94,8 @@ func.func @keys(%q: tensor<2x8x4x8xf32>, %k: tensor<2x6x4x8xf32>, %v: tensor<2x6
 
 // -----
 
-// Heads instead of the sequence: two kinds of exchange, and no positions.
+// Heads are split instead of the sequence: two kinds of exchanges, no
+// positions.
 heddle.mesh @mesh <["cp"=2]>
 // CHECK-LABEL: @heads
 func.func @heads(%q: tensor<2x8x4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"cp"}, {}, {}]>}, %k: tensor<2x8x4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"cp"}, {}, {}]>}, %v: tensor<2x8x4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"cp"}, {}, {}]>})

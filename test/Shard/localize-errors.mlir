@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-insert-reshards --heddle-localize
 
-// Devices combine parts only of what has a neutral element.
+// Devices can combine partial results only of a body with a neutral element.
 heddle.mesh @mesh <["tp"=2]>
 #map0 = affine_map<(b, f) -> (b, f)>
 #map1 = affine_map<(b, f) -> (b)>
@@ -16,7 +16,7 @@ func.func @alternating(%x: tensor<3x6xf32>, %o: tensor<3xf32>) -> tensor<3xf32> 
 
 // -----
 
-// What a plan has not seen, as when someone edits the printed program.
+// An axis that the mesh lacks, as in an edited program.
 heddle.mesh @mesh <["tp"=4]>
 // expected-error@+1 {{expected an axis of #heddle.mesh<["tp"=4]>, got "dp"}}
 func.func @no_axis(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) {

@@ -1,5 +1,5 @@
-// Localizing a program whose reshards are missing: the local types agree, and
-// only the axes tell that the values are not those that the use expects.
+// Localizing a program that lacks reshards. The local types agree, and only the
+// axes show that a value is not sharded as its use expects.
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-localize
 
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
@@ -40,7 +40,7 @@ func.func @unknown_axis(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@m
 
 // -----
 
-// A partial sum of one device is not the result.
+// The partial sum of one device is not the result.
 heddle.mesh @mesh <["a"=2]>
 func.func @partial(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"a"}]>}) -> (tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}]>}) {
   // expected-note@+1 {{made here}}

@@ -1,6 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --cse | FileCheck %s
 
-// A partial sum becomes an all-reduce; types are local; the boundary remembers.
+// A partial sum becomes an all-reduce. Types become local. Arguments and
+// results keep their global types as attributes.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w1 : tensor<8x32xf32> parameter init(zeros)
 heddle.variable @w2 : tensor<32x8xf32> parameter init(zeros)
@@ -23,7 +24,8 @@ func.func @mlp(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// Vocabulary-parallel: rows by offset, no logits gathered, padding masked once.
+// A vocabulary-parallel loss: rows are looked up by offset, logits are not
+// gathered, and padding is masked once.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @wte : tensor<7x4xf32> parameter init(zeros)
 // CHECK-LABEL: @vocabulary
@@ -55,7 +57,7 @@ func.func @vocabulary(%ids: tensor<3x5xi32>, %targets: tensor<3x5xi32>, %g: tens
 
 // -----
 
-// What lies beyond the end: zero through gelu, not through exp.
+// Padding of zeros stays zero through gelu, but not through exp.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @w : tensor<4x7xf32> parameter init(zeros)
 // CHECK-LABEL: @padding
@@ -92,7 +94,8 @@ func.func @stores() {
 
 // -----
 
-// Random numbers by global coordinates; a maximum over a padded dimension.
+// Random numbers depend on global coordinates. A maximum over a padded
+// dimension.
 heddle.mesh @mesh <["a"=2, "b"=2]>
 // CHECK-LABEL: @positions
 func.func @positions(%x: tensor<6x7xf32>, %step: tensor<i64>) -> tensor<6xf32> {
@@ -107,7 +110,7 @@ func.func @positions(%x: tensor<6x7xf32>, %step: tensor<i64>) -> tensor<6xf32> {
 
 // -----
 
-// The storage's reshards: gather for the use, scatter for the update.
+// The stored variable is gathered for its use, and its gradient is scattered.
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @w : tensor<8x4xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
 // CHECK-LABEL: @zero3
@@ -127,7 +130,7 @@ func.func @zero3(%x: tensor<6x8xf32>) -> tensor<6x4xf32> {
 
 // -----
 
-// One device: nothing is communicated.
+// On one device nothing is communicated.
 heddle.mesh @mesh <["dp"=1]>
 // CHECK-LABEL: @one_device
 // CHECK-NOT: comm.
@@ -139,8 +142,8 @@ func.func @one_device(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf3
 
 // -----
 
-// Device (2, 0) is asked for nothing and keeps what was padding of another
-// dimension: here it is summed over.
+// Device (2, 0) is sent nothing and keeps the padding of another dimension, so
+// the sum over that dimension must mask it.
 heddle.mesh @mesh <["a"=3, "b"=2]>
 // CHECK-LABEL: func.func @moved_padding
 // CHECK: %[[MOVED:.*]] = comm.permute
@@ -153,7 +156,7 @@ func.func @moved_padding(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding
 
 // -----
 
-// What told others when to listen has no meaning on one device.
+// Priorities of propagation have no meaning on one device; they are removed.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @priorities
 // CHECK-NOT: heddle.priority
@@ -165,7 +168,7 @@ func.func @priorities(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mes
 
 // -----
 
-// Amounts that only a run knows: all dimensions that are padded stay whole.
+// If an amount of padding is known only at run time, the tensor stays whole.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @pad_by
 // CHECK-SAME: (%[[X:.*]]: tensor<8x4xf32> {{.*}}, %[[N:.*]]: index, %[[V:.*]]: f32)
@@ -182,7 +185,7 @@ func.func @pad_by(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh,
 
 // -----
 
-// Of sizes that only a run knows, the op's own localization is not asked.
+// If sizes are known only at run time, the op's own localization is not called.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @unknown_sizes
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32> {{[^%]*}}%[[Y:arg1]]: tensor<8x?xf32>

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-materialize-pins | FileCheck %s
 
-// A pin is a reshard even where the op makes the value as it is pinned: here a
-// load of a variable, and what a call passes on.
+// A pin becomes a reshard even if the op already makes the value as pinned:
+// here for a load of a variable and for a call's result.
 heddle.mesh @mesh <["x"=2]>
 heddle.variable @w : tensor<4xf32> parameter init(zeros) storage(<@mesh, [{"x"}]>)
 func.func private @callee() -> tensor<4xf32> {

@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize | FileCheck %s
 
-// A tensor without elements is resharded as any other.
+// A tensor without elements is resharded like any other tensor.
 heddle.mesh @mesh <["a"=4]>
 // CHECK-LABEL: func.func @nothing
 // CHECK: comm.slice {{.*}} : tensor<0x7x1x4xf32> -> tensor<0x2x1x4xf32>

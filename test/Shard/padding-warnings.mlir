@@ -1,5 +1,5 @@
-// Where half of the devices or more would have nothing but padding, that is
-// said, once for each size and list of axes.
+// If half of the devices or more would hold only padding, a warning says so,
+// once for each size and list of axes.
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-warn-of-padding -o /dev/null
 
 heddle.mesh @mesh <["dp"=2, "tp"=8]>
@@ -24,8 +24,8 @@ func.func @most_have_rows(%x: tensor<5x4xf32> {heddle.sharding = #heddle.shardin
 
 // -----
 
-// Twelve rows in parts of 2 over 2 x 4 devices, of which six have rows; four in
-// parts of 1.
+// Twelve rows in parts of 2 over 2 x 4 devices, six of which have rows. Four
+// rows in parts of 1.
 heddle.mesh @mesh <["a"=2, "b"=4]>
 func.func @two_axes(%x: tensor<12x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a", "b"}, {}]>},
     %y: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a", "b"}, {}]>}) -> (tensor<12x4xf32>, tensor<4x4xf32>) {
@@ -37,7 +37,7 @@ func.func @two_axes(%x: tensor<12x4xf32> {heddle.sharding = #heddle.sharding<@me
 
 // -----
 
-// An argument that no op splits so.
+// An argument with a sharding that no op has.
 heddle.mesh @mesh <["a"=4]>
 // expected-warning @below {{dimension 1 of argument 0 of @argument, of size 2, is split over the 4 devices of {"a"}: 2 of them hold nothing but padding}}
 func.func @argument(%x: tensor<4x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"a"}]>}) -> (tensor<4x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {}]>}) {

@@ -1,8 +1,8 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-materialize-pins | FileCheck %s --check-prefix=PROP
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
-// The value lies as pinned; the ops around hear it, and the argument, which is
-// otherwise, moves.
+// The value is sharded as pinned, the ops around it follow, and the argument,
+// which has another sharding, is resharded.
 heddle.mesh @mesh <["x"=2]>
 // PROP-LABEL: @pin
 // PROP: math.tanh {{.*}} {heddle.factors = #heddle.factors<[ "1" = {"x"}]>
@@ -24,8 +24,8 @@ func.func @pin(%a: tensor<8x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{
 
 // -----
 
-// A pin holds against the plan's factors of its own op, and stops a partial sum
-// that would go on.
+// A pin overrides the plan's factors of its own op, and ends a partial sum that
+// would otherwise be passed on.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: @partial
 // CHECK: %[[P:.*]] = heddle.contract
@@ -39,7 +39,7 @@ func.func @partial(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>) -> tensor<8x8xf32> 
 
 // -----
 
-// Of what a loop carries; the other result is free.
+// A pin on a loop's carried value; the other result is free.
 heddle.mesh @mesh <["x"=2]>
 // PROP-LABEL: @loop
 // PROP: heddle.carried = [#heddle.sharding<@mesh, [{}]>, #heddle.sharding<@mesh, [{"x"}]>]
@@ -57,7 +57,8 @@ func.func @loop(%a: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"
 
 // -----
 
-// Without priorities the nearer seed wins: "a" reaches the middle from the left.
+// Without priorities, the nearer seed wins: "a" reaches the middle from the
+// left.
 heddle.mesh @mesh <["x"=2]>
 // PROP-LABEL: @near
 // PROP: math.tanh {{.*}} heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>
@@ -72,8 +73,8 @@ func.func @near(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// With a priority the farther one comes first, and the near one keeps only its
-// own op.
+// With a priority, the farther seed is propagated first. The near seed keeps
+// only its own op.
 heddle.mesh @mesh <["x"=2]>
 // PROP-LABEL: @far
 // PROP: math.exp {{.*}} heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>
@@ -89,7 +90,8 @@ func.func @far(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Arguments speak after factors of the same priority, before those of a higher.
+// Seeds of arguments come after factors of the same priority, but before seeds
+// of a later priority.
 heddle.mesh @mesh <["x"=2]>
 // PROP-LABEL: @arguments
 // PROP: math.exp {{.*}} heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>

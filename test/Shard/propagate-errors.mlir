@@ -27,7 +27,7 @@ func.func @axis_twice(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Two factors may meet over the same axes, not over some of them.
+// Two factors may share all of their axes, but not only some of them.
 heddle.mesh @mesh <["a"=2, "b"=2]>
 func.func @half_a_ring(%q: tensor<2x8x4x8xf32>) -> tensor<2x8x4x8xf32> {
   // expected-error@+1 {{expected each mesh axis for one factor, got "a" twice}}

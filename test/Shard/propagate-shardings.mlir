@@ -1,6 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s
 
-// From one product both ways: the other one, the bias, the storage, the batch.
+// One product's axes propagate both ways: to the other product, bias, storage
+// and batch.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // CHECK: heddle.variable @w1 {{.*}} storage(<@mesh, [{}, {"tp"}]>)
 heddle.variable @w1 : tensor<8x32xf32> parameter init(zeros)
@@ -27,7 +28,7 @@ func.func @both_ways(%x: tensor<4x6x8xf32>) -> tensor<4x6x8xf32> {
 
 // -----
 
-// What a plan keeps whole stays whole.
+// A factor that a plan keeps whole stays whole.
 heddle.mesh @mesh <["tp"=2]>
 // CHECK-LABEL: @pinned
 func.func @pinned(%x: tensor<4x32xf32>, %w: tensor<32x8xf32>) -> tensor<4x8xf32> {
@@ -41,8 +42,8 @@ func.func @pinned(%x: tensor<4x32xf32>, %w: tensor<32x8xf32>) -> tensor<4x8xf32>
 
 // -----
 
-// The optimizer's state over dp: the update is computed on shards, the model's
-// ops are left alone, and the parameter is stored whole.
+// The optimizer's state is stored over dp: the update is computed on shards,
+// the model's ops do not change, and the parameter is stored whole.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @w {{.*}} storage(<@mesh, [{}, {}]>)
 heddle.variable @w : tensor<8x4xf32> parameter init(zeros)
@@ -71,7 +72,7 @@ func.func @zero1(%x: tensor<6x8xf32>, %dy: tensor<6x4xf32>) -> tensor<6x4xf32> {
 
 // -----
 
-// Merged dimensions: the major factor takes the axis, if it divides.
+// Merged dimensions: the major factor takes the axis if the axis divides it.
 heddle.mesh @mesh <["a"=2, "b"=3]>
 // CHECK-LABEL: @reshape
 // CHECK-SAME: (%{{.*}}: tensor<24xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}]>}, %{{.*}}: tensor<15xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}]>})
@@ -85,7 +86,8 @@ func.func @reshape(%x: tensor<24xf32>, %z: tensor<15xf32>) -> (tensor<6x4xf32>, 
 
 // -----
 
-// A conflict: the definition's dimension wins, whatever the order of uses.
+// A conflict: the dimension of the value's definition wins in any order of
+// uses.
 heddle.mesh @mesh <["a"=2]>
 // CHECK-LABEL: @conflict
 func.func @conflict(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -100,8 +102,8 @@ func.func @conflict(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Both sides want both axes, crossed: when one factor has the first, the other
-// hears whoever wants the second for it.
+// Both sides want both axes, crossed. When one factor has the first axis, the
+// other factor takes the second from whichever side wants it there.
 heddle.mesh @mesh <["a"=2, "b"=2]>
 // CHECK-LABEL: @crossed
 func.func @crossed(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"}]>})

@@ -4,8 +4,8 @@
 #rows = affine_map<(i, j) -> (i)>
 #all = affine_map<(i, j) -> (i, j)>
 
-// An embedding as other compilers write it: the vocabulary is split, so rows are
-// summed and the table stays where it is.
+// An embedding as other compilers write it. The vocabulary is split, so the
+// looked-up rows are summed over devices and the table is not gathered.
 // CHECK-LABEL: func.func @embedding
 // CHECK: %[[AT:.*]] = tensor.expand_shape %arg1 {{\[\[}}0, 1]] output_shape [32, 1]
 // CHECK: %[[ROWS:.*]] = tensor.gather %arg0[%[[AT]]] gather_dims([0]) : (tensor<1000x64xf32>, tensor<32x1xi32>) -> tensor<32x64xf32>
@@ -30,8 +30,8 @@ func.func @embedding(
 
 // -----
 
-// Places that are computed (here: kept within the table), from two inputs, in
-// the second dimension.
+// Computed indices (here clamped to the table), from two inputs, for the second
+// dimension.
 // CHECK-LABEL: func.func @computed
 // CHECK: %[[PLACES:.*]] = linalg.generic
 // CHECK-SAME: ins(%arg1, %arg2 : tensor<2x3xi64>, tensor<2x3xi64>)
@@ -63,7 +63,7 @@ func.func @computed(%table: tensor<5x7xf32>, %a: tensor<2x3xi64>, %b: tensor<2x3
 
 // -----
 
-// Part of a row, rows in another order, two places looked up, a sum: no gather.
+// No gathers: part of a row, rows in another order, two lookups, a sum.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: tensor.gather
 // LOCAL-LABEL: func.func @others

@@ -3,8 +3,8 @@
 
 heddle.mesh @mesh <["x"=2]>
 
-// A constant for each use, so that one may be split along rows and the other
-// along columns; the argument is not a constant.
+// Each use gets a constant of its own, so that one can be split along rows and
+// the other along columns. The argument is not a constant.
 // CHECK-LABEL: @uses
 // CHECK-SAME: %[[X:.*]]: tensor<4x4xf32>
 // CHECK: %[[B:.*]] = arith.constant dense<1.000000e+00>

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards="remark-bytes=1024 cluster=%S/Inputs/two-servers.json" -o /dev/null
 // RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards="remark-bytes=1048576" -o /dev/null 2>&1 | count 0
 
-// The users of a tensor disagree with its maker: either could give way.
+// A tensor's users disagree with its definition. Either side could change.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @disagree(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
   // expected-note @below {{it would not move if 'first' (heddle.contract) had "operators": {"first": {"b": ["dp"], "f": []}}; for all that this op reads and makes a device would send 2048 bytes in 0.0124 ms, not 2048 bytes in 0.0114 ms: that gains nothing}}
@@ -14,7 +14,7 @@ func.func @disagree(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x
 
 // -----
 
-// A sum that is split: only its own op could avoid the reduction.
+// A partial sum is reduced: only its own op could avoid the reduction.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @partial(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
   // expected-note @below {{it would not move if 'sum' (heddle.contract) had "operators": {"sum": {"h": []}}; for all that this op reads and makes a device would send 6144 bytes in 0.00406 ms, not 8192 bytes in 0.00308 ms: that gains nothing}}
@@ -26,7 +26,8 @@ func.func @partial(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>) -> (tensor<64x3
 
 // -----
 
-// Stored over more axes than its use wants: the plan can leave it out.
+// The value is stored over more axes than its use wants; the plan can omit
+// them.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w : tensor<32x32xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
 func.func @stored(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
@@ -40,7 +41,7 @@ func.func @stored(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
 
 // -----
 
-// Arguments and results have no plan; what they should be is said.
+// No plan assigns arguments and results, so the remark states their shardings.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 // expected-note @below {{it would not move if argument 0 came as [{}, {"dp"}]}}
 func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"dp"}]>}) {
@@ -51,7 +52,7 @@ func.func @through(%x: tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@me
 
 // -----
 
-// An op that no plan names gets the advice as its attribute is written.
+// If no plan can name the op, the advice is written as its attribute.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @unnamed(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {"tp"}]>}) -> (tensor<4096xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}]>}) {
   %zero = arith.constant dense<0.0> : tensor<4096xf32>
@@ -63,7 +64,7 @@ func.func @unnamed(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@
 
 // -----
 
-// A pin is somebody's word, and can be another.
+// A pin is the user's decision, and the user can change it.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @pinned(%x: tensor<64x32xf32>) -> (tensor<64x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}) {
   // expected-note @below {{it would not move if the pin of 'math.exp' were [{"dp"}, {}]}}
@@ -75,8 +76,8 @@ func.func @pinned(%x: tensor<64x32xf32>) -> (tensor<64x32xf32> {heddle.sharding 
 
 // -----
 
-// A loop passes on what it is given, and a reduction whose signs alternate cannot
-// be split: what would have to agree is said all the same.
+// A loop passes its initial value on, and a reduction with alternating signs
+// cannot be split. The remark still says which ops would have to agree.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @no_factors(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>}, %one: tensor<32xf32>) -> tensor<32xf32> {
   %c0 = arith.constant 0 : index
@@ -97,7 +98,7 @@ func.func @no_factors(%x: tensor<4096x32xf32> {heddle.sharding = #heddle.shardin
 
 // -----
 
-// Layers that are alike get one remark, and a plan's entry for all of them.
+// Alike layers get one remark, with one entry of a plan for all of them.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @layers(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
   // expected-note @below {{it would not move if 'h.*.up' (heddle.contract) had "operators": {"h.*.up": {"b": ["dp"], "f": []}}}}
@@ -116,7 +117,7 @@ func.func @layers(%x: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32
 
 // -----
 
-// A glob that other operators match, too, would say more than was checked.
+// A glob that also matches other operators would advise more than was checked.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func @some_layers(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>, %v: tensor<32x32xf32>, %w: tensor<32x32xf32>) -> tensor<64x32xf32> {
   // expected-note @below {{it would not move if 'h.0.up' (heddle.contract) had "operators": {"h.0.up": {"b": ["dp"], "f": []}}}}
@@ -134,8 +135,8 @@ func.func @some_layers(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>, %v: tensor<
 
 // -----
 
-// An optimizer's ops are nobody's to assign: what decides is where the state
-// lies (ZeRO-1).
+// No plan assigns an optimizer's ops; the storage of the state decides their
+// factors (ZeRO-1).
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w : tensor<32x32xf32> parameter init(zeros)
 heddle.variable @m : tensor<32x32xf32> optimizer_state init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}

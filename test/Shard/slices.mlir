@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --heddle-shard-pipeline --heddle-localize-pipeline | FileCheck %s
 
-// Every row moves on by one: the last of each part goes to the next device.
+// Every row moves by one: the last row of each part goes to the next device.
 heddle.mesh @mesh <["s"=4]>
 // CHECK-LABEL: func.func @shift
 // CHECK-NOT: comm.all_gather
@@ -21,7 +21,7 @@ func.func @shift(
 
 // -----
 
-// One row of many: its device has it, the others add nothing.
+// One row of many: the device that has it adds it, the others add nothing.
 heddle.mesh @mesh <["s"=4]>
 // CHECK-LABEL: func.func @first_token
 // CHECK-NOT: comm.all_gather
@@ -36,8 +36,8 @@ func.func @first_token(
 
 // -----
 
-// A cache of keys, a row of which is written at a place that is read: the
-// device that has the row writes it, none sends anything.
+// A row of a cache of keys is written at an index that is read from a tensor:
+// the device that has the row writes it, and nothing is sent.
 heddle.mesh @mesh <["s"=4, "n"=2]>
 // CHECK-LABEL: func.func @cache
 // CHECK-NOT: comm.{{all|permute}}
@@ -57,8 +57,8 @@ func.func @cache(
 
 // -----
 
-// The halves of one tensor's parts are those of the whole on two devices: each
-// sends the part that it does not show.
+// Two joined tensors: device 0 holds all of %x in the end, and device 1 all of
+// %y. Each device sends its part of the other tensor.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @join
 // CHECK-NOT: comm.all_gather
@@ -76,7 +76,7 @@ func.func @join(
 // -----
 
 // A third of a joint projection. The second device's part of it lies on the
-// first one, which sends what is wanted and no more.
+// first device, which sends only this part.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @third
 // CHECK-NOT: comm.all_gather
@@ -93,8 +93,8 @@ func.func @third(
 
 // -----
 
-// Most of the tensor at a place that nobody knows, and steps of unknown length:
-// brought together.
+// A slice of most of a tensor at an unknown offset, and slices of unknown
+// strides: the tensor is gathered.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @unknown
 // CHECK: comm.all_gather %arg0
@@ -110,8 +110,9 @@ func.func @unknown(
 
 // -----
 
-// The same of eight devices: each part of the second third lies on one device,
-// as do those of two or three others. One exchange, of one part, and not seven.
+// The same on eight devices: each part of the second third lies on one device,
+// as do those of two or three others. One exchange of one part, instead of
+// seven.
 heddle.mesh @mesh <["x"=8]>
 // CHECK-LABEL: func.func @middle
 // CHECK-NOT: comm.all_gather
@@ -127,8 +128,8 @@ func.func @middle(
 
 // -----
 
-// Complex numbers: windows are filled with zeros of them, and what would be
-// summed is brought together, since nobody can select a zero.
+// Complex numbers. Windows are filled with complex zeros. A slice that would be
+// selected and summed is gathered, because no op selects complex zeros.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @complex
 // CHECK: arith.constant dense<(0.000000e+00,0.000000e+00)> : tensor<2xcomplex<f32>>
@@ -151,8 +152,8 @@ func.func @complex(
 
 // -----
 
-// Steps so long that their sum overflows reach beyond the tensor: nobody looks
-// for rows there.
+// Strides so large that their sum overflows reach beyond the tensor, so no
+// exchange of rows is looked for.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @far
 // CHECK: %[[ALL:.*]] = comm.all_gather %arg0

@@ -86,7 +86,7 @@ func.func @control_flow(%x: tensor<4x8xf32>, %p: i1) {
 
 // -----
 
-// An op without a name is named by its kind and place.
+// The error names an op without a name by its kind and place.
 func.func @unnamed(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %o: tensor<4x6xf32>) {
   // expected-error-re @below {{{{'linalg.matmul' op 'linalg.matmul' \(line [0-9]+\): expected a factor to run in slices of, got "k"}}}}
   %y = linalg.matmul {heddle.split = #heddle.split<"k", 2, sharded 2>} ins(%x, %w : tensor<4x8xf32>, tensor<8x6xf32>) outs(%o : tensor<4x6xf32>) -> tensor<4x6xf32>

@@ -1,7 +1,8 @@
 // RUN: heddle-opt %s --split-input-file --heddle-split-operators | FileCheck %s
 
-// A sum: the input is sliced, the products are added as they are made, each
-// weight is loaded for its product. Two of three slices keep their storage.
+// Slices of a summed factor: the input is sliced, each product accumulates onto
+// the one before, and loads its own weight. Two of three weights keep their
+// storage.
 heddle.mesh @mesh <["dp"=2]>
 // CHECK: heddle.variable @w.slice0 : tensor<3x6xf32> parameter init(normal<2.000000e-02>) checkpoint(<"m.w", [48]>) slice(<"w", dim 0, 0 of 8>)
 // CHECK-SAME: heddle.storage_axes
@@ -35,8 +36,8 @@ func.func @sum_factor(%x: tensor<4x5x8xf32>) -> tensor<4x5x6xf32> {
 
 // -----
 
-// Not a sum: the results are put together. A narrow weight is cast slice by
-// slice.
+// Slices of a factor that is not summed: the results are joined. A narrow
+// weight is cast slice by slice.
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @parallel_factor
 func.func @parallel_factor(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
@@ -55,7 +56,7 @@ func.func @parallel_factor(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
 
 // -----
 
-// A narrow sum is kept wide until all slices are added.
+// A sum in a narrow type stays in the wide type until all slices are added.
 heddle.variable @w : tensor<8x6xbf16> parameter init(zeros)
 // CHECK-LABEL: func.func @narrow_sum
 func.func @narrow_sum(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
@@ -70,12 +71,12 @@ func.func @narrow_sum(%x: tensor<4x5x8xbf16>) -> tensor<4x5x6xbf16> {
 
 // -----
 
-// The gradient, its norm, the state and the update, slice by slice; a scalar
-// between the ops does not matter.
+// The gradient, its norm, the state and the update are cut into slices. A
+// scalar between the ops does not prevent it.
 // CHECK: heddle.variable @w.slice1 : tensor<4x6xf32>
 // CHECK: heddle.variable @m.slice0 : tensor<4x6xf32> optimizer_state {{.*}} slice(<"m", dim 0, 0 of 8>) state(<sgd_momentum of @w.slice0>)
 // CHECK: heddle.variable @m.slice1 {{.*}} state(<sgd_momentum of @w.slice1>)
-// The mean is not computed from the gradient here, so it stays whole.
+// This program computes no mean from the gradient, so the mean stays whole.
 // CHECK: heddle.variable @mean : tensor<8x6xf32> optimizer_state init(zeros){{$}}
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
 heddle.variable @m : tensor<8x6xf32> optimizer_state init(zeros) state(<sgd_momentum of @w>)
@@ -117,7 +118,8 @@ func.func @update(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>, %rate: tensor<f32>)
 
 // -----
 
-// The embedding that is tied to a split head looks its rows up in every slice.
+// The tied embedding looks its rows up in every slice of the split head's
+// weight.
 heddle.variable @wte : tensor<10x4xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @tied
 func.func @tied(%ids: tensor<2x3xi32>) -> tensor<2x3x10xf32> {
@@ -135,8 +137,8 @@ func.func @tied(%ids: tensor<2x3xi32>) -> tensor<2x3x10xf32> {
 
 // -----
 
-// What leaves the program is whole. A variable that is stored before it is read
-// again is loaded before.
+// Tensors that leave the program are whole. A variable that is stored before it
+// is read again is loaded before.
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @whole
 func.func @whole(%x: tensor<4x8xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
@@ -154,7 +156,7 @@ func.func @whole(%x: tensor<4x8xf32>) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
 
 // -----
 
-// Control flow that reads a split weight reads all of it.
+// Control flow that reads a split weight reads the whole weight.
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @control_flow
 func.func @control_flow(%x: tensor<4x8xf32>, %p: i1) -> (tensor<4x6xf32>, tensor<8x6xf32>) {
@@ -175,7 +177,7 @@ func.func @control_flow(%x: tensor<4x8xf32>, %p: i1) -> (tensor<4x6xf32>, tensor
 
 // -----
 
-// A sum onto something is not cut, for each slice would start from it.
+// A sum onto another tensor is not cut, because each slice would start from it.
 heddle.variable @w : tensor<8x6xf32> parameter init(zeros)
 // CHECK-LABEL: func.func @accumulator
 // CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[START:.*]]: tensor<4x6xf32>)

@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --allow-unregistered-dialect --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
 
-// Of an op of which nothing is known, every device computes all.
+// An op that nothing is known about is computed whole on every device.
 heddle.mesh @mesh <["a"=2]>
 // CHECK-LABEL: @unregistered
 // CHECK-SAME: (%[[X:.*]]: tensor<3xf32>

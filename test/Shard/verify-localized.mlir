@@ -18,7 +18,7 @@ func.func private @factors(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A pin that nobody has read.
+// A pin that no pass has read.
 heddle.mesh @mesh <["tp"=2]>
 func.func private @pin(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error@+1 {{expected no heddle.pin after localization}}

@@ -112,7 +112,7 @@ func.func @operand(%x: tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, 
 
 // -----
 
-// A sum passes partial sums on, a product of two does not.
+// An addition passes partial sums on, a product of two partial sums does not.
 heddle.mesh @mesh <["tp"=2]>
 func.func @partial_sum(%x: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}, {"tp"}]>}, %w: tensor<4x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}, {}]>}) {
   // expected-note@+1 {{made here}}
@@ -178,7 +178,7 @@ func.func @carried_rank(%x: tensor<4xf32> {heddle.sharding = #heddle.sharding<@m
 
 // -----
 
-// What enters a loop lies as the loop carries it, and what is yielded.
+// A loop's initial and yielded values must be sharded as its carried value.
 heddle.mesh @mesh <["tp"=2]>
 func.func @yield(%x: tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}]>}, %c: i1) {
   %c0 = arith.constant 0 : index

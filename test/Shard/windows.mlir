@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --split-input-file --heddle-shard-pipeline --heddle-localize | FileCheck %s
 
 // A convolution of stride 2 over rows split in two: the last row that device 0
-// reads is the first of device 1.
+// reads is the first row of device 1.
 heddle.mesh @mesh <["y"=2]>
 // CHECK-LABEL: func.func @strided
 // CHECK: %[[ROW:.*]] = tensor.extract_slice %arg0[0, 0, 0, 0] [1, 1, 5, 2] [1, 1, 1, 1]
@@ -19,7 +19,7 @@ func.func @strided(
 
 // -----
 
-// A window that is larger than a part: two hops in each direction.
+// A window larger than a part: the rows come in two hops from each direction.
 heddle.mesh @mesh <["y"=4]>
 // CHECK-LABEL: func.func @far
 // CHECK: comm.permute {{.*}} sources [-1, -1, 0, 1]
@@ -35,7 +35,7 @@ func.func @far(
 
 // -----
 
-// 10 rows become 12: every device makes six of them, from its own five.
+// 10 rows become 12. Every device makes six of them from its own five.
 heddle.mesh @mesh <["y"=2]>
 // CHECK-LABEL: func.func @pad
 // CHECK-NOT: comm.{{permute|all_gather}}
@@ -55,7 +55,7 @@ func.func @pad(
 
 // -----
 
-// A tensor that the body reads at any place is gathered; an index is global.
+// A tensor that the body reads at any index is gathered. The index is global.
 heddle.mesh @mesh <["x"=2]>
 // CHECK-LABEL: func.func @captured
 // CHECK: %[[WHOLE:.*]] = comm.all_gather %arg1

@@ -1,6 +1,6 @@
-// Loops of unknown length in the stock mlir-opt: what `before` and `after` of an
-// scf.while carry, and an scf.for with computed bounds, are partitioned, and all
-// devices agree when they end.
+// Loops of unknown length in the stock mlir-opt: what `before` and `after` of
+// an scf.while carry, and an scf.for with computed bounds, are partitioned, and
+// all devices agree when they end.
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline)' > %t.stock
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize-pipeline > %t.own
@@ -8,9 +8,9 @@
 
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
-// Power iteration until the vector's length changes little: rows of the matrix
-// over "x", columns over "y". What goes forward has other types than what comes
-// back.
+// Power iteration until the vector's length changes little. Rows of the matrix
+// are split over "x", columns over "y". The values of `before` and of `after`
+// have different types.
 // CHECK-LABEL: func.func @power
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<3x3xf32>
 func.func @power(%m: tensor<6x6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>},
@@ -43,7 +43,7 @@ func.func @power(%m: tensor<6x6xf32> {heddle.sharding = #heddle.sharding<@mesh, 
     %number = tensor.extract %now[] : tensor<f32>
     %all = linalg.fill ins(%number : f32) outs(%empty : tensor<6xf32>) -> tensor<6xf32>
     // CHECK: arith.divf {{.*}} : tensor<3xf32>
-    // The vector is next used along columns.
+    // The next iteration needs the vector split along columns.
     // CHECK: %[[NEXT:.*]] = comm.
     // CHECK: scf.yield %{{.*}}, %{{.*}} : tensor<3xf32>, tensor<f32>
     %next = arith.divf %w, %all : tensor<6xf32>
@@ -52,7 +52,8 @@ func.func @power(%m: tensor<6x6xf32> {heddle.sharding = #heddle.sharding<@mesh, 
   return %vector, %length : tensor<6xf32>, tensor<f32>
 }
 
-// As many iterations as the largest number says; 5 rows do not divide.
+// The largest number decides the number of iterations; "x" does not divide 5
+// rows.
 // CHECK-LABEL: func.func @computed
 func.func @computed(%x: tensor<5x4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}, %counts: tensor<4xi32> {heddle.sharding = #heddle.sharding<@mesh, [{"y"}]>}) -> tensor<5x4xf32> {
   %c0 = arith.constant 0 : index

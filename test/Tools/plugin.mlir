@@ -1,17 +1,17 @@
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-propagate-shardings,heddle-insert-reshards,heddle-localize,heddle-verify-localized)' | FileCheck %s
 
-// The same bytes as heddle-opt writes.
+// The output has the same bytes as that of heddle-opt.
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline)' > %t.stock
 // RUN: heddle-opt %s --heddle-shard-pipeline --heddle-localize-pipeline > %t.own
 // RUN: diff %t.stock %t.own
 
-// Each phase's pipeline is there, down to LLVM.
+// The plugin has each phase's pipeline, down to LLVM.
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-kernels-pipeline,heddle-executable-pipeline,heddle-llvm-pipeline)' | FileCheck %s --check-prefix=LLVM
 
-// The plugin's errors are those of our own tool.
+// The plugin's errors are those of heddle-opt.
 // RUN: not %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-apply-plan)' 2>&1 | FileCheck %s --check-prefix=ERROR
 
-// MLIR is in the process once: the plugin brings none along.
+// MLIR is in the process only once: the plugin does not contain another copy.
 // RUN: llvm-readelf --needed-libs %{plugin} | FileCheck %s --check-prefix=LIBRARIES
 
 // LIBRARIES-NOT: libMLIR

@@ -16,7 +16,7 @@ func.func @main(%x: tensor<8x6xf32> {heddle.name = "x", heddle.sharding = #heddl
   %one = arith.constant dense<1.0> : tensor<8x6xf32>
   %square = arith.mulf %x, %x : tensor<8x6xf32>
   %y = arith.addf %square, %one : tensor<8x6xf32>
-  // Each device takes its rows of a constant that differs from row to row.
+  // Each device takes its own rows of a constant whose rows differ.
   %rows = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [9.0, 10.0], [11.0, 12.0], [13.0, 14.0], [15.0, 16.0]]> : tensor<8x2xf32>
   %columns = tensor.extract_slice %y[0, 1] [8, 2] [1, 2] : tensor<8x6xf32> to tensor<8x2xf32>
   // CHECK: arith.divf %{{.*}}, %{{.*}} : tensor<4x2xf32>

@@ -1,6 +1,6 @@
-// Operands that are split differently. Upstream makes an op whose operands
-// have different shapes; with annotations for the users alone, it crashes.
-// Here one of them moves.
+// Operands that are split differently. Upstream makes an op whose operands have
+// different shapes; if only the users are annotated, it crashes. Heddle
+// reshards one of the operands.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: not mlir-opt %S/Inputs/conflict.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

@@ -1,6 +1,6 @@
-// A convolution whose rows are split. Upstream takes index maps only that are
-// projected permutations. Here the devices send each other the rows at the
-// edges.
+// A convolution whose rows are split. Upstream supports only index maps that
+// are projected permutations. With Heddle the devices exchange the rows at the
+// edges of their parts.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: not mlir-opt %S/Inputs/halo.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

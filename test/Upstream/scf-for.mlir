@@ -1,4 +1,4 @@
-// A loop. Upstream has no sharding for ops that pass values on.
+// A loop. Upstream cannot shard ops that pass values on.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: not mlir-opt %S/Inputs/scf-for.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

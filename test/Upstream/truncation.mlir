@@ -1,7 +1,7 @@
 // A dimension that the axis does not divide. Upstream truncates: of 10 rows
-// over 4 devices each gets 2, and the last 2 rows are gone, without a word.
-// Here each gets 3, and the padding of the last device counts for nothing in
-// the sum.
+// over 4 devices each gets 2, and the last 2 rows are lost without an error.
+// With Heddle each device gets 3 rows, and the padding of the last device does
+// not count in the sum.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: mlir-opt %S/Inputs/truncation.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<10x6xf32> {heddle.name = "x", heddle.sharding = #hedd
     -> (tensor<10x6xf32> {heddle.name = "rows"}, tensor<6xf32> {heddle.name = "sum"}) {
   // CHECK: %[[ROWS:.*]] = linalg.exp ins(%{{.*}} : tensor<3x6xf32>)
   %rows = linalg.exp ins(%x : tensor<10x6xf32>) outs(%x : tensor<10x6xf32>) -> tensor<10x6xf32>
-  // exp(0) is 1: padding has to be masked before it is summed.
+  // exp(0) is 1, so padding must be masked before the sum.
   // CHECK: %[[MASKED:.*]] = heddle.mask_padding %[[ROWS]]
   // CHECK: linalg.reduce {{.*}} ins(%[[MASKED]] : tensor<3x6xf32>)
   // CHECK: comm.all_reduce sum

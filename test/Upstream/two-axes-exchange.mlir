@@ -1,6 +1,6 @@
-// Two axes that change places. Upstream moves one of the two and returns,
-// without a word, rows where there should be blocks; where the sizes differ (8
-// x 6) it fails. Here devices swap blocks.
+// Two axes that swap dimensions. Upstream moves one of them and returns rows
+// where blocks are expected, without an error; if the sizes differ (8 x 6) it
+// fails. With Heddle devices swap blocks.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: mlir-opt %S/Inputs/two-axes-exchange.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

@@ -1,6 +1,6 @@
-// A dimension over two axes, of which one goes to the other dimension.
-// Upstream cuts the columns but forgets to gather the rows: a quarter of each
-// row block. To gather both axes crashes it.
+// A dimension is split over two axes, one of which moves to the other
+// dimension. Upstream cuts the columns but does not gather the rows, so each
+// device has a quarter of its row block. A gather of both axes crashes it.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: mlir-opt %S/Inputs/two-axes-gather.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

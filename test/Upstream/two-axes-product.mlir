@@ -1,6 +1,6 @@
-// A product over a mesh of two axes, rows over one and the sum over the other.
-// Upstream gives the accumulator the global shape on all devices but one. Here
-// it is a part of the sum, that is added up over the second axis alone.
+// A product over a mesh of two axes: rows over one, the sum over the other.
+// Upstream gives the accumulator the global shape on all devices but one. In
+// Heddle it is a partial sum, which is reduced over the second axis alone.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 // RUN: not mlir-opt %S/Inputs/two-axes-product.mlir --pass-pipeline='builtin.module(func.func(sharding-propagation,mesh-spmdization))' 2>&1 | FileCheck %s --check-prefix=UPSTREAM

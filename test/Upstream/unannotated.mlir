@@ -1,13 +1,13 @@
 // A function that states no sharding. Upstream crashes (mesh-spmdization, in
 // shardedBlockArgumentTypes), also where a module has one such function among
-// others. Here every device computes all of it, and what it calls or is called
-// by decides if anything does.
+// others. With Heddle every device computes all of it, unless a function that
+// it calls, or that calls it, is sharded.
 
 // RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-verify-localized)' | FileCheck %s
 
 heddle.mesh @mesh <["x"=2]>
 
-// What the caller gives is split, so the callee's is.
+// The caller's argument is split, so the callee's is split, too.
 // CHECK-LABEL: func.func private @callee
 // CHECK-SAME: tensor<4x6xf32>
 func.func private @callee(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Programs of upstream dialects, partitioned by the shardings that they state,
-run on the devices of their mesh and on one device: the results must agree, and
-two runs must give the same bits.
+"""Partitions programs of upstream dialects by the shardings that they state and
+runs them on the devices of their mesh and on one device. The results must agree,
+and two runs must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
                   [--cluster CLUSTER] FILE...
@@ -21,7 +21,8 @@ F32_BOUND = 1e-5
 
 
 def inputs_of(artifact):
-    """Numbers for the arguments of @main that depend on their place alone."""
+    """Returns numbers for @main's arguments. They depend only on the argument's
+    and the element's position, not on the sharding."""
     manifest = json.loads((artifact / "manifest.json").read_text())
     (main,) = [p for p in manifest["programs"] if p["name"] == "main"]
     result = {}

@@ -2,12 +2,12 @@
 
     golden.py --heddle build/bin/heddle --scratch FOLDER MODEL_FOLDER ...
 
-With --heddle-run PROGRAM, heddle only compiles and that program, which may be
-of a build with sanitizers, runs.
+With --heddle-run PROGRAM, heddle only compiles, and PROGRAM runs the artifacts.
+PROGRAM may come from a build with sanitizers.
 
-Each folder is one that test/reference/make_reference.py wrote. Loss, logits and
-every gradient within 1e-4 relative L2, ten AdamW losses within 1e-5 relative;
-on one device and on four.
+test/reference/make_reference.py writes the model folders. On one device and on
+four, loss, logits and every gradient must be within 1e-4 (relative L2), and ten
+losses of AdamW within 1e-5 (relative).
 """
 
 import argparse
@@ -22,7 +22,8 @@ MESHES = {"one device": [], "dp2-tp2": ["--mesh", "dp=2,tp=2"]}
 
 
 def run(programs, command, folder, compile_flags, run_flags, scratch):
-    """`heddle COMMAND`, or the same in two programs; returns what it prints."""
+    """Runs `heddle COMMAND`, or `heddle compile` and `heddle-run COMMAND`, and
+    returns what the command prints."""
     if not programs.runner:
         return programs.call([programs.compiler, command, folder]
                              + compile_flags + run_flags)
@@ -64,7 +65,7 @@ def train(programs, folder, mesh, scratch):
         "--weight-decay", training["weight_decay"]]
     steps = ["--steps", training["steps"]]
     if programs.runner:
-        compile_flags += steps  # the schedule's length
+        compile_flags += steps  # the length of the learning rate's schedule
     output = run(programs, "train", folder, compile_flags + mesh, steps + [
         "--data", folder / "batch.safetensors", "--no-checkpoints", "--json"],
         scratch)

@@ -3,10 +3,10 @@
     matrix.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
               --scratch FOLDER [MODEL ...]
 
-For every plan: the loss of each of ten optimizer steps within 1e-5 relative of
-the one-device program's, every gradient of the first batch within 1e-4 relative
-L2, all replicas equal, and the same bits when the same is run twice. bf16 has
-bounds of its own.
+Under every plan, the loss of each of ten optimizer steps must be within 1e-5
+(relative) of the one-device program's, and every gradient of the first batch
+within 1e-4 (relative L2). All replicas must be equal, and a second run must give
+the same bits. bf16 has other bounds.
 """
 
 import argparse
@@ -21,7 +21,8 @@ from programs import Failure, Programs, Report
 
 STEPS = 10
 LOSS, GRADIENT = 1e-5, 1e-4  # relative; relative L2
-# bf16 has 8 bits. Against f32 on one device; measured were 5e-5 and 9e-3.
+# Bounds of bf16, which has 8 bits, against f32 on one device. Measured: 5e-5 and
+# 9e-3.
 BF16_LOSS, BF16_GRADIENT = 1e-3, 3e-2
 
 
@@ -48,7 +49,7 @@ def llama(vocabulary, heads, groups, head=4, inner=48, tied=False, dropout=0.0):
 
 MODELS = {
     "gpt2": gpt2(64, 32, 4),
-    # Vocabulary, heads and feed-forward that neither 2 nor 4 divides.
+    # Neither 2 nor 4 divides the vocabulary, heads and feed-forward.
     "gpt2-odd": gpt2(67, 30, 3, inner=50),
     "gpt2-dropout": gpt2(64, 32, 4, dropout=0.1),
     "gpt2-length": gpt2(67, 30, 3),
@@ -68,14 +69,14 @@ CONTEXT = ["gather4", "ring4", "heads4", "keys4", "gather2-tp2", "ring2-tp2",
 SEQUENCE = ["sequence4", "dp2-sequence2", "ring2-sequence2"]
 BASIC = ["dp4", "tp4", "dp2-tp2", "zero1", "zero2", "zero3", "zero3-tp2", "mixed"]
 
-# model: the plans that it is run under, besides one device
+# model: its plans, besides one device
 MATRIX = {
     "gpt2": BASIC + CONTEXT + SEQUENCE + [
         "dp2-ring2-tp2", "split4-2", "split3-tp2", "split-uneven", "groups",
         "hierarchy-zero3", "degrees4", "degrees8"],
     "gpt2-odd": ["tp4", "dp2-tp2", "zero3-tp2", "hierarchy-zero3"],
     "gpt2-dropout": ["dp4", "tp4", "dp2-tp2"] + CONTEXT,
-    # A length that neither 2 nor 4 divides.
+    # Neither 2 nor 4 divides the sequence's length.
     "gpt2-length": CONTEXT + ["sequence4"],
     "gpt2-both-ways-length": CONTEXT,
     "llama": BASIC + CONTEXT + SEQUENCE + [
@@ -87,10 +88,11 @@ MATRIX = {
     "llama-groups": ["tp4", "dp2-tp2"],
     "llama-one-group": ["tp4"],
 }
-# With --long, or asked for by --only.
+# Plans that run only with --long, or if --only names them.
 LONG = {"gpt2": list(PLANS), "llama": list(PLANS)}
 BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp2"]}
-# With several micro-batches a step, against one of the whole size.
+# Plans that also run with two micro-batches per step, compared with one batch of
+# the whole size.
 ACCUMULATE = {"gpt2": ["dp4", "zero1", "zero2"],
               "llama": ["dp2-tp2", "dp2-sequence2"]}
 
@@ -100,7 +102,8 @@ TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
 
 
 def write_tokens(path, vocabulary, count=4000):
-    """A text with something to learn: mostly the successor of a token."""
+    """Writes a text in which a token is mostly followed by 7 * token + 3, so that
+    a model has something to learn."""
     state, token, data = 12345, 0, bytearray()
     for _ in range(count):
         state = (1103515245 * state + 12345) % 2**31
@@ -110,7 +113,7 @@ def write_tokens(path, vocabulary, count=4000):
 
 
 def write_batch(path, vocabulary, rows, sequence):
-    """Random tokens, and targets of which some are ignored."""
+    """Writes random tokens and targets; the loss ignores every seventh target."""
     state, numbers = 99, []
     for _ in range(2 * rows * sequence):
         state = (1103515245 * state + 12345) % 2**31
@@ -139,7 +142,8 @@ class Model:
                     self.config["vocab_size"], self.ROWS, self.sequence)
 
     def run(self, name, arguments, micro=1, repeat=True):
-        """Ten steps and the gradients of one batch under one plan."""
+        """Trains ten steps under one plan. Returns the losses and, without
+        micro-batches, the gradients of one batch."""
         artifact = self.folder / (name + ".heddle")
         shape = ["--batch", str(self.ROWS // micro), "--seq", str(self.sequence)]
         source = self.path
@@ -168,7 +172,7 @@ class Model:
         return [step["loss"] for step in steps], gradients
 
     def without_mask(self, shape):
-        """The model, imported, with attention that is not causal."""
+        """Imports the model and makes its attention non-causal; returns the file."""
         path = self.folder / "model.mlir"
         self.programs.call([self.programs.compiler, "import", self.path,
                             "-o", path, "--seed", "7"] + shape)
@@ -203,7 +207,8 @@ class Model:
 
 
 def compare(actual, expected, loss_bound, gradient_bound):
-    """A note with the largest differences; raises Failure beyond the bounds."""
+    """Returns a note with the largest differences. Raises Failure if one exceeds
+    its bound."""
     (losses, grads), (expected_losses, expected_grads) = actual, expected
     worst = tensors.largest(
         abs(a - e) / abs(e) for a, e in zip(losses, expected_losses))

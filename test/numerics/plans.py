@@ -1,12 +1,12 @@
-"""The plans that matrix.py trains under: arguments of `heddle compile`, or a
-function from a model's family to a plan."""
+"""The plans that matrix.py trains under. Each is a list of arguments of `heddle
+compile`, or a function that returns a plan for a family of models."""
 
 LAYER = {"gpt2": "h.%d.mlp.*", "llama": "layers.%d.mlp.*"}
 
 
 def plan_mixed(family):
-    """Parameters and state of one layer's MLP are stored sharded, of the rest
-    not."""
+    """Stores parameters and optimizer state of the first layer's MLP sharded, and
+    all other variables whole."""
     variables = LAYER[family] % 0
     return {
         "version": 1, "mesh": {"dp": 4},
@@ -14,28 +14,30 @@ def plan_mixed(family):
         "storage": {variables: {"0": ["dp"]}, "adamw.?." + variables: {"0": ["dp"]}}}
 
 
-# Attention itself, not the products before and after it.
+# The attention op itself, without the projections before and after it.
 ATTENTION = {"gpt2": "*.attn", "llama": "*.self_attn"}
 
 
 def plan_context(attention, mesh, operators):
-    """The model split along the sequence over cp, and its attention so."""
+    """Splits the model as `operators` says (its sequence over cp), and its
+    attention as `attention` says."""
     return lambda family: {
         "version": 1, "mesh": mesh,
         "operators": {"*": operators, ATTENTION[family]: attention}}
 
 
 CP4 = {"cp": 4}, {"s": ["cp"]}
-# Also the batch over dp, and heads, feed-forward and vocabulary over tp.
+# These also split heads, feed-forward and vocabulary over tp, and the batch over
+# dp if there is one.
 CP2_TP2 = {"cp": 2, "tp": 2}, {
     "s": ["cp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
 DP2_CP2_TP2 = {"dp": 2, "cp": 2, "tp": 2}, {"b": ["dp"], **CP2_TP2[1]}
-GATHER = {"s": ["cp"], "t": []}   # keys and values gathered
-RING = {"s": ["cp"], "t": ["cp"]}  # keys and values go round
-KEYS = {"s": [], "t": ["cp"]}     # outputs over a part of the keys combined
+GATHER = {"s": ["cp"], "t": []}   # gathers keys and values
+RING = {"s": ["cp"], "t": ["cp"]}  # passes keys and values around a ring
+KEYS = {"s": [], "t": ["cp"]}     # combines outputs over parts of the keys
 
 
-def heads(axes):                  # heads exchanged with the sequence
+def heads(axes):                  # splits heads instead of the sequence
     return {"s": [], "t": [], "n": axes}
 
 
@@ -43,8 +45,9 @@ NORMS = {"gpt2": ["*.ln_?", "ln_f"], "llama": ["*norm"]}
 
 
 def plan_sequence(mesh, attention=None):
-    """Tensor parallel products; what lies between them split along the sequence
-    over tp (and all of it over cp)."""
+    """Splits products by tensor parallelism over tp, and the norms between them
+    along the sequence over tp. Splits the sequence of all operators over cp, if
+    there is one."""
     letters = {"b": "dp", "s": "cp", "n": "tp", "f": "tp", "v": "tp"}
 
     def plan(family):
@@ -68,15 +71,16 @@ def with_zero3(plan):
 
 
 
-# Large operators, and a factor of each that tensor parallelism leaves whole.
+# Large operators. All have the factor "h", which tensor parallelism leaves whole.
 LARGE = {"gpt2": ["h.*.attn.c_attn", "h.*.attn.c_proj", "h.*.mlp.*"],
          "llama": ["layers.*_proj"]}
 ALL = {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}
 
 
 def plan_split(slices, sharded, mesh, more=None):
-    """Large operators in slices, of which some are stored over dp. Whether the
-    hidden size is summed (c_fc) or not (c_proj), it is what is cut."""
+    """Cuts large operators into slices along the hidden size h, and stores the
+    weights of `sharded` of the slices over dp. An operator may sum over h (c_fc)
+    or not (c_proj)."""
     def plan(family):
         splits = {name: {"h": {"slices": slices, "sharded": sharded}}
                   for name in LARGE[family]}
@@ -89,8 +93,8 @@ def plan_split(slices, sharded, mesh, more=None):
     return plan
 
 
-# Slices of vocabulary (the embedding looks rows up in each) and feed-forward;
-# neither 3 nor 5 divides what it cuts.
+# Slices of the vocabulary (the embedding looks rows up in each slice) and of the
+# feed-forward size. Neither 3 nor 5 divides the size that it cuts.
 UNEVEN = {"gpt2": {"wte": {"v": {"slices": 3, "sharded": 2}},
                    "h.*.mlp.c_fc": {"f": {"slices": 5, "sharded": 3}}},
           "llama": {"embed_tokens": {"v": {"slices": 3, "sharded": 2}},
@@ -102,8 +106,9 @@ HALVES = {"gpt2": ("h.%d.attn.c_*", "h.%d.mlp.c_*"),
 
 
 def plan_osdp(answer, slices):
-    """An answer of `heddle solve --osdp`: for each layer, how many slices of its
-    attention's and its MLP's operators are stored sharded."""
+    """Returns the plan of an answer of `heddle solve --osdp`: for each layer, the
+    number of slices of its attention's and of its MLP's operators that are stored
+    sharded."""
     def plan(family):
         splits = {half % layer: {"h": {"slices": slices, "sharded": sharded}}
                   for layer, counts in enumerate(answer)
@@ -116,9 +121,9 @@ def plan_osdp(answer, slices):
 
 
 def plan_degrees(mesh, attention, mlp, rest):
-    """Every half-layer with a degree of its own: for each layer the axes of its
-    attention's heads and of its MLP; `rest` for the vocabulary. The batch is
-    over the axes that are left."""
+    """Gives every half-layer its own degree of tensor parallelism. `attention`
+    and `mlp` hold for each layer the axes of its attention's heads and of its MLP,
+    `rest` those of the vocabulary. The other axes split the batch."""
     def assign(factor, axes):
         parts = [] if axes == ["tp"] else [
             "tp.%d" % part for part in range(len(mesh["tp"]))]
@@ -127,7 +132,7 @@ def plan_degrees(mesh, attention, mlp, rest):
                      [part for part in parts if part not in axes]}
 
     def plan(family):
-        # Norms follow the half-layers around them.
+        # Norms are not assigned; propagation shards them like their neighbours.
         operators = {"*": {"v": rest}, "lm_head": assign("v", rest)}
         for layer, halves in enumerate(zip(attention, mlp)):
             for names, factor, axes in zip(DEGREES[family], "nf", halves):
@@ -138,28 +143,29 @@ def plan_degrees(mesh, attention, mlp, rest):
 
 
 def plan_hierarchy(storage):
-    """Data parallel over two levels, whose collectives are made level by level;
-    everything is stored over `storage`."""
+    """Data parallelism over two levels. Collectives run level by level, and all
+    variables are stored over the axes `storage`."""
     return lambda family: {
         "version": 1, "mesh": {"dp": [2, 2]}, "operators": {"*": {"b": ["dp"]}},
         "storage": {"*": {"0": storage}} if storage else {},
         "hierarchy": "always"}
 
 
-# What half-layers end with, and the weights that are first heard of.
+# The last operators of half-layers.
 ENDS = {"gpt2": ["h.*.c_proj"], "llama": ["*.o_proj", "*.down_proj"]}
 
 
 def plan_pins(family):
-    """Sums of half-layers pinned along the sequence, the embedding whole; the
-    head is heard of last."""
+    """Pins the results of half-layers along the sequence and the embedding's
+    result whole. Gives the head and the loss later priorities in propagation."""
     pins = {name: {"b": ["dp"], "s": ["tp"]} for name in ENDS[family]}
     pins[{"gpt2": "wte", "llama": "embed_tokens"}[family]] = {}
     return {"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {"*": ALL},
             "pins": pins, "priorities": {"lm_head": 1, "loss": 2}}
 
 
-# The operators of a half-layer that its factor runs over.
+# The operators of attention's half-layer (which have the factor n) and of the
+# MLP's (factor f).
 DEGREES = {"gpt2": (["h.%d.attn", "h.%d.attn.c_*"], ["h.%d.mlp.c_*"]),
            "llama": (["layers.%d.self_attn", "layers.%d.self_attn.*_proj"],
                      ["layers.%d.mlp.*_proj"])}
@@ -183,7 +189,7 @@ PLANS = {
     "heads4": plan_context(heads(["cp"]), *CP4),
     "keys4": plan_context(KEYS, *CP4),
     "pins": plan_pins,
-    # Vocabulary and sequence at once, and three kinds of parallelism.
+    # Tensor parallelism together with context and data parallelism.
     "gather2-tp2": plan_context(GATHER, *CP2_TP2),
     "ring2-tp2": plan_context(RING, *CP2_TP2),
     "heads2-tp2": plan_context(heads(["tp", "cp"]), *CP2_TP2),
@@ -199,16 +205,17 @@ PLANS = {
     "split3-tp2": plan_split(3, 2, {"dp": 2, "tp": 2}),
     "split-uneven": plan_split(3, 2, {"dp": 2}, UNEVEN),
     "osdp": plan_osdp([(2, 4), (0, 1)], 4),
-    # Two groups of two that each hold all of the state.
+    # Two groups of two devices; each group holds all of the state.
     "groups": ["--mesh", "dp=2x2", "--zero", "3"],
     "groups-zero1": ["--mesh", "dp=2x2", "--zero", "1"],
     "groups-zero2": ["--mesh", "dp=2x2", "--zero", "2"],
     "groups-tp2": ["--mesh", "dp=2x2,tp=2", "--zero", "3"],
-    # All-reduces, reduce-scatters and all-gathers over both levels, by levels.
+    # All-reduces, reduce-scatters and all-gathers over both levels of dp.
     "hierarchy-dp": plan_hierarchy([]),
     "hierarchy-groups": plan_hierarchy(["dp.1"]),
     "hierarchy-zero3": plan_hierarchy(["dp"]),
-    # Attention over both parts of tp, MLP over one, and the other way round.
+    # One layer's attention over both parts of tp and its MLP over one; the other
+    # layer the other way round.
     "degrees4": plan_degrees({"tp": [2, 2]}, [["tp"], ["tp.0"]],
                              [["tp.0"], ["tp"]], ["tp"]),
     "degrees8": plan_degrees({"dp": 2, "tp": [2, 2]}, [["tp"], ["tp.1"]],

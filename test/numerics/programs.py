@@ -1,5 +1,5 @@
-"""Calls of the programs under test. `heddle` compiles, `heddle-run` runs: the
-latter may be a build with a sanitizer, for which programs are compiled then."""
+"""Calls the programs under test: `heddle` compiles, and `heddle-run` runs the
+artifacts. If `heddle-run` is built with a sanitizer, `heddle` compiles for it."""
 
 import json
 import re
@@ -12,7 +12,7 @@ class Failure(Exception):
 
 
 def on_one_device(text):
-    """The program with all axes of its mesh of size 1."""
+    """Returns the program with every axis of its mesh set to size 1."""
     return re.sub(r"(heddle\.mesh .*)",
                   lambda mesh: re.sub(r"=\d+", "=1", mesh.group(0)), text, count=1)
 
@@ -21,7 +21,7 @@ class Programs:
     def __init__(self, compiler, runner, sanitizer=None):
         self.compiler, self.runner = compiler, runner
         self.compile_flags = ["--sanitize", sanitizer] if sanitizer else []
-        # So that there are threads within a device on any machine.
+        # Two cores, so that a device has threads on any machine.
         self.run_flags = ["--cores", 2] if sanitizer else []
 
     def call(self, arguments):
@@ -39,7 +39,8 @@ class Programs:
                   + self.compile_flags + arguments)
 
     def train(self, artifact, arguments):
-        """One list entry a step: the JSON object that was printed."""
+        """Trains and returns the JSON objects that the runner printed, one for
+        each step."""
         output = self.call(
             [self.runner, "train", artifact, "--json"] + self.run_flags + arguments)
         entries = [json.loads(line) for line in output.splitlines()]
@@ -51,7 +52,7 @@ class Programs:
 
 
 class Report:
-    """Collects the outcomes of cases; says so as they come."""
+    """Prints the outcome of each case and collects the failures."""
 
     def __init__(self):
         self.failures = []

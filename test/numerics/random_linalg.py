@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Random programs of upstream dialects (test/unit/Shard/LinalgGenerator.h), or
-of loops, branches and calls (ControlFlowTest.cpp), compiled and run on the
-devices of their mesh and on one device: the results must be those of the
-interpreter. A program that cannot be compiled must be refused by an error at an
-op, and no more than a few may be.
+"""Compiles random programs of upstream dialects
+(test/unit/Shard/LinalgGenerator.h), or of loops, branches and calls
+(ControlFlowTest.cpp), and runs them on the devices of their mesh and on one
+device. The results must be those of the interpreter. The compiler may refuse a
+few programs, by an error at an op.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
@@ -21,16 +21,18 @@ import subprocess
 import programs
 import tensors
 
-# Of the largest number of a result: rounding, and the polynomials that stand
-# for exp, tanh and the like.
+# Allowed errors relative to the largest number of a result. They come from
+# rounding and from the polynomials that approximate exp, tanh and the like.
 BOUND = {"f64": 1e-5, "f32": 1e-4, "f16": 3e-2, "bf16": 1e-1}
 DTYPES = {"i1": "BOOL", "f64": "F64", "f32": "F32", "f16": "F16",
           "bf16": "BF16", "i8": "I8", "i32": "I32", "i64": "I64"}
-# The generator's test, and the variable that says how many programs it writes.
+# For each kind, the test that writes the programs, and the environment variable
+# that sets their number.
 KINDS = {"linalg": ("RandomLinalgTest.*", "HEDDLE_RANDOM_LINALG"),
          "control-flow": ("ControlFlowTest.SameNumbersAsOneDevice",
                           "HEDDLE_RANDOM_PROGRAMS")}
-# The interpreter computes in f64: beyond this, f32 overflows on the way.
+# The interpreter computes in f64. If a result is larger than this, an f32 may
+# have overflowed in native code.
 LARGE = 1e30
 REFUSED = re.compile(r"error: '[a-z_.0-9]+' op ")
 

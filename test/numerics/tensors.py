@@ -1,12 +1,12 @@
-"""Safetensors files with nothing but the standard library, and how to compare
-what is in them."""
+"""Reads, writes and compares the tensors of safetensors files, with Python's
+standard library alone."""
 
 import array
 import json
 import math
 import struct
 
-# Types that array has itself.
+# Types that Python's array supports, with its code for each.
 CODES = {"F64": "d", "F32": "f", "I64": "q", "I32": "i", "I8": "b", "BOOL": "B"}
 
 
@@ -18,7 +18,7 @@ class Tensor:
 def to_bytes(dtype, values):
     if dtype == "F16":
         return struct.pack("<%de" % len(values), *values)
-    if dtype == "BF16":  # the upper half of an F32 that it holds exactly
+    if dtype == "BF16":  # the upper half of an F32 whose lower half is 0
         words = array.array("I", array.array("f", values).tobytes())
         if any(word & 0xFFFF for word in words):
             raise ValueError("expected numbers that BF16 holds")
@@ -38,7 +38,7 @@ def from_bytes(dtype, data):
 
 
 def read(path):
-    """The tensors of a file by name."""
+    """Returns the tensors of a file by name."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
@@ -73,15 +73,15 @@ def norm(values):
 
 
 def largest(differences):
-    """The largest of some differences, infinite if one is not a number, which
-    max() may pass over."""
+    """Returns the largest difference, or infinity if one is not finite. (max()
+    may ignore a NaN.)"""
     differences = list(differences)
     return max(differences) if all(map(math.isfinite, differences)) else math.inf
 
 
 def distance(actual, expected):
-    """Relative L2 distance; infinite where shapes differ or a value is not
-    finite."""
+    """Returns the relative L2 distance, or infinity if shapes differ or a value
+    is not finite."""
     if actual.shape != expected.shape:
         return math.inf
     if not all(map(math.isfinite, actual.values)):

@@ -5,17 +5,18 @@
 
 Each model becomes a folder:
     config.json, model.safetensors (or shards)   as save_pretrained writes them
-    batch.safetensors      tokens, targets: i64, batch x sequence; some targets
-                           are -100 and do not count
+    batch.safetensors      tokens, targets: i64, batch x sequence; the loss
+                           ignores targets of -100
     training.json          the optimizer of the ten steps
-    expected.safetensors   loss    mean cross-entropy over the counting targets,
-                                   which stand beside the tokens: no shift
+    expected.safetensors   loss    mean cross-entropy over the other targets;
+                                   target i belongs to token i (no shift)
                            logits  batch x sequence x vocabulary
                            grad.<name of the parameter>  of loss
                            losses  of ten AdamW steps on this batch, each before
                                    its update
 
-Dropout is off. Weights are drawn wide enough that every parameter matters.
+Dropout is off. Weights are drawn from wide distributions, so that every parameter
+affects the loss.
 """
 
 import argparse
@@ -32,8 +33,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 IGNORED = -100
 STEPS = 10
-# The results in f32 and in f64 must agree this well, or the model is too
-# sensitive for a reference: other rounding would then be taken for an error.
+# The largest allowed differences between results in f32 and in f64. Beyond them
+# a model is too sensitive for a reference, because a comparison could not tell
+# other rounding from an error.
 SENSITIVITY = {"losses": 2e-6, "gradients": 2e-5}
 
 CONSTANT = {
@@ -48,7 +50,7 @@ COSINE = CONSTANT | {
 
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 
-# name: family, config, what is odd about the files, batch x sequence, training
+# name: family, config, variations of the files, batch x sequence, training
 GOLDEN = {
     "gpt2": ("gpt2", dict(
         vocab_size=61, n_positions=20, n_embd=24, n_layer=2, n_head=3,
@@ -80,7 +82,8 @@ GOLDEN = {
 
 
 def random_model(rng):
-    """Like an entry of GOLDEN, from everything that the importer supports."""
+    """Returns a model like an entry of GOLDEN, with a random choice of everything
+    that the importer supports."""
     family = rng.choice(["gpt2", "llama"])
     groups, members = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
     heads = groups * members
@@ -138,7 +141,7 @@ def make_model(family, config, odd):
                 value = 0.1 * normal
             else:  # the scale of a normalization
                 value = 1 + 0.1 * normal
-            # Rounded as the file will round it, so that it holds these values.
+            # Rounds to the file's type, so that the file holds the exact values.
             parameter.copy_(value.to(odd.get("dtype", torch.float32)))
     return model
 
@@ -148,7 +151,7 @@ def make_batch(vocabulary, batch, sequence, generator):
     tokens = torch.randint(vocabulary, shape, generator=generator)
     targets = torch.randint(vocabulary, shape, generator=generator)
     ignored = torch.rand(shape, generator=generator) < 0.2
-    ignored[0, 0] = False  # one counts at least
+    ignored[0, 0] = False  # at least one target counts
     return tokens, targets.masked_fill(ignored, IGNORED)
 
 
@@ -160,8 +163,9 @@ def loss_of(model, tokens, targets):
 
 
 def learning_rate(training, step):
-    """Of the update after `step` completed ones: linear warm-up to the full
-    rate, then constant, or half a cosine down to the minimum at the end."""
+    """Returns the learning rate of the update after `step` updates: a linear
+    warm-up to the full rate, and then a constant rate or half a cosine down to
+    the minimum."""
     full, least = training["learning_rate"], training["min_learning_rate"]
     warmup = training["warmup"]
     if step < warmup:
@@ -193,7 +197,8 @@ def train(model, tokens, targets, training):
 
 
 def write_model(folder, model, odd):
-    """save_pretrained, in the older and newer forms that files come in."""
+    """Saves the model by save_pretrained, in a form of files that older or newer
+    versions of transformers write."""
     saved = model.base_model if odd.get("base") else model
     kind = odd.get("dtype", torch.float32)
     state = {k: v.to(kind) for k, v in saved.state_dict().items()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The solver's command under sanitizers: several threads, an interruption, and
-# malformed problems. What it prints is for test/Driver/solve*.test to check;
-# here a sanitizer's report fails, as it changes the exit code.
+# Runs the solver's command under sanitizers: with several threads, with an
+# interruption, and on malformed problems. A sanitizer's report changes the exit
+# code and so fails the test. test/Driver/solve*.test check the command's output.
 # usage: solve.sh HEDDLE-SOLVE SCRATCH-FOLDER
 set -euo pipefail
 solve=$1 scratch=$2 inputs=$(dirname "$0")/../Driver/Inputs

@@ -7,7 +7,7 @@
 using heddle::runtime::Philox4x32;
 using Words = std::array<uint32_t, 4>;
 
-// The known answers that the authors' library Random123 is tested with.
+// The known answers in the tests of the authors' library Random123.
 TEST(Philox, KnownAnswers) {
   EXPECT_EQ(Philox4x32(0)({0, 0, 0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -33,7 +33,8 @@ static std::string nameOf(const runtime::TensorInfo &tensor, const char *kind,
   return tensor.name.empty() ? kind + std::to_string(index) : tensor.name;
 }
 
-/// The safetensors type for a runtime type; nullopt if there is none.
+/// Returns the safetensors type for a runtime type, or nullopt if there is
+/// none.
 static std::optional<st::DType> fileType(runtime::DType type) {
   std::string_view name = runtime::name(type);
   if (name == "i1")
@@ -62,7 +63,7 @@ findArgument(const st::Reader &file, const fs::path &path,
   return runtime::ConstBytes(found->data);
 }
 
-/// Lists the arguments that a file of inputs must hold, for messages.
+/// Lists, for messages, the arguments that a file of inputs must have.
 static std::string describeArguments(const runtime::ProgramInfo &program) {
   std::string text;
   for (size_t i = 0; i < program.arguments.size(); ++i) {

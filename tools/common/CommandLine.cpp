@@ -27,7 +27,7 @@ int tools::reportError(std::string_view message) {
 // Parsing
 //===----------------------------------------------------------------------===//
 
-/// The error of a command line that names no subcommand.
+/// Returns the error for a command line that names no subcommand.
 static std::string describeMissingCommand(const CLI::App &app) {
   std::string names;
   for (const CLI::App *command :
@@ -38,7 +38,8 @@ static std::string describeMissingCommand(const CLI::App &app) {
          (found.empty() ? "" : ", got '" + found[0] + "'");
 }
 
-/// The edit distance: letters to insert, remove or replace.
+/// Returns the edit distance of two words: the letters to insert, remove or
+/// replace.
 static size_t getDistance(const std::string &one, const std::string &other) {
   std::vector<size_t> row(other.size() + 1);
   std::iota(row.begin(), row.end(), size_t(0));
@@ -53,8 +54,7 @@ static size_t getDistance(const std::string &one, const std::string &other) {
   return row.back();
 }
 
-/// The error of a command line with an argument or option that the command does
-/// not take.
+/// Returns the error for an argument or option that the command does not take.
 static std::string describeUnknownArgument(const CLI::App &app,
                                            const CLI::App &command) {
   std::vector<std::string> found = app.remaining(/*recurse=*/true);
@@ -66,7 +66,7 @@ static std::string describeUnknownArgument(const CLI::App &app,
     return "expected no further argument of " + command.get_name() +
            (found.empty() ? "" : ", got '" + found[0] + "'");
   std::string name = unknown->substr(2, unknown->find('=') - 2), nearest;
-  size_t least = 4; // at a larger distance it is no misspelling
+  size_t least = 4; // a name at a larger distance is no misspelling
   for (const CLI::Option *option : command.get_options())
     for (const std::string &known : option->get_lnames())
       if (size_t distance = getDistance(name, known); distance < least) {
@@ -79,9 +79,9 @@ static std::string describeUnknownArgument(const CLI::App &app,
 
 namespace {
 
-/// Writes a flag that may have a value as `--remarks[=BYTES]`: the part in
-/// brackets is its option text. CLI11 writes the value that it has without one:
-/// `--remarks{1048576}`.
+/// Prints the help. A flag that may have a value is printed as
+/// `--remarks[=BYTES]`; its option text is the part in brackets. CLI11 itself
+/// would print the default value: `--remarks{1048576}`.
 class HelpFormatter final : public CLI::Formatter {
 public:
   std::string make_option_name(const CLI::Option *option,
@@ -117,7 +117,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
       reportError(describeMissingCommand(app));
     else if (dynamic_cast<const CLI::ExtrasError *>(&problem) ||
              (dynamic_cast<const CLI::RequiredError *>(&problem) &&
-              !app.remaining(/*recurse=*/true).empty())) // it is misspelt
+              !app.remaining(/*recurse=*/true).empty())) // misspelt
       reportError(describeUnknownArgument(app, *commands[0]));
     else
       reportError(problem.what());

@@ -1,7 +1,7 @@
 //===- CommandLine.h - Command lines of all programs ------------*- C++ -*-===//
 //
-// Parsing, help, errors and exit codes of `heddle` and `heddle-run`. Uses no
-// LLVM, because `heddle-run` has none.
+// Parses command lines and prints help and errors, for `heddle` and
+// `heddle-run`. Uses no LLVM, because `heddle-run` has none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,15 +26,15 @@ enum ExitCode {
   exitInterrupted = 130 ///< 128 + SIGINT, as shells report it
 };
 
-/// Prints `PROGRAM: error: MESSAGE` on standard error; returns exitFailure.
+/// Prints `PROGRAM: error: MESSAGE` on standard error and returns exitFailure.
 int reportError(std::string_view message);
 
-/// Parses the command line and runs the callback of the chosen subcommand.
-/// A bad command line gives exitUsage, an exception of the standard library
-/// (no memory, above all) exitFailure.
+/// Parses the command line, runs the callback of the chosen subcommand, and
+/// returns the exit code. A bad command line gives exitUsage. An exception of
+/// the standard library (above all for lack of memory) gives exitFailure.
 int parseAndRun(CLI::App &app, int argc, char **argv, int &result);
 
-/// Validators of numbers; their messages say what was expected. All of them
+/// Validators of numbers. Their messages say what was expected. All of them
 /// refuse NaN and infinity.
 CLI::Validator positive();
 CLI::Validator number(const std::string &expected, const std::string &name,
@@ -46,7 +46,7 @@ CLI::Validator wholeUpTo(uint64_t most);
 /// Accepts a folder that exists.
 CLI::Validator folder();
 CLI::Validator oneOf(std::vector<std::string> names);
-/// Refuses an empty text; `what` names the expected text in the message.
+/// Refuses an empty text. `what` says in the message what was expected.
 CLI::Validator notEmpty(const std::string &what);
 
 } // namespace heddle::tools

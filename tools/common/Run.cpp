@@ -133,7 +133,7 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
 
 fs::path tools::defaultRunFolder(const fs::path &model) {
   fs::path path = model;
-  if (!path.has_filename()) // "gpt2/"
+  if (!path.has_filename()) // ends in a slash: "gpt2/"
     path = path.parent_path();
   fs::path stem = path.filename() == "config.json"
                       ? fs::absolute(path).parent_path().filename()
@@ -165,7 +165,8 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
 // Sessions
 //===----------------------------------------------------------------------===//
 
-/// Makes a folder to write to; `purpose` ends the message if that fails.
+/// Makes a folder to write to. Returns an error text that contains `purpose`,
+/// or an empty text.
 static std::string makeFolder(const fs::path &folder, const char *purpose) {
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -188,7 +189,8 @@ std::string tools::makeTrainFolders(const TrainFlags &flags) {
              : makeFolder(flags.options.exportTo, " for the export");
 }
 
-/// Where the artifact says that its model's weights are; empty if nowhere.
+/// Returns the path of the model's weights that the artifact records; empty if
+/// it records none.
 static std::string recordedWeights(const runtime::Manifest &manifest) {
   nlohmann::json notes = nlohmann::json::parse(manifest.model, nullptr, false);
   if (!notes.is_object())
@@ -217,7 +219,7 @@ static fs::path weightsFor(const runtime::Session &session,
   return recordedWeights(session.manifest());
 }
 
-/// Prints the table of times and writes the trace, if the flags ask for them.
+/// Prints the table of times and writes the trace, if flags ask for them.
 static runtime::Status finishSession(runtime::Session &session,
                                      const SessionFlags &flags) {
   if (flags.times) {
@@ -252,9 +254,9 @@ static runtime::Status finishSession(runtime::Session &session,
 static volatile std::sig_atomic_t interruptedBySignal = 0;
 static struct sigaction actionOfInterrupt, actionOfTerminate;
 
-/// The first signal asks the run to stop after the current step. The second has
-/// its previous effect: it ends the process, after cleaning up if a handler
-/// does so.
+/// Makes the first signal stop the run after the current step. The second
+/// signal then has the effect that it had before: it ends the process, perhaps
+/// by a handler that cleans up first.
 static void stopOnSignals() {
   struct sigaction action {};
   action.sa_handler = [](int number) {
@@ -265,12 +267,13 @@ static void stopOnSignals() {
   };
   ::sigaction(SIGINT, &action, &actionOfInterrupt);
   ::sigaction(SIGTERM, &action, &actionOfTerminate);
-  // Makes a write beyond the file size limit fail instead of ending the
+  // A write beyond the file size limit then fails. By default it would end the
   // process.
   action.sa_handler = SIG_IGN;
   action.sa_flags = 0;
   ::sigaction(SIGXFSZ, &action, nullptr);
-  // Makes a write to a closed pipe fail too: the run ends with a checkpoint.
+  // A write to a closed pipe then fails too, and the run ends with a
+  // checkpoint.
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
@@ -286,7 +289,7 @@ int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
   auto session = openSession(artifact, flags.session, initialize);
   if (!session.ok())
     return reportError(session.message());
-  // An artifact that cannot be loaded leaves no folder.
+  // Only now: an artifact that cannot be loaded should leave no folder.
   if (std::string problem = makeTrainFolders(flags); !problem.empty())
     return reportError(problem);
   if (initialize)

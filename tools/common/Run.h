@@ -1,7 +1,8 @@
 //===- Run.h - Running artifacts from the command line ----------*- C++ -*-===//
 //
-// Training and evaluation of compiled artifacts, with their options. Shared by
-// `heddle` and `heddle-run`; uses no LLVM, because `heddle-run` has none.
+// Trains and evaluates compiled artifacts, with options from the command line.
+// Shared by `heddle` and `heddle-run`. Uses no LLVM, because `heddle-run` has
+// none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ struct SessionFlags {
   int cores = 0;
   bool times = false;
   std::string trace;
-  /// Weights to load, instead of those that the artifact names.
+  /// If not empty, loaded instead of the weights that the artifact names.
   std::string weights;
   bool noWeights = false;
 };
@@ -46,19 +47,19 @@ void addSessionFlags(CLI::App &app, SessionFlags &flags);
 void addTrainFlags(CLI::App &app, TrainFlags &flags);
 void addEvaluateFlags(CLI::App &app, EvaluateFlags &flags);
 
-/// The folder that a run of this model writes to when none is chosen.
+/// Returns the default folder of a model's run, e.g. "gpt2.run".
 std::filesystem::path defaultRunFolder(const std::filesystem::path &model);
 
-/// Checks the options and their files before anything expensive. Returns what
-/// is wrong, or an empty text.
+/// Checks the options and their files. Returns an error text, or an empty text.
+/// Called before anything slow.
 std::string checkTrainFlags(const TrainFlags &flags);
 
-/// Makes the folders of the run and of its export, as far as flags ask for
-/// them. What is wrong with them, so that it does not cost a run; empty if
-/// nothing is.
+/// Makes the folders of the run and of its export, if flags ask for them.
+/// Returns an error text, or an empty text. Called early, so that a folder that
+/// cannot be made does not cost a run.
 std::string makeTrainFolders(const TrainFlags &flags);
 
-/// Loads an artifact and trains or evaluates; the exit code.
+/// Load an artifact and train or evaluate it. Return the exit code.
 int runTrain(const std::filesystem::path &artifact, const TrainFlags &flags);
 int runEvaluate(const std::filesystem::path &artifact,
                 const EvaluateFlags &flags);

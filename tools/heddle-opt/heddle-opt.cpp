@@ -5,8 +5,9 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/raw_ostream.h"
 
-/// Whether the argument is an unknown pass or pipeline of Heddle. LLVM would
-/// take an unknown option that starts with h for --help, and succeed.
+/// Whether the argument names a pass or pipeline of Heddle that does not exist.
+/// LLVM would take an unknown option that starts with h for --help, and
+/// succeed.
 static bool isMisspelled(llvm::StringRef argument) {
   if (!argument.consume_front("--") && !argument.consume_front("-"))
     return false;

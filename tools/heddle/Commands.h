@@ -8,7 +8,7 @@
 namespace heddle::tools {
 
 /// Each function adds its subcommand to `app`. The chosen subcommand runs while
-/// the command line is parsed, and leaves its exit code in `result`.
+/// the command line is parsed, and stores its exit code in `result`.
 void addImportCommand(CLI::App &app, int &result);
 void addCompileCommand(CLI::App &app, int &result);
 void addTrainCommand(CLI::App &app, int &result);

@@ -8,7 +8,8 @@ namespace fs = std::filesystem;
 using namespace heddle;
 using namespace heddle::tools;
 
-/// "gpt2/config.json" and "gpt2.mlir" become "gpt2.heddle".
+/// Returns the default name of an artifact: "gpt2.heddle" for
+/// "gpt2/config.json" and for "gpt2.mlir".
 static fs::path defaultArtifact(const ModelFlags &model) {
   return defaultRunFolder(model.path).replace_extension(".heddle");
 }

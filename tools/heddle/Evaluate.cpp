@@ -12,7 +12,8 @@ using namespace heddle::tools;
 namespace {
 struct Flags {
   CompileFlags compile;
-  std::vector<CLI::Option *> compileOptions; ///< those of `compile`
+  /// The options that `compile` has too.
+  std::vector<CLI::Option *> compileOptions;
   EvaluateFlags evaluate;
 };
 } // namespace
@@ -30,7 +31,8 @@ static int runCommand(Flags &flags) {
                ? runEvaluate(model.path, flags.evaluate)
                : exitUsage;
 
-  // The batch sets the shape to compile for; an .mlir file has its own.
+  // The batch determines the shape to compile for. An .mlir file already has a
+  // shape.
   if (kind != ModelKind::Module) {
     auto batch = runtime::readBatch(flags.evaluate.data);
     if (!batch.ok())

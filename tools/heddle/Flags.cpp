@@ -128,7 +128,7 @@ void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
   TrainingOptions &options = flags.options.training;
   app.add_option("--micro-batches", options.microBatches,
                  "Micro-batches whose gradients are summed in one step")
-      ->check(between(1, 1 << 20)) // more would never end a step
+      ->check(between(1, 1 << 20)) // with more, a step would never end
       ->capture_default_str()
       ->group(group);
   addChoice<OptimizerKind>(

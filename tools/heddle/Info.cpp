@@ -1,8 +1,8 @@
 //===- Info.cpp - heddle info ---------------------------------------------===//
 //
-// Describes a file: a model (with a plan also the memory and traffic of a
-// device), an artifact, a plan, a cluster, a safetensors file, a run or its
-// checkpoint.
+// Describes a file: a model, an artifact, a plan, a cluster, a safetensors
+// file, a run or its checkpoint. For a model and a plan, also prints the memory
+// and the traffic of a device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
 // Artifacts
 //===----------------------------------------------------------------------===//
 
-/// Elements that one device holds: dimensions are split into equal parts,
-/// rounded up.
+/// Returns the elements that one device holds. Each dimension is split into
+/// equal parts, whose size is rounded up.
 static int64_t localElements(const runtime::TensorInfo &info,
                              const runtime::Manifest &manifest) {
   int64_t elements = 1;
@@ -74,7 +74,7 @@ static int describeArtifact(const fs::path &path, bool all) {
               mesh.empty() ? "" : " (", mesh.c_str(), mesh.empty() ? "" : ")",
               manifest->triple.c_str());
 
-  // Elements and local bytes.
+  // Number of elements, and bytes on one device.
   std::array<std::pair<int64_t, double>, runtime::variableRoles.size()>
       byRole{};
   for (const runtime::VariableInfo &variable : manifest->variables) {
@@ -225,8 +225,9 @@ static void describeVariables(mlir::ModuleOp module, bool all) {
         static_cast<long long>(sizes.first), mebibytes(sizes.second));
 }
 
-/// Number and bytes of each program's collectives, by kind and axes. The bytes
-/// are those of the larger of input and result on one device.
+/// Prints the number and the bytes of each program's collectives by kind and
+/// mesh axes. A collective counts the bytes of its operand or of its result on
+/// one device, whichever are more.
 static void describeCollectives(mlir::ModuleOp module) {
   for (auto function : module.getOps<mlir::func::FuncOp>()) {
     std::map<std::string, std::pair<int64_t, double>> kinds;
@@ -254,8 +255,8 @@ static void describeCollectives(mlir::ModuleOp module) {
   }
 }
 
-/// Prints a program of another compiler: its devices, and the arguments and
-/// results of its functions.
+/// Prints a program that another compiler made: its devices, and the arguments
+/// and results of its functions.
 static void describeProgram(mlir::ModuleOp module) {
   llvm::outs() << "program";
   for (auto mesh : module.getOps<MeshOp>()) {
@@ -310,8 +311,9 @@ static int describeModel(CompileFlags &flags, bool all) {
 // The command
 //===----------------------------------------------------------------------===//
 
-/// Whether the file is a JSON object with these top-level keys, which tell
-/// plans and clusters apart. A model's config (with `model_type`) is neither.
+/// Returns true if the file is a JSON object with all these top-level keys.
+/// They identify plans and clusters. A model's config, which has `model_type`,
+/// is neither.
 static bool hasKeys(const fs::path &path,
                     std::initializer_list<const char *> keys) {
   std::ifstream stream(path);
@@ -375,7 +377,7 @@ static int describe(CompileFlags &flags, bool all) {
                              path.extension() == ".mlirbc";
     if (!isModel && isRun(path))
       return describeRun(path, all);
-    // A folder with weights only.
+    // A folder that has weights only.
     if (!isModel &&
         (fs::exists(path / "model.safetensors", failure) ||
          fs::exists(path / "model.safetensors.index.json", failure)))
@@ -390,8 +392,8 @@ static int describe(CompileFlags &flags, bool all) {
           "(.json) or weights "
           "(.safetensors, .safetensors.index.json)");
   }
-  // A preset, such as `dgx-a100` or `dgx-a100:16`: its text can become a
-  // cluster file.
+  // A preset of clusters, such as `dgx-a100` or `dgx-a100:16`. It is described
+  // as text that a cluster file may contain.
   if (!flags.model.isParametric() && !fs::exists(path, failure) &&
       llvm::is_contained(getClusterPresets(),
                          llvm::StringRef(path.string()).split(':').first))

@@ -31,8 +31,9 @@ using namespace heddle::tools;
 
 namespace {
 
-/// Prints diagnostics with the source line if they are located in a file. If
-/// not, the op's name, where the location has one, goes before the message.
+/// Prints diagnostics. If a diagnostic is located in a file, shows the source
+/// line. Otherwise puts the op's name, if the location has one, before the
+/// message.
 class Diagnostics : public SourceMgrDiagnosticHandler {
 public:
   Diagnostics(llvm::SourceMgr &sources, MLIRContext *context)
@@ -47,8 +48,9 @@ public:
   }
 
 private:
-  /// Replaces the parser's advice on unknown dialects, which is meant for
-  /// authors of tools. Returns false for any other diagnostic.
+  /// Shows a diagnostic on an unknown dialect, but replaces the parser's
+  /// advice, which is for authors of tools. Returns false for any other
+  /// diagnostic.
   bool showUnknownDialect(Diagnostic &diagnostic) {
     std::string text = diagnostic.str();
     StringRef message(text);
@@ -80,7 +82,7 @@ private:
     else if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
       kind = "note";
     llvm::errs() << "heddle: " << kind << ": ";
-    if (place) // a file as a whole, such as an empty one
+    if (place) // located in a file, but at no line: e.g. the file is empty
       llvm::errs() << place.getFilename().getValue() << ": ";
     else if (auto name = location->findInstanceOf<NameLoc>())
       llvm::errs() << "'" << name.getName().getValue() << "': ";
@@ -94,7 +96,7 @@ Compiler::Compiler() {
   DialectRegistry registry;
   registerAllDialects(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
-  // An error names its op; the whole module would bury the message.
+  // An error names its op. To print the whole module would hide the message.
   mlirContext->printOpOnDiagnostic(false);
   diagnostics = std::make_unique<Diagnostics>(sources, mlirContext.get());
 }
@@ -129,14 +131,14 @@ std::optional<ModelKind> tools::classifyModel(const fs::path &path) {
 // Models
 //===----------------------------------------------------------------------===//
 
-/// Parses an .mlir file. Checks that --batch and --seq, if given, are those
-/// that it was imported with.
+/// Parses an .mlir file. Checks that --batch and --seq, if given, are the
+/// values with which the model was imported.
 static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
                                                    const ModelFlags &flags) {
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(flags.path, &compiler.context());
   if (!module)
-    return failure(); // the parser has said why
+    return failure(); // the parser has reported the error
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
   if (!isModel(*module)) {
     bool isProgram =
@@ -176,7 +178,8 @@ static FailureOr<OwningOpRef<ModuleOp>> parseModel(Compiler &compiler,
   return module;
 }
 
-/// Makes the recorded folder of weights independent of the working directory.
+/// Makes the path of the weights that the module records absolute, so that it
+/// is valid in any working directory.
 static void makeWeightsPathAbsolute(ModuleOp module) {
   auto weights = module->getAttrOfType<StringAttr>(kWeightsAttrName);
   if (!weights)
@@ -235,7 +238,8 @@ FailureOr<OwningOpRef<ModuleOp>> tools::loadModel(Compiler &compiler,
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// What runs here needs cores here; that must not wait for the compiler.
+/// Returns false, with an error, if this machine will run the program but
+/// cannot run so many devices. Called before the slow compilation.
 static bool canRun(const CompileFlags &flags, int64_t devices) {
   if (!flags.runsHere || !flags.stopAfter.empty())
     return true;
@@ -266,7 +270,7 @@ bool tools::resolvePlan(CompileFlags &flags) {
     }
     options.planText = (*text)->getBuffer().str();
     options.planPath = flags.plan;
-    // What is wrong with the text alone should not wait for the model.
+    // Report errors in the plan's text before the model is loaded.
     llvm::Expected<Plan> plan = parsePlan(options.planText, flags.plan);
     if (!plan) {
       reportError(llvm::toString(plan.takeError()));
@@ -315,8 +319,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 flags.mesh);
     return false;
   }
-  // dp=1 in the mesh asks for one data parallel device. A mesh without dp asks
-  // for nothing: it may have been forgotten.
+  // dp=1 in the mesh states that one data parallel device is wanted. A mesh
+  // without dp does not: dp may have been forgotten.
   bool dataParallel =
       flags.mesh.empty() ? flags.devices != 0 : options.mesh.statesData;
   if (options.zeroLevel > 0 && !dataParallel) {
@@ -333,7 +337,7 @@ bool tools::resolvePlan(CompileFlags &flags) {
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Prints the bytes that the runtime will allocate on each device, except the
+/// Prints the bytes that the runtime will allocate on each device, without the
 /// scratch memory of library calls.
 static void reportMemory(ModuleOp module, const fs::path &output) {
   DeviceMemoryPlan memory = getDeviceMemoryPlan(module);
@@ -354,8 +358,9 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   llvm::outs().flush();
 }
 
-/// Refuses options of the training step for a module that would ignore them: a
-/// program that is no model, or a model that has its training step.
+/// Returns false, with an error, if the command line has options of the
+/// training step. Called for modules that ignore them: a program that is no
+/// model, or a model that already has its training step.
 static bool checkNoTrainingOptions(const CompileFlags &flags) {
   for (const CLI::Option *option : flags.trainingOptions)
     if (option->count() > 0) {
@@ -393,7 +398,7 @@ int tools::compileModel(CompileFlags &flags, const fs::path &output,
   return exitSuccess;
 }
 
-/// Prints to a file that cannot be replaced: a terminal, a pipe, a device.
+/// Prints to a file that cannot be replaced (a terminal, a pipe, a device).
 static bool writeModuleTo(llvm::raw_fd_ostream &stream, ModuleOp module,
                           const std::string &name) {
   module.print(stream);

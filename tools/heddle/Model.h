@@ -1,7 +1,7 @@
 //===- Model.h - Models and compilations from the command line --*- C++ -*-===//
 //
-// Loading and compiling models, with the flags for it. Shared by `compile`,
-// `train`, `evaluate` and `info`.
+// Loads and compiles models, and adds the flags that this needs to a command.
+// Shared by `compile`, `train`, `evaluate` and `info`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ namespace heddle::tools {
 /// Kinds of the argument MODEL.
 enum class ModelKind { Folder, Config, Module, Artifact };
 
-/// Looks at the file system. Prints an error and returns nullopt if the path is
-/// of no kind.
+/// Returns the kind of the file or folder `path`. Prints an error and returns
+/// nullopt if it is of no kind.
 std::optional<ModelKind> classifyModel(const std::filesystem::path &path);
 
 /// The model to compile: a path, or the sizes of a parametric GPT.
@@ -49,20 +49,21 @@ struct CompileFlags {
   int64_t devices = 0;
   std::string mesh;
   std::optional<ContextParallelism> context;
-  /// Value of `--remarks[=BYTES]`. A text, because CLI11 takes the value 0 of
-  /// an integer flag as "off".
+  /// Value of `--remarks[=BYTES]`, as text: CLI11 takes the value 0 of an
+  /// integer flag as "off".
   std::string remarks;
   /// Value of `--start-collectives[=ORDER]`.
   std::string startCollectives;
   std::string stopAfter;
-  /// Whether this machine will run the program, too.
+  /// True if this machine will also run the program.
   bool runsHere = false;
-  std::string printTo; ///< Where to, with --stop-after; "": standard output.
-  /// The options that decide the training step.
+  std::string printTo; ///< of --stop-after; empty: standard output
+  /// The options that choose the training step.
   std::vector<CLI::Option *> trainingOptions;
 };
 
-/// The compiler's context: dialects, and diagnostics that show the source line.
+/// The compiler's context, with its dialects and a handler of diagnostics that
+/// shows the source line.
 class Compiler {
 public:
   Compiler();
@@ -82,17 +83,20 @@ parseStartOrder(llvm::StringRef text);
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags of a training step and its optimizer.
 void addTrainingFlags(CLI::App &app, CompileFlags &flags);
-/// Adds `--target-cpu`, `--stop-after` and what else decides about the output.
+/// Adds the flags that no plan and no training step needs, such as
+/// `--target-cpu` and `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
-/// Returns the options that a command has so far, except MODEL and --help.
+/// Returns the options that the command has at this point, except MODEL and
+/// --help.
 std::vector<CLI::Option *> compilerOptions(CLI::App &app);
-/// Prints an error and returns false if the command line gives one of
-/// `options`. They had to be given when the artifact `path` was compiled.
+/// Returns true if the command line has none of `options`. Otherwise prints an
+/// error: `path` is an artifact, and these options only count when it is
+/// compiled.
 bool checkNotCompiled(const std::vector<CLI::Option *> &options,
                       const std::string &path);
 
-/// Imports or parses the model; prints errors.
+/// Imports or parses the model. Prints errors.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
 
@@ -101,14 +105,15 @@ loadModel(Compiler &compiler, const ModelFlags &flags);
 bool resolvePlan(CompileFlags &flags);
 
 /// Compiles to the artifact folder `output`, or prints the IR after the phase
-/// that `--stop-after` names. Returns the exit code; `compiled` becomes true if
-/// the artifact was written. With `report`, prints the memory that a device
-/// will use.
+/// that `--stop-after` names. Returns the exit code. Sets `compiled` if it
+/// wrote the artifact. With `report`, prints the memory that each device will
+/// use.
 int compileModel(CompileFlags &flags, const std::filesystem::path &output,
                  bool &compiled, bool report = false);
 
-/// Prints a module to a file, or to standard output for "-" and "". A file is
-/// replaced whole or not at all.
+/// Prints a module to the file `path`, or to standard output if it is "-" or
+/// empty. A file is replaced whole or not at all. Prints an error and returns
+/// false on failure.
 bool writeModule(mlir::ModuleOp module, const std::string &path);
 
 } // namespace heddle::tools

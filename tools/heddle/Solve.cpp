@@ -12,7 +12,7 @@ using namespace heddle::tools;
 void heddle::tools::addSolveCommand(CLI::App &app, int &result) {
   CLI::App *command = app.add_subcommand(
       "solve", "Solve a problem of the contest on intra-operator parallelism");
-  // The solver reads its own command line, --help included.
+  // The solver parses the command line itself, including --help.
   command->prefix_command();
   command->set_help_flag();
   command->callback([command, &result] {

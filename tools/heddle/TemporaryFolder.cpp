@@ -35,11 +35,11 @@ static std::atomic<bool> isFolderToRemove = false;
 static constexpr std::array<int, 3> endingSignals = {SIGINT, SIGTERM, SIGHUP};
 static std::array<struct sigaction, endingSignals.size()> previousActions;
 
-/// Removes the content of a folder. Uses system calls alone: the signal may
-/// come within malloc, which readdir uses.
+/// Removes the content of a folder. Uses system calls alone, not readdir, which
+/// calls malloc: the signal may have interrupted malloc.
 static void removeContents(int folder, int depth) {
   alignas(dirent64) std::array<char, 4096> buffer;
-  // Removing an entry may hide others from the listing, so list again until
+  // To remove an entry may hide others from the listing. So list again until
   // nothing is removed.
   for (bool removed = true; removed;) {
     removed = false;
@@ -71,13 +71,14 @@ static void removeContents(int folder, int depth) {
   }
 }
 
-/// Removes the folder, then ends the process as the signal would have.
+/// Removes the folder, then ends the process as the signal would have done
+/// without this handler.
 static void removeAndEnd(int number) {
   if (isFolderToRemove.exchange(false)) {
     int folder = ::open(folderToRemove.data(),
                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) {
-      // Another thread may be writing a file at this moment.
+      // Another thread may still write a file into the folder.
       for (int attempt = 0; attempt < 10; ++attempt) {
         removeContents(folder, /*depth=*/4);
         if (::rmdir(folderToRemove.data()) == 0 || errno != ENOTEMPTY)
@@ -89,7 +90,7 @@ static void removeAndEnd(int number) {
   struct sigaction action{};
   action.sa_handler = SIG_DFL;
   ::sigaction(number, &action, nullptr);
-  ::raise(number); // when this handler returns
+  ::raise(number); // takes effect when this handler returns
 }
 
 static void handleSignals() {
@@ -97,7 +98,7 @@ static void handleSignals() {
   action.sa_handler = removeAndEnd;
   for (size_t i = 0; i < endingSignals.size(); ++i) {
     ::sigaction(endingSignals[i], nullptr, &previousActions[i]);
-    // A signal that was ignored, as under nohup, stays ignored.
+    // A signal that was ignored (as under nohup) stays ignored.
     if (previousActions[i].sa_handler != SIG_IGN)
       ::sigaction(endingSignals[i], &action, nullptr);
   }
@@ -107,8 +108,9 @@ static void handleSignals() {
 // The folder
 //===----------------------------------------------------------------------===//
 
-/// Locks the folder's lock file, which `flags` may create. Returns -1 if
-/// another process holds the lock, or if the file does not exist.
+/// Locks the folder's lock file and returns its descriptor. `flags` may ask to
+/// create the file. Returns -1 if the file does not exist or another process
+/// holds the lock.
 static int lockFolder(const fs::path &folder, int flags) {
   int lock = ::open((folder / lockName).c_str(),
                     O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -119,14 +121,14 @@ static int lockFolder(const fs::path &folder, int flags) {
   return lock;
 }
 
-/// Removes the folders of killed processes, which hold no lock any more.
+/// Removes the folders of processes that were killed. Nobody holds their locks.
 static void removeStaleFolders(const fs::path &base) {
   std::error_code failure;
   fs::directory_iterator entry(base, failure), end;
   for (; !failure && entry != end; entry.increment(failure)) {
     const fs::path &path = entry->path();
     struct stat info;
-    // A folder less than a minute old may not have its lock yet.
+    // A folder that is less than a minute old may not have its lock yet.
     if (!path.filename().string().starts_with(prefix) ||
         ::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
         info.st_uid != ::geteuid() || std::time(nullptr) - info.st_mtime < 60)

@@ -8,15 +8,15 @@
 namespace heddle::tools {
 
 /// A folder below the system's folder for temporary files. The destructor
-/// removes it with its content, and so do SIGINT, SIGTERM and SIGHUP when they
-/// end the process. A living process holds a lock on a file in its folder. So
-/// the next process that makes a folder can tell those of killed processes, and
-/// removes them.
+/// removes it with its content. SIGINT, SIGTERM and SIGHUP remove it too if
+/// they end the process. If a process is killed, the next process that makes a
+/// TemporaryFolder removes the folder: each process locks a file in its folder,
+/// so a folder without a lock is stale.
 ///
 /// At most one exists at a time, because a signal handler must find it.
 class TemporaryFolder {
 public:
-  /// path() is empty if the folder cannot be made.
+  /// Makes the folder. If that fails, path() is empty.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;

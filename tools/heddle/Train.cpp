@@ -12,7 +12,8 @@ using namespace heddle::tools;
 namespace {
 struct Flags {
   CompileFlags compile;
-  std::vector<CLI::Option *> compileOptions; ///< those of `compile`
+  /// The options that `compile` has too.
+  std::vector<CLI::Option *> compileOptions;
   TrainFlags train;
 };
 } // namespace
@@ -28,7 +29,7 @@ static int runCommand(Flags &flags) {
   }
   if (options.output.empty())
     options.output = defaultRunFolder(model.path);
-  // Report errors of the data and of the run's folder before compiling.
+  // Report errors in the data and in the run's folder before compiling.
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportError(problem);
   if (kind == ModelKind::Artifact)
@@ -36,7 +37,8 @@ static int runCommand(Flags &flags) {
                ? runTrain(model.path, flags.train)
                : exitUsage;
 
-  // The batch sets the shape to compile for; an .mlir file has its own.
+  // The batch determines the shape to compile for. An .mlir file already has a
+  // shape.
   TrainingOptions &training = flags.compile.options.training;
   if (runtime::isBatchFile(options.data) && kind != ModelKind::Module) {
     auto batch = runtime::readBatch(options.data);
@@ -52,7 +54,7 @@ static int runCommand(Flags &flags) {
   std::optional<TemporaryFolder> temporary;
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {
-    // Only the IR is printed: no artifact is written.
+    // Only the IR is printed, no artifact is written.
   } else if (flags.train.noCheckpoints) {
     temporary.emplace();
     if (temporary->path().empty())

@@ -1,9 +1,9 @@
 //===- Autodiff.h - Reverse-mode differentiation ----------------*- C++ -*-===//
 //
-// Reverse-mode automatic differentiation of straight-line tensor programs. It
-// walks backward over the ops of a block. Each op builds its vector-Jacobian
-// product (DifferentiableOpInterface), and the gradients of a value with
-// several uses are added. The program is global: shardings play no part.
+// Reverse-mode automatic differentiation of straight-line tensor programs.
+// Walks backward over the ops of a block. Each op builds its vector-Jacobian
+// product (DifferentiableOpInterface). If a value has several uses, their
+// gradients are added. The program is global; shardings play no part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,30 +21,29 @@ void registerDifferentiableModels(mlir::DialectRegistry &registry);
 /// Attaches PrecisionOpInterface to upstream ops.
 void registerPrecisionModels(mlir::DialectRegistry &registry);
 
-/// The gradient of a value of the program.
+/// A value of the program and its gradient, from which the others are computed.
 struct Seed {
   mlir::Value value;
   mlir::Value gradient; ///< of the value's type
 };
 
 /// Builds the gradients of `wrt` (results of ops of `block`) from those of the
-/// seeds' values, which are of the same block. A null Value is a gradient that
-/// is zero because no seed depends on that value. New ops go to the builder's
-/// insertion point, which must come after every op of the program. They are
-/// made in reverse order of the program, so the order of sums is deterministic.
-/// Some of them may be dead. Emits an error on an op without a gradient between
-/// `wrt` and the seeds.
+/// seeds' values, which are of the same block. A null result means that no seed
+/// depends on the value. New ops go to the builder's insertion point, which
+/// must come after every op of the program. They are built in reverse program
+/// order, so sums have a deterministic order. Some of them may be dead. Emits
+/// an error on an op without a gradient between `wrt` and the seeds.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Block &block,
                llvm::ArrayRef<Seed> seeds, llvm::ArrayRef<mlir::Value> wrt);
 
-/// The sum of two gradients of one value, either of which may be null.
-/// If one of them is the gradient of an embedding, it starts from the other,
-/// which saves a sum of the table's size.
+/// Builds the sum of two gradients of one value; either may be null. If one is
+/// the gradient of an embedding, it starts from the other gradient, which saves
+/// a sum of the table's size.
 mlir::Value addGradients(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value a, mlir::Value b);
 
-/// A tensor (or number) of `type` all of whose elements are `value`.
+/// Builds a tensor (or number) of `type` whose elements are all `value`.
 mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::Type type, double value);
 

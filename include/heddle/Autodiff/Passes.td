@@ -10,24 +10,28 @@ def ApplyMixedPrecisionPass
   let summary = "computes products in bf16 and keeps sums and state in f32";
   let description = [{
     Input: a module with @forward in f32. Output: the same function with the
-    types that torch.autocast would choose. The function's own type stays.
+    types that torch.autocast would choose. The type of @forward does not
+    change.
 
-    Each op in program order:
+    Each op, in program order:
     - contractions and attention take bf16 operands and give bf16 results
       (sums inside are f32, and so is attention's lse);
     - ops that only move, scale or activate elements (broadcast, stack, unstack,
-      gelu, silu, rotary, dropout, upstream arith and tensor) give bf16 if all
-      their operands that are not constants or biases are bf16;
-    - a bias, which is a variable broadcast and added to a bf16 value, is cast;
-    - cross-entropy and sums read bf16 directly and give f32;
-    - norms, embeddings, upstream math and every other op compute in f32, so the residual
-      stream (bf16 + f32) is f32.
+      gelu, silu, rotary, dropout; addf, subf, mulf, divf, negf, maximumf,
+      minimumf and select of arith; expand_shape, collapse_shape, extract_slice
+      and concat of tensor) give bf16 if an operand is bf16 and all other float
+      operands are bf16, splat constants or biases; rotary's tables stay f32;
+    - a bias (a variable that is broadcast and then added to a bf16 value) is
+      cast to bf16;
+    - cross-entropy, logsumexp and reduce read bf16 directly and give f32;
+    - norms, embeddings, upstream math and every other op compute in f32, so the
+      residual stream (bf16 + f32) is f32.
 
     Casts are arith.extf and arith.truncf, each next to its use, so that
-    gradients of several uses are added in f32; equal ones may be merged after
+    gradients of several uses are added in f32. Equal casts may be merged after
     autodiff. Variables keep their type: weights are cast after they are loaded.
-    Autodiff turns the cast of a weight's gradient into a product with an f32
-    result.
+    The gradient of a weight is not cast to f32: autodiff gives the product that
+    computes it an f32 result.
   }];
   let options = [
     Option<"compute", "compute", "::heddle::ComputeType",
@@ -45,33 +49,32 @@ def BuildTrainingStepPass
   let summary = "makes the training step, evaluation and gradients of @forward";
   let description = [{
     Input: a module with variables and
-    `@forward(%tokens, %targets) -> (loss_sum, count, logits)`, where loss_sum
-    is the sum of the tokens' losses (tensor<f32>) and count the number of
-    tokens that count, which depends on the targets alone. Output, without
-    @forward:
+    `@forward(%tokens, %targets) -> (loss_sum, count, logits)`. loss_sum is the
+    sum of the losses of all counted tokens (tensor<f32>). count is the number
+    of these tokens and depends only on the targets. Output, without @forward:
 
-    - `@step(%tokens, %targets) -> (loss, grad_norm, learning_rate)` with one
-      micro-batch a step, or with more
-      `@accumulate(%tokens, %targets) -> ()`, called once a micro-batch, and
-      `@update() -> (loss, grad_norm, learning_rate)`;
+    - with one micro-batch a step:
+      `@step(%tokens, %targets) -> (loss, grad_norm, learning_rate)`;
+    - with several: `@accumulate(%tokens, %targets) -> ()`, called once a
+      micro-batch, and `@update() -> (loss, grad_norm, learning_rate)`;
     - `@evaluate(%tokens, %targets) -> (loss_sum, count, logits)`;
     - `@gradients(%tokens, %targets) -> (loss, logits, the gradient of every
       variable of role parameter, in their order)`.
 
-    The last two are without dropout. Results and arguments have their names as
-    the attribute `heddle.name`; `heddle.micro_batches` on the module is the
-    number of micro-batches if there are several.
+    @evaluate and @gradients have no dropout. Arguments and results have names
+    in the attribute `heddle.name`. If there are several micro-batches, the
+    module's attribute `heddle.micro_batches` is their number.
 
-    **Loss.** loss = loss_sum / max(count, 1), both over all micro-batches; its
-    gradient is the one that is applied. With one micro-batch the backward pass
-    starts from 1 / max(count, 1). With several it starts from 1; gradients are
-    added up in variables of role gradient (`grad.X`), the loss's sum and the
-    count in variables of role loss (`loss_sum`, `count`); and @update divides
-    by the count and zeroes them.
+    **Loss.** loss = loss_sum / max(count, 1), both over all micro-batches, and
+    gradients are those of this loss. With one micro-batch the backward pass
+    starts from 1 / max(count, 1). With several it starts from 1, and
+    @accumulate adds up gradients in variables of role gradient (`grad.X`), and
+    loss_sum and count in variables of role loss (`loss_sum`, `count`). @update
+    divides by the count and zeroes these variables.
 
     **Clipping** as torch.nn.utils.clip_grad_norm_: norm is the square root of
-    the sum of the squares of all gradients (this is grad_norm, before
-    clipping), and gradients are multiplied by min(clip / (norm + 1e-6), 1).
+    the sum of the squares of all gradients, and gradients are multiplied by
+    min(clip / (norm + 1e-6), 1). grad_norm is this norm, before clipping.
 
     **Schedule.** With t completed steps, warm-up w, total T, final ratio r:
     - t < w: lr = learning-rate * (t + 1) / w;
@@ -86,19 +89,23 @@ def BuildTrainingStepPass
     State: `adamw.m.X`, `adamw.v.X`.
     **SGD** as torch.optim.SGD: g = g + weight-decay x; with momentum
     u = momentum u + g (`sgd.momentum.X`), else u = g; x = x - lr u.
-    Weight decay applies to variables whose shape in the checkpoint (their own,
-    if they have none) has at least two dimensions: not to biases and norms.
+    Weight decay applies to variables with at least two dimensions in the
+    checkpoint (or in the program, if they are in no checkpoint): not to biases
+    and norms.
 
-    Scalars are computed in f64 from the variable `steps` (i64, role counter; the
-    number of completed steps) as tensors without dimensions, then cast to f32
-    and broadcast, so that each parameter's update is one elementwise chain.
+    The learning rate and AdamW's corrections and decay are computed in f64 from
+    the variable `steps` (i64, role counter), which counts completed steps. They
+    are then cast to f32. The norm and the clip factor are computed in f32. All
+    of these are tensors without dimensions. Updates broadcast the factors, so
+    each parameter's update is one elementwise chain.
 
-    **Dropout** draws by the step number. With several micro-batches that number
-    is steps * micro-batches + the index of the micro-batch, which is counted in
-    the variable `micro_batch`.
+    **Dropout** depends on the step number. With several micro-batches that
+    number is steps * micro-batches + the index of the micro-batch, which the
+    variable `micro_batch` counts.
 
-    Errors: an op without a gradient between a parameter and the loss; a
-    @forward of another type; a parameter that is not f32; a name that is taken.
+    Errors: an op between a parameter and the loss that has no gradient; a
+    @forward of another type; a parameter that is not f32; a name that exists
+    already.
   }];
   let options = [
     Option<"optimizer", "optimizer", "::heddle::OptimizerKind",
@@ -111,10 +118,12 @@ def BuildTrainingStepPass
     Option<"beta1", "beta1", "double", "0.9", "AdamW: decay of the mean">,
     Option<"beta2", "beta2", "double", "0.999", "AdamW: decay of the square">,
     Option<"epsilon", "epsilon", "double", "1e-8", "AdamW: added to the root">,
-    Option<"weightDecay", "weight-decay", "double", "0.01", "see above">,
-    Option<"momentum", "momentum", "double", "0.0", "SGD: of the gradients">,
+    Option<"weightDecay", "weight-decay", "double", "0.01",
+           "factor of weight decay; biases and norms have none">,
+    Option<"momentum", "momentum", "double", "0.0",
+           "SGD: the part of the momentum that a step keeps">,
     Option<"clip", "clip", "double", "1.0",
-           "the largest norm of all gradients; 0 clips nothing">,
+           "the limit on the norm of all gradients together; 0: no clipping">,
     Option<"schedule", "schedule", "::heddle::ScheduleKind",
            "::heddle::ScheduleKind::Constant", "the learning rate's course",
            [{::llvm::cl::values(
@@ -125,11 +134,11 @@ def BuildTrainingStepPass
     Option<"totalSteps", "total-steps", "int64_t", "0",
            "the step at which the cosine ends">,
     Option<"finalRatio", "final-ratio", "double", "0.1",
-           "the cosine's end as a part of the learning rate">,
+           "the cosine's final learning rate, as a fraction of learning-rate">,
     Option<"microBatches", "micro-batches", "int64_t", "1",
            "micro-batches a step">,
     Option<"dropout", "dropout", "bool", "true",
-           "whether training drops out; false removes every dropout">,
+           "whether training uses dropout; false removes every dropout">,
     Option<"seed", "seed", "uint64_t", "0", "of dropout's random numbers">,
     Option<"train", "train", "bool", "true", "make the training step">,
     Option<"evaluate", "evaluate", "bool", "true", "make @evaluate">,
@@ -144,22 +153,22 @@ def BuildTrainingStepPass
 
 def VerifyTrainingStepPass
     : Pass<"heddle-verify-training-step", "::mlir::ModuleOp"> {
-  let summary = "checks the programs of training, and what they keep";
+  let summary = "checks the programs of training and their variables";
   let description = [{
     After the phase `autodiff`:
     - there is no `@forward`;
-    - `@accumulate` and `@update` come together, and not beside `@step`;
-    - `heddle.micro_batches` is at least 2 with these two, and there is none with
+    - `@accumulate` and `@update` occur together, and not beside `@step`;
+    - `heddle.micro_batches` is at least 2 with these two, and absent or 1 with
       `@step`;
     - `@step`, `@accumulate`, `@update`, `@evaluate` and `@gradients` are public
       functions of one block;
     - each of their results has the `heddle.name` and the type that
-      `heddle-build-training-step` gives it;
+      `heddle-build-training-step` gives it (the type of logits is not checked);
     - `@evaluate` and `@gradients` have no dropout;
-    - a variable of role gradient or optimizer state has the state of a parameter
-      of its type;
-    - a sum over micro-batches (role gradient or loss) that `@accumulate` stores
-      is stored by `@update`, and the other way round.
+    - a variable of role gradient or optimizer state names its parameter, and
+      has the parameter's type if the module has that parameter;
+    - `@accumulate` and `@update` store the same sums over micro-batches
+      (variables of role gradient or loss).
   }];
 }
 

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// The name of the variable that a training step keeps for a parameter, which
-/// plans and checkpoints speak of: "adamw.m.wte.weight".
+/// Returns the name of the variable that a training step keeps for a parameter,
+/// such as "adamw.m.wte.weight". Plans and checkpoints use this name.
 std::string getStateName(StateKind kind, llvm::StringRef parameter);
 
 } // namespace heddle

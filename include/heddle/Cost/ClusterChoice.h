@@ -10,19 +10,19 @@
 namespace heddle {
 
 /// The cluster that a user chose: a preset, the path of a JSON file, or none.
-/// It is read when it is first asked for. Copies share what was read, so that
-/// all passes of a pipeline see the same cluster.
+/// It is loaded at first use. Copies share the loaded cluster, so that all
+/// passes of a pipeline see the same one.
 class ClusterChoice {
 public:
   ClusterChoice() = default;
   ClusterChoice(std::string name);
 
-  /// The preset or path; empty for none.
+  /// Returns the preset or path; empty if none was chosen.
   llvm::StringRef getName() const;
   bool isNone() const { return getName().empty(); }
 
-  /// The cluster. It lives as long as any copy of this. The choice must not be
-  /// none.
+  /// Loads the cluster at the first call, and returns it. The cluster lives as
+  /// long as any copy of this choice. Invalid if isNone().
   llvm::Expected<const Cluster &> load() const;
 
 private:

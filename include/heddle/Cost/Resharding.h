@@ -2,12 +2,13 @@
 //
 // The layouts of a tensor on a mesh, and the cheapest sequence of local ops and
 // collectives from one layout to another. The sequence is a shortest path in a
-// graph: nodes are layouts, edges are single ops weighted by their time on a
-// cluster. Knows no IR.
+// graph, whose nodes are layouts and whose edges are single ops, weighted by
+// their time on a cluster. Knows no IR.
 //
-// Example (mesh a=2, b=2, tensor 8x8): from [{a}, {}] to [{}, {a}] the path is
-// one all-to-all; from [{a, b}, {}] to [{b, a}, {}] one permute; from [{}, {}]
-// partial over a to [{a}, {}] one reduce-scatter.
+// Examples on a mesh a=2, b=2, for a tensor 8x8. From [{a}, {}] to [{}, {a}],
+// the path is one all-to-all. From [{a, b}, {}] to [{b, a}, {}], it is one
+// permute. From [{}, {}], partial over a, to [{a}, {}], it is one
+// reduce-scatter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ namespace heddle {
 /// dimension of size S over n devices has parts of ceil(S / n) rows. Device k
 /// holds rows [k * part, (k + 1) * part); rows from S on are padding.
 struct TensorLayout {
-  /// For each dimension the axes that split it, major to minor.
+  /// For each dimension, the axes that split it, major to minor.
   std::vector<std::vector<unsigned>> dims;
   /// The axes over which the devices hold parts of a sum (or a maximum).
   AxisMask partial = 0;
@@ -41,31 +42,32 @@ struct TensorLayout {
 /// One op of a resharding.
 struct ReshardingStep {
   enum Kind {
-    Slice,         ///< dim is split by axes, too; nothing moves
-    ReduceScatter, ///< axes leave the partial and split dim
-    AllReduce,     ///< axes leave the partial
-    AllToAll,      ///< axes leave concatDim and split dim
-    AllGather,     ///< axes leave dim
+    Slice,         ///< axes split dim, too; nothing is sent
+    ReduceScatter, ///< reduces over axes, which then split dim
+    AllReduce,     ///< reduces over axes
+    AllToAll,      ///< axes that split concatDim split dim instead
+    AllGather,     ///< axes that split dim do not split it any more
     Permute,       ///< every device receives from at most one; shapes stay
     KeepFirst,     ///< a replicated value becomes a partial one over axes: of a
                    ///< sum, all devices but the first hold zero
   };
   Kind kind;
-  /// Major to minor. For AllReduce, Permute and KeepFirst in the mesh's order.
+  /// Major to minor; in the mesh's order for AllReduce, Permute and KeepFirst.
   std::vector<unsigned> axes;
   unsigned dim = 0, concatDim = 0;
-  /// For a Permute: member i over axes receives the value of member sources[i],
-  /// or zeros if that is -1. Several members may receive from one.
+  /// For a Permute: member i over `axes` receives the value of member
+  /// sources[i], or zeros if that is -1. Several members may receive from the
+  /// same member.
   std::vector<int64_t> sources = {};
-  /// The layout after the step, each device's shape in it, and the dimensions
-  /// of which some device has padding.
+  /// The layout after the step, each device's shape in it, and whether some
+  /// device has padding in each dimension.
   TensorLayout after = {};
   std::vector<int64_t> localShape = {};
   std::vector<bool> isPadded = {};
   CollectiveCost cost = {};
 };
 
-/// The name of the op for a step: "all_gather", "slice", ...
+/// Returns the name of a step's op: "all_gather", "slice", ...
 llvm::StringRef stringifyReshardingKind(ReshardingStep::Kind kind);
 
 struct Resharding {
@@ -74,15 +76,15 @@ struct Resharding {
 };
 
 /// Finds reshardings on one mesh, and caches the graphs of layouts. A
-/// resharding has at most one permute. Among sequences of equal time the one
-/// with fewer steps is chosen, then with fewer permutes, then the one found
-/// first. The result does not depend on earlier calls. Pairs with the same
-/// `from` are fastest one after the other.
+/// resharding has at most one permute. Among sequences of equal time, the one
+/// with fewer steps is chosen, then the one with fewer permutes, then the one
+/// that is found first. The result does not depend on earlier calls. Calls are
+/// fastest if those with the same `from` follow each other.
 ///
-/// Axes of size 1 do not count. A mesh of more than four other axes is searched
-/// only in part: axes that `from` and `to` have in the same place stay there,
-/// as far as that leaves four axes that move. If more have to move, each only
-/// moves between its two places.
+/// Axes of size 1 do not count. With more than four other axes, only a part of
+/// the layouts is searched: axes that have the same place in `from` and `to`
+/// stay there, except as many as can move within a limit of four axes. If more
+/// than four have to move, each only moves between its two places.
 class ReshardingPlanner {
 public:
   explicit ReshardingPlanner(MeshTopology topology);
@@ -91,9 +93,10 @@ public:
 
   const MeshTopology &getTopology() const { return *topology; }
 
-  /// `elementBytes` is the size of one element, at least 1. There is always a
-  /// way: at worst the whole tensor is gathered. The layouts must have a list
-  /// for every dimension of `shape`, and every axis at most once.
+  /// Finds the cheapest resharding. There is always one: at worst the whole
+  /// tensor is gathered. `elementBytes` is the size of one element, at least 1.
+  /// The layouts must have a list for every dimension of `shape`, and every
+  /// axis at most once.
   Resharding find(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                   const TensorLayout &from, const TensorLayout &to);
 
@@ -102,7 +105,7 @@ private:
   struct Searcher;
 
   TensorLayout getClean(TensorLayout layout) const;
-  /// Finds the way between layouts without axes of size 1.
+  /// Finds the resharding between layouts without axes of size 1.
   Resharding findExactly(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                          const TensorLayout &from, const TensorLayout &to);
 

@@ -10,15 +10,15 @@ namespace heddle {
 
 /// Attaches WorkOpInterface to upstream arith, math and tensor ops, and to all
 /// structured ops of linalg (products, convolutions, pooling, reductions). A
-/// structured op takes the FLOPs of its body times the number of iterations. An
-/// arithmetic op counts one FLOP an element, on integers as on floats; exp,
-/// tanh and the like count ten; casts, selections, logic and moves none.
-/// Operands are read and results written once; reshapes and constants move no
+/// structured op has the FLOPs of its body times the number of iterations. An
+/// arithmetic op counts one FLOP an element, on integers as on floats. exp,
+/// tanh and the like count ten. Casts, selections, logic and moves count none.
+/// Operands are read and results written once. Reshapes and constants move no
 /// bytes.
 void registerWorkModels(mlir::DialectRegistry &registry);
 
-/// The sum over all ops of a region that have the interface: the cost of the
-/// program if no two ops are fused.
+/// Returns the sum over all ops of a region that have the interface: the work
+/// of the program if no two ops are fused.
 Work getTotalWork(mlir::Region &region);
 
 } // namespace heddle

@@ -1,7 +1,7 @@
 //===- Artifact.h - The directory that the runtime loads --------*- C++ -*-===//
 //
 // A compiled model is a directory: `manifest.json` (docs/artifact.md),
-// `program.so` and a copy of the plan, `plan.json`. It depends on no LLVM.
+// `program.so` and a copy of the plan, `plan.json`. Loading it needs no LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ struct NativeTarget {
 /// memory of library calls belongs to the runtime and is not included.
 struct DeviceMemoryPlan {
   int64_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
-  int64_t arena = 0; ///< shared by the programs: the largest
+  int64_t arena = 0; ///< of the largest program; all programs share the memory
   int64_t argumentsAndResults = 0;
   int64_t total() const {
     return parameters + optimizerState + gradients + counters + arena +
@@ -43,13 +43,12 @@ struct DeviceMemoryPlan {
   }
 };
 
-/// The memory plan of a module with rt programs or their exports. Every device
-/// has the same.
+/// Returns the memory plan of a module that holds rt.program ops or their
+/// exports. All devices have the same plan.
 DeviceMemoryPlan getDeviceMemoryPlan(mlir::ModuleOp module);
 
-/// The errors that generated kernels are checked for while they run. The
-/// process that runs them must be linked with the same sanitizer's runtime
-/// library.
+/// The sanitizer whose checks are compiled into the kernels. The process that
+/// loads them must be linked with the same sanitizer's runtime library.
 enum class Sanitizer { None, Address, Thread };
 
 /// Parses "", "address" or "thread". An error is emitted at `loc`.
@@ -59,7 +58,7 @@ mlir::FailureOr<Sanitizer> parseSanitizer(mlir::Location loc,
 struct ArtifactOptions {
   std::string targetCpu = "native";
   Sanitizer sanitizer = Sanitizer::None;
-  /// Threads that generate code; 0: as many as the machine has cores.
+  /// Number of threads that generate code; 0: one per core of the machine.
   unsigned threads = 0;
   uint64_t seed = 0;
   /// JSON text of the plan; empty for none.
@@ -67,18 +66,20 @@ struct ArtifactOptions {
 };
 
 /// Emits an error at `loc` if `path` exists and is neither an artifact nor an
-/// empty directory, so that it cannot be replaced. Call it before long work.
+/// empty directory, because `writeArtifact` would not replace it. Call it
+/// before long work.
 mlir::LogicalResult checkArtifactPath(mlir::Location loc, llvm::StringRef path);
 
-/// The manifest of a module after heddle-convert-rt-to-llvm, as JSON text.
+/// Returns the manifest of a module after heddle-convert-rt-to-llvm, as JSON
+/// text.
 mlir::FailureOr<std::string> getManifest(mlir::ModuleOp module,
                                          const NativeTarget &target,
                                          const ArtifactOptions &options);
 
-/// Object code of the module's functions of the LLVM dialect, one or more ELF
-/// files. Kernels (`heddle.blocks`) are optimized and vectorized in parallel;
-/// program functions, which only call, are not. `sanitizer` instruments
-/// kernels.
+/// Returns the object code of the module's functions of the LLVM dialect, as
+/// one or more ELF files. Kernels (functions with `heddle.blocks`) are
+/// optimized and vectorized in parallel, and instrumented by `sanitizer`.
+/// Program functions only call the runtime and are not optimized.
 mlir::FailureOr<std::vector<std::string>>
 emitObjects(mlir::ModuleOp module, const NativeTarget &target,
             unsigned threads = 0, Sanitizer sanitizer = Sanitizer::None);
@@ -90,8 +91,8 @@ mlir::LogicalResult linkSharedLibrary(mlir::Location loc,
                                       llvm::StringRef output);
 
 /// Writes the artifact of a module after heddle-convert-rt-to-llvm, completely
-/// or not at all. It is written to a directory beside `path`, which is then
-/// renamed. An existing `path` is replaced only if it is an artifact or empty.
+/// or not at all: writes a directory beside `path`, then renames it. An
+/// existing `path` is replaced only if it is an artifact or empty.
 mlir::LogicalResult writeArtifact(mlir::ModuleOp module, llvm::StringRef path,
                                   const ArtifactOptions &options);
 

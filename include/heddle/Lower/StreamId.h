@@ -14,7 +14,8 @@
 
 namespace heddle {
 
-/// FNV-1a with 32 bits: the last word of the Philox counter of an op's stream.
+/// Returns the number of an op's stream: the FNV-1a hash of its name, in 32
+/// bits. It is the last word of the Philox counter.
 constexpr uint32_t getStreamId(std::string_view opName) {
   uint32_t hash = 2166136261u;
   for (char c : opName) {

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// How attention sees a sequence that is split over devices.
+/// How attention is computed where the sequence is split over devices.
 enum class ContextParallelism {
   Gather, ///< keys and values are gathered
   Ring,   ///< keys and values go from device to device
@@ -17,25 +17,26 @@ enum class ContextParallelism {
 };
 
 /// The mesh of a standard plan. `data` and `tensor` list the sizes of the parts
-/// of an axis, major to minor: one size makes the axis dp, two make dp.0, dp.1.
+/// of an axis, major to minor: one size makes the axis dp, two make dp.0 and
+/// dp.1.
 struct DefaultMesh {
   std::vector<int64_t> data = {1}, tensor = {1};
-  /// Devices that each have a part of the sequence: an axis cp, if above 1.
+  /// The number of parts of the sequence. If above 1, the mesh has an axis cp.
   int64_t context = 1;
   ContextParallelism attention = ContextParallelism::Ring;
-  /// Splits norms, and so the values between tensor-parallel products, along
-  /// the sequence over tp.
+  /// Splits the sequence of norms over tp, and so that of the values between
+  /// tensor-parallel products.
   bool sequence = false;
-  /// Whether the text names the axis, even with one device.
+  /// Whether the text names the axis dp or cp, even with one device.
   bool statesData = false, statesContext = false;
 
-  /// At most kMaxPlanDevices + 1, which stands for any number that is too
-  /// large.
+  /// Returns the number of devices, or kMaxPlanDevices + 1 for any number above
+  /// kMaxPlanDevices.
   int64_t getNumDevices() const;
 };
 
-/// Reads "dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. Errors say what is
-/// wrong with the text.
+/// Reads "dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. The error says
+/// what is wrong with the text.
 llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 
 /// Makes the standard plan of a mesh for this module:
@@ -43,15 +44,15 @@ llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 ///  - heads n, feed-forward f and vocabulary v are split over tp (Megatron's
 ///    column and row form follows from that);
 ///  - the sequence s is split over cp, and attention as `mesh.attention` says;
-///  - state is stored over dp: at level 1 the optimizer's, at 2 accumulated
-///    gradients too, at 3 parameters too.
+///  - state is stored over dp: at level 1 the optimizer's, at level 2 also
+///    accumulated gradients, at level 3 also parameters.
 ///
-/// A variable is stored along the best of its dimensions: one that tp leaves
-/// alone and dp divides, else one that dp divides, else one that tp leaves
-/// alone; the largest of several. If dp is a product, state is stored over its
-/// last part alone: groups of devices that each hold all of it. Only variables
-/// of the module get an entry, so levels above 0 need a module after autodiff.
-/// Errors: an axis without devices, another level than 0 to 3.
+/// A variable is stored along one dimension: one that tp does not split and dp
+/// divides; else one that dp divides; else one that tp does not split. Of
+/// several, it is the largest. If dp is a product, only its last axis splits
+/// storage, so each group of devices along that axis holds all state. Only
+/// variables of the module get an entry, so levels above 0 need a module after
+/// autodiff. An axis without devices and a level outside 0 to 3 are errors.
 llvm::Expected<Plan> makeDefaultPlan(mlir::ModuleOp module,
                                      const DefaultMesh &mesh,
                                      int64_t zeroLevel);

@@ -1,8 +1,8 @@
 //===- Plan.h - Plans: who computes and stores which part -------*- C++ -*-===//
 //
-// A plan as data: a mesh, an assignment of mesh axes to the factors of
-// operators, and of mesh axes to the dimensions of stored variables. Its JSON
-// form is documented in docs/plan.md. Nothing here changes a program.
+// A plan as data: a mesh, the mesh axes that split the factors of operators,
+// and those that split the dimensions of stored variables. Its JSON form is
+// documented in docs/plan.md. Nothing here changes a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ struct PlanProduct {
   std::vector<std::string> axes;
 };
 
-/// A factor or a dimension, and the mesh axes that split it, major to minor. No
-/// axes: it is not to be split.
+/// A factor or a dimension, and the mesh axes that split it, major to minor.
+/// Without axes it must not be split.
 template <typename KeyT> struct PlanAssignment {
   KeyT key;
   std::vector<std::string> axes;
@@ -63,24 +63,26 @@ template <typename KeyT> struct PlanEntry {
 using FactorEntry = PlanEntry<std::string>; ///< of operators
 using StorageEntry = PlanEntry<unsigned>;   ///< of variables
 
-/// The most devices that a mesh and the runtime take.
+/// The largest number of devices that a mesh and the runtime support.
 constexpr int64_t kMaxPlanDevices = 1 << 16;
-/// The largest priority: each one costs a propagation to its fixed point.
+/// The largest priority. Each priority costs one propagation to its fixed
+/// point.
 constexpr int64_t kMaxPlanPriority = 1 << 16;
 
-/// Runs operators in slices of one factor. Their parameters are sliced too.
+/// Runs operators in slices of one factor. Slices their parameters, too.
 struct PlanSplit {
   std::string glob;
   std::string factor;
   int64_t slices = 1;
-  /// How many slices of a parameter are stored as "storage" says; the others
-  /// are stored as their uses want them. nullopt: all.
+  /// The number of slices of a parameter that are stored as "storage" says.
+  /// Other slices are stored with the shardings that their uses want. nullopt:
+  /// all slices.
   std::optional<int64_t> sharded;
   PlanPosition position;
 };
 
-/// When the axes that the plan gives to operators are propagated to others:
-/// those of priority 0, the default, first, then 1, and so on.
+/// The round in which the axes of these operators are propagated to other ops.
+/// Priority 0, the default, comes first, then 1, and so on.
 struct PlanPriority {
   std::string glob;
   int64_t priority = 0;
@@ -88,32 +90,36 @@ struct PlanPriority {
 };
 
 struct Plan {
-  /// The file that it was read from; "" if none. Only for messages.
+  /// The file that the plan was read from, for messages; "" if none.
   std::string source;
   /// Major to minor: the last axis is the fastest.
   std::vector<PlanAxis> mesh;
-  /// Names of products, for reading; assignments hold the axes themselves.
+  /// Names of products, for the reader of a plan. Assignments hold the axes
+  /// themselves.
   std::vector<PlanProduct> products;
   std::vector<FactorEntry> operators;
   std::vector<StorageEntry> storage;
   std::vector<PlanSplit> splits;
-  /// How what operators make lies, by factors: one without axes is whole.
+  /// The layouts of operators' results, by factors. A factor without axes is
+  /// not split.
   std::vector<FactorEntry> pins;
   std::vector<PlanPriority> priorities;
-  /// Whether a collective over several topology levels becomes one a level.
+  /// Whether a collective over several levels of the topology becomes one
+  /// collective per level.
   Hierarchy hierarchy = Hierarchy::Auto;
-  /// When devices sum their gradients in a step of several micro-batches.
+  /// When devices sum their gradients, in a step of several micro-batches.
   GradientReduction reduceGradients = GradientReduction::Step;
 
   int64_t getNumDevices() const;
-  /// The size of an axis, or 0 if there is none of that name.
+  /// Returns the size of an axis, or 0 if the mesh lacks it.
   int64_t getAxisSize(llvm::StringRef name) const;
-  /// Adds an axis, or a product of several. Returns the names of the axes.
+  /// Adds an axis, or a product of several axes, and returns the names of the
+  /// axes.
   std::vector<std::string> addAxes(const std::string &name,
                                    llvm::ArrayRef<int64_t> sizes);
 };
 
-/// An error in the text of a plan, with its position. As a string it reads
+/// An error in the text of a plan, with its position. Printed, it reads
 /// "plan.json:3:12: $.mesh.dp: expected …".
 class PlanError : public llvm::ErrorInfo<PlanError> {
 public:
@@ -136,27 +142,28 @@ public:
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef source);
 llvm::Expected<Plan> readPlanFile(llvm::StringRef path);
 
-/// The canonical text: keys sorted (the mesh keeps its order), one entry a
-/// line. parsePlan(writePlan(p)) writes the same bytes again.
+/// Returns the canonical text: sorted keys (but the mesh keeps its order), one
+/// entry per line. parsePlan(writePlan(p)) is written as the same text again.
 std::string writePlan(const Plan &plan);
 
-/// The JSON path of an assignment: $.operators["h.*.attn"].n
+/// Returns the JSON path of an assignment: $.operators["h.*.attn"].n
 std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
                         llvm::StringRef key = "");
-/// The JSON path of a dimension's assignment: $.storage["h.*.weight"]["0"]
+/// Returns the JSON path of a dimension's assignment:
+/// $.storage["h.*.weight"]["0"]
 std::string getPlanPath(llvm::StringRef section, llvm::StringRef glob,
                         unsigned dim);
 
-/// Whether the name matches the glob: '*' matches any characters (dots as
-/// well), '?' any one, every other character itself.
+/// Returns whether the name matches the glob. '*' matches any characters, dots
+/// too; '?' matches any one; every other character matches itself.
 bool matchesGlob(llvm::StringRef glob, llvm::StringRef name);
 
-/// The number of literal characters of a glob. If several globs match, the one
-/// with the most decides.
+/// Returns the number of literal characters of a glob. If several globs match a
+/// name, the one with the largest number decides.
 unsigned getGlobSpecificity(llvm::StringRef glob);
 
-/// The most specific entry that matches the name; null if there is none.
-/// `rival` is set to another entry that is as specific and has other
+/// Returns the most specific entry that matches the name; null if there is
+/// none. Sets `rival` to another entry that is as specific and has other
 /// assignments, or to null.
 const FactorEntry *findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
                                  llvm::StringRef name,
@@ -165,25 +172,25 @@ const StorageEntry *findPlanEntry(llvm::ArrayRef<StorageEntry> entries,
                                   llvm::StringRef name,
                                   const StorageEntry **rival = nullptr);
 
-/// The same among the entries that assign `factor`. A rival is an entry that
-/// assigns other axes to it.
+/// Returns the most specific entry that matches the name and assigns `factor`.
+/// A rival is an entry that assigns other axes to the factor.
 const FactorEntry *findPlanEntry(llvm::ArrayRef<FactorEntry> entries,
                                  llvm::StringRef name,
                                  const std::string &factor,
                                  const FactorEntry **rival = nullptr);
 
-/// The most specific split whose glob matches the name; see findPlanEntry.
+/// Returns the most specific split that matches the name; see findPlanEntry.
 const PlanSplit *findPlanSplit(llvm::ArrayRef<PlanSplit> splits,
                                llvm::StringRef name,
                                const PlanSplit **rival = nullptr);
 
-/// The most specific priority whose glob matches the name; see findPlanEntry.
+/// Returns the most specific priority that matches the name; see findPlanEntry.
 const PlanPriority *findPlanPriority(llvm::ArrayRef<PlanPriority> priorities,
                                      llvm::StringRef name,
                                      const PlanPriority **rival = nullptr);
 
-/// The candidate with the smallest edit distance to a name or glob, or "" if
-/// none is near.
+/// Returns the candidate with the smallest edit distance to a name or glob, or
+/// "" if none is near.
 llvm::StringRef findNearestName(llvm::StringRef glob,
                                 llvm::ArrayRef<std::string> candidates);
 

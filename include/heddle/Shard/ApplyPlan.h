@@ -8,19 +8,20 @@
 
 namespace heddle {
 
-/// A variable that the module lacks but other programs of its model have.
+/// A variable that other programs of the module's model have, but not this
+/// module.
 struct AbsentVariable {
   std::string name;
   int64_t rank = 0;
-  /// Why a plan for this program must not name the variable, for the error.
-  /// Empty if it may.
+  /// The reason why a plan for this program must not name the variable, for the
+  /// error message. Empty if the plan may name it.
   std::string reason;
 };
 
 /// Runs heddle-apply-plan with a plan in memory. Errors are diagnostics at the
-/// plan's line and column. `devices` is the number of devices that there are, 0
-/// for any. The plan may also name those `absent` variables that have no
-/// reason.
+/// plan's line and column. `devices` is the number of available devices; 0
+/// skips the check. The plan may also name the variables of `absent` that have
+/// no reason.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan,
                               int64_t devices = 0,
                               llvm::ArrayRef<AbsentVariable> absent = {});

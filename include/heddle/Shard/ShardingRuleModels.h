@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-/// Attaches ShardingRuleOpInterface to the ops of arith and math (elementwise),
+/// Attaches ShardingRuleOpInterface to ops of arith and math (elementwise),
 /// tensor and linalg.
 void registerShardingRuleModels(mlir::DialectRegistry &registry);
 
-// The parts, one for each group of dialects.
+// Parts of registerShardingRuleModels, one for each group of dialects.
 void registerArithShardingRuleModels(mlir::DialectRegistry &registry);
 void registerSliceShardingRuleModels(mlir::DialectRegistry &registry);
 void registerTensorShardingRuleModels(mlir::DialectRegistry &registry);

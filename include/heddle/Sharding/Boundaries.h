@@ -7,15 +7,16 @@
 
 namespace heddle {
 
-/// The mesh of a global program, which every pass on shardings begins with;
-/// empty if the module has none. Errors, on the mesh, variable or function:
-/// - several meshes in the module;
+/// Checks the shardings of a global program's boundaries and returns its mesh;
+/// empty if the module has none. Every pass on shardings calls it first.
+/// Errors, on the mesh, variable or function:
+/// - the module has several meshes;
 /// - a `heddle.sharding` of an argument or result, or a storage of a variable,
-///   that is not over the mesh;
-/// - such a sharding in a function within another module, which belongs to no
-///   mesh: it would be passed over in silence;
-/// - a function that is one device's already, or, where there is a mesh, has
-///   several blocks.
+///   is not over the mesh;
+/// - a function within another module, to which the mesh does not apply, has
+///   such a sharding;
+/// - a function is one device's already;
+/// - the module has a mesh, and a function has several blocks.
 mlir::FailureOr<MeshRef> getMeshOfGlobalProgram(mlir::ModuleOp module);
 
 } // namespace heddle

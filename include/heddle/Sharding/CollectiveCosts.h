@@ -8,14 +8,15 @@
 
 namespace heddle {
 
-/// The mesh's axes of these names, as a topology of the mesh numbers them.
+/// Returns the mask of the named axes. Bit i is axis i of the mesh.
 AxisMask getAxisMask(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 
-/// The axes over which the op communicates; null if it is no collective of the
-/// comm dialect. A comm.slice sends nothing.
+/// Returns the axes over which the op communicates; null if it is no collective
+/// of the comm dialect. A comm.slice sends nothing, so it has none.
 AxisListAttr getCollectiveAxes(mlir::Operation *op);
 
-/// The bytes that a collective of one device's program sends, and its time.
+/// Returns the bytes sent in a collective op by the device that sends most, and
+/// the op's time.
 CollectiveCost getCollectiveCost(mlir::Operation *op, MeshAttr mesh,
                                  const MeshTopology &topology);
 

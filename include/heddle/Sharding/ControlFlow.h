@@ -1,9 +1,9 @@
 //===- ControlFlow.h - Values that cross regions and calls ------*- C++ -*-===//
 //
 // Structured control flow and calls compute nothing: they pass values on. A
-// value that is passed on has one type, so on one device one local type, so one
-// sharding. The values that such an op defines fall into classes ("carried"
-// values), each with the operands that flow into it:
+// value that is passed on has one type, so on one device one local type, and
+// therefore one sharding. The values that such an op defines fall into classes
+// ("carried" values), each with the operands that flow into it:
 //
 //   scf.for    {iteration argument, result}   from  init, yield
 //   scf.if     {result}                       from  both yields
@@ -26,8 +26,8 @@
 
 namespace heddle {
 
-/// A class of tensors that must have one sharding, and the operands that flow
-/// into it.
+/// A class of tensors that must have the same sharding, and the operands that
+/// flow into them.
 struct CarriedValue {
   llvm::SmallVector<mlir::Value, 2> values;
   llvm::SmallVector<mlir::OpOperand *, 2> sources;
@@ -37,37 +37,37 @@ struct CarriedValue {
   }
 };
 
-/// Whether the partitioner looks into the op's regions: it has no sharding rule
-/// and passes control to them one at a time.
+/// Returns whether the partitioner looks into the op's regions: the op has no
+/// sharding rule, and passes control to its regions one at a time.
 bool isControlFlow(mlir::Operation *op);
 
-/// Whether an operand or result of the op is a tensor.
+/// Returns whether an operand or result of the op is a tensor.
 bool hasTensors(mlir::Operation *op);
 
-/// Whether mesh axes are assigned to factors of the op: it computes with
-/// tensors, by its rule, where loads, stores, control flow and calls pass them
+/// Returns whether the op has factors to which mesh axes are assigned: it
+/// computes with tensors. Loads, stores, control flow and calls only pass them
 /// on.
 bool hasFactors(mlir::Operation *op);
 
-/// The classes of tensors that the op's regions and results receive. An error,
-/// on the op, for regions of several blocks and for tensors of which it is not
-/// known where they come from.
+/// Returns the classes of tensors that the op's regions and results receive.
+/// Emits an error on the op if a region has several blocks or if the origin of
+/// a tensor is unknown.
 mlir::FailureOr<llvm::SmallVector<CarriedValue>>
 getCarriedValues(mlir::Operation *op);
 
-/// Calls `body` for the function's block and those of its control flow.
+/// Calls `body` for the function's blocks and those of its control flow.
 void forEachBlock(mlir::func::FuncOp function,
                   llvm::function_ref<void(mlir::Block &)> body);
 
-/// Calls `body` for every op of the function that is partitioned, in order of
-/// the text: an op before those in its regions.
+/// Calls `body` for every op of the function that is partitioned, in textual
+/// order: an op comes before those in its regions.
 void forEachOp(mlir::func::FuncOp function,
                llvm::function_ref<void(mlir::Operation *)> body);
 void forEachOp(mlir::Block &block,
                llvm::function_ref<void(mlir::Operation *)> body);
 
-/// The function of this module that is called; an error, on the call, if there
-/// is none or it has no body.
+/// Returns the function of this module that is called. Emits an error on the
+/// call if there is none or if it has no body.
 mlir::FailureOr<mlir::func::FuncOp> getCallee(mlir::func::CallOp call);
 
 /// Emits an error if a function calls itself, directly or through others.

@@ -1,8 +1,8 @@
 //===- FactorShardings.h - From axes of factors to shardings ----*- C++ -*-===//
 //
-// An op's assignment of mesh axes to its factors decides the sharding that
-// every operand must have and every result gets. These functions translate
-// between the two; they look at no other op and change nothing.
+// Translates an op's assignment of mesh axes to its factors into the sharding
+// that every operand must have and every result gets. These functions look at
+// no other op and change no IR.
 //
 // Example: heddle.contract [bsf, fh -> bsh] with b over dp and f over tp needs
 // operands [{dp}, {}, {tp}] and [{tp}, {}], and makes [{dp}, {}, {}] with a
@@ -26,7 +26,7 @@ using DimensionAxes = llvm::SmallVector<Axes, 4>;
 /// The axes of every factor of a rule.
 using FactorAxes = llvm::SmallVector<Axes>;
 
-/// A mesh and the symbol that shardings name it by.
+/// A mesh, and the symbol by which shardings refer to it.
 struct MeshRef {
   mlir::FlatSymbolRefAttr symbol;
   MeshAttr mesh;
@@ -37,61 +37,63 @@ struct MeshRef {
   }
 };
 
-/// The only mesh of the module; empty if it has none.
+/// Returns the module's first mesh; empty if it has none.
 MeshRef getMesh(mlir::ModuleOp module);
 
-/// The rule of an op. An op without the interface, or whose rule does not cover
-/// its operands and results, gets a rule without factors: every device repeats
-/// the op.
+/// Returns the rule of an op, completed so that every dimension of every tensor
+/// has an entry. An op that lacks the interface or has dynamic shapes gets a
+/// rule without factors: every device repeats the op.
 ShardingRule getRule(mlir::Operation *op);
 
-/// The key of a factor in `heddle.factors`: its name, or its index.
+/// Returns the key of a factor in `heddle.factors`: its name, or its index.
 std::string getFactorKey(const ShardingRule &rule, unsigned factor);
 
-/// An axis that two factors (or one factor twice) are split over.
+/// An axis that splits two factors, or one factor twice.
 struct SharedAxis {
   mlir::StringAttr axis;
   unsigned first, second;
 };
-/// The first axis with two places, if there is one. The two factors of the
-/// rule's `meet` may have the same list of axes, but not share only some of
-/// them.
+/// Returns the first axis that occurs twice, if there is one. The two factors
+/// of the rule's `meet` may have the same list of axes, but may not share only
+/// some of them.
 std::optional<SharedAxis> findSharedAxis(const ShardingRule &rule,
                                          const FactorAxes &axes);
 
-/// Errors, on the op: an axis that the mesh lacks or that occurs twice, a
-/// factor that must not be split.
+/// Checks the axes of an op's factors. Errors, on the op: an axis that the mesh
+/// lacks, an axis that occurs twice, a factor that must not be split.
 mlir::LogicalResult verifyFactorAxes(mlir::Operation *op,
                                      const ShardingRule &rule,
                                      const FactorAxes &axes, MeshAttr mesh);
 
-/// The factor that `heddle.factors` means by a key: its name, or its index if
-/// it has no name.
+/// Returns the factor with this key in `heddle.factors`: its name, or its index
+/// if it has no name.
 std::optional<unsigned> findFactor(const ShardingRule &rule,
                                    llvm::StringRef key);
 
-/// Reads `heddle.factors` of the op (none: nothing is split). Errors, on the
-/// op: a factor that the rule lacks, and those of verifyFactorAxes.
+/// Reads `heddle.factors` of the op; without it, nothing is split. Errors, on
+/// the op: a factor that the rule lacks, and the errors of verifyFactorAxes.
 mlir::FailureOr<FactorAxes>
 readFactorAxes(mlir::Operation *op, const ShardingRule &rule, MeshAttr mesh);
-/// The factors that are split, as `heddle.factors` states them; null: none.
+/// Returns the split factors as an attribute; null if none is split.
 FactorShardingAttr makeFactorsAttr(mlir::MLIRContext *context,
                                    const ShardingRule &rule,
                                    llvm::ArrayRef<Axes> axes);
-/// Sets `heddle.factors` to the factors that are split; none: removes it.
+/// Sets `heddle.factors` to the split factors; removes it if none is split.
 void writeFactorAxes(mlir::Operation *op, const ShardingRule &rule,
                      llvm::ArrayRef<Axes> axes);
 
-/// Whether every dimension's layout is a sharding of that dimension. A merged
-/// dimension (f0, f1) is one only if f1 is whole unless f0 is split into single
-/// elements, and if nothing is padded.
+/// Returns whether the split of every dimension can be written as a sharding.
+/// For a dimension that merges factors (f0, f1), the axes must divide the
+/// sizes, and f1 may be split only if f0 is split into single elements.
+/// Example: of (2, 4), f1 over 2 devices alone gives the first one rows 0, 1, 4
+/// and 5.
 bool isRepresentable(const ShardingRule &rule, const FactorAxes &axes,
                      MeshAttr mesh);
 
-/// The axes of a dimension, given those of its factors.
+/// Returns the axes of a dimension, given the axes of all factors.
 Axes getDimensionAxes(const DimensionFactors &dim, const FactorAxes &axes);
-/// The axes of the factors of a dimension from those of the dimension, as far
-/// as they can be distributed; one list a factor of `dim`.
+/// Distributes the axes of a dimension over its factors, as far as they divide.
+/// Returns one list for each factor of `dim`.
 llvm::SmallVector<Axes, 1> distributeAxes(const DimensionFactors &dim,
                                           const ShardingRule &rule,
                                           llvm::ArrayRef<mlir::StringAttr> axes,
@@ -102,13 +104,14 @@ ShardingAttr makeSharding(MeshRef mesh, llvm::ArrayRef<Axes> dims,
                           ReductionKind kind = ReductionKind::Sum);
 DimensionAxes getDimensions(ShardingAttr sharding);
 
-/// The sharding that operand `index` must have. It is partial only for an
-/// operand that is added to a partial sum of the op (the accumulator of an
+/// Returns the sharding that operand `index` must have. It is partial only if
+/// the op adds the operand to a partial sum (the accumulator of an
 /// embedding_grad).
 ShardingAttr getOperandSharding(const ShardingRule &rule,
                                 const FactorAxes &axes, unsigned index,
                                 MeshRef mesh);
-/// The sharding of result `index`, if no operand but accumulators was partial.
+/// Returns the sharding of result `index`, if only accumulators are partial
+/// operands.
 ShardingAttr getResultSharding(const ShardingRule &rule, const FactorAxes &axes,
                                unsigned index, MeshRef mesh);
 

@@ -1,4 +1,4 @@
-//===- PartialAssignment.h - What is settled before propagation -*- C++ -*-===//
+//===- PartialAssignment.h - Statements before propagation ------*- C++ -*-===//
 
 #ifndef HEDDLE_SHARDING_PARTIALASSIGNMENT_H
 #define HEDDLE_SHARDING_PARTIALASSIGNMENT_H
@@ -8,39 +8,40 @@
 
 namespace heddle {
 
-/// The part of an assignment that a plan, a user or a planner states;
-/// propagation decides the rest. readAssignment makes one of a module's
-/// attributes. A planner fills in its own: the module needs no attributes.
+/// The part of an assignment that a plan, a user or a planner states.
+/// Propagation completes it. readAssignment reads it from a module's
+/// attributes. A planner fills it in directly, for a module without attributes.
 struct PartialAssignment {
-  /// The axes of each factor of an op; nullopt for a factor that is open.
+  /// The axes of each factor of an op; nullopt for an open factor.
   struct Factors {
     llvm::SmallVector<std::optional<Axes>> axes;
-    int64_t priority = 0; ///< others hear of the lower priority first
+    int64_t priority = 0; ///< the lowest number is propagated first
   };
-  /// How a value lies, exactly.
+  /// The sharding that a value, argument or result must have.
   struct Statement {
     ShardingAttr sharding;
     int64_t priority = 0;
   };
 
   llvm::MapVector<mlir::Operation *, Factors> operators;
-  /// Results of ops, as the ops around them see them.
+  /// Pins of ops' results: the shardings in which other ops use them.
   llvm::MapVector<mlir::Value, Statement> pins;
   llvm::DenseMap<mlir::BlockArgument, Statement> arguments;
-  /// Results of functions, by the operand of the function's return.
+  /// Results of functions, keyed by the operand of the function's return.
   llvm::DenseMap<mlir::OpOperand *, Statement> results;
-  /// Variables that are stored so and not otherwise.
+  /// The whole storage of variables for which it is fixed.
   llvm::DenseMap<mlir::StringAttr, ShardingAttr> storage;
-  /// Variables that are stored over these axes beside those of their uses.
+  /// Axes that are added to those that a variable's uses want.
   llvm::DenseMap<mlir::StringAttr, DimensionAxes> storageAxes;
   GradientReduction gradientReduction = GradientReduction::Step;
 };
 
-/// The partial assignment that a module's attributes state: heddle.factors,
-/// heddle.pin, heddle.priority, the heddle.sharding of arguments and results,
-/// the storage and heddle.storage_axes of variables, heddle.reduce_gradients.
-/// Errors, on the op: a factor that the op lacks, pins of another number than
-/// the op's results, and what else the attributes alone show to be wrong.
+/// Returns the partial assignment that a module's attributes state:
+/// heddle.factors, heddle.pin, heddle.priority, the heddle.sharding of
+/// arguments and results, the storage and heddle.storage_axes of variables,
+/// heddle.reduce_gradients. Errors, on the op: a factor that the op lacks, pins
+/// of another number than the op's results, and all other mistakes that can be
+/// seen from an op's own attributes.
 mlir::FailureOr<PartialAssignment> readAssignment(mlir::ModuleOp module,
                                                   MeshRef mesh);
 

@@ -9,27 +9,27 @@
 
 namespace heddle {
 
-/// One step of a resharding: a ReshardingStep whose axes have names.
+/// One step of a resharding: a ReshardingStep with names of axes.
 struct ReshardStep {
   ReshardingStep::Kind kind;
   Axes axes;
   int64_t dim = 0, concatDim = 0;
   llvm::SmallVector<int64_t> sources = {};
-  /// The local type after the step, the dimensions of which some device has
-  /// padding, and how a partial value is combined.
+  /// The local type after the step, the dimensions in which some device has
+  /// padding, and how the parts of a partial value combine.
   mlir::RankedTensorType type;
   llvm::SmallVector<bool> isPadded;
   ReductionKind partialKind;
   CollectiveCost cost;
 };
 
-/// Finds the cheapest steps between shardings of one mesh on a cluster. It
-/// works on global sizes, so parts that do not nest (a dimension of size S over
-/// axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut wrongly.
+/// Finds the cheapest steps between shardings over one mesh on a cluster. It
+/// works on global sizes, so that parts that do not nest (a dimension of size S
+/// over axes a, b with ceil(S / a) != b * ceil(S / (a * b))) are never cut from
+/// each other.
 class ReshardSequences {
 public:
-  /// Without a cluster all devices are equally near. Errors are emitted on
-  /// `at`.
+  /// Without a cluster, all devices are equally near. Emits errors on `at`.
   static mlir::FailureOr<ReshardSequences>
   create(mlir::Operation *at, MeshRef mesh, const ClusterChoice &cluster);
   ReshardSequences(MeshRef mesh, MeshTopology topology)
@@ -37,12 +37,12 @@ public:
 
   const MeshTopology &getTopology() const { return planner.getTopology(); }
 
-  /// The steps from one sharding of a tensor to another. Empty if the shardings
-  /// differ only in axes of size 1. The shardings must have the type's rank and
-  /// axes of the mesh.
+  /// Returns the steps from one sharding of a tensor to another. Empty if the
+  /// shardings differ only in axes of size 1. The shardings must have the
+  /// type's rank and axes of the mesh.
   llvm::SmallVector<ReshardStep> plan(mlir::RankedTensorType type,
                                       ShardingAttr from, ShardingAttr to);
-  /// The cost of all the steps.
+  /// Returns the cost of all steps.
   CollectiveCost getCost(mlir::RankedTensorType type, ShardingAttr from,
                          ShardingAttr to);
 

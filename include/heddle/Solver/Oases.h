@@ -1,11 +1,11 @@
-//===- Oases.h - Oases' planner as an instance ------------------*- C++ -*-===//
+//===- Oases.h - The problem of Oases' planner ------------------*- C++ -*-===//
 //
 // Oases (Li et al., 2023) chooses a degree of tensor parallelism for each
-// half-layer (attention and MLP in turn) by a 0/1 program whose costs overlap
-// the collective of one half of a batch with the computation of the other. The
-// same costs make a chain of nodes here; what each node and each change of
-// degree costs is Oases' released formula (mpu/planner.py). Unlike there, the
-// plan is not collapsed to two degrees afterwards.
+// half-layer (attention and MLP in turn) by a 0/1 program. Its costs assume
+// that the collective of one half of a batch overlaps the computation of the
+// other half. Here, the half-layers are a chain of nodes. The costs of a node
+// and of a change of degree are Oases' released formulas (mpu/planner.py).
+// Unlike there, the plan is not collapsed to two degrees afterwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +45,17 @@ struct OasesProblem {
   std::vector<int64_t> degrees; ///< Strategy -> degree, ascending.
 };
 
-/// A node per half-layer and a strategy per degree whose batch, half of
-/// globalBatch * degree / devices, is in the profile. Fails if there is none.
+/// Makes a problem with a node for each half-layer and a strategy for each
+/// degree of which the profile has the batch globalBatch * degree / devices
+/// / 2. Fails if the profile has it for no degree.
 llvm::Expected<OasesProblem>
 oasesProblem(const std::vector<OasesProfileRow> &profile,
              const OasesOptions &o);
 
-/// The plan that Oases executes instead of `plan`: the two commonest degrees,
-/// the smaller one for as many of the first layers as its share of the
-/// half-layers comes to, then the larger one.
+/// The plan that Oases executes instead of `plan`. It has only the two
+/// commonest degrees. The first layers have the smaller degree, the others the
+/// larger one. The share of layers with the smaller degree is its share among
+/// the half-layers with these two degrees.
 Assignment collapseOasesPlan(const OasesProblem &p, const Assignment &plan);
 
 } // namespace heddle::solver

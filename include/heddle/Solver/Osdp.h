@@ -1,12 +1,13 @@
-//===- Osdp.h - OSDP's planner as an instance -------------------*- C++ -*-===//
+//===- Osdp.h - The problem of OSDP's planner -------------------*- C++ -*-===//
 //
 // Optimal Sharded Data Parallel (Jiang et al., IJCAI 2023) decides per layer
 // of a transformer whether the parameters of its attention and of its MLP are
 // stored sharded, which saves memory and costs collectives. Its released
 // planner is a knapsack over a profile; here it is a Problem with a node per
-// layer, all live at the same time. Corrected: the objective is throughput, not
-// the time of the smallest batch, and all batch sizes are tried. Added:
-// operators split into slices, of which only some are sharded.
+// layer, all live at the same time. Two things differ from the released
+// planner: the objective is throughput over all batch sizes, not the time of
+// the smallest batch; and operators can be split into slices, of which only
+// some are sharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@
 
 namespace heddle::solver {
 
-/// One layer's measurements, by what is sharded: 0 nothing, 1 attention, 2 the
-/// MLP, 3 both.
+/// One layer's measurements, by which half is sharded: 0 none, 1 attention, 2
+/// the MLP, 3 both.
 struct OsdpProfileEntry {
   int64_t hidden = 0;
   int64_t batchIndex = 0; ///< Position in the profile's list of batch sizes.
@@ -49,13 +50,13 @@ struct OsdpOptions {
   int64_t slices = 1;
   /// The latency of the collectives of a sharded slice. It is charged for every
   /// such slice after the first of a half-layer that also has slices that are
-  /// not sharded. The profile does not tell it.
+  /// not sharded. An assumption: the profile does not have it.
   double secondsPerSlice = 1e-4;
 };
 
 /// Strategy `a * (slices + 1) + m` of a node shards `a` slices of the layer's
-/// attention and `m` of its MLP. Costs are nanoseconds / Slices^2, usages bytes
-/// (10^-6 MB, rounded up) / Slices^2.
+/// attention and `m` of its MLP. Costs are in nanoseconds / slices^2, usages in
+/// bytes / slices^2. The profile's megabytes are rounded up to bytes.
 Problem osdpProblem(const OsdpProfileEntry &e, const OsdpOptions &o);
 
 /// The names of the strategies, such as `MLP sharded`.
@@ -65,10 +66,12 @@ std::vector<std::string> nameOsdpStrategies(const OsdpOptions &o);
 struct OsdpPlan {
   OsdpProfileEntry profile;
   Solution result;
-  double seconds = 0;           ///< Of a step; infinite if nothing fits.
-  double megabytes = 0;         ///< Of the layers.
-  double allShardedSeconds = 0; ///< Infinite if that does not fit.
-  /// Layers by strategy.
+  double seconds = 0;   ///< Of a step; infinite if no plan fits.
+  double megabytes = 0; ///< Of the layers.
+  /// The seconds of a step if everything is sharded; infinite if it does not
+  /// fit.
+  double allShardedSeconds = 0;
+  /// By strategy: the number of layers.
   std::vector<int64_t> count;
 };
 
@@ -76,14 +79,15 @@ struct OsdpPlan {
 llvm::Expected<OsdpPlan> planOsdp(const OsdpProfileEntry &e,
                                   const OsdpOptions &o, const SolveOptions &s);
 
-/// The relative batch size of an entry, as its activations show it: the memory
-/// of the fully sharded layer grows linearly with the index and is that of the
-/// parameters alone at index 0, which hence has no batch size that throughput
-/// could be told from.
+/// The relative batch size of an entry: its batch index. The memory of the
+/// fully sharded layer grows linearly with the index, and is that of the
+/// parameters alone at index 0. So activations, and with them the batch, are
+/// proportional to the index. Index 0 gives no batch size from which to compute
+/// a throughput.
 double relativeBatch(const OsdpProfileEntry &e);
 
-/// The plan with the largest throughput (relative batch over seconds) among
-/// all entries of a hidden size; none if nothing fits.
+/// The plan with the largest throughput (relative batch over seconds) among all
+/// entries of a hidden size; none if no plan fits.
 llvm::Expected<std::optional<OsdpPlan>>
 planOsdpBatch(const std::vector<OsdpProfileEntry> &profile, int64_t hidden,
               const OsdpOptions &o, const SolveOptions &s);

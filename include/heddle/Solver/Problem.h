@@ -1,10 +1,10 @@
 //===- Problem.h - Choose one strategy per node -----------------*- C++ -*-===//
 //
 // The problem of the ASPLOS 2025 / EuroSys 2025 contest on intra-operator
-// parallelism (IOPDDL): every node takes one of its strategies; a strategy
-// costs something, uses memory while its node is live, and costs more in
-// combination with the strategies of neighbouring nodes. Minimize the sum of
-// costs while memory stays within a limit at every time.
+// parallelism (IOPDDL). Every node takes one of its strategies. A strategy has
+// a cost, uses memory while its node is live, and has further costs in
+// combination with the strategies of neighbouring nodes. The sum of costs is
+// minimized while memory stays within a limit at every time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ using Cost = int64_t;
 /// negative.
 using Usage = int64_t;
 
-/// A cost of this much or more forbids what it is attached to, and so does a
-/// sum that reaches it. Sums saturate here and hence never overflow.
+/// A strategy or combination with a cost of this much or more is forbidden, and
+/// so is an assignment with such a sum. Sums saturate here and never overflow.
 inline constexpr Cost kInfiniteCost = 1'000'000'000'000'000'000;
 
 /// `a + b`, saturating at `kInfiniteCost`. Both must lie in

@@ -24,16 +24,16 @@ namespace heddle::solver {
 /// Parses and validates a problem.
 llvm::Expected<Problem> parseProblem(std::string_view json);
 
-/// Parses an assignment; its length and values are `evaluate`'s to check.
+/// Parses an assignment. `evaluate` checks its length and values.
 llvm::Expected<Assignment> parseAssignment(std::string_view json);
 
-/// The problem in the contest's form; `parseProblem` reads it back.
+/// Prints a problem in the contest's form, which `parseProblem` reads back.
 std::string printProblem(const Problem &p);
 
-/// `[s0, s1, ...]` on one line, without a line break.
+/// Prints `[s0, s1, ...]` on one line, without a line break.
 std::string printAssignment(const Assignment &a);
 
-/// The content of a file, decompressed if it is gzip whatever its name.
+/// Returns the content of a file. Decompresses gzip, whatever the file's name.
 llvm::Expected<std::string> readFile(const std::string &path);
 
 } // namespace heddle::solver

@@ -1,10 +1,10 @@
 //===- Solve.h - The anytime solver -----------------------------*- C++ -*-===//
 //
-// Reduces the problem (Presolve.h), then alternates, on any number of
-// threads, between raising a lower bound (Dual.h), large-neighbourhood search
-// (Search.h), excluding values whose bound exceeds the best cost, and exact
-// search on what is left (Exact.h), until one of the limits is reached. See
-// lib/Solver/RATIONALE.md.
+// The solver first reduces the problem (Presolve.h). Then, until one of the
+// limits is reached, it alternates on any number of threads between raising a
+// lower bound (Dual.h), large-neighbourhood search (Search.h), excluding values
+// whose bound exceeds the best cost, and exact search on the remaining values
+// (Exact.h). See lib/Solver/RATIONALE.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ struct SolveOptions {
   /// Seconds of the timeout that were spent before `solve` is called, such as
   /// for reading the problem. Reported times include them.
   double secondsSpent = 0;
-  /// Threads used; 0: as many as the machine has. Changes how fast, never what
-  /// is found, unless time is what ends the search.
+  /// The number of threads; 0: as many as the machine has. Changes the speed
+  /// but not the result, unless the search ends by the timeout.
   unsigned threads = 0;
   uint64_t seed = 1;
   double gap = 0; ///< Stop when the relative gap is at most this.
@@ -52,15 +52,16 @@ struct SolveOptions {
   uint64_t workLimit = 0;
   /// Called from the calling thread on every improvement of cost or bound.
   std::function<void(const Progress &)> onProgress;
-  /// Raise it from anywhere, also from a signal handler, to stop early.
+  /// The search stops early when this becomes true. It may be set from any
+  /// thread and from a signal handler.
   const std::atomic<bool> *stop = nullptr;
 };
 
-/// The assignment that came closest where none is feasible.
+/// The assignment that came closest to the limit if none is feasible.
 struct NearestMiss {
   Assignment strategies;
-  int64_t time = 0; ///< Where the limit is exceeded most.
-  Usage excess = 0; ///< By how much there; 0: memory is not the problem.
+  int64_t time = 0; ///< The time at which the limit is exceeded most.
+  Usage excess = 0; ///< By how much; 0: costs, not memory, are the problem.
   std::vector<uint32_t> nodes; ///< Live then, largest usage first; up to 10.
 };
 

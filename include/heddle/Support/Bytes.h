@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// Bytes of one element in memory, rounded up to whole bytes. An index takes 8.
-/// A type that cannot lie in memory gives 0.
+/// The bytes of one element in memory, rounded up to whole bytes: 8 for an
+/// index, and 0 for a type that cannot lie in memory.
 inline int64_t getElementBytes(mlir::Type element) {
   if (auto complex = mlir::dyn_cast<mlir::ComplexType>(element))
     return 2 * getElementBytes(complex.getElementType());
@@ -20,7 +20,7 @@ inline int64_t getElementBytes(mlir::Type element) {
              : 0;
 }
 
-/// Bytes of a tensor of static shape; 0 for anything else.
+/// The bytes of a tensor of static shape; 0 for any other type.
 inline int64_t getBytes(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())

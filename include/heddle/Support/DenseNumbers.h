@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-/// The bytes of a `dense_resource`, as they lie in memory. A resource that the
-/// file lacks, or whose bytes are not those of the type, is an error.
+/// Returns the bytes of a `dense_resource`, as they lie in memory. Reports an
+/// error if the file lacks the resource, or if its size does not fit the type.
 inline mlir::FailureOr<llvm::ArrayRef<char>>
 getResourceBytes(mlir::DenseResourceElementsAttr value,
                  llvm::function_ref<mlir::InFlightDiagnostic()> emitError) {
@@ -30,8 +30,8 @@ getResourceBytes(mlir::DenseResourceElementsAttr value,
   return blob->getData();
 }
 
-/// The constant's numbers, copied out of the resource that a `dense_resource`
-/// names.
+/// Returns the constant's numbers. Those of a `dense_resource` are copied out
+/// of the resource.
 inline mlir::FailureOr<mlir::DenseElementsAttr>
 getDenseNumbers(mlir::ElementsAttr value,
                 llvm::function_ref<mlir::InFlightDiagnostic()> emitError) {
@@ -44,7 +44,7 @@ getDenseNumbers(mlir::ElementsAttr value,
       getResourceBytes(resource, emitError);
   if (mlir::failed(bytes))
     return mlir::failure();
-  // A resource holds a byte for each truth value, the attribute a bit.
+  // For i1, a resource holds a byte for each element, the attribute a bit.
   if (resource.getElementType().isInteger(1)) {
     llvm::SmallVector<bool> values;
     for (char byte : *bytes)

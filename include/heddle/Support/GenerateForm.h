@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-/// Builds a linalg.generic without inputs that computes the same elements.
-/// `type` is its static result type: that of `generate`, or that of one
-/// device's part.
+/// Builds a linalg.generic without inputs that computes the elements of
+/// `generate`. `type` is its static result type: that of `generate`, or that of
+/// one device's part.
 inline mlir::linalg::GenericOp toStructured(mlir::OpBuilder &builder,
                                             mlir::tensor::GenerateOp generate,
                                             mlir::RankedTensorType type) {

@@ -1,7 +1,7 @@
 //===- JsonText.h - JSON that people write ----------------------*- C++ -*-===//
 //
-// Parses JSON strictly and says where it is wrong. No LLVM, so that the runtime
-// reads its files with it too.
+// Parses JSON strictly and says where it is wrong. Does not use LLVM, because
+// the runtime reads its files with it, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,19 @@
 
 namespace heddle {
 
-/// Lines and columns count from 1.
+/// A place in a text. Lines and columns count from 1.
 struct TextPosition {
   unsigned line = 1, column = 1;
 };
 
 inline TextPosition getTextPosition(std::string_view text, size_t offset) {
   std::string_view before = text.substr(0, std::min(offset, text.size()));
-  // npos + 1 is 0.
+  // Without a line break before it, rfind gives npos, and npos + 1 is 0.
   return {unsigned(std::count(before.begin(), before.end(), '\n') + 1),
           unsigned(before.size() - (before.rfind('\n') + 1) + 1)};
 }
 
-/// "SOURCE:LINE:COLUMN", as compilers name a place.
+/// Formats a place as "SOURCE:LINE:COLUMN".
 inline std::string describePlace(std::string_view source, std::string_view text,
                                  size_t offset) {
   TextPosition at = getTextPosition(text, offset);
@@ -41,23 +41,24 @@ inline std::string describePlace(std::string_view source, std::string_view text,
          std::to_string(at.column);
 }
 
-/// The message of a problem in a text, and the offset of its place there.
+/// What is wrong in a text, and the offset of the place.
 struct JsonProblem {
   size_t offset = 0;
   std::string message;
 };
 
-/// A value for a message: on one line, and not much longer than `longest`.
+/// Prints a value for a message: on one line, and not much longer than
+/// `longest`.
 template <typename Json>
 std::string showJson(const Json &value, size_t longest = 80) {
-  // A table may have millions of entries.
+  // Do not print it first: it may have millions of entries.
   if (value.is_structured() && value.size() > longest)
     return (value.is_array() ? "a list of " : "an object of ") +
            std::to_string(value.size()) + " entries";
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() <= longest)
     return text;
-  // A character of UTF-8 is kept whole.
+  // Do not cut a UTF-8 character in two.
   while (longest > 0 && (text[longest] & 0xc0) == 0x80)
     --longest;
   return text.substr(0, longest) + "...";
@@ -65,7 +66,7 @@ std::string showJson(const Json &value, size_t longest = 80) {
 
 namespace detail {
 
-/// Walks over a text and counts the characters that were read of it.
+/// Iterates over a text and counts the characters that the parser has read.
 struct CountingIterator {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -95,12 +96,13 @@ struct CountingIterator {
   }
 };
 
-/// Builds the value, and stops at what the library would let pass.
+/// Builds the value. Stops at errors that the library accepts, such as a key
+/// that occurs twice.
 template <typename Json>
 class StrictJsonBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
   using Base = nlohmann::detail::json_sax_dom_parser<Json>;
-  /// Deeper than any file that means something. The library prints a value by
-  /// recursion, which must not overflow the stack.
+  /// The deepest nesting that is accepted, more than any file of ours has. The
+  /// library prints values by recursion, which must not overflow the stack.
   static constexpr size_t kMaxDepth = 64;
 
 public:
@@ -130,7 +132,7 @@ public:
   template <typename Exception>
   bool parse_error(size_t end, const std::string &token,
                    const Exception &problem) {
-    // What the lexer read before it gave up.
+    // The last character that the lexer read.
     size_t last = std::min(end ? end - 1 : 0, text.size());
     std::string_view what = problem.what();
     if constexpr (std::is_same_v<Exception, typename Json::out_of_range>)
@@ -161,7 +163,8 @@ private:
                                  " lists and objects within one another, got "
                                  "more");
   }
-  /// The key's, whose closing quote is the last character that was read.
+  /// The offset of the opening quote of a key whose closing quote is the last
+  /// character that was read.
   size_t findOpeningQuote() const {
     size_t quote = numRead - 1;
     for (bool isEscaped = true; isEscaped && quote > 0;) {
@@ -173,7 +176,8 @@ private:
     }
     return quote;
   }
-  /// The library echoes the whole token, such as a string without an end.
+  /// Shortens the token that a message of the library echoes, such as a string
+  /// without an end.
   static std::string shortenToken(std::string_view what) {
     constexpr std::string_view before = "last read: '";
     size_t begin = what.find(before), end = what.rfind("'; expected ");
@@ -184,7 +188,7 @@ private:
       return std::string(what);
     size_t from = end - kMaxToken;
     while (from < end && (what[from] & 0xc0) == 0x80)
-      ++from; // a character of UTF-8 is kept whole
+      ++from; // do not cut a UTF-8 character in two
     return std::string(what.substr(0, begin)) + "..." +
            std::string(what.substr(from));
   }
@@ -196,8 +200,9 @@ private:
 
 } // namespace detail
 
-/// Parses all of a text. Refuses keys that stand twice in an object, numbers
-/// that a double cannot hold, and nesting that no file of ours has.
+/// Parses all of a text into `root`. Returns the problem, if there is one.
+/// Besides wrong syntax, that can be a key that occurs twice in an object, a
+/// number that a double cannot hold, or very deep nesting.
 template <typename Json>
 std::optional<JsonProblem> parseJson(std::string_view text, Json &root) {
   detail::StrictJsonBuilder<Json> builder(text, root);

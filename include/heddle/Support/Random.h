@@ -7,8 +7,9 @@
 
 namespace heddle {
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). The distributions of the
-/// standard library differ between implementations; these do not.
+/// A random number generator, SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// The distributions of the standard library differ between implementations;
+/// those here do not.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -19,12 +20,12 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  /// In [0, Count); `count` > 0.
+  /// A number in [0, count); `count` > 0.
   uint64_t below(uint64_t count) {
     return static_cast<uint64_t>(
         (static_cast<unsigned __int128>(next()) * count) >> 64);
   }
-  /// In [0, 1).
+  /// A number in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
 private:

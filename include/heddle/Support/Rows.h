@@ -8,7 +8,8 @@
 namespace heddle {
 
 namespace detail {
-/// The slice that has the shape of `rows` and begins at `offset` along `dim`.
+/// The offsets, sizes and strides of a slice that has the shape of `rows` and
+/// begins at `offset` along `dim`.
 struct RowsPlace {
   RowsPlace(mlir::OpBuilder &builder, mlir::RankedTensorType rows, int64_t dim,
             mlir::OpFoldResult offset)
@@ -22,7 +23,8 @@ struct RowsPlace {
 };
 } // namespace detail
 
-/// The rows [offset, offset + length) along `dim`, all of the other dimensions.
+/// Extracts the rows [offset, offset + length) along `dim`. The other
+/// dimensions stay whole.
 inline mlir::Value extractRows(mlir::OpBuilder &builder, mlir::Location loc,
                                mlir::Value from, int64_t dim,
                                mlir::OpFoldResult offset, int64_t length) {
@@ -35,7 +37,7 @@ inline mlir::Value extractRows(mlir::OpBuilder &builder, mlir::Location loc,
       loc, rows, from, place.offsets, place.sizes, place.strides);
 }
 
-/// `into` with the rows from `offset` on along `dim` replaced by `rows`.
+/// Replaces the rows of `into` from `offset` on along `dim` by `rows`.
 inline mlir::Value insertRows(mlir::OpBuilder &builder, mlir::Location loc,
                               mlir::Value rows, mlir::Value into, int64_t dim,
                               mlir::OpFoldResult offset) {

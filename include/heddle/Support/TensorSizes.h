@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-/// 64 TiB. A larger tensor is a mistake; sums over all tensors of a program
-/// must fit into 64 bits.
+/// 64 TiB. A larger tensor is surely a mistake, and sums over all tensors of a
+/// program must fit into 64 bits.
 constexpr int64_t kMaxTensorBytes = int64_t(1) << 46;
 
 /// Whether a tensor of static shape has at most kMaxTensorBytes; true for any
@@ -30,7 +30,7 @@ inline bool isOfPossibleSize(mlir::Type type) {
 }
 
 /// Fails at the first op with a result, block argument or declared type that is
-/// too large. It comes before whatever counts elements.
+/// too large. Must run before any pass that counts elements.
 inline mlir::LogicalResult verifyTensorSizes(mlir::Operation *root) {
   auto check = [](mlir::Operation *op, mlir::Type type) {
     if (isOfPossibleSize(type))

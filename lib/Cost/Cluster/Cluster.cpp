@@ -1,4 +1,4 @@
-//===- Cluster.cpp - What a program runs on -------------------------------===//
+//===- Cluster.cpp - Loads clusters and their presets ---------------------===//
 
 #include "heddle/Cost/Cluster.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -14,14 +14,14 @@ int64_t Cluster::getNumDevices() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Presets: peak rates and bandwidths are those of the data sheets; what is
-// assumed beyond them is said where it stands.
+// Presets. Peak rates and bandwidths are those of the data sheets; any other
+// assumption is stated at its preset.
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t kGiB = int64_t(1) << 30;
 
 static ClusterDevice makeRtx3090() {
-  // Tensor cores with f32 sums.
+  // The peaks are those of tensor cores that sum in f32.
   return {"RTX 3090",
           24 * kGiB,
           936e9,
@@ -29,23 +29,23 @@ static ClusterDevice makeRtx3090() {
           {{"f32", 35.6e12}, {"bf16", 71e12}, {"f16", 71e12}}};
 }
 
-/// Between servers: one 100 Gb/s port each, an assumption (what the published
-/// measurements ran on is not known).
+/// The network between servers: one 100 Gb/s port each. This is an assumption,
+/// because the network of the published measurements is not known.
 static ClusterLevel makeNetwork3090(int64_t servers) {
   return {"network", servers, 15e-6, 12.5e9, 1};
 }
 
-/// Four cards on PCIe 4.0 that cannot read each other's memory: all passes the
-/// host's. 6.5 GB/s is what the released profile of 32 cards shows (all-reduce
-/// of 128 MiB and more: 3.3 GB/s, times 2 * 31 / 32).
+/// Four cards on PCIe 4.0 that cannot read each other's memory, so all data
+/// passes through the host's memory. 6.5 GB/s follows from the released profile
+/// of 32 cards (all-reduce of 128 MiB and more: 3.3 GB/s, times 2 * 31 / 32).
 static Cluster makeRtx3090Cluster() {
   return {"rtx3090",
           makeRtx3090(),
           {{"server", 4, 15e-6, 6.5e9, 1}, makeNetwork3090(8)}};
 }
 
-/// The same with NVLink bridges, which join cards in pairs: four links of
-/// 14.0625 GB/s.
+/// The same servers with NVLink bridges, which join cards in pairs by four
+/// links of 14.0625 GB/s.
 static Cluster makeRtx3090NvlinkCluster() {
   return {"rtx3090-nvlink",
           makeRtx3090(),
@@ -85,8 +85,8 @@ static Cluster makeDgxH100() {
           {{"nvswitch", 8, 3e-6, 25e9, 18}, {"network", 8, 10e-6, 50e9, 8}}};
 }
 
-/// Threads of one process on eight cores with 16 GiB: each is a device, and
-/// what they send each other is copied once. Assumed, not measured.
+/// Threads of one process on eight cores with 16 GiB. Each thread is a device,
+/// and data that it sends is copied once. Assumed, not measured.
 static Cluster makeLaptopCpu() {
   return {"laptop-cpu",
           {"CPU core", 2 * kGiB, 6e9, 1e-6, {{"f32", 100e9}}},
@@ -136,8 +136,8 @@ llvm::Expected<Cluster> heddle::loadCluster(StringRef presetOrPath) {
   return parseCluster((*buffer)->getBuffer(), presetOrPath);
 }
 
-/// Figures of no machine in particular: a step between devices takes as long
-/// as a launch, and moves 25 GB/s.
+/// The figures are of no particular machine: a launch takes 10 microseconds, a
+/// message 5 microseconds and its bytes over 25 GB/s.
 Cluster heddle::makeUniformCluster(int64_t devices) {
   return {"uniform",
           {"device", 16 * kGiB, 900e9, 10e-6, {{"f32", 20e12}}},

@@ -14,7 +14,7 @@ using llvm::StringRef;
 using llvm::Twine;
 using json = nlohmann::json;
 
-/// More devices than this are a mistake, and would overflow products.
+/// The limit of devices. More are a mistake, and would overflow products.
 static constexpr int64_t kMaxDevices = int64_t(1) << 24;
 
 namespace {
@@ -37,7 +37,7 @@ private:
                   llvm::ArrayRef<StringRef> optional);
   Error readString(const json &value, const std::string &path,
                    std::string &into);
-  /// A finite number of at least `least`; above it if `above`.
+  /// Reads a finite number that is at least 0, or above 0 if `above`.
   Error readNumber(const json &value, const std::string &path, bool above,
                    double &into);
   Error readCount(const json &value, const std::string &path, int64_t most,
@@ -102,7 +102,7 @@ Error ClusterReader::readNumber(const json &value, const std::string &path,
 
 Error ClusterReader::readCount(const json &value, const std::string &path,
                                int64_t most, int64_t &into) {
-  // 80e9 is a whole number too.
+  // A float such as 80e9 is accepted, too, if it is a whole number.
   double number = value.is_number() ? value.get<double>() : NAN;
   if (!(number >= 1) || number > most || number != std::floor(number))
     return error(path, "expected a whole number from 1 to " + Twine(most) +
@@ -214,7 +214,7 @@ llvm::Expected<Cluster> heddle::parseCluster(StringRef text, StringRef source) {
   return ClusterReader(source).read(text);
 }
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that reads back as the same number.
 static std::string number(double value) { return json(value).dump(); }
 static std::string quoted(const std::string &text) { return json(text).dump(); }
 

@@ -68,7 +68,7 @@ int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
 }
 
 std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
-  // The lowest device of a group names it.
+  // Groups are keyed by their lowest device.
   std::map<int64_t, std::vector<int64_t>> groups;
   for (int64_t device = 0; device < devices; ++device)
     groups[getFirstOfGroup(device, axes)].push_back(device);
@@ -88,7 +88,8 @@ int MeshTopology::getOutermostLevel(AxisMask axes) const {
 
 MeshTopology::Step
 MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
-  // By level and unit: the blocks that go out, and that come in.
+  // For each level and unit, the number of blocks that leave and enter the
+  // unit.
   std::vector<std::vector<int64_t>> out(unitSizes.size()), in(out);
   for (auto [from, to] : messages) {
     int level = getMeetingLevel(from, to);

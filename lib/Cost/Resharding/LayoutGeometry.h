@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-/// The axes that split a dimension, and with them those of a partial sum.
+/// getSplittingAxes returns the axes that split a dimension; getUsedAxes
+/// returns these and the axes of the partial value.
 AxisMask getSplittingAxes(const TensorLayout &layout);
 AxisMask getUsedAxes(const TensorLayout &layout);
 
@@ -21,23 +22,23 @@ public:
 
   size_t getRank() const { return shape.size(); }
 
-  /// The number of parts that the axes make of a dimension.
+  /// Returns the number of parts into which the axes split a dimension.
   int64_t countParts(llvm::ArrayRef<unsigned> axes) const;
-  /// The rows of a part, padding included.
+  /// Returns the rows of a part, padding included.
   int64_t getPartSize(size_t dim, llvm::ArrayRef<unsigned> axes) const;
-  /// The number of parts that are not padding only.
+  /// Returns the number of parts that are not padding only.
   int64_t countFilledParts(size_t dim, llvm::ArrayRef<unsigned> axes) const;
-  /// Whether each part over `outer` is cut into its parts over `outer` and
-  /// `inner` by a local slice. 10 rows over 2 x 2 devices are 5 and 5 over the
-  /// first axis, but 3, 3, 3 and 1 over both: row 5 is in another half then, so
-  /// that these parts do not nest. The whole dimension (no `outer`) can always
-  /// be cut.
+  /// Returns whether a local slice can cut each part over `outer` into its
+  /// parts over `outer` and `inner`. Not so for 10 rows over 2 x 2 devices:
+  /// they are 5 and 5 over the first axis, but 3, 3, 3 and 1 over both. The
+  /// second of these parts has row 5, which the first half lacks. The whole
+  /// dimension (no `outer`) can always be cut.
   bool doPartsNest(size_t dim, llvm::ArrayRef<unsigned> outer,
                    llvm::ArrayRef<unsigned> inner) const;
   std::vector<int64_t> getLocalShape(const TensorLayout &layout) const;
-  /// For each dimension, whether some device holds rows beyond the end.
+  /// Returns for each dimension whether some device holds padding.
   std::vector<bool> getPaddedDims(const TensorLayout &layout) const;
-  /// The bytes that a device holds.
+  /// Returns the bytes of a device's part, padding included.
   int64_t getLocalBytes(const TensorLayout &layout) const;
 
 private:

@@ -8,8 +8,8 @@ using llvm::ArrayRef;
 
 namespace {
 
-/// A number that is made up of a device's coordinates along some axes: its
-/// place in a group, or the part of a dimension that it holds.
+/// A number composed of a device's coordinates along some axes, such as its
+/// place in a group or the index of its part of a dimension.
 class CoordinateIndex {
 public:
   /// `axes`: major to minor.
@@ -22,7 +22,7 @@ public:
   CoordinateIndex(const MeshTopology &topology, AxisMask axes)
       : CoordinateIndex(topology, topology.listAxes(axes)) {}
 
-  /// The number of different indices.
+  /// Returns the number of different indices.
   int64_t getCount() const { return count; }
   int64_t read(ArrayRef<int64_t> coordinates) const {
     int64_t index = 0;
@@ -44,46 +44,49 @@ private:
   int64_t count = 1;
 };
 
-/// Finds the source of each device.
+/// Finds the device from which each device receives.
 class PermuteFinder {
 public:
   PermuteFinder(const MeshTopology &topology, const LayoutGeometry &geometry,
                 const TensorLayout &from, const TensorLayout &to);
 
-  /// Whether every summand of `from` has a place in `to`.
+  /// Returns whether `to` has a place for every summand of `from`.
   bool isPossible() const {
     return summandsFrom.getCount() <= summandsTo.getCount();
   }
-  /// Whether several devices may give what one device receives, and several
-  /// receive what one gives.
+  /// Returns whether several devices hold the part that a device receives, and
+  /// several devices receive the same part.
   bool hasChoice() const {
     return givers.getCount() > 1 && receivers.getCount() > 1;
   }
-  /// `spread`: of the devices that hold a part, each gives it to equally many.
+  /// Returns the source of each device. With `spread`, all devices that hold a
+  /// part give it to equally many devices.
   std::vector<int64_t> find(bool spread) const;
 
 private:
-  /// Writes the source of a receiver, or returns false: it receives zeros.
+  /// Writes the coordinates of the receiver's source to `source`. Returns false
+  /// if the device receives zeros.
   bool findSource(ArrayRef<int64_t> receiver, bool spread,
                   std::vector<int64_t> &source) const;
 
-  /// The part of a dimension that a device holds before and after the permute.
+  /// The index of a device's part of a dimension before and after the permute.
   struct Part {
     CoordinateIndex from, to;
-    /// How many parts have rows; later ones are padding only.
+    /// The number of parts that have rows; later parts are padding only.
     int64_t filled;
   };
 
   const MeshTopology &topology;
   bool isMax;
   std::vector<Part> parts;
-  /// The summand of a partial sum that a device holds, along the axes over
-  /// which only one of the layouts is partial.
+  /// The index of a device's summand of a partial sum, along the axes over
+  /// which only `from` or only `to` is partial.
   CoordinateIndex summandsFrom, summandsTo;
   /// The axes along which a source has the receiver's coordinate.
   CoordinateIndex kept;
-  /// The axes that only `to` uses, along which devices hold the same before,
-  /// and those that only `from` uses, along which they hold the same after.
+  /// `givers`: the axes that only `to` uses; devices along these hold copies
+  /// before the permute. `receivers`: the axes that only `from` uses; devices
+  /// along these hold copies after it.
   CoordinateIndex givers, receivers;
 };
 
@@ -113,12 +116,14 @@ bool PermuteFinder::findSource(ArrayRef<int64_t> receiver, bool spread,
       return false;
     part.from.write(index, source);
   }
-  // Several devices receive summands of one part. The first is the one that may
-  // hold one already: its coordinates are the source's.
+  // Several devices receive summands of one part. They are counted from the
+  // device with the source's coordinates, because that one may hold a summand
+  // already.
   int64_t summand = summandsTo.read(receiver) - summandsTo.read(source);
   if (summand < 0)
     summand += summandsTo.getCount();
-  // A maximum may have a part twice, a sum has zeros instead.
+  // If there are more receivers than summands, a maximum repeats summands, and
+  // a sum has zeros.
   if (!isMax && summand >= summandsFrom.getCount())
     return false;
   summand += summandsFrom.read(receiver);

@@ -7,24 +7,26 @@
 
 namespace heddle {
 
-/// A permute of whole parts over all devices of a mesh.
+/// A permute of whole parts among all devices of a mesh.
 struct LayoutPermute {
-  /// Device i receives what device sources[i] has; -1: zeros.
+  /// Device i receives the part of device sources[i]; -1: zeros.
   std::vector<int64_t> sources;
   CollectiveCost cost;
 };
 
-/// The permute between two layouts whose parts are equally large. Nothing, if
-/// there is none, since `to` has fewer partial sums than `from`. Where several
-/// devices hold a part, a device receives it from the one that shares its other
-/// coordinates, or each holder gives to equally many, whichever takes less.
+/// Returns the permute between two layouts whose parts are equally large.
+/// Returns nothing if `to` has places for fewer summands than `from` has. If
+/// several devices hold a part, either each device receives it from the holder
+/// that shares its other coordinates, or each holder gives it to equally many
+/// devices, whichever takes less time.
 std::optional<LayoutPermute> findPermute(const MeshTopology &topology,
                                          const LayoutGeometry &geometry,
                                          const TensorLayout &from,
                                          const TensorLayout &to);
 
-/// The fewest axes such that the permute is the same one in each group over
-/// them, and the sources in such a group.
+/// A permute that is the same in each group over `axes`; `sources` are members
+/// of a group. The axes are only those that messages cross, if this is
+/// possible, and otherwise all axes.
 struct GroupPermute {
   std::vector<unsigned> axes;
   std::vector<int64_t> sources;

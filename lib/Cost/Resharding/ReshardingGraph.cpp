@@ -39,14 +39,15 @@ public:
 private:
   void addSlices(const std::vector<unsigned> &axes, AxisMask mask);
   void addReductions(const std::vector<unsigned> &axes, AxisMask mask);
-  /// The all-gathers of a dimension and the all-to-alls to another one.
+  /// Adds the all-gathers of a dimension and the all-to-alls from it to
+  /// another.
   void addGathers(unsigned dim);
   void addPermutes();
   void add(ReshardingStep::Kind kind, std::vector<unsigned> axes,
            const TensorLayout &after, CollectiveCost cost, unsigned dim = 0,
            unsigned concatDim = 0);
-  /// A layout with a dimension split by axes, too; nothing if its parts cannot
-  /// be cut so.
+  /// Returns the layout with `dim` split by `axes` as well. Returns nothing if
+  /// the axes may not split it or its parts do not nest.
   std::optional<TensorLayout> split(TensorLayout layout, unsigned dim,
                                     ArrayRef<unsigned> axes) const;
 
@@ -86,7 +87,7 @@ void ReshardingGraph::EdgeBuilder::addSlices(const std::vector<unsigned> &axes,
     if (std::optional<TensorLayout> after = split(from, dim, axes))
       add(ReshardingStep::Slice, axes, *after,
           topology.local(geometry.getLocalBytes(*after)), dim);
-  // A maximum needs no such step: copies are their own maximum.
+  // A maximum needs no such step, because copies are parts of their maximum.
   if (from.isMax || !llvm::is_sorted(axes) || (mask & ~graph.places.partial))
     return;
   TensorLayout after = from;
@@ -111,7 +112,7 @@ void ReshardingGraph::EdgeBuilder::addReductions(
 void ReshardingGraph::EdgeBuilder::addGathers(unsigned dim) {
   ArrayRef<unsigned> list = from.dims[dim];
   AxisMask mask = 0;
-  // The minor axes of the dimension; all but the major ones of the base.
+  // Gathers any number of the dimension's minor axes, except those that stay.
   for (size_t kept = list.size();
        kept-- > graph.places.base.dims[dim].size();) {
     ArrayRef<unsigned> outer = list.take_front(kept),
@@ -129,7 +130,8 @@ void ReshardingGraph::EdgeBuilder::addGathers(unsigned dim) {
       std::optional<TensorLayout> after = split(joined, other, axes);
       if (!after)
         continue;
-      // A block has the rows of the part in both dimensions.
+      // The block that one device sends to another is a part in both
+      // dimensions.
       TensorLayout block = *after;
       block.dims[dim] = list.vec();
       add(ReshardingStep::AllToAll, axes.vec(), *after,

@@ -7,10 +7,11 @@
 
 namespace heddle {
 
-/// Where the axes of a mesh may be on the way from one layout to another.
+/// The places that axes of a mesh may have on the way from one layout to
+/// another.
 struct AxisPlaces {
-  /// The layout of the axes that stay. Movable axes split a dimension after
-  /// those that split it here.
+  /// The layout of the axes that stay. In each dimension, movable axes come
+  /// after the axes that stay.
   TensorLayout base;
   AxisMask movable = 0;
   /// For each dimension, the movable axes that may split it.
@@ -23,8 +24,8 @@ struct AxisPlaces {
 };
 
 /// The graph whose nodes are layouts of one tensor, and whose edges are single
-/// ops that lead from one layout to another. Nodes and their edges are made
-/// when they are asked for.
+/// ops that lead from one layout to another. Nodes and edges are made on
+/// demand.
 class ReshardingGraph {
 public:
   struct Edge {
@@ -49,7 +50,7 @@ private:
     TensorLayout layout;
     std::optional<std::vector<Edge>> edges = {};
   };
-  /// The edges from one node while they are made.
+  /// Makes the edges from one node.
   class EdgeBuilder;
   using NodeKey =
       std::tuple<std::vector<std::vector<unsigned>>, AxisMask, bool>;
@@ -59,7 +60,8 @@ private:
   const MeshTopology &topology;
   LayoutGeometry geometry;
   AxisPlaces places;
-  /// All layouts, by local shape: a permute leads from one of them to another.
+  /// The layouts of each local shape. A permute leads from one to another of
+  /// the same shape. Empty if there are no permutes.
   std::map<std::vector<int64_t>, std::vector<TensorLayout>> permutable;
   std::vector<Node> nodes;
   std::map<NodeKey, unsigned> numbers;

@@ -31,18 +31,19 @@ llvm::StringRef heddle::stringifyReshardingKind(ReshardingStep::Kind kind) {
 // The axes that move
 //===----------------------------------------------------------------------===//
 
-/// So many axes may move everywhere. If more have to, each only moves between
-/// its two places.
+/// The number of axes that may have any place. If more axes have to move, each
+/// may only have its place in `from` or `to`.
 static constexpr int kMostFreeAxes = 4;
 
-/// The axes that may stay where they are: those over which both layouts are
-/// partial, and of each dimension those that are major in both, as far as the
-/// parts over the others nest in theirs.
+/// Returns the layout of the axes that may stay where they are. These are the
+/// axes over which both layouts are partial, and in each dimension the major
+/// axes that both have in common, as long as the parts over the other axes nest
+/// in theirs.
 static TensorLayout getCommonLayout(const LayoutGeometry &geometry,
                                     const TensorLayout &from,
                                     const TensorLayout &to) {
   TensorLayout common;
-  // Parts of a sum are no parts of a maximum.
+  // A partial sum and a partial maximum have no parts in common.
   if (from.isMax == to.isMax)
     common.partial = from.partial & to.partial;
   for (size_t dim = 0; dim < geometry.getRank(); ++dim) {
@@ -61,7 +62,7 @@ static TensorLayout getCommonLayout(const LayoutGeometry &geometry,
   return common;
 }
 
-/// Adds every selection of the axes in every order, each after `chosen`.
+/// Adds every ordered selection of `axes` to `lists`, each after `chosen`.
 static void listOrders(const MeshTopology &topology, AxisMask axes,
                        std::vector<unsigned> &chosen,
                        std::vector<std::vector<unsigned>> &lists) {
@@ -73,8 +74,8 @@ static void listOrders(const MeshTopology &topology, AxisMask axes,
   }
 }
 
-/// Adds single axes, those of the partial sum, and those that are to split a
-/// dimension, which are enough for a path.
+/// Adds only the lists that are enough to find a path: each movable axis alone,
+/// the axes of the partial sum, and the minor axes of each dimension of `to`.
 static void listNeeded(const MeshTopology &topology, const TensorLayout &from,
                        const TensorLayout &to, AxisPlaces &places) {
   for (unsigned axis : topology.listAxes(places.movable))
@@ -88,7 +89,8 @@ static void listNeeded(const MeshTopology &topology, const TensorLayout &from,
   places.lists.erase(llvm::unique(places.lists), places.lists.end());
 }
 
-/// Up to four axes may be in all places.
+/// Chooses the axes that move, and their places. If at most kMostFreeAxes axes
+/// have to move, these may have any place.
 static AxisPlaces choosePlaces(const MeshTopology &topology,
                                const LayoutGeometry &geometry,
                                const TensorLayout &from,
@@ -98,13 +100,14 @@ static AxisPlaces choosePlaces(const MeshTopology &topology,
   AxisMask used = getUsedAxes(from) | getUsedAxes(to);
   AxisMask wanted = used & ~getUsedAxes(places.base);
   bool isFew = llvm::popcount(wanted) <= kMostFreeAxes;
-  // Axes that neither layout uses let devices share the work.
+  // Adds axes up to the limit. Those that neither layout uses come first,
+  // because devices along them can share the work.
   for (AxisMask more : {~used, places.base.partial, ~AxisMask(0)})
     for (unsigned axis : topology.listAxes(more & ~wanted))
       if (topology.getAxisSizes()[axis] > 1 &&
           llvm::popcount(wanted) < kMostFreeAxes)
         wanted |= AxisMask(1) << axis;
-  // An axis stays if one stays that splits the same dimension after it.
+  // An axis must stay if a minor axis of the same dimension stays.
   places.base.partial &= ~wanted;
   for (std::vector<unsigned> &dim : places.base.dims)
     while (!dim.empty() && (wanted >> dim.back() & 1))
@@ -157,8 +160,8 @@ struct ReshardingPlanner::Searcher {
   }
 
   ReshardingGraph graph;
-  /// The search from one layout, since a search from each would take much
-  /// memory.
+  /// The search from the latest start. Searches from all layouts would take
+  /// much memory.
   std::optional<ReshardingSearch> latest;
 };
 
@@ -167,7 +170,7 @@ ReshardingPlanner::ReshardingPlanner(MeshTopology topology)
 ReshardingPlanner::~ReshardingPlanner() = default;
 ReshardingPlanner::ReshardingPlanner(ReshardingPlanner &&) noexcept = default;
 
-/// Removes axes of size 1, which count for nothing.
+/// Removes axes of size 1, which have no effect.
 TensorLayout ReshardingPlanner::getClean(TensorLayout layout) const {
   ArrayRef<int64_t> sizes = topology->getAxisSizes();
   for (std::vector<unsigned> &dim : layout.dims)
@@ -186,8 +189,8 @@ Resharding ReshardingPlanner::find(ArrayRef<int64_t> shape,
   TensorLayout from = getClean(givenFrom), to = getClean(givenTo);
   if (!to.isMax)
     return findExactly(shape, elementBytes, from, to);
-  // Copies are parts of their maximum, so that what is to be partial may be
-  // whole instead.
+  // Copies are parts of their maximum. So a value that is partial over fewer
+  // axes may take the place of the wanted one.
   AxisMask kept = from.isMax ? from.partial & to.partial : 0;
   std::optional<Resharding> best;
   for (AxisMask partial = kept;; partial = (partial - 1) & kept) {

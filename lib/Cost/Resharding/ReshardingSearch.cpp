@@ -30,8 +30,8 @@ void ReshardingSearch::advance() {
   if (getReached(state).isDone)
     return;
   getReached(state).isDone = true;
-  // A path without a permute can be continued in every way, so that one with a
-  // permute that takes no less is of no use.
+  // A path without a permute can be continued in every way. So a path with a
+  // permute is useless if it is not shorter.
   if (state.isPermuted && getReached({state.node, false}).isDone)
     return;
   for (auto [number, edge] : llvm::enumerate(graph.getEdges(state.node))) {

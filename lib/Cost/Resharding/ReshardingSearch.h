@@ -9,8 +9,8 @@
 namespace heddle {
 
 /// Dijkstra's search from one layout, with at most one permute on a path. The
-/// search stops when it reaches the layout that is asked for, and goes on from
-/// there when the next one is asked for.
+/// search stops when it reaches its goal, and goes on from there for the next
+/// goal.
 class ReshardingSearch {
 public:
   ReshardingSearch(ReshardingGraph &graph, unsigned start);
@@ -19,7 +19,7 @@ public:
   Resharding find(unsigned goal);
 
 private:
-  /// A node, and whether a permute has led there.
+  /// A node, and whether the path to it has a permute.
   struct State {
     unsigned node;
     bool isPermuted;
@@ -32,7 +32,7 @@ private:
   };
   struct Reached {
     Length length = {INT64_MAX, 0, 0};
-    /// The state before, and its edge.
+    /// The previous state of the path, and the edge that leaves it.
     State previous = {};
     unsigned edge = 0;
     bool isDone = false;
@@ -54,7 +54,7 @@ private:
 
   ReshardingGraph &graph;
   unsigned start, found = 0;
-  /// By node, without and with a permute.
+  /// Indexed by node and by whether the path has a permute.
   std::vector<std::array<Reached, 2>> reached;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
 };

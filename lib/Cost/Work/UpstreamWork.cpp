@@ -22,8 +22,8 @@ static Work streaming(Operation *op, int64_t flops) {
   return work;
 }
 
-/// The FLOPs of an op on one element; integers count as floats do. Casts,
-/// selections, logic and shifts are none.
+/// Returns the FLOPs of an op on one element. Integers count as floats do.
+/// Casts, selections, logic and shifts count as none.
 static int64_t flopsOfElement(Operation *op) {
   if (isa<math::AbsFOp, math::AbsIOp, math::CopySignOp>(op))
     return 0;
@@ -37,7 +37,8 @@ static int64_t flopsOfElement(Operation *op) {
               arith::ShRSIOp, arith::ShRUIOp>(op);
 }
 
-/// The FLOPs of a body in one iteration. Index arithmetic counts as none.
+/// Returns the FLOPs of one iteration of a body. Index arithmetic counts as
+/// none.
 static int64_t flopsOfBody(Block &body) {
   int64_t flops = 0;
   body.walk([&](Operation *op) {
@@ -67,13 +68,14 @@ struct ElementwiseWork
   }
 };
 
-/// Reshapes.
+/// Reshapes, which move nothing.
 template <typename OpTy>
 struct NoWork : WorkOpInterface::ExternalModel<NoWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const { return {}; }
 };
 
-/// Moved elements are read and written; the rest of an operand is not touched.
+/// An op that moves all elements of its operand 0 (`bySource`) or of its
+/// result. These are read and written once, and other elements are not touched.
 template <typename OpTy, bool bySource>
 struct MovingWork
     : WorkOpInterface::ExternalModel<MovingWork<OpTy, bySource>, OpTy> {
@@ -84,7 +86,7 @@ struct MovingWork
   }
 };
 
-/// Rows are moved that a tensor of indices names.
+/// An op that moves rows, and reads a tensor of indices that names them.
 template <typename OpTy, bool bySource>
 struct IndexedWork
     : WorkOpInterface::ExternalModel<IndexedWork<OpTy, bySource>, OpTy> {
@@ -96,7 +98,7 @@ struct IndexedWork
   }
 };
 
-/// Made of scalars, or of positions.
+/// An op that makes a tensor of scalars or of positions.
 template <typename OpTy>
 struct MakingWork : WorkOpInterface::ExternalModel<MakingWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const {
@@ -108,8 +110,8 @@ struct MakingWork : WorkOpInterface::ExternalModel<MakingWork<OpTy>, OpTy> {
   }
 };
 
-/// The body's FLOPs at every point of the iteration space. A destination that
-/// the body does not read is not read.
+/// A structured op: the FLOPs of its body times the number of iterations. A
+/// destination counts as read only if the body reads it.
 template <typename OpTy>
 struct LinalgWork : WorkOpInterface::ExternalModel<LinalgWork<OpTy>, OpTy> {
   Work getWork(Operation *op) const {
@@ -128,7 +130,8 @@ struct LinalgWork : WorkOpInterface::ExternalModel<LinalgWork<OpTy>, OpTy> {
   }
 };
 
-/// Maximum, difference, exponential, sum and quotient, as heddle.cross_entropy.
+/// Counts maximum, difference, exponential, sum and quotient, as
+/// heddle.cross_entropy does.
 struct SoftmaxWork
     : WorkOpInterface::ExternalModel<SoftmaxWork, linalg::SoftmaxOp> {
   Work getWork(Operation *op) const {

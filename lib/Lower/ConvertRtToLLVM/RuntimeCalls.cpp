@@ -35,7 +35,7 @@ LLVM::GlobalOp RuntimeModule::getConstant(StringRef bytes, int64_t alignment) {
   return known;
 }
 
-/// The elements as they lie in memory.
+/// Returns the elements as they lie in memory.
 static std::string getRawBytes(DenseElementsAttr dense) {
   std::string bytes;
   if (dense.getElementType().isInteger(1)) {
@@ -145,7 +145,7 @@ Value RuntimeFunction::addressOf(LLVM::GlobalOp global) {
 Value RuntimeFunction::offset(Value pointer, int64_t bytes) {
   if (bytes == 0)
     return pointer;
-  // A constant index of a GEPOp has 29 bits.
+  // A constant index of a GEPOp has at most 29 bits.
   LLVM::GEPArg index = llvm::isInt<29>(bytes)
                            ? LLVM::GEPArg(static_cast<int32_t>(bytes))
                            : LLVM::GEPArg(i64(bytes));
@@ -206,8 +206,8 @@ Value RuntimeFunction::coordinate(int64_t axis) {
 }
 
 Value RuntimeFunction::allocate(Type element, int64_t count) {
-  // In the entry block, so that it is allocated once a call of the program and
-  // never in a loop.
+  // Allocates in the entry block, so once a call of the program and never in a
+  // loop.
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(entry);
   return builder.create<LLVM::AllocaOp>(
@@ -259,8 +259,8 @@ void RuntimeFunction::loop(llvm::function_ref<Value()> before,
   builder.create<LLVM::BrOp>(loc, head);
   builder.setInsertionPointToEnd(head);
   Value condition = before();
-  // The host waits here for all streams, so the runtime has read the words on
-  // the program's stack, and the next iteration may write them again.
+  // The host waits here for all streams. The runtime has then read the words
+  // that `store` put on the stack, so the next iteration may overwrite them.
   call("heddle_rt_synchronize", {});
   Value byte =
       builder.create<LLVM::LoadOp>(loc, builder.getI8Type(), condition);

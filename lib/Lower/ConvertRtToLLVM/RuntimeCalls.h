@@ -1,8 +1,8 @@
 //===- RuntimeCalls.h - Builds functions that call the runtime --*- C++ -*-===//
 //
-// The mechanics of one program function in the LLVM dialect: constants with
+// Builds the parts of a program function in the LLVM dialect: constants with
 // static lifetime, addresses of buffers, calls whose status is checked.
-// ConvertRtToLLVM.cpp decides which call an op becomes.
+// ProgramConversion decides which call an op becomes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,30 +15,34 @@
 
 namespace heddle {
 
-/// The parts that all programs of a module share: the runtime's functions,
-/// constants, the numbers of variables and groups.
+/// The state that all programs of a module share: the runtime's functions,
+/// constants, and the numbers of variables and groups.
 class RuntimeModule {
 public:
   explicit RuntimeModule(mlir::ModuleOp module);
 
-  /// The bytes as a constant of the artifact. Equal bytes are one constant, so
-  /// that the runtime prepares equal descriptors once.
+  /// Returns a constant of the artifact with these bytes. Equal bytes are one
+  /// constant, so that the runtime prepares equal descriptors once.
   mlir::LLVM::GlobalOp getConstant(llvm::StringRef bytes, int64_t alignment);
   template <typename T> mlir::LLVM::GlobalOp getConstant(const T &object) {
     return getConstant({reinterpret_cast<const char *>(&object), sizeof(T)},
                        alignof(T));
   }
-  /// The data of an rt.constant, or failure with an error at `user`.
+  /// Returns the data of the rt.constant named `symbol`, or failure with an
+  /// error at `user`.
   mlir::FailureOr<mlir::LLVM::GlobalOp>
   getConstant(mlir::Operation *user, mlir::FlatSymbolRefAttr symbol);
-  /// The runtime's function, declared for these operands; returns i32.
+  /// Returns the runtime's function `name`, declared with these operand types
+  /// and the result i32.
   mlir::LLVM::LLVMFuncOp getFunction(llvm::StringRef name,
                                      mlir::TypeRange operands);
-  /// The manifest's number of a variable: its index in the order of the module.
+  /// Returns the manifest's number of a variable: its index in the order of the
+  /// module.
   std::optional<int64_t> getVariable(mlir::FlatSymbolRefAttr symbol) const;
-  /// The manifest's number of a group of mesh axes; new ones are appended.
+  /// Returns the manifest's number of a group of mesh axes. A new group is
+  /// appended.
   int64_t getGroup(AxisListAttr axes);
-  /// Keeps the groups on the module for whoever writes the manifest.
+  /// Writes the groups to the module's attribute `rt.groups`, for the manifest.
   void recordGroups();
 
   mlir::SymbolTable symbols;
@@ -52,10 +56,11 @@ private:
   llvm::SmallVector<AxisListAttr> groups;
 };
 
-/// On the module after the conversion: the groups, in the manifest's order.
+/// The module's attribute that holds the groups after the conversion, in the
+/// manifest's order.
 inline constexpr llvm::StringLiteral kGroupsAttrName = "rt.groups";
 
-/// One function `i32 (device, frame)`; ops are appended.
+/// Builds one program function `i32 (device, frame)` by appending ops.
 class RuntimeFunction {
 public:
   RuntimeFunction(RuntimeModule &runtime, mlir::LLVM::LLVMFuncOp function);
@@ -64,24 +69,26 @@ public:
   mlir::Value i64(int64_t value);
   mlir::Value null();
   mlir::Value addressOf(mlir::LLVM::GlobalOp global);
-  /// The buffer's address; null, with an error at `user`, if its symbol is
-  /// unknown.
+  /// Returns the buffer's address; null, with an error at `user`, if the module
+  /// lacks its symbol.
   mlir::Value addressOf(mlir::Operation *user, rt::BufferAttr buffer);
-  /// This device's index along the mesh's axis number `axis`.
+  /// Returns this device's index along the mesh's axis number `axis`.
   mlir::Value coordinate(int64_t axis);
-  /// The address of this device's indices along all axes.
+  /// Returns the address of this device's indices along all axes.
   mlir::Value getCoordinates() const { return coordinates; }
-  /// Memory on the stack that lives as long as the call of the program: the
-  /// runtime may read it at any time until the program has synchronized.
+  /// Stores the words on the stack and returns their address. They live as long
+  /// as the call of the program, because the runtime may read them at any time
+  /// until the program has synchronized.
   mlir::Value store(mlir::ValueRange words);
-  /// Pointers in memory that is only valid for the next call.
+  /// Stores the pointers in memory that is valid only for the next call, and
+  /// returns its address.
   mlir::Value pointers(mlir::ValueRange values);
 
-  /// Calls the runtime and returns its status from the program if it is not 0.
-  /// The device is put before the operands.
+  /// Calls the runtime with the device and then `operands`. If the status is
+  /// not 0, the program returns it.
   void call(llvm::StringRef function, mlir::ValueRange operands);
-  /// Appends a loop: runs the ops that `before` builds, and then the ops of
-  /// `after` and `before` again while the condition is true. `before` returns
+  /// Appends a loop: runs the ops that `before` builds and, while the condition
+  /// is true, the ops of `after` and then of `before` again. `before` returns
   /// the address of the condition, a truth value of one byte.
   void loop(llvm::function_ref<mlir::Value()> before,
             llvm::function_ref<void()> after);
@@ -94,14 +101,14 @@ private:
   mlir::Value fieldOfFrame(int64_t index);
   mlir::Value offset(mlir::Value pointer, int64_t bytes);
   mlir::Value allocate(mlir::Type element, int64_t count);
-  /// Adds a block, in front of the block that returns failures.
+  /// Adds a block in front of the block that returns failures.
   mlir::Block *addBlock();
 
   RuntimeModule &runtime;
   mlir::LLVM::LLVMFuncOp function;
   mlir::Block *entry, *failed;
   mlir::Value arena, variables, arguments, results, coordinates;
-  mlir::LLVM::AllocaOp scratch; ///< of `pointers`, as large as any call needs
+  mlir::LLVM::AllocaOp scratch; ///< of `pointers`, sized for the largest call
   int64_t scratchSize = 0;
 };
 

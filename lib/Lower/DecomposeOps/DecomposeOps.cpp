@@ -21,8 +21,8 @@ using namespace heddle::lower;
 
 namespace {
 
-/// Refuses dynamic shapes and complex numbers. Sizes decide loops and places in
-/// memory, and kernels know no complex numbers.
+/// Emits an error on dynamic shapes, since sizes decide loops and places in
+/// memory, and on complex numbers, which kernels cannot hold.
 LogicalResult expectCompilableTypes(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
@@ -46,8 +46,8 @@ LogicalResult expectCompilableTypes(Operation *op) {
   return success();
 }
 
-/// An error unless a slice at a constant place lies within its tensor. Nothing
-/// checks it at run time.
+/// Emits an error if a slice at a constant offset exceeds its tensor. Nothing
+/// checks that at run time.
 LogicalResult expectWithin(OffsetSizeAndStrideOpInterface slice,
                            ShapedType whole) {
   for (auto [dim, size] : llvm::enumerate(whole.getShape())) {
@@ -150,7 +150,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return success();
   }
 
-  /// What a tensor serves that is made for the uses of which `isRead` holds.
+  /// Returns the operators that the uses of `value` serve, counting only uses
+  /// for which `isRead` holds.
   static ServesAttr uniteReaders(Value value,
                                  llvm::function_ref<bool(OpOperand &)> isRead) {
     SmallVector<ServesAttr> parts;
@@ -165,10 +166,11 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return ServesAttr::getUnion(kind, parts);
   }
 
-  /// Splat constants and fills that a structured op reads are folded into it
-  /// when kernels are formed; all others (returned, stored, an operand of a
-  /// product) become an op that writes them. What starts undefined (a
-  /// tensor.empty that a loop fills and devices exchange) is zeros there.
+  /// Replaces constants where a kernel cannot fold them. A splat or fill that a
+  /// structured op reads is folded into it when kernels are formed. For every
+  /// other use (returned, stored, an operand of a product), builds an op that
+  /// writes the elements. An undefined tensor (a tensor.empty that a loop fills
+  /// and devices exchange) becomes zeros there.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
     SmallVector<std::pair<Value, TypedAttr>> constants;
     func.walk([&](Operation *op) {

@@ -29,7 +29,7 @@ Value Body::convert(Value value, Type type) {
     return create<arith::ExtFOp>(type, value);
   if (from > to)
     return create<arith::TruncFOp>(type, value);
-  // Between bf16 and f16 there is no direct conversion.
+  // There is no direct conversion between bf16 and f16.
   return create<arith::TruncFOp>(type,
                                  create<arith::ExtFOp>(getF32Type(), value));
 }
@@ -126,7 +126,8 @@ Value Decomposer::map(RankedTensorType result, ArrayRef<Operand> operands,
   return generic.getResult(0);
 }
 
-/// The identity of the reduction: 0 of a sum, the lowest number of a maximum.
+/// Returns the identity of the reduction: 0 for a sum; -inf or the lowest
+/// integer for a maximum.
 static TypedAttr getIdentityOf(ReductionKind kind, Type type) {
   if (auto floatType = dyn_cast<FloatType>(type)) {
     if (kind == ReductionKind::Sum)
@@ -185,11 +186,11 @@ Value Decomposer::reduce(RankedTensorType result, ArrayRef<int64_t> reduced,
 // Reductions over any dimensions
 //===----------------------------------------------------------------------===//
 
-/// The number of rows in a block in the first stage of a reduction over rows.
-/// It follows from the shape alone, so sums do not depend on threads. There are
-/// at most 64 blocks: more cores than that would gain little, and every block's
-/// partial sums are traffic. A block has at least 32 rows, which keeps the
-/// partial sums to a thirtieth of the bytes that are read.
+/// Returns the number of rows of a block in the first stage of a reduction over
+/// rows. It follows from the shape alone, so sums do not depend on the number
+/// of threads. There are at most 64 blocks: more cores would gain little, and
+/// every block's partial sums cost traffic. A block has at least 32 rows, so
+/// partial sums are at most 1/32 of the elements read.
 static int64_t chooseBlock(int64_t rows) {
   return std::max<int64_t>(32, llvm::divideCeil(rows, 64));
 }
@@ -211,7 +212,7 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
           accumulator.getIntOrFloatBitWidth())
     accumulator = result.getElementType();
 
-  // Rounds once, at the very end.
+  // Rounds to the result's element type once, at the end.
   auto finish = [&](Value sums) {
     if (sums.getType() == result)
       return sums;
@@ -232,7 +233,8 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
   while (prefix < count && over[prefix] == prefix)
     ++prefix;
 
-  // Reducing trailing dimensions first leaves rows that many threads share.
+  // A full reduction takes trailing dimensions first, so that the remaining
+  // rows are shared by many threads.
   if (prefix == count && prefix == rank && rank > 1 &&
       product(type.getShape()) > (1 << 14)) {
     int64_t keep = 1;
@@ -256,7 +258,8 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
     int64_t rows = product(type.getShape().take_front(prefix));
     int64_t columns = product(type.getShape().drop_front(prefix));
     int64_t block = chooseBlock(rows);
-    // With few rows of many columns the columns are parallel enough.
+    // With few rows of many columns, the columns alone give enough parallel
+    // work.
     if (rows > block && !(rows <= 64 && columns >= 4096)) {
       SmallVector<int64_t> shape(type.getShape().drop_front(prefix));
       shape.insert(shape.begin(), llvm::divideCeil(rows, block));

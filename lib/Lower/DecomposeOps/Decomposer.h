@@ -1,7 +1,7 @@
 //===- Decomposer.h - Builds structured ops from model ops ------*- C++ -*-===//
 //
-// A builder of linalg.generic ops, shared by the decompositions. The iteration
-// space is the result's dimensions, then the reduced ones.
+// A builder of linalg.generic ops, shared by the decompositions. The loops of
+// an op are the result's dimensions, then the reduced ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,17 @@
 
 namespace heddle::lower {
 
-/// Scalar arithmetic in the body of a structured op. Floats are computed in f32
-/// (f64 where an operand is f64) and rounded where they are stored.
+/// Builds scalar arithmetic in the body of a structured op. Floats are computed
+/// in f32 (f64 where an operand is f64) and rounded where they are stored.
 class Body : public mlir::ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value integer(mlir::Type type, int64_t value);
-  /// To another float type by extension or truncation, or unchanged.
+  /// Converts a float to another float type, by extension or truncation.
   mlir::Value convert(mlir::Value value, mlir::Type type);
-  /// bf16 and f16 as f32; others unchanged.
+  /// Converts bf16 and f16 to f32. Other types stay.
   mlir::Value widen(mlir::Value value);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
@@ -40,9 +40,9 @@ public:
   mlir::Value exp(mlir::Value a);
   /// 1 / (1 + exp(-a)).
   mlir::Value sigmoid(mlir::Value a);
-  /// The loop's index as an index value.
+  /// Returns the current index of loop `dim`, of type index.
   mlir::Value index(int64_t dim);
-  /// An integer or index as another integer type or index.
+  /// Converts an integer or index to another integer type or index.
   mlir::Value toInteger(mlir::Value value, mlir::Type type);
 };
 
@@ -62,25 +62,25 @@ public:
   using ReduceBody = llvm::function_ref<mlir::Value(
       Body &, mlir::ValueRange operands, mlir::Value accumulator)>;
 
-  /// result[i] = body(operands at i).
+  /// Builds result[i] = body(operands at i).
   mlir::Value map(mlir::RankedTensorType result,
                   llvm::ArrayRef<Operand> operands, MapBody body);
-  /// result[i] = the reduction of body over the dimensions `reduced`, which
-  /// follow the result's in the iteration space. The body also combines with
-  /// the accumulator.
+  /// Builds a reduction of `operands`. `reduced` gives the sizes of the reduced
+  /// loops, which follow the result's dimensions in the iteration space. The
+  /// body combines with the accumulator itself.
   mlir::Value reduce(mlir::RankedTensorType result,
                      llvm::ArrayRef<int64_t> reduced,
                      llvm::ArrayRef<Operand> operands, ReductionKind kind,
                      ReduceBody body);
-  /// Reduces any dimensions of a tensor. A reduction over rows has two stages
-  /// of fixed blocks, every other one stage.
+  /// Reduces the dimensions `over` of a tensor. A reduction over rows has two
+  /// stages of fixed blocks, every other one has one stage.
   mlir::Value reduceDims(mlir::Value x, llvm::ArrayRef<int64_t> over,
                          ReductionKind kind, mlir::RankedTensorType result);
 
   mlir::AffineMap identity(int64_t rank);
-  /// The first `count` of `rank` dimensions.
+  /// Returns the map to the first `count` of `rank` dimensions.
   mlir::AffineMap leading(int64_t rank, int64_t count);
-  /// The last dimension of `rank`.
+  /// Returns the map to the last of `rank` dimensions.
   mlir::AffineMap last(int64_t rank);
   mlir::AffineMap dims(int64_t rank, llvm::ArrayRef<int64_t> positions);
 
@@ -88,23 +88,24 @@ public:
   mlir::Location loc;
 };
 
-/// The type in which values of a tensor are computed: f32, or f64 for f64.
+/// Returns the type in which elements are computed: f32 for narrower floats,
+/// otherwise `elementType`.
 mlir::Type getComputeType(mlir::Type elementType);
-/// The tensor's shape with another element type.
+/// Returns the tensor type with another element type.
 mlir::RankedTensorType withElement(mlir::RankedTensorType type,
                                    mlir::Type element);
-/// The rows of a tensor: its shape without the last dimension.
+/// Returns the type without its last dimension and with another element type.
 mlir::RankedTensorType rowsOf(mlir::RankedTensorType type, mlir::Type element);
 
-/// Each function lowers one family of ops: it replaces the op by structured
-/// ops, or returns false for an op that stays.
+/// Each function handles one family of ops. It builds structured ops and
+/// replaces the uses of `op`, or returns false for an op that stays.
 bool decomposeNormalization(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeLookup(mlir::Operation *op, mlir::OpBuilder &builder);
 
-/// Brings any structured op into the form that kernels take; see
+/// Brings a structured op into the form that kernels accept; see
 /// Structured.cpp. Emits an error on an op without such a form.
 mlir::LogicalResult normalizeStructured(mlir::RewriterBase &rewriter,
                                         mlir::linalg::LinalgOp op);

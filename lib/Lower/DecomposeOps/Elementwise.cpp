@@ -47,7 +47,8 @@ static bool decomposeMappable(Operation *op, Decomposer &d) {
 // Activations
 //===----------------------------------------------------------------------===//
 
-/// A function of one element, computed in f32.
+/// Replaces an elementwise op by `body` on each element. Arguments narrower
+/// than f32 are widened for `body`.
 static void mapFloats(Operation *op, Decomposer &d, Decomposer::MapBody body) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   SmallVector<Operand> operands;
@@ -62,20 +63,21 @@ static void mapFloats(Operation *op, Decomposer &d, Decomposer::MapBody body) {
   op->getResult(0).replaceAllUsesWith(result);
 }
 
-// The tanh form by one exponential: 0.5 (1 + tanh u) = 1 / (1 + exp(-2 u)).
+// The tanh form of GELU takes one exponential:
+// 0.5 (1 + tanh u) = 1 / (1 + exp(-2 u)).
 static constexpr double kTwoRootTwoOverPi = 1.5957691216057308;
 static constexpr double kCubic = 0.044715;
 static constexpr double kRootHalf = 0.7071067811865476;
 static constexpr double kInverseRootTwoPi = 0.3989422804014327;
 
-/// 2 u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+/// Returns 2 u = 2 sqrt(2/pi) (x + 0.044715 x^3).
 static Value twiceU(Body &b, Value x) {
   Value square = b.mul(x, x);
   return b.mul(
       x, b.add(b.mul(square, kTwoRootTwoOverPi * kCubic), kTwoRootTwoOverPi));
 }
 
-/// The normal distribution's cumulative function.
+/// Returns the cumulative distribution function of the normal distribution.
 static Value normalCdf(Body &b, Value x) {
   return b.mul(b.add(b.create<math::ErfOp>(b.mul(x, kRootHalf)), 1.0), 0.5);
 }
@@ -96,7 +98,7 @@ static void decompose(GeluGradOp op, Decomposer &d) {
       Value density = b.mul(b.exp(b.mul(b.mul(x, x), -0.5)), kInverseRootTwoPi);
       slope = b.add(normalCdf(b, x), b.mul(x, density));
     } else {
-      // With s = sigmoid(2u): s + x s (1 - s) (2u)'.
+      // The slope is s + x s (1 - s) (2u)' with s = sigmoid(2u).
       Value s = b.sigmoid(twiceU(b, x));
       Value inner = b.add(b.mul(b.mul(x, x), 3 * kTwoRootTwoOverPi * kCubic),
                           kTwoRootTwoOverPi);
@@ -125,9 +127,10 @@ static void decompose(SiluGradOp op, Decomposer &d) {
 // Dropout
 //===----------------------------------------------------------------------===//
 
-/// The first word of Philox4x32-10 (Salmon et al., SC 2011) with counter (index
-/// low, index high, step low, stream). Words are i64 values below 2^32, because
-/// then the product of two words is one vector instruction.
+/// Returns the first word of Philox4x32-10 (Salmon et al., SC 2011) with
+/// counter (index low, index high, step low, stream). Words are i64 values
+/// below 2^32, because the product of two such values is one vector
+/// instruction.
 static Value philox(Body &b, Value index, Value step, uint32_t stream,
                     uint64_t seed) {
   Type i64 = b.getI64Type();
@@ -200,8 +203,8 @@ static void decompose(DropoutOp op, Decomposer &d) {
 // Rotary embedding and padding
 //===----------------------------------------------------------------------===//
 
-/// On x seen as [..., 2, half]: y[t] = x[t] cos + (t == 0 ? -1 : 1) x[1 - t]
-/// sin.
+/// Rotates x seen as [..., 2, half]:
+/// y[t] = x[t] cos + (t == 0 ? -1 : 1) x[1 - t] sin.
 static void decompose(RotaryOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t rank = type.getRank(), half = type.getShape().back() / 2;
@@ -231,7 +234,7 @@ static void decompose(RotaryOp op, Decomposer &d) {
              {op.getSin(), table}},
             [&](Body &b, ValueRange v) {
               Type f32 = b.getF32Type(), i32 = b.getI32Type();
-              // -1 for the first half, 1 for the second; inverse the reverse.
+              // -1 for the first half, 1 for the second; inverse: 1 and -1.
               Value t = b.toInteger(b.index(rank - 1), i32);
               Value first = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, t,
                                                     b.integer(i32, 0));

@@ -5,8 +5,8 @@
 
 using namespace mlir;
 
-/// Upstream's generalization refuses linalg.map, whose body has no argument for
-/// the element that is overwritten.
+/// Generalizes linalg.map, which upstream's generalization refuses because its
+/// body has no argument for the element that is overwritten.
 static linalg::GenericOp makeGeneric(RewriterBase &rewriter,
                                      linalg::MapOp map) {
   auto generic = rewriter.create<linalg::GenericOp>(

@@ -7,8 +7,8 @@
 
 namespace heddle::lower {
 
-/// Replaces a structured op by the linalg.generic that it stands for; one that
-/// is generic already stays. An error on an op without such a form.
+/// Replaces a structured op by the equivalent linalg.generic. A linalg.generic
+/// stays. Emits an error on an op without such a form.
 mlir::FailureOr<mlir::linalg::GenericOp>
 makeGeneric(mlir::RewriterBase &rewriter, mlir::linalg::LinalgOp op);
 

@@ -1,7 +1,7 @@
 //===- Lookup.cpp - Ops that read elements at computed positions ----------===//
 //
-// The decomposition of pads, gathers and tensors made by a function of the
-// position. Their bodies read by tensor.extract.
+// Decomposes tensor.pad, tensor.gather and tensor.generate. The bodies read
+// their source by tensor.extract.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static bool decomposePad(Operation *op, OpBuilder &builder) {
       if (low != 0 || high != 0) {
         index =
             b.create<arith::SubIOp>(index, b.integer(b.getIndexType(), low));
-        // Unsigned: an index before the first is a very large one.
+        // Unsigned, so that a negative index is very large.
         Value inside = b.create<arith::CmpIOp>(
             arith::CmpIPredicate::ult, index,
             b.integer(b.getIndexType(), source.getDimSize(dim)));
@@ -52,8 +52,8 @@ static bool decomposePad(Operation *op, OpBuilder &builder) {
   return true;
 }
 
-/// The result's loops are those of the indices except the last, and then those
-/// of the source. The gathered dimensions may be missing among the latter.
+/// The result's dimensions are those of the indices except the last, and then
+/// those of the source. The source's gathered dimensions may be left out.
 static bool decomposeGather(Operation *op, OpBuilder &builder) {
   auto gather = dyn_cast<tensor::GatherOp>(op);
   if (!gather)

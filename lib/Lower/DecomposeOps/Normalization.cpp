@@ -1,8 +1,8 @@
 //===- Normalization.cpp - layer_norm, rms_norm and gradients -------------===//
 //
-// The variance is computed from centred values, in a second pass over a row
-// that lies in cache. The difference of means of squares would lose the digits
-// that a large mean takes.
+// The variance is computed from x - mean, in a second pass over a row that lies
+// in cache. The difference mean(x^2) - mean(x)^2 would lose digits where the
+// mean is large.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,10 +108,11 @@ static void decompose(RmsNormOp op, Decomposer &d) {
   op.replaceAllUsesWith(ValueRange{y, rstd});
 }
 
+/// Returns x_grad, weight_grad and, if `biasGrad` is set, bias_grad.
 /// With hat = (x - mean) * rstd and g = y_grad * weight:
 ///   x_grad = rstd * (g - mean(g) - hat * mean(g * hat))
-/// where RMS normalization has neither mean; weight_grad sums y_grad * hat over
-/// the rows, bias_grad sums y_grad.
+/// weight_grad sums y_grad * hat over the rows, bias_grad sums y_grad. RMS
+/// normalization has no `mean`: it leaves out both mean and mean(g).
 static SmallVector<Value> gradients(Decomposer &d, Value x, Value weight,
                                     Value mean, Value rstd, Value yGrad,
                                     RankedTensorType weightGrad,

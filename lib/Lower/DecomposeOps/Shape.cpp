@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// A copy: result[i] = x at map(i).
+/// Builds a copy: result[i] = x at map(i).
 static Value copy(Decomposer &d, RankedTensorType type, Value x,
                   AffineMap map) {
   return d.map(type, {{x, map}}, [](Body &, ValueRange v) { return v[0]; });
@@ -40,7 +40,7 @@ static bool decompose(linalg::TransposeOp op, Decomposer &d) {
   return true;
 }
 
-/// A slice that is contiguous in memory is a view; any other is copied.
+/// Copies a slice, unless it is contiguous in memory and so can be a view.
 static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   auto from = op.getSourceType();
   auto to = op.getType();
@@ -49,11 +49,11 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   ArrayRef<int64_t> strides = op.getStaticStrides();
   if (ShapedType::isDynamicShape(strides) || ShapedType::isDynamicShape(sizes))
     return false;
-  // Each device has an offset of its own, as windows have.
+  // An offset may be computed at run time, as that of a device's own slice.
   bool movesAtRunTime = ShapedType::isDynamicShape(offsets);
   bool isContiguous = !movesAtRunTime;
-  // After the first dimension of more than one element, all others must be
-  // whole.
+  // Every dimension after the first that has more than one element must be
+  // taken whole.
   bool sawRows = false;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
     if (strides[dim] != 1 && size != 1)
@@ -65,7 +65,7 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   if (isContiguous) {
     if (op.hasUnitStride())
       return false;
-    // The step along a dimension of one element does not matter.
+    // Along a dimension of one element any step means the same: sets it to 1.
     SmallVector<OpFoldResult> ones(from.getRank(), d.builder.getIndexAttr(1));
     op.replaceAllUsesWith(
         d.builder
@@ -76,8 +76,9 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
     return true;
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
-  // A plain dimension in a map stands for all rows, so a slice of the first
-  // rows needs indices of its own.
+  // If a loop's index alone selects along a dimension (d0, not d0 + 1), linalg
+  // takes the loop to run over the whole dimension. So a slice of the first
+  // rows computes its indices in the body, as does one at a run-time offset.
   bool isPrefix = movesAtRunTime;
   SmallVector<OpFoldResult> mixed = op.getMixedOffsets();
   for (int64_t dim = 0; dim < from.getRank(); ++dim)
@@ -114,8 +115,7 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   }
   Value source = op.getSource();
   MLIRContext *context = d.builder.getContext();
-  // A loop whose index alone selects along a dimension runs over all of it. So
-  // a slice of the first rows is read from a flat view.
+  // For the same reason, a slice of the first rows is read from a flat view.
   bool takesFirst = false;
   for (auto [dim, expr] : llvm::enumerate(exprs))
     takesFirst |=
@@ -136,8 +136,8 @@ static bool decompose(tensor::ExtractSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// result[i] = source[(i - offsets) / strides] where that is an index of the
-/// source, else dest[i].
+/// Computes result[i] = source[(i - offsets) / strides] where that is an index
+/// of the source, else dest[i].
 static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   RankedTensorType type = op.getType();
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
@@ -151,7 +151,8 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
   Value dest = op.getDest();
-  // A loop fills this tensor slice by slice: its undefined start may be zeros.
+  // A loop fills an empty tensor slice by slice. Its elements are undefined
+  // before that, so zeros are right.
   if (dest.getDefiningOp<tensor::EmptyOp>()) {
     OpBuilder builder(op);
     dest = builder.create<arith::ConstantOp>(op.getLoc(),
@@ -166,7 +167,7 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
           if (!offset)
             offset = b.integer(b.getIndexType(), op.getStaticOffset(dim));
           Value position = b.create<arith::SubIOp>(b.index(dim), offset);
-          // Unsigned: an index before the slice is a very large one.
+          // Unsigned, so that an index before the slice is very large.
           int64_t length = (sizes[dim] - 1) * strides[dim] + 1;
           Value isIn =
               b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
@@ -195,8 +196,8 @@ static bool decompose(tensor::InsertSliceOp op, Decomposer &d) {
   return true;
 }
 
-/// Concatenates parts of one type. They are made in place in a stack, and the
-/// result is a transposition of it: result[.., k, i, ..] = stack[k, .., i, ..].
+/// Concatenates parts of equal type. They are computed in place in a stack. The
+/// result transposes the stack: result[.., k, i, ..] = stack[k, .., i, ..].
 static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   if (parts.size() == 1)
     return parts[0];
@@ -212,8 +213,8 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
   for (int64_t i = 0; i <= rank; ++i)
     if (i != dim)
       positions.push_back(i);
-  // Where all dimensions before have one element, the stack is in the result's
-  // order.
+  // If all dimensions before `dim` have one element, the stack has the result's
+  // order in memory.
   bool isInOrder = llvm::all_of(part.getShape().take_front(dim),
                                 [](int64_t size) { return size == 1; });
   SmallVector<int64_t> result(part.getShape());
@@ -239,8 +240,8 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
                                                    moved, groups);
 }
 
-/// Joins runs of parts of one type first. Where two or more runs remain, each
-/// element is selected from the run that it lies in.
+/// Joins runs of parts of equal type first. If more than one run remains,
+/// selects each element from its run.
 static bool decompose(tensor::ConcatOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t dim = op.getDim(), rank = type.getRank();
@@ -271,7 +272,7 @@ static bool decompose(tensor::ConcatOp op, Decomposer &d) {
       int64_t size = cast<RankedTensorType>(run.getType()).getDimSize(dim);
       Value position = b.create<arith::SubIOp>(
           b.index(dim), b.integer(b.getIndexType(), offset));
-      // Unsigned: an index before the run is a very large one.
+      // Unsigned, so that an index before the run is very large.
       Value isIn = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, position,
                                            b.integer(b.getIndexType(), size));
       indices[dim] = b.create<arith::SelectOp>(isIn, position,

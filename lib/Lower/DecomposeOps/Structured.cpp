@@ -1,6 +1,6 @@
 //===- Structured.cpp - Structured ops in the form that kernels take ------===//
 //
-// Foreign programs write structured ops in any form. Kernels take
+// Foreign programs have structured ops of any form. Kernels accept
 // linalg.generic ops whose parallel loops come first, in the order of the
 // result. Such an op overwrites its result, and its reductions start from a
 // constant.
@@ -22,8 +22,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// Rewrites a generic op without reductions that reads the tensor it
-/// overwrites: it reads that tensor as an operand instead.
+/// Makes a generic op without reductions read the tensors that it overwrites as
+/// operands, if its body uses their elements.
 static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
                                            linalg::GenericOp op) {
   SmallVector<Value> inputs(op.getInputs()), outputs;
@@ -64,8 +64,8 @@ static linalg::GenericOp readInitsAsInputs(RewriterBase &rewriter,
   return separate;
 }
 
-/// Combines two results of a reduction. For a difference both are negative
-/// sums, so they are added.
+/// Combines two results of a reduction. Two differences (0 - a - b) are
+/// negative sums and so are added.
 static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   Location loc = combiner->getLoc();
   if (isa<arith::SubFOp>(combiner))
@@ -77,17 +77,15 @@ static Value combine(OpBuilder &b, Operation *combiner, Value x, Value y) {
   return both->getResult(0);
 }
 
-/// The op of the body that combines with the accumulator of a result. A
-/// reduction may start from that op's neutral element. Null if the body has no
-/// such op.
+/// Returns the op of the body that combines with the accumulator of a result.
+/// Null if the body has no such op or the op has no neutral element.
 static Operation *findCombiner(linalg::GenericOp op, unsigned result) {
   SmallVector<Operation *, 4> combiners;
   BlockArgument accumulator = op.getRegionOutputArgs()[result];
   if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
       combiners.size() != 1 || !getNeutral(combiners[0]))
     return nullptr;
-  // A difference with the accumulator on its right changes the accumulator's
-  // sign.
+  // x - accumulator would change the accumulator's sign in every iteration.
   if (isa<arith::SubFOp, arith::SubIOp>(combiners[0]) &&
       combiners[0]->getOperand(0) != accumulator)
     return nullptr;
@@ -102,8 +100,8 @@ static Value fill(RewriterBase &rewriter, Location loc, RankedTensorType type,
   return rewriter.create<linalg::FillOp>(loc, scalar, empty).getResult(0);
 }
 
-/// Starts the reduction from the combiner's neutral element, and combines the
-/// result with the start afterwards.
+/// Starts the reduction from the combiner's neutral element, and combines its
+/// result with the given start afterwards.
 static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
                              unsigned result, Operation *combiner) {
   Location loc = op.getLoc();
@@ -130,8 +128,8 @@ static void combineWithStart(RewriterBase &rewriter, linalg::GenericOp op,
                                 combined);
 }
 
-/// Makes the first iteration read the start in place of the accumulator. This
-/// is right for any body.
+/// Makes the first iteration read the given start in place of the accumulator,
+/// which is right for any body.
 static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
                                    unsigned result) {
   Location loc = op.getLoc();
@@ -174,16 +172,17 @@ static linalg::GenericOp readStart(RewriterBase &rewriter, linalg::GenericOp op,
   return reading;
 }
 
-/// The number that all elements of a constant tensor are. Null if the elements
-/// differ or are complex.
-static TypedAttr getSplat(Value value) {
+/// Returns the element that a splat constant repeats. Null if `value` is no
+/// splat or is complex.
+static TypedAttr getConstantSplat(Value value) {
   SplatElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)))
     return {};
   return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
 }
 
-/// Whether the combiner gives the same however often it combines the start.
+/// Returns whether the combiner is a minimum or maximum, so that combining the
+/// start again changes nothing.
 static bool isExtremum(Operation *combiner) {
   return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
@@ -192,9 +191,9 @@ static bool isExtremum(Operation *combiner) {
 
 /// Makes every reduction start from a constant.
 ///
-/// Extrema keep a constant start. Combined afterwards it would be lost, because
-/// upstream folds maxnumf(x, -infinity) to x, which is wrong where x is NaN.
-/// Sums are more exact from zero.
+/// A minimum or maximum keeps a constant start. If the start were combined
+/// afterwards, it would be lost: upstream folds maxnumf(x, -infinity) to x,
+/// which is wrong where x is NaN. Sums are more exact from zero.
 static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
     Value start = op.getOutputs()[i];
@@ -202,7 +201,7 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
     if (filled && matchPattern(filled.getInputs()[0], m_Constant()))
       continue;
     Operation *combiner = findCombiner(op, i);
-    TypedAttr number = getSplat(start);
+    TypedAttr number = getConstantSplat(start);
     if (combiner && number &&
         (isExtremum(combiner) || number == getNeutral(combiner))) {
       rewriter.setInsertionPoint(op);
@@ -218,9 +217,9 @@ static void startFromConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   }
 }
 
-/// Removes results' dimensions whose map is the constant 0, such as (i, j, k)
-/// -> (i, 0) of a sum that keeps its dimension. The op makes its results
-/// without these dimensions of size 1, and they are added after it.
+/// Removes the dimensions of results whose map is the constant 0. For a sum
+/// that keeps its dimension, (i, j, k) -> (i, 0) becomes (i, j, k) -> (i). A
+/// reshape after the op adds the dimensions of size 1 again.
 static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
                                           linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -233,11 +232,12 @@ static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
     for (auto [dim, expr] : llvm::enumerate(map.getResults()))
       zeros[dim] = isa<AffineConstantExpr>(expr) &&
                    cast<RankedTensorType>(init.getType()).getDimSize(dim) == 1;
-    // An op without loops has one element and no dimension to drop.
+    // If every dimension would be dropped, the result has one element and
+    // stays.
     if (zeros.none() || zeros.all())
       continue;
-    // Each group is a kept dimension with the dropped ones before it; the last
-    // group also takes the dropped dimensions behind.
+    // Each group is a kept dimension with the dropped ones before it. The last
+    // group also has the dropped dimensions after it.
     ReassociationIndices group;
     for (unsigned dim = 0; dim < zeros.size(); ++dim) {
       group.push_back(dim);
@@ -292,7 +292,7 @@ static linalg::GenericOp dropConstantDims(RewriterBase &rewriter,
   return smaller;
 }
 
-/// An error if the op reads a tensor.empty, whose elements are undefined.
+/// Emits an error if the op reads a tensor.empty, whose elements are undefined.
 static LogicalResult expectDefined(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands())
     if (operand.get().getDefiningOp<tensor::EmptyOp>() &&
@@ -303,8 +303,8 @@ static LogicalResult expectDefined(linalg::GenericOp op) {
   return success();
 }
 
-/// Expands affine.apply in the body, which reordered loops leave behind, into
-/// arithmetic.
+/// Expands affine.apply ops in the body into arithmetic. Reordering the loops
+/// leaves such ops behind.
 static void expandIndexMaps(RewriterBase &rewriter, linalg::GenericOp op) {
   for (auto apply : llvm::to_vector(op.getOps<affine::AffineApplyOp>())) {
     rewriter.setInsertionPoint(apply);

@@ -12,7 +12,7 @@ static Value toI64(Body &b, Value value) {
   return b.toInteger(value, b.getI64Type());
 }
 
-/// id - offset as i64, and whether it lies in [0, size).
+/// Returns id - offset as i64, and whether it lies in [0, size).
 static std::pair<Value, Value> locate(Body &b, Value id, Value offset,
                                       int64_t size) {
   Value position = toI64(b, id);
@@ -47,15 +47,15 @@ static void decompose(EmbeddingOp op, Decomposer &d) {
 
 namespace {
 struct RowSums {
-  Value maximum;      ///< of each row, 0 where it is infinite
+  Value maximum;      ///< of each row; 0 where it is infinite
   Value exponentials; ///< exp(x - maximum)
   Value sum;          ///< of the exponentials
   Value lse;
 };
 } // namespace
 
-/// log(sum(exp)) of rows, computed stably by subtracting each row's maximum. A
-/// row of -inf gives -inf, not NaN.
+/// Computes log(sum(exp)) of each row, stably by subtracting the row's maximum.
+/// A row of -inf gives -inf, not NaN.
 static RowSums logSumExp(Decomposer &d, Value logits) {
   auto type = cast<RankedTensorType>(logits.getType());
   int64_t rank = type.getRank(), size = type.getShape().back();
@@ -91,7 +91,8 @@ static RowSums logSumExp(Decomposer &d, Value logits) {
   return {maximum, exponentials, sum, lse};
 }
 
-/// logits[i, ids[i] - offset] of every row i, f32, 0 outside.
+/// Returns logits[i, ids[i] - offset] of every row i as f32, or 0 if that
+/// position lies outside.
 static Value pick(Decomposer &d, Value logits, Value ids, Value offset) {
   auto type = cast<RankedTensorType>(logits.getType());
   int64_t rank = type.getRank(), size = type.getShape().back();
@@ -122,7 +123,7 @@ static void decompose(PickOp op, Decomposer &d) {
   op.replaceAllUsesWith(pick(d, op.getLogits(), op.getIds(), op.getOffset()));
 }
 
-/// Whether a value is computed from another one.
+/// Returns whether `value` is computed from `from`.
 static bool dependsOn(Value value, Value from) {
   SmallVector<Value> work{value};
   llvm::DenseSet<Value> seen;
@@ -138,9 +139,9 @@ static bool dependsOn(Value value, Value from) {
   return false;
 }
 
-/// The gradient of the logits. `source` holds the exponentials and `sum` their
-/// sum; or, if `sum` is null, `source` holds the logits and the op the log of
-/// the sum.
+/// Returns the gradient of the logits. If `sum` is set, `source` holds the
+/// exponentials and `sum` their sum. If it is null, `source` holds the logits
+/// and the op has the log of the sum.
 static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
                       Value sum) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -158,8 +159,8 @@ static Value gradient(Decomposer &d, CrossEntropyGradOp op, Value source,
         Value ignored =
             b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, v[1],
                                     b.integer(i32, op.getIgnoreIndex()));
-        // In 32 bits, because a vector holds twice as many of these as of 64
-        // bits.
+        // 32 bits, because a vector holds twice as many numbers of 32 bits as
+        // of 64.
         Value column = b.toInteger(b.index(rank - 1), i32);
         Value target = v[1];
         if (op.getOffset())
@@ -191,10 +192,10 @@ static void decompose(CrossEntropyOp op, Decomposer &d) {
               return b.create<arith::SelectOp>(
                   ignored, b.constant(b.getF32Type(), 0.0), b.sub(v[0], v[1]));
             });
-  // The loss shares its exponentials with the gradients that follow, so each is
-  // computed once. If loss and gradient end in different kernels, the
-  // exponentials are stored between them. So only gradients share whose other
-  // operands do not depend on the loss.
+  // The gradients of the loss share its exponentials, so that each is computed
+  // once. But a gradient whose other operand depends on the loss may end in a
+  // later kernel, and then the exponentials would be stored. Such a gradient
+  // shares nothing.
   SmallVector<CrossEntropyGradOp> gradients;
   for (Operation *user : op.getLse().getUsers())
     if (auto grad = dyn_cast<CrossEntropyGradOp>(user))

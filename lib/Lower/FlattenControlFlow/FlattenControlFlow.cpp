@@ -20,9 +20,9 @@ using namespace heddle;
 
 namespace {
 
-/// Flattens one function. Ops of regions are cloned to the places where they
+/// Flattens one function: clones the ops of regions to the places where they
 /// run, one after the other. Values that become constant are folded, so that
-/// inner bounds are known. Loops that stay are flattened inside.
+/// the bounds of inner loops are known. A loop that stays is flattened inside.
 class Flattener {
 public:
   explicit Flattener(int64_t maxOps)
@@ -31,8 +31,8 @@ public:
   LogicalResult flatten(Block &block);
 
 private:
-  /// Replaces the op by the ops that it runs. If it has to stay, flattens its
-  /// regions and sets `stays`.
+  /// Replaces `op` by the ops that it runs. If it cannot be replaced, flattens
+  /// its regions and sets `stays`.
   LogicalResult flatten(Operation *op, bool &stays);
   LogicalResult flattenRegions(Operation *op);
   LogicalResult unroll(scf::ForOp loop);
@@ -50,7 +50,8 @@ private:
 
 } // namespace
 
-/// The number of iterations of a loop with constant bounds and a positive step.
+/// Returns the number of iterations of a loop with constant bounds and a
+/// positive constant step.
 static std::optional<int64_t> getTripCount(scf::ForOp loop) {
   std::optional<int64_t> low = getConstantIntValue(loop.getLowerBound()),
                          high = getConstantIntValue(loop.getUpperBound()),
@@ -65,8 +66,8 @@ static std::optional<int64_t> getTripCount(scf::ForOp loop) {
   return std::min<uint64_t>(trips, INT64_MAX);
 }
 
-/// The number of ops of a block when it is written out, saturated at the
-/// largest number. Loops of unknown length count as loops.
+/// Returns the number of ops of a block when it is written out, at most
+/// INT64_MAX. A loop of unknown length counts as one iteration.
 static int64_t countOps(Block &block) {
   int64_t ops = 0;
   for (Operation &op : block.without_terminator()) {
@@ -83,11 +84,11 @@ static int64_t countOps(Block &block) {
   return ops;
 }
 
-/// Whether the loop is unrolled: its length is known and not too long. (A step
-/// of 0 or less has no length; unroll() reports it.)
+/// Returns whether the loop is unrolled: its length is known and not too long.
+/// (A step of 0 or less has no length; `flatten` reports it.)
 bool Flattener::isWrittenOut(scf::ForOp loop) const {
   std::optional<int64_t> trips = getTripCount(loop);
-  uint64_t perTrip = uint64_t(countOps(*loop.getBody())) + 1; // with its index
+  uint64_t perTrip = uint64_t(countOps(*loop.getBody())) + 1; // and its index
   return trips && llvm::SaturatingMultiply<uint64_t>(*trips, perTrip) <=
                       uint64_t(maxOps);
 }
@@ -100,7 +101,7 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   bool isLast = false;
   for (int64_t i = low; i < high && !isLast;
        isLast = llvm::AddOverflow(i, step, i)) {
-    if (failed(writer.count(loop))) // for its index
+    if (failed(writer.count(loop))) // counts the index
       return failure();
     OpBuilder builder(loop);
     Value index = builder.create<arith::ConstantOp>(
@@ -118,8 +119,8 @@ LogicalResult Flattener::unroll(scf::ForOp loop) {
   return success();
 }
 
-/// Writes out both branches, or only the one taken if the condition is
-/// constant.
+/// Writes out both branches and selects their results. If the condition is
+/// constant, writes out only the branch taken.
 LogicalResult Flattener::branch(scf::IfOp op) {
   std::optional<int64_t> known = getConstantIntValue(op.getCondition());
   if (!known) {
@@ -164,8 +165,8 @@ LogicalResult Flattener::branch(scf::IfOp op) {
   return success();
 }
 
-/// Flattens branches between the scalars of an op's body: both are computed for
-/// every element. An inner branch comes before the one around it.
+/// Flattens the branches in the body of an op on tensors: both sides are
+/// computed for every element. An inner branch comes before the one around it.
 LogicalResult Flattener::branchInBodies(Operation *op) {
   SmallVector<scf::IfOp> branches;
   op->walk([&](scf::IfOp inner) { branches.push_back(inner); });
@@ -203,7 +204,7 @@ LogicalResult Flattener::flatten(Operation *op, bool &stays) {
 }
 
 LogicalResult Flattener::flatten(Block &block) {
-  Operation *before = nullptr; // all up to here is flat
+  Operation *before = nullptr; // every op up to this one is flat
   while (true) {
     Operation *op = before ? before->getNextNode() : &block.front();
     if (!op)
@@ -212,7 +213,7 @@ LogicalResult Flattener::flatten(Block &block) {
     if (failed(isa<RegionBranchOpInterface>(op) ? flatten(op, stays)
                                                 : branchInBodies(op)))
       return failure();
-    // Otherwise it goes on with what has taken the op's place.
+    // If the op was replaced, the next round takes the first op in its place.
     if (stays)
       before = op;
   }

@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Selects, for an op in a branch, the value where the branch is taken and
-/// `otherwise` where it is not.
+/// Builds a select for an op in `branch`: `taken` if `op` takes that branch,
+/// else `otherwise`.
 static Value chooseIfTaken(OpBuilder &builder, Location loc, scf::IfOp op,
                            Region &branch, Value taken, Value otherwise) {
   if (&branch == &op.getElseRegion())
@@ -32,7 +32,7 @@ void lower::guardTraps(scf::IfOp op) {
         }
 }
 
-/// Whether the value is constant once the loops around it are unrolled.
+/// Returns whether the value is constant once the loops around it are unrolled.
 static bool isKnown(Value value) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

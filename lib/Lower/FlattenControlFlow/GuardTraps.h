@@ -9,13 +9,13 @@ class IfOp;
 
 namespace heddle::lower {
 
-/// Makes both branches safe to compute whatever the condition: an operand that
+/// Makes both branches safe to compute whatever the condition. An operand that
 /// may trap (a divisor of zero, a read beyond a tensor's end) is replaced by a
-/// harmless one where its branch is not taken. Calls must have been inlined.
+/// harmless value where its branch is not taken. Calls must have been inlined.
 void guardTraps(mlir::scf::IfOp op);
 
-/// Makes loops in the branches make no iteration where their branch is not
-/// taken. Loops that will be unrolled stay as they are.
+/// Makes the loops in a branch run no iteration where the branch is not taken.
+/// Loops that will be unrolled do not change.
 void guardLoops(mlir::scf::IfOp op);
 
 } // namespace heddle::lower

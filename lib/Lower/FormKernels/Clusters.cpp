@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The most ops that may lie between two ops of a kernel: about a layer's.
+/// The largest distance, in ops of the program, over which two ops are merged:
+/// about a layer.
 static constexpr unsigned kNear = 48;
 
 bool lower::isFree(Operation *op) {
@@ -87,8 +88,9 @@ Clusters::Clusters(Block &body) {
   }
 }
 
-/// A store comes after the loads and stores of its variable that stand before
-/// it, and a load after the store; all other ops with effects keep their order.
+/// Adds edges for effects. A store comes after the loads and stores of its
+/// variable that precede it, and a load after the store that precedes it. All
+/// other ops with effects keep their order.
 void Clusters::addOrderEdges() {
   llvm::DenseMap<StringAttr, unsigned> lastStore;
   llvm::DenseMap<StringAttr, SmallVector<unsigned>> loads;
@@ -115,7 +117,8 @@ void Clusters::addOrderEdges() {
 }
 
 bool Clusters::hasDetour(unsigned a, unsigned b) {
-  // A path from a to b only runs through clusters that stand between the two.
+  // A path from a to b only leads through clusters between the two in the
+  // order.
   ++epoch;
   auto followsMarked = [&](const Cluster &cluster) {
     return llvm::any_of(cluster.ops, [&](unsigned op) {
@@ -160,9 +163,10 @@ void Clusters::place(unsigned merged, unsigned a, unsigned b) {
 // Merging
 //===----------------------------------------------------------------------===//
 
-/// The number of leading results of a map that are the leading loops in order,
-/// where no later result uses these loops. A diagonal (i) -> (i, i) has none:
-/// it also steps along its rows as it goes from row to row.
+/// Returns how many leading results of a map are the leading loops in order,
+/// such as 2 for (i, j, k) -> (i, j, k + 1). A result does not count if a later
+/// result uses its loop too: a diagonal (i) -> (i, i) has none, since its rows
+/// differ in where they are read.
 static int64_t identityPrefix(AffineMap map) {
   int64_t count = 0;
   for (AffineExpr expr : map.getResults()) {
@@ -184,7 +188,7 @@ int64_t Clusters::sharedRowDims(Operation *from, Operation *to) const {
   auto limit = [&](int64_t count) { shared = std::min(shared, count); };
   auto isFrom = [&](Value value) { return value.getDefiningOp() == from; };
   if (isa<ReduceBlocksOp>(from)) {
-    // heddle.reduce_blocks makes a block of rows into one row of its result.
+    // heddle.reduce_blocks makes one row of its result from a block of rows.
     bool reads = false;
     to->walk([&](Operation *inner) {
       reads |= llvm::any_of(inner->getOperands(), isFrom);
@@ -248,7 +252,7 @@ std::optional<Cluster> Clusters::combine(const Cluster &a,
     common = *both.rowDims;
   }
   both.rows.assign(a.rows.begin(), a.rows.begin() + common);
-  // Rows are what threads share.
+  // Threads share rows, so a kernel with much work needs enough of them.
   int64_t most = std::max(product(a.rows), product(b.rows));
   if (product(both.rows) < std::min(kEnoughRows, most) &&
       both.work > kLittleWork)
@@ -280,12 +284,13 @@ void Clusters::fuseProducers() {
   for (unsigned op = 0; op < ops.size(); ++op) {
     if (!clusters[clusterOf[op]].isKernel)
       continue;
-    // Nearest first: the value computed last is most likely in cache.
+    // The nearest producer first: its value is most likely in cache.
     SmallVector<unsigned> before(predecessors[op]);
     llvm::sort(before, std::greater<>());
     for (unsigned from : before) {
-      // Ops of the backward pass that compute from saved values stay there. In
-      // the forward kernel their results would be stored, and live, in between.
+      // An op of the backward pass that computes from saved values stays there.
+      // Merged into the forward kernel, its result would be stored and live in
+      // between.
       if (op - clusters[clusterOf[from]].ops.back() > kNear &&
           op > clusters[clusterOf[from]].ops.back())
         continue;
@@ -311,7 +316,7 @@ void Clusters::fuseSiblings() {
     for (size_t i = 0; i + 1 < list.size(); ++i) {
       if (list[i + 1] - list[i] > kNear)
         continue;
-      // Merges only if both read the tensor row by row.
+      // Merges the clusters only if both read the tensor row by row.
       unsigned a = clusterOf[list[i]], b = clusterOf[list[i + 1]];
       auto rowsOf = [&](unsigned op) -> int64_t {
         auto generic = dyn_cast<linalg::GenericOp>(ops[op]);
@@ -343,7 +348,7 @@ SmallVector<const Cluster *> Clusters::getOrder() const {
   SmallVector<std::pair<unsigned, bool>> work;
   for (unsigned op = 0; op < ops.size(); ++op) {
     unsigned cluster = clusterOf[op];
-    // A kernel stands where its last op stood, unless its results are needed
+    // A kernel takes the place of its last op, unless its results are needed
     // earlier.
     if (clusters[cluster].ops.back() != op)
       continue;

@@ -1,7 +1,7 @@
 //===- Clusters.h - Partitions ops into kernels -----------------*- C++ -*-===//
 //
-// A partition of the ops of a program function into kernels. It decides and
-// holds data; the IR is only read.
+// Partitions the ops of a program function into kernels. The partition is plain
+// data; the IR is only read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,10 @@
 
 namespace heddle::lower {
 
-/// Whether the op takes no time, so that every kernel that uses it repeats it.
+/// Returns whether the op takes no time, so that every kernel that uses it
+/// repeats it.
 bool isFree(mlir::Operation *op);
-/// Whether the op can be a part of a kernel.
+/// Returns whether the op can be part of a kernel.
 bool isClusterable(mlir::Operation *op);
 
 /// One op that stays in the program, or the ops of one kernel.
@@ -27,7 +28,7 @@ struct Cluster {
   /// The row dimensions and block of heddle.reduce_blocks, if the cluster has
   /// one.
   std::optional<int64_t> rowDims, block;
-  int64_t work = 0; ///< iterations of all ops
+  int64_t work = 0; ///< iterations of all ops together
 };
 
 class Clusters {
@@ -40,23 +41,24 @@ public:
   /// Merges readers of one tensor that stand near each other.
   void fuseSiblings();
 
-  /// The clusters in an order in which each comes after all it depends on,
-  /// otherwise as in the program.
+  /// Returns the clusters in an order in which each comes after those that it
+  /// depends on; otherwise as in the program.
   llvm::SmallVector<const Cluster *> getOrder() const;
   mlir::Operation *getOp(unsigned position) const { return ops[position]; }
 
 private:
   bool tryMerge(unsigned a, unsigned b);
-  /// The cluster of both, or nothing if the two share no rows.
+  /// Returns the merged cluster, or nothing if a and b share no rows.
   std::optional<Cluster> combine(const Cluster &a, const Cluster &b) const;
-  /// How many leading dimensions one op passes to another row by row.
+  /// Returns how many leading dimensions `to` reads row by row from `from`:
+  /// INT64_MAX if it reads nothing of it, -1 if the two cannot share a kernel.
   int64_t sharedRowDims(mlir::Operation *from, mlir::Operation *to) const;
-  /// Whether a path leads from a to b, which comes after it, through other
+  /// Returns whether a path leads from a to the later cluster b through other
   /// clusters. Marks the clusters between the two that depend on a.
   bool hasDetour(unsigned a, unsigned b);
-  /// Gives the merged cluster of a and b its place in the order, after
-  /// hasDetour. The marked clusters between the two move behind it, the others
-  /// before. (The incremental topological order of Pearce and Kelly, 2006.)
+  /// Places the merged cluster of a and b in the order, after a call of
+  /// hasDetour: behind the unmarked clusters between the two, before the marked
+  /// ones. (The incremental topological order of Pearce and Kelly, 2006.)
   void place(unsigned merged, unsigned a, unsigned b);
   void addOrderEdges();
 
@@ -66,12 +68,13 @@ private:
   std::vector<Cluster> clusters;
   llvm::SmallVector<unsigned> clusterOf; ///< by op
 
-  /// A topological order of the clusters. It is kept up to date as clusters
-  /// merge, so that a search for a path only visits the places between its
-  /// ends. The places of clusters that were merged away stay empty.
+  /// A topological order of the clusters: the cluster at each place, and the
+  /// place of each cluster. Every merge updates it, so a search for a path only
+  /// visits the places between its ends. The place of a cluster that was merged
+  /// away is kNone.
   static constexpr unsigned kNone = ~0u;
   llvm::SmallVector<unsigned> clusterAt, placeOf;
-  llvm::SmallVector<unsigned> marks; ///< by cluster: equals epoch if marked
+  llvm::SmallVector<unsigned> marks; ///< by cluster: marked if equal to epoch
   unsigned epoch = 0;
 };
 

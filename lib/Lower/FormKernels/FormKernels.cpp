@@ -23,7 +23,7 @@ using namespace heddle::lower;
 // Folding copies and constants into their readers
 //===----------------------------------------------------------------------===//
 
-/// Whether the op only repeats or rearranges its operand.
+/// Returns whether the op only repeats or rearranges its operand.
 static bool isCopy(linalg::GenericOp op) {
   if (op.getNumLoops() != op.getNumParallelLoops() ||
       op.getInputs().size() != 1 || op->getNumResults() != 1)
@@ -33,8 +33,9 @@ static bool isCopy(linalg::GenericOp op) {
          body->getTerminator()->getOperand(0) == body->getArgument(0);
 }
 
-/// The scalar that fills the tensor, or null.
-static TypedAttr getSplat(Value value) {
+/// Returns the constant that every element of the tensor has, if the op that
+/// makes the tensor shows it; else null.
+static TypedAttr getFillScalar(Value value) {
   TypedAttr scalar;
   if (auto constant = value.getDefiningOp<arith::ConstantOp>()) {
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
@@ -51,7 +52,8 @@ static TypedAttr getSplat(Value value) {
   return nullptr;
 }
 
-/// Whether every reduced loop is still the extent of an operand's dimension.
+/// Returns whether every loop is the index of a dimension in one of the maps,
+/// so that an operand tells its extent.
 static bool coversLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   llvm::SmallBitVector seen(numLoops);
   for (AffineMap map : maps)
@@ -61,13 +63,13 @@ static bool coversLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   return seen.all();
 }
 
-/// Reads through copies and puts constants into the body. Returns the op that
-/// took the place of `op`, or `op`.
+/// Replaces operands that are copies by their source, and splat operands by
+/// constants in the body. Returns the op that replaces `op`, or `op` itself.
 static linalg::GenericOp foldOperands(linalg::GenericOp op,
                                       IRRewriter &rewriter) {
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
-  SmallVector<TypedAttr> constants; ///< per old input, or null
+  SmallVector<TypedAttr> constants; ///< per input of `op`, or null
   SmallVector<AffineMap> all = op.getIndexingMapsArray();
   bool changed = false;
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
@@ -89,7 +91,7 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
       all[i] = map;
       changed = true;
     }
-    TypedAttr scalar = getSplat(value);
+    TypedAttr scalar = getFillScalar(value);
     auto none = AffineMap::get(op.getNumLoops(), 0, rewriter.getContext());
     if (scalar && coversWith(none)) {
       all[i] = none;
@@ -129,9 +131,9 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
 // Repeating cheap producers
 //===----------------------------------------------------------------------===//
 
-/// Whether repeating the op in each reader is cheap: reading its operands costs
-/// no more than reading its result, and its arithmetic next to nothing. Casts,
-/// masks and scalings are.
+/// Returns whether repeating the op in each reader is cheap: reading its
+/// operands takes no more bytes than reading its result, and its arithmetic is
+/// a few simple ops. Casts, masks and scalings are cheap.
 static bool isCheap(linalg::GenericOp op) {
   constexpr int64_t kFewOps = 4;
   if (op.getNumLoops() != op.getNumParallelLoops() || op->getNumResults() != 1)
@@ -154,7 +156,7 @@ static bool isCheap(linalg::GenericOp op) {
 /// Gives every reader in a kernel its own copy of a cheap producer.
 static void repeatCheapProducers(Block &body, OpBuilder &builder) {
   SmallVector<linalg::GenericOp> ops(body.getOps<linalg::GenericOp>());
-  // In reverse, so that a chain is repeated as a whole.
+  // In reverse order, so that a chain of cheap ops is repeated as a whole.
   for (linalg::GenericOp op : llvm::reverse(ops)) {
     if (op->use_empty() || op->hasOneUse() || !isCheap(op))
       continue;
@@ -166,8 +168,8 @@ static void repeatCheapProducers(Block &body, OpBuilder &builder) {
         uses.size() < (size_t)std::distance(op->use_begin(), op->use_end());
     llvm::DenseMap<Operation *, Value> copies;
     for (auto [i, use] : llvm::enumerate(uses)) {
-      // A copy serves its reader, as all that is shared otherwise would serve
-      // everybody.
+      // A copy serves only its reader. A shared producer would serve the
+      // operators of all its readers.
       auto serveReader = [&](Operation *copy) {
         copy->setLoc(withServes(copy->getLoc(), getServes(use->getOwner())));
       };
@@ -242,8 +244,9 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
     return success();
   }
 
-  /// Locations end with the text of the phase; a variable's loads and stores
-  /// say themselves what they serve.
+  /// Copies the names in locations to attributes, because the printed module
+  /// has no locations. A load or store needs none: its variable tells which
+  /// operators it serves.
   static void writeNames(Block &body) {
     body.walk([](Operation *op) {
       if (!isa<LoadOp, StoreOp>(op) &&

@@ -55,8 +55,11 @@ func::FuncOp Outliner::build(ArrayRef<Operation *> ops, ArrayRef<Value> inputs,
   return kernel;
 }
 
-/// All operators that the ops are of, and the kind of what leaves the kernel.
-static ServesAttr unite(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
+/// Returns the union of the operators that the ops serve, with the kind of the
+/// values that leave the kernel: if kinds differ, the first in the order of
+/// DataKind.
+static ServesAttr getServesOfKernel(ArrayRef<Operation *> ops,
+                                    ArrayRef<Value> results) {
   SmallVector<ServesAttr> parts;
   for (Operation *op : ops)
     parts.push_back(getServes(op));
@@ -67,8 +70,9 @@ static ServesAttr unite(ArrayRef<Operation *> ops, ArrayRef<Value> results) {
   return ServesAttr::getUnion(kind.value_or(DataKind::Activation), parts);
 }
 
-/// Whether a reduction steps over memory while the rows lie next to each other:
-/// then the last row dimension is better a loop inside.
+/// Returns whether a reduction takes large steps in memory while neighbouring
+/// rows are adjacent. Then the last row dimension should be a loop inside the
+/// row.
 static bool sumsAcrossMemory(const KernelPlan &plan) {
   if (plan.chunk)
     return false;
@@ -81,9 +85,9 @@ static bool sumsAcrossMemory(const KernelPlan &plan) {
   return false;
 }
 
-/// Chooses the row dimensions among those possible: as many as leave a row long
-/// enough for vectors, or all where the rows themselves can be cut into
-/// vectors.
+/// Chooses how many of the cluster's possible row dimensions become rows: as
+/// many as leave a row long enough for vectors. All of them if the rows
+/// themselves can be cut into vectors (column mode).
 LogicalResult Outliner::chooseRows(func::FuncOp kernel,
                                    const Cluster &cluster) {
   constexpr int64_t kLongRow = 256, kShortRow = 16, kManyRows = 64;
@@ -189,7 +193,7 @@ LogicalResult Outliner::outline(const Clusters &clusters,
   }
   auto call = builder.create<func::CallOp>(ops.back()->getLoc(), kernel,
                                            inputs.getArrayRef());
-  if (ServesAttr serves = unite(ops, results))
+  if (ServesAttr serves = getServesOfKernel(ops, results))
     call->setAttr(kServesAttrName, serves);
   for (auto [result, replacement] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(replacement, [&](OpOperand &use) {

@@ -9,13 +9,13 @@
 
 namespace heddle::lower {
 
-/// Makes functions of clusters; equal ones become one function.
+/// Makes kernel functions of clusters. Equal kernels become one function.
 class Outliner {
 public:
   explicit Outliner(mlir::ModuleOp module);
 
-  /// Calls the cluster's kernel at the builder's position and replaces the uses
-  /// of the cluster's results outside of it.
+  /// Builds a call of the cluster's kernel at the builder's position, and
+  /// replaces the uses of the cluster's results outside of the cluster.
   mlir::LogicalResult outline(const Clusters &clusters, const Cluster &cluster,
                               mlir::OpBuilder &builder);
 
@@ -29,7 +29,7 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
-  llvm::StringMap<mlir::func::FuncOp> kernels; ///< by text
+  llvm::StringMap<mlir::func::FuncOp> kernels; ///< by the text of the function
   unsigned next = 0;
 };
 

@@ -13,14 +13,14 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The product that makes the value, if its only use is the addition and it has
-/// no epilogue yet.
+/// Returns the product that computes the value if the value has one use, else
+/// null.
 static ContractOp getFreeProduct(Value value) {
   auto contract = value.getDefiningOp<ContractOp>();
   return contract && value.hasOneUse() ? contract : nullptr;
 }
 
-/// The addition's location, which serves what the product serves, too.
+/// Returns the addition's location, with the operators that either op serves.
 static Location locationOfBoth(Operation *product, Operation *add) {
   ServesAttr first = getServes(product), second = getServes(add);
   if (!first || !second)
@@ -29,8 +29,9 @@ static Location locationOfBoth(Operation *product, Operation *add) {
                     ServesAttr::getUnion(second.getKind(), {first, second}));
 }
 
-/// A new product in the place of `add`, with one operand more. It stands where
-/// the product stood, if all operands are known there, else at the addition.
+/// Replaces `add` by the product with one operand more. The new product stands
+/// at the old one's place if its operands are known there, else at the
+/// addition.
 static void replace(PatternRewriter &rewriter, arith::AddFOp add,
                     ContractOp product, Value bias, DenseI64ArrayAttr biasAlong,
                     Value accumulate) {
@@ -49,7 +50,8 @@ static void replace(PatternRewriter &rewriter, arith::AddFOp add,
   rewriter.eraseOp(product);
 }
 
-/// Whether `c` is a variable's value and the sum is stored there.
+/// Returns whether `c` is a variable's value and the sum is stored to that
+/// variable.
 static bool isStoredBack(arith::AddFOp add, Value c) {
   auto load = c.getDefiningOp<LoadOp>();
   if (!load || !c.hasOneUse() || !add->hasOneUse())
@@ -59,7 +61,7 @@ static bool isStoredBack(arith::AddFOp add, Value c) {
 }
 
 namespace {
-/// product + broadcast(b), where the library can add b to every row.
+/// Fuses product + broadcast(b) where the library can add b to every row.
 struct FuseBias : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -69,7 +71,8 @@ struct FuseBias : OpRewritePattern<arith::AddFOp> {
                         std::pair(add.getRhs(), add.getLhs())}) {
       ContractOp product = getFreeProduct(p);
       auto broadcast = b.getDefiningOp<BroadcastOp>();
-      // A product that accumulates already gets no bias; the bias comes first.
+      // A bias must be fused before a sum: the library adds no bias to a
+      // product that already accumulates.
       if (!product || !broadcast || product.getBias() ||
           product.getAccumulate() || broadcast.getAlong().empty())
         continue;
@@ -87,8 +90,9 @@ struct FuseBias : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// Fuses product + c, where c's buffer can be added to: another product that
-/// has no other reader, or a variable's value that is stored back.
+/// Fuses product + c where the product can be added to c's buffer: c is a
+/// product with no other reader, or the value of a variable to which the sum is
+/// stored.
 struct FuseSum : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -110,14 +114,15 @@ struct FuseSum : OpRewritePattern<arith::AddFOp> {
     if (!c.hasOneUse() || c == product.getResult())
       return false;
     if (auto other = c.getDefiningOp<ContractOp>())
-      // The later of the two adds to the earlier.
+      // The later product adds to the earlier one's buffer.
       return other->getBlock() == product->getBlock() &&
              other->isBeforeInBlock(product);
     return isStoredBack(add, c);
   }
 };
 
-/// Fuses the addition of a table's gradient to the sum that accumulates it.
+/// Fuses the gradient of an embedding table into the variable's value to which
+/// it is added and stored.
 struct FuseTableSum : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
 

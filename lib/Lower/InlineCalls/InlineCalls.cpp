@@ -13,8 +13,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Replaces the call by the callee's ops, and appends the calls among these,
-/// the last one first.
+/// Replaces the call by the callee's ops. Appends the calls among these ops to
+/// `calls`, last one first.
 static LogicalResult inlineCall(func::CallOp call,
                                 SymbolTableCollection &symbols,
                                 lower::BlockWriter &writer,
@@ -60,8 +60,8 @@ struct InlineCallsPass : heddle::impl::InlineCallsPassBase<InlineCallsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTableCollection symbols;
-    // Functions that an earlier run of heddle-outline-loops made of loops'
-    // regions are programs.
+    // The two functions of a heddle.while, made by an earlier run of
+    // heddle-outline-loops, are programs.
     llvm::DenseSet<StringAttr> outlined;
     module.walk([&](WhileOp loop) {
       outlined.insert(loop.getBeforeAttr().getAttr());
@@ -76,7 +76,7 @@ struct InlineCallsPass : heddle::impl::InlineCallsPassBase<InlineCallsPass> {
       else if (failed(inlineCalls(function, symbols, {getArgument(), maxOps})))
         return signalPassFailure();
     }
-    // A private function that nobody calls is no program either.
+    // A private function that nobody calls is erased too.
     for (func::FuncOp function : inlined)
       function.erase();
   }

@@ -37,7 +37,7 @@ lower::BlockWriter::write(Block &block, IRMapping &mapping, Operation *at) {
       return failure();
     Operation *copy = builder.clone(op, mapping);
     SmallVector<Value> folded;
-    // An op that was folded in place yields no new values, and stays.
+    // An op that was folded in place has no new values, and stays.
     if (succeeded(builder.tryFold(copy, folded)) && !folded.empty()) {
       for (auto [result, value] : llvm::zip(op.getResults(), folded))
         mapping.map(result, value);

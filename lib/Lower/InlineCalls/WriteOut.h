@@ -8,26 +8,26 @@
 
 namespace heddle::lower {
 
-/// The functions of the module that become programs: those that have a body and
-/// are not kernels. Emits an error on a function of several blocks.
+/// Returns the functions of the module that become programs: those with a body
+/// that are no kernels. Emits an error on a function of several blocks.
 mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>>
 getPrograms(mlir::ModuleOp module);
 
 /// Clones blocks to the places where they run, within one function, and limits
-/// the number of ops made this way.
+/// the number of ops cloned.
 class BlockWriter {
 public:
   /// `pass` is the argument of the pass whose option max-ops is `maxOps`.
   BlockWriter(llvm::StringRef pass, int64_t maxOps)
       : pass(pass), maxOps(maxOps) {}
 
-  /// Counts one op that is made for `at`. Emits an error on `at` if there are
-  /// too many.
+  /// Counts one op that is made for `at`. Emits an error on `at` if the ops
+  /// exceed maxOps.
   mlir::LogicalResult count(mlir::Operation *at);
 
-  /// Clones the ops of `block` in front of `at`. Folds values that become
-  /// constant, so that bounds of inner loops are known. Returns the operands of
-  /// the block's terminator. `mapping` gives values for the block's arguments.
+  /// Clones the ops of `block` in front of `at` and returns the operands of its
+  /// terminator. Folds values that become constant, so that bounds of inner
+  /// loops are known. `mapping` gives the values of the block's arguments.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   write(mlir::Block &block, mlir::IRMapping &mapping, mlir::Operation *at);
 

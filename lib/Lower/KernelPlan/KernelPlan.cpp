@@ -91,8 +91,9 @@ int64_t KernelPlan::resultIndex(Value value) const {
 // Statements
 //===----------------------------------------------------------------------===//
 
-/// The cost of an op, in additions of a vector. A rough measure that decides
-/// which values are computed twice and how many iterations are worth a thread.
+/// Returns the cost of an op's body, where an addition costs 1. This rough
+/// measure decides which values are computed twice and how many iterations are
+/// worth a thread.
 static int64_t getCost(Operation *op) {
   int64_t cost = 0;
   op->walk([&](Operation *inner) {
@@ -247,7 +248,7 @@ LogicalResult KernelPlan::addStatements() {
   return success();
 }
 
-/// A value made inside the kernel may only be read in its own row.
+/// Checks that a value made inside the kernel is only read in its own row.
 LogicalResult KernelPlan::checkRows() {
   for (Statement &statement : statements) {
     for (Access &read : statement.reads) {
@@ -275,7 +276,7 @@ LogicalResult KernelPlan::checkRows() {
 // Column mode
 //===----------------------------------------------------------------------===//
 
-/// Whether the row dimensions act as one dimension in an access.
+/// Returns whether the row dimensions act as one dimension in an access.
 static bool collapses(ArrayRef<int64_t> coefficients,
                       ArrayRef<int64_t> extents) {
   for (size_t i = 0; i + 1 < coefficients.size(); ++i)
@@ -312,9 +313,9 @@ bool KernelPlan::suitsColumns() const {
 }
 
 void KernelPlan::makeColumns() {
-  // A chunk is at least a cache line of f32, and at most as long as lets a few
-  // scratch buffers fit the first-level cache. In between it is a sixteenth of
-  // the rows, for the threads.
+  // A chunk has at least 64 rows, and at most 2048, so that a few scratch
+  // buffers of f32 fit the first-level cache. In between it is a sixteenth of
+  // the rows, to give threads work.
   int64_t sixteenth = llvm::alignTo(llvm::divideCeil(rows, 16), 64);
   chunk = std::max<int64_t>(64, std::min<int64_t>(2048, sixteenth));
   auto change = [&](Access &access) {
@@ -330,14 +331,16 @@ void KernelPlan::makeColumns() {
       change(access);
     for (size_t dim = 0; dim < statement.loops.size(); ++dim)
       statement.loopOfDim.push_back(dim);
-    statement.loopOfDim.push_back(statement.loops.size()); // the row
+    statement.loopOfDim.push_back(statement.loops.size()); // the chunk
     statement.loops.push_back(chunk);
     statement.firstReduced = isReduce ? -1 : 1;
   }
   units.assign(1, llvm::divideCeil(rows, chunk));
 }
 
-/// Row mode: the reduced loops are innermost where they run along memory.
+/// In row mode, moves the reduced loops outermost if an operand is contiguous
+/// along the last parallel loop and not along the last reduced one. Otherwise
+/// the reduced loops stay innermost.
 void KernelPlan::orderLoops() {
   for (Statement &statement : statements) {
     int64_t count = statement.loops.size(), first = statement.firstReduced;
@@ -377,8 +380,8 @@ void KernelPlan::chooseBlocks() {
     work +=
         iterations * (statement.cost + 2 * (int64_t)statement.reads.size() + 1);
   }
-  // About ten microseconds of vectorized work, several times what it costs to
-  // wake a thread.
+  // About ten microseconds of vectorized work: several times the cost of waking
+  // a thread.
   constexpr int64_t kWorthAThread = 1 << 17;
   grain = llvm::divideCeil(kWorthAThread, work * blockUnits);
   grain = std::clamp<int64_t>(grain, 1, std::max<int64_t>(blocks, 1));

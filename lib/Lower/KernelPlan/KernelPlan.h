@@ -2,11 +2,11 @@
 //
 // The loops of a kernel, and the place of each value that it computes.
 //
-// A kernel is a function of structured ops whose leading `heddle.row_dims`
-// dimensions, collapsed, are its rows. Every op computes a row of its results
-// from the same row of values made inside the kernel, and from any elements of
-// the kernel's operands. The plan does not change the IR. Example, layer
-// normalization of x : [4, 256, 768], two row dimensions:
+// A kernel is a function of structured ops. Its leading `heddle.row_dims`
+// dimensions, seen as one dimension, are its rows. To compute row i of its
+// result, an op may read row i of the values computed in the kernel, and any
+// elements of the kernel's operands. The plan does not change the IR. Example:
+// layer normalization of x : [4, 256, 768] with two row dimensions.
 //
 //   for row in 0 .. 1024:                                (outer)
 //     for c in 0 .. 768: total += x[row, c]              (nest, level 0)
@@ -17,13 +17,14 @@
 //
 // Ops with equal loops share a nest unless one needs a whole row of another.
 // Within a nest a value passes in a register. Between nests it passes in
-// memory, in its result buffer or a row-sized scratch; a cheap value is
-// computed again instead.
+// memory: in its result's buffer or in a scratch buffer of one row. A cheap
+// value is computed again instead.
 //
-// "Column mode": some kernels have no loops inside a row, or only loops that
-// sum over distant rows of memory (the second stage of a bias gradient). Then a
-// row is one element. The rows are cut into chunks, and the chunk is the
-// innermost loop of every nest.
+// "Column mode" is for kernels without loops inside a row, or with only loops
+// that sum over distant rows of memory (the second stage of a bias gradient). A
+// row of the result is then one element. The rows are cut into chunks, and the
+// loop over a chunk is the innermost of every nest. A unit of the outermost
+// loop is a chunk in column mode, and a row otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,8 @@
 
 namespace heddle::lower {
 
-/// The element of a dense tensor that an iteration reads or writes: constant +
-/// sum rows[i] * unit index i + sum loops[j] * loop index j.
+/// The position of the element of a dense tensor that an iteration reads or
+/// writes: constant + sum rows[i] * unit index i + sum loops[j] * loop index j.
 struct Access {
   mlir::Value value;
   int64_t constant = 0;
@@ -51,26 +52,26 @@ enum class StatementKind {
   ReduceBlocks ///< rows of a block combine
 };
 
-/// One op: its work in one row.
+/// One op: the loops and accesses that it has within one unit.
 struct Statement {
   mlir::Operation *op;
   StatementKind kind = StatementKind::Map;
   llvm::SmallVector<int64_t> loops; ///< extents, outermost first
   /// The loop of each dimension of the op's iteration space after the rows. In
-  /// column mode the loop over the chunk follows.
+  /// column mode, the loop over the chunk follows.
   llvm::SmallVector<int64_t> loopOfDim;
-  /// The first reduced loop of a Reduce whose reduced loops are innermost and
-  /// accumulate in a register; -1 if the reduced loops are outermost and
-  /// accumulate in memory.
+  /// For a Reduce: the first reduced loop, if the reduced loops are innermost
+  /// and accumulate in a register; -1 if they are outermost and accumulate in
+  /// memory.
   int64_t firstReduced = 0;
   llvm::SmallVector<Access> reads;  ///< per tensor operand
   llvm::SmallVector<Access> writes; ///< per result
   int64_t level = 0;
-  int64_t cost = 0; ///< of an iteration, an addition being 1
+  int64_t cost = 0; ///< of an iteration, where an addition costs 1
   bool usesIndex = false;
 
   bool isScalar() const { return loops.empty(); }
-  /// The op's operands that are read element by element, in order.
+  /// Returns the op's operands that are read element by element, in order.
   mlir::ValueRange getInputs() const;
 };
 
@@ -83,7 +84,7 @@ struct Nest {
 
 class KernelPlan {
 public:
-  /// Plans a kernel function; an op that does not fit is an error at that op.
+  /// Plans a kernel function. Emits an error at an op that does not fit.
   static mlir::FailureOr<KernelPlan> create(mlir::func::FuncOp kernel);
 
   int64_t rowDims = 0;
@@ -91,32 +92,33 @@ public:
                                     ///< mode: the number of chunks
   int64_t rows = 1;                 ///< product of the row dimensions
   int64_t chunk = 0;                ///< column mode: rows in a chunk; else 0
-  int64_t blockUnits = 1; ///< units in an iteration of the outermost loop
+  int64_t blockUnits = 1; ///< units in one block; threads share blocks
   int64_t blocks = 1;
   int64_t grain = 1;
 
   std::vector<Statement> statements;
   std::vector<Nest> nests;                        ///< in order of execution
   llvm::DenseMap<mlir::Value, unsigned> producer; ///< of a tensor: statement
-  llvm::DenseSet<mlir::Value> scratch;            ///< values kept for a row
-  /// The result whose row holds a value until the result is written (its host).
+  llvm::DenseSet<mlir::Value> scratch;            ///< values in row buffers
+  /// The result whose row in memory holds the value until the result itself is
+  /// written. That result hosts the value.
   llvm::DenseMap<mlir::Value, mlir::Value> host;
 
   mutable mlir::func::FuncOp kernel; ///< reading needs no const op
 
   int64_t numUnits() const;
-  /// Whether an iteration of `to` may take this read from a register: the same
-  /// iteration of `from`, in the same nest, has just computed the element. The
-  /// answer depends on the read, not only on the value: `y - transpose(y)` may
-  /// take the first y from the register and has to load the second.
+  /// Returns whether an iteration of `to` may take this read from a register:
+  /// the same iteration of `from`, in the same nest, has just computed the
+  /// element. The answer depends on the read. For `y - transpose(y)`, the first
+  /// y may come from the register and the second must be loaded.
   bool canForward(const Statement &from, const Statement &to,
                   const Access &read) const;
-  /// The nest that computes the statement first.
+  /// Returns the first nest that computes the statement.
   unsigned getHome(unsigned statement) const;
-  /// The index of the value among the kernel's results, or -1.
+  /// Returns the index of the value among the kernel's results, or -1.
   int64_t resultIndex(mlir::Value value) const;
-  /// For each result the operands whose buffer it may take: they have the same
-  /// type, and no element is read after it was overwritten.
+  /// Returns for each result the operands whose buffer it may take: they have
+  /// its type, and no element is read after it was overwritten.
   llvm::SmallVector<llvm::SmallVector<int64_t>> findInplace() const;
 
 private:
@@ -136,13 +138,14 @@ private:
   bool isCheap(unsigned statement) const;
 };
 
-/// The linear form of an indexing map over a dense tensor of this shape.
-/// Failure if the map divides.
+/// Returns the linear form of an indexing map over a dense tensor of this
+/// shape: the constant offset and a coefficient per loop. Failure if the map
+/// divides.
 mlir::FailureOr<std::pair<int64_t, llvm::SmallVector<int64_t>>>
 linearize(mlir::AffineMap map, llvm::ArrayRef<int64_t> shape);
 
-/// The tensors that a body reads with tensor.extract, each with whether its
-/// leading `rowDims` indices are those of the iteration.
+/// Returns the tensors that a body reads with tensor.extract. The flag is true
+/// if the leading `rowDims` indices are those of the iteration.
 llvm::SmallVector<std::pair<mlir::Value, bool>>
 getExtracted(mlir::Operation *op, int64_t rowDims);
 

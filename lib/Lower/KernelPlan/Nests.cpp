@@ -60,7 +60,7 @@ bool KernelPlan::isCheap(unsigned index) const {
 }
 
 /// Makes every value that the nest reads available in it: repeats a cheap
-/// producer, else keeps the value in memory.
+/// producer in the nest, otherwise keeps the value in memory.
 void KernelPlan::placeValues(Nest &nest) {
   llvm::SmallDenseSet<unsigned> inNest(nest.statements.begin(),
                                        nest.statements.end());
@@ -70,8 +70,8 @@ void KernelPlan::placeValues(Nest &nest) {
     for (auto [value, aligned] : getExtracted(to.op, rowDims))
       if (producer.contains(value) && resultIndex(value) < 0)
         scratch.insert(value);
-    // A statement that accumulates in memory needs a place, even if nobody
-    // reads it.
+    // A statement that accumulates in memory needs a buffer even if nobody
+    // reads its result.
     if (to.kind == StatementKind::ReduceBlocks ||
         (to.kind == StatementKind::Reduce && to.firstReduced < 0))
       for (const Access &write : to.writes)
@@ -110,7 +110,7 @@ void KernelPlan::formNests() {
   for (const Statement &statement : statements)
     levels = std::max(levels, statement.level + 1);
   for (int64_t level = 0; level < levels; ++level) {
-    // Values computed once a row come before the loops that use them.
+    // A value computed once per row comes before the loops that use it.
     for (bool scalars : {true, false})
       for (auto [i, statement] : llvm::enumerate(statements)) {
         if (statement.level != level || statement.isScalar() != scalars)
@@ -148,7 +148,8 @@ bool KernelPlan::canHost(Value value, Value result) const {
   auto elementOf = [](Value v) {
     return cast<RankedTensorType>(v.getType()).getElementType();
   };
-  // Scratch holds values as computed (f32), a result buffer as stored (bf16).
+  // Scratch holds a value as computed (f32), but the row of a bf16 result would
+  // round it. So only values of f32 or f64 can be hosted.
   if (value.getType() != result.getType() ||
       !(elementOf(value).isF32() || elementOf(value).isF64()) ||
       source.kind != StatementKind::Map || target.kind != StatementKind::Map ||
@@ -175,9 +176,9 @@ bool KernelPlan::canHost(Value value, Value result) const {
   return true;
 }
 
-/// Lets values live in the row of a result (their host), which saves a second
-/// row in cache: the value has the result's type and is not needed once that is
-/// written.
+/// Keeps values of scratch in the row of a result (their host) instead, which
+/// saves cache. The value must have the result's type and must not be read
+/// after the result is written.
 void KernelPlan::chooseHosts() {
   llvm::DenseSet<Value> taken;
   for (const Statement &statement : statements)

@@ -1,8 +1,7 @@
 //===- BodyEmitter.cpp - Scalar bodies of a kernel ------------------------===//
 //
-// bf16 and f16 values are f32 between their load and their store. A chain of
-// fused ops rounds once, at the end, so it is never less exact than the ops one
-// by one.
+// bf16 and f16 values are f32 between load and store. A chain of fused ops
+// rounds once, at its end, so it is never less exact than separate ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +73,8 @@ Value KernelEmitter::emitConstant(arith::ConstantOp op) {
   return b.create<arith::ConstantOp>(FloatAttr::get(type, value));
 }
 
-/// The C library's function for an op that has neither an intrinsic nor a
-/// polynomial (polynomials exist for f32 alone).
+/// Returns the C library's function for an op without intrinsic and polynomial,
+/// or an empty string. Polynomials exist for f32 only.
 static StringRef libraryFunction(Operation *op, Type type) {
   StringRef always = llvm::TypeSwitch<Operation *, StringRef>(op)
                          .Case([](math::TanOp) { return "tan"; })
@@ -114,7 +113,7 @@ Value KernelEmitter::callLibrary(StringRef name, Type type,
   return b.create<LLVM::CallOp>(TypeRange{type}, symbol, operands).getResult();
 }
 
-/// Emits an op of a body on values of compute types.
+/// Emits an op of a body, with operands and result of compute types.
 Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
@@ -153,7 +152,7 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
     (void)fail(op, "expected no bit casts of bf16 or f16 in a kernel");
     return Value();
   }
-  // Calls libm where the polynomial is poor or missing.
+  // Calls libm where the polynomial is inexact or missing.
   if (isa<math::SinOp>(op))
     return b.create<LLVM::SinOp>(type, operands);
   if (isa<math::CosOp>(op))

@@ -24,10 +24,10 @@ LogicalResult KernelEmitter::fail(Operation *op, Twine message) {
 // The function
 //===----------------------------------------------------------------------===//
 
-/// The annotation of loops over rows: neither vectorized nor unrolled. LLVM
-/// would do so where it unrolls the loop inside as a whole. Then a row's sums
-/// would depend on whether the row falls into the remainder, that is, on where
-/// a thread's range ends.
+/// Returns the annotation that keeps loops over rows from being vectorized and
+/// unrolled. LLVM would do both where it unrolls the inner loop completely. A
+/// row's sums would then depend on whether it falls into the remainder, that
+/// is, on where a thread's range ends.
 LLVM::LoopAnnotationAttr KernelEmitter::keepOuterLoop() {
   BoolAttr yes = b.getBoolAttr(true);
   auto vectorize =
@@ -53,7 +53,7 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   entry = func.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   emitEntry(entry->getArgument(0));
-  // The rows use values that the entry did not make.
+  // If emitEntry failed, the values that the rows need do not exist.
   if (failedOnce) {
     func.erase();
     return failure();
@@ -86,7 +86,8 @@ FailureOr<LLVM::LLVMFuncOp> KernelEmitter::emit() {
   return func;
 }
 
-/// Pointers of operands and results, constants, scratch.
+/// Emits what precedes the rows: the addresses of operands and results,
+/// constants, and scratch buffers.
 void KernelEmitter::emitEntry(Value buffers) {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   auto bufferAt = [&](int64_t index) -> Value {
@@ -261,7 +262,8 @@ TypedAttr KernelEmitter::initialValue(const Statement &statement,
   return value;
 }
 
-/// Sets the statements' accumulators in memory to their initial values.
+/// Sets accumulators in memory to their initial values: those of a block of
+/// rows if `ofBlock`, else those of one row.
 void KernelEmitter::initAccumulators(bool ofBlock) {
   for (const Statement &statement : plan.statements) {
     bool inBlock = statement.kind == StatementKind::ReduceBlocks;
@@ -280,7 +282,7 @@ void KernelEmitter::fillRow(const Statement &statement, unsigned result) {
   Value value = b.create<arith::ConstantOp>(initialValue(statement, result));
   Location location = locate(write);
   ElementType type = memoryType(write.value);
-  // Only the loops that the result runs over.
+  // Only loops that index the result; a reduced loop has step 0.
   SmallVector<std::pair<int64_t, int64_t>> loops;
   for (size_t i = 0; i < statement.loops.size(); ++i)
     if (write.loops[i] != 0)
@@ -301,7 +303,7 @@ void KernelEmitter::fillRow(const Statement &statement, unsigned result) {
 }
 
 void KernelEmitter::emitScalars(const Nest &nest) {
-  // As in a loop, every read comes before any write: a result may lie in the
+  // As in a loop, every read comes before any write. A result may lie in the
   // buffer of an operand that a later statement still reads.
   DenseMap<std::pair<unsigned, unsigned>, Value> loaded;
   DenseMap<unsigned, Value> sums;

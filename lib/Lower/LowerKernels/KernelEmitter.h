@@ -1,7 +1,7 @@
 //===- KernelEmitter.h - Writes the loops of a kernel -----------*- C++ -*-===//
 //
-// Turns a KernelPlan into an llvm.func whose memory accesses and branches are
-// LLVM's and whose scalar arithmetic is still arith and math.
+// Turns a KernelPlan into an llvm.func. Its memory accesses and branches are
+// ops of the LLVM dialect; its scalar arithmetic stays arith and math.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +15,14 @@
 
 namespace heddle::lower {
 
-/// An element's type in memory and the type that it is computed in: bf16 and
-/// f16 are computed as f32, i1 lies in a byte.
+/// An element's type in memory and the type in which it is computed. bf16 and
+/// f16 are computed as f32; i1 takes a byte.
 struct ElementType {
   explicit ElementType(mlir::Type type);
   mlir::Type element, memory, compute;
 };
 
-/// A position between ops where loops and accesses are built.
+/// Builds loops and memory accesses at an insertion point.
 class LoopBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
@@ -30,7 +30,7 @@ public:
   mlir::Value i64(int64_t value);
   mlir::Value addI(mlir::Value a, mlir::Value b);
   mlir::Value mulI(mlir::Value a, int64_t b);
-  /// pointer + index elements of the type's memory form.
+  /// Returns pointer + index, counted in elements as they lie in memory.
   mlir::Value address(mlir::Value pointer, mlir::Value index,
                       const ElementType &type);
   mlir::Value load(mlir::Value address, const ElementType &type,
@@ -40,8 +40,8 @@ public:
 
   using LoopBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value index, mlir::ValueRange carried)>;
-  /// Builds `for index in [begin, end): carried = body(index, carried)`.
-  /// `mayBeEmpty` says that the loop may have no iteration.
+  /// Builds `for index in [begin, end): carried = body(index, carried)`. If
+  /// `mayBeEmpty` is false, the loop must have an iteration.
   llvm::SmallVector<mlir::Value> loop(mlir::Value begin, mlir::Value end,
                                       bool mayBeEmpty, mlir::ValueRange init,
                                       mlir::LLVM::LoopAnnotationAttr annotation,
@@ -57,7 +57,7 @@ public:
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emit();
 
 private:
-  /// The state of a nest's row between the steps of its emission.
+  /// The state of one nest while it is emitted for a row.
   struct NestState;
   struct Location {
     mlir::Value pointer; ///< at the current row
@@ -75,15 +75,15 @@ private:
   void emitInnermost(NestState &state);
   void emitLoads(NestState &state, size_t depth);
   void emitScalars(const Nest &nest);
-  /// Clones a body; returns what it yields.
+  /// Clones a body and returns the values that it yields.
   llvm::SmallVector<mlir::Value>
   cloneBody(const Statement &statement, mlir::ValueRange arguments,
             llvm::function_ref<mlir::Value(int64_t)> loopIndex,
             mlir::ArrayAttr groups);
   mlir::Value cloneOp(mlir::Operation *op, mlir::IRMapping &mapping);
-  /// The constant, in its compute type.
+  /// Emits the constant in its compute type.
   mlir::Value emitConstant(mlir::arith::ConstantOp op);
-  /// A call of libm, which programs are linked with.
+  /// Emits a call of libm, which programs are linked with.
   mlir::Value callLibrary(llvm::StringRef name, mlir::Type type,
                           mlir::ValueRange operands);
   mlir::Value extract(mlir::tensor::ExtractOp op, mlir::IRMapping &mapping,
@@ -98,7 +98,8 @@ private:
   mlir::Value unitIndex(size_t dim);
   mlir::TypedAttr initialValue(const Statement &statement,
                                unsigned result) const;
-  /// The type of a value in memory: scratch has the compute type.
+  /// Returns the type of a value's elements in memory. Scratch holds the
+  /// compute type.
   ElementType memoryType(mlir::Value value) const;
   mlir::LogicalResult fail(mlir::Operation *op, llvm::Twine message);
 
@@ -107,8 +108,8 @@ private:
   mlir::ArrayAttr accessGroups;
   mlir::LLVM::AccessGroupAttr accessGroup;
   llvm::DenseMap<mlir::Value, mlir::Value> base;      ///< tensor: pointer
-  llvm::DenseMap<mlir::Value, mlir::Value> scalars;   ///< outside of bodies
-  llvm::DenseMap<mlir::Value, mlir::Value> rowValues; ///< per-row scalars
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars;   ///< indices, constants
+  llvm::DenseMap<mlir::Value, mlir::Value> rowValues; ///< once per row
   mlir::Value block, unit;
   llvm::SmallVector<mlir::Value> unitIndices;
   mlir::Value chunkEnd; ///< column mode: rows in this chunk

@@ -31,8 +31,8 @@ Value LoopBuilder::addI(Value a, Value b) {
     return b;
   if (!b)
     return a;
-  // Offsets into a tensor never overflow, which lets address arithmetic be
-  // strength-reduced.
+  // Offsets into a tensor never overflow. With nsw, LLVM can strength-reduce
+  // addresses.
   return create<arith::AddIOp>(a, b, arith::IntegerOverflowFlags::nsw);
 }
 
@@ -75,7 +75,8 @@ Value LoopBuilder::load(Value address, const ElementType &type,
   return value;
 }
 
-/// Rounds to nearest, ties to even; NaN becomes the quiet NaN 0x7FC0.
+/// Rounds f32 to the nearest bf16, ties to even. NaN becomes the quiet NaN
+/// 0x7FC0.
 static Value roundToBF16(LoopBuilder &b, Value value) {
   auto constant = [&](int32_t bits) -> Value {
     return b.create<arith::ConstantOp>(b.getI32IntegerAttr(bits));
@@ -141,7 +142,7 @@ SmallVector<Value> LoopBuilder::loop(Value begin, Value end, bool mayBeEmpty,
   auto branch = create<LLVM::CondBrOp>(more, head, again, exit, carried);
   if (annotation)
     branch.setLoopAnnotationAttr(annotation);
-  // The exit follows the loop in the text.
+  // Places the exit block after the blocks of the loop.
   exit->moveBefore(region, region->end());
   setInsertionPointToEnd(exit);
   return SmallVector<Value>(exit->args_begin(), exit->args_end());

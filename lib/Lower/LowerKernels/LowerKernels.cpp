@@ -22,8 +22,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// Reassociation lets sums be vectorized. Not nnan and ninf: -inf masks and NaN
-/// keep their meaning.
+/// Sets fast-math flags, so that sums can be vectorized. nnan and ninf are not
+/// set, because masks are -inf and NaN must be seen.
 static void allowReassociation(Operation *root) {
   constexpr auto flags = arith::FastMathFlags::reassoc |
                          arith::FastMathFlags::contract |
@@ -69,7 +69,7 @@ struct LowerKernels : heddle::impl::LowerKernelsPassBase<LowerKernels> {
     kernel.erase();
     allowReassociation(*func);
 
-    // Greedy rewriting also folds constants and drops what nobody reads.
+    // The greedy rewriter also folds constants and erases unused ops.
     RewritePatternSet polynomials(&getContext());
     populateMathPolynomialApproximationPatterns(polynomials);
     if (failed(applyPatternsAndFoldGreedily(*func, std::move(polynomials))))

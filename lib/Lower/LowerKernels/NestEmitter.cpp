@@ -13,35 +13,35 @@ struct KernelEmitter::NestState {
   explicit NestState(const Nest &nest) : nest(nest) {}
 
   const Nest &nest;
-  /// Loops after adjacent ones were joined, and for each joined loop the last
-  /// of the nest's loops that it covers.
+  /// The extents of the loops that are emitted, after adjacent loops of the
+  /// nest were joined; and the last of the nest's loops that each covers.
   SmallVector<int64_t> extents;
   SmallVector<int64_t> lastOf;
 
   struct Read {
     Location location;
     ElementType type;
-    int64_t depth; ///< number of open loops that it needs
+    int64_t depth; ///< number of outer loops that index the operand
     Value value;   ///< once loaded
   };
   struct Accumulator {
     unsigned statement, result;
-    size_t depth; ///< open loops outside of the reduction
+    size_t depth; ///< number of loops around the reduction
     Value current;
   };
-  /// The read of each operand of each statement of the nest. Missing where the
-  /// value passes in a register.
+  /// The read of each (statement, operand) of the nest. Missing if the value
+  /// passes in a register.
   DenseMap<std::pair<unsigned, unsigned>, Read> reads;
-  DenseMap<Value, Location> targets; ///< what is stored or accumulated
+  DenseMap<Value, Location> targets; ///< tensors stored or accumulated
   SmallVector<Accumulator> accumulators;
-  DenseMap<Value, Value> forwarded; ///< in this iteration
+  DenseMap<Value, Value> forwarded; ///< values computed in this iteration
   SmallVector<Value> indices;
   LLVM::LoopAnnotationAttr annotation;
   ArrayAttr groups;
 };
 
-/// Whether loops i and i + 1 of a nest can be one loop: every access steps over
-/// them as over one dimension.
+/// Returns whether loops i and i + 1 of a nest can be one loop: in every
+/// access, the step of loop i is the extent of loop i + 1 times its step.
 static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
   if (plan.chunk && i + 2 == nest.loops.size())
     return false;
@@ -50,7 +50,7 @@ static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
     if (statement.usesIndex)
       return false;
     if (statement.kind == StatementKind::Reduce) {
-      // Does not join loops across the border between kept and reduced ones.
+      // A kept loop and a reduced loop are not joined.
       int64_t border = statement.firstReduced;
       if (border < 0)
         for (auto [j, step] : llvm::enumerate(statement.writes[0].loops))
@@ -143,7 +143,8 @@ void KernelEmitter::emitNest(const Nest &nest) {
   if (independent) {
     state.groups = accessGroups;
     LLVM::LoopInterleaveAttr interleave;
-    // A polynomial is a long chain: several vectors in flight hide it.
+    // A polynomial is a long dependence chain. Several vectors in flight hide
+    // its latency.
     if (expensive)
       interleave =
           LLVM::LoopInterleaveAttr::get(b.getContext(), b.getI32IntegerAttr(4));
@@ -161,8 +162,8 @@ void KernelEmitter::emitLoads(NestState &state, size_t depth) {
       auto found = state.reads.find({index, (unsigned)operand});
       if (found == state.reads.end() || found->second.depth != (int64_t)depth)
         continue;
-      // The window operand of a pooling only gives a shape; its elements are
-      // not read.
+      // The window operand of a pooling only gives the window's shape. Its
+      // elements are not read.
       auto generic = dyn_cast<linalg::GenericOp>(plan.statements[index].op);
       if (generic && generic.getBody()->getArgument(operand).use_empty())
         continue;
@@ -241,8 +242,8 @@ void KernelEmitter::emitInnermost(NestState &state) {
         offset = b.addI(offset, b.mulI(index, step));
     return b.address(location.pointer, offset, type);
   };
-  // Reads come before any write of the iteration: a result may lie in the
-  // buffer of an operand.
+  // Every read of the iteration comes before any write, because a result may
+  // lie in the buffer of an operand.
   DenseMap<std::pair<unsigned, unsigned>, Value> old;
   for (unsigned index : state.nest.statements) {
     const Statement &statement = plan.statements[index];

@@ -42,7 +42,7 @@ LogicalResult ProgramLowering::lowerSlice(comm::SliceOp op) {
       loc, lowerAxisIndex(op.getMeshAttr(), op.getAxes()), constant(local));
   Value bytes;
   if (members * local != total) {
-    // The last members' parts reach beyond the end: zeros there.
+    // The slices of the last members reach beyond the end and are zero there.
     builder.create<rt::FillZeroOp>(loc, to, kComputeStream, servesOf(op));
     first = builder.create<arith::MinSIOp>(loc, first, constant(total));
     Value rest = builder.create<arith::SubIOp>(loc, constant(total), first);
@@ -112,7 +112,7 @@ void ProgramLowering::lowerStart(comm::StartOp op) {
     failedPlace = true;
     return;
   }
-  // The collective waits only for calls issued before it.
+  // The collective waits only for calls that were issued before it.
   builder.create<rt::RecordOp>(loc, events, kComputeStream);
   builder.create<rt::WaitOp>(loc, events, number);
   if (failed(lowerCollective(op.getCollective(), out, number)))

@@ -19,7 +19,8 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && !function->hasAttr(kKernelAttrName))
         programs.push_back(function);
-    // The functions that loops call; they become parts of the loops' programs.
+    // Functions that a heddle.while calls. They become regions of the rt.while
+    // in the calling program.
     llvm::DenseSet<StringAttr> called;
     for (func::FuncOp function : programs)
       for (auto loop : function.getOps<WhileOp>()) {
@@ -34,7 +35,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       function.erase();
   }
 
-  /// The manifest's entry for an argument or result.
+  /// Returns the manifest's entry for an argument or result.
   static rt::PortAttr getPort(StringRef kind, unsigned index, Type type,
                               DictionaryAttr attributes) {
     auto global = cast<RankedTensorType>(type);

@@ -72,8 +72,8 @@ rt::BufferAttr ProgramLowering::place(Value value) {
   if (buffer)
     return findInProgram(op, buffer);
   failedPlace = true;
-  // Any buffer will do: an error was emitted, and the caller goes on to the end
-  // of this op.
+  // Returns any buffer. An error was emitted, and the caller stops after this
+  // op.
   return rt::BufferAttr::get(builder.getContext(), rt::Space::Arena, nullptr, 0,
                              0, type);
 }
@@ -117,7 +117,7 @@ ServesAttr ProgramLowering::servesOf(Operation *op) {
 }
 
 ServesAttr ProgramLowering::servesOfValue(Value value) {
-  // A view serves what its operand does.
+  // A view serves the same operators as its operand.
   while (auto result = dyn_cast<OpResult>(value)) {
     Operation *op = result.getOwner();
     if (!getViewOffset(result) || op->getNumOperands() == 0)

@@ -1,8 +1,8 @@
 //===- ProgramLowering.h - One function as calls of the runtime -*- C++ -*-===//
 //
-// Every op becomes its call of the runtime, with the places that
+// Lowers every op to its call of the runtime, at the places that
 // heddle-plan-arenas wrote. The functions that a loop calls become the loop's
-// regions: their arguments, results and arena are places of the program.
+// regions: their arguments, results and arena lie in buffers of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,19 +17,20 @@
 
 namespace heddle {
 
-/// The places, in the program, of a called function's arguments, results and
-/// arena.
+/// The buffers of the calling program that are the arguments, results and arena
+/// of a called function.
 struct ProgramMemory {
   mlir::SmallVector<rt::BufferAttr> arguments, results;
   rt::BufferAttr arena;
 
-  /// Null, with an error, if there is no such place.
+  /// Returns the program's buffer for a buffer of the called function. Null,
+  /// with an error, if there is none.
   rt::BufferAttr
   find(rt::BufferAttr buffer,
        llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
 };
 
-/// Writes the calls of one function. Errors are emitted.
+/// Builds the runtime calls of one function. Errors are emitted.
 class ProgramLowering {
 public:
   /// Lowers a program function into the body of `program`.
@@ -38,7 +39,7 @@ public:
   mlir::LogicalResult run();
 
 private:
-  /// Lowers a function that a loop of `caller` calls.
+  /// Lowers a function that a loop in `caller` calls.
   ProgramLowering(mlir::func::FuncOp function, mlir::Block *body,
                   const ProgramMemory &memory, const ProgramLowering *caller);
 
@@ -60,12 +61,13 @@ private:
   mlir::Value lowerAxisIndex(mlir::FlatSymbolRefAttr mesh, AxisListAttr axes);
   void lowerTransfer(mlir::Operation *op);
 
-  /// The place of a tensor; null, with an error, if none was planned.
+  /// Returns the planned place of a tensor. If none was planned, emits an
+  /// error, sets `failedPlace` and returns any buffer.
   rt::BufferAttr place(mlir::Value value);
-  /// The place where a returned value has to be.
+  /// Returns the place to which a returned value must be copied.
   rt::BufferAttr placeResult(mlir::OpOperand &returned);
-  /// The buffer as a place of the program; any buffer, with an error, if there
-  /// is none.
+  /// Returns the program's buffer for a buffer of this function. If there is
+  /// none, emits an error, sets `failedPlace` and returns `buffer`.
   rt::BufferAttr findInProgram(mlir::Operation *op, rt::BufferAttr buffer);
   mlir::Value index(mlir::Value value) { return indices.lookup(value); }
   mlir::SmallVector<mlir::Value> indexRange(mlir::ValueRange values) {
@@ -74,22 +76,23 @@ private:
   mlir::Value constant(int64_t value) {
     return builder.create<mlir::arith::ConstantIndexOp>(loc, value);
   }
-  /// Copies unless both are the same place.
+  /// Builds a copy unless both buffers are the same place.
   void copy(rt::BufferAttr from, rt::BufferAttr to, ServesAttr serves);
   mlir::IntegerAttr stream(int32_t number) {
     return builder.getI32IntegerAttr(number);
   }
-  /// What a call serves that is made of the op. An op that no name has reached
-  /// is named by its function and itself.
+  /// Returns the operators that the call made of `op` serves. If `op` has no
+  /// name, the names of its function and of the op stand for it.
   ServesAttr servesOf(mlir::Operation *op);
-  /// What the copy of a value serves.
+  /// Returns the operators that a copy of the value serves.
   ServesAttr servesOfValue(mlir::Value value);
 
   mlir::func::FuncOp function;
   rt::ProgramOp program;
   mlir::OpBuilder builder;
   mlir::Location loc = function.getLoc();
-  /// Set for a function that a loop calls: its places in the loop's program.
+  /// The places of this function in the calling program. Set only for a
+  /// function that a loop calls.
   std::optional<ProgramMemory> memory;
   const ProgramLowering *caller = nullptr;
   mlir::SymbolTableCollection symbols;

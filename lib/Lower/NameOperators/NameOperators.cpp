@@ -1,8 +1,8 @@
 //===- NameOperators.cpp - heddle-name-operators --------------------------===//
 //
-// Two sweeps over a function: backwards, whether data flows to operators or
-// only into variables; forwards, names and kinds. The pass's description has
-// the rules.
+// Two sweeps over a function. Backwards: does data flow to operators, or only
+// into variables? Forwards: names and kinds. The pass's description has the
+// rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +21,24 @@ using namespace heddle;
 
 namespace {
 
-/// Where the results of an op flow to.
+/// Where the results of an op flow.
 struct Uses {
-  bool operators = false; ///< operators that make something new of them
-  bool variables = false; ///< stores, at once or through other ops
+  bool operators = false; ///< an operator computes new data from them
+  bool variables = false; ///< stored, directly or through other ops
 };
 
-/// The operators that a value serves, and how they became known.
+/// The operators that a value serves, and how the name reached the value.
 struct Source {
   ServesAttr serves;
-  /// No tensor of more than one element went into it.
+  /// The value depends on no tensor of more than one element.
   bool isScalar = false;
-  /// An operator or variable gave the name.
+  /// The name is that of an operator or variable.
   bool hasName = false;
-  /// How many ops of several operands lie between it and the named one.
+  /// Number of ops with several operands between the value and the op that gave
+  /// the name.
   unsigned distance = 0;
-  /// The stack whose operands it holds side by side, if it is one.
+  /// The stack op whose slices the value holds, perhaps after copies and
+  /// collectives. Null for none.
   StackOp stack = {};
 };
 
@@ -51,12 +53,13 @@ public:
 private:
   Uses findUses(Operation *op) const;
   void name(Operation *op);
-  /// The operands' sources, each once. Constants and numbers have none.
+  /// Returns the sources of the operands, each once. Constants and scalars have
+  /// none.
   SmallVector<const Source *> getSources(Operation *op);
   Source combine(Operation *op, ArrayRef<const Source *> sources);
-  /// What the slices of an unstack hold, if a stack was made of them.
+  /// Gives each slice of an unstack the source of the same slice of the stack.
   void nameSlices(UnstackOp unstack);
-  /// A name for an op that no other name reaches.
+  /// Returns a name for an op that no other name reaches.
   StringAttr getOwnName(Operation *op);
   VariableOp getVariable(FlatSymbolRefAttr symbol) {
     return symbols.lookupNearestSymbolFrom<VariableOp>(function, symbol);
@@ -67,18 +70,19 @@ private:
   SymbolTableCollection &symbols;
   llvm::DenseMap<Operation *, Uses> usesOf;
   llvm::DenseMap<Value, Source> sourceOf;
-  /// How many ops of each operation have a name of their own.
+  /// For each kind of op, the number of ops with a name of their own.
   llvm::DenseMap<OperationName, unsigned> ownNames;
 };
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Backwards: where data flows to
+// Backwards: where data flows
 //===----------------------------------------------------------------------===//
 
-/// Whether the op sums over a loop of the operand: then its results are no sum
-/// or copy of the operand. An op without a rule is taken to do so.
+/// Returns whether the op sums over a loop of the operand, as a product does.
+/// Then its results are new data, not a sum or copy of the operand. An op
+/// without a rule counts as one that sums.
 static bool sumsOver(Operation *op, unsigned operand) {
   auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
   if (!shardable)
@@ -138,14 +142,15 @@ SmallVector<const Source *> Namer::getSources(Operation *op) {
   return sources.takeVector();
 }
 
-/// Keeps those for which `isKept` holds, unless it holds for none.
+/// Keeps only the sources for which `isKept` holds. If it holds for none, keeps
+/// all.
 template <typename Predicate>
 static void prefer(SmallVectorImpl<const Source *> &sources, Predicate isKept) {
   if (llvm::any_of(sources, isKept))
     llvm::erase_if(sources, [&](const Source *s) { return !isKept(s); });
 }
 
-/// The kind of what an op of no operator makes of its operands.
+/// Returns the kind of data that an op without an operator's name computes.
 static DataKind combineKinds(ArrayRef<const Source *> sources, Uses uses) {
   if (uses.operators || !uses.variables) {
     DataKind kind = sources.front()->serves.getKind();
@@ -180,8 +185,9 @@ StringAttr Namer::getOwnName(Operation *op) {
                              Twine(ownNames[op->getName()]++));
 }
 
-/// What a tensor serves that holds all of others, side by side.
-static ServesAttr unite(ArrayRef<const Source *> sources) {
+/// Returns the operators that a stack of the sources serves, with the first of
+/// the sources' kinds in the order of DataKind.
+static ServesAttr getServesOfStack(ArrayRef<const Source *> sources) {
   DataKind kind = DataKind::State;
   SmallVector<ServesAttr> parts;
   for (const Source *source : sources) {
@@ -199,7 +205,7 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
       llvm::all_of(sources, [](const Source *s) { return s->isScalar; });
   if (isa<StackOp>(op)) {
     prefer(sources, [](const Source *s) { return s->hasName; });
-    result.serves = unite(sources);
+    result.serves = getServesOfStack(sources);
     result.hasName = sources.front()->hasName;
     result.stack = cast<StackOp>(op);
     return result;
@@ -265,13 +271,14 @@ void Namer::name(Operation *op) {
   } else if (!sources.empty()) {
     source = combine(op, sources);
   } else {
-    // Made of nothing that is known: a beginning.
+    // Data begins here: no operand has a source.
     source.serves =
         ServesAttr::get(context, DataKind::Activation, getOwnName(op));
     source.isScalar = llvm::all_of(op->getResultTypes(), isScalar);
   }
   op->setLoc(withServes(op->getLoc(), source.serves));
-  // What comes from nothing (memory to fill, a place in the mesh) names nobody.
+  // A value without operands (memory to fill, a place in the mesh) gives no
+  // name to its users.
   if (!source.hasName && sources.empty())
     return;
   for (Value result : op->getResults())
@@ -287,7 +294,8 @@ void Namer::run() {
     if (!name || name.empty())
       name = StringAttr::get(context,
                              function.getSymName() + ".argument" + Twine(i));
-    // A name of data: an operator's is better.
+    // This name is of data, so `hasName` is false: an operator's name is
+    // preferred.
     sourceOf[argument] = {ServesAttr::get(context, DataKind::Activation, name),
                           isScalar(argument.getType())};
   }
@@ -295,7 +303,7 @@ void Namer::run() {
     usesOf[&op] = findUses(&op);
   for (Operation &op : body) {
     name(&op);
-    // A collective in flight.
+    // The collective in the body of a comm.start serves what the start does.
     if (isa<comm::StartOp>(op))
       for (Operation &inner : op.getRegion(0).front())
         inner.setLoc(withServes(inner.getLoc(), getServes(&op)));

@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// Rewrites the loop as an scf.while that carries the index first. A step that
-/// is not positive makes no iteration.
+/// Rewrites the loop as an scf.while that carries the index first. With a step
+/// of 0 or less it makes no iteration.
 static scf::WhileOp toWhile(scf::ForOp loop) {
   OpBuilder builder(loop);
   SmallVector<Value> inits{loop.getLowerBound()};
@@ -47,7 +47,8 @@ static scf::WhileOp toWhile(scf::ForOp loop) {
         mapping.map(loop.getRegionIterArgs(), carried.drop_front());
         for (Operation &op : loop.getBody()->without_terminator())
           b.clone(op, mapping);
-        // Clamps the index to the end: a sum beyond the end may wrap round.
+        // Clamps the next index to the upper bound, because the sum may
+        // overflow.
         Value left =
             b.create<arith::SubIOp>(loc, loop.getUpperBound(), carried.front());
         Value isLast = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::uge,
@@ -65,9 +66,9 @@ static scf::WhileOp toWhile(scf::ForOp loop) {
   return result;
 }
 
-/// Whether the value can be computed again without reading a value: constants,
-/// the device's place in the mesh, arithmetic on these, and tensors that are
-/// only begun (tensor.empty, fills).
+/// Returns whether the value can be computed again inside the loop without an
+/// operand from outside: constants, the device's place in the mesh, arithmetic
+/// on these, and tensors that only begin (tensor.empty, fills).
 static bool isRepeatable(Value value) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;
@@ -88,8 +89,8 @@ static bool isRepeatable(Value value) {
   return true;
 }
 
-/// The op that asks for the device's place in the mesh, if a scalar depends on
-/// one.
+/// Returns an op on which `scalar` depends that reads the device's place in the
+/// mesh, or null.
 static Operation *findPlaceInMesh(Value scalar) {
   SmallVector<Value> open = {scalar};
   llvm::DenseSet<Value> seen;
@@ -107,9 +108,9 @@ static Operation *findPlaceInMesh(Value scalar) {
 }
 
 namespace {
-/// Replaces one loop by a heddle.while. The regions become private functions of
-/// tensors, appended to `callees`. A value from around the loop becomes an
-/// operand, or is computed in the function again if it is repeatable.
+/// Replaces one loop by a heddle.while. Its regions become private functions of
+/// tensors, appended to `callees`. A value from outside the loop becomes an
+/// operand; a repeatable one is computed again in the function.
 class LoopOutliner {
 public:
   LoopOutliner(scf::WhileOp loop, SymbolTable &symbols)
@@ -120,19 +121,20 @@ public:
 private:
   LogicalResult moveLoads();
   void capture();
-  /// An error at a type that no tensor of a program can represent.
+  /// Emits an error at a type that no tensor of a program can represent.
   LogicalResult expectProgramTypes(TypeRange types, StringRef what);
-  /// The program's tensors that represent the values.
+  /// Converts the values to the program's tensors that represent them.
   SmallVector<Value> toTensors(ValueRange values);
   func::FuncOp makeFunction(Region &region, StringRef name);
-  /// Computes a repeatable value again.
+  /// Clones the ops that compute a repeatable value.
   void repeat(Value value, OpBuilder &b, IRMapping &mapping);
 
   scf::WhileOp loop;
   SymbolTable &symbols;
   Location loc;
   OpBuilder builder;
-  /// Values from around the loop: operands, and values to compute again.
+  /// Values from outside the loop: those that become operands, and those that
+  /// are computed again.
   SmallVector<Value> captured, repeated;
 };
 } // namespace
@@ -270,7 +272,8 @@ struct OutlineLoopsPass : heddle::impl::OutlineLoopsPassBase<OutlineLoopsPass> {
     if (failed(programs))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
-    // Inner loops stand in the functions made from outer ones.
+    // Inner loops lie in the functions that outer loops became, and are visited
+    // there.
     while (!programs->empty()) {
       func::FuncOp program = programs->pop_back_val();
       for (Operation &op :

@@ -1,22 +1,19 @@
 //===- BufferSharing.h - Tensors that share memory --------------*- C++ -*-===//
 //
 // Decides which tensors of a straight-line program share memory. A *content* is
-// the bytes of one tensor with a closed interval of positions, from the op that
-// writes them to the last op that reads them. An op that runs in the background
-// reads and writes during an interval of positions, too: whatever happens at a
-// position before it, or behind it, is ordered. A *group* is memory in which
-// several contents lie, each at an offset. Two contents whose bytes overlap may
-// be in one group if
-//  - they hold the same values (views; a part and the stack it is a part of),
-//  or
+// the bytes of one tensor, with a closed interval of positions: from the op
+// that writes them to the last op that reads them. An op that runs in the
+// background also reads and writes during an interval of positions: it is
+// ordered with all ops at positions before and behind its interval. A *group*
+// is memory that holds several contents, each at an offset. Two contents of a
+// group may overlap in bytes if
+//  - they hold the same values (views; a slice and its stack), or
 //  - their intervals do not meet, or
 //  - they meet at the one op that reads the first and writes the second, and
 //    this op can work in place (`mayOverwrite`).
 //
 // A group lies in the arena, or in a given memory (of a variable, argument or
-// result), which limits its extent.
-//
-// Knows no IR.
+// result), which limits its extent. The class works on numbers, not on IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +29,14 @@ namespace heddle {
 
 class BufferSharing {
 public:
-  /// `mayOverwrite(read, written)`: both contents start at the same byte and
-  /// have the same size; the op that writes `written` is the last to read
-  /// `read`.
+  /// `mayOverwrite(read, written)` returns whether the op that writes `written`
+  /// and is the last to read `read` can work in place. It is asked only if both
+  /// contents start at the same byte and have the same size.
   explicit BufferSharing(std::function<bool(int, int)> mayOverwrite)
       : mayOverwrite(std::move(mayOverwrite)) {}
 
-  /// Adds a content in a group of its own. It is never live if last < first.
+  /// Adds a content in a group of its own and returns its number. The content
+  /// is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
   /// Says that the op that writes the content runs in the background, from the
   /// content's first position to this one.
@@ -47,37 +45,38 @@ public:
   void pin(int content, int memory);
 
   void extend(int content, int64_t last);
-  /// Says that the content has the values of another, from byte `offset` on,
-  /// wherever the two lie.
+  /// Records that the content has the values of `other`, starting at byte
+  /// `offset` of `other`. The contents may lie anywhere.
   void setValues(int content, int other, int64_t offset = 0);
-  /// Says that the content has the values of the parts, one after another.
+  /// Records that the content has the values of the parts, one after the other.
   void setValues(int content, llvm::ArrayRef<int> parts);
-  /// Moves b's group so that b lies `offset` bytes after a. False, and nothing
-  /// changes, if that is impossible.
+  /// Merges the groups of a and b so that b lies `offset` bytes after a. If
+  /// that is impossible, changes nothing and returns false.
   bool tryPlace(int a, int b, int64_t offset);
 
   int64_t getFirst(int content) const { return contents[content].first; }
   int64_t getLast(int content) const { return contents[content].last; }
   int64_t getBytes(int content) const { return contents[content].bytes; }
   int getGroup(int content) const { return contents[content].group; }
-  /// The offset within the group, whose lowest content has offset 0.
+  /// Returns the content's offset within its group, which starts at 0.
   int64_t getOffset(int content) const;
-  /// Whether both are in one group and have a byte in common.
+  /// Returns whether both contents are in one group and have a byte in common.
   bool overlap(int a, int b) const;
   llvm::ArrayRef<int> getMembers(int group) const {
     return groups[group].members;
   }
-  /// The given memory that the group lies in; -1 if it lies in the arena.
+  /// Returns the given memory in which the group lies, or -1 for the arena.
   int getMemory(int group) const { return groups[group].memory; }
   int64_t getBytesOfGroup(int group) const {
     return groups[group].high - groups[group].low;
   }
-  /// The first and last position at which a content of the group is live.
+  /// Returns the first and last position at which a content of the group is
+  /// live.
   std::pair<int64_t, int64_t> getLife(int group) const;
   size_t getNumGroups() const { return groups.size(); }
 
 private:
-  /// A run of bytes whose values were first made in content `origin`.
+  /// A run of bytes whose values were computed in content `origin`.
   struct Values {
     int64_t bytes;
     int origin;
@@ -92,13 +91,13 @@ private:
   };
   struct Group {
     llvm::SmallVector<int, 2> members;
-    int64_t low = 0, high = 0; ///< extent from the origin
-    int memory = -1;           ///< its extent is the pinned content's
+    int64_t low = 0, high = 0; ///< extent, relative to the group's origin
+    int memory = -1;           ///< the given memory, or -1
     int64_t memoryLow = 0, memoryHigh = 0;
   };
 
-  /// Whether byte i of x has the value of byte i + shift of y, for all bytes
-  /// that both have.
+  /// Returns whether byte i of x has the same value as byte i + shift of y, for
+  /// all bytes that both have.
   static bool sameValues(const Content &x, const Content &y, int64_t shift);
   static void append(llvm::SmallVectorImpl<Values> &list, Values values);
   bool conflict(int a, int b, int64_t shiftOfB) const;

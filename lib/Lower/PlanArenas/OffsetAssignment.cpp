@@ -11,14 +11,15 @@ using namespace heddle;
 
 int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
                                 int64_t alignment) {
-  // Changes of the live bytes by position: births at first, deaths after last.
+  // Changes of the number of live bytes: births at `first`, deaths after
+  // `last`.
   SmallVector<std::pair<int64_t, int64_t>> changes;
   for (const LiveBuffer &buffer : buffers) {
     int64_t bytes = alignTo(buffer.bytes, alignment);
     changes.push_back({buffer.first, bytes});
     changes.push_back({buffer.last + 1, -bytes});
   }
-  // At one position deaths (negative) come first.
+  // At one position, deaths (negative) come first.
   llvm::sort(changes);
   int64_t live = 0, most = 0;
   for (auto [position, bytes] : changes)
@@ -27,9 +28,9 @@ int64_t heddle::getMaxLiveBytes(ArrayRef<LiveBuffer> buffers,
 }
 
 namespace {
-/// The buffers placed so far, indexed by the positions at which they live.
-/// There is one list for every block of positions, so that a query for a short
-/// life visits few buffers.
+/// The buffers placed so far, by the positions at which they live. There is one
+/// list per block of positions, so that a query for a short life visits few
+/// buffers.
 class PlacedBuffers {
 public:
   PlacedBuffers(ArrayRef<LiveBuffer> buffers, int64_t alignment)
@@ -44,7 +45,7 @@ public:
     blocks.resize((end - start) / blockSize + 1);
   }
 
-  /// Places a buffer into the smallest gap and returns the end of its place.
+  /// Places a buffer into the smallest gap and returns the end of its bytes.
   int64_t place(int index) {
     const LiveBuffer &buffer = buffers[index];
     int64_t bytes = alignTo(buffer.bytes, alignment);
@@ -85,7 +86,7 @@ private:
   ArrayRef<LiveBuffer> buffers;
   int64_t alignment, start = 0;
   SmallVector<int64_t> offsets;
-  SmallVector<int> seen; ///< the last query that met each buffer
+  SmallVector<int> seen; ///< the last buffer whose search met this one
   SmallVector<SmallVector<int, 8>> blocks;
   SmallVector<std::pair<int64_t, int64_t>> neighbours;
 };

@@ -1,11 +1,10 @@
 //===- OffsetAssignment.h - Places of buffers in an arena -------*- C++ -*-===//
 //
-// The arena problem. Each buffer has a size and a closed interval of positions
-// at which it is live. Two buffers that are live at one position must not
-// overlap in the arena, and the arena shall be small. (Dynamic storage
-// allocation, NP-hard; known as offset assignment of tensor memory.)
-//
-// Knows no IR.
+// Assigns places in an arena. Each buffer has a size and a closed interval of
+// positions at which it is live. Two buffers that are live at one position must
+// not overlap, and the arena should be small. (This is dynamic storage
+// allocation, NP-hard; also known as offset assignment of tensor memory.) Works
+// on numbers, not on IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +27,14 @@ struct OffsetAssignment {
   int64_t peak = 0;                   ///< bytes of the arena
 };
 
-/// A lower bound of the arena: the most bytes live at one position, with sizes
-/// rounded up to `alignment`.
+/// Returns a lower bound of the arena: the most bytes live at one position,
+/// with sizes rounded up to `alignment`.
 int64_t getMaxLiveBytes(llvm::ArrayRef<LiveBuffer> buffers, int64_t alignment);
 
-/// Places the buffers one after the other, each into the smallest gap that is
-/// free throughout its life, else on top. Tries several orders (by size, by
-/// size times life, by life, by start) and returns the best; stops early at the
-/// lower bound. Offsets are multiples of `alignment`.
+/// Places the buffers one by one, each into the smallest gap that is free
+/// throughout its life, or else on top. Tries several orders (by size, by size
+/// times life, by life, by start) and returns the smallest arena. Stops early
+/// at the lower bound. Offsets are multiples of `alignment`.
 OffsetAssignment assignOffsets(llvm::ArrayRef<LiveBuffer> buffers,
                                int64_t alignment);
 

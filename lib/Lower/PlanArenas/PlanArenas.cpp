@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// Names an rt.constant for each distinct constant tensor.
+/// Makes one rt.constant for each distinct constant tensor, and returns its
+/// name.
 class Constants {
 public:
   Constants(ModuleOp module, SymbolTable &symbols)
@@ -39,8 +40,8 @@ private:
   DenseMap<Attribute, FlatSymbolRefAttr> names;
 };
 
-/// Plans functions one by one. The functions that a loop calls come before the
-/// loop's own function.
+/// Plans functions one by one. The functions that a loop calls are planned
+/// before the function that contains the loop.
 class ArenaPlanner {
 public:
   ArenaPlanner(ModuleOp module, bool inPlace)
@@ -55,13 +56,13 @@ private:
   bool inPlace;
   SymbolTable symbols;
   Constants constants;
-  /// Whether a function is planned; false for those that are being planned.
+  /// True for functions that are planned, false for those still in progress.
   DenseMap<Operation *, bool> planned;
 };
 } // namespace
 
 /// Plans the functions that the loop calls. Their arenas lie in the loop's
-/// workspace, which is as large as the larger of the two.
+/// workspace, which has the size of the larger arena.
 LogicalResult ArenaPlanner::planLoop(WhileOp loop) {
   int64_t bytes = 1;
   for (FlatSymbolRefAttr name : {loop.getBeforeAttr(), loop.getAfterAttr()}) {

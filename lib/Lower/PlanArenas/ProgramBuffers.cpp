@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The op that computes the value: for what is waited for, the collective.
+/// Returns the op that computes `result`. For the result of a comm.wait, this is
+/// the collective.
 static Operation *getMaker(OpResult result) {
   if (auto wait = dyn_cast<comm::WaitOp>(result.getOwner()))
     if (comm::StartOp start = wait.getStart())
@@ -17,7 +18,8 @@ static Operation *getMaker(OpResult result) {
   return result.getOwner();
 }
 
-/// The operands of the value's maker whose buffer the value may take.
+/// Returns the operands of the op that computes `result` whose buffer `result`
+/// may take.
 static SmallVector<int64_t> getInplaceOperands(OpResult result,
                                                SymbolTable &symbols) {
   Operation *op = getMaker(result);
@@ -29,7 +31,7 @@ static SmallVector<int64_t> getInplaceOperands(OpResult result,
     return {};
   }
   if (auto loop = dyn_cast<WhileOp>(op)) {
-    // The values that the loop carries start in its operands' buffers.
+    // The carried values start in the buffers of the loop's operands.
     int64_t carried =
         int64_t(result.getResultNumber()) - int64_t(loop.getResults().size());
     if (carried >= 0 && carried < int64_t(loop.getCarried().size()))
@@ -67,19 +69,19 @@ public:
   FailureOr<ProgramBuffers> run();
 
 private:
-  /// A memory given from outside. Memories are listed in the order in which
-  /// they are pinned.
+  /// A memory that exists before the program runs. The list holds them in the
+  /// order in which they are pinned.
   struct Memory {
     rt::Space space;
     FlatSymbolRefAttr symbol;
     int64_t index;
   };
   struct Variable {
-    /// The contents of the variable: before the first store, and after each
-    /// store.
+    /// Contents of the variable's memory: one before the first store, and one
+    /// after each store.
     SmallVector<int, 2> versions;
-    SmallVector<int, 1> loads; ///< contents of what was loaded
-    int stored = -1;           ///< content of what was stored last
+    SmallVector<int, 1> loads; ///< contents of the loaded values
+    int stored = -1;           ///< content of the value stored last
   };
 
   void numberOps();
@@ -98,7 +100,7 @@ private:
   void placeStacks();
   void placeInPlace();
   bool mayOverwrite(int read, int written);
-  /// The last position of an op at which its operands are read.
+  /// Returns the last position at which `user` reads its operands.
   int64_t getUsePosition(Operation *user);
   ProgramBuffers finish();
 
@@ -110,7 +112,7 @@ private:
   SmallVector<Operation *> ops;
   DenseMap<Operation *, int64_t> positions;
   DenseMap<Value, int> contents;
-  SmallVector<Value> values; ///< of each content, null for none
+  SmallVector<Value> values; ///< by content; null if no value has it
   SmallVector<Memory> memories;
   llvm::MapVector<StringAttr, Variable> variables;
 };
@@ -124,7 +126,7 @@ void Placer::numberOps() {
 }
 
 int64_t Placer::getUsePosition(Operation *user) {
-  // A collective in flight reads its operand until the wait.
+  // An asynchronous collective reads its operand until the wait.
   if (auto start = dyn_cast<comm::StartOp>(user->getParentOp())) {
     int64_t last = positions[start];
     for (Operation *wait : start->getUsers())
@@ -157,7 +159,7 @@ int Placer::addPinned(Memory memory, int64_t bytes, int64_t first,
 LogicalResult Placer::addContents() {
   for (BlockArgument argument : program.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
-    // Arguments belong to the caller: never overwritten.
+    // The caller owns the arguments, so nothing overwrites them.
     int memory =
         addPinned({rt::Space::Argument, nullptr, argument.getArgNumber()},
                   rt::getByteSize(type), -1, end());
@@ -215,7 +217,7 @@ void Placer::addLoad(LoadOp load) {
   Variable &variable = getVariable(load.getVariableAttr().getAttr());
   int content = contents.lookup(load.getResult());
   sharing.setValues(content, variable.versions.back());
-  // A load that is copied reads the variable, too.
+  // If the load has to be copied, the copy reads the variable at the load.
   sharing.extend(variable.versions.back(), positions[load]);
   variable.loads.push_back(content);
 }
@@ -232,8 +234,9 @@ void Placer::addStore(StoreOp store) {
 }
 
 void Placer::placeVariable(Variable &variable) {
-  // The last version of the variable lives to the end. Versions follow each
-  // other, so they always fit. Contents placed later must not overlap them.
+  // The last version of the variable lives to the end. The lives of versions
+  // follow one another, so they always fit into the variable. A content that is
+  // placed later must not overlap them.
   sharing.extend(variable.versions.back(), end());
   for (int version : ArrayRef<int>(variable.versions).drop_front())
     sharing.tryPlace(variable.versions[0], version, 0);
@@ -278,7 +281,7 @@ void Placer::placeInPlace() {
         int written = contents.lookup(result);
         if (sharing.getBytes(read) != sharing.getBytes(written))
           continue;
-        // Reusing a part of a larger buffer would keep the whole buffer alive.
+        // Taking a part of a larger buffer would keep the whole buffer alive.
         int group = sharing.getGroup(read);
         if (sharing.getBytesOfGroup(group) > sharing.getBytes(written) &&
             sharing.getMemory(group) < 0 &&
@@ -328,7 +331,9 @@ ProgramBuffers Placer::finish() {
   for (size_t group = 0; group < sharing.getNumGroups(); ++group) {
     if (sharing.getMembers(group).empty() || sharing.getMemory(group) >= 0)
       continue;
-    // No value holds a version of a variable that is copied to the variable.
+    // A group without values is a version of a variable that could not be
+    // placed in the variable: the stored value is copied there, and needs no
+    // memory of its own here.
     if (llvm::none_of(sharing.getMembers(group),
                       [&](int member) { return bool(values[member]); }))
       continue;

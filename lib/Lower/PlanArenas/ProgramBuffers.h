@@ -3,16 +3,16 @@
 // Decides the place of each tensor of a program function. Does not change the
 // IR.
 //
-// Sharing, in the order in which it is tried:
-//  1. Views (reshapes, leading slices, unstack) lie in their operand.
+// Sharing is tried in this order:
+//  1. A view (reshape, leading slice, unstack) lies in its operand.
 //  2. A load lies in its variable if no store to it comes before the load's
-//     last use; else it is copied.
-//  3. The last value stored to a variable is computed straight into it if no
-//     older value is read after that op; else it is copied there.
-//  4. What the program returns is computed straight into the result.
-//  5. The operands of a stack are computed straight into their parts of it.
+//     last use. Otherwise it is copied.
+//  3. The last value stored to a variable is computed in the variable if no
+//     older value is read after that op. Otherwise it is copied there.
+//  4. A returned value is computed in the result's buffer.
+//  5. The operands of a stack are computed in their slices of it.
 //  6. An op that can work in place does so if its operand dies there.
-// The remaining tensors get places in the arena (OffsetAssignment.h).
+// All other tensors get places in the arena (OffsetAssignment.h).
 //
 // A collective in flight uses its operand and its result at all positions from
 // its comm.start to its comm.wait. Two uses that have no position in common are
@@ -29,9 +29,9 @@
 
 namespace heddle {
 
-/// The places of an op's tensor results (a unit for any other result).
+/// On an op: the places of its tensor results (a unit for any other result).
 inline constexpr llvm::StringLiteral kPlacesAttrName = "rt.places";
-/// On a function: the bytes of its arena, and the lower bound for any arena of
+/// On a function: the bytes of its arena, and the lower bound of an arena for
 /// these buffers.
 inline constexpr llvm::StringLiteral kArenaAttrName = "rt.arena";
 inline constexpr llvm::StringLiteral kArenaBoundAttrName = "rt.arena_bound";
@@ -46,23 +46,25 @@ struct ProgramBuffers {
 };
 
 struct PlacementOptions {
-  bool inPlace = true;        ///< 3 to 6 of the list above
+  bool inPlace = true;        ///< if false, only 1 and 2 above
   mlir::SymbolTable &symbols; ///< of the module
-  /// Names the rt.constant for a constant tensor.
+  /// Returns the name of the rt.constant for a constant tensor.
   llvm::function_ref<mlir::FlatSymbolRefAttr(mlir::Location,
                                              mlir::ElementsAttr)>
       getConstant;
 };
 
-/// Checks, and emits, that the function is a row of ops that programs can run,
-/// on tensors that the runtime can hold: what `placeBuffers` takes.
+/// Checks that the function is what `placeBuffers` accepts: a sequence of ops
+/// that programs can run, on tensors that the runtime can hold. Emits an error
+/// otherwise.
 mlir::LogicalResult verifyProgramForm(mlir::func::FuncOp program);
 
-/// Fails, with an error, on an op that programs cannot run.
+/// Decides the places. Emits an error on an op that programs cannot run.
 mlir::FailureOr<ProgramBuffers> placeBuffers(mlir::func::FuncOp program,
                                              const PlacementOptions &options);
 
-/// The byte offset of a view within its operand; nullopt if the op is no view.
+/// Returns the byte offset of a view within its operand, or nullopt if the op
+/// is no view.
 std::optional<int64_t> getViewOffset(mlir::OpResult result);
 
 } // namespace heddle

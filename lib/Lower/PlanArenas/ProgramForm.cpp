@@ -17,8 +17,9 @@ std::optional<int64_t> heddle::getViewOffset(OpResult result) {
   auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
   if (!slice)
     return std::nullopt;
-  // Contiguous: one element along the first dimensions, all along the last,
-  // any number along the one between.
+  // A slice is contiguous if it has one element along its first dimensions, any
+  // number along the next one, and all elements along the dimensions after
+  // that.
   ArrayRef<int64_t> shape = slice.getSourceType().getShape();
   ArrayRef<int64_t> sizes = slice.getStaticSizes();
   if (ShapedType::isDynamicShape(sizes) ||
@@ -38,7 +39,7 @@ std::optional<int64_t> heddle::getViewOffset(OpResult result) {
   return offset * rt::getByteSize(type.getElementType());
 }
 
-/// Whether a program can run the op (index arithmetic included).
+/// Returns whether a program can run the op. Index arithmetic counts, too.
 static bool isProgramOp(Operation *op) {
   if (isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
           heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
@@ -77,14 +78,14 @@ static LogicalResult verifyOps(func::FuncOp program) {
   return success();
 }
 
-/// Tensors that the runtime can hold.
+/// Returns whether the runtime can hold a tensor of this type.
 static bool isStorable(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0 &&
          rt::getByteSize(tensor.getElementType());
 }
 
-/// What to do about a tensor that is not storable.
+/// Returns advice for a tensor that is not storable.
 static StringRef getStorableHint(Type type) {
   return getElementTypeOrSelf(type).isIndex()
              ? "; make its elements i64 (arith.index_cast)"

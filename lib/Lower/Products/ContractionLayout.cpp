@@ -1,4 +1,4 @@
-//===- ContractionLayout.cpp - Letters as a matrix product in loops -------===//
+//===- ContractionLayout.cpp - A contraction as products in loops ---------===//
 
 #include "ContractionLayout.h"
 #include "dialects/Rt/Rt.h"
@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// One letter, or several merged: its size, and its stride in each tensor (0
-/// where it does not occur).
+/// One letter of a contraction, or several merged: its size, and its stride in
+/// each tensor (0 in a tensor without it).
 struct Letter {
   int64_t size = 1;
   int64_t a = 0, b = 0, c = 0, bias = 0;
@@ -20,7 +20,8 @@ struct Letter {
 };
 } // namespace
 
-/// Whether `outer` steps over exactly one run of `inner` wherever they occur.
+/// Returns whether, in every tensor, a step of `outer` is one whole run of
+/// `inner`.
 static bool canMerge(const Letter &outer, const Letter &inner) {
   for (auto stride : {&Letter::a, &Letter::b, &Letter::c, &Letter::bias})
     if (outer.*stride != inner.*stride * inner.size)
@@ -46,7 +47,8 @@ static SmallVector<Letter> collectFactors(ContractionAttr contraction,
                                           ArrayRef<int64_t> rhs,
                                           ArrayRef<int64_t> result,
                                           ArrayRef<int64_t> biasAlong) {
-  // In the order of first occurrence, so that the outcome is deterministic.
+  // The map keeps the order of first occurrence, so the outcome is
+  // deterministic.
   llvm::MapVector<char, Letter> byLetter;
   auto add = [&](StringAttr letters, ArrayRef<int64_t> shape,
                  int64_t Letter::*stride) {
@@ -73,7 +75,7 @@ static SmallVector<Letter> collectFactors(ContractionAttr contraction,
 }
 
 namespace {
-/// Picks m and k for a given n, and makes loops of the rest.
+/// Chooses m and k for a given n. All other letters become loops.
 class ProductBuilder {
 public:
   ProductBuilder(ArrayRef<Letter> factors, const Letter *n)
@@ -91,7 +93,7 @@ public:
   }
 
 private:
-  /// The factors of a kind, and null for none.
+  /// Returns the letters of a kind, and null for the choice of none.
   SmallVector<const Letter *> candidates(bool (Letter::*kind)() const) {
     SmallVector<const Letter *> list;
     for (const Letter &factor : factors)
@@ -109,8 +111,8 @@ private:
   }
 
   std::optional<ProductLayout> tryBuild(const Letter *m, const Letter *k) {
-    // The library requires that one of the two strides is 1, and that all rows
-    // have the same bias.
+    // In the library, one of an operand's two strides must be 1, and all rows
+    // of C have the same bias.
     if (m && k && m->a != 1 && k->a != 1)
       return std::nullopt;
     if (n && k && n->b != 1 && k->b != 1)
@@ -124,7 +126,7 @@ private:
     setStrides(layout.aStrides, m ? m->a : 0, k ? k->a : 0, layout.m, layout.k);
     setStrides(layout.bStrides, k ? k->b : 0, n ? n->b : 0, layout.k, layout.n);
     layout.cRowStride = m ? m->c : layout.n;
-    // Sums innermost: C stays in the cache.
+    // Sums are the innermost loops, so that C stays in the cache.
     for (bool sums : {false, true})
       for (const Letter &factor : factors)
         if (&factor != m && &factor != n && &factor != k &&
@@ -136,8 +138,8 @@ private:
     return layout;
   }
 
-  /// Sets both strides. A stride of 0 belongs to an extent of 1, so any number
-  /// will do for it.
+  /// Sets both strides. A stride of 0 stands for an extent of 1, where any
+  /// number is right.
   static void setStrides(int64_t (&strides)[2], int64_t row, int64_t column,
                          int64_t rows, int64_t columns) {
     if (!row)
@@ -171,7 +173,7 @@ heddle::getProductLayout(ContractionAttr contraction, RankedTensorType lhs,
   if (swapped)
     for (Letter &factor : factors)
       std::swap(factor.a, factor.b);
-  // If the inner dimension is a batch factor, there is no n: each product has
+  // If the inner dimension is a batch letter, there is no n: every product has
   // one column.
   const Letter *n = inner && inner->isColumn() ? inner : nullptr;
   if (biasAlong && n && n->bias != 1) {

@@ -1,12 +1,15 @@
-//===- ContractionLayout.h - Letters as a product in loops ------*- C++ -*-===//
+//===- ContractionLayout.h - A contraction as products in loops -*- C++ -*-===//
 //
-// A contraction over dense tensors as one heddle_rt_matmul_desc. Factors that
-// are adjacent in every tensor that has them are merged. Among the merged
-// factors, one of the result's inner dimension becomes n, one of the other
-// operand m, one sum k; all others become loops. The operand that has the
-// result's inner dimension is B, so that C's rows are contiguous.
+// Finds the layout in which one heddle_rt_matmul_desc, a matrix product in
+// loops, computes a contraction over dense tensors. Letters that are adjacent
+// in every tensor that has them are merged. B is the operand that has the
+// result's inner dimension, so that C's rows are contiguous. That dimension
+// becomes n. One dimension that only A and C share becomes m, and one summed
+// dimension becomes k. All others become loops. If A and B both have the
+// result's inner dimension (a batch letter), it becomes a loop too, and n is 1.
 //
-// GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, a loop over c.
+// Example, GPT-2's c_attn, [bsh, hcnd -> cbsnd]: m = b s, n = n d, k = h, and a
+// loop over c.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +31,8 @@ struct ProductLayout {
   llvm::SmallVector<Loop, 4> loops; ///< outermost first
 };
 
-/// Finds the layout. The bias runs along the result's dimensions `biasAlong`.
-/// On failure `why` says what cannot be expressed.
+/// Finds the layout. The bias has the result's dimensions `biasAlong`. On
+/// failure, `why` tells what cannot be expressed.
 std::optional<ProductLayout>
 getProductLayout(ContractionAttr contraction, mlir::RankedTensorType lhs,
                  mlir::RankedTensorType rhs, mlir::RankedTensorType result,

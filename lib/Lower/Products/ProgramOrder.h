@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// Applies patterns in program order and leaves regions as they are. No pattern
-/// may enable another one at an earlier op.
+/// Applies patterns in program order, without simplifying regions. No pattern
+/// may make another one match at an earlier op.
 inline mlir::LogicalResult
 applyInProgramOrder(mlir::Operation *root, mlir::RewritePatternSet patterns) {
   mlir::GreedyRewriteConfig config;

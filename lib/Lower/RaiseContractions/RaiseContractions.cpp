@@ -17,14 +17,15 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Whether a value of the body is the block's argument, perhaps made wider.
+/// Returns whether `value` is the block's argument, perhaps extended to a wider
+/// type.
 static bool isArgument(Value value, BlockArgument argument) {
   if (auto extend = value.getDefiningOp<arith::ExtFOp>())
     value = extend.getIn();
   return value == argument;
 }
 
-/// Whether the body only computes out + lhs * rhs, in either order of each.
+/// Returns whether the body only computes out + lhs * rhs, in any order.
 static bool addsProducts(linalg::LinalgOp op) {
   Block &body = *op.getBlock();
   Value sum = body.getTerminator()->getOperand(0);
@@ -45,8 +46,9 @@ static bool addsProducts(linalg::LinalgOp op) {
   return false;
 }
 
-/// The letters of an operand: loop 0 is a, loop 1 is b. Nullopt if the map does
-/// more than choose loops, or if there are more loops than letters.
+/// Returns the letters of an operand, where loop 0 is a and loop 1 is b.
+/// Nullopt if the map does more than choose loops, or if there are more loops
+/// than letters.
 static std::optional<std::string> getLetters(AffineMap map) {
   if (!map.isProjectedPermutation() || map.getNumDims() > 26)
     return std::nullopt;
@@ -56,8 +58,9 @@ static std::optional<std::string> getLetters(AffineMap map) {
   return letters;
 }
 
-/// The operand behind ops that only transpose or repeat. The product reads it
-/// with its own letters, so nothing is copied.
+/// Returns the operand behind ops that only transpose or repeat, and sets
+/// `letters` to that operand's letters. The product reads it directly, so
+/// nothing is copied.
 static Value skipCopies(Value value, std::string &letters) {
   while (auto copy = value.getDefiningOp<linalg::LinalgOp>()) {
     if (copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
@@ -77,9 +80,9 @@ static Value skipCopies(Value value, std::string &letters) {
   return value;
 }
 
-/// Whether the letters form a product. A letter that only one operand has and
-/// the result lacks would be a sum over that operand alone. A letter that no
-/// operand has would be a repetition. Neither is a product.
+/// Returns whether the letters form a product. A letter of only one operand
+/// that the result lacks would be a sum over that operand alone, and a letter
+/// of no operand a repetition. Neither is a product.
 static bool isProduct(StringRef lhs, StringRef rhs, StringRef result,
                       unsigned numLoops) {
   for (unsigned loop = 0; loop < numLoops; ++loop) {
@@ -101,7 +104,7 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
         op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
         !addsProducts(op))
       return failure();
-    // Forming kernels refuses undefined values.
+    // Keeps the op, for heddle-decompose-ops to refuse the undefined values.
     Value init = op.getDpsInitOperand(0)->get();
     if (init.getDefiningOp<tensor::EmptyOp>())
       return failure();
@@ -141,8 +144,8 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
     std::string why;
     std::optional<ProductLayout> layout =
         getProductLayout(contraction, lhsType, rhsType, type, {}, why);
-    // A scalar product is better a row of a kernel, fused with the ops around
-    // it.
+    // A product of two vectors is better as a row of a kernel, fused with its
+    // neighbours.
     if (!layout || (layout->m == 1 && layout->n == 1))
       return failure();
     StringRef name = getOpName(op);
@@ -155,7 +158,8 @@ struct RaiseContraction : OpInterfaceRewritePattern<linalg::LinalgOp> {
     return success();
   }
 
-  /// Whether the runtime has the product; others become kernels.
+  /// Returns whether the runtime has the product. Any other one becomes a
+  /// kernel.
   static bool isSupported(RankedTensorType lhs, RankedTensorType rhs,
                           RankedTensorType result) {
     Type element = lhs.getElementType();

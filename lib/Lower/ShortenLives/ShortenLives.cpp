@@ -12,7 +12,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// Whether the op is a collective or slice that changes the size of one tensor.
+/// Returns whether the op is a collective or slice that changes the size of one
+/// tensor.
 static bool changesSize(Operation *op) {
   return isa<comm::AllGatherOp, comm::ReduceScatterOp, comm::AllToAllOp,
              comm::SliceOp>(op);
@@ -22,14 +23,14 @@ static int64_t getBytes(Value value) {
   return rt::getByteSize(cast<RankedTensorType>(value.getType()));
 }
 
-/// Whether the tensor lies in memory that exists anyway. Moving its reader then
-/// frees nothing.
+/// Returns whether the tensor lies in an argument or variable. Moving its
+/// reader then frees nothing.
 static bool isStored(Value value) {
   return !value.getDefiningOp() || value.getDefiningOp<LoadOp>();
 }
 
-/// Moves the op right behind the op that makes its operand, if the operand is
-/// larger and has no other reader.
+/// Moves the op right behind the op that computes its operand, if the operand
+/// is larger than the result and has no other reader.
 static void hoist(Operation *op) {
   Value from = op->getOperand(0);
   Operation *maker = from.getDefiningOp();
@@ -38,8 +39,8 @@ static void hoist(Operation *op) {
     op->moveAfter(maker);
 }
 
-/// Moves the op right before its first reader, if its operand is stored anyway
-/// or smaller.
+/// Moves the op right before its first reader, if its operand is smaller than
+/// the result or lies in an argument or variable.
 static void sink(Operation *op) {
   Value from = op->getOperand(0);
   if (!isStored(from) && getBytes(op->getResult(0)) <= getBytes(from))
@@ -65,9 +66,9 @@ struct ShortenLives : heddle::impl::ShortenLivesPassBase<ShortenLives> {
         for (Operation &op : block)
           if (changesSize(&op))
             ops.push_back(&op);
-        // Hoists in order, so that an op behind a hoisted one can follow it.
-        // Then sinks in reverse, so that an op that feeds a sunk one can follow
-        // it.
+        // Hoists in program order, so that the user of a hoisted op can follow
+        // it. Then sinks in reverse order, so that the operand of a sunk op can
+        // follow it.
         for (Operation *op : ops)
           hoist(op);
         for (Operation *op : llvm::reverse(ops))

@@ -45,12 +45,12 @@ Value lower::fromProgramTensor(OpBuilder &builder, Location loc, Value tensor,
   return number;
 }
 
-/// Whether the op on tensors is the op on each of their elements.
+/// Returns whether the op on tensors is the op on each of their elements.
 static bool isMappable(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
 
-/// The operands of an op that computes a scalar from scalars.
+/// Returns the scalar operands of an op that computes a scalar.
 static ValueRange getScalarOperands(Operation *op) {
   if (isMappable(op))
     return op->getOperands();
@@ -59,7 +59,7 @@ static ValueRange getScalarOperands(Operation *op) {
   return {};
 }
 
-/// The element of a tensor at a computed place.
+/// Builds an op that reads a tensor's element at computed indices.
 static Value readElement(tensor::ExtractOp op, ValueRange places) {
   OpBuilder builder(op);
   Decomposer d(builder, op.getLoc());
@@ -98,7 +98,7 @@ Value ScalarTensors::makeExtract(tensor::ExtractOp op) {
       ones, ones);
 }
 
-/// Casts between indices, which are i64, and other integers.
+/// Casts between i64, which stands for indices, and other integers.
 static Value makeCast(OpBuilder &builder, Location loc, Value from,
                       RankedTensorType type, bool isSigned) {
   unsigned have = cast<RankedTensorType>(from.getType())
@@ -162,8 +162,8 @@ Operation *ScalarTensors::findUnknown(Value scalar) const {
 }
 
 Value ScalarTensors::get(Value scalar) {
-  // Visits operands first, with an explicit stack: unrolled loops make chains
-  // too long to recurse.
+  // Visits operands first, with an explicit stack, because unrolled loops make
+  // chains too long for recursion.
   auto isOpen = [&](Value value) {
     return !isa<RankedTensorType>(value.getType()) && !tensors.contains(value);
   };

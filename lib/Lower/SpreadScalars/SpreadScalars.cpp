@@ -32,8 +32,8 @@ static LogicalResult emitNoTensor(Operation *op, Value scalar,
   return diag;
 }
 
-/// The scalar that an op spreads over its result. Null if the op spreads none,
-/// or if the scalar is a constant.
+/// Returns the scalar that an op spreads over its result. Null if the op
+/// spreads no scalar or a constant one.
 static Value getSpreadScalar(Operation *op) {
   Value scalar;
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
@@ -52,7 +52,7 @@ static Value getSpreadScalar(Operation *op) {
   return scalar && !matchPattern(scalar, m_Constant()) ? scalar : Value();
 }
 
-/// Replaces the op that spreads a scalar by one that spreads a tensor.
+/// Replaces the op by one that spreads a tensor without dimensions.
 static LogicalResult spread(Operation *op, ScalarTensors &tensors) {
   Value number = getSpreadScalar(op), scalar = tensors.get(number);
   if (!scalar)
@@ -106,8 +106,8 @@ static LogicalResult joinElements(tensor::FromElementsOp op,
   return success();
 }
 
-/// Replaces a pad: fills a tensor with the padding's value and inserts the
-/// source.
+/// Replaces a pad by an insertion of its source into a tensor filled with the
+/// padding value.
 static LogicalResult insertIntoPadding(tensor::PadOp op,
                                        ScalarTensors &tensors) {
   Value scalar = tensors.get(op.getConstantPaddingValue());
@@ -129,7 +129,7 @@ static LogicalResult insertIntoPadding(tensor::PadOp op,
   return success();
 }
 
-/// Whether the op is a pad of static sizes with a computed value.
+/// Returns whether the op is a pad of static sizes with a computed value.
 static bool isPadOfComputed(tensor::PadOp op) {
   Value value = op.getConstantPaddingValue();
   return value && !matchPattern(value, m_Constant()) &&
@@ -153,9 +153,8 @@ static void insertElement(tensor::InsertOp op) {
 // Structured ops
 //===----------------------------------------------------------------------===//
 
-/// The scalars from outside that the op's body uses, without constants and
-/// without indices that depend on no tensor: the program computes these as it
-/// goes.
+/// Returns the outside scalars that the op's body uses. Leaves out constants
+/// and indices that depend on no tensor, which a program computes itself.
 static SmallVector<Value> getCapturedScalars(Operation *op,
                                              ScalarTensors &tensors) {
   llvm::SetVector<Value> above;
@@ -168,8 +167,8 @@ static SmallVector<Value> getCapturedScalars(Operation *op,
   }));
 }
 
-/// Makes a generic op with one operand without dimensions for each captured
-/// scalar.
+/// Replaces the op by a linalg.generic that reads each captured scalar as an
+/// operand without dimensions.
 static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
                                   ScalarTensors &tensors) {
   IRRewriter rewriter(op.getContext());
@@ -214,8 +213,8 @@ static LogicalResult readCaptured(linalg::LinalgOp op, ArrayRef<Value> scalars,
   return success();
 }
 
-/// Makes tensors of a structured op's scalar operands and of the scalars that
-/// its body captures.
+/// Replaces a structured op's scalar operands, and the scalars that its body
+/// captures, by tensors.
 static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
   for (OpOperand *operand : op.getDpsInputOperands()) {
     if (!operand->get().getType().isIntOrFloat())
@@ -229,7 +228,7 @@ static LogicalResult readScalars(linalg::LinalgOp op, ScalarTensors &tensors) {
   return captured.empty() ? success() : readCaptured(op, captured, tensors);
 }
 
-/// Replaces a slice whose place is read from tensors by a structured op.
+/// Replaces a slice whose offset depends on a tensor by a structured op.
 static LogicalResult readPlaces(OffsetSizeAndStrideOpInterface slice,
                                 ScalarTensors &tensors) {
   OpBuilder builder(slice);
@@ -242,8 +241,8 @@ static LogicalResult readPlaces(OffsetSizeAndStrideOpInterface slice,
   return structured ? readScalars(structured, tensors) : success();
 }
 
-/// Replaces tensor.generate, whose elements are computed from their places and
-/// from scalars, by a structured op.
+/// Replaces tensor.generate by a structured op if its elements depend on
+/// computed scalars.
 static LogicalResult readScalars(tensor::GenerateOp op,
                                  ScalarTensors &tensors) {
   auto type = cast<RankedTensorType>(op.getType());
@@ -307,7 +306,7 @@ static LogicalResult spreadScalarsOf(Operation *op, ScalarTensors &tensors) {
 }
 
 static LogicalResult spreadScalars(func::FuncOp function) {
-  // Inserting a scalar is inserting a slice of one element.
+  // A scalar is inserted as a slice of one element.
   for (auto insert : llvm::to_vector(function.getOps<tensor::InsertOp>()))
     insertElement(insert);
   passAsTensors(function);

@@ -101,8 +101,8 @@ private:
     auto loop = dyn_cast<rt::WhileOp>(op);
     if (!loop)
       return success();
-    // The region `before` always runs, and before each run of `after`, which
-    // may not run at all.
+    // The region `before` always runs: first, and again after each run of
+    // `after`. The region `after` may not run at all.
     if (failed(check(loop.getBefore().front())))
       return failure();
     llvm::DenseSet<int32_t> certain = happened;
@@ -112,8 +112,8 @@ private:
     return success();
   }
 
-  llvm::DenseSet<int32_t> recorded; ///< anywhere in the program so far
-  llvm::DenseSet<int32_t> happened; ///< on the way to the op
+  llvm::DenseSet<int32_t> recorded; ///< events recorded so far, in any region
+  llvm::DenseSet<int32_t> happened; ///< events certainly recorded before the op
 };
 
 struct VerifyExecutablePass

@@ -31,7 +31,7 @@ static LogicalResult verifyBody(LLVM::LLVMFuncOp function) {
   return failure(walked.wasInterrupted());
 }
 
-/// Checks a function whose type and body an artifact relies on.
+/// Checks the type and presence of a function that an artifact exports.
 static LogicalResult verifyType(LLVM::LLVMFuncOp function,
                                 LLVM::LLVMFunctionType expected) {
   if (function.getFunctionType() != expected)
@@ -58,7 +58,7 @@ static LogicalResult verifyExport(rt::ExportOp program,
   if (!function || function->hasAttr(kBlocksAttrName))
     return program.emitOpError() << "expected " << program.getFunctionAttr()
                                  << " to be a program's llvm.func";
-  // The object's other functions are hidden.
+  // The object hides all functions with other names.
   if (function.getName() != ("heddle_program_" + program.getSymName()).str())
     return program.emitOpError()
            << "expected a function @heddle_program_" << program.getSymName()
@@ -70,7 +70,7 @@ static LogicalResult verifyExport(rt::ExportOp program,
                                                 {pointer, pointer}));
 }
 
-/// The groups that the manifest lists.
+/// Checks the groups that the manifest will list.
 static LogicalResult verifyGroups(ModuleOp module) {
   auto groups = module->getAttrOfType<ArrayAttr>(kGroupsAttrName);
   if (!groups)

@@ -36,8 +36,8 @@ LogicalResult heddle::checkArtifactPath(Location loc, StringRef path) {
                            "overwritten; name another folder, or remove it";
 }
 
-/// Renames `from` to `to`. The old `to` is set aside first, and put back if the
-/// renaming fails.
+/// Renames `from` to `to`. An existing `to` is moved aside first, and moved
+/// back if the renaming fails.
 static LogicalResult replaceDirectory(Location loc, StringRef from,
                                       StringRef to) {
   SmallString<256> aside;
@@ -73,8 +73,8 @@ FailureOr<Sanitizer> heddle::parseSanitizer(Location loc, StringRef text) {
 LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
                                     const ArtifactOptions &options) {
   Location loc = module.getLoc();
-  // "x/" and "x" are the same folder; the temporary one must lie beside it, not
-  // in it.
+  // "x/" and "x" are the same folder. The temporary folder must lie beside it,
+  // not in it.
   while (path.size() > 1 && path.ends_with("/"))
     path = path.drop_back();
   if (failed(checkArtifactPath(loc, path)))

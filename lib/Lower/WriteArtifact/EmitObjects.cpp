@@ -20,8 +20,9 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// Cuts the module into modules that can be compiled apart: one with everything
-/// but kernels, and several with kernels and the symbols that these use.
+/// Cuts the module into modules that can be compiled separately: one with
+/// everything but kernels, and several with kernels and the symbols that these
+/// use.
 class ModuleSplitter {
 public:
   explicit ModuleSplitter(ModuleOp module) : module(module), symbols(module) {}
@@ -41,7 +42,7 @@ public:
       function.walk([&](Operation *) { ++ops; });
       kernels.push_back({ops, function});
     }
-    // Largest first, each to the part with the least so far.
+    // Largest kernel first, each to the part with the fewest ops so far.
     llvm::sort(kernels, [](auto &a, auto &b) {
       return std::pair(b.first, a.second.getName()) <
              std::pair(a.first, b.second.getName());
@@ -62,8 +63,9 @@ public:
   }
 
 private:
-  /// A module of the ops and, transitively, the symbols that they use:
-  /// definitions of data and helpers, declarations of kernels.
+  /// Returns a module of `roots` and, transitively, of the symbols that they
+  /// use: data and helper functions with their definitions, kernels as
+  /// declarations.
   OwningOpRef<ModuleOp> extract(ArrayRef<Operation *> roots) {
     OwningOpRef<ModuleOp> part(ModuleOp::create(module.getLoc()));
     OpBuilder builder = OpBuilder::atBlockEnd(part->getBody());
@@ -110,16 +112,16 @@ void setAttributes(llvm::Module &module, const NativeTarget &target) {
     function.addFnAttr("target-cpu", target.cpu);
     if (!target.features.empty())
       function.addFnAttr("target-features", target.features);
-    // 512 bits, also on CPUs for which LLVM prefers 256 to keep the clock high.
-    // That is 20 to 35% faster on kernels with exponentials.
+    // Vectors of 512 bits, also on CPUs for which LLVM prefers 256 bits to keep
+    // the clock high. Kernels with exponentials run 20 to 35% faster.
     if (wide)
       function.addFnAttr("prefer-vector-width", "512");
   }
 }
 
-/// Makes kernels report their accesses to a sanitizer's runtime library. Runs
-/// before vectorization, because ThreadSanitizer does not see accesses of more
-/// than 16 bytes.
+/// Makes kernels report their accesses to a sanitizer's runtime library. The
+/// instrumentation runs before vectorization, because ThreadSanitizer does not
+/// see accesses of more than 16 bytes.
 void instrument(llvm::Module &module, llvm::PassBuilder &builder,
                 Sanitizer sanitizer) {
   if (sanitizer == Sanitizer::None)
@@ -164,7 +166,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine,
 
 FailureOr<std::string> emitPart(ModuleOp part, const NativeTarget &target,
                                 bool isProgram, Sanitizer sanitizer) {
-  // Program functions are thousands of calls in a row: nothing to optimize.
+  // A program function is thousands of calls in a row, with nothing to
+  // optimize.
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(
       part.getLoc(), target,
       isProgram ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
@@ -204,8 +207,8 @@ heddle::emitObjects(ModuleOp module, const NativeTarget &target,
   if (threads == 0)
     threads = llvm::heavyweight_hardware_concurrency().compute_thread_count();
 
-  // There are more parts than threads, so that no thread waits long for the
-  // last part; not many more, because every part costs a context.
+  // Three parts per thread keep all threads busy to the end. More parts would
+  // cost time, because each has a context of its own.
   SmallVector<OwningOpRef<ModuleOp>> parts =
       ModuleSplitter(module).split(threads * 3);
   std::vector<std::string> objects(parts.size());

@@ -1,4 +1,4 @@
-//===- LinkLibrary.cpp - Objects to a shared library ----------------------===//
+//===- LinkLibrary.cpp - Links objects to a shared library ----------------===//
 
 #include "WriteFile.h"
 #include "heddle/Lower/Artifact.h"
@@ -29,8 +29,8 @@ static std::optional<Linker> findLinker() {
   return std::nullopt;
 }
 
-/// The path of the C library's mathematics, for a linker that no compiler
-/// driver calls. Without it the loading process finds the library.
+/// Returns the path of libm, for a linker that is called without a compiler
+/// driver. If it is empty, the loading process must provide libm's functions.
 static std::string findMathLibrary() {
   for (const char *folder :
        {"/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64",
@@ -47,8 +47,9 @@ LogicalResult heddle::linkSharedLibrary(Location loc,
                                         StringRef output) {
   std::optional<Linker> linker = findLinker();
   if (!linker)
-    return emitError(loc) << "expected a linker in PATH: ld.lld-19, ld.lld or "
-                             "cc; install one (Debian: apt-get install lld-19)";
+    return emitError(loc) << "expected a linker in PATH: ld.lld-19, ld.lld, cc "
+                             "or clang-19; install one (Debian: apt-get "
+                             "install lld-19)";
   SmallVector<std::string> files;
   auto removeFiles = llvm::make_scope_exit([&] {
     for (const std::string &file : files)
@@ -75,7 +76,7 @@ LogicalResult heddle::linkSharedLibrary(Location loc,
     arguments.push_back("now");
   for (size_t i = 0; i < objects.size(); ++i)
     arguments.push_back(files[i]);
-  // Keeps libm even if nothing uses it yet: schedules call pow and cos.
+  // Keeps libm even if no object uses it.
   arguments.push_back((prefix + "--no-as-needed").str());
   if (linker->isDriver)
     arguments.push_back("-lm");

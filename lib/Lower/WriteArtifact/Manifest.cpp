@@ -44,7 +44,8 @@ static void writeTensor(json::OStream &out, StringRef name,
   });
 }
 
-/// The manifest's name of a role. The dialect's cases are the runtime's.
+/// Returns the manifest's name of a role. The dialect's enum has the runtime's
+/// values.
 static StringRef getRoleName(VariableRole role) {
   using Known = runtime::VariableRole;
   static_assert(
@@ -81,7 +82,7 @@ static void writePorts(json::OStream &out, StringRef key, ArrayAttr ports) {
   });
 }
 
-/// The module's mesh; null if it has none (one device).
+/// Returns the module's mesh, or null if it has none (one device).
 static FailureOr<MeshOp> getMesh(ModuleOp module) {
   MeshOp mesh;
   for (auto op : module.getOps<MeshOp>()) {
@@ -97,7 +98,7 @@ static FailureOr<MeshOp> getMesh(ModuleOp module) {
   return mesh;
 }
 
-/// The plan's text as JSON; an empty object for no text.
+/// Parses the plan's text as JSON. Empty text gives an empty object.
 static FailureOr<json::Value> parsePlan(Location loc, StringRef text) {
   if (text.empty())
     return json::Value(json::Object());
@@ -108,7 +109,7 @@ static FailureOr<json::Value> parsePlan(Location loc, StringRef text) {
   return std::move(*value);
 }
 
-/// The manifest's `model`: notes on the imported model for the tools. The
+/// Returns the manifest's `model`: notes on the imported model for tools. The
 /// runtime does not read them.
 static json::Object getModelNotes(ModuleOp module) {
   json::Object notes;
@@ -204,8 +205,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   return text;
 }
 
-/// The bytes that the runtime allocates for a tensor: every buffer starts on a
-/// cache line.
+/// Returns the bytes that the runtime allocates for a tensor. Every buffer
+/// starts on a cache line.
 static int64_t getAllocatedBytes(RankedTensorType type) {
   return llvm::alignTo(rt::getByteSize(type), 64);
 }

@@ -10,9 +10,9 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The features that our vectorized code can use. The artifact must run on a
-/// CPU that lacks the compiling CPU's other features (protection keys,
-/// virtualization, ...).
+/// The features that generated code can use. Other features of the compiling
+/// CPU (protection keys, virtualization, ...) are left out, because the
+/// artifact must also run on CPUs that lack them.
 static constexpr llvm::StringLiteral x86Features[] = {
     "64bit",        "cmov",
     "cx8",          "fxsr",
@@ -73,8 +73,8 @@ heddle::createTargetMachine(Location loc, const NativeTarget &target,
   return machine;
 }
 
-/// The CPU's own features and those asked for, without those that are no
-/// instructions.
+/// Returns the features of the CPU and those that were asked for, without those
+/// that add no instructions for generated code.
 static std::vector<std::string>
 getRequiredFeatures(const llvm::Triple &triple,
                     const llvm::MCSubtargetInfo &info) {
@@ -99,7 +99,7 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
   StringRef cpu = parts.empty() ? "native" : parts.front();
   SmallVector<std::string> features;
   if (cpu == "native") {
-    // The target is chosen by features, not by the CPU's name: a virtual
+    // Chooses the target by its features, not by the CPU's name: a virtual
     // machine may hide features that the CPU of that name has.
     target.cpu = triple.isX86() ? "x86-64" : "generic";
     for (const std::string &feature : hostFeatures(triple))
@@ -115,8 +115,8 @@ FailureOr<NativeTarget> NativeTarget::parse(Location loc, StringRef text) {
   FailureOr<const llvm::Target *> found = findTarget(loc, target.triple);
   if (failed(found))
     return failure();
-  // Checks features with a CPU that every target has. LLVM would print to
-  // stderr about an unknown CPU.
+  // Checks CPU and features against a CPU that every target has, because LLVM
+  // would print to stderr about an unknown CPU.
   std::unique_ptr<llvm::MCSubtargetInfo> base(
       (*found)->createMCSubtargetInfo(target.triple, "", ""));
   if (!base)

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// Writes a file. The error, at the location, names the file and says why.
+/// Writes a file. Emits an error at `loc` that names the file and the cause.
 mlir::LogicalResult writeFile(mlir::Location loc, llvm::StringRef path,
                               llvm::StringRef bytes);
 

@@ -1,4 +1,4 @@
-//===- PlanApplier.cpp - What a plan says of a module ---------------------===//
+//===- PlanApplier.cpp - Checks and applies a plan ------------------------===//
 
 #include "PlanApplier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,14 +13,15 @@ InFlightDiagnostic PlanApplier::error(PlanPosition at, StringRef path) {
   return emitError(loc) << path << ": ";
 }
 
-/// The axis that the name stands for a part of ("tp" for "tp.0"), or "".
+/// Returns the axis that a refined axis is a part of ("tp" for "tp.0"), or "".
 static StringRef getWholeAxis(StringRef name) {
   auto [whole, part] = name.rsplit('.');
   return !part.empty() && llvm::all_of(part, llvm::isDigit) ? whole : "";
 }
 
 LogicalResult PlanApplier::checkMesh(int64_t devices) {
-  // A plan need not have come from a file, whose reader checks the sizes.
+  // A plan in memory has not been through the file's reader, so its sizes are
+  // checked again.
   int64_t most =
       devices > 0 ? std::min(devices, kMaxPlanDevices) : kMaxPlanDevices;
   int64_t product = 1;
@@ -86,7 +87,8 @@ Axes PlanApplier::toAxes(ArrayRef<std::string> names) {
 // Operators
 //===----------------------------------------------------------------------===//
 
-/// The factors of all operators that match; an error if none does.
+/// Returns the factors of all operators that match the glob; an error if none
+/// matches.
 FailureOr<llvm::SetVector<StringRef>>
 PlanApplier::findFactors(StringRef section, StringRef glob, PlanPosition at) {
   llvm::SetVector<StringRef> factors;
@@ -142,7 +144,8 @@ LogicalResult PlanApplier::checkOperators() {
   return success();
 }
 
-/// "1", or "1, 2, 3, 4, 6": the degrees by which a merged factor can be split.
+/// Returns the degrees nearest to `wanted` by which the factor can be split: "2
+/// and 4", or "1" if it must stay whole.
 static std::string legalDegrees(const Factor &factor, int64_t wanted) {
   if (factor.kind == FactorKind::Replicate)
     return "1";
@@ -180,7 +183,8 @@ LogicalResult PlanApplier::checkSplit(const PlannedOp &planned, unsigned factor,
   diag << (whole ? ": the op needs it whole" : ": it does not divide")
        << "; the nearest legal degrees are "
        << legalDegrees(what, mesh.getSize(axes));
-  // The message has the name; only a place in a file says more.
+  // The message names the op already. A note helps only if the op has a place
+  // in a file.
   if (planned.op->getLoc()->findInstanceOf<FileLineColLoc>())
     diag.attachNote(planned.op->getLoc()) << "the operator";
   return diag;
@@ -231,7 +235,7 @@ LogicalResult PlanApplier::assignOp(PlannedOp &planned) {
 }
 
 //===----------------------------------------------------------------------===//
-// The whole
+// Applying the plan
 //===----------------------------------------------------------------------===//
 
 LogicalResult PlanApplier::apply(int64_t devices) {
@@ -250,7 +254,7 @@ LogicalResult PlanApplier::apply(int64_t devices) {
   SmallVector<DimensionAxes> dims;
   for (auto &[variable, list] : storage)
     dims.push_back(std::move(list));
-  // Pins are refined as the ops are that make these values.
+  // Pins get the refined axes of the ops that make the pinned values.
   size_t count = ops.size();
   std::move(pins.begin(), pins.end(), std::back_inserter(ops));
   refineAxes(context, mesh, ops, dims);
@@ -275,7 +279,7 @@ LogicalResult PlanApplier::apply(int64_t devices) {
 }
 
 void PlanApplier::setFactors(const PlannedOp &planned) {
-  // Factors that the plan keeps whole are written, too: an empty list.
+  // A factor that the plan keeps whole is written with an empty list.
   SmallVector<FactorAxesAttr> entries;
   for (auto [i, factor] : llvm::enumerate(planned.rule.factors))
     if (planned.pinned[i])

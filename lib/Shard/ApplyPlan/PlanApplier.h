@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// Checks a plan against a module and sets the attributes. No attribute is set
+/// Checks a plan against a module and sets its attributes. Sets no attribute
 /// before the whole plan has been checked.
 class PlanApplier {
 public:
@@ -55,7 +55,7 @@ private:
   mlir::LogicalResult assignPriorities();
   mlir::LogicalResult checkPriority(const PlanPriority &priority);
 
-  /// The axes without those of size 1, which split nothing.
+  /// Returns the named axes, without those of size 1, which split nothing.
   Axes toAxes(llvm::ArrayRef<std::string> names);
   void setFactors(const PlannedOp &planned);
   void setPin(const PlannedOp &pin, MeshRef ref);
@@ -66,9 +66,11 @@ private:
   mlir::MLIRContext *context;
   MeshAttr mesh;
   std::vector<PlannedOp> ops;
-  /// Ops whose results are pinned, with the axes of their results' factors.
+  /// The pins: ops whose results are pinned, with the axes of the results'
+  /// factors.
   std::vector<PlannedOp> pins;
-  /// For each op name, the factors of all ops of that name, in order.
+  /// For each op name, the names of the factors of all ops of that name, in
+  /// order.
   llvm::MapVector<llvm::StringRef, llvm::SetVector<llvm::StringRef>> factorsOf;
   std::vector<std::string> names;
   llvm::BumpPtrAllocator strings;

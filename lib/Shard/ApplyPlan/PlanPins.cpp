@@ -11,7 +11,7 @@ using namespace heddle;
 // Pins
 //===----------------------------------------------------------------------===//
 
-/// The factors with a name that run over the op's first result.
+/// Returns the named factors that run over the op's first result.
 static llvm::SetVector<StringRef> getResultFactors(const PlannedOp &planned) {
   llvm::SetVector<StringRef> factors;
   if (!planned.rule.results.empty())
@@ -22,8 +22,8 @@ static llvm::SetVector<StringRef> getResultFactors(const PlannedOp &planned) {
   return factors;
 }
 
-/// The first op of each name in each function whose result has factors with
-/// names. The later ones of the name are its gradients.
+/// Returns, for each function, the first op of each name whose result has named
+/// factors. Later ops of that name are its gradients.
 static std::vector<const PlannedOp *> findForwardOps(ArrayRef<PlannedOp> ops) {
   std::vector<const PlannedOp *> forward;
   DenseSet<std::pair<Operation *, StringAttr>> seen;
@@ -39,7 +39,7 @@ static std::vector<const PlannedOp *> findForwardOps(ArrayRef<PlannedOp> ops) {
 }
 
 LogicalResult PlanApplier::checkPin(const FactorEntry &entry) {
-  // Reports globs that match nothing.
+  // findFactors reports globs that match nothing.
   if (failed(findFactors("pins", entry.glob, entry.position)))
     return failure();
   llvm::SetVector<StringRef> factors;

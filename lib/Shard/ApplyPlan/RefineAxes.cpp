@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// An op whose groups are split over an axis that does not divide them.
+/// Groups that are split over an axis whose size does not divide them.
 struct UnevenGroups {
   unsigned factor;
   StringAttr axis;
@@ -29,7 +29,7 @@ static std::optional<UnevenGroups> findUnevenGroups(const PlannedOp &planned,
   return UnevenGroups{*groups, axis, size};
 }
 
-/// The factor of the groups' members, if the plan assigns it no axes.
+/// Returns the factor of the groups' members, if the plan assigns it no axes.
 static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
   std::optional<unsigned> members =
       planned.rule.getFactor(FactorRole::GroupMembers);
@@ -39,9 +39,9 @@ static std::optional<unsigned> findFreeMembers(const PlannedOp &planned) {
 void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
                         MutableArrayRef<PlannedOp> ops,
                         MutableArrayRef<DimensionAxes> storage) {
-  // The part of each axis that takes the groups, for each number of groups. The
-  // parts of one axis must divide each other in turn to be parts of one
-  // refinement.
+  // parts[{axis, groups}]: the size of the part of the axis that splits that
+  // number of groups. The parts of one axis are prefixes of the same sub-axes,
+  // so each must divide the next larger one.
   using Key = std::pair<StringRef, int64_t>;
   std::map<Key, int64_t> parts;
   std::map<StringRef, std::set<int64_t>> cuts;
@@ -66,7 +66,7 @@ void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
   if (parts.empty())
     return;
 
-  // The refined mesh, and the parts of each refined axis.
+  // `axes`: the refined mesh. `refined`: the sub-axes of each original axis.
   llvm::StringMap<SmallVector<std::pair<StringAttr, int64_t>>> refined;
   SmallVector<MeshAxisAttr> axes;
   for (MeshAxisAttr axis : mesh.getAxes()) {
@@ -83,7 +83,7 @@ void heddle::refineAxes(MLIRContext *context, MeshAttr &mesh,
       if (before < axis.getSize())
         sizes.push_back(axis.getSize() / before);
     }
-    if (sizes.size() < 2) { // nothing was cut
+    if (sizes.size() < 2) { // the axis is not refined
       axes.push_back(axis);
       refined[name] = {{axis.getName(), axis.getSize()}};
       continue;

@@ -8,23 +8,27 @@
 
 namespace heddle {
 
-/// An op that a plan has entries for, and the plan's assignment of it.
+/// An op with named factors, and the axes that the plan assigns to them.
 struct PlannedOp {
   mlir::Operation *op;
   ShardingRule rule;
   FactorAxes axes;
-  llvm::SmallVector<bool> pinned; ///< the plan names the factor
+  /// Whether the plan names the factor, or refineAxes has assigned it axes.
+  llvm::SmallVector<bool> pinned;
 };
 
-/// Refines mesh axes so that devices share groups (key/value heads) of which
-/// there are fewer than devices. If an op with members of groups splits its
-/// groups over an axis whose size does not divide them, the axis is refined
-/// into sub-axes "tp.0", "tp.1", … (major to minor; `mesh` is changed). The
-/// groups take the first sub-axes, as many as divide them, and the members the
-/// rest. Ops with as many groups but without members take the same first
-/// sub-axes. All other uses of the axis, here and in `storage`, become all of
-/// its sub-axes. An axis that cannot be refined stays, and the groups are
-/// padded.
+/// Refines mesh axes whose size does not divide the number of groups (key/value
+/// heads) that are split over them. If an op has such groups, and members that
+/// the plan does not name, the axis is refined into sub-axes "tp.0", "tp.1", …
+/// (major to minor), and `mesh` is changed. The groups take the first sub-axes,
+/// over as many devices as the greatest common divisor of the axis size and the
+/// number of groups. The members take the other sub-axes. If the divisor is 1,
+/// the axis is not refined, and the members take all of it. Ops with equally
+/// many groups but without members take the same first sub-axes. All other uses
+/// of the axis, in `ops` and in `storage`, become all of its sub-axes.
+///
+/// If the members cannot be split evenly in this way, or if these sub-axes do
+/// not fit those that other ops need, the groups keep the axis and are padded.
 ///
 /// Example: 2 key/value heads with 4 queries each, over "tp" of 4 devices:
 /// tp.0 = 2 splits the heads, tp.1 = 2 the queries.

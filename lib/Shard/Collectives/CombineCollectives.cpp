@@ -28,11 +28,12 @@ public:
   void run();
 
 private:
-  /// The key that an all-reduce shares with those that it may be combined with.
+  /// Returns the key that all members of a group share. Returns nothing for an
+  /// op that is no all-reduce of at most `maxBytes`.
   std::optional<Key> getKey(Operation *op) const;
   SmallVector<Group> findGroups();
   /// Combines a group. Returns false, and changes nothing, if a member depends
-  /// on another or if a store would move past an access of its variable.
+  /// on another member or if a store would move past an access of its variable.
   bool combine(Group &group);
 
   Block &block;
@@ -41,7 +42,7 @@ private:
 
 } // namespace
 
-/// All values that an op and its regions use, those of the regions included.
+/// Returns all values that an op or an op in its regions uses.
 static SmallVector<Value> getUsedValues(Operation *op) {
   SmallVector<Value> values(op->getOperands());
   for (Region &region : op->getRegions())
@@ -60,8 +61,9 @@ std::optional<Key> Combiner::getKey(Operation *op) const {
 }
 
 /// Groups the all-reduces in one pass, in program order. Each joins the open
-/// group of its key, or opens a new one if it depends on a member. For each op
-/// the pass knows the open groups that have members on which the op depends.
+/// group of its key. If it depends on a member of that group, it closes the
+/// group and opens a new one. `dependsOn` has, for each op, the open groups
+/// with members on which the op depends.
 SmallVector<Group> Combiner::findGroups() {
   llvm::MapVector<Key, unsigned> open;
   SmallVector<Group> groups;
@@ -94,8 +96,8 @@ SmallVector<Group> Combiner::findGroups() {
   return groups;
 }
 
-/// The variables that an op and its regions access. A null entry stands for any
-/// variable, if they call functions.
+/// Returns the variables that an op and its regions access. A null entry stands
+/// for any variable: a function is called.
 static SmallVector<Attribute> getAccesses(Operation *op) {
   SmallVector<Attribute> variables;
   op->walk([&](Operation *inner) {
@@ -109,9 +111,10 @@ static SmallVector<Attribute> getAccesses(Operation *op) {
   return variables;
 }
 
-/// The ops in between that read only variables and whose results are used only
-/// by ops that move behind the last member. They move, too: otherwise their
-/// results would live until then, apart from the kernels that read them.
+/// Returns the "servants" of the `moving` ops: ops between `first` and `last`
+/// that compute from variables and constants only, and whose results only
+/// moving ops and other servants use. Servants move, too. Otherwise their
+/// results would live until the moved ops, in other kernels than these.
 static SmallVector<Operation *>
 findServants(Operation *first, Operation *last,
              const llvm::DenseSet<Operation *> &moving) {
@@ -152,13 +155,13 @@ findServants(Operation *first, Operation *last,
 }
 
 bool Combiner::combine(Group &group) {
-  // Sorts again, because another combination may have moved members.
+  // Sorts again, because an earlier combination may have moved members.
   llvm::sort(group, [](AllReduceOp a, AllReduceOp b) {
     return a->isBeforeInBlock(b);
   });
   AllReduceOp last = group.back();
   llvm::DenseSet<Operation *> members(group.begin(), group.end());
-  // Users of an earlier member have to move behind the last one, in order.
+  // Users of an earlier member move behind the last member, in order.
   llvm::DenseSet<Operation *> dependent;
   llvm::DenseSet<Attribute> stored;
   SmallVector<Operation *> later;
@@ -233,8 +236,8 @@ bool Combiner::combine(Group &group) {
 }
 
 void Combiner::run() {
-  // A combination makes new dependences, which may break groups; these are then
-  // found anew.
+  // A combination adds dependences between ops, which may break other groups.
+  // So groups are found again until nothing changes.
   for (bool changed = true; changed;) {
     changed = false;
     for (Group &group : findGroups())

@@ -20,11 +20,11 @@ using namespace heddle;
 
 namespace {
 
-/// Consecutive axes of a collective that lie on one level.
+/// Consecutive axes of a collective that have the same level.
 struct Run {
   Axes axes;
   AxisMask mask = 0;
-  int level = 0; ///< outermost level that it crosses
+  int level = 0; ///< outermost level that the axes cross
   int64_t size = 1;
 };
 
@@ -36,30 +36,32 @@ public:
       levels.push_back(topology.getOutermostLevel(AxisMask(1) << i));
   }
 
-  /// Replaces the collective by steps over runs of its axes, if they are
-  /// chosen.
+  /// Replaces the collective by steps over the runs of its axes, if the steps
+  /// are forced or cheaper.
   template <typename OpTy> void decompose(OpTy op);
 
 private:
-  /// The cost of the steps that replace a collective over two or more runs.
-  /// Nothing if the collective has too few elements for them.
+  /// Returns the cost of the steps that replace a collective over two or more
+  /// runs. Returns nothing if the collective has too few elements for them.
   std::optional<CollectiveCost> getStepsCost(comm::AllReduceOp op,
                                              ArrayRef<Run> runs) const;
   std::optional<CollectiveCost> getStepsCost(comm::AllGatherOp op,
                                              ArrayRef<Run> runs) const;
   std::optional<CollectiveCost> getStepsCost(comm::ReduceScatterOp op,
                                              ArrayRef<Run> runs) const;
-  /// Builds the steps; their value replaces the op's result.
+  /// Builds the steps. Returns the value that replaces the op's result.
   Value build(OpBuilder &builder, comm::AllReduceOp op, ArrayRef<Run> runs);
   Value build(OpBuilder &builder, comm::AllGatherOp op, ArrayRef<Run> runs);
   Value build(OpBuilder &builder, comm::ReduceScatterOp op, ArrayRef<Run> runs);
 
-  /// The runs of axes, in the order of the list; one run if there is no
-  /// hierarchy.
+  /// Returns the runs of the axes, in the order of the list. There is one run
+  /// if all axes have one level, except that Hierarchy::Always gives each axis
+  /// a run.
   SmallVector<Run> getRuns(ArrayRef<StringAttr> axes) const;
-  /// The numbers of the runs, innermost level first.
+  /// Returns the indices of the runs, innermost level first.
   static SmallVector<size_t> fromInside(ArrayRef<Run> runs);
-  /// The runs of the innermost level as one, and all others as one.
+  /// Returns the axes of the innermost level as one run, and all other axes as
+  /// another.
   static std::pair<Run, Run> splitInside(ArrayRef<Run> runs);
   static int64_t getNumMembers(ArrayRef<Run> runs) {
     int64_t members = 1;
@@ -70,7 +72,7 @@ private:
   AxisMask getMask(ArrayRef<StringAttr> axes) const {
     return getAxisMask(mesh.mesh, axes);
   }
-  /// Whether the steps are forced or cheaper.
+  /// Returns whether the steps are forced or cheaper.
   bool isChosen(CollectiveCost flat, CollectiveCost steps) const {
     return hierarchy == Hierarchy::Always || steps.seconds < flat.seconds;
   }
@@ -102,8 +104,8 @@ SmallVector<Run> Decomposer::getRuns(ArrayRef<StringAttr> axes) const {
   SmallVector<Run> runs;
   for (StringAttr axis : larger) {
     int level = levelOf(axis);
-    // A cluster without levels leaves the order to the mesh: the last axis is
-    // the innermost.
+    // Without levels, the order of the mesh decides: its last axis is
+    // innermost.
     if (isFlat && hierarchy == Hierarchy::Always)
       level = -int(llvm::Log2_32(getMask(axis)));
     if (runs.empty() || runs.back().level != level)
@@ -150,7 +152,7 @@ static RankedTensorType withSize(RankedTensorType type, int64_t dim,
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-/// The type with dimension `dim` replaced by several.
+/// Returns `type` with dimension `dim` replaced by several dimensions.
 static RankedTensorType withSizes(RankedTensorType type, int64_t dim,
                                   ArrayRef<int64_t> sizes) {
   SmallVector<int64_t> shape(type.getShape().take_front(dim));
@@ -159,8 +161,9 @@ static RankedTensorType withSizes(RankedTensorType type, int64_t dim,
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-/// The dimensions of the larger tensor that each dimension of the smaller one
-/// stands for. Dimension `dim` of the smaller stands for `count` of them.
+/// Returns the reassociation of a reshape to rank `rank`: dimension `dim`
+/// merges `count` dimensions of the larger tensor, every other dimension merges
+/// one.
 static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
                                                   int64_t count) {
   SmallVector<ReassociationIndices> groups;
@@ -177,8 +180,8 @@ static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
 // Collectives
 //===----------------------------------------------------------------------===//
 
-// All-reduce: reduce-scatter inside, all-reduce of the parts between,
-// all-gather inside.
+// All-reduce: reduce-scatter inside (over the innermost level), all-reduce of
+// the parts between (over all other levels), all-gather inside.
 
 std::optional<CollectiveCost>
 Decomposer::getStepsCost(comm::AllReduceOp op, ArrayRef<Run> runs) const {
@@ -222,8 +225,9 @@ Value Decomposer::build(OpBuilder &builder, comm::AllReduceOp op,
   return value;
 }
 
-// All-gather: between, then inside. Every run of axes gets a dimension of its
-// own, because the run gathered first would otherwise become the minor part.
+// All-gather: between, then inside. Each run gets a dimension of its own: in
+// one common dimension, the run that is gathered first would become the minor
+// one.
 
 std::optional<CollectiveCost>
 Decomposer::getStepsCost(comm::AllGatherOp op, ArrayRef<Run> runs) const {
@@ -267,7 +271,7 @@ Value Decomposer::build(OpBuilder &builder, comm::AllGatherOp op,
   return value;
 }
 
-// Reduce-scatter: inside, then between; the reverse of the all-gather.
+// Reduce-scatter: inside, then between, as the reverse of the all-gather.
 
 std::optional<CollectiveCost>
 Decomposer::getStepsCost(comm::ReduceScatterOp op, ArrayRef<Run> runs) const {
@@ -351,7 +355,7 @@ struct DecomposeCollectivesPass
     Decomposer decomposer(mesh, sequences->getTopology(), *chosen);
     SmallVector<Operation *> collectives;
     module.walk([&](Operation *op) {
-      // Collectives that are started already belong to somebody's schedule.
+      // Collectives inside of comm.start belong to an existing schedule.
       if (isa<comm::AllReduceOp, comm::AllGatherOp, comm::ReduceScatterOp>(
               op) &&
           !op->getParentOfType<comm::StartOp>())

@@ -31,7 +31,7 @@ public:
 private:
   MeshRef mesh;
   const MeshTopology &topology;
-  /// By function, op and axes, in this order.
+  /// Keyed by function, op and axes, and printed in this order.
   std::map<std::tuple<std::string, std::string, std::string>, Row> rows;
 };
 

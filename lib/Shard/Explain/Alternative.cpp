@@ -29,8 +29,8 @@ bool Alternative::assign(const TensorFactors &tensor, ShardingAttr wanted) {
       axes[factor] = mine;
     }
   }
-  // An axis may split one factor only, or two that meet. The factors of the
-  // tensor that is to change keep the axis.
+  // An axis may split only one factor, or two that meet. If it splits two, a
+  // factor of `tensor` keeps it and the other factor loses it.
   while (auto shared = findSharedAxis(rule, axes)) {
     bool second = !ShardingRule::runsOver(tensor, shared->second);
     if (shared->first == shared->second)
@@ -48,8 +48,8 @@ bool Alternative::changeForOperand(unsigned index, ShardingAttr wanted) {
 bool Alternative::changeForResult(unsigned index, ShardingAttr wanted) {
   if (!assign(rule.results[index], wanted))
     return false;
-  // The partial sums that the wanted result has reduced. A ring reduces all of
-  // them.
+  // The axes of reduced factors remain only where `wanted` is partial. In a
+  // ring, which reduces its two factors itself, they remain.
   bool ring = rule.meet && axes[rule.meet->first] == axes[rule.meet->second];
   for (auto [i, factor] : llvm::enumerate(rule.factors))
     if (!(ring && (rule.meet->first == i || rule.meet->second == i)) &&
@@ -79,7 +79,7 @@ std::string Alternative::describe() const {
   for (auto [i, list] : llvm::enumerate(axes)) {
     if (list == known[i])
       continue;
-    // A plan can name only factors that have a name.
+    // A plan can name only factors that have names.
     if (!name.empty() && rule.factors[i].name.empty())
       return "";
     std::string quoted;

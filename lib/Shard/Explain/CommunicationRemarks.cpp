@@ -1,4 +1,4 @@
-//===- CommunicationRemarks.cpp - Remarks that are alike, once ------------===//
+//===- CommunicationRemarks.cpp - Groups remarks that are alike -----------===//
 
 #include "CommunicationRemarks.h"
 #include "heddle/Plan/Plan.h"
@@ -42,7 +42,8 @@ std::string heddle::describeOperator(Operation *op) {
   return "'" + op->getName().getStringRef().str() + "'";
 }
 
-/// The text with '*' for each part of a dotted, quoted name that is a number.
+/// Returns `text` with '*' in place of each number that is a part of a dotted,
+/// quoted name: 'h.0.attn' becomes 'h.*.attn'.
 static std::string globNumbers(StringRef text) {
   std::string glob;
   auto isQuote = [](char c) { return c == '\'' || c == '"'; };
@@ -81,7 +82,7 @@ void CommunicationRemarks::add(CommunicationRemark remark) {
   groups[entry->second].push_back(std::move(remark));
 }
 
-/// The names that a plan can use: operators and variables.
+/// Returns the names that a plan can use: those of operators and variables.
 static llvm::StringSet<> findNames(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](Operation *op) {
@@ -93,8 +94,8 @@ static llvm::StringSet<> findNames(ModuleOp module) {
   return names;
 }
 
-/// The text of a note for all remarks of a group. It has globs if these match
-/// the names in the group's notes and no others.
+/// Returns a note's text for all remarks of a group. It has globs if these
+/// match only names that occur in the group's notes.
 static std::string generalizeNote(ArrayRef<CommunicationRemark> group,
                                   size_t note, const llvm::StringSet<> &names) {
   const CommunicationRemark::Note &first = group.front().notes[note];

@@ -12,7 +12,7 @@ namespace heddle {
 /// halos of a convolution, the keys that go round in a ring, sums of parts.
 /// `made` is the op's localization. A note names factors that would avoid the
 /// exchange, and the bytes that a device would then send for the op in all.
-/// Expects the op's reshards.
+/// Expects the reshards of the op's operands and results.
 void addExchangeRemark(mlir::Operation *op,
                        llvm::iterator_range<mlir::Block::iterator> made,
                        MeshRef mesh, ReshardSequences &sequences,

@@ -1,4 +1,4 @@
-//===- ExplainShardings.cpp - Remarks on what propagation decides ---------===//
+//===- ExplainShardings.cpp - Remarks on decisions of propagation ---------===//
 
 #include "ShardingExplainer.h"
 #include "heddle/Shard/Passes.h"

@@ -11,16 +11,16 @@ using namespace heddle;
 // Updates of variables
 //===----------------------------------------------------------------------===//
 
-/// Whether the op may be a part of a variable's update: elementwise, and
-/// without the name of an operator.
+/// Returns whether the op may be a part of a variable's update: a reshard, or
+/// an elementwise op that is no named operator.
 static bool isOfUpdate(Operation *op) {
   return isa<ReshardOp>(op) ||
          (op->hasTrait<OpTrait::Elementwise>() && getOpName(op).empty());
 }
 
-/// The loads and stores of variables that the op is connected with through
-/// unnamed elementwise ops on tensors of its result's shape, the nearest first.
-/// Empty unless the op is itself elementwise and unnamed.
+/// Returns the loads and stores of variables that are connected with the op
+/// through unnamed elementwise ops on tensors of its result's shape, the
+/// nearest first. Empty unless the op is itself elementwise and unnamed.
 static SmallVector<Operation *> findAccesses(Operation *op) {
   SmallVector<Operation *> accesses;
   if (!isOfUpdate(op) || op->getNumResults() != 1)
@@ -59,8 +59,8 @@ static StringRef getVariable(Operation *access) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// An unnamed op is described by the variable that it updates: a parameter
-/// rather than its state.
+/// Describes an op. An unnamed op is described by the variable that it updates,
+/// and preferably by a parameter.
 static std::string describe(Operation *op) {
   std::string text = describeOperator(op);
   if (isa<LoadOp, StoreOp>(op) || !getOpName(op).empty())
@@ -97,7 +97,7 @@ static std::string describeProducer(Value value) {
 static std::string describeUse(OpOperand &use) {
   if (isa<func::ReturnOp>(use.getOwner()))
     return "result " + std::to_string(use.getOperandNumber());
-  // A reshard that reads a reshard makes the layout of a pin.
+  // A reshard whose operand is a reshard's result makes the sharding of a pin.
   if (isa<ReshardOp>(use.getOwner())) {
     Value pinned = use.get();
     while (auto reshard = pinned.getDefiningOp<ReshardOp>())
@@ -108,11 +108,11 @@ static std::string describeUse(OpOperand &use) {
 }
 
 //===----------------------------------------------------------------------===//
-// What would avoid it
+// Advice
 //===----------------------------------------------------------------------===//
 
-/// Whether each dimension of `more` is split by the axes of `less`, and then
-/// perhaps by others.
+/// Returns whether `more` splits each dimension by the axes of `less`, perhaps
+/// followed by other axes.
 static bool refines(ShardingAttr more, ShardingAttr less) {
   return llvm::all_of(llvm::zip(more.getDims(), less.getDims()), [](auto pair) {
     auto [a, b] = pair;
@@ -122,16 +122,17 @@ static bool refines(ShardingAttr more, ShardingAttr less) {
 
 namespace {
 
-/// Facts that the remarks on a function look up.
+/// What all remarks on a function look up.
 struct Surroundings {
   MeshRef mesh;
   ReshardSequences &sequences;
   SymbolTable variables;
-  /// Whether the program has optimizer ops, whose factors a user cannot write.
+  /// Whether the program has optimizer ops. A user cannot write their factors.
   bool hasTrainingState;
 };
 
-/// The notes of one remark: changes that would keep the tensor where it is.
+/// Adds the notes of one remark: changes that would make the reshard
+/// unnecessary.
 class Advice {
 public:
   Advice(SmallVectorImpl<CommunicationRemark::Note> &notes, ReshardOp reshard,
@@ -168,8 +169,8 @@ private:
   ReshardOp reshard;
   OpOperand &use;
   Surroundings &surroundings;
-  /// Whether factors were left out of the notes because the user can name
-  /// neither the op nor its program.
+  /// Whether a note on factors was left out because the op has no name in a
+  /// plan and a pass, not the user, wrote it.
   bool isMadeByUs = false;
 };
 
@@ -212,8 +213,8 @@ bool Advice::adviseStorage(Location location, ArrayRef<StringRef> variables,
   return true;
 }
 
-/// An update is computed in the layout of the state that it reads and writes,
-/// so the advice is about the state.
+/// Advises another storage of the state that an update reads and writes. The
+/// update is computed in the sharding of its state.
 bool Advice::adviseState(Operation *op, ShardingAttr stored,
                          ShardingAttr wanted) {
   llvm::SetVector<StringRef> state;
@@ -316,7 +317,7 @@ void heddle::emitReshardRemarks(func::FuncOp function, MeshRef mesh,
         sequences.getCost(type, reshard.getFrom(), reshard.getTo());
     if (!remarks.isWanted(cost) || reshard->use_empty())
       return;
-    // A value's list of uses has the latest first.
+    // A value's list of uses begins with the last use.
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : reshard->getUses())
       uses.push_back(&use);

@@ -8,17 +8,22 @@
 
 namespace heddle {
 
-/// Emits a remark for each heddle.reshard of the function in which a device
-/// sends `leastBytes` or more. The remark says which op needs the tensor
-/// otherwise than it lies, the bytes, and the time. Notes say which change
-/// would avoid it, and what the change would cost elsewhere:
+/// Emits remarks on each heddle.reshard of the function that has a use and in
+/// which a device sends `leastBytes` or more; none if `leastBytes` is -1.
+/// Remarks that differ only in the numbers within names are merged (see
+/// CommunicationRemarks). A remark names the op that needs the tensor, the
+/// sharding that it needs, the bytes and the time. Its notes suggest changes
+/// that would avoid the reshard:
 /// - another assignment of the operator that makes or uses the tensor, with the
 ///   bytes that a device then sends for all of the operator's tensors;
 /// - another storage of a variable, with the bytes that a device then holds;
+/// - another pin;
 /// - another sharding of an argument or result.
 /// Every assignment that a note names has been checked against the rule of its
-/// operator. Where there is none, a note names the shardings that would have to
-/// agree. Expects complete `heddle.factors`.
+/// operator. If no change is found, a note names the two shardings that differ.
+/// If the reshard sums what a variable has added up over the micro-batches, a
+/// note says that once a step is the least.
+/// Expects complete `heddle.factors`.
 void emitReshardRemarks(mlir::func::FuncOp function, MeshRef mesh,
                         ReshardSequences &sequences, int64_t leastBytes);
 

@@ -1,4 +1,4 @@
-//===- ShardingExplainer.cpp - Why values lie as they do ------------------===//
+//===- ShardingExplainer.cpp - Explains shardings -------------------------===//
 
 #include "ShardingExplainer.h"
 #include "heddle/Sharding/ControlFlow.h"
@@ -21,7 +21,7 @@ std::string heddle::describeOp(Operation *op) {
   return name;
 }
 
-/// "argument 0 of @f"
+/// Describes the seed of an axis: "argument 0 of @f".
 static std::string describe(const Seed &seed) {
   auto getName = [&] {
     return "@" + SymbolTable::getSymbolName(seed.op).str();
@@ -53,7 +53,7 @@ static std::string toString(ArrayRef<Axes> dims) {
   return text;
 }
 
-/// Who gave the element its axis first.
+/// Names the element as the origin of the axis.
 std::string ShardingExplainer::nameOf(Element element, StringAttr axis) const {
   if (!element.isNode) {
     auto known = seeds.find({element.index, axis});
@@ -70,7 +70,8 @@ std::string ShardingExplainer::nameOf(Element element, StringAttr axis) const {
 
 ShardingExplainer::Source ShardingExplainer::findSource(Element element,
                                                         StringAttr axis) const {
-  // Back to what is known, or to the seed, and the way again to note it.
+  // Follows the axis back to an element whose source is known, or to the seed.
+  // Then records the source of all elements on the way.
   SmallVector<Element> chain;
   Source source{element, std::nullopt};
   while (true) {
@@ -105,7 +106,7 @@ std::string ShardingExplainer::describeOrigin(Element element,
   std::string text = nameOf(source.seed, axis);
   if (source.through)
     if (std::string name = describeOp(graph.getOp(*source.through));
-        !StringRef(text).ends_with(name)) // the pin of that op
+        !StringRef(text).ends_with(name)) // may be the op's pin
       text += " through " + name;
   return text;
 }
@@ -143,7 +144,7 @@ void ShardingExplainer::explain(func::FuncOp function) const {
   forEachOp(function, [&](Operation *op) {
     for (OpResult result : op->getResults()) {
       std::string what;
-      // The remark on an op without a location names at least its kind.
+      // If an op has no location, its remark names at least its kind.
       if (isa<UnknownLoc>(op->getLoc()))
         what = "in @" + function.getName().str() + ", '" +
                op->getName().getStringRef().str() + "' ";
@@ -156,7 +157,8 @@ void ShardingExplainer::explain(func::FuncOp function) const {
       }
       if (!isa<RankedTensorType>(result.getType()))
         continue;
-      // As the op makes it, which its uses may want otherwise.
+      // This is the sharding in which the op makes the value. Uses may want
+      // another.
       ShardingAttr sharding =
           getResultSharding(graph.getRule(*node), graph.getFactors(*node),
                             result.getResultNumber(), mesh);
@@ -180,9 +182,10 @@ void ShardingExplainer::explain(func::FuncOp function) const {
 // Conflicts
 //===----------------------------------------------------------------------===//
 
-/// An axis that the two put on different dimensions, or of which one takes the
-/// place that another has, or that the op uses for a factor of which the
-/// operand knows nothing.
+/// Returns an axis over which a value and its user are in conflict; null if
+/// there is none. Either they put the axis on different dimensions, or the user
+/// puts it in the place of another axis. Or the value has the axis, and the
+/// user needs it for a factor that does not run over the value.
 static StringAttr findContested(ArrayRef<Axes> have, ArrayRef<Axes> need,
                                 const FactorAxes &factors) {
   for (auto [i, mine] : llvm::enumerate(need))
@@ -227,7 +230,7 @@ void ShardingExplainer::reportOperand(unsigned node, OpOperand &operand,
     return;
   CollectiveCost cost = sequences.getCost(type, makeSharding(mesh, have),
                                           makeSharding(mesh, need));
-  // Who put there what is in the way of the contested axis.
+  // `rival` is the axis that has the place of the contested one.
   StringAttr rival = contested;
   for (auto [mine, theirs] : llvm::zip(need, have))
     for (auto [a, b] : llvm::zip(mine, theirs))

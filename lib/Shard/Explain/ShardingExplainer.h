@@ -1,7 +1,8 @@
-//===- ShardingExplainer.h - Why values lie as they do ----------*- C++ -*-===//
+//===- ShardingExplainer.h - Explains shardings -----------------*- C++ -*-===//
 //
-// Turns the origins that Propagation remembers into remarks: for each value the
-// origin of each of its axes, and the ops that want a value differently.
+// Makes remarks of the origins of axes that Propagation records: for each value
+// the origin of each of its axes, and the ops that want another sharding of the
+// value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,8 @@
 
 namespace heddle {
 
-/// How messages name an op: `"h.0.mlp.c_fc"`, or `'math.tanh' (line 12)`.
+/// Returns the name of an op for messages: `"h.0.mlp.c_fc"`, or `'math.tanh'
+/// (line 12)`.
 std::string describeOp(mlir::Operation *op);
 
 class ShardingExplainer {
@@ -22,18 +24,18 @@ public:
   ShardingExplainer(const ShardingAssignment &assignment, MeshRef mesh)
       : graph(assignment.graph), seeds(assignment.seeds), mesh(mesh) {}
 
-  /// Emits a remark on each op of the function with tensor results, and on the
-  /// function for its arguments.
+  /// Emits a remark on each op of the function that has tensor results, and on
+  /// the function for its arguments.
   void explain(mlir::func::FuncOp function) const;
 
-  /// Emits a remark on each op that wants an operand split otherwise than it
-  /// is, where both claim one axis. The remark names the two origins of the
-  /// claims and the bytes that moving the operand sends.
+  /// Emits a remark on each op that wants another sharding of an operand, if
+  /// the op and the operand both claim one axis. The remark names the origins
+  /// of both claims and the bytes that a device sends to reshard the operand.
   void reportConflicts(ReshardSequences &sequences) const;
 
 private:
-  /// The origin of an element's axis: the element that had it first, and the op
-  /// that passed it on last, if any did.
+  /// The origin of an element's axis: the element that had the axis first, and
+  /// the op that passed it on last, if any did.
   struct Source {
     Propagation::Element seed;
     std::optional<unsigned> through;
@@ -54,7 +56,7 @@ private:
   const Propagation &graph;
   const llvm::DenseMap<std::pair<unsigned, mlir::StringAttr>, Seed> &seeds;
   MeshRef mesh;
-  /// The sources found so far: neighbours have most of their way in common.
+  /// The sources found so far. Neighbours share most of their way to a source.
   mutable llvm::DenseMap<SourceKey, Source> sources;
 };
 

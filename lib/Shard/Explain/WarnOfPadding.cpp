@@ -17,7 +17,8 @@ using namespace heddle;
 namespace {
 
 /// The variables, ops and arguments that have one size and are split over one
-/// list of axes. The warning describes the best known of them.
+/// list of axes. The warning describes the first of them that a plan can name,
+/// otherwise the first one.
 struct Split {
   std::string what;
   Location location;
@@ -28,15 +29,14 @@ class PaddingWarner {
 public:
   explicit PaddingWarner(MeshRef mesh) : mesh(mesh) {}
 
-  /// Adds a loop or dimension. `name` is that of the operator or variable;
-  /// empty for one that a plan cannot name.
+  /// Adds a loop or dimension. `name` is the name of its operator or variable;
+  /// empty if a plan cannot name it.
   void add(int64_t size, ArrayRef<StringAttr> axes, StringRef name,
            Location location, llvm::function_ref<std::string()> describe);
   void emit() const;
 
 private:
-  /// The number of devices, in a group over the axes, that hold nothing but
-  /// padding.
+  /// Returns how many of the devices over the axes hold nothing but padding.
   int64_t countIdle(int64_t size, ArrayRef<StringAttr> axes) const {
     int64_t devices = mesh.getSize(axes);
     int64_t part = llvm::divideCeil(size, devices);

@@ -1,4 +1,4 @@
-//===- FunctionLocalizer.cpp - One function of one device -----------------===//
+//===- FunctionLocalizer.cpp - Localizes one function ---------------------===//
 
 #include "FunctionLocalizer.h"
 #include "../Explain/ExchangeRemarks.h"
@@ -13,7 +13,7 @@ using namespace heddle;
 
 namespace heddle {
 
-/// Answers the questions that an op's own localization asks.
+/// Tells an op's own localization how one device takes part in it.
 class OpLocalizer final : public Localizer {
 public:
   OpLocalizer(FunctionLocalizer &parent, const ShardingRule &rule,
@@ -98,7 +98,8 @@ LogicalResult FunctionLocalizer::expectDims(Operation *op, Value value,
   return diag;
 }
 
-/// Local arguments beside the global ones.
+/// Appends a local argument for each global one. `finish` erases the global
+/// ones.
 LogicalResult FunctionLocalizer::addArguments() {
   Block &body = function.getBody().front();
   for (BlockArgument argument : llvm::to_vector(body.getArguments())) {
@@ -200,7 +201,8 @@ LogicalResult FunctionLocalizer::localizeReshard(ReshardOp reshard) {
   return success();
 }
 
-/// The sharding of a result, with the partial sums that pass through the op.
+/// Returns the sharding of a result, extended by the partial sums that pass
+/// through the op.
 ShardingAttr FunctionLocalizer::withPassedSums(Operation *op,
                                                const ShardingRule &rule,
                                                ShardingAttr own) {
@@ -265,8 +267,8 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   Operation *before =
       at == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(at);
   OpLocalizer localizer(*this, rule, *axes, operands, types, op->getLoc());
-  // Without factors (a dynamic shape, above all) nothing is split that the op's
-  // own localization could ask for.
+  // A rule without factors splits nothing, so there is nothing to localize but
+  // the types. Such a rule comes mostly of dynamic shapes.
   if (auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
       shardable && !rule.factors.empty()) {
     FailureOr<SmallVector<Value>> own = shardable.localize(localizer);
@@ -296,16 +298,16 @@ LogicalResult FunctionLocalizer::localizeByRule(Operation *op) {
   return success();
 }
 
-/// Values from outside that the regions of an op's localization use: no loop of
-/// the op runs over them, so each device needs them whole. `made` is its
-/// localization.
+/// Replaces the global values that the regions of an op's localization `made`
+/// read from outside. No loop of the op runs over them, so each device needs
+/// them whole.
 LogicalResult FunctionLocalizer::localizeCaptured(
     Operation *op, llvm::iterator_range<Block::iterator> made) {
   if (op->getNumRegions() == 0)
     return success();
   for (Operation &local : made)
-    // The regions are clones: what they use of the global program is what they
-    // capture, and may lie in a region that does not enclose them.
+    // The regions are clones, so a global value that they use comes from
+    // outside. It may be defined in a region that does not enclose the clone.
     for (Region &region : local.getRegions()) {
       WalkResult status = region.walk([&](Operation *inner) {
         for (OpOperand &operand : inner->getOpOperands()) {

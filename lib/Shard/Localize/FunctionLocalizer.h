@@ -11,12 +11,12 @@
 
 namespace heddle {
 
-/// Localizes one function. New ops are made beside the old ones, which are
-/// erased at the end.
+/// Localizes one function. Creates local ops beside the global ones and erases
+/// the global ones at the end.
 class FunctionLocalizer {
 public:
-  /// Ops that exchange `leastBytes` or more with other devices as they compute
-  /// get a remark; -1: none does.
+  /// An op that exchanges `leastBytes` or more with other devices while it
+  /// computes gets a remark; with -1, no op does.
   FunctionLocalizer(mlir::func::FuncOp function, MeshRef mesh,
                     ReshardSequences &sequences, int64_t leastBytes)
       : function(function), positions(function, mesh), mesh(mesh),
@@ -55,13 +55,13 @@ private:
   mlir::Value mask(mlir::Value local, ShardingAttr sharding,
                    mlir::RankedTensorType global, llvm::ArrayRef<int64_t> dims,
                    PaddingValue value);
-  /// Checks that a use finds the value split as it expects. Local types of
-  /// equal sizes do not tell two shardings apart. Only an op that passes
-  /// partial sums on (`mayBePartial`) may find a partial sum.
+  /// Checks that the value is split as `op` needs it. The types alone do not
+  /// tell: two shardings may give local types of equal sizes. Only an op that
+  /// passes partial sums on (`mayBePartial`) may get a partial sum.
   mlir::LogicalResult expectDims(mlir::Operation *op, mlir::Value value,
                                  ShardingAttr needed,
                                  bool mayBePartial = false);
-  /// The same for an operand that control flow passes on.
+  /// As expectDims, for an operand that control flow passes on.
   mlir::LogicalResult expectCarried(mlir::OpOperand &operand) {
     auto known = carriedBy.find(&operand);
     return known == carriedBy.end()

@@ -6,7 +6,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The sharding of a callee's argument or result; replicated if it has none.
+/// Returns the sharding of a callee's argument or result; replicated if it has
+/// none.
 static ShardingAttr getPortSharding(ShardingAttr given, RankedTensorType type,
                                     MeshRef mesh) {
   return given ? given
@@ -26,7 +27,8 @@ LogicalResult FunctionLocalizer::localizeCall(func::CallOp call) {
             callee->getArgAttrOfType<ShardingAttr>(i, kShardingAttrName))))
       return failure();
   }
-  // The callee's own type may be global or local by now.
+  // The callee's type is global or local, depending on which function is
+  // localized first. So the local types follow from the callee's shardings.
   SmallVector<Type> types;
   SmallVector<ShardingAttr> lie;
   for (OpResult result : call.getResults()) {
@@ -50,8 +52,8 @@ LogicalResult FunctionLocalizer::localizeCall(func::CallOp call) {
   return success();
 }
 
-/// Localizes the ops of a block behind its new arguments, and gives the
-/// terminator its operands in their carried shardings.
+/// Localizes the block of `region` into `local`, with new arguments. Checks
+/// that the terminator's operands have their carried shardings.
 LogicalResult FunctionLocalizer::localizeRegion(
     Region &region, Region &local,
     const DenseMap<Value, ShardingAttr> &carried) {
@@ -62,7 +64,7 @@ LogicalResult FunctionLocalizer::localizeRegion(
     ShardingAttr sharding = carried.lookup(argument);
     Type localType = type && sharding ? sharding.getLocalType(type, mesh.mesh)
                                       : argument.getType();
-    // The padding that an iteration leaves is not tracked, so it is unknown.
+    // Padding is not tracked from one iteration to the next, so it is unknown.
     set(argument, body.addArgument(localType, argument.getLoc()), sharding,
         type && sharding ? unknown(type, sharding) : PaddingOfDims());
   }

@@ -59,9 +59,9 @@ public:
   Value build(const ReshardStep &step, ReductionKind kind, Value value);
 
 private:
-  /// Sets the value to zero on all devices but the first over the axes. An
-  /// offset beyond the end makes the mask cover everything. Zero padding stays
-  /// as it is.
+  /// Sets the value to zero on all devices except the first one along the axes.
+  /// On the others, the offset of a padding mask lies beyond the end, so that
+  /// it masks every row. Zero padding stays zero.
   Value keepFirst(ArrayRef<StringAttr> axes, Value value);
 
   OpBuilder &builder;
@@ -83,8 +83,8 @@ Value StepBuilder::keepFirst(ArrayRef<StringAttr> axes, Value value) {
         loc, type, keepFirst(axes, expanded), ArrayRef<ReassociationIndices>());
   }
   int64_t size = type.getDimSize(0);
-  // As if each device had `size` rows of a dimension that ends after the first
-  // device's rows.
+  // The offset of a dimension of which each device has `size` rows. The mask
+  // ends it after the first device's rows.
   Value offset = positions.getOffset(axes, size * mesh.getSize(axes));
   return builder.create<MaskPaddingOp>(
       loc, type, value, ValueRange{offset}, ArrayRef<int64_t>{0},
@@ -134,8 +134,8 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
           return reshard.emitOpError()
                  << "expected an axis of " << mesh.mesh << ", got " << axis;
   StepBuilder stepBuilder(builder, positions, mesh, reshard);
-  // Rows that the ops add beyond the end are zero; existing padding moves with
-  // them.
+  // Padding that the steps add is zero. Padding that exists moves with the
+  // rows.
   padding.resize(global.getRank(), Padding::Zero);
   for (auto [state, size, dim] :
        llvm::zip(padding, global.getShape(), reshard.getFrom().getDims()))
@@ -150,7 +150,7 @@ FailureOr<Value> heddle::buildReshard(OpBuilder &builder,
       if (!step.isPadded[dim])
         state = Padding::Zero;
       else if (step.kind == ReshardingStep::Permute)
-        // A device that needs no rows may hold anything: the padding of another
+        // A device that gets no rows may hold any data: the padding of another
         // dimension, or rows of the tensor.
         state = Padding::Unknown;
     }

@@ -10,16 +10,17 @@
 
 namespace heddle {
 
-/// The device's position on the mesh, as index computations at the function's
-/// start. Each is made once.
+/// Computes the device's position on the mesh, by ops at the function's start.
+/// Each position is computed once.
 class DevicePositions {
 public:
   DevicePositions(mlir::func::FuncOp function, MeshRef mesh)
       : function(function), mesh(mesh) {}
 
-  /// This device's index among those over the axes; 0 for none.
+  /// Returns this device's index among the devices along the axes; 0 if there
+  /// are no axes.
   mlir::Value getIndex(llvm::ArrayRef<mlir::StringAttr> axes);
-  /// The global index of this device's first element along a dimension of the
+  /// Returns the global index of this device's first row of a dimension of
   /// global size `size`.
   mlir::Value getOffset(llvm::ArrayRef<mlir::StringAttr> axes, int64_t size);
 
@@ -33,7 +34,7 @@ private:
 };
 
 /// Builds the cheapest steps of a reshard on a local value. `padding` is the
-/// value's padding, and becomes the result's.
+/// padding of `local`, and becomes that of the result.
 mlir::FailureOr<mlir::Value>
 buildReshard(mlir::OpBuilder &builder, DevicePositions &positions, MeshRef mesh,
              ReshardSequences &sequences, ReshardOp reshard, mlir::Value local,

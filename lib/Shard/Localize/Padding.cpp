@@ -9,8 +9,8 @@ bool heddle::isPadded(int64_t size, ArrayRef<StringAttr> axes, MeshAttr mesh) {
   return size % mesh.getSize(axes) != 0;
 }
 
-/// The worst padding of a tensor along a factor. Nothing if the factor does not
-/// run over the tensor.
+/// Returns the worst padding of a tensor along a factor. Returns nothing if the
+/// factor does not run over the tensor.
 static std::optional<Padding> paddingAlong(const TensorFactors &tensor,
                                            unsigned factor,
                                            const PaddingOfDims &padding) {
@@ -26,7 +26,7 @@ static bool isInteger(Value value) {
 }
 
 namespace {
-/// The operands of an op along one factor.
+/// The padding of an op's operands along one factor.
 struct Along {
   Operation *op;
   const ShardingRule &rule;
@@ -40,7 +40,8 @@ struct Along {
       return Padding::Finite;
     return padding;
   }
-  /// Whether all operands for which the condition holds are at most this bad.
+  /// Returns whether all operands that satisfy `condition` have padding that is
+  /// no worse than `atMost`.
   bool all(Padding atMost, function_ref<bool(unsigned)> condition) const {
     for (unsigned i = 0; i < operands.size(); ++i)
       if (condition(i))
@@ -68,8 +69,10 @@ static void addMask(SmallVectorImpl<OperandMask> &masks, const Along &along,
       known->dims.push_back(i);
 }
 
-/// The bytes to mask so that the group makes a sum right. Nothing if the factor
-/// runs over none of the group's operands.
+/// Adds the masks that a sum over the factor needs if `group` makes its padding
+/// zero: zeros in operands of the group, finite numbers in all others. Returns
+/// the bytes of the masked operands, or nothing if the factor runs over no
+/// operand of the group.
 static std::optional<int64_t> maskSum(const Along &along,
                                       const LinearGroup &group,
                                       SmallVectorImpl<OperandMask> &masks) {
@@ -155,8 +158,9 @@ heddle::findMasks(Operation *op, const ShardingRule &rule,
 // Inference
 //===----------------------------------------------------------------------===//
 
-/// Whether a linear group makes the result zero along the factor: all of its
-/// operands are zero there, and no other operand can make that NaN.
+/// Returns whether a linear group makes the result zero along the factor: all
+/// operands of the group are zero there, and no other operand can turn the zero
+/// into NaN.
 static bool isZeroByLinearity(const Along &along, const LinearGroup &group,
                               unsigned result) {
   if (!group.coversResult(result))

@@ -17,7 +17,7 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
                               SymbolTableCollection &tables) {
   if (isa<ReshardOp>(op))
     return op->emitOpError() << "expected no reshard after localization";
-  // An attribute that is left was read by no pass and had no effect.
+  // An attribute of the partitioner that is still present was read by no pass.
   for (StringRef name : {kFactorsAttrName, kShardingAttrName, kPriorityAttrName,
                          kPinAttrName, kCarriedAttrName, kSplitAttrName})
     if (op->hasAttr(name))
@@ -45,10 +45,12 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
   return success();
 }
 
-static LogicalResult verifyBoundary(func::FuncOp function, StringRef what,
-                                    unsigned index, Type type,
-                                    Attribute sharding, Attribute global,
-                                    MeshRef mesh) {
+/// Checks that an argument or result, if it is a tensor, has the local type of
+/// its global type and its sharding.
+static LogicalResult verifyLocalType(func::FuncOp function, StringRef what,
+                                     unsigned index, Type type,
+                                     Attribute sharding, Attribute global,
+                                     MeshRef mesh) {
   if (!isa<RankedTensorType>(type))
     return success();
   auto shardingAttr = dyn_cast_or_null<ShardingAttr>(sharding);
@@ -74,13 +76,13 @@ static LogicalResult verifyFunction(func::FuncOp function, MeshRef mesh) {
   if (!mesh || function.isExternal() || function.isPrivate())
     return success();
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (failed(verifyBoundary(
+    if (failed(verifyLocalType(
             function, "argument", i, function.getArgumentTypes()[i],
             function.getArgAttr(i, kShardingAttrName),
             function.getArgAttr(i, kGlobalTypeAttrName), mesh)))
       return failure();
   for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (failed(verifyBoundary(
+    if (failed(verifyLocalType(
             function, "result", i, function.getResultTypes()[i],
             function.getResultAttr(i, kShardingAttrName),
             function.getResultAttr(i, kGlobalTypeAttrName), mesh)))

@@ -13,14 +13,14 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The sharding that the op gives the result, by its factors or by the storage
-/// of the variable that it loads. Control flow and calls pass values on, which
-/// lie as they are pinned.
+/// Returns the sharding in which the op makes the result: by its factors, or by
+/// the storage of the variable that it loads. Control flow and calls make
+/// nothing; their results have the pinned sharding.
 static FailureOr<ShardingAttr> getOwnSharding(OpResult result, ShardingAttr pin,
                                               MeshRef mesh) {
   Operation *op = result.getOwner();
   if (auto load = dyn_cast<LoadOp>(op)) {
-    // The op's verifier has found it.
+    // The load's verifier has checked that the variable exists.
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(
         load, load.getVariableAttr());
     ShardingAttr storage = variable.getStorageAttr();
@@ -39,7 +39,8 @@ static FailureOr<ShardingAttr> getOwnSharding(OpResult result, ShardingAttr pin,
   return getResultSharding(rule, *axes, result.getResultNumber(), mesh);
 }
 
-/// A pin is a reshard, even to what the op makes: no partial sum passes it.
+/// Makes a reshard of each pin of the op, even if the op makes the value in the
+/// pinned sharding: no partial sum passes a pin.
 static LogicalResult materializePins(Operation *op, MeshRef mesh) {
   llvm::MapVector<Value, ShardingAttr> pins;
   if (failed(readPins(op, pins)))

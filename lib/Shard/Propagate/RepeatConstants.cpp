@@ -11,7 +11,7 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// All uses but the first get a copy of their own, in front of the original.
+/// Gives each use except the first a copy of its own, before the original.
 static void repeatForEachUse(Operation *op) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : op->getResult(0).getUses())

@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The factors of an op, and the shardings that its tensors come out with.
+/// Writes an op's factors, and the shardings in which it makes its results.
 static void writeNode(const Propagation &graph, unsigned node, MeshRef mesh) {
   Operation *op = graph.getOp(node);
   const ShardingRule &rule = graph.getRule(node);

@@ -9,7 +9,7 @@ namespace heddle {
 
 /// Sets heddle.factors and heddle.sharding on ops, heddle.carried on control
 /// flow, heddle.sharding on arguments and results, and the storage of
-/// variables, whose heddle.storage_axes are taken away.
+/// variables. Removes heddle.storage_axes from variables.
 void writeAssignment(mlir::ModuleOp module, MeshRef mesh,
                      const ShardingAssignment &assignment);
 

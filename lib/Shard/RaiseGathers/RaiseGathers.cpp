@@ -19,21 +19,21 @@ using namespace heddle;
 
 namespace {
 
-/// A structured op whose result is rows of a table:
+/// A structured op whose result consists of rows of a table:
 ///   result[i..., j...] = table[j..., row(inputs[i...]), j...]
 struct Lookup {
   tensor::ExtractOp element;
-  unsigned dim = 0;           ///< of the table, where rows are looked up
-  Value row;                  ///< in the body
-  unsigned numIndexed = 0;    ///< the loops i
-  SetVector<Operation *> ops; ///< those of the body that compute the row
-  SetVector<unsigned> inputs; ///< what they read
+  unsigned dim = 0;           ///< dimension of the table that `row` indexes
+  Value row;                  ///< row number, a value of the body
+  unsigned numIndexed = 0;    ///< number of loops i
+  SetVector<Operation *> ops; ///< ops of the body that compute `row`
+  SetVector<unsigned> inputs; ///< inputs that those ops read
 };
 
 } // namespace
 
-/// Collects the ops that compute a value of the body. False if one of them is
-/// anything but arithmetic on inputs and constants.
+/// Collects the ops of the body that compute `value`. Returns false if one of
+/// them is anything but arithmetic on inputs and constants.
 static bool collect(Value value, linalg::GenericOp op, Lookup &lookup) {
   Block *body = op.getBody();
   if (auto argument = dyn_cast<BlockArgument>(value);
@@ -102,8 +102,8 @@ static std::optional<Lookup> findLookup(linalg::GenericOp op) {
   return lookup;
 }
 
-/// The tensor of row numbers: an input, or the result of the body's arithmetic
-/// on several inputs.
+/// Returns the tensor of row numbers: an input, or the result of the body's
+/// arithmetic on its inputs.
 static Value makeRows(RewriterBase &rewriter, linalg::GenericOp op,
                       const Lookup &lookup) {
   if (auto cast = lookup.row.getDefiningOp<arith::IndexCastOp>();

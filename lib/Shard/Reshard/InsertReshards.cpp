@@ -30,28 +30,30 @@ public:
 
 private:
   LogicalResult readFactors();
-  /// The storage of a load's or store's variable; null if it has none.
+  /// Returns the storage of the variable that a load or store accesses; null if
+  /// the variable has none.
   ShardingAttr storageOf(Operation *access);
-  /// The shardings that control flow and calls pass on: of the values that they
-  /// produce, and of the operands that they need.
+  /// Records the shardings of the values that control flow and calls produce,
+  /// and of the operands that they need.
   LogicalResult readCarried(Operation *op);
   LogicalResult readCall(func::CallOp call);
   const PartialSums &sumsOf(Value value) {
     return *partialSums[value.getParentBlock()];
   }
-  /// Finds the sharding in which each op makes its results.
+  /// Finds the sharding of each op's results.
   LogicalResult findProduced();
   LogicalResult findProduced(Operation *op);
-  /// Finds the operands that lie otherwise than their op needs.
+  /// Finds the operands whose sharding differs from the one that their op
+  /// needs.
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();
-  /// Inserts reshards for all uses of a value that need another sharding.
+  /// Inserts reshards for all uses of `value` that need another sharding.
   void insertFor(Value value,
                  ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses);
   using Targets = llvm::MapVector<ShardingAttr, SmallVector<OpOperand *>>;
-  /// The target that is made first and that the others are made from. Null if
-  /// making each from the value is as cheap.
+  /// Returns the target sharding from which the other targets are made. Null if
+  /// it is as cheap to make each target from the value itself.
   ShardingAttr chooseHub(Value value, const Targets &targets);
   Value reshard(Value value, ShardingAttr from, ShardingAttr to, Operation *at);
 
@@ -63,9 +65,10 @@ private:
   DenseMap<Value, ShardingAttr> produced;
   llvm::MapVector<Value, SmallVector<std::pair<OpOperand *, ShardingAttr>>>
       mismatches;
-  /// The shardings that control flow needs the operands in that it passes on.
+  /// The shardings in which control flow and calls need the operands that they
+  /// pass on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
-  /// Partial sums do not leave their block, so each block has its own.
+  /// One entry a block, because partial sums do not leave their block.
   DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
 };
 
@@ -250,7 +253,8 @@ LogicalResult ReshardInserter::findNeeds() {
       if (succeeded(status) && need != produced[operand.get()])
         mismatches[operand.get()].emplace_back(&operand, need);
     }
-    // A tensor that the body of an op reads at any place has to be whole.
+    // A tensor that the region of an op reads at arbitrary positions must be
+    // whole on every device.
     if (isControlFlow(op))
       return;
     for (Region &region : op->getRegions())
@@ -270,8 +274,8 @@ Value ReshardInserter::reshard(Value value, ShardingAttr from, ShardingAttr to,
                                Operation *at) {
   if (from == to)
     return value;
-  // Reshards in the value's block: once, and not in every iteration of a loop.
-  // A loaded parameter is resharded at its use.
+  // The reshard stands in the value's block, so that it does not run in every
+  // iteration of a loop. A loaded parameter is resharded at its use.
   if (!value.getDefiningOp<LoadOp>() || from.isPartial())
     at = value.getParentBlock()->findAncestorOpInBlock(*at);
   OpBuilder builder(at);
@@ -298,7 +302,8 @@ ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
     for (auto &[to, operands] : targets)
       if (to != hub)
         sum += cost(to.isPartial() ? from : hub, to);
-    // At equal cost a partial sum is reduced once, for all targets.
+    // At equal cost a partial sum gets a hub: it is then reduced once, for all
+    // targets.
     if (sum < cheapest || (!best && from.isPartial() && sum == cheapest)) {
       best = hub;
       cheapest = sum;
@@ -307,8 +312,9 @@ ShardingAttr ReshardInserter::chooseHub(Value value, const Targets &targets) {
   return best;
 }
 
-/// The op in the value's block in front of which a reshard precedes all of the
-/// uses: the first use, or the op of that block around it.
+/// Returns the op in front of which one reshard of `value` precedes all `uses`:
+/// the first use if all uses are in one block, otherwise the op in the value's
+/// block that contains the first use.
 static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
   Operation *first = uses.front()->getOwner();
   if (llvm::all_of(uses, [&](OpOperand *use) {
@@ -318,8 +324,8 @@ static Operation *getPlaceBefore(Value value, ArrayRef<OpOperand *> uses) {
   return value.getParentBlock()->findAncestorOpInBlock(*first);
 }
 
-/// The op itself, or the structured op whose body it is part of: nothing is
-/// resharded within such bodies.
+/// Returns the op itself or, for an op in the body of a structured op, that
+/// structured op. Nothing is resharded within such bodies.
 static Operation *getPartitionedOp(Operation *op) {
   while (!isa<func::FuncOp>(op->getParentOp()) &&
          !isControlFlow(op->getParentOp()))
@@ -331,8 +337,7 @@ void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
   if (value.getDefiningOp<LoadOp>() && !from.isPartial()) {
-    // Each use gets its own reshard, because a gathered parameter must not live
-    // on.
+    // Each use gets its own reshard: the gathered parameter is freed after it.
     for (auto [operand, to] : uses)
       operand->set(
           reshard(value, from, to, getPartitionedOp(operand->getOwner())));
@@ -411,7 +416,7 @@ struct InsertReshardsPass
   }
 
 private:
-  /// Checks the reshards that the program has already.
+  /// Checks the reshards that the input program contains.
   LogicalResult verifyReshards(MeshRef mesh) {
     WalkResult status = getOperation().walk([&](ReshardOp reshard) {
       for (ShardingAttr sharding : {reshard.getFrom(), reshard.getTo()})

@@ -22,15 +22,16 @@ static LogicalResult verifyVariable(VariableOp variable) {
   if (variable->hasAttr(kStorageAxesAttrName))
     return variable.emitOpError()
            << "expected no " << kStorageAxesAttrName << " after sharding";
-  if (!variable.getStorageAttr()) // whose axes getMeshOfGlobalProgram checks
+  if (!variable.getStorageAttr()) // getMeshOfGlobalProgram checks its axes
     return variable.emitOpError()
            << "expected a storage over the mesh, got none";
   return success();
 }
 
-static LogicalResult verifyBoundary(func::FuncOp function, const Twine &what,
-                                    Type type, Attribute attribute,
-                                    MeshRef mesh) {
+/// Checks that an argument or result has a sharding, if it is a tensor.
+static LogicalResult verifyIsSharded(func::FuncOp function, const Twine &what,
+                                     Type type, Attribute attribute,
+                                     MeshRef mesh) {
   if (!isa<RankedTensorType>(type))
     return success();
   auto sharding = dyn_cast_if_present<ShardingAttr>(attribute);
@@ -40,15 +41,16 @@ static LogicalResult verifyBoundary(func::FuncOp function, const Twine &what,
   return verifySharding(function.getLoc(), sharding, type, mesh);
 }
 
-static LogicalResult verifyBoundaries(func::FuncOp function, MeshRef mesh) {
+static LogicalResult verifySignature(func::FuncOp function, MeshRef mesh) {
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (failed(verifyBoundary(function, "argument " + Twine(i), type,
-                              function.getArgAttr(i, kShardingAttrName), mesh)))
+    if (failed(verifyIsSharded(function, "argument " + Twine(i), type,
+                               function.getArgAttr(i, kShardingAttrName),
+                               mesh)))
       return failure();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
-    if (failed(verifyBoundary(function, "result " + Twine(i), type,
-                              function.getResultAttr(i, kShardingAttrName),
-                              mesh)))
+    if (failed(verifyIsSharded(function, "result " + Twine(i), type,
+                               function.getResultAttr(i, kShardingAttrName),
+                               mesh)))
       return failure();
   return success();
 }
@@ -59,8 +61,9 @@ static LogicalResult verifyBoundaries(func::FuncOp function, MeshRef mesh) {
 
 namespace {
 
-/// Checks the ops of one function in order of the text. Compares the shardings
-/// that an op needs with those that the ops before it gave their results.
+/// Checks the ops of one function in textual order. Compares the sharding that
+/// an op needs of each operand with the sharding that an earlier op gave that
+/// value.
 class FunctionVerifier {
 public:
   FunctionVerifier(func::FuncOp function, MeshRef mesh)
@@ -75,14 +78,16 @@ private:
   LogicalResult verifyControlFlow(Operation *op);
   LogicalResult verifyByRule(Operation *op);
   LogicalResult verifyCaptured(Operation *op);
-  /// The operands that control flow passes on or a function returns.
+  /// Checks the operands that control flow passes on or a function returns.
   LogicalResult verifyPassedOn(Operation *op);
 
   LogicalResult expectOperand(OpOperand &operand, ShardingAttr need);
-  /// Checks that the op's `heddle.sharding` says this of the result.
+  /// Records `made` as the result's sharding, and checks that the op's
+  /// `heddle.sharding` states it.
   LogicalResult expectResult(OpResult result, ShardingAttr made);
-  /// The partial sums that pass through the op, beside those that it needs and
-  /// makes by its factors; none where its rule does not let them.
+  /// Returns the axes of the partial sums that pass through the op from its
+  /// operands to its results. They come in addition to the partial sums that
+  /// its factors make. Empty if the op's rule does not let sums pass.
   Axes findPassedSums(Operation *op, const ShardingRule &rule,
                       const FactorAxes &axes) const;
 
@@ -90,7 +95,7 @@ private:
   MeshRef mesh;
   SymbolTableCollection tables;
   DenseMap<Value, ShardingAttr> shardings;
-  /// The needs of operands that control flow passes on.
+  /// The shardings that control flow needs of the operands that it passes on.
   DenseMap<OpOperand *, ShardingAttr> passedOn;
 };
 
@@ -110,7 +115,8 @@ LogicalResult FunctionVerifier::expectOperand(OpOperand &operand,
   return diag;
 }
 
-/// The sharding that the op states of the tensor; null if it does not.
+/// Returns the sharding that the op's `heddle.sharding` states for the result;
+/// null if there is none.
 static ShardingAttr getStatedSharding(OpResult result) {
   Attribute stated = result.getOwner()->getAttr(kShardingAttrName);
   unsigned index = llvm::count_if(
@@ -138,7 +144,7 @@ LogicalResult FunctionVerifier::verifyAccess(Operation *op) {
   auto load = dyn_cast<LoadOp>(op);
   auto name =
       load ? load.getVariableAttr() : cast<StoreOp>(op).getVariableAttr();
-  // The op's verifier has found it.
+  // The verifier of the load or store has checked that the variable exists.
   auto variable = tables.lookupNearestSymbolFrom<VariableOp>(op, name);
   ShardingAttr storage = variable.getStorageAttr();
   return load ? expectResult(cast<OpResult>(load.getResult()), storage)
@@ -174,7 +180,7 @@ LogicalResult FunctionVerifier::verifyControlFlow(Operation *op) {
     return op->emitOpError() << "expected " << kCarriedAttrName << " with "
                              << carried->size() << " shardings, got " << count;
   for (auto [i, entry] : llvm::enumerate(*carried)) {
-    auto sharding = cast<ShardingAttr>(stated[i]); // or its dialect complains
+    auto sharding = cast<ShardingAttr>(stated[i]); // HeddleDialect checks it
     if (failed(verifySharding(op->getLoc(), sharding, entry.getType(), mesh)))
       return failure();
     for (OpOperand *source : entry.sources)
@@ -207,7 +213,8 @@ LogicalResult FunctionVerifier::verifyPassedOn(Operation *op) {
   return success();
 }
 
-/// A tensor that a region reads at any place has to be whole.
+/// Checks the tensors that the op's regions read from outside. Such a read may
+/// be at any position, so the tensor must be whole on every device.
 LogicalResult FunctionVerifier::verifyCaptured(Operation *op) {
   LogicalResult status = success();
   for (Region &region : op->getRegions())
@@ -335,9 +342,10 @@ private:
     for (auto variable : getOperation().getOps<VariableOp>())
       if (failed(verifyVariable(variable)))
         return failure();
-    // Calls look at other functions.
+    // Verifying a call reads the callee's boundaries, so all of them are
+    // verified first.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(verifyBoundaries(function, mesh)))
+      if (!function.isExternal() && failed(verifySignature(function, mesh)))
         return failure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&

@@ -20,7 +20,8 @@ struct ElementwiseModel
   }
 };
 
-/// Padding must not be divided by: a division by zero traps.
+/// Integer division. It traps on a divisor of zero, so padding of the divisor
+/// is replaced by ones.
 template <typename OpTy>
 struct IntegerDivisionModel
     : ShardingRuleOpInterface::ExternalModel<IntegerDivisionModel<OpTy>, OpTy> {
@@ -35,8 +36,8 @@ struct IntegerDivisionModel
   }
 };
 
-/// `zeroOfZeros`: the op makes zero of zeros. `finiteOfFinite`: it makes finite
-/// numbers of finite ones. Both decide the content of padding.
+/// An op whose effect on padding is known. `zeroOfZeros`: zero operands give
+/// zero. `finiteOfFinite`: finite operands give a finite result.
 template <typename OpTy, bool zeroOfZeros, bool finiteOfFinite>
 struct PaddingModel
     : ShardingRuleOpInterface::ExternalModel<
@@ -49,14 +50,14 @@ struct PaddingModel
   }
 };
 template <typename OpTy> using ZeroAtZeroModel = PaddingModel<OpTy, true, true>;
-/// Ops that make zero of zero, but infinity or NaN of some other numbers: sqrt
-/// below zero, bits read as a float.
+/// Ops that give zero for zero, but infinity or NaN for some finite operands:
+/// sqrt of a negative number, bits read as a float.
 template <typename OpTy>
 using OnlyZeroAtZeroModel = PaddingModel<OpTy, true, false>;
 template <typename OpTy> using FiniteModel = PaddingModel<OpTy, false, true>;
 
-/// Conversions of integers: zero of zero, but infinity of an integer that is
-/// too large for a narrow type.
+/// Conversions of integers to floats. Zero gives zero, but an integer too large
+/// for a narrow type gives infinity.
 template <typename OpTy>
 struct IntegerToFloatModel
     : ShardingRuleOpInterface::ExternalModel<IntegerToFloatModel<OpTy>, OpTy> {
@@ -68,7 +69,8 @@ struct IntegerToFloatModel
   }
 };
 
-/// An op that is linear in the given operands, together or in each alone.
+/// An op that is linear in the given operands: in all of them together (a + b),
+/// or in each while the others are held (a * b).
 template <typename OpTy, bool together, unsigned... operands>
 struct LinearModel : ShardingRuleOpInterface::ExternalModel<
                          LinearModel<OpTy, together, operands...>, OpTy> {
@@ -84,8 +86,8 @@ struct LinearModel : ShardingRuleOpInterface::ExternalModel<
   }
 };
 
-/// A constant. A splat can be made in any part; other constants are whole on
-/// every device.
+/// A constant. Each device makes its own part of a splat. Other constants are
+/// whole on every device.
 struct ConstantModel
     : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
   ShardingRule getShardingRule(Operation *op) const {

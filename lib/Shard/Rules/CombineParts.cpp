@@ -30,7 +30,7 @@ bool heddle::startsFromNumbers(linalg::LinalgOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// By a maximum over the devices
+// Extrema: a maximum over the devices
 //===----------------------------------------------------------------------===//
 
 static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
@@ -39,7 +39,8 @@ static Value splat(OpBuilder &builder, Location loc, RankedTensorType type,
                                            DenseElementsAttr::get(type, value));
 }
 
-/// Combines minima, extrema of integers, and, or as a maximum over the devices.
+/// Combines minima, integer extrema, and boolean `and` and `or` by a maximum
+/// over the devices.
 static Value combineExtrema(Value part, Operation *combiner,
                             Localizer &localizer, ArrayRef<unsigned> factors) {
   OpBuilder &builder = localizer.builder;
@@ -57,9 +58,10 @@ static Value combineExtrema(Value part, Operation *combiner,
   bool isBit = type.getElementType().isInteger(1);
   bool isLeast = isa<arith::MinSIOp, arith::MinUIOp, arith::AndIOp>(combiner);
   bool isUnsigned = isa<arith::MinUIOp, arith::MaxUIOp>(combiner);
-  // A maximum over devices compares signed numbers of whole bytes. So bits are
-  // widened, unsigned numbers have their sign bit flipped, which keeps their
-  // order, and for a minimum all bits are flipped, which reverses it.
+  // A maximum over devices compares signed numbers of whole bytes. So an i1 is
+  // widened to i32. Flipping the sign bit maps the order of unsigned numbers to
+  // that of signed ones. Flipping all bits reverses the order, which makes a
+  // minimum a maximum.
   auto wide = isBit ? type.clone(builder.getI32Type()) : type;
   unsigned width = wide.getElementTypeBitWidth();
   APInt flips = isLeast ? APInt::getAllOnes(width) : APInt::getZero(width);
@@ -81,11 +83,12 @@ static Value combineExtrema(Value part, Operation *combiner,
 }
 
 //===----------------------------------------------------------------------===//
-// Part by part
+// Other reductions: part by part
 //===----------------------------------------------------------------------===//
 
 /// Reduces the devices' parts along the factors, in the order of the devices.
-/// `combine` gets the result of the devices before and the part of the next.
+/// `combine` gets the result of all earlier devices and the part of the next
+/// device.
 static SmallVector<Value>
 foldParts(ValueRange parts, Localizer &localizer, ArrayRef<unsigned> factors,
           function_ref<SmallVector<Value>(ValueRange, ValueRange)> combine) {
@@ -106,7 +109,7 @@ foldParts(ValueRange parts, Localizer &localizer, ArrayRef<unsigned> factors,
   return all;
 }
 
-/// A scalar op on tensors.
+/// Creates the elementwise tensor form of the scalar op `scalar`.
 static Value createOnTensors(OpBuilder &builder, Operation *scalar,
                              ValueRange operands) {
   auto shape = cast<RankedTensorType>(operands.back().getType());
@@ -141,8 +144,8 @@ SmallVector<Value> heddle::combineParts(ValueRange parts, linalg::LinalgOp op,
   ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
   return foldParts(
       parts, localizer, factors, [&](ValueRange before, ValueRange next) {
-        // One value may be taken for several results, so each operand is looked
-        // up by its own accumulator.
+        // Two results may take the same value, so each comparison and result is
+        // rebuilt with the parts of its own accumulator.
         auto create = [&](Operation *scalar, ArrayRef<Value> operands) {
           return createOnTensors(localizer.builder, scalar, operands);
         };

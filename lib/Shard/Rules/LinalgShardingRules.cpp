@@ -24,16 +24,18 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// A dimension indexed by stride * loop + offsets of further loops: row i of
-/// the loop reads `extent` rows from row stride * i on.
+/// A dimension indexed by stride * loop + offsets of reduction loops. Iteration
+/// i of `loop` reads `extent` rows from row stride * i on. Example: a
+/// convolution's 2 * i + k with k in [0, 3) has stride 2 and extent 3.
 struct WindowedDim {
   unsigned loop;
   int64_t stride, extent;
 };
 } // namespace
 
-/// The window of an indexing expression: a sum of loops with positive factors,
-/// of which exactly one is parallel. Nothing for any other expression.
+/// Returns the window of an indexing expression that is a sum of loops with
+/// positive factors, of which exactly one loop is parallel. Returns nothing for
+/// any other expression.
 static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
                                             AffineExpr expr) {
   AffineMap map = AffineMap::get(op.getNumLoops(), 0, expr);
@@ -71,18 +73,18 @@ static std::optional<WindowedDim> getWindow(linalg::LinalgOp op,
   return window;
 }
 
-/// Whether an earlier dimension is indexed by the same loop alone, as in a
-/// diagonal. The earlier one is split. This one stays whole, and each device
-/// cuts the same part out of it when the op is localized.
+/// Returns whether the same loop alone indexes an earlier dimension, as in a
+/// diagonal. Then the earlier dimension is split. This one stays whole, and
+/// each device cuts its part out of it when the op is localized.
 static bool isIndexedBefore(AffineMap map, unsigned dim) {
   AffineExpr expr = map.getResult(dim);
   return isa<AffineDimExpr>(expr) &&
          llvm::is_contained(map.getResults().take_front(dim), expr);
 }
 
-/// Makes factors Replicate that cannot be split: a loop that indexes two
-/// dimensions of a result would split both over the same devices, and a
-/// parallel loop that a result lacks writes its elements again and again.
+/// Makes factors Replicate that cannot be split. A loop that indexes two
+/// dimensions of one tensor would split both over the same devices. A parallel
+/// loop that a result lacks writes the result's elements repeatedly.
 static void keepWholeWhatHasNoPlace(linalg::LinalgOp op, ShardingRule &rule) {
   auto keepWhole = [&](unsigned loop) {
     rule.factors[loop].kind = FactorKind::Replicate;
@@ -113,14 +115,14 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
     rule.addFactor("", size, FactorKind::Parallel);
   bool isOutermost = true;
   for (unsigned loop : getReducedLoops(op)) {
-    // The first of equal elements is chosen, so devices have to follow each
-    // other as iterations do. The parts of an inner loop do not.
+    // Of equal elements the first is chosen, so the order of devices must be
+    // that of iterations. This holds for the outermost reduced loop only.
     rule.factors[loop].kind = reduction                 ? reduction->kind
                               : isChoice && isOutermost ? FactorKind::Combine
                                                         : FactorKind::Replicate;
     isOutermost &= rule.factors[loop].size == 1;
-    // The padding of a product is zero in one of its inputs. Every other body
-    // keeps padding out of its result itself.
+    // The sum of a product ignores padding if it is zero in one of the inputs.
+    // Every other body masks its padding itself (localizeBody).
     rule.factors[loop].masksItself = !product;
   }
   for (OpOperand &operand : op->getOpOperands()) {
@@ -134,8 +136,8 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
             factors.push_back(loop.getPosition());
           continue;
         }
-        // The rows of a window come from neighbours, so its inner loops stay
-        // whole.
+        // The rows of a window come from other devices, so the window's inner
+        // loops stay whole.
         std::optional<WindowedDim> window;
         if (op.isDpsInput(&operand))
           window = getWindow(op, expr);
@@ -170,7 +172,8 @@ static ShardingRule linalgRule(linalg::LinalgOp op) {
   return rule;
 }
 
-/// This device's part of a whole dimension along a loop that is split.
+/// Returns this device's part of `whole` along dimension `dim`, which the split
+/// loop indexes.
 static Value cutPart(Value whole, unsigned dim, unsigned loop,
                      Localizer &localizer) {
   OpBuilder &builder = localizer.builder;
@@ -182,7 +185,8 @@ static Value cutPart(Value whole, unsigned dim, unsigned loop,
   return extractRows(builder, loc, whole, dim, localizer.getOffset(loop), part);
 }
 
-/// The operands with the rows that this device's part of the result reads.
+/// Returns the operands, each with the rows that this device's part of the
+/// result reads.
 static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
                                        Localizer &localizer) {
   SmallVector<Value> operands(localizer.operands);
@@ -213,9 +217,10 @@ static SmallVector<Value> fetchWindows(linalg::LinalgOp op,
   return operands;
 }
 
-/// The start of a sum over several devices counts on the first device alone. A
-/// product's accumulator is partial by its rule, because it is linear together
-/// with the product's inputs.
+/// Localizes a structured op. The initial value of a sum over several devices
+/// counts on the first device alone. For a product, the rule makes the
+/// accumulator partial, because it is linear together with the product's
+/// inputs.
 static SmallVector<Value> localizeStructured(linalg::LinalgOp op,
                                              Localizer &localizer) {
   SmallVector<Value> operands = fetchWindows(op, localizer);
@@ -287,8 +292,8 @@ struct TransposeModel
   }
 };
 
-/// Softmax along a split dimension: each device takes the exponentials of its
-/// own part, with the maximum and the sum over all devices.
+/// Softmax. If its dimension is split, each device takes the exponentials of
+/// its own part, with the maximum and the sum over all devices.
 struct SoftmaxModel
     : ShardingRuleOpInterface::ExternalModel<SoftmaxModel, linalg::SoftmaxOp> {
   ShardingRule getShardingRule(Operation *op) const {
@@ -348,8 +353,8 @@ struct SoftmaxModel
   }
 };
 
-/// Attaches the op's own model, or the one for all structured ops. Random fills
-/// draw by local position, so they stay whole.
+/// Attaches the op's own model, or the model of all structured ops. Random
+/// fills draw numbers by local position, so they get no model and stay whole.
 template <typename OpTy> void attachLinalg(MLIRContext *context) {
   if constexpr (std::is_same_v<OpTy, linalg::FillOp>)
     OpTy::template attachInterface<FillModel>(*context);

@@ -1,10 +1,10 @@
 //===- SliceShardingRules.cpp - Rules of slices and concatenations --------===//
 //
-// Slices of a split dimension. Their rows lie on few devices, or on other
-// devices than those that need them. Gathering the tensor is avoided: rows are
-// sent to the devices that need them (Windows.h). If the slice is small, or its
-// place is known only at run time, each device contributes the rows that it
-// has.
+// Rules of slices along a split dimension. The slice's rows may lie on few
+// devices, or on devices other than those that need them. Gathering the whole
+// tensor is avoided: rows are sent to the devices that need them (Windows.h).
+// If the slice is small, or its place is known only at run time, each device
+// instead contributes the rows that it holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,8 @@ static Value both(OpBuilder &b, Location at, Value one, Value other) {
   return one ? b.create<arith::AndIOp>(at, one, other).getResult() : other;
 }
 
-/// Whether 0 <= index < size. Unsigned: an index before the first is large.
+/// Returns whether 0 <= index < size. Compares unsigned numbers, so that a
+/// negative index is too large.
 static Value isBelow(OpBuilder &b, Location at, Value index, int64_t size) {
   return b.create<arith::CmpIOp>(at, arith::CmpIPredicate::ult, index,
                                  b.create<arith::ConstantIndexOp>(at, size));
@@ -74,12 +75,13 @@ static Value times(OpBuilder &b, Location at, Value a, int64_t factor) {
 
 namespace {
 
-/// How loops run over a dimension of the larger tensor of a slice.
+/// How a factor splits one dimension of the larger tensor: the source of an
+/// extract_slice, the destination of an insert_slice.
 enum class Span {
-  Whole,  ///< all of it is in the slice
-  Window, ///< the slice is split as well, rows change places
-  Masked, ///< the slice is whole, each device has to do with what is its own
-  None,   ///< it must not be split
+  Whole,  ///< the slice has the whole dimension, both are split alike
+  Window, ///< both tensors are split, rows move between devices
+  Masked, ///< the slice is whole, a device uses the rows that it holds
+  None,   ///< the dimension must not be split
 };
 
 struct Dim {
@@ -87,7 +89,7 @@ struct Dim {
   unsigned factor = 0;
 };
 
-/// The loops of a slice that is taken from a larger tensor or put into one.
+/// The factors of a slice that is taken from a larger tensor or put into one.
 struct SliceLoops {
   ShardingRule rule;
   TensorFactors large, small;
@@ -141,8 +143,8 @@ struct SliceLoops {
            slice.getStaticStride(i) == 1 && slice.getStaticSize(i) == rows;
   }
 
-  /// Whether the slice has rows and, where its place is known, lies within
-  /// them.
+  /// Returns whether the slice has rows and, if its offset is known, lies
+  /// within the dimension.
   static bool isWithin(OffsetSizeAndStrideOpInterface slice, int64_t rows,
                        int64_t i) {
     int64_t size = slice.getStaticSize(i), stride = slice.getStaticStride(i);
@@ -154,9 +156,9 @@ struct SliceLoops {
     return offset >= 0 && offset < rows - (size - 1) * stride;
   }
 
-  /// Whether devices may add up what they have of the slice: the elements are
-  /// numbers, and the slice is small beside the tensor that would be gathered
-  /// otherwise.
+  /// Returns whether devices may each fill in the rows that they hold and add
+  /// up the results. The elements must be numbers. The slice must be at most
+  /// half of the larger tensor, which would be gathered otherwise.
   static bool canBeSummed(RankedTensorType largeType,
                           RankedTensorType smallType) {
     Type element = smallType.getElementType();
@@ -165,7 +167,8 @@ struct SliceLoops {
   }
 };
 
-/// The place of a slice, as operands on one device.
+/// The offsets, sizes and strides of a slice, with the dynamic ones as operands
+/// on one device.
 struct Places {
   SmallVector<OpFoldResult> offsets, sizes, strides;
 
@@ -244,7 +247,8 @@ struct ExtractSliceModel
   }
 
 private:
-  /// The elements of the slice that this device has, zeros for all others.
+  /// Returns the slice with the elements that this device holds, and zeros
+  /// elsewhere.
   static Value findElements(tensor::ExtractSliceOp slice, RankedTensorType type,
                             Value source, const SliceLoops &loops,
                             const Places &places, Localizer &localizer) {
@@ -308,10 +312,10 @@ struct InsertSliceModel
     Location loc = op->getLoc();
     Value source = localizer.operands[0], dest = localizer.operands[1];
     Places places(slice, localizer.operands);
-    Places slab = places; // the part of `dest` that is written anew
+    Places slab = places; // the part of `dest` that is rewritten
     llvm::SmallBitVector dropped = slice.getDroppedDims();
     bool isSplit = false;
-    int64_t ahead = 0; // the dimension of `source`
+    int64_t ahead = 0; // the next dimension of `source`
     for (auto [i, dim] : llvm::enumerate(loops.dims)) {
       int64_t part = typeOf(dest).getDimSize(i), from = ahead;
       ahead += !dropped.test(i);
@@ -341,9 +345,9 @@ struct InsertSliceModel
   }
 
 private:
-  /// The new content of the slab: this device's part of `dest` after the
-  /// insertion. `dest` may be undefined before (a loop fills it), so it is no
-  /// operand.
+  /// Returns the new content of the slab, this device's part of `dest` after
+  /// the insertion. The body reads `dest` by tensor.extract and not as an
+  /// input, because `dest` may be undefined before (a loop fills it).
   static Value writeSlab(tensor::InsertSliceOp slice, Value source, Value dest,
                          const SliceLoops &loops, const Places &places,
                          const Places &slab, Localizer &localizer) {
@@ -393,12 +397,13 @@ private:
   }
 };
 
-/// Concatenation. A factor of the result's size runs over the joined dimension,
-/// and each device fetches the rows of each operand that its part of the result
-/// shows.
+/// Concatenation. One factor of the result's size splits the joined dimension.
+/// Each device fetches, from each operand, the rows that its part of the result
+/// contains.
 struct ConcatModel
     : ShardingRuleOpInterface::ExternalModel<ConcatModel, tensor::ConcatOp> {
-  /// With more tensors, selecting rows takes too many comparisons.
+  /// With more operands, selecting the source of each row takes too many
+  /// comparisons.
   static constexpr unsigned kMostParts = 8;
 
   static bool canBeSplit(tensor::ConcatOp concat) {
@@ -436,7 +441,7 @@ struct ConcatModel
 
   LocalResults localize(Operation *op, Localizer &localizer) const {
     auto concat = cast<tensor::ConcatOp>(op);
-    // Factors before that of the joined dimension: one a dimension.
+    // Factor i splits dimension i for all dimensions up to the joined one.
     unsigned dim = concat.getDim();
     if (!canBeSplit(concat) || !localizer.isSplit(dim))
       return localizeByCloning(op, localizer);

@@ -14,12 +14,12 @@ using namespace mlir;
 using namespace heddle;
 
 //===----------------------------------------------------------------------===//
-// What the body does
+// Analysis of bodies
 //===----------------------------------------------------------------------===//
 
 static FactorKind combinationOf(Operation *combiner, bool accumulatorFirst) {
   bool isBit = combiner->getResult(0).getType().isInteger(1);
-  // The parts of a difference are negative sums.
+  // A difference `accumulator - x` sums negated parts.
   if (isa<arith::SubFOp>(combiner) || (isa<arith::SubIOp>(combiner) && !isBit))
     return accumulatorFirst ? FactorKind::Sum : FactorKind::Replicate;
   if (isa<arith::AddFOp>(combiner) || (isa<arith::AddIOp>(combiner) && !isBit))
@@ -55,7 +55,8 @@ std::optional<Reduction> heddle::findReduction(linalg::LinalgOp op) {
   return Reduction{combiner, &combiner->getOpOperand(1 - place), kind};
 }
 
-/// Whether a comparison is false where both are equal or one is NaN.
+/// Returns whether a comparison is false if both operands are equal or one is
+/// NaN.
 static bool isStrict(Operation *comparison) {
   if (auto floats = dyn_cast_or_null<arith::CmpFOp>(comparison))
     return llvm::is_contained(
@@ -69,12 +70,12 @@ static bool isStrict(Operation *comparison) {
                             integers.getPredicate());
 }
 
-/// Whether a strict comparison is true exactly where the result changes. It
-/// compares the taken value with the accumulator, in this order if
-/// `takenFirst`.
+/// Returns whether `comparison`, which is strict, is true exactly if `result`
+/// changes its accumulator. It compares the taken value with the accumulator,
+/// in this order if `takenFirst`.
 static bool isOrderOf(Operation *result, Operation *comparison,
                       bool takenFirst) {
-  if (isa<arith::SelectOp>(result)) // on the comparison itself
+  if (isa<arith::SelectOp>(result)) // selects by `comparison`
     return true;
   using arith::CmpIPredicate;
   bool isGreater = true, isUnsigned = false;
@@ -100,7 +101,8 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
   Block *body = op.getBlock();
   if (accumulators.size() < 2 || op.getNumReductionLoops() == 0)
     return std::nullopt;
-  // A branch may read an accumulator without having it for an operand.
+  // An op inside a branch could read an accumulator that is no operand of the
+  // branch.
   if (llvm::any_of(*body,
                    [](Operation &inner) { return inner.getNumRegions() != 0; }))
     return std::nullopt;
@@ -131,7 +133,7 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
     choice.results.push_back(result);
     choice.taken.push_back(taken);
   }
-  // The taken values may depend on this iteration alone.
+  // The taken values must not depend on the accumulators.
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
@@ -147,9 +149,9 @@ std::optional<Choice> heddle::findChoice(linalg::LinalgOp op) {
     for (Value operand : inner->getOperands())
       if (llvm::is_contained(accumulators, operand))
         return std::nullopt;
-  // The comparison must be between one taken value and its accumulator, in the
-  // order in which that result accumulates. Any other would depend on earlier
-  // iterations.
+  // The comparison must be between a taken value and the accumulator of the
+  // same result, and that result must follow it. Any other comparison depends
+  // on earlier iterations.
   if (!choice.comparison)
     return std::nullopt;
   Value a = choice.comparison->getOperand(0),
@@ -185,8 +187,8 @@ static bool isFiniteConstant(Value value) {
              : matchPattern(value, m_Constant());
 }
 
-/// Collects the factors of a product. False if the value is anything but a
-/// product of inputs and constants.
+/// Collects the inputs that are factors of a product. Returns false if the
+/// value is anything but a product of inputs and constants.
 static bool collectFactors(Value value, Block *body,
                            SmallVectorImpl<unsigned> &inputs) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -202,7 +204,8 @@ static bool collectFactors(Value value, Block *body,
   bool isProduct =
       isa<arith::MulFOp, arith::MulIOp, arith::ExtFOp, arith::ExtSIOp,
           arith::ExtUIOp, arith::SIToFPOp, arith::UIToFPOp>(op);
-  // Zero times a padding's infinity would not be zero.
+  // The conversion could make infinity of the padding, and zero times infinity
+  // is not zero.
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op) && !isFiniteForAll(op))
     return false;
   return isProduct && op->getBlock() == body &&
@@ -239,16 +242,18 @@ heddle::findProduct(linalg::LinalgOp op, const Reduction &reduction) {
 }
 
 namespace {
-/// The inputs that a value of a body depends on, and the groups of inputs in
-/// which it is linear while the others are held.
+/// How a value of a body depends on the inputs. `inputs`: all inputs that it
+/// depends on. `groups`: sets of inputs in which it is linear together while
+/// all other inputs are held. Example: a * b + a * c has the groups {a} and {b,
+/// c}.
 struct Linearity {
   BitVector inputs;
   SmallVector<BitVector, 2> groups;
 };
 } // namespace
 
-/// A sum of products has a group for each choice of one factor of each product.
-/// More groups than these are not worth knowing.
+/// The limit of groups. A sum of products has a group for each choice of one
+/// factor of each product.
 static constexpr size_t kMaxGroups = 16;
 
 static Linearity addLinear(const Linearity &a, const Linearity &b) {
@@ -256,7 +261,8 @@ static Linearity addLinear(const Linearity &a, const Linearity &b) {
   sum.inputs |= b.inputs;
   for (const BitVector &mine : a.groups)
     for (const BitVector &theirs : b.groups) {
-      // Each of the two is linear in what it has of the group.
+      // The sum is linear in `both` if each summand is linear in the members of
+      // `both` that it depends on.
       BitVector both = mine, inA = a.inputs, inB = b.inputs;
       both |= theirs;
       inA &= both;
@@ -268,7 +274,8 @@ static Linearity addLinear(const Linearity &a, const Linearity &b) {
   return sum;
 }
 
-/// A factor is held while the other is not.
+/// A product is linear in each group of one factor that shares no input with
+/// the other factor. A quotient is linear only in groups of the dividend.
 static Linearity multiplyLinear(const Linearity &a, const Linearity &b,
                                 bool isQuotient) {
   Linearity product{a.inputs, {}};
@@ -328,7 +335,7 @@ LinearBody heddle::findLinearGroups(linalg::LinalgOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Bodies
+// Edits of bodies
 //===----------------------------------------------------------------------===//
 
 Value heddle::mapElements(
@@ -351,7 +358,7 @@ Value heddle::mapElements(
 }
 
 namespace {
-/// Edits a body of explicit loops.
+/// Edits a body with explicit ops for one device.
 class BodyLocalizer {
 public:
   BodyLocalizer(Block &body, Localizer &localizer)
@@ -371,8 +378,8 @@ public:
     }
   }
 
-  /// Whether an iteration is outside the padding along those loops. Computed
-  /// once, at the beginning of the body.
+  /// Returns an i1 that is true if the iteration is outside the padding of
+  /// `loops`. It is computed once, at the beginning of the body.
   Value isWithin(ArrayRef<std::pair<unsigned, int64_t>> loops) {
     builder.setInsertionPointToStart(&body);
     Value all;
@@ -396,7 +403,7 @@ public:
         builder.create<arith::SelectOp>(loc, isIn, operand.get(), other));
   }
 
-  /// Keeps the accumulators unchanged where `isIn` is false.
+  /// Leaves the accumulators unchanged if `isIn` is false.
   void keepAccumulators(ArrayRef<BlockArgument> accumulators, Value isIn) {
     Operation *end = body.getTerminator();
     builder.setInsertionPoint(end);
@@ -414,7 +421,8 @@ private:
 };
 } // namespace
 
-/// The op with a body that can be edited: a named op becomes a generic one.
+/// Returns the op in a form whose body can be edited: a named op becomes a
+/// linalg.generic.
 static linalg::LinalgOp makeBodyExplicit(Operation *local, OpBuilder &builder) {
   auto op = cast<linalg::LinalgOp>(local);
   if (isa<linalg::GenericOp, linalg::ReduceOp, linalg::MapOp>(local))
@@ -442,7 +450,7 @@ Operation *heddle::localizeBody(Operation *local, ArrayRef<int64_t> loops,
     local = makeBodyExplicit(local, localizer.builder);
   Block &body = local->getRegion(0).front();
   OpBuilder::InsertionGuard guard(localizer.builder);
-  localizer.builder.setInsertionPoint(local); // offsets of this device
+  localizer.builder.setInsertionPoint(local); // for its offsets
   BodyLocalizer edit(body, localizer);
   edit.shiftIndices();
   auto traps = findTraps(local);

@@ -1,10 +1,10 @@
 //===- StructuredBodies.h - Bodies of structured ops ------------*- C++ -*-===//
 //
-// Bodies of structured ops on one device of several. A body may read its loops'
-// indices (linalg.index), combine values with an accumulator, and trap (an
-// integer division by zero, a read beyond the end of a tensor). On one device
-// the loops run over a part of the global ones, and beyond their end over
-// padding. Padding must neither count in the result nor trap.
+// Edits bodies of structured ops for one device of several. A body may read its
+// loops' indices (linalg.index), combine values with an accumulator, and trap
+// (an integer division by zero, a read beyond the end of a tensor). On one
+// device, the loops run over a part of the global iterations and over padding
+// beyond the last one. Padding must neither count in the result nor trap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,18 @@ namespace heddle {
 struct Reduction {
   mlir::Operation *combiner;
   mlir::OpOperand *contribution;
-  /// How the parts of devices combine: Sum and Max as such, Combine by
+  /// How the parts of devices combine: Sum and Max by an all-reduce, Combine by
   /// `combineParts` (CombineParts.h), Replicate not at all.
   FactorKind kind;
 };
 std::optional<Reduction> findReduction(mlir::linalg::LinalgOp op);
 
-/// A reduction to several results that chooses one iteration, as the place of
-/// the largest number does. Each result stays the accumulator or becomes the
-/// iteration's value: by one comparison for all results, or as the larger or
-/// smaller of the two. Of equal values the first stays. So the same ops reduce
-/// the devices' parts, in order.
+/// A reduction to several results that chooses one iteration. Example: argmax,
+/// whose results are the largest number and its place. Each result keeps its
+/// accumulator or takes the iteration's value: by a comparison shared by all
+/// results, or as the larger or smaller of the two. Of equal values, the first
+/// one stays. So the same ops combine the devices' parts, in the order of the
+/// devices.
 struct Choice {
   mlir::Operation *comparison = nullptr;
   llvm::SmallVector<mlir::Operation *> results; ///< selects and extrema
@@ -38,47 +39,50 @@ struct Choice {
 };
 std::optional<Choice> findChoice(mlir::linalg::LinalgOp op);
 
-/// Whether an integer's conversion to floating point (arith.sitofp, uitofp) is
-/// finite whatever the integer is: i32 to f16 is not.
+/// Returns whether an integer's conversion to floating point (arith.sitofp,
+/// uitofp) is finite for every integer of the type. Not so for i32 to f16.
 bool isFiniteForAll(mlir::Operation *conversion);
 
-/// The loops that the op reduces over: results do not have them.
+/// Returns the loops that the op reduces over, which are those that index no
+/// result.
 llvm::SmallVector<unsigned> getReducedLoops(mlir::linalg::LinalgOp op);
 
-/// The inputs whose product the body adds to the accumulator, each used once.
-/// Nothing if the body adds anything else, or if a reduced loop runs over none
-/// of them (then the same product is added again and again).
+/// Returns the inputs whose product the body adds to the accumulator, each used
+/// once. Returns nothing if the body adds anything else. Returns nothing, too,
+/// if no input depends on a reduced loop, which would add the same product
+/// repeatedly.
 std::optional<llvm::SmallVector<unsigned>>
 findProduct(mlir::linalg::LinalgOp op, const Reduction &reduction);
 
-/// The linearity of a body without reductions: the sets of inputs in which its
-/// only result is linear together while all others are held, and whether it
-/// divides. Inputs have the numbers of operands.
+/// The linearity of a body without reductions. `groups`: the sets of inputs in
+/// which its only result is linear together while all other inputs are held.
+/// Inputs have the numbers of operands. `divides`: the body contains a
+/// division.
 struct LinearBody {
   llvm::SmallVector<LinearGroup, 2> groups;
   bool divides = false;
 };
 LinearBody findLinearGroups(mlir::linalg::LinalgOp op);
 
-/// Maps `body` over the elements of one tensor, by a structured op.
+/// Creates a linalg.generic that applies `body` to each element of `tensor`.
 mlir::Value
 mapElements(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor,
             llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                            mlir::Value element)>
                 body);
 
-/// Makes a body right on one device. `local` is a clone of the global op, with
-/// the device's operands; `loops` are the sizes of the global op's loops, which
-/// have the numbers of the rule's factors. Indices become global, padding of
-/// the loops in `masked` does not contribute, and no padding traps. Returns the
-/// op that replaces `local`.
+/// Edits the body of `local` for one device. `local` is a clone of the global
+/// op with the device's operands. `loops` has the sizes of the global op's
+/// loops; loop i is factor i of the op's rule. Indices become global, padding
+/// of the loops in `masked` does not contribute, and no padding traps. Returns
+/// the op that replaces `local`.
 mlir::Operation *localizeBody(mlir::Operation *local,
                               llvm::ArrayRef<int64_t> loops,
                               Localizer &localizer,
                               llvm::ArrayRef<unsigned> masked);
 
-/// The same for an integer division of whole tensors: `divisor` with ones in
-/// its padding. Dimension i is run over by factor i.
+/// Returns `divisor`, the operand of an elementwise integer division, with ones
+/// in its padding. Factor i splits dimension i.
 mlir::Value guardDivisor(mlir::Operation *op, mlir::Value divisor,
                          Localizer &localizer);
 

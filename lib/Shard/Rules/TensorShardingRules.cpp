@@ -21,8 +21,9 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// A rule with one parallel factor for each dimension of `fine`, of which each
-/// dimension of the coarse tensor merges a group.
+/// Returns the rule of a reshape. Each dimension of `fine`, the tensor of
+/// higher rank, has a parallel factor. Each dimension of the other tensor
+/// merges the factors of one group.
 static ShardingRule reshapeRule(RankedTensorType fine,
                                 ArrayRef<ReassociationIndices> reassociation,
                                 bool expand) {
@@ -76,17 +77,18 @@ struct CollapseShapeModel
   }
 };
 
-/// A padded dimension is run over by a factor of the result's size; each device
-/// fetches the rows of the source that its part of the result shows.
+/// A factor of the result's size splits a dimension that is padded. Each device
+/// fetches the rows of the source that its part of the result contains.
 struct PadModel
     : ShardingRuleOpInterface::ExternalModel<PadModel, tensor::PadOp> {
   static bool isWhole(tensor::PadOp pad, int64_t i) {
     return pad.getStaticLow()[i] == 0 && pad.getStaticHigh()[i] == 0;
   }
 
-  /// Rows of known number and value can be made by any device.
+  /// Returns whether the number and value of the added rows are constants, so
+  /// that any device can make them.
   static bool isKnown(tensor::PadOp pad) {
-    TypedAttr value; // complex numbers are none
+    TypedAttr value; // complex constants are no TypedAttr
     return pad.getResultType().hasStaticShape() && pad->getNumOperands() == 1 &&
            pad.getConstantPaddingValue() &&
            matchPattern(pad.getConstantPaddingValue(), m_Constant(&value));
@@ -124,13 +126,13 @@ struct PadModel
     auto pad = cast<tensor::PadOp>(op);
     OpBuilder &builder = localizer.builder;
     Value source = localizer.operands[0];
-    // Dimensions that are split first: their rows are fetched, and masked
-    // where the source has none.
+    // For each split dimension that is padded, fetches the source rows of this
+    // device's part and writes the pad's value to all other rows.
     SmallVector<int64_t> low(pad.getStaticLow()), high(pad.getStaticHigh());
     unsigned factor = 0;
     for (int64_t i = 0; i < pad.getSourceType().getRank(); ++i) {
       if (!isWhole(pad, i) && !isKnown(pad))
-        continue; // has no factor
+        continue; // the dimension has no factor
       unsigned mine = factor++;
       if (isWhole(pad, i) || !localizer.isSplit(mine))
         continue;
@@ -155,8 +157,9 @@ struct PadModel
     return SmallVector<Value>{local};
   }
 
-  /// Row i of dimension `dim` is row offset + i of the result; those that come
-  /// from no row of the source hold the pad's value.
+  /// Returns `rows` with the pad's value in all rows that come from no row of
+  /// the source. Row i of dimension `dim` is row `offset` + i of the result,
+  /// and the source begins at row `low` of the result.
   static Value keepRows(OpBuilder &builder, tensor::PadOp pad, Value rows,
                         int64_t dim, int64_t low, int64_t size, Value offset) {
     auto type = typeOf(rows);
@@ -175,7 +178,8 @@ struct PadModel
               at, b.create<linalg::IndexOp>(at, dim), offset);
           Value from = b.create<arith::SubIOp>(
               at, row, b.create<arith::ConstantIndexOp>(at, low));
-          // Unsigned: a row before the first is a very large one.
+          // Compares unsigned numbers, so that a row before the first is too
+          // large.
           Value isIn = b.create<arith::CmpIOp>(
               at, arith::CmpIPredicate::ult, from,
               b.create<arith::ConstantIndexOp>(at, size));
@@ -188,14 +192,14 @@ struct PadModel
   }
 };
 
-/// One loop for each dimension of the indices but the last, which holds
-/// coordinates, and for each dimension of the source. Devices that have a part
-/// of what is indexed find the rows that they have, and zeros for all others:
-/// the sum over the devices is the result.
+/// A factor for each dimension of the indices except the last, which holds
+/// coordinates, and for each dimension of the source. If a gathered dimension
+/// is split, each device fills in the rows that it holds and zeros elsewhere.
+/// The sum over the devices is the result.
 struct GatherModel
     : ShardingRuleOpInterface::ExternalModel<GatherModel, tensor::GatherOp> {
-  /// What is summed must be numbers, and no larger than what would be brought
-  /// together instead.
+  /// Returns whether devices may add up rows: elements must be numbers, and the
+  /// result no larger than the source, which would be gathered otherwise.
   static bool canSumRows(tensor::GatherOp gather) {
     return gather.getSourceType().hasStaticShape() &&
            gather.getResultType().hasStaticShape() &&
@@ -239,7 +243,7 @@ struct GatherModel
   LocalResults localize(Operation *op, Localizer &localizer) const {
     auto gather = cast<tensor::GatherOp>(op);
     SmallVector<Value> operands(localizer.operands);
-    // Padding holds no coordinates.
+    // Padding of the indices may hold invalid coordinates, so it becomes zero.
     SmallVector<Value> offsets;
     SmallVector<int64_t> dims, sizes;
     ArrayRef<int64_t> shape = gather.getIndicesType().getShape();
@@ -253,7 +257,7 @@ struct GatherModel
       operands[1] = localizer.builder.create<MaskPaddingOp>(
           op->getLoc(), operands[1].getType(), operands[1], offsets, dims,
           sizes, PaddingValue::Zero);
-    unsigned first = shape.size() - 1; // the factor of the source's first
+    unsigned first = shape.size() - 1; // the factor of the source's dimension 0
     if (llvm::none_of(gather.getGatherDims(), [&](int64_t dim) {
           return localizer.isSplit(first + dim);
         }))
@@ -263,14 +267,15 @@ struct GatherModel
   }
 
 private:
-  /// Whether the result has the indexed dimensions, with size 1.
+  /// Returns whether the result keeps the gathered dimensions, with size 1.
   static bool keepsIndexed(tensor::GatherOp gather) {
     return gather.getResultType().getRank() ==
            gather.getIndicesType().getRank() - 1 +
                gather.getSourceType().getRank();
   }
 
-  /// The rows of this device's part of the source, zeros for others.
+  /// Returns the gathered rows that this device's part of the source holds, and
+  /// zeros for all other rows.
   static Value findRows(tensor::GatherOp gather, Value source, Value indices,
                         unsigned firstFactor, Localizer &localizer) {
     auto type = cast<RankedTensorType>(localizer.resultTypes[0]);
@@ -294,7 +299,8 @@ private:
         if (!row.getType().isIndex())
           row = b.create<arith::IndexCastOp>(at, b.getIndexType(), row);
         row = b.create<arith::SubIOp>(at, row, offsets[i]);
-        // Unsigned: a row before the first is a very large one.
+        // Compares unsigned numbers, so that a row before the first is too
+        // large.
         Value isIn =
             b.create<arith::CmpIOp>(at, arith::CmpIPredicate::ult, row,
                                     b.create<arith::ConstantIndexOp>(
@@ -327,7 +333,7 @@ private:
   }
 };
 
-/// One loop a dimension; the body's arguments are global positions.
+/// One factor a dimension. The body's arguments are global positions.
 struct GenerateModel
     : ShardingRuleOpInterface::ExternalModel<GenerateModel,
                                              tensor::GenerateOp> {
@@ -335,8 +341,8 @@ struct GenerateModel
     return ShardingRule::elementwise(op);
   }
 
-  /// Written as a structured op, whose body knows how to keep padding from
-  /// trapping.
+  /// Rewrites the op as a linalg.generic, because localizeBody keeps its
+  /// padding from trapping.
   LocalResults localize(Operation *op, Localizer &localizer) const {
     auto generate = cast<tensor::GenerateOp>(op);
     auto type = cast<RankedTensorType>(generate.getType());
@@ -353,7 +359,8 @@ struct GenerateModel
   }
 };
 
-/// Every device makes its own part out of a scalar or of nothing.
+/// An op that makes a tensor out of a scalar or of nothing. Each device makes
+/// its own part.
 template <typename OpTy>
 struct MakeModel
     : ShardingRuleOpInterface::ExternalModel<MakeModel<OpTy>, OpTy> {

@@ -11,18 +11,18 @@ using namespace heddle;
 
 namespace {
 
-/// Rows [begin, end) that devices need of another device's part. Device k needs
-/// them from device sources[k], or needs none if that is -1.
+/// Rows [begin, end) of a part, which devices need from another device. Device
+/// k needs the rows from device sources[k]; -1 means that it needs none.
 struct Piece {
   int64_t begin, end;
   SmallVector<int64_t> sources;
-  int64_t distance = 0; ///< of all sources, where pieces are by distance
+  int64_t distance = 0; ///< of each source from device k, set by findPieces
 
   Piece(int64_t part, int64_t devices)
       : begin(part), end(0), sources(devices, -1) {}
 
-  /// Adds the rows that device k's window shows of the part of `source`. False
-  /// if it shows none.
+  /// Adds the rows of the part of `source` that device k's window contains.
+  /// Returns false if there are none.
   bool add(int64_t k, int64_t source, const Window &window, int64_t size,
            int64_t part) {
     int64_t first = window.first + k * window.step;
@@ -37,8 +37,8 @@ struct Piece {
   }
 };
 
-/// The rows that devices need from each distance, one piece a distance. No
-/// device reads the rows between two pieces.
+/// Returns a piece for each distance between devices from which any device
+/// needs rows. No device reads the rows between two pieces.
 SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> pieces;
@@ -51,8 +51,8 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
     if (piece.begin < piece.end)
       pieces.push_back(piece);
   }
-  // Fills gaps with the device's own rows, which cost nothing: adjacent pieces
-  // need no zeros between them.
+  // Extends the device's own piece to its neighbours' pieces. Its own rows cost
+  // nothing and save zeros between the pieces.
   for (size_t i = 0; i < pieces.size(); ++i)
     if (pieces[i].distance == 0) {
       if (i != 0)
@@ -63,13 +63,14 @@ SmallVector<Piece> findPieces(const Window &window, int64_t size, int64_t part,
   return pieces;
 }
 
-/// The first part that the window of device k shows, if it shows any.
+/// Returns the first part that contains rows of device k's window.
 int64_t getFirstPart(const Window &window, int64_t k, int64_t part) {
   return std::max<int64_t>(window.first + k * window.step, 0) / part;
 }
 
-/// The rows that devices need of the first part that they read, of the second,
-/// ...
+/// Returns one piece for each position in the list of parts that a device
+/// reads: the rows of the first part that each device reads, of the second, and
+/// so on.
 SmallVector<Piece> findRounds(const Window &window, int64_t size, int64_t part,
                               int64_t devices) {
   SmallVector<Piece> rounds;
@@ -96,7 +97,7 @@ static Value zeros(OpBuilder &builder, Location loc, RankedTensorType type,
   return makeZeros(builder, loc, type.clone(shape));
 }
 
-/// The rows of a piece, on each device that needs them.
+/// Returns the rows of the piece, on each device that needs them.
 static Value fetchPiece(const Piece &piece, Value local, int64_t dim,
                         Localizer &localizer, unsigned factor) {
   Value rows = local;
@@ -111,9 +112,9 @@ static Value fetchPiece(const Piece &piece, Value local, int64_t dim,
   return rows;
 }
 
-/// Fetches the parts that each device reads, in a row, and cuts its window out.
-/// Where windows lie far from the devices' own parts, such parts are few and
-/// distances many.
+/// Fetches the parts that each device reads, joins them, and cuts the device's
+/// window out. Used if windows lie far from the devices' own parts: then each
+/// device reads few parts, but the distances are many.
 static Value fetchRounds(ArrayRef<Piece> rounds, Value local, int64_t dim,
                          const Window &window, Localizer &localizer,
                          unsigned factor) {
@@ -121,8 +122,9 @@ static Value fetchRounds(ArrayRef<Piece> rounds, Value local, int64_t dim,
   Location loc = local.getLoc();
   auto type = cast<RankedTensorType>(local.getType());
   int64_t part = type.getDimSize(dim), rows = rounds.size() * part;
-  // The place of a window in its row of parts. A window that shows nothing may
-  // begin in front of the row, but no farther than its length.
+  // [low, high): the places of all devices' windows in their joined parts. A
+  // window without rows may begin before the joined parts, by at most its
+  // length.
   int64_t low = 0, high = rows;
   for (int64_t k = 0; k < localizer.getDegree(factor); ++k) {
     int64_t begin =
@@ -182,7 +184,7 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
       int64_t(rounds.size()) < llvm::count_if(pieces, isOfOthers))
     return fetchRounds(rounds, local, dim, window, localizer, factor);
 
-  // Rows are counted from the device's own first one.
+  // From here, row 0 is the first row of the device's own part.
   int64_t low = 0, high = 0;
   for (int64_t k = 0; k < devices; ++k) {
     int64_t first = window.first + k * (window.step - part);
@@ -200,7 +202,8 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
   for (const Piece &piece : pieces) {
     int64_t begin = piece.distance * part + piece.begin;
     int64_t end = piece.distance * part + piece.end;
-    // A whole part of one's own may reach beyond what any device reads.
+    // The device's own piece may have been extended beyond the rows that any
+    // device reads.
     int64_t from = std::max(begin, low), to = std::min(end, high);
     if (from >= to)
       continue;
@@ -213,7 +216,7 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
     at = to;
   }
   addZerosUpTo(high);
-  if (parts.empty()) // of a tensor without elements
+  if (parts.empty()) // the tensor has no elements
     return zeros(builder, loc, type, dim, 0);
 
   Value joined = parts[0];
@@ -221,7 +224,8 @@ Value heddle::fetchWindow(Value local, int64_t dim, int64_t size,
     joined = builder.create<tensor::ConcatOp>(loc, dim, parts);
   if (high - low == window.length)
     return joined;
-  // first + k * (step - part), from `low` on.
+  // The device's window begins at first + k * (step - part), counted from
+  // `low`.
   Value offset = builder.create<arith::AddIOp>(
       loc,
       builder.create<arith::MulIOp>(

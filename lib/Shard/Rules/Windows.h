@@ -1,9 +1,9 @@
 //===- Windows.h - Rows of neighbours ---------------------------*- C++ -*-===//
 //
-// Halo exchange. A device whose part of a result reads rows beyond its part of
-// an operand (a convolution, a pooling, a pad) fetches them from the devices
-// that hold them. The sizes need not divide, and the rows may come from any
-// device.
+// Halo exchange. If a device's part of a result needs rows outside of its part
+// of an operand (a convolution, a pooling, a pad), the device fetches them from
+// the devices that hold them. Sizes need not divide, and the rows may come from
+// any device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,20 +14,20 @@
 
 namespace heddle {
 
-/// The rows of a dimension that each of n devices reads: device k reads
-/// `length` rows from `first` + k * `step` on.
+/// The rows of a dimension that each device reads: device k reads `length` rows
+/// from row `first` + k * `step` on.
 struct Window {
   int64_t first = 0;
   int64_t step = 0;
   int64_t length = 0;
 };
 
-/// Returns `local` with the rows of this device's window in dimension `dim`.
-/// The dimension, of global size `size`, is split as the factor is. Rows
-/// outside of [0, size) are zeros or any finite content of the operand's rows.
-/// Each distance between devices takes one comm.permute, of no more rows than
-/// some device needs from there. If a window shows fewer parts than there are
-/// distances, each part that it shows takes one comm.permute instead.
+/// Returns the rows of this device's window in dimension `dim` of the tensor
+/// whose local part is `local`. `factor` splits the dimension, whose global
+/// size is `size`. Rows outside of [0, size) are zeros or finite numbers of the
+/// operand. Each distance between devices takes one comm.permute, with no more
+/// rows than some device needs from there. If each window touches fewer parts
+/// than there are distances, each touched part takes one comm.permute instead.
 mlir::Value fetchWindow(mlir::Value local, int64_t dim, int64_t size,
                         const Window &window, Localizer &localizer,
                         unsigned factor);

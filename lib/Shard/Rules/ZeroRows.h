@@ -8,11 +8,12 @@
 
 namespace heddle {
 
-/// Makes zeros, of complex numbers, too, which MLIR's builder does not.
+/// Creates a constant of zeros. Unlike OpBuilder::getZeroAttr, supports complex
+/// numbers.
 mlir::Value makeZeros(mlir::OpBuilder &builder, mlir::Location loc,
                       mlir::RankedTensorType type);
 
-/// The value with zeros after its last row along `dim`, `size` rows in all.
+/// Returns `value` extended by rows of zeros to `size` rows along `dim`.
 mlir::Value padRows(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Value value, int64_t dim, int64_t size);
 

@@ -10,7 +10,6 @@
 using namespace mlir;
 using namespace heddle;
 
-/// The name of the variable that holds a slice of another.
 StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
   return StringAttr::get(variable.getContext(),
                          variable.getValue() + ".slice" + Twine(slice));
@@ -18,8 +17,8 @@ StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
 
 namespace {
 
-/// Localizes an op for one slice. A slice is a part of one factor, as a device
-/// is.
+/// Localizes an op for one slice. Slices split one factor of the op, as devices
+/// would.
 class SliceLocalizer final : public Localizer {
 public:
   SliceLocalizer(OpBuilder &builder, ValueRange operands, TypeRange types,
@@ -37,8 +36,8 @@ public:
     needsOthers = true;
     return value;
   }
-  // An op that asks for the number of parts, or for the index of its own, needs
-  // the data of other parts, too.
+  // An op that asks for the number of parts, or for the index of its own part,
+  // needs the data of other parts, too.
   int64_t getDegree(unsigned) const override {
     needsOthers = true;
     return 1;
@@ -53,7 +52,7 @@ public:
   }
   bool doFactorsMeet() const override { return false; }
 
-  mutable bool needsOthers = false; ///< it cannot run slice by slice
+  mutable bool needsOthers = false; ///< the op cannot run slice by slice
 
 private:
   Location loc;
@@ -63,8 +62,9 @@ private:
 
 } // namespace
 
-/// Whether the op adds a sum over the factor to an operand (an accumulator):
-/// one that is linear together with an operand that the factor runs over.
+/// Returns whether the op adds its sum over the factor to an operand, the
+/// accumulator. The accumulator is linear together with an operand that the
+/// factor runs over, but the factor does not run over it.
 static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
   return rule.factors[factor].kind == FactorKind::Sum &&
          llvm::any_of(rule.linear, [&](const LinearGroup &group) {
@@ -76,7 +76,7 @@ static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
          });
 }
 
-/// The single factor that runs over a dimension.
+/// Returns the factor that splits the dimension, if it is the only one.
 static std::optional<unsigned> factorOf(const TensorFactors &tensor,
                                         int64_t dim) {
   if (dim >= (int64_t)tensor.size() || tensor[dim].size() != 1)
@@ -96,9 +96,9 @@ static std::optional<int64_t> dimOf(const TensorFactors &tensor,
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Whether the value can be made again at each use, so that a gathered slice
-/// lives for one product: a load or a cast of one, with no store of the
-/// variable in between.
+/// Returns whether the value is a load, or a cast of one, that can be repeated
+/// at each use, so that its gathered slices live for one product only. Not so
+/// if a store to the variable precedes a use.
 bool FunctionSplitter::isLazy(Value value) {
   Operation *maker = value.getDefiningOp();
   if (!maker || !slices.getCut(value))
@@ -114,7 +114,7 @@ bool FunctionSplitter::isLazy(Value value) {
     if (store.getVariableAttr() != load.getVariableAttr() ||
         store->isBeforeInBlock(load))
       continue;
-    // The store itself may be the end of the chain that reads the value.
+    // The store itself may use the value: it ends the chain.
     for (Operation *user : value.getUsers())
       if (user != store &&
           store->isBeforeInBlock(block.findAncestorOpInBlock(*user)))
@@ -134,7 +134,7 @@ Value FunctionSplitter::getSlice(Value value, const Cut &cut, int64_t slice) {
           load.getLoc(), getSliceType(value.getType(), cut, slice),
           FlatSymbolRefAttr::get(
               getSliceName(load.getVariableAttr().getAttr(), slice)));
-    // A cast of a load.
+    // The value is a cast of a load.
     Value from = getSlice(maker->getOperand(0), cut, slice);
     Operation *copy = builder.clone(*maker);
     copy->setOperand(0, from);
@@ -194,7 +194,7 @@ FunctionSplitter::findLoop(Operation *op, const ShardingRule &rule) {
          kind != FactorKind::Max) ||
         hasAccumulator(rule, factor))
       return false;
-    // It must be alone in the dimensions that it runs over.
+    // The factor must be the only one of each dimension that it runs over.
     auto isAlone = [&](const TensorFactors &tensor) {
       return llvm::all_of(tensor, [&](const DimensionFactors &dim) {
         return dim.size() == 1 || !llvm::is_contained(dim, factor);
@@ -251,7 +251,7 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   for (Value result : *results)
     if (Operation *copy = result.getDefiningOp()) {
       copy->removeAttr(kSplitAttrName);
-      copy->removeAttr(kPinAttrName); // pins the result of all slices
+      copy->removeAttr(kPinAttrName); // movePin sets it
       if (Attribute factors = op->getAttr(kFactorsAttrName);
           factors && copy->getName() == op->getName()) {
         copy->setAttr(kFactorsAttrName, factors);
@@ -262,7 +262,8 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
   return results;
 }
 
-/// Sums of narrow products are kept in f32 until all slices are added.
+/// Returns the type in which slices are summed: f32 for products and sums of
+/// narrow floats.
 static RankedTensorType getSumType(Operation *op, RankedTensorType type) {
   if (!isa<ContractOp, ReduceOp>(op) ||
       !(type.getElementType().isBF16() || type.getElementType().isF16()))
@@ -280,7 +281,7 @@ static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
                  : builder.create<arith::AddIOp>(loc, a, b).getResult();
 }
 
-/// Moves the user's pin to the value that replaces the pinned one.
+/// Copies the pin and the priority of a replaced result to its replacement.
 static void movePin(OpResult from, Value to) {
   ShardingAttr pin = getPinOf(from);
   auto result = dyn_cast<OpResult>(to);
@@ -339,7 +340,7 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
                                               whole);
     movePin(result, whole);
     if (slices.getCut(result))
-      setWhole(result, whole); // cut along another dimension than it was made
+      setWhole(result, whole); // its users cut it along another dimension
     else
       result.replaceAllUsesWith(whole);
   }
@@ -351,8 +352,8 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
 // Chains of elementwise ops
 //===----------------------------------------------------------------------===//
 
-/// Adds elementwise ops and stores of values that come in slices to the open
-/// chain.
+/// Returns whether the op can join a chain: an elementwise op whose result
+/// comes in slices, or a store to a variable that does.
 bool FunctionSplitter::joinsChain(Operation *op) {
   return (isa<StoreOp>(op) || op->hasTrait<OpTrait::Elementwise>()) &&
          slices.getCutOfResult(op);
@@ -387,8 +388,8 @@ LogicalResult FunctionSplitter::flush(Operation *at) {
   return success();
 }
 
-/// Whether the op may stand between the ops of a chain: it makes scalars, or a
-/// value that can be made again.
+/// Returns whether the op may stand between the ops of a chain: it makes
+/// scalars, or a tensor that can be made again for each slice.
 bool FunctionSplitter::isTransparent(Operation *op) {
   if (isFreeTensor(op))
     return true;
@@ -439,7 +440,8 @@ LogicalResult FunctionSplitter::visit(Operation *op) {
     return op->emitOpError()
            << describeOp(op) << ": cannot run in slices of "
            << split.getFactor().getValue() << ": the op needs the factor whole";
-  // Ops in its regions read whole values, too.
+  // The op stays whole, so its operands and those of ops in its regions are
+  // joined.
   op->walk([&](Operation *inner) {
     for (OpOperand &operand : inner->getOpOperands())
       if (slices.getCut(operand.get()))

@@ -8,16 +8,16 @@
 
 namespace heddle {
 
-/// The name of the variable that holds a slice of another.
+/// Returns the name of the variable that holds a slice of `variable`.
 mlir::StringAttr getSliceName(mlir::StringAttr variable, int64_t slice);
 
-/// Splits the ops of one function, in order. Slices are made where their op
-/// stands. Elementwise ops on slices form chains, which are made at the chain's
-/// end, slice by slice.
+/// Splits the ops of one function, in order. An op that runs in slices is
+/// replaced by its slices at the same place. Consecutive elementwise ops on
+/// slices form a chain, which is made at its end, slice by slice.
 class FunctionSplitter {
 public:
-  /// Replaced ops are appended to `replaced` and not erased: values are known
-  /// by address, so no new one may get the address of an old one.
+  /// Appends replaced ops to `replaced` instead of erasing them: maps have
+  /// values as keys, and a new value must not get the address of an erased one.
   FunctionSplitter(mlir::func::FuncOp function, const Slices &slices,
                    llvm::SmallVectorImpl<mlir::Operation *> &replaced)
       : block(function.getBody().front()), slices(slices),
@@ -26,10 +26,10 @@ public:
   mlir::LogicalResult run();
 
 private:
-  /// The factor that an op runs over in slices, and how it is cut.
+  /// The factor whose slices an op runs over, and how it is cut.
   struct Loop {
     unsigned factor;
-    Cut cut; ///< its dimension has no meaning
+    Cut cut; ///< `dim` is unused
   };
 
   mlir::LogicalResult visit(mlir::Operation *op);
@@ -39,8 +39,8 @@ private:
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   runSlice(mlir::Operation *op, const ShardingRule &rule, const Loop &loop,
            int64_t slice, mlir::TypeRange types);
-  /// Makes the ops of the open chain: all for the first slice, then all for the
-  /// second, and so on.
+  /// Makes the ops of the open chain: all of them for the first slice, then all
+  /// for the second, and so on.
   mlir::LogicalResult flush(mlir::Operation *at);
   bool joinsChain(mlir::Operation *op);
   bool isTransparent(mlir::Operation *op);
@@ -48,7 +48,8 @@ private:
   mlir::Value getSlice(mlir::Value value, const Cut &cut, int64_t slice);
   mlir::Value getWhole(mlir::Value value);
   mlir::Value extractSlice(mlir::Value whole, const Cut &cut, int64_t slice);
-  /// Records that `whole` is a value that comes in slices, made whole.
+  /// Records `whole` as the joined form of `value`, and cuts its slices out of
+  /// it.
   void setWhole(mlir::Value value, mlir::Value whole);
   mlir::Block &block;
   const Slices &slices;

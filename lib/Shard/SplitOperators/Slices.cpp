@@ -43,7 +43,7 @@ std::optional<Cut> Slices::getCutOfResult(Operation *op) const {
 }
 
 void Slices::mark(Value value, const Cut &cut) {
-  // A value made of scalars is made again for each use.
+  // A tensor made of scalars is made anew for each use.
   if (Operation *maker = value.getDefiningOp(); maker && isFreeTensor(maker))
     return;
   if (values.try_emplace(value, cut).second)
@@ -89,7 +89,8 @@ LogicalResult Slices::cut(VariableOp variable, const Cut &cut,
   return success();
 }
 
-/// The load that makes the value, perhaps through casts.
+/// Returns the load that makes the value, directly or through elementwise ops
+/// of one operand.
 static LoadOp findLoad(Value value) {
   Operation *source = value.getDefiningOp();
   while (source && source->hasTrait<OpTrait::Elementwise>() &&
@@ -144,7 +145,7 @@ LogicalResult Slices::spread(Value value) {
   auto visit = [&](Operation *op) -> LogicalResult {
     if (isa<LoadOp, StoreOp>(op))
       return spreadToVariable(op, cut);
-    // Control flow reads values whole.
+    // Control flow reads whole values.
     if (!isa<func::FuncOp>(op->getParentOp()) ||
         !op->hasTrait<OpTrait::Elementwise>() ||
         !isa<ShardingRuleOpInterface>(op))

@@ -1,13 +1,15 @@
 //===- Slices.h - Finds the values that come in slices ----------*- C++ -*-===//
 //
-// The decision behind heddle-split-operators, apart from any change of IR.
+// Finds the variables and values that heddle-split-operators cuts into slices.
+// Changes no IR.
 //
 // Example: heddle.contract "c_fc" [bsh, hf -> bsf] %x, %w with
 // heddle.split<"h", 4, sharded 4>. The factor h runs over dimension 0 of the
-// variable that %w is loaded from, so the variable is cut along it, and with it
-// all that is computed from it element by element and stored: its gradient, the
-// optimizer's state. The gradient is made by the product [bsh, bsf -> hf],
-// which has the attribute, too. %x and the products' other results stay whole.
+// variable from which %w is loaded, so the variable is cut along it. From there
+// the cut spreads to values and variables of the same shape, such as the
+// gradient and the optimizer's state. It spreads through elementwise ops, loads
+// and stores. The product [bsh, bsf -> hf], which makes the gradient, has the
+// attribute, too. %x and the other results of products stay whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,32 +36,39 @@ struct Cut {
   bool operator==(const Cut &) const = default;
 };
 
-/// The type of a slice of a tensor.
+/// Returns the type of a slice of a tensor.
 mlir::RankedTensorType getSliceType(mlir::Type type, const Cut &cut,
                                     int64_t slice);
 
-/// Whether the op makes a tensor of nothing or of scalars, so that a slice of
-/// it can be made anywhere.
+/// Returns whether the op has no name and makes a tensor from scalar operands
+/// or from none. A slice of such a tensor can be made anywhere.
 bool isFreeTensor(mlir::Operation *op);
 
 /// The variables and values that come in slices.
 class Slices {
 public:
-  /// Errors, on an op: a factor that it lacks, that runs over no variable, or
-  /// over a variable that another op cuts otherwise; a size below the number of
-  /// slices.
+  /// Finds all cuts. Emits an error if
+  /// - an op with heddle.split lacks the named factor, or the factor is smaller
+  ///   than the number of slices;
+  /// - no op of an operator runs the factor over a parameter that it loads;
+  /// - two ops cut a variable in different ways, or a variable that would be
+  ///   cut is already a slice;
+  /// - an op with heddle.split, or a load or store of a cut variable, is in
+  ///   control flow or in a function of several blocks.
   mlir::LogicalResult find(mlir::ModuleOp module);
 
   std::optional<Cut> getCut(mlir::Value value) const;
-  /// The cut of the op's only result, or of the value that a store writes.
+  /// Returns the cut of the op's only result, or of the variable that a store
+  /// writes.
   std::optional<Cut> getCutOfResult(mlir::Operation *op) const;
 
   struct Variable {
     VariableOp op;
     Cut cut;
-    /// Slices that keep the variable's own storage; nullopt: all of them.
+    /// The number of slices that keep the variable's own storage axes; nullopt:
+    /// all.
     std::optional<int64_t> sharded;
-    mlir::Operation *cause; ///< the op that asked for it
+    mlir::Operation *cause; ///< the op that asked for the cut
   };
   const llvm::MapVector<mlir::StringAttr, Variable> &getVariables() const {
     return variables;
@@ -72,8 +81,8 @@ private:
                           mlir::Operation *cause);
   void mark(mlir::Value value, const Cut &cut);
   mlir::LogicalResult spread(mlir::Value value);
-  /// Spreads a cut to the variable of a load or store, and to its other
-  /// accesses.
+  /// Spreads a cut to the variable that `access` loads or stores, and from
+  /// there to the variable's other accesses.
   mlir::LogicalResult spreadToVariable(mlir::Operation *access, const Cut &cut);
 
   llvm::MapVector<mlir::StringAttr, Variable> variables;
@@ -82,7 +91,7 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Operation *>>
       accesses;
   mlir::ModuleOp module;
-  /// Operators for which a variable was found.
+  /// Names of operators for which a variable was found.
   llvm::DenseSet<llvm::StringRef> served;
 };
 

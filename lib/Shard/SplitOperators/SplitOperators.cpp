@@ -11,8 +11,8 @@ namespace heddle {
 using namespace mlir;
 using namespace heddle;
 
-/// The `state` of a slice of a state: it belongs to the same slice of the
-/// parameter, if the parameter is cut alike, else to none.
+/// Returns the `state` of one slice of an optimizer state: the same slice of
+/// its parameter. Null if the parameter is not cut alike.
 static StateAttr getSliceOfState(const Slices &slices, StateAttr state,
                                  const Cut &cut, int64_t slice) {
   StringAttr parameter = state.getParameter().getAttr();
@@ -23,7 +23,7 @@ static StateAttr getSliceOfState(const Slices &slices, StateAttr state,
                         FlatSymbolRefAttr::get(getSliceName(parameter, slice)));
 }
 
-/// Replaces a variable by the variables of its slices.
+/// Replaces a variable by one variable a slice.
 static LogicalResult splitVariable(ModuleOp module, const Slices &slices,
                                    const Slices::Variable &variable) {
   VariableOp whole = variable.op;
@@ -71,7 +71,7 @@ struct SplitOperatorsPass
     for (auto &[name, variable] : slices.getVariables())
       if (failed(splitVariable(module, slices, variable)))
         return signalPassFailure();
-    // A whole state of a parameter that is now slices belongs to none of them.
+    // A state that stays whole belongs to no slice of a parameter that was cut.
     for (auto variable : module.getOps<VariableOp>())
       if (StateAttr state = variable.getStateAttr();
           state && slices.getVariables().count(state.getParameter().getAttr()))

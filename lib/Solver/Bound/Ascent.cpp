@@ -8,25 +8,26 @@
 namespace heddle::solver {
 
 namespace {
-/// Message passes per step of the prices: few while prices are far off; many
-/// when steps fail, because a guess of messages that have settled tells better
-/// which way is up.
+/// Message passes per step of the prices: few while prices are far off, more
+/// when steps fail, because settled messages give a better guess and so a
+/// better direction.
 constexpr int kFirstPasses = 3, kMaxPasses = 60;
-/// Steps in a row that may bring nothing.
+/// Steps in a row that may leave the bound as it is.
 constexpr int kPatience = 10;
-/// Below this length of steps, others are tried at random; how long steps are
-/// after that.
+/// The `scale` of steps below which trials begin, and the one after trials.
 constexpr double kTrialScale = 0.003, kScaleAfterTrials = 0.006;
-/// The parts of a trial, their passes, and the relative change of prices.
+/// The number of parts of a trial, the passes of a part, and the relative
+/// change of prices in a trial.
 constexpr int kPartsOfTrial = 10, kPassesPerPart = 20;
 constexpr double kFirstReach = 0.05, kMinReach = 1e-3, kMaxReach = 0.2;
-/// The first factor by which prices are lowered, and the parts that may take.
+/// The first factor by which prices are lowered, and the number of parts that a
+/// lowering takes.
 constexpr double kFirstLowerBy = 0.7;
 constexpr int kPartsOfLowering = 30;
-/// How often a proof looks whether it is done.
+/// How many times `prove` checks whether the bound has reached its target.
 constexpr int kPartsOfProof = 8;
 
-/// Sums of doubles lose a few units in the last place of their largest terms.
+/// The bound, less what rounding may have added to it.
 double safe(const Dual &d) { return d.getBound() - d.getRounding(); }
 } // namespace
 
@@ -56,7 +57,7 @@ void Ascent::climb(double target, double quota,
     else
       endStep(target);
   }
-  // Nobody will come to the end of the step.
+  // The step will not be finished, so look at its bound here.
   if (stop())
     keepIfBetter();
 }
@@ -83,7 +84,8 @@ bool Ascent::keepIfBetter() {
   return true;
 }
 
-/// After a few passes: a step along the usage of the guess.
+/// Ends a step, and its passes: keeps the state if its bound is better, and
+/// moves the prices along the usage of the guess.
 void Ascent::endStep(double target) {
   double before = bestBound;
   if (keepIfBetter()) {
@@ -108,8 +110,9 @@ void Ascent::endStep(double target) {
   passesLeft = passes;
 }
 
-/// Changes all prices, or one of them, at random: where the guess is far from
-/// what the relaxation would use, its usage leads nowhere.
+/// Changes all prices, or one of them, at random. This can help where the guess
+/// uses memory very differently from the relaxation's optimum, so that steps
+/// along the guess's usage do not raise the bound.
 void Ascent::changePrices() {
   std::vector<double> prices = best.getPrices();
   std::vector<size_t> paid;
@@ -139,7 +142,8 @@ void Ascent::lowerPrices() {
   passesLeft = kPassesPerPart;
 }
 
-/// Lowers prices by less next time if the bound has not become better.
+/// Ends a part of a lowering. After the last part, goes back to the best state.
+/// If the bound has not become better, the next lowering lowers prices by less.
 void Ascent::endPartOfLowering() {
   keepIfBetter();
   passesLeft = kPassesPerPart;
@@ -152,7 +156,8 @@ void Ascent::endPartOfLowering() {
   passesLeft = passes;
 }
 
-/// From the best state, in turn at its prices and at others.
+/// Begins a trial from the best state, in turn at its prices and at changed
+/// ones.
 void Ascent::beginTrial() {
   settling = !settling;
   if (!settling)
@@ -163,7 +168,9 @@ void Ascent::beginTrial() {
   passesLeft = kPassesPerPart;
 }
 
-/// A trial lasts as long as its passes bring something.
+/// Ends a part of a trial. The trial goes on as long as its parts raise the
+/// bound fast enough to pass the best bound in time. Trials end when changes of
+/// prices have become too small.
 void Ascent::endPartOfTrial(double target) {
   keepIfBetter();
   double bound = safe(current), gain = bound - lastBound;

@@ -10,33 +10,33 @@
 
 namespace heddle::solver {
 
-/// Raises the bound of a model step by step: a few message passes, then a
-/// step of the prices whose length adapts; goes back to the best state when
-/// the steps turn out too long. When they have become short, prices are changed
-/// at random for a while, and messages settle in between.
+/// Raises the bound of a model (Dual.h) in steps. A step is a few message
+/// passes, then a change of the prices whose length adapts. If steps turn out
+/// too long, the ascent goes back to the best state. When steps have become
+/// short, it makes trials: passes at the best prices and at random changes of
+/// them, in turn. A trial is cut into parts of a fixed number of passes.
 class Ascent {
 public:
   Ascent(const Model &m, const TablePool &tables, const DualState &from);
 
-  /// Visits `quota` table entries more, less what the last call visited too
-  /// many: to the end of a pass. `target`: the best cost known, or a guess at
-  /// it.
+  /// Visits `quota` more table entries, rounded up to whole passes; the next
+  /// call visits correspondingly fewer. `target` is the best cost known, or an
+  /// estimate of it.
   void climb(double target, double quota, const std::function<bool()> &stop);
 
-  /// The same, but only until it is proven that nothing costs less than
-  /// `target`, a whole number; whether it is.
+  /// The same, but stops as soon as it is proven that no assignment costs less
+  /// than `target`, a whole number. Returns whether that is proven.
   bool prove(double target, double quota, const std::function<bool()> &stop);
 
-  /// Goes from the best state to lower prices and stays there for a while even
-  /// if that does not raise the bound at once: messages that have settled at
-  /// some prices make it fall at any others. For when it is known from
-  /// elsewhere that prices are too high. Does nothing while the last such
-  /// attempt lasts.
+  /// Lowers the prices of the best state and keeps them low for a while, even
+  /// if the bound falls at first: messages that have settled at some prices
+  /// make it fall at any others. Call it if there are other signs that prices
+  /// are too high. Does nothing while an earlier lowering is under way.
   void lowerPrices();
 
-  /// The best state so far, as a pass has left it.
+  /// The state with the best bound so far, as it was after a pass.
   const Dual &getBest() const { return best; }
-  /// Its bound, less what rounding may have added to it.
+  /// The best state's bound, less what rounding may have added to it.
   double getBound() const { return bestBound; }
   double getWork() const { return work; }
   /// The work of one pass.
@@ -56,22 +56,22 @@ private:
   Dual current, best;
   double bestBound;
   double passWork;
-  double scale = 0.03;
-  double work = 0;
-  double until = 0; ///< The value of `work` at which `climb` returns.
-  int passes;       ///< Per step.
-  int passesLeft;   ///< Until the end of the step or of a trial's part.
-  int sinceBetter = 0;
-  int warmup; ///< Passes before the first step of prices.
+  double scale = 0.03; ///< The relative length of a step.
+  double work = 0;     ///< Table entries visited.
+  double until = 0;    ///< The value of `work` at which `climb` returns.
+  int passes;          ///< Per step.
+  int passesLeft;      ///< Until the end of the step or of a trial's part.
+  int sinceBetter = 0; ///< Steps since the bound rose notably.
+  int warmup;          ///< Passes before the first change of prices.
 
-  bool trying = false;    ///< Steps along the guess's usage bring no more.
+  bool trying = false;    ///< Steps have become short: a trial is under way.
   bool settling = false;  ///< The trial keeps the best prices.
   bool lowering = false;  ///< `lowerPrices` is under way.
-  double lowerBy;         ///< The factor by which it lowers prices.
-  double reach;           ///< Relative length of a trial step.
+  double lowerBy;         ///< The factor by which `lowerPrices` lowers prices.
+  double reach;           ///< The relative change of prices in a trial.
   int partsLeft = 0;      ///< Until the end of the trial or the lowering.
-  double boundBefore = 0; ///< Before the trial.
-  double lastBound = 0;   ///< After its last part.
+  double boundBefore = 0; ///< The best bound before the trial or the lowering.
+  double lastBound = 0;   ///< The bound after the trial's last part.
   Random luck{1};
 };
 

@@ -67,8 +67,8 @@ void Dual::build() {
   fixed = std::move(l);
 }
 
-/// From the model, prices and messages: passes change it bit by bit, and what
-/// rounding leaves there would add up.
+/// Computes `unary` from the model, prices and messages. Passes update it in
+/// place, so that rounding errors would add up.
 void Dual::rebuildUnary() {
   unary = priceValues(*m, price);
   for (size_t v = 0; v < m->vars.size(); ++v) {
@@ -100,8 +100,9 @@ DualState Dual::getState() const {
   return state;
 }
 
-/// Shares what `var` has among its pairs in one direction and lets each pair
-/// hand on to its other variable whatever that one can take.
+/// Shares the unary costs of `var` among the pairs ahead. Each of these pairs
+/// then moves the least entry for every value of its other variable to that
+/// variable. The bound does not fall.
 void Dual::push(int32_t var, const std::vector<Link> &ahead,
                 const std::vector<Link> &behind) {
   if (ahead.empty())
@@ -155,8 +156,9 @@ void Dual::priceDecided(size_t var, const std::vector<Link> &decided,
   }
 }
 
-/// After a backward pass a variable knows what all later ones cost it; the
-/// earlier ones are decided.
+/// Chooses the guess, first variable to last. After a backward pass, the unary
+/// costs of a variable include its later neighbours' costs; the earlier
+/// neighbours have their values already.
 void Dual::decode() {
   for (size_t v = 0; v < m->vars.size(); ++v) {
     priceDecided(v, fixed->earlier[v], guess, scratch);
@@ -165,8 +167,9 @@ void Dual::decode() {
   }
 }
 
-/// After a forward pass a variable knows what all earlier ones cost it; the
-/// later ones are decided.
+/// Chooses values from the last variable to the first. After a forward pass,
+/// the unary costs of a variable include its earlier neighbours' costs; the
+/// later neighbours have their values already.
 Labels Dual::sample(double noise, double priceFactor, Random &r) const {
   Labels x(m->vars.size());
   std::vector<double> priced = priceValues(*m, price);
@@ -208,9 +211,9 @@ double Dual::getBound() const {
 }
 
 double Dual::getRounding() const {
-  // Every sum may be off by some units in the last place of its terms. What
-  // counts is by how much that lowers the least value: one that is forbidden
-  // has huge terms and is far from being the least.
+  // A sum may be off by some units in the last place of its largest term. Only
+  // the error of a variable's least value counts. A forbidden value has huge
+  // terms, and so a huge error, but it is far from being the least.
   constexpr double kRelative = 1e-12;
   std::vector<double> terms = priceValues(*m, price);
   for (size_t v = 0; v < m->vars.size(); ++v) {
@@ -324,8 +327,8 @@ Dual::Reduced Dual::reducedCosts() const {
 
 namespace {
 
-/// Messages by name of the variable that gets them, then of the one at the
-/// pair's other end.
+/// Finds messages by the name (ModelNames) of the variable that receives them
+/// and the name of the pair's other variable.
 class Messages {
 public:
   Messages(const DualState &state, const Model &m, const ModelNames &names)
@@ -338,8 +341,8 @@ public:
     }
   }
 
-  /// Appends the message to `var` from its pair with `other`, for the values of
-  /// these names; zeros for what is not known.
+  /// Appends the messages to the values of `var` with these names, from its
+  /// pair with `other`; 0 for a message that the state lacks.
   void append(int32_t var, int32_t other, const std::vector<int32_t> &values,
               std::vector<double> &out) const {
     auto found = pairs.find(key(var, other));

@@ -1,11 +1,12 @@
 //===- Dual.h - A lower bound that rises ------------------------*- C++ -*-===//
 //
-// Two relaxations at once. Memory: a price per time and unit, so that usage
-// becomes a cost of its own (Lagrangian relaxation). What remains is a Markov
-// random field, bounded by moving costs between variables and pairs
-// (sequential tree-reweighted message passing: Kolmogorov, "Convergent
-// Tree-Reweighted Message Passing for Energy Minimization", PAMI 28, 2006,
-// section 4). For any prices >= 0 and any messages
+// Combines two relaxations. Memory gets a price per time and unit, so that
+// usage becomes a cost instead of a constraint (Lagrangian relaxation). The
+// priced problem is a Markov random field, which is bounded by moving costs
+// between variables and pairs (sequential tree-reweighted message passing:
+// Kolmogorov, "Convergent Tree-Reweighted Message Passing for Energy
+// Minimization", PAMI 28, 2006, section 4). For any prices >= 0 and any
+// messages
 //
 //   sum over variables of the least unary + sum over pairs of the least entry
 //     - sum over times of price * capacity
@@ -24,16 +25,17 @@
 
 namespace heddle::solver {
 
-/// Prices and messages of a model. Any prices >= 0 and any messages
-/// give a bound; those of a similar model give a good one at once.
+/// Prices and messages of a model. Any prices >= 0 and any messages give a
+/// bound; those of a similar model give a good bound at once.
 struct DualState {
-  std::vector<double> prices; ///< By time; empty: none.
-  /// By pair: its messages to the values of `a`, then to those of `b`.
-  std::vector<std::vector<double>> messages; ///< Empty: none.
+  std::vector<double> prices; ///< By time; empty: all zero.
+  /// By pair: its messages to the values of `a`, then to those of `b`. Empty:
+  /// all zero.
+  std::vector<std::vector<double>> messages;
 };
 
-/// Carries what is known of a model over to a later, more reduced one. A price
-/// whose time is gone goes to the next one.
+/// Carries prices and messages over from a model to a more reduced one. The
+/// price of a time that `to` lacks is added to that of the next time.
 DualState carryOver(const DualState &state, const Model &from,
                     const ModelNames &fromNames, const Model &to,
                     const ModelNames &toNames);
@@ -48,37 +50,40 @@ public:
   const std::vector<double> &getPrices() const { return price; }
   void setPrices(const std::vector<double> &prices);
 
-  /// All that another one can start from.
+  /// The prices and messages, from which another Dual can start.
   DualState getState() const;
 
-  /// One pass over all variables, forward and backward; never lowers the
-  /// bound. Leaves a guess at a good assignment in `guess`.
+  /// One pass over all variables, backward and forward; never lowers the bound.
+  /// Leaves in `guess` a guess at a good assignment.
   void pass();
   const Labels &getGuess() const { return guess; }
 
-  /// Another guess, decoded in the opposite order, where every value costs up
-  /// to `noise` more than it does and prices are multiplied. Only after a pass.
+  /// Another guess, decoded in the opposite order. Every value costs a random
+  /// amount of up to `noise` more, and prices are multiplied by `priceFactor`.
+  /// Call it only after a pass.
   Labels sample(double noise, double priceFactor, Random &r) const;
 
-  /// The bound, constant included.
+  /// The bound, including the model's constant.
   double getBound() const;
 
-  /// An upper limit on what rounding may have added to `bound`.
+  /// An upper limit on what rounding may have added to the bound.
   double getRounding() const;
 
-  /// A step of the prices along the (averaged) usage of `guess`: the volume
-  /// algorithm (Barahona and Anbil, Math. Programming 87, 2000). `target` is
-  /// a cost that the bound should approach.
+  /// Raises the prices of times at which the guess's averaged usage exceeds the
+  /// capacity, and lowers the others: the volume algorithm (Barahona and Anbil,
+  /// Math. Programming 87, 2000). `target` is a cost that the bound should
+  /// approach.
   void stepPrices(double target, double scale);
 
   /// For every value, a bound on the cost of assignments that use it.
   std::vector<std::vector<double>> valueBounds() const;
 
-  /// Costs moved around so that no entry is negative and their sum over an
-  /// assignment, plus the bound, is its cost plus its priced excess usage.
+  /// Costs after messages have moved them between variables and pairs, so that
+  /// no entry is negative. Their sum over an assignment, plus the bound, is the
+  /// assignment's cost plus the price of its usage beyond the capacities.
   struct Reduced {
     std::vector<std::vector<double>> unary;
-    std::vector<std::vector<double>> pairs; ///< As Pair::Table.
+    std::vector<std::vector<double>> pairs; ///< As Pair::table.
     double bound = 0;
     double rounding = 0;
   };
@@ -125,7 +130,7 @@ private:
   std::vector<double> scratch;
   Labels guess;
   int64_t passes = 0;
-  bool settled = false; ///< Every pair's least entry is zero, as after a pass.
+  bool settled = false; ///< Every pair's least entry is zero: after a pass.
 };
 
 /// The price of every value, variable after variable: usage times price,

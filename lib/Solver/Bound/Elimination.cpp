@@ -63,7 +63,7 @@ void Elimination::layOut() {
     };
     for (const auto &n : tables.getNeighbors(b.var)) {
       int32_t p = position[n.var];
-      if (p <= static_cast<int32_t>(i)) // fixed, or accounted for already
+      if (p <= static_cast<int32_t>(i)) // fixed, or in an earlier bucket
         continue;
       Factor f{n.table, -1, std::vector<size_t>(b.separator.size(), 0)};
       f.strides[dimension(p)] = m.vars[b.var].size();
@@ -177,7 +177,7 @@ void Elimination::passBack() {
   for (size_t i = order.vars.size(); i-- > 0;) {
     const Bucket &b = buckets[i];
     const std::vector<double> &own = unaries[i];
-    // The other components go on as they are.
+    // Outside of a root's subtree there are the other components.
     if (b.separator.empty())
       rests[b.offset] = roots - messages[b.offset];
     sum.resize(own.size());

@@ -3,7 +3,7 @@
 // Bucket elimination (Dechter, "Bucket Elimination: A Unifying Framework for
 // Reasoning", AIJ 113, 1999) of the variables of a neighbourhood while all
 // others keep their values: dynamic programming over a tree decomposition.
-// Where the tables would grow too large, variables are taken out of the
+// If the tables would grow too large, variables are taken out of the
 // neighbourhood instead (cutset conditioning).
 //
 //===----------------------------------------------------------------------===//
@@ -50,10 +50,10 @@ class Elimination {
 public:
   explicit Elimination(const CostTables &tables);
 
-  /// Chooses an elimination order for `candidates`. Afterwards `members` holds
-  /// those that are free, in that order; the rest was taken out so that no
-  /// table has more than `maxTable` entries and all together no more than
-  /// `maxTotal`.
+  /// Chooses an elimination order for `candidates`. Takes some of them out of
+  /// the neighbourhood, so that no table has more than `maxTable` entries and
+  /// all tables together have at most `maxTotal`. `getMembers` then returns the
+  /// remaining candidates in that order.
   void plan(const std::vector<int32_t> &candidates, double maxTable,
             double maxTotal, Random &r);
   const std::vector<int32_t> &getMembers() const { return order.vars; }
@@ -61,14 +61,16 @@ public:
   /// Table entries that one `solve` visits: a measure of work.
   double getWork() const { return order.total; }
 
-  /// Replaces the members' labels in `x` by the best ones, where a value
-  /// costs its `extra[getOffset(variable) + value]` (prices, noise) besides.
-  /// Returns what the members cost together, pairs with fixed ones included.
+  /// Replaces the members' labels in `x` by the best ones. A value has an
+  /// additional cost of `extra[getOffset(variable) + value]` (prices, noise).
+  /// Returns the cost of the members, including their pairs with fixed
+  /// variables.
   double solve(const std::vector<double> &extra, Labels &x);
 
-  /// After `solve`: finds for every bucket and every label of its separator
-  /// the least cost of everything that is not below it.
+  /// After `solve`: for every bucket and all labels of its separator, finds the
+  /// least cost of all variables and pairs outside of the bucket's subtree.
   void passBack();
+  /// That cost for the labels of the separator in `x`.
   double rest(size_t bucketIndex, const Labels &x) const;
 
 private:
@@ -99,7 +101,7 @@ private:
   std::vector<Bucket> buckets;
   std::vector<std::vector<double>> unaries;
   std::vector<double> messages;
-  std::vector<double> rests; ///< As `messages`.
+  std::vector<double> rests; ///< By entry, like `messages`: see `rest`.
 };
 
 } // namespace heddle::solver

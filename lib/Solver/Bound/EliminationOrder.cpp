@@ -1,4 +1,4 @@
-//===- EliminationOrder.cpp - In which order to eliminate -----------------===//
+//===- EliminationOrder.cpp - The order of elimination --------------------===//
 
 #include "Bound/EliminationOrder.h"
 
@@ -9,7 +9,8 @@ namespace heddle::solver {
 
 namespace {
 
-/// The graph of what is not yet eliminated, over candidate numbers.
+/// The graph of the candidates that are not yet eliminated, by their positions
+/// in the list of candidates.
 class Graph {
 public:
   Graph(const Model &m, const std::vector<int32_t> &candidates)
@@ -40,13 +41,14 @@ public:
     return product;
   }
 
-  /// Without joining the neighbours.
+  /// Removes a candidate without connecting its neighbours.
   void remove(int32_t i) {
     present[i] = 0;
     for (int32_t n : adjacent[i])
       adjacent[n].erase(std::ranges::lower_bound(adjacent[n], i));
   }
 
+  /// Removes a candidate and connects its neighbours with each other.
   void eliminate(int32_t i) {
     remove(i);
     for (int32_t n : adjacent[i]) {
@@ -65,8 +67,8 @@ private:
   std::vector<int32_t> joined;
 };
 
-/// The neighbour of `i`, or `i` itself, that ties most together; by chance
-/// among similar ones.
+/// The neighbour of `i` with the most neighbours, at random among similar ones;
+/// `i` if it has no neighbour.
 int32_t busiest(const Graph &g, int32_t i, Random &r) {
   int32_t result = i;
   double best = -1;
@@ -117,7 +119,7 @@ EliminationOrder chooseOrder(const Model &m,
       push(n);
     }
   }
-  // Variables left out later may stand in separators made before.
+  // Separators may name variables that were left out afterwards.
   for (auto &separator : result.separators)
     std::erase_if(separator, [&](int32_t v) { return leftOut[v]; });
   return result;

@@ -8,22 +8,26 @@
 namespace heddle::solver {
 
 /// The tables of a model's pairs as floating-point numbers, in both
-/// orientations, equal ones stored once: models repeat their layers, and what
-/// stays in the cache is several times faster. Infinite costs become a finite
-/// one that outweighs every finite assignment, so that assignments compare by
-/// how many entries they violate, then by cost.
+/// orientations. Equal tables are stored once. As models repeat their layers,
+/// this saves much memory, and loops over tables in the cache are several times
+/// faster. Infinite costs become a finite cost larger than that of any finite
+/// assignment. So assignments compare by their number of infinite entries
+/// first, then by cost.
 class TablePool {
 public:
   explicit TablePool(const Model &m);
 
-  /// Row-major: the value of `a`, then that of `b`.
+  /// The table of a pair, row-major: rows are the values of Pair::a, columns
+  /// those of Pair::b.
   const double *getTable(size_t pairId) const {
     return data.data() + plain[pairId];
   }
-  /// Row-major: the value of `b`, then that of `a`.
+  /// The transposed table: rows are the values of Pair::b, columns those of
+  /// Pair::a.
   const double *getTransposed(size_t pairId) const {
     return data.data() + transposed[pairId];
   }
+  /// The finite cost that stands for an infinite one.
   double getForbidden() const { return forbidden; }
   double convert(Cost c) const {
     return c < kInfiniteCost ? static_cast<double>(c) : forbidden;

@@ -19,12 +19,13 @@ TreeBound::TreeBound(const CostTables &tables, const TablePool &pool,
   std::vector<int32_t> all(m.vars.size());
   std::iota(all.begin(), all.end(), 0);
   Random unused(0);
-  // Without the variables that are left out, the bound would not hold.
+  // The bound holds only if no variable is left out.
   engine.plan(all, maxEntries, maxEntries, unused);
   usable = engine.getMembers().size() == all.size();
 }
 
-/// The bound at some prices; sets `x` and `excess` to what attains it.
+/// Returns the bound at some prices. Sets `x` to the labels that attain it and
+/// `excess` to their usage beyond the capacities.
 double TreeBound::evaluate(const std::vector<double> &prices) {
   std::vector<double> extra = priceValues(m, prices);
   double value = engine.solve(extra, x) + static_cast<double>(m.constant);
@@ -52,9 +53,9 @@ double TreeBound::evaluate(const std::vector<double> &prices) {
   return value;
 }
 
-/// One time: the bound is a concave function of one price. Intersects the
-/// tangents on either side of its maximum until that is one of them (Kelley's
-/// cutting planes).
+/// Finds the best price of a single time. The bound is a concave function of
+/// the price. Evaluates it where the tangents on either side of its maximum
+/// meet, until the maximum is found (Kelley's cutting planes).
 void TreeBound::climbOne(double start, const std::function<bool()> &stop) {
   double low = 0, high = std::max(start, 1e-6);
   double valueLow = evaluate({low}), slopeLow = excess[0];
@@ -82,6 +83,8 @@ void TreeBound::climbOne(double start, const std::function<bool()> &stop) {
   }
 }
 
+/// Searches for the best prices of several times by steps along the excess (a
+/// subgradient of the bound). Halves the steps when they fail.
 void TreeBound::climbMany(const std::vector<double> &start, double target,
                           const std::function<bool()> &stop) {
   std::vector<double> now = start;

@@ -1,9 +1,9 @@
 //===- TreeBound.h - The exact bound of narrow models -----------*- C++ -*-===//
 //
-// Where the tables of an elimination fit, the Lagrangian relaxation of memory
-// can be solved exactly for any prices: no cycle loosens the bound. The same
-// tables, passed back from the root, tell what the rest of the model costs at
-// least for any labels of a separator.
+// If the tables of an elimination of all variables fit into memory, the
+// Lagrangian relaxation can be solved exactly for any prices: no cycle loosens
+// the bound. The same tables, passed back from the root, give for any labels of
+// a separator the least cost of the model outside of the separator's subtree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ namespace heddle::solver {
 
 class TreeBound {
 public:
-  /// Usable if the elimination of everything visits at most `maxEntries`.
+  /// Usable if the elimination of all variables visits at most `maxEntries`
+  /// table entries.
   TreeBound(const CostTables &tables, const TablePool &pool, double maxEntries);
   bool isUsable() const { return usable; }
 
@@ -33,19 +34,20 @@ public:
   } ///< Less what rounding may have added.
   const std::vector<double> &getPrices() const { return bestPrices; }
   const Labels &getLabels() const { return bestLabels; }
-  /// The cheapest labels within capacity that were come across, if any.
+  /// The cheapest labels within capacity that the search has met, if any.
   const std::optional<Labels> &getFeasibleLabels() const { return feasible; }
   double getWork() const { return work; }
 
-  /// Passes the tables at the best prices back; then `rest` may be asked for.
+  /// Passes the tables at the best prices back. Call it before `rest`.
   void prepare();
 
-  /// Priced costs and, as `bound`, what belongs to no variable.
+  /// The costs plus usage at the best prices. `bound` is the part that belongs
+  /// to no variable: the constant less the price of the capacities.
   Dual::Reduced pricedCosts() const;
-  /// The order of its buckets: that of `chooseOrder` for all variables.
+  /// The order of the buckets, one for each variable.
   const EliminationOrder &getOrder() const { return engine.getOrder(); }
-  /// The least priced cost of what is not below a bucket, given the labels of
-  /// its separator in `x`.
+  /// The least priced cost of all variables and pairs outside of a bucket's
+  /// subtree, given the labels of the bucket's separator in `x`.
   double rest(size_t bucket, const Labels &x) const {
     return engine.rest(bucket, x);
   }
@@ -67,7 +69,7 @@ private:
   Labels bestLabels, x;
   std::optional<Labels> feasible;
   Cost feasibleCost = kInfiniteCost;
-  std::vector<double> excess; ///< Of the labels last found.
+  std::vector<double> excess; ///< By time: usage of `x` beyond the capacity.
   double work = 0;
 };
 

@@ -25,16 +25,17 @@ constexpr int kDone = 0, kNoAssignment = 1, kWrongInput = 2;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr uint64_t kMost64 = std::numeric_limits<uint64_t>::max();
-constexpr uint64_t kMaxSize = 1'000'000; ///< Most batches and devices.
+constexpr uint64_t kMaxSize = 1'000'000; ///< The most batches or devices.
 constexpr uint64_t kMaxLayers = 10'000;
 
-/// The one thing that a signal handler may touch.
+/// Set by the signal handler, which may touch nothing else.
 std::atomic<bool> stopRequested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void requestStop(int) { stopRequested = true; }
 
-/// Takes over the first SIGINT and the first SIGTERM for as long as it lives.
+/// While it lives, the first SIGINT and the first SIGTERM stop the search
+/// instead of the process.
 class InterruptGuard {
 public:
   InterruptGuard() {
@@ -56,7 +57,7 @@ private:
 };
 
 struct Arguments {
-  std::string program; ///< Whose name errors bear.
+  std::string program; ///< The name in error messages.
   std::string problemPath;
   std::string checkPath;
   std::string tracePath;
@@ -68,7 +69,8 @@ struct Arguments {
   SolveOptions options;
 };
 
-/// The name for messages: `heddle` for `heddle solve`, the last part of a path.
+/// The program's name in messages, without folders: `heddle` for
+/// `/usr/bin/heddle solve`.
 std::string programName(std::string_view command) {
   size_t slash = command.substr(0, command.find(' ')).rfind('/');
   std::string_view name =
@@ -82,7 +84,8 @@ int complain(const Arguments &args, const std::string &message) {
   return kWrongInput;
 }
 
-/// The exit code, unless what was printed could not be written.
+/// Flushes standard output. Returns `code`, or reports an error if output could
+/// not be written.
 int flushOutput(const Arguments &args, int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))
     return code;
@@ -130,7 +133,7 @@ std::string describe(const Progress &now) {
   return line;
 }
 
-/// Shows every better cost and, in between, the bound once a second.
+/// Shows every better cost, and the bound at most once a second in between.
 class ProgressPrinter {
 public:
   explicit ProgressPrinter(std::ostream *trace) : trace(trace) {}
@@ -173,14 +176,14 @@ void explainFailure(const Problem &p, const Solution &s) {
   std::fprintf(stderr, "\n");
 }
 
-/// A problem, and the names of its strategies if they have any.
+/// A problem, and the names of its strategies (empty if they have none).
 struct Instance {
   Problem own;
   const char *nodes = "nodes"; ///< The word for its nodes.
   std::vector<std::string> strategyNames;
 };
 
-/// A list of choices for a message: `512, 1024 or 1536`.
+/// Formats a list of choices for a message: `512, 1024 or 1536`.
 std::string oneOf(const std::set<int64_t> &values) {
   std::string list;
   size_t left = values.size();
@@ -301,7 +304,7 @@ std::string outOfRange(const std::string &what, const std::string &text) {
   return "expected " + what + ", got '" + text.substr(0, 40) + "'";
 }
 
-/// A number from 0 to `most`, which `most` itself and NaN are not.
+/// Accepts a number of at least 0 and below `most`; not NaN.
 CLI::Validator realBelow(double most, const std::string &what) {
   return CLI::Validator(
       [=](std::string &text) {
@@ -321,7 +324,7 @@ CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
         uint64_t value = 0;
         const char *end = text.data() + text.size();
         auto [rest, status] = std::from_chars(text.data(), end, value);
-        // The option itself would be read as octal after a zero.
+        // CLI11 would read a number with a leading zero as octal.
         bool octal = text.size() > 1 && text[0] == '0';
         bool fits = status == std::errc() && rest == end && value >= least &&
                     value <= most && !octal;
@@ -341,7 +344,7 @@ void addConverters(CLI::App &app, Arguments &args) {
   auto *oases =
       app.add_option("--from-oases", args.oasesPath,
                      "Tensor parallelism per half-layer, from Oases' profile");
-  // Each of these says what the problem is.
+  // Each of these options chooses the problem, so they exclude each other.
   CLI::Option *file = app.get_option("problem");
   osdp->group(group)->excludes(oases)->excludes(file);
   oases->group(group)->excludes(file);

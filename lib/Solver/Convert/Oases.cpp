@@ -1,4 +1,4 @@
-//===- Oases.cpp - Oases' planner as an instance --------------------------===//
+//===- Oases.cpp - The problem of Oases' planner --------------------------===//
 
 #include "heddle/Solver/Oases.h"
 #include "Convert/ProfileRows.h"
@@ -17,29 +17,31 @@ constexpr double kBytesPerMebibyte = 1024.0 * 1024.0;
 constexpr double kSequenceLength = 1024;
 constexpr double kUsableShare = 0.95;
 
-/// The profile at one degree and at half of that degree's batch, because
-/// schedules work on two halves.
+/// A degree of tensor parallelism, and its profile at half of a replica's
+/// batch: Oases' schedule works on the two halves of a batch in turn.
 struct Choice {
   OasesProfileRow half;
-  double batch; ///< Of both halves.
+  double batch; ///< The batch of both halves together.
 
   // Node i is attention if even, MLP if odd.
   double forward(int64_t node) const {
     return node % 2 ? half.mlpForward : half.attentionForward;
   }
-  /// With the recomputation of the forward pass.
+  /// The backward pass with the recomputation of the forward pass.
   double backward(int64_t node) const {
     return forward(node) +
            (node % 2 ? half.mlpBackward : half.attentionBackward);
   }
+  /// The backward pass without recomputation.
   double gradient(int64_t node) const {
     return node % 2 ? half.mlpBackward : half.attentionBackward;
   }
 };
 
-/// The time of a node, forward and backward: each of its collectives runs
-/// under its own or the next node's computation on the other half. The first
-/// node's are not counted and the last node's stays exposed, as released.
+/// The time of a node, forward and backward. Each collective of the node
+/// overlaps its own or the next node's computation on the other half of the
+/// batch. As in the released planner, the collectives of the first node are not
+/// counted, and two of the last node's overlap nothing.
 double nodeMilliseconds(const Choice &c, int64_t node, int64_t nodes) {
   double comm = c.half.allReduce;
   if (node == 0)
@@ -52,7 +54,8 @@ double nodeMilliseconds(const Choice &c, int64_t node, int64_t nodes) {
          std::max(c.backward(node + 1), comm);
 }
 
-/// The time to bring activations from one degree to the next node's.
+/// The time to bring activations from a node's degree to the next node's
+/// degree.
 double reshardMilliseconds(const Choice &from, const Choice &to, int64_t node) {
   auto j = static_cast<double>(from.half.degree);
   auto k = static_cast<double>(to.half.degree);
@@ -64,8 +67,8 @@ double reshardMilliseconds(const Choice &from, const Choice &to, int64_t node) {
   return j / k * to.half.allReduce + std::min(comm, to.gradient(node + 1));
 }
 
-/// Activations that are kept, parameters with gradients and optimizer state,
-/// and, at the last node, what the layer needs while it runs.
+/// The bytes of kept activations and of parameters with gradients and optimizer
+/// state. The last node also has the memory that a layer needs while it runs.
 double nodeBytes(const Choice &c, int64_t node, int64_t nodes) {
   auto h = static_cast<double>(c.half.hidden);
   auto t = static_cast<double>(c.half.degree);
@@ -81,7 +84,7 @@ Cost nanoseconds(double milliseconds) {
   return std::llround(milliseconds * kNanosecondsPerMillisecond);
 }
 
-/// By ascending degree.
+/// The degrees for which the profile has the required batch, ascending.
 std::vector<Choice> choicesOf(const std::vector<OasesProfileRow> &profile,
                               const OasesOptions &o) {
   std::map<int64_t, Choice> byDegree;

@@ -1,4 +1,4 @@
-//===- Osdp.cpp - OSDP's planner as an instance ---------------------------===//
+//===- Osdp.cpp - The problem of OSDP's planner ---------------------------===//
 
 #include "heddle/Solver/Osdp.h"
 #include "Convert/ProfileRows.h"
@@ -16,16 +16,18 @@ constexpr size_t kAllSharded = 3;
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kBytesPerMegabyte = 1e6;
 
-/// Between the four corners, at `a` and `m` of `slices` slices of the halves,
-/// times Slices^2: whole numbers, so that mixtures that ought to be equal are.
+/// Interpolates between the four corners of the profile, where `a` of `slices`
+/// slices of the attention and `m` of the MLP are sharded. Returns the value
+/// times slices^2, which is an integer: so mixtures of strategies that should
+/// cost the same do so exactly.
 int64_t interpolate(const std::array<int64_t, 4> &corner, int64_t a, int64_t m,
                     int64_t slices) {
   return (slices - a) * ((slices - m) * corner[0] + m * corner[2]) +
          a * ((slices - m) * corner[1] + m * corner[3]);
 }
 
-/// The sharded slices of a half-layer beyond the first. What is sharded as a
-/// whole need not be split.
+/// The number of sharded slices of a half-layer beyond the first; 0 if all are
+/// sharded, since the half-layer then need not be split.
 int64_t extraSlices(int64_t sharded, int64_t slices) {
   return sharded == 0 || sharded == slices ? 0 : sharded - 1;
 }

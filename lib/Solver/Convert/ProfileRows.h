@@ -12,7 +12,7 @@
 
 namespace heddle::solver {
 
-/// The fields of one row; remembers the first that is wrong.
+/// Reads the fields of one row, and remembers the first error.
 class ProfileRow {
 public:
   ProfileRow(const nlohmann::json &row, size_t index)

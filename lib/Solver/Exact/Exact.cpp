@@ -1,13 +1,10 @@
 //===- Exact.cpp - The cheapest assignment, or a proof of none ------------===//
 
 #include "Exact/Exact.h"
-#include "Bound/EliminationOrder.h"
-#include "Exact/ParetoList.h"
+#include "Exact/Buckets.h"
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <numeric>
 
 namespace heddle::solver {
 
@@ -15,25 +12,6 @@ namespace {
 
 /// The most memory of the lists and their trace.
 constexpr size_t kMaxBytes = size_t(400) << 20;
-/// Above this many pairs of a bucket and a time, laying out would take longer
-/// than the search is worth.
-constexpr double kMaxLayout = 3e8;
-
-/// Times in which everything below a bucket uses the same.
-using Range = Interval;
-
-struct Bucket {
-  int32_t var = -1; ///< -1: only joins its children.
-  std::vector<int32_t> separator;
-  std::vector<int32_t> children;
-  std::vector<int32_t> breaks; ///< Times at which usage below may change.
-  std::vector<Range> full;     ///< Where anything below has a load.
-  std::vector<Usage> room;     ///< The least capacity in each of `full`.
-  std::vector<Range> open;     ///< Where something elsewhere has one too.
-  std::vector<int32_t> openInFull;
-  std::vector<std::vector<int32_t>> fullInChild; ///< By child, or -1.
-  std::map<uint64_t, ParetoList> lists;          ///< By separator labels.
-};
 
 class ExactSearch {
 public:
@@ -51,14 +29,12 @@ public:
 
 private:
   bool givesUp() {
-    // The time is asked now and then: that takes as long as an entry.
+    // `stop` is called now and then only: a call takes as long as an entry.
     gaveUp |=
         work > maxWork || bytes() > kMaxBytes || (asked++ % 64 == 0 && stop());
     return gaveUp;
   }
   size_t bytes() const { return listBytes + trace.bytes(); }
-  bool layOut();
-  void findRanges();
   uint64_t keyOf(const std::vector<int32_t> &vars) const;
   Labels labelsOf(const std::vector<int32_t> &vars, uint64_t key) const;
   void process(Bucket &b);
@@ -86,126 +62,17 @@ private:
   double allowed; ///< No useful assignment has larger costs in `red`.
   std::vector<Bucket> buckets;
   PartTrace trace;
-  double price = 0; ///< Of the only time, if runs are looked for.
+  double price = 0; ///< The price of the only time, if lists may have runs.
   RunStep step;
-  Labels x; ///< While a bucket is enumerated; -1: open.
+  Labels x; ///< The labels enumerated for a bucket; -1: none yet.
   std::vector<const ParetoList *> parts; ///< Scratch, as is the next.
   std::vector<Usage> used;
   double work = 0;
   size_t listBytes = 0; ///< Of all buckets' lists and the one being made.
-  unsigned asked = 0;   ///< How often it was looked whether to give up.
+  unsigned asked = 0;   ///< The number of calls of `givesUp`.
   bool gaveUp = false;
   bool thinned = false;
 };
-
-bool ExactSearch::layOut() {
-  std::vector<int32_t> all(m.vars.size());
-  std::iota(all.begin(), all.end(), 0);
-  Random unused(0);
-  if (static_cast<double>(all.size() * m.capacity.size()) > kMaxLayout)
-    return false;
-  // A key is a 64-bit number, so a separator may not have more labels.
-  constexpr double kMaxKeys = 1e18;
-  EliminationOrder order =
-      tree ? tree->getOrder()
-           : chooseOrder(m, all, kMaxKeys,
-                         static_cast<double>(all.size()) * kMaxKeys, unused);
-  if (order.vars.size() < all.size())
-    return false;
-  std::vector<int32_t> position(m.vars.size());
-  for (size_t i = 0; i < order.vars.size(); ++i)
-    position[order.vars[i]] = static_cast<int32_t>(i);
-  buckets.resize(order.vars.size());
-  std::vector<int32_t> roots;
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    Bucket &b = buckets[i];
-    b.var = order.vars[i];
-    b.separator = order.separators[i];
-    int32_t parent = std::numeric_limits<int32_t>::max();
-    for (int32_t v : b.separator)
-      parent = std::min(parent, position[v]);
-    if (b.separator.empty())
-      roots.push_back(static_cast<int32_t>(i));
-    else
-      buckets[parent].children.push_back(static_cast<int32_t>(i));
-  }
-  // Components are joined one after another.
-  for (size_t r = 1; r < roots.size(); ++r) {
-    Bucket &b = buckets.emplace_back();
-    b.children = {r == 1 ? roots[0] : static_cast<int32_t>(buckets.size()) - 2,
-                  roots[r]};
-  }
-  findRanges();
-  return true;
-}
-
-/// For each of the outer ranges, the inner one that contains it, or -1.
-std::vector<int32_t> containing(const std::vector<Range> &outer,
-                                const std::vector<Range> &inner) {
-  std::vector<int32_t> result;
-  size_t i = 0;
-  for (const Range &o : outer) {
-    while (i < inner.size() && inner[i].end <= o.begin)
-      ++i;
-    bool within = i < inner.size() && inner[i].begin < o.end;
-    result.push_back(within ? static_cast<int32_t>(i) : -1);
-  }
-  return result;
-}
-
-void ExactSearch::findRanges() {
-  size_t times = m.capacity.size();
-  std::vector<int32_t> total(times + 1, 0);
-  auto count = [](std::vector<int32_t> &into, const Variable &v) {
-    for (const Load &l : v.loads)
-      for (int32_t t = l.begin; t < l.end; ++t)
-        ++into[t];
-  };
-  for (const Variable &v : m.vars)
-    count(total, v);
-  std::vector<std::vector<int32_t>> loadsBelow(buckets.size());
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    Bucket &b = buckets[i];
-    auto &here = loadsBelow[i];
-    here.assign(times + 1, 0);
-    if (b.var >= 0) {
-      count(here, m.vars[b.var]);
-      for (const Load &l : m.vars[b.var].loads) {
-        b.breaks.push_back(l.begin);
-        b.breaks.push_back(l.end);
-      }
-    }
-    for (int32_t c : b.children) {
-      for (const Range &r : buckets[c].open) {
-        b.breaks.push_back(static_cast<int32_t>(r.begin));
-        b.breaks.push_back(static_cast<int32_t>(r.end));
-      }
-      for (size_t t = 0; t < times; ++t)
-        here[t] += loadsBelow[c][t];
-      loadsBelow[c] = {};
-    }
-    std::ranges::sort(b.breaks);
-    b.breaks.erase(std::ranges::unique(b.breaks).begin(), b.breaks.end());
-    for (size_t k = 0; k + 1 < b.breaks.size(); ++k) {
-      int32_t begin = b.breaks[k], end = b.breaks[k + 1];
-      b.room.push_back(*std::min_element(m.capacity.begin() + begin,
-                                         m.capacity.begin() + end));
-      b.full.push_back({begin, end});
-      // Times that nothing elsewhere uses are decided with this bucket.
-      auto isOpen = [&](int32_t t) { return here[t] && here[t] < total[t]; };
-      while (begin < end && !isOpen(begin))
-        ++begin;
-      while (begin < end && !isOpen(end - 1))
-        --end;
-      if (begin < end) {
-        b.open.push_back({begin, end});
-        b.openInFull.push_back(static_cast<int32_t>(b.full.size()) - 1);
-      }
-    }
-    for (int32_t c : b.children)
-      b.fullInChild.push_back(containing(b.full, buckets[c].open));
-  }
-}
 
 uint64_t ExactSearch::keyOf(const std::vector<int32_t> &vars) const {
   uint64_t key = 0;
@@ -225,7 +92,8 @@ Labels ExactSearch::labelsOf(const std::vector<int32_t> &vars,
   return result;
 }
 
-/// The reduced cost that the label of `var` adds to that of the others in `x`.
+/// Returns the reduced cost that the label of `var` adds to that of the other
+/// labels in `x`.
 double ExactSearch::reducedOf(int32_t var) const {
   double sum = red.unary[var][x[var]];
   for (int32_t id : m.vars[var].pairs) {
@@ -240,8 +108,9 @@ double ExactSearch::reducedOf(int32_t var) const {
   return sum;
 }
 
-/// Enumerates the useful labels of the bucket's variables; those of the child
-/// with the widest separator are known already.
+/// Enumerates the useful labels of the bucket's variables, and makes its lists.
+/// Starts from the labels for which the child with the widest separator has
+/// lists.
 void ExactSearch::process(Bucket &b) {
   std::vector<int32_t> missing = b.separator;
   if (b.var >= 0)
@@ -309,7 +178,7 @@ void ExactSearch::extend(Bucket &b, const std::vector<int32_t> &missing,
   x[v] = -1;
 }
 
-/// The cost of the bucket's variable and its pairs with the separator.
+/// Returns the cost of the bucket's variable and its pairs with the separator.
 ParetoEntry ExactSearch::ownEntry(const Bucket &b) const {
   ParetoEntry e;
   if (b.var < 0)
@@ -329,7 +198,7 @@ ParetoEntry ExactSearch::ownEntry(const Bucket &b) const {
 }
 
 /// Sets `used` to the usage of the bucket's variable. Returns whether that
-/// keeps the limit.
+/// usage keeps the limit.
 bool ExactSearch::findOwnUsage(const Bucket &b) {
   used.assign(b.full.size(), 0);
   bool fits = true;
@@ -343,8 +212,9 @@ bool ExactSearch::findOwnUsage(const Bucket &b) {
   return fits;
 }
 
-/// Leaves the points of a run that keep the limit and cost less than `below`;
-/// false if there are none. Its first point keeps the limit.
+/// Cuts a run down to the points that keep the limit and cost less than
+/// `below`. Returns false if there are none. The run's first point must keep
+/// the limit.
 bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
   Cost largest = largestTotal();
   e.count = static_cast<uint32_t>(
@@ -361,8 +231,8 @@ bool ExactSearch::trim(ParetoEntry &e, Usage &used, Usage room) const {
   return true;
 }
 
-/// Joins runs, sorts by reduced cost, and thins the list out if that is asked
-/// for.
+/// Joins runs, sorts the list by reduced cost, and thins it out to `maxList`
+/// entries if that is not 0.
 void ExactSearch::finish(ParetoList &list) {
   bool isLine = list.getDimensions() == 1;
   if (isLine && step.more && list.size() > 1)
@@ -374,7 +244,8 @@ void ExactSearch::finish(ParetoList &list) {
   thinned = true;
 }
 
-/// The sums of two lists whose reduced cost is at most `limit`.
+/// Returns the sums of the entries of two lists whose reduced cost is at most
+/// `limit`.
 ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
                                 const ParetoList &child,
                                 const std::vector<int32_t> &fullInChild,
@@ -396,7 +267,7 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
     for (; j < size; ++j, usedBySecond += child.getDimensions()) {
       const ParetoEntry &second = child[j];
       double reduced = first.reduced + second.reduced;
-      if (reduced > limit) // lists ascend
+      if (reduced > limit) // reduced costs ascend
         break;
       Cost total = first.total + second.total;
       uint32_t count = first.count + second.count - 1;
@@ -417,8 +288,8 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
     grown = result.bytes();
   }
   listBytes -= grown;
-  // The sums with a single entry stand in the order of the other list, and none
-  // dominates another.
+  // If `have` is a single entry, the sums are in the order of the child's list,
+  // and no sum dominates another.
   bool isShifted = have.size() == 1 && dimensions == 1;
   work += isShifted ? static_cast<double>(result.size())
                     : result.removeDominated(step, maxWork - work);
@@ -434,8 +305,8 @@ ParetoList ExactSearch::combine(const Bucket &b, const ParetoList &have,
 /// Adds the costs and usages that the bucket and everything below it can have
 /// at the labels in `x`.
 void ExactSearch::addEntries(Bucket &b) {
-  // The reduced cost that the bucket may have at most, less what its children
-  // have at least.
+  // The most reduced cost that the bucket may have, less the least that each of
+  // its children has.
   double limit = allowed;
   if (tree && b.var >= 0)
     limit -= tree->rest(static_cast<size_t>(&b - buckets.data()), x);
@@ -467,7 +338,7 @@ void ExactSearch::addEntries(Bucket &b) {
 
 ExactResult ExactSearch::run() {
   ExactResult result;
-  if (m.vars.empty() || !layOut())
+  if (m.vars.empty() || !layOutBuckets(m, tree, buckets))
     return result;
   for (Bucket &b : buckets) {
     process(b);
@@ -482,7 +353,7 @@ ExactResult ExactSearch::run() {
   if (last.empty())
     return result;
   const ParetoList &list = last.begin()->second;
-  // Nothing is open any more: a single entry is left.
+  // No time is open above the root, so its list has a single entry.
   Labels found(m.vars.size(), 0);
   trace.label(list[0], found);
   if (costOf(m, found) < below)

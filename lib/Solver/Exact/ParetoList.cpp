@@ -107,7 +107,7 @@ template <typename Numbers> void ParetoList::keep(const Numbers &numbers) {
   }
   entries.resize(k);
   used.resize(k * dimensions);
-  if (k < entries.capacity() / 2) { // `bytes` counts what is in use
+  if (k < entries.capacity() / 2) { // `bytes` does not count spare capacity
     entries.shrink_to_fit();
     used.shrink_to_fit();
   }
@@ -158,9 +158,9 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
       return entries[a.i].count > entries[b.i].count;
     return a.i < b.i;
   });
-  size_t kept = 0; // the first `kept` keys
+  size_t kept = 0; // the first `kept` keys are not dominated
   double comparisons = static_cast<double>(size());
-  Usage least = std::numeric_limits<Usage>::max(); // of the cheaper ones
+  Usage least = std::numeric_limits<Usage>::max(); // of cheaper entries
   bool hasRuns = false;
   for (const Key &key : keys) {
     uint32_t i = key.i;
@@ -201,8 +201,9 @@ double ParetoList::removeDominated(const RunStep &step, double maxComparisons) {
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// A run on the grid of its step: its points use `rest + k * more` for
-/// `from <= k <= to` and cost `base - k * less`.
+/// A run with its points numbered by usage: point number k, from <= k <= to,
+/// uses `rest + k * more` and costs `base - k * less`. So runs with equal
+/// `rest` and `base` lie on one line, on which their numbers are comparable.
 struct ParetoList::GridRun {
   Usage rest;
   int64_t from, to;
@@ -223,10 +224,12 @@ ParetoList::runsOnGrid(const RunStep &step) const {
   return runs;
 }
 
-/// Removes the points of every run that an earlier, longer run dominates. Of a
-/// run with the numbers `from ... to`, number k dominates k + e ... k + q of
-/// another one. q is the number of steps between their costs. e is 1 if only
-/// the number before k uses no more than k of the other run, else 0.
+/// Removes the points of every run that an earlier run of several points
+/// dominates. Let s be the earlier run. Its point k dominates the points
+/// k + e ... k + q of the other run: point k of s uses no more than point k +
+/// e, and costs no more than point k + q. e is 0 if the `rest` of s is no
+/// larger, else 1. q is the difference of the runs' `base` in steps, rounded
+/// down.
 double ParetoList::subtractDominated(const RunStep &step,
                                      double maxComparisons) {
   std::vector<GridRun> runs = runsOnGrid(step);
@@ -237,7 +240,7 @@ double ParetoList::subtractDominated(const RunStep &step,
   double comparisons = 0;
   ParetoList result(1);
   result.reserve(size());
-  std::vector<GridRun> strong; // those of several points, as far as they stay
+  std::vector<GridRun> strong; // the kept runs of several points
   llvm::SmallVector<std::pair<int64_t, int64_t>, 8> left, next;
   for (const GridRun &run : runs) {
     left = {{run.from, run.to}};
@@ -309,7 +312,7 @@ void ParetoList::joinRuns(const RunStep &step, PartTrace &trace) {
            runs[i].base == whole.base && runs[i].from <= whole.to + 1;
          ++i) {
       ParetoEntry tail = runs[i].entry;
-      int64_t known = whole.to + 1 - runs[i].from; // points in both
+      int64_t known = whole.to + 1 - runs[i].from; // points in both runs
       if (known >= int64_t(tail.count))
         continue;
       tail.first += static_cast<uint32_t>(known);

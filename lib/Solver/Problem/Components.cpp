@@ -1,4 +1,4 @@
-//===- Components.cpp - Parts of a problem that do not meet ---------------===//
+//===- Components.cpp - Independent parts of a problem --------------------===//
 
 #include "Problem/Components.h"
 
@@ -12,13 +12,13 @@ namespace heddle::solver {
 
 namespace {
 
-/// Sets of nodes that have been found to meet.
+/// Disjoint sets of nodes (union-find) that are joined step by step.
 class Groups {
 public:
   explicit Groups(size_t count) : parent(count) {
     std::iota(parent.begin(), parent.end(), 0u);
   }
-  /// The first node of the group.
+  /// The first node of the group that `node` is in.
   uint32_t find(uint32_t node) {
     while (parent[node] != node)
       node = parent[node] = parent[parent[node]];
@@ -33,8 +33,8 @@ private:
   std::vector<uint32_t> parent;
 };
 
-/// The stretches of time, ascending, in which the nodes could use more than the
-/// limit together.
+/// The stretches of time, ascending, in which the nodes together could use more
+/// than the limit.
 std::vector<Interval> timesOverLimit(const Problem &p) {
   std::map<int64_t, __int128> steps;
   for (const Node &n : p.nodes)
@@ -53,7 +53,7 @@ std::vector<Interval> timesOverLimit(const Problem &p) {
   return result;
 }
 
-/// Joins the nodes that are live in the same of `times`.
+/// Joins the nodes that are live at the same time, if it is in one of `times`.
 void joinByMemory(const Problem &p, const std::vector<Interval> &times,
                   Groups &g) {
   std::vector<uint32_t> byBegin;
@@ -72,8 +72,8 @@ void joinByMemory(const Problem &p, const std::vector<Interval> &times,
       live.emplace(p.nodes[n].live.end, n);
     }
     live.erase(live.begin(), live.upper_bound(t.begin));
-    // All are in one group afterwards: the next time needs one of them only,
-    // the one that lives longest.
+    // All live nodes are in one group afterwards. For the next stretch it is
+    // enough to keep the one that lives longest.
     if (live.empty())
       continue;
     uint32_t last = std::prev(live.end())->second;
@@ -85,7 +85,7 @@ void joinByMemory(const Problem &p, const std::vector<Interval> &times,
   }
 }
 
-/// A problem and the numbers of its nodes in another one.
+/// A part, and by node of the part: the node of the whole problem.
 struct Numbered {
   Problem part;
   std::vector<uint32_t> nodes;

@@ -1,4 +1,4 @@
-//===- Components.h - Parts of a problem that do not meet -------*- C++ -*-===//
+//===- Components.h - Independent parts of a problem ------------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SOLVER_PROBLEM_COMPONENTS_H
 #define HEDDLE_LIB_SOLVER_PROBLEM_COMPONENTS_H
@@ -7,17 +7,19 @@
 
 namespace heddle::solver {
 
-/// A part of a problem that shares no edge, and no time at which the limit
-/// could be exceeded, with the rest, and all the parts that equal it but for
-/// the numbers of their nodes and a shift in time.
+/// A part of a problem that is independent of all other parts: it shares no
+/// edge with them, and no time at which the limit could be exceeded. Stands
+/// also for all other parts that are equal except for node numbers and a shift
+/// in time.
 struct Component {
-  Problem part; ///< One of them.
-  /// By part: the node of the whole problem for each of its nodes.
+  Problem part; ///< One of the equal parts.
+  /// By equal part, then by node of the part: the node of the whole problem.
   std::vector<std::vector<uint32_t>> nodes;
 };
 
-/// Splits `p`, which must be valid, in the order of the parts' first nodes:
-/// their optima together are the optimum of `p`. Empty if `p` is in one piece.
+/// Splits `p`, which must be valid, into independent parts, in the order of
+/// their first nodes. Their optima together are the optimum of `p`. Empty if
+/// `p` is in one piece.
 std::vector<Component> findComponents(const Problem &p);
 
 } // namespace heddle::solver

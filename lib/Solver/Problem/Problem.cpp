@@ -75,7 +75,8 @@ llvm::Error validateEdge(const Problem &p, size_t index) {
   return llvm::Error::success();
 }
 
-/// The sum of usages changes only where an interval begins or ends.
+/// By time: how much the sum of usages changes. It changes only where an
+/// interval begins or ends.
 using UsageSteps = std::map<int64_t, __int128>;
 
 void addUsage(UsageSteps &steps, const Interval &live, Usage amount) {

@@ -50,8 +50,8 @@ public:
     return false;
   }
 
-  /// A misspelt key would change the problem silently: a limit that is not
-  /// there binds nothing.
+  /// Fails if there is an unknown key. A misspelt key would silently change the
+  /// problem: without "usage_limit", memory does not matter.
   bool onlyKeys(const Json &parent, const char *path,
                 std::initializer_list<std::string_view> known) {
     for (const auto &item : parent.items()) {
@@ -67,7 +67,7 @@ public:
     return true;
   }
 
-  /// A list of integers that fit `t`, where `path[index]` names the list.
+  /// Reads a list of integers of type T. Errors name the list `path[index]`.
   template <typename T>
   bool integers(const Json &list, const char *path, size_t index,
                 std::vector<T> &out) {
@@ -105,7 +105,7 @@ public:
     return true;
   }
 
-  /// Always false.
+  /// Sets the error. Returns false, so that callers can return it.
   bool fail(const std::string &path, const char *what, const Json &found) {
     failure =
         path + ": expected " + what + ", got " + showJson(found, kLongestShown);
@@ -277,7 +277,7 @@ llvm::Expected<std::string> readFile(const std::string &path) {
   int got;
   while ((got = gzread(file.get(), chunk.data(), chunk.size())) > 0)
     content.append(chunk.data(), got);
-  int status = Z_OK; // also tells of a file that is cut short
+  int status = Z_OK; // an error, too, if the file is cut short
   gzerror(file.get(), &status);
   if (status == Z_ERRNO)
     return llvm::createStringError("'" + path +

@@ -1,4 +1,4 @@
-//===- ReadJson.h - JSON or the place where it is wrong ---------*- C++ -*-===//
+//===- ReadJson.h - Parse JSON, with the place of an error ------*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SOLVER_PROBLEM_READJSON_H
 #define HEDDLE_LIB_SOLVER_PROBLEM_READJSON_H
@@ -8,7 +8,7 @@
 
 namespace heddle::solver {
 
-/// The characters of a value that a message shows.
+/// The most characters of a JSON value that a message shows.
 inline constexpr size_t kLongestShown = 60;
 
 /// Parses all of `text`; an error names line and column.

@@ -2,8 +2,8 @@
 //
 // The problem that the searches solve: variables with values, unary and
 // pairwise costs, and the memory that each value uses at a short list of times.
-// Only times are listed at which the memory limit can exclude an assignment.
-// Made from a Problem by Presolve.h.
+// The list has only the times at which the memory limit can exclude an
+// assignment. Presolve.h makes models from problems.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct Load {
 struct Variable {
   std::vector<Cost> unary;    ///< By value.
   std::vector<Load> loads;    ///< Disjoint and ascending.
-  std::vector<int32_t> pairs; ///< The pairs that it takes part in.
+  std::vector<int32_t> pairs; ///< The numbers of the variable's pairs.
   int32_t size() const { return static_cast<int32_t>(unary.size()); }
 };
 
@@ -44,7 +44,7 @@ struct Pair {
 struct Model {
   std::vector<Variable> vars;
   std::vector<Pair> pairs;
-  std::vector<Usage> capacity; ///< By time; may be negative: infeasible.
+  std::vector<Usage> capacity; ///< By time; if negative, infeasible.
   Cost constant = 0;           ///< Part of every assignment's cost.
 };
 
@@ -78,7 +78,7 @@ using Labels = std::vector<int32_t>;
 /// The cost of `x`, constant included, saturating at `kInfiniteCost`.
 Cost costOf(const Model &m, const Labels &x);
 
-/// The usage at every time.
+/// The usage of `x` at every time.
 std::vector<Usage> usageOf(const Model &m, const Labels &x);
 
 /// Whether usage stays within capacity at every time.

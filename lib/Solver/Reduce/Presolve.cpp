@@ -83,9 +83,9 @@ void Presolver::addEdges(const Problem &p) {
   }
 }
 
-/// An edge over three or more nodes, or one that names a node twice, becomes a
-/// variable of its own whose values are the combinations of finite cost; a
-/// pair ties it to each of its nodes.
+/// Makes a variable of an edge over three or more nodes, or of one that names a
+/// node twice. Its values are the combinations of finite cost. A pair with each
+/// of the nodes forbids all values of the node but that of the combination.
 void Presolver::addWideEdge(const Problem &p, const Edge &e) {
   std::vector<uint32_t> distinct(e.nodes);
   std::ranges::sort(distinct);
@@ -146,7 +146,8 @@ int32_t Presolver::findPair(int32_t a, int32_t b) const {
   return found == pairOf.end() ? -1 : found->second;
 }
 
-/// Adds a table over (A, B); joins it with the pair that is there already.
+/// Adds a table over `a` and `b`. If they have a pair already, adds the costs
+/// to its table.
 void Presolver::addPair(int32_t a, int32_t b, std::vector<Cost> table) {
   int32_t id = findPair(a, b);
   if (id < 0) {
@@ -185,7 +186,8 @@ void Presolver::dropPair(int32_t id) {
   p.table = {};
 }
 
-/// Grows smaller with every reduction.
+/// The size of the model: times, variables, values and pairs. Reductions make
+/// it smaller.
 size_t Presolver::measure() const {
   size_t sum = work.capacity.size();
   for (size_t v = 0; v < work.vars.size(); ++v)
@@ -197,8 +199,8 @@ size_t Presolver::measure() const {
 }
 
 bool Presolver::run(const std::function<bool()> &stop) {
-  // Each of these leaves the optimum alone and asks nothing of the others'
-  // order; cheap ones come first so that dear ones see less.
+  // Each step keeps the optimum, and any order is correct. Cheap steps come
+  // first, so that dear ones get a smaller model.
   const std::function<void()> steps[] = {
       [&] { makeArcConsistent(stop); }, [&] { reduceTimes(); },
       [&] { pruneByMemory(); },         [&] { makeArcConsistent(stop); },

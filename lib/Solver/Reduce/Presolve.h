@@ -1,18 +1,20 @@
 //===- Presolve.h - Make a problem smaller without losing its optimum -----===//
 //
 // Reductions, repeated until none applies:
-//   - arc consistency: a value without a finite partner in some pair goes;
-//   - memory: a value that overruns the limit even if every other variable
-//     uses its least goes;
-//   - dominance (Goldstein's dead-end elimination, Biophys. J. 66, 1994): a
-//     value goes if another one is no worse whatever its neighbours take and
-//     never uses more;
+//   - arc consistency: removes a value that has only infinite entries in some
+//     pair;
+//   - memory: removes a value that overruns the limit even if every other
+//     variable uses its least;
+//   - dominance (Goldstein's dead-end elimination, Biophys. J. 66, 1994):
+//     removes a value if another value of the variable costs no more whatever
+//     its neighbours take, and never uses more;
 //   - separable pairs become unary costs;
-//   - merging: a pair whose finite entries are a bijection makes two variables
-//     one;
+//   - merging: two variables whose pair has finite entries that are a bijection
+//     become one variable;
 //   - elimination of variables of degree at most two that use no memory
 //     (Koster, van Hoesel and Kolen, Networks 40, 2002);
-//   - times: those that can never bind, and those dominated by a neighbour.
+//   - times: drops those that can never bind, and those whose limit holds if it
+//     holds at a neighbouring time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,25 +29,27 @@
 
 namespace heddle::solver {
 
-/// A reduced model and the way back. Variables start as the nodes of the
-/// problem, in order, followed by one for each edge of three or more nodes.
+/// Reduces a problem to a model, and translates assignments between the two.
+/// The first variables are the nodes of the problem, in order, followed by one
+/// for each edge of three or more nodes.
 class Presolver {
 public:
   /// `p` must be valid.
   explicit Presolver(const Problem &p);
 
-  /// Reduces to a fixed point, or until `stop`: what is reduced by then can be
-  /// used. False: no assignment exists, `whyInfeasible` tells which reduction
-  /// proved it.
+  /// Reduces to a fixed point, or until `stop`; the model is valid in both
+  /// cases. Returns false if no assignment exists. Then `whyInfeasible` says
+  /// which reduction has proven that.
   bool run(const std::function<bool()> &stop);
 
   const std::string &whyInfeasible() const { return reason; }
 
-  /// The live part, renumbered.
+  /// The reduced model, with the remaining variables renumbered.
   Model extract() const;
 
-  /// The numbers that variables and values of the last `extract` have here.
-  /// Times are numbered by the problem's maximal times.
+  /// The numbers that the variables and values of the last `extract` have in
+  /// the presolver: those before all reductions. Times have their positions in
+  /// the problem's maximal times.
   ModelNames getNames() const;
 
   /// Removes values that a bound has excluded, by the numbering of the last
@@ -55,21 +59,24 @@ public:
   /// A full assignment of the problem from labels of the last `extract`.
   Assignment expand(const Labels &x) const;
 
-  /// The other way round: labels of the last `extract` that are no worse than
-  /// `a`, a feasible assignment. None if `a` uses a value that `restrict` has
-  /// removed.
+  /// The reverse of `expand`: labels of the last `extract` that are no worse
+  /// than `a`, a feasible assignment. None if `a` uses a value that `restrict`
+  /// has removed.
   std::optional<Labels> project(const Assignment &a) const;
 
 private:
-  /// How to find the value of a variable that is no longer there.
+  /// How to find the value of a removed variable. Values have the numbers that
+  /// they had before all reductions.
   struct Removal {
     int32_t var;
-    std::vector<int32_t> given; ///< Variables that decide it: 0, 1 or 2.
-    std::vector<std::vector<int32_t>> indexOf; ///< First value -> index.
-    std::vector<int32_t> choice; ///< By index of Given, row-major.
+    /// The variables on whose values it depends: none, one or two.
+    std::vector<int32_t> given;
+    std::vector<std::vector<int32_t>> indexOf; ///< By `given`: value -> index.
+    std::vector<int32_t> choice; ///< By the indices of `given`, row-major.
   };
 
-  /// An edge that became a variable, and what its values stand for.
+  /// An edge that became a variable. Each of its values stands for a
+  /// combination of values of the edge's nodes.
   struct WideEdge {
     int32_t var;
     std::vector<uint32_t> nodes;
@@ -115,16 +122,17 @@ private:
   std::vector<WideEdge> wideEdges;
   std::vector<int32_t> timeOf;
   std::vector<uint64_t> shapeWhenChecked; ///< By `removeDominated`.
-  /// For a dominated value, the one that replaces it; by first value, or -1.
+  /// By variable, then value before all reductions: the value that dominates
+  /// it, or -1.
   std::vector<std::vector<int32_t>> replacement;
   size_t nodeCount = 0;
   bool infeasible = false;
   std::string reason;
 };
 
-/// The times of a problem at which the set of live nodes is not part of the
-/// set at a neighbouring time, ascending: the limit holds everywhere if it
-/// holds at these.
+/// The times of a problem, ascending, at which the set of live nodes is not a
+/// subset of the set at a neighbouring time. If the limit holds at these times,
+/// it holds at all times.
 std::vector<int64_t> maximalTimes(const Problem &p);
 
 } // namespace heddle::solver

@@ -7,7 +7,7 @@
 
 namespace heddle::solver {
 
-/// A table `f(a) + g(b)` moves into the unary costs.
+/// Moves every table of the form `f(a) + g(b)` into the unary costs.
 void Presolver::makePairsSeparable() {
   for (size_t i = 0; i < work.pairs.size(); ++i) {
     if (!pairAlive[i])
@@ -35,7 +35,7 @@ void Presolver::makePairsSeparable() {
   }
 }
 
-/// Makes loads disjoint and ascending again after lists were joined.
+/// Makes a variable's loads disjoint and ascending again after a merge.
 static void flattenLoads(Variable &v) {
   std::map<int32_t, std::vector<Usage>> steps;
   size_t size = v.unary.size();
@@ -65,8 +65,9 @@ static void flattenLoads(Variable &v) {
   }
 }
 
-/// For a pair whose finite entries match every value of A with exactly one of
-/// B and the other way round: the matches by value of A; else empty.
+/// If the finite entries of a pair match every value of `a` with exactly one of
+/// `b` and the reverse, returns the match of every value of `a`; else an empty
+/// list.
 static std::vector<int32_t> bijection(const Pair &p, int32_t sizeA,
                                       int32_t sizeB) {
   if (sizeA != sizeB)
@@ -109,7 +110,8 @@ void Presolver::mergeBijections() {
       flattenLoads(work.vars[v]);
 }
 
-/// Joins `gone` to `kept`, whose value s stands for `map[s]` of `gone`.
+/// Merges variable `gone` into `kept`: value s of `kept` then also stands for
+/// value `map[s]` of `gone`.
 void Presolver::mergeInto(int32_t kept, int32_t gone,
                           const std::vector<int32_t> &map, int32_t pairId) {
   Variable &k = work.vars[kept], &g = work.vars[gone];
@@ -166,8 +168,9 @@ void Presolver::eliminateFree(const std::function<bool()> &stop) {
   }
 }
 
-/// Replaces a variable by the cost of its best value, given its neighbours. It
-/// has a single value, or no load and at most two neighbours.
+/// Replaces a variable by the cost of its best value, given its neighbours'
+/// values. The variable must have a single value, or no load and at most two
+/// neighbours.
 void Presolver::eliminate(int32_t var) {
   Variable &v = work.vars[var];
   if (v.size() == 1) {

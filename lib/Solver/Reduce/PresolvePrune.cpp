@@ -9,7 +9,8 @@ namespace heddle::solver {
 
 namespace {
 
-/// Minimum over ranges of an array in constant time (sparse table).
+/// Finds the minimum over any range of an array in constant time (sparse
+/// table).
 class RangeMinimum {
 public:
   explicit RangeMinimum(const std::vector<Usage> &values) : levels{values} {
@@ -22,7 +23,7 @@ public:
     }
   }
 
-  /// Over the non-empty range [Begin, End).
+  /// The minimum over the non-empty range [begin, end).
   Usage operator()(int32_t begin, int32_t end) const {
     unsigned level = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
     return std::min(levels[level][begin], levels[level][end - (1 << level)]);
@@ -34,7 +35,8 @@ private:
 
 } // namespace
 
-/// Removes the values of a variable that are not kept; true if there were any.
+/// Removes the values of a variable that are not kept. Returns whether there
+/// were any.
 bool Presolver::keepValues(int32_t var, const std::vector<char> &keep) {
   Variable &v = work.vars[var];
   int32_t size = v.size();
@@ -79,7 +81,8 @@ bool Presolver::keepValues(int32_t var, const std::vector<char> &keep) {
   return true;
 }
 
-/// One pass over a pair in both directions; true if a value went.
+/// Removes the values of a pair's variables that have only infinite entries.
+/// Returns whether there were any.
 bool Presolver::supportInPair(int32_t id) {
   const Pair &p = work.pairs[id];
   const Variable &a = work.vars[p.a], &b = work.vars[p.b];
@@ -129,8 +132,9 @@ void Presolver::makeArcConsistent(const std::function<bool()> &stop) {
   }
 }
 
-/// Loads are normalized: what remains of the capacity at a time is what is
-/// left if every variable uses its least there.
+/// Removes the values that use more than the others can leave. After
+/// normalizeLoads, the capacity at a time is what is left if every variable
+/// uses its least.
 void Presolver::pruneByMemory() {
   normalizeLoads();
   if (infeasible || work.capacity.empty())
@@ -150,7 +154,7 @@ void Presolver::pruneByMemory() {
   }
 }
 
-/// Whether swapping `worse` for `better` never costs or uses more.
+/// Whether `better` in place of `worse` never costs or uses more.
 bool Presolver::dominates(int32_t var, int32_t better, int32_t worse) const {
   const Variable &v = work.vars[var];
   for (const Load &l : v.loads)
@@ -174,8 +178,10 @@ bool Presolver::dominates(int32_t var, int32_t better, int32_t worse) const {
   return excess <= 0;
 }
 
-/// Changes with whatever may let one of its values dominate another, barring
-/// coincidence, which costs a reduction and nothing else.
+/// A hash of a variable's numbers of values, pairs, loads and table entries. A
+/// reduction that lets one of its values dominate another changes these
+/// numbers. If two hashes are equal by chance, a reduction is missed, but the
+/// result stays correct.
 uint64_t Presolver::shapeOf(size_t var) const {
   const Variable &v = work.vars[var];
   uint64_t shape =
@@ -187,7 +193,8 @@ uint64_t Presolver::shapeOf(size_t var) const {
 
 void Presolver::removeDominated(int32_t var,
                                 const std::function<bool()> &stop) {
-  // All pairs of two thousand values; an edge of many nodes can have millions.
+  // All pairs of two thousand values. The variable of an edge of many nodes can
+  // have millions of values.
   constexpr int64_t kMaxComparisons = 4'000'000;
   int32_t size = work.vars[var].size();
   std::vector<char> keep(size, 1);

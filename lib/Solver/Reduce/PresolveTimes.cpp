@@ -6,8 +6,8 @@
 
 namespace heddle::solver {
 
-/// Takes the least amount of every load off the capacity, so that every load
-/// has a value of amount 0.
+/// Subtracts the least amount of every load from the load and from the
+/// capacity, so that some value of every load uses 0.
 void Presolver::normalizeLoads() {
   std::vector<Usage> taken(work.capacity.size() + 1, 0);
   for (size_t v = 0; v < work.vars.size(); ++v) {
@@ -37,7 +37,7 @@ void Presolver::normalizeLoads() {
 
 namespace {
 
-/// How usage may change from one time to the next.
+/// Whether the usage of some values grows or shrinks from one time to the next.
 struct Change {
   bool grows = false;
   bool shrinks = false;
@@ -62,13 +62,13 @@ void addChanges(const std::vector<Load> &loads, std::vector<Change> &changes) {
   }
 }
 
-/// The times that no neighbour implies, out of those with `binding`.
+/// The times with `binding` whose limit is not implied by that of another one.
 std::vector<int32_t> undominated(const std::vector<Usage> &capacity,
                                  const std::vector<char> &binding,
                                  const std::vector<Change> &changes) {
   struct Kept {
     int32_t time;
-    Change since; ///< From the one kept before to this one.
+    Change since; ///< From the time kept before to this one.
   };
   std::vector<Kept> stack;
   Change since;

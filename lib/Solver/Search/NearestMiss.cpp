@@ -1,4 +1,4 @@
-//===- NearestMiss.cpp - Where and why nothing fits -----------------------===//
+//===- NearestMiss.cpp - Where an assignment breaks the limit -------------===//
 
 #include "Search/NearestMiss.h"
 

@@ -1,4 +1,4 @@
-//===- NearestMiss.h - Where and why nothing fits ---------------*- C++ -*-===//
+//===- NearestMiss.h - Where an assignment breaks the limit -----*- C++ -*-===//
 
 #ifndef HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
 #define HEDDLE_LIB_SOLVER_SEARCH_NEARESTMISS_H
@@ -10,7 +10,8 @@ namespace heddle::solver {
 /// Describes where `a` exceeds the limit of `p` most.
 NearestMiss nearestMiss(const Problem &p, Assignment a);
 
-/// Every node at its least usage, the cheapest such strategy.
+/// Gives every node the strategy of least usage, the cheapest one if several
+/// use as little.
 Assignment leastUsage(const Problem &p);
 
 } // namespace heddle::solver

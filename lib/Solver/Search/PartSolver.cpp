@@ -13,7 +13,8 @@ PartSolver::PartSolver(const Problem &p, uint64_t seed, unsigned threads,
     : p(p), threads(threads), outOfTime(std::move(outOfTime)), seeds(seed),
       reduced(p) {}
 
-/// The cost that the bound aims at. While none is known, twice the bound.
+/// The cost that the bound aims at: the best one. If none is known, about twice
+/// the bound.
 double PartSolver::target() const {
   if (best)
     return static_cast<double>(total);
@@ -32,7 +33,8 @@ void PartSolver::openStage(Model m, const DualState &from) {
   takeBest();
 }
 
-/// Only what the independent evaluator confirms counts.
+/// Takes over the stage's best assignment if it is better and if `evaluate`
+/// confirms its cost.
 void PartSolver::takeBest() {
   if (!now->isFeasible())
     return;
@@ -55,7 +57,7 @@ void PartSolver::raiseBound(double bound) {
   lowerBound = std::max(lowerBound, next);
 }
 
-/// After a look or a round: whether anything is left to search.
+/// Decides after a round whether anything is left to search.
 void PartSolver::conclude() {
   if (now->getModel().vars.empty() || now->isFinished()) {
     lowerBound = total;
@@ -69,7 +71,7 @@ void PartSolver::conclude() {
                   "infinite cost";
   if (done && best) {
     closedWork = getWork();
-    now.reset(); // there may be thousands of other parts
+    now.reset(); // saves memory: there may be thousands of other parts
   }
 }
 
@@ -83,7 +85,8 @@ void PartSolver::shrink() {
   for (const auto &row : d.valueBounds()) {
     auto &keepRow = keep.emplace_back();
     for (double bound : row) {
-      // Those that tie with the best cost stay: the search stands on it.
+      // Values whose bound equals the best cost stay: the best assignment may
+      // have them, and the search goes on from it.
       keepRow.push_back(bound - margin <= static_cast<double>(total));
       ++all;
       gone += !keepRow.back();

@@ -8,27 +8,29 @@
 
 namespace heddle::solver {
 
-/// Reduces a problem, searches in rounds, and starts again on what is left
-/// whenever the bound has excluded enough. Whatever it reports holds at any
-/// time between two calls.
+/// Reduces a problem and searches in rounds. Whenever the bound has excluded
+/// enough values, it reduces the problem again and goes on with a new Stage.
+/// Between two calls, all its results are valid.
 class PartSolver {
 public:
-  /// `p` must be valid and outlive this object. `outOfTime` may be asked from
-  /// several threads at once.
+  /// `p` must be valid and outlive this object. Several threads may call
+  /// `outOfTime` at once.
   PartSolver(const Problem &p, uint64_t seed, unsigned threads,
              std::function<bool()> outOfTime);
 
-  /// Reductions and a first look; then `round` as long as it is not `done`.
+  /// Call `start` first, which reduces the problem and opens the first stage,
+  /// then `round` until `isDone`.
   void start();
   void round();
 
   bool isDone() const {
     return done;
-  } ///< The optimum is known, or that none is.
+  } ///< The optimum is found, or it is proven that none exists.
   const std::optional<Assignment> &getBest() const { return best; }
-  Cost getTotal() const { return total; } ///< Of `best`, or `kInfiniteCost`.
+  Cost getTotal() const { return total; } ///< The best cost or kInfiniteCost.
   Cost getBound() const { return lowerBound; }
-  double getWork() const; ///< Table entries visited.
+  /// The work of all methods, in the unit of Search::getWork.
+  double getWork() const;
 
   /// Why there is no assignment, if that is known.
   const std::string &getExplanation() const { return explanation; }
@@ -55,7 +57,8 @@ private:
   std::optional<Assignment> best;
   Cost total = kInfiniteCost;
   Cost lowerBound = 0;
-  Cost stageTotal = kInfiniteCost; ///< Of the stage's best, when last seen.
+  /// The cost of the stage's best assignment that `takeBest` saw last.
+  Cost stageTotal = kInfiniteCost;
   std::string explanation;
   bool done = false;
 };

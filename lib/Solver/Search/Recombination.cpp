@@ -14,22 +14,22 @@ namespace heddle::solver {
 
 namespace {
 
-/// More than these would make the little problem a large one.
+/// The most components for which a mixture is searched.
 constexpr size_t kMaxComponents = 400;
-/// The most pairs of a way and a time. Their usages take up to 480 MB for a
-/// moment.
+/// The most pairs of a way (see Group) and a time. Their usages take up to 480
+/// MB for a moment.
 constexpr double kMaxCells = 2e7;
 /// The entries that the exact search may visit.
 constexpr double kMaxEntries = 5e4;
-/// Some hundred steps of the prices.
+/// The entries that the bound may visit: some hundred steps of the prices.
 constexpr double kClimbQuota = 6e4;
 
-/// Variables that are decided together, and the ways in which they can be:
-/// as it is first.
+/// The variables of one component. A way is one choice of labels for all of
+/// them; the first way is that of the assignment to improve.
 struct Group {
   std::vector<int32_t> vars;
   std::vector<Labels> ways; ///< By way: the labels of `vars`.
-  std::vector<Cost> costs;  ///< Of these variables and of all their pairs.
+  std::vector<Cost> costs;  ///< By way: of the variables and all their pairs.
 };
 
 /// The components of the variables in which some assignment differs from `x`.
@@ -82,7 +82,8 @@ Cost costOfWay(const Model &m, const Group &g, const Labels &way,
   return sum;
 }
 
-/// The different ways that cost less than infinity; what `x` does comes first.
+/// Adds to `g` the different ways of `x`, which comes first, and of `others`.
+/// Leaves out ways of infinite cost.
 void findWays(const Model &m, Group &g, const Labels &x,
               const std::vector<const Labels *> &others,
               std::vector<int32_t> &where) {
@@ -117,8 +118,8 @@ std::vector<Usage> usageOfWay(const Model &m, const Group &g,
   return used;
 }
 
-/// The little problem: a variable per group, a value per way, and the times at
-/// which the limit could be exceeded.
+/// The problem of the best mixture: a variable for each group, a value for each
+/// way, and the times at which the limit could be exceeded.
 struct Little {
   Model m;
   std::vector<double> prices;
@@ -175,8 +176,8 @@ Little build(const Model &m, const std::vector<Group> &groups, const Labels &x,
   return result;
 }
 
-/// The way of every group in the best mixture, if it costs less than `before`
-/// or if no time binds. Adds to `work`.
+/// Returns the way of every group in the best mixture. If a time can bind,
+/// returns it only if it costs less than `before`. Adds to `work`.
 std::optional<Labels> findMixture(const Little &l, Cost before, double &work,
                                   const std::function<bool()> &stop) {
   if (l.m.capacity.empty()) {
@@ -190,14 +191,16 @@ std::optional<Labels> findMixture(const Little &l, Cost before, double &work,
   Ascent climber(l.m, pool, {l.prices, {}});
   auto target = static_cast<double>(before);
   bool proven = climber.prove(target, kClimbQuota, stop);
-  // There are no tables: a step of the prices visits every load instead.
+  // The model has no pairs, so the work is counted by loads: a step of the
+  // prices visits every load.
   size_t loads = l.m.capacity.size();
   for (const Variable &v : l.m.vars)
     loads += v.loads.size() * v.unary.size();
   work += climber.getWork() * 0.005 * static_cast<double>(loads);
   if (proven)
     return std::nullopt;
-  // The optimum is close to the bound, where the lists are short.
+  // Search close to the bound first: the lists are short there, and the optimum
+  // often is there.
   Dual::Reduced costs = climber.getBest().reducedCosts();
   double room = target - climber.getBound();
   for (int divisor = 64; divisor >= 1; divisor /= 4) {
@@ -258,8 +261,8 @@ double recombineAll(const Model &m, Candidate &c,
   double work = 0;
   auto go = [&] { return c.isFeasible() && work < quota && !stop(); };
   size_t count = others.size();
-  // Another one first each time, so that the quota is not always up before the
-  // last.
+  // Begin at a random one of `others`. Otherwise the quota would always be used
+  // up before the last ones.
   for (size_t i = 0, first = count > 0 ? r.below(count) : 0; i < count && go();
        ++i)
     work += recombine(m, c, {&others[(first + i) % count]}, prices, stop);

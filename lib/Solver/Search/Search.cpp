@@ -49,8 +49,8 @@ Search::Search(const CostTables &tables, uint64_t seed)
     : tables(tables), m(tables.getModel()), part(tables), whole(tables),
       r(seed), inRegion(m.vars.size(), 0), extra(tables.valueCount(), 0) {}
 
-/// Solves the neighbourhood that `engine` has planned at the given prices and
-/// updates `c`; `used` becomes what it uses.
+/// Solves the neighbourhood that `engine` has planned at the given prices, and
+/// updates `c`. Sets `used` to the usage of `c`.
 void Search::solveAt(Elimination &engine, const std::vector<double> &prices,
                      Candidate &c) {
   priceSums.assign(prices.size() + 1, 0);
@@ -74,7 +74,7 @@ void Search::solveAt(Elimination &engine, const std::vector<double> &prices,
 }
 
 void Search::planWhole() {
-  // A variable without a choice would only tie its neighbours together.
+  // A variable without a choice would only make tables larger.
   std::vector<int32_t> all;
   for (size_t v = 0; v < m.vars.size(); ++v)
     if (hasChoice(static_cast<int32_t>(v)))
@@ -113,7 +113,8 @@ void Search::growRegion(int32_t seed, size_t size) {
   region.push_back(seed);
   for (size_t next = first; next < region.size() && region.size() < limit;
        ++next) {
-    // Not quite breadth first, so that two regions of a seed differ.
+    // Nearly breadth first, but with some chance, so that two regions that
+    // grow from the same seed differ.
     size_t ahead = std::min<size_t>(region.size() - next, 8);
     std::swap(region[next], region[next + r.below(ahead)]);
     for (const auto &n : tables.getNeighbors(region[next]))
@@ -139,7 +140,7 @@ void Search::chooseRegion(size_t size) {
     inRegion[v] = 0;
 }
 
-/// Prices near the given ones.
+/// Sets `local` to prices near the given ones, at random.
 void Search::varyPrices(const std::vector<double> &prices) {
   double factor = std::exp((r.unit() - 0.5) * 0.8);
   local = prices;
@@ -147,8 +148,8 @@ void Search::varyPrices(const std::vector<double> &prices) {
     p *= factor * (0.9 + 0.2 * r.unit());
 }
 
-/// Multiplies the prices where the limit is not kept, to at least this share of
-/// the highest.
+/// Multiplies the `local` prices of times at which the limit is exceeded by
+/// `growth`. Makes them at least `leastShare` of the highest price.
 void Search::raisePrices(double growth, double leastShare) {
   double highest = 1e-9;
   for (double p : local)
@@ -158,7 +159,7 @@ void Search::raisePrices(double growth, double leastShare) {
       local[t] = std::max(local[t] * growth, highest * leastShare);
 }
 
-/// Whether a search at `current` goes on from `next`.
+/// Whether a search that stands at `current` may go on from `next`.
 static bool acceptable(const Candidate &next, const Candidate &current,
                        Cost tolerance) {
   return next.isFeasible() && current.isFeasible()
@@ -166,7 +167,8 @@ static bool acceptable(const Candidate &next, const Candidate &current,
              : next.betterThan(current);
 }
 
-/// A neighbourhood by prices. True if the best candidate became better.
+/// Solves a random neighbourhood by prices. Returns whether the best candidate
+/// became better.
 bool Search::tryPrices(Candidate &current, Candidate &best, Cost tolerance,
                        const std::vector<double> &prices) {
   chooseRegion(size_t(16) << r.below(6));
@@ -191,8 +193,9 @@ bool Search::tryPrices(Candidate &current, Candidate &best, Cost tolerance,
   return false;
 }
 
-/// Everything but a cutset, at prices that keep the limit and at prices that
-/// do not; then the best mixture of what they have brought.
+/// Solves everything but a cutset, at prices at which the result keeps the
+/// limit and at prices at which it does not. Then mixes these results. Returns
+/// whether the best candidate became better.
 bool Search::tryAtOnce(Candidate &current, Candidate &best, Cost tolerance,
                        const std::vector<double> &prices,
                        const std::function<bool()> &stop) {
@@ -232,6 +235,8 @@ bool Search::tryAtOnce(Candidate &current, Candidate &best, Cost tolerance,
   return true;
 }
 
+/// Solves a small random neighbourhood with the limit itself. Returns whether
+/// the best candidate became better.
 bool Search::tryExactly(Candidate &current, Candidate &best,
                         const std::vector<double> &prices,
                         const std::function<bool()> &stop) {

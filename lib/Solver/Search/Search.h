@@ -1,11 +1,12 @@
 //===- Search.h - Large-neighbourhood search --------------------*- C++ -*-===//
 //
-// Shaw, "Using Constraint Programming and Local Search Methods to Solve
-// Vehicle Routing Problems", CP 1998, with neighbourhoods solved exactly by
-// Elimination.h and memory steered by prices: a neighbourhood whose optimum
-// overruns the limit is solved again at higher prices. Smaller ones are solved
-// with the limit itself (Exact.h): these find the exchanges of memory that no
-// price brings about.
+// Large-neighbourhood search (Shaw, "Using Constraint Programming and Local
+// Search Methods to Solve Vehicle Routing Problems", CP 1998). A neighbourhood
+// is solved exactly by Elimination.h, with prices for memory. If the optimum
+// exceeds the memory limit, the neighbourhood is solved again at higher prices.
+// Smaller neighbourhoods are solved with the limit itself (Exact.h): these
+// solutions exchange memory between variables in ways that no price brings
+// about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +22,9 @@ namespace heddle::solver {
 /// An assignment and how good it is.
 struct Candidate {
   Labels x;
-  Cost total = 0;     ///< Without the forbidden entries; saturated.
-  int forbidden = 0;  ///< Infinite entries.
-  double overuse = 0; ///< Summed over times.
+  Cost total = 0;     ///< The sum of all finite entries; saturated.
+  int forbidden = 0;  ///< The number of infinite entries.
+  double overuse = 0; ///< Usage beyond the capacity, summed over times.
   bool isFeasible() const {
     return overuse == 0 && forbidden == 0 && total < kInfiniteCost;
   }
@@ -36,43 +37,49 @@ struct Candidate {
   }
 };
 
-/// Fills in the rest of a candidate.
+/// Computes all fields of a candidate from its labels `x`.
 void score(const Model &m, Candidate &c);
 
-/// Improves candidates. One per task: it owns its memory and its luck.
+/// Improves candidates. Every task needs one of its own, since it has scratch
+/// memory and a random number generator.
 class Search {
 public:
   Search(const CostTables &tables, uint64_t seed);
 
-  /// The largest table and the sum of tables of a neighbourhood, in entries.
+  /// The most entries of one table.
   double maxTable = 1e5;
+  /// The most entries of all tables of a neighbourhood.
   double maxTotal = 1e6;
-  double maxWhole = 1.6e7; ///< The sum for everything but a cutset.
+  /// The most entries of all tables if everything but a cutset is solved.
+  double maxWhole = 1.6e7;
 
-  /// Keeps the value of this variable from now on; -1: of none.
+  /// From now on, the search does not change the value of `var`. -1: it may
+  /// change every variable.
   void pin(int32_t var) {
     pinned = var;
     replan = true;
   }
 
-  /// Solves everything at rising prices until the limit is kept, or a number of
-  /// times, or until `quota` table entries have been visited; starts from and
-  /// returns into `c`.
+  /// Solves everything but a cutset, again and again at rising prices. Starts
+  /// from `c` and replaces it by the best result. Ends at the first feasible
+  /// result, after a fixed number of attempts, when `quota` of work is used up
+  /// (see `getWork`), or when `stop` returns true.
   void construct(Candidate &c, const std::vector<double> &prices, double quota,
                  const std::function<bool()> &stop);
 
-  /// Tries neighbourhoods until `quota` table entries have been visited. May
-  /// pass through candidates that are worse by up to `tolerance`, but returns
-  /// the best.
+  /// Tries neighbourhoods until `quota` of work is used up or `stop` returns
+  /// true, and replaces `c` by the best candidate found. On the way, a
+  /// candidate may be worse than the one before by up to `tolerance`.
   void improve(Candidate &c, const std::vector<double> &prices, double quota,
                Cost tolerance, const std::function<bool()> &stop);
 
-  /// Solves everything but a cutset, again and again until `quota` table
-  /// entries have been visited.
+  /// Like `improve` with a tolerance of 0, but every neighbourhood is
+  /// everything but a cutset.
   void improveAtOnce(Candidate &c, const std::vector<double> &prices,
                      double quota, const std::function<bool()> &stop);
 
-  /// Table entries visited so far.
+  /// The work so far: the table entries visited, and estimates in the same unit
+  /// of what planning and the other methods cost.
   double getWork() const { return work; }
 
 private:
@@ -102,7 +109,7 @@ private:
   Random r;
   double work = 0;
   int32_t pinned = -1;
-  bool replan = true; ///< `whole` is not what it should be.
+  bool replan = true; ///< `whole` has no plan since `pinned` was set.
   std::vector<int32_t> region;
   std::vector<char> inRegion;
   std::vector<double> extra;
@@ -111,7 +118,7 @@ private:
   Candidate next;
   std::vector<double> local;
 
-  /// How often a kind of move has paid off lately.
+  /// How often a kind of move has paid off lately: the ratio of gain to work.
   struct Merit {
     double gain = 1, work = 1;
   };

@@ -48,8 +48,8 @@ Cost multiply(Cost each, size_t count) {
   return product < kInfiniteCost ? static_cast<Cost>(product) : kInfiniteCost;
 }
 
-/// Works on the parts of a problem in turn, always where most is left between
-/// cost and bound.
+/// Works on the independent parts of a problem in turn, always on the one with
+/// the largest gap between cost and bound.
 class Solver {
 public:
   Solver(const Problem &p, const SolveOptions &o)
@@ -60,7 +60,7 @@ public:
 private:
   struct Part {
     std::unique_ptr<PartSolver> search;
-    size_t count; ///< Parts that equal it, itself included.
+    size_t count; ///< The number of parts equal to it, itself included.
     Cost gap() const {
       return multiply(search->getTotal() - search->getBound(), count);
     }
@@ -114,7 +114,7 @@ void Solver::setOut() {
     add(p, 1);
 }
 
-/// The first of those where most is left; null if all are done.
+/// The part that is not done and has the largest gap; null if all are done.
 Solver::Part *Solver::mostOpen() {
   Part *chosen = nullptr;
   for (Part &own : parts)
@@ -137,8 +137,8 @@ Assignment Solver::join(Assignment (*of)(const PartSolver &)) const {
   return whole;
 }
 
-/// Sums up what the parts have found and reports what has become better. Only
-/// what the independent evaluator confirms counts.
+/// Joins the results of the parts to those of the whole problem and reports
+/// improvements. An assignment counts only if `evaluate` confirms its cost.
 void Solver::update() {
   Cost sum = 0, bound = 0;
   bool found = true;
@@ -214,7 +214,7 @@ Solution Solver::finish(StopReason why) {
 
 Solution Solver::run() {
   setOut();
-  bool hopeless = false; // then nothing else matters
+  bool hopeless = false; // then the whole problem has no assignment
   for (size_t i = 0; i < parts.size() && !hopeless; ++i) {
     parts[i].search->start();
     hopeless = isHopeless(parts[i]);

@@ -12,33 +12,34 @@
 namespace heddle::solver {
 
 namespace {
-/// Walkers. The first `kExploiting` improve `exploited`; each of the others
-/// searches on its own for a number of rounds, its life.
+/// The number of walkers. The first `kExploiting` improve `exploited`; each of
+/// the others searches on its own for a number of rounds, its life.
 constexpr size_t kWalkerCount = 8;
 constexpr size_t kExploiting = 3;
 /// The exploiting walker that tries the values that the bound makes likely, and
-/// the one that tries the values of one proposal. The third mixes all
-/// proposals.
+/// the one that tries the values of one proposal. The third exploiting walker
+/// mixes all proposals.
 constexpr size_t kTriesLikely = 1, kTriesOneProposal = 2;
 /// Rounds of a life. Short lives find assignments that differ everywhere, long
 /// ones good assignments.
 constexpr int kLifetimes[kWalkerCount - kExploiting] = {2, 3, 5, 9, 25};
 /// The number of assignments kept from the ends of lives.
 constexpr size_t kMaxEnded = 12;
-/// The most proposals whose values are searched together: those of more would
-/// be nearly all values.
+/// The most proposals whose values are searched together. More proposals would
+/// have nearly all values.
 constexpr size_t kMaxFused = 8;
 /// Rounds for which `exploited` may stay as it is.
 constexpr int kPatience = 20;
-/// The work of an entry of the exact search in entries of the other searches
-/// (the second one where a single time binds), and its share of all work.
+/// The work of one entry of the exact search, in entries of the other searches:
+/// in general, and if a single time binds. Then the exact search's share of all
+/// work.
 constexpr double kExactWeight = 30;
 constexpr double kOneLimitWeight = 4;
 constexpr double kExactShare = 0.2;
 /// The most table entries for which the exact bound is computed.
 constexpr double kMaxTreeEntries = 3e6;
-/// Entries that the exact search visits before anything else is tried, where a
-/// single time binds: a fraction of a second.
+/// Entries that the exact search visits before all other searches if a single
+/// time binds. They take a fraction of a second.
 constexpr double kFirstBudget = 1.5e7;
 } // namespace
 
@@ -78,8 +79,9 @@ void Stage::adopt(const Labels &x) {
     best = exploited = c;
 }
 
-/// Every variable at the value that uses least over time; then those that use
-/// nothing, one after another, as the others like it best.
+/// Gives every variable with loads the value that uses least, summed over time.
+/// Then gives the variables without loads, one after another, the value that is
+/// cheapest with the values chosen so far.
 static Labels leastUsageLabels(const Model &m) {
   Labels x(m.vars.size(), -1);
   for (size_t v = 0; v < m.vars.size(); ++v) {
@@ -133,8 +135,9 @@ void Stage::begin(double target, Cost known,
   takeExact();
 }
 
-/// With lists cut short the search is fast and nearly exact. Looks a little
-/// above the bound first, where lists are short by themselves.
+/// Finds an assignment by the exact search with shortened lists, which is fast
+/// and nearly exact. Looks for costs a little above the bound first, where
+/// lists are short anyway.
 void Stage::constructOneLimit(const std::function<bool()> &stop) {
   constexpr double kBudget = kFirstBudget / 3;
   size_t maxList = 24;
@@ -170,9 +173,10 @@ double Stage::getBound() const {
                    tree.isUsable() ? tree.getBound() : climber.getBound()});
 }
 
-/// An assignment decoded from the bound, with noise.
+/// Decodes an assignment from the bound, with noise.
 Labels Stage::sample(Random &r) const {
-  // Noise of the size of a small gap would always give the same assignment.
+  // The noise is relative to the gap, but to 1 % of the bound at least: less
+  // noise would always give the same assignment.
   double gap = std::max(
       {1.0, static_cast<double>(best.total) - bound, 0.01 * std::abs(bound)});
   double noise = std::pow(10.0, -1 - 3 * r.unit()) * gap;
@@ -180,10 +184,9 @@ Labels Stage::sample(Random &r) const {
   return relaxed->sample(noise, priceFactor, r);
 }
 
-/// Few values of every variable, the walker's own first: those of the walkers
-/// that go their own ways, or those that the bound makes likely. What others
-/// have done better somewhere is worth having even if they are worse on the
-/// whole.
+/// Lists a few values of every variable, the walker's own value first. The
+/// others are those of proposals, or those that the bound makes likely. A
+/// proposal may be better in some variables even if it costs more as a whole.
 std::vector<std::vector<int32_t>>
 Stage::valuesToTry(size_t index, Walker &w, const std::function<bool()> &stop) {
   if (index == kTriesLikely || proposals.empty())
@@ -213,13 +216,13 @@ void Stage::walkRestricted(size_t index, const std::function<bool()> &stop) {
                                    roundQuota, w.luck, stop);
 }
 
-/// Sets the walker to `exploited` with one variable at another value, which is
-/// pinned, so that the rest has to follow. The bound of that value is below the
-/// best cost.
+/// Sets the walker to `exploited` with one variable pinned at another value, so
+/// that the other variables must adapt to it. The value's bound is below the
+/// best cost. Returns false if no such value was found.
 bool Stage::pinOther(Walker &w) {
   double least = static_cast<double>(best.total);
   int32_t chosen = -1, value = -1;
-  // The value with the least bound among so many is taken.
+  // Take the value with the least bound of this many random ones.
   size_t choices = 1 + w.luck.below(12);
   for (size_t attempt = 0; attempt < 40 * choices && choices > 0; ++attempt) {
     size_t v = w.luck.below(m.vars.size());
@@ -242,8 +245,10 @@ bool Stage::pinOther(Walker &w) {
   return true;
 }
 
-/// Starts from the bound's guess, from a sample of what it likes, or, if it may
-/// and what is exploited is good already, from that with a value pinned.
+/// Gives the walker a new assignment to start from: the bound's guess or a
+/// sample of the bound. If `mayPin` is set and the exploited assignment is
+/// close to the bound, sometimes the exploited assignment with a pinned value
+/// instead.
 void Stage::setOut(Walker &w, bool mayPin, const std::function<bool()> &stop) {
   w.engine.pin(-1);
   bool near =
@@ -284,8 +289,8 @@ void Stage::walk(size_t index, bool afresh, const std::function<bool()> &stop) {
     w.engine.pin(-1);
 }
 
-/// The share of the gap that is the price of memory that the best assignment
-/// leaves unused. It is small if prices are right.
+/// The price of the memory that the best assignment leaves unused, as a share
+/// of the gap. It is small if prices are right.
 double Stage::unusedShareOfGap() const {
   std::vector<Usage> used = usageOf(m, best.x);
   double unused = 0;
@@ -310,12 +315,14 @@ void Stage::round(double target, Cost known, unsigned threads,
   if (exactIsDue())
     forExact =
         tree.isUsable() ? Dual::Reduced{} : climber.getBest().reducedCosts();
-  // While the bound still rises fast, good prices are worth more than a search
-  // with bad ones: then only one walker works, which tries out guesses.
+  // While the bound still rises fast, better prices are worth more than a
+  // search at bad ones. Then only one walker works, which starts from the
+  // guesses.
   double gap = std::abs(target - bound);
   bool rising = bound - lastBound > 5e-3 * std::min(gap, std::abs(bound));
   lastBound = bound;
-  // Far from the best cost, a bound that rests is only shortening its steps.
+  // If the gap is large, a bound that stands still is only shortening its
+  // steps.
   roundsAtRest = rising ? 0 : roundsAtRest + 1;
   rising |= gap > std::abs(bound) && roundsAtRest < 4;
   bool afresh = rising || !best.isFeasible();
@@ -336,15 +343,17 @@ double Stage::exactWeight() const {
   return oneLimit ? kOneLimitWeight : kExactWeight;
 }
 
-/// Early, then whenever the other searches have done their share.
+/// Whether the exact search is tried in this round: early, then whenever it has
+/// had less than its share of the work.
 bool Stage::exactIsDue() const {
   return exactWork + exactBudget * exactWeight() <=
          kExactShare * getWork() + 1e5 * exactWeight();
 }
 
-/// Searches a little above the bound, then further: if nothing is there, that
-/// is a better bound; if something is, it is the optimum. The little step keeps
-/// the lists short whatever the best cost known.
+/// Looks for assignments that cost a little more than the bound, then for
+/// dearer ones. If there is none up to some cost, that cost is a better bound.
+/// If there is one, it is the optimum. Small steps keep the lists short even if
+/// the best cost known is far from the bound.
 void Stage::tryExact(Cost known, const std::function<bool()> &stop) {
   exact = {};
   if (!forExact)
@@ -372,7 +381,7 @@ void Stage::tryExact(Cost known, const std::function<bool()> &stop) {
       exact = std::move(r);
       break;
     }
-    // Lists grow fast once the step lets anything in at all.
+    // As soon as lists begin to grow with the step, they grow fast.
     bool grows = lastWork > 0 && r.work > 1.2 * lastWork;
     lastWork = r.work;
     exactStep *= grows ? 1.5 : oneLimit ? 2 : 4;
@@ -393,7 +402,8 @@ void Stage::takeExact() {
     adopt(*exact.best);
 }
 
-/// Keeps what something that is over has come to.
+/// Keeps the last assignment of a life, or of a stalled exploitation, as a
+/// proposal.
 void Stage::remember(const Candidate &c) {
   if (!c.isFeasible())
     return;
@@ -402,8 +412,9 @@ void Stage::remember(const Candidate &c) {
     ended.pop_front();
 }
 
-/// Takes over the best result of these walkers, then the changes that the
-/// others made to other variables.
+/// Joins the results of walkers `first` to `end` into `exploited`: applies the
+/// changes of the best walker, then those of each other walker if that makes
+/// the assignment better.
 void Stage::join(size_t first, size_t end) {
   takeExact();
   for (size_t w = std::max(first, kExploiting); w < end; ++w)
@@ -437,16 +448,17 @@ void Stage::join(size_t first, size_t end) {
   chooseExploited(before);
 }
 
-/// When what is exploited has not become notably better than `before` for a
-/// while, another one sets out; when that stalls too, the best is next, which
-/// may learn from it. If the bound stands still as well, its prices may be to
-/// blame.
+/// Chooses the next assignment to exploit. If `exploited`, of cost `before` at
+/// the start of the round, has not become notably better for a while, a new
+/// assignment is built; when that stalls too, the best one is exploited again,
+/// with the new one as a proposal. If the bound stands still as well, its
+/// prices may be too high, and are lowered.
 void Stage::chooseExploited(Cost before) {
   double gain =
       static_cast<double>(before) - static_cast<double>(exploited.total);
   double gap = static_cast<double>(exploited.total) - bound;
-  // One that is not feasible may cost less than the bound, and lose cost
-  // without becoming better.
+  // An infeasible assignment may cost less than the bound, and its cost may
+  // fall although it does not become better.
   bool better = exploited.isFeasible() && gain > 1e-3 * gap;
   roundsStalled = better ? 0 : roundsStalled + 1;
   if (roundsStalled < kPatience || !best.isFeasible())

@@ -1,8 +1,13 @@
 //===- Stage.h - All searches on one reduced model --------------*- C++ -*-===//
 //
-// Works in rounds. In each, a fixed number of tasks runs independently from
-// the same state; their results are joined in a fixed order. So what is found
-// depends on the seed and the rounds, not on the threads.
+// Works in rounds. In each round, a fixed number of independent tasks starts
+// from the same state, and their results are joined in a fixed order. So the
+// result depends on the seed and on the number of rounds, not on the threads.
+//
+// Most tasks are walkers: searches with an assignment of their own. Exploiting
+// walkers improve one common assignment, `exploited`. Each of the others
+// searches on its own for a number of rounds, its life; then it sets out again
+// from a new assignment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +26,21 @@ namespace heddle::solver {
 
 class Stage {
 public:
-  /// `from`: what the bound starts from.
+  /// The bound starts from the prices and messages in `from`.
   Stage(Model reduced, uint64_t seed, const DualState &from);
 
-  /// A first look: prices, then one assignment; where one time binds and the
-  /// tree decomposition is narrow, all there is to know. `known` as below.
+  /// Finds first prices and a first assignment. If at most one time binds and
+  /// the tree decomposition is narrow, this also runs the exact search, which
+  /// often finds the optimum. `known` as below.
   void begin(double target, Cost known, const std::function<bool()> &stop);
 
-  /// One round of all tasks. `target`: what the bound aims at; `known`: the
-  /// best cost known, `kInfiniteCost` if there is none.
+  /// One round of all tasks. The bound aims at the cost `target`. `known` is
+  /// the best cost known, or `kInfiniteCost`.
   void round(double target, Cost known, unsigned threads,
              const std::function<bool()> &stop);
 
-  /// Whether it is proven that nothing is better than `getBest()`, or than what
-  /// was known before.
+  /// Whether it is proven that no assignment costs less than `getBest()`, or
+  /// less than the best cost that was known before.
   bool isFinished() const { return finished; }
 
   /// Takes `x` over if it is better than the best.
@@ -55,8 +61,8 @@ private:
     Search engine;
     Candidate current;
     int age = 0;          ///< Rounds spent exploiting.
-    int left = 0;         ///< Rounds until it sets out again.
-    int unpin = 0;        ///< The value of `left` at which its pin is removed.
+    int left = 0;         ///< Rounds until the walker sets out again.
+    int unpin = 0;        ///< The value of `left` at which the pin is removed.
     Random luck{0};       ///< For setting out and searches among few values.
     double extraWork = 0; ///< The work of searches among few values.
   };
@@ -84,32 +90,37 @@ private:
   Ascent climber;
   std::vector<std::unique_ptr<Walker>> walkers;
   Candidate best;
-  /// The assignment that the exploiting walkers improve: the best one, or in
-  /// turn one that set out anew and knows nothing of the best.
+  /// The assignment that the exploiting walkers improve. When it stalls, it is
+  /// replaced: in turn by a new one that takes nothing from the best
+  /// assignment, and by the best assignment.
   Candidate exploited;
-  bool anew = false;
-  bool settingOut = false; ///< It does so in this round.
-  int roundsStalled = 0;   ///< Since it became notably better.
+  bool anew = false;       ///< `exploited` is such a new assignment.
+  bool settingOut = false; ///< `exploited` is built anew in this round.
+  int roundsStalled = 0;   ///< Since `exploited` became notably better.
   double roundQuota;       ///< Table entries of a walker in a round.
   double climbQuota;
   double lastBound = 0;
   int roundsAtRest = 0; ///< Since the bound rose notably.
-  // The climber's results before the round: it moves on meanwhile.
+  // The climber's results before the round. The climber changes during the
+  // round.
   std::optional<Dual> relaxed;
   std::vector<double> prices;
   Labels guess;
   double bound = 0;
   std::vector<std::vector<double>> valueBounds;
-  /// The assignments of walkers that search on their own, now and before.
+  /// The assignments of the walkers that search on their own, and those of
+  /// `ended`.
   std::vector<Labels> proposals;
-  std::deque<Labels> ended;              ///< The ends of their last lives.
-  std::optional<Dual::Reduced> forExact; ///< Set in rounds that try it.
+  std::deque<Labels> ended; ///< The last assignments of recent lives.
+  /// The costs for the exact search; set in rounds that try it.
+  std::optional<Dual::Reduced> forExact;
   ExactResult exact;
-  bool oneLimit = false; ///< One time at most, and a narrow tree.
+  bool oneLimit = false; ///< At most one time binds; the tree is narrow.
   TreeBound tree;
-  double proven; ///< Exact search has shown that nothing costs less.
+  double proven; ///< The bound that the exact search has proven.
+  /// How far above the bound the exact search looks for assignments.
   double exactStep = 0;
-  double exactBudget = 3e4;
+  double exactBudget = 3e4; ///< Entries that it may visit in the next try.
   double exactWork = 0;
   bool finished = false;
 };

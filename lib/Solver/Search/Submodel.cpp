@@ -8,8 +8,9 @@ namespace heddle::solver {
 
 namespace {
 
-/// Times of the whole model between which a region's usage cannot change,
-/// without those in which it cannot exceed what is left.
+/// A stretch of times of the whole model in which no load of a region changes.
+/// `room` is the least memory that the other variables leave in it. Stretches
+/// in which the region cannot use more than that are left out.
 struct Segment {
   int32_t begin, end;
   Usage room;

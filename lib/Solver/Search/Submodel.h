@@ -7,18 +7,20 @@
 
 namespace heddle::solver {
 
-/// The part of a model that is left when all variables but those of a region
+/// The problem that remains of a model if all variables outside of a region
 /// keep their labels.
 struct Submodel {
-  Model m; ///< Variable i is region[i]; its constant leaves the rest out.
+  /// Variable i is region[i]. The costs outside of the region are left out.
+  Model m;
   /// Region variable, then label in `m` -> label in the whole model.
   std::vector<std::vector<int32_t>> labelOf;
   std::vector<double> prices; ///< Per time of `m`.
-  Cost before = 0;            ///< What `x` costs in `m`.
+  Cost before = 0;            ///< The cost in `m` of the labels in `x`.
 };
 
-/// Fixes everything outside `region` at `x`. `used` is what `x` uses, which
-/// must keep the limit; `prices` belong to the times of `whole`.
+/// Fixes all variables outside of `region` at their labels in `x`. `used` is
+/// the usage of `x`, which must keep the limit; `prices` are by time of
+/// `whole`.
 Submodel fixOutside(const Model &whole, const std::vector<int32_t> &region,
                     const Labels &x, const std::vector<Usage> &used,
                     const std::vector<double> &prices);

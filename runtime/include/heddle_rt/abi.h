@@ -1,9 +1,9 @@
 //===- abi.h - Calls between compiled programs and the runtime ----*- C -*-===//
 //
-// The border between generated code and the runtime. A compiled artifact holds
-// program functions (`heddle_rt_program_fn`) and kernel functions
-// (`heddle_rt_kernel_fn`); every other symbol that it uses is declared here and
-// found in libheddle_rt when the artifact is loaded. Each op of the `rt`
+// The interface between generated code and the runtime. A compiled artifact
+// defines program functions (`heddle_rt_program_fn`) and kernel functions
+// (`heddle_rt_kernel_fn`). Every other symbol that it uses is declared here and
+// is found in libheddle_rt when the artifact is loaded. Each op of the `rt`
 // dialect lowers to exactly one of these calls.
 //
 // Conventions
@@ -15,8 +15,8 @@
 //    in the order of issue; streams are ordered against each other only by
 //    events. A backend may run a stream synchronously with the caller: then an
 //    event is already complete when it is recorded.
-//  - Descriptors (`*_desc`) are constants of the artifact with static lifetime:
-//    the runtime may cache prepared data under a descriptor's address.
+//  - Descriptors (`*_desc`) are constants of the artifact with static lifetime.
+//    The runtime may cache prepared data under a descriptor's address.
 //  - A call that fails (a peer died, no memory) records an error on the device
 //    and returns a status other than 0. The program function returns that
 //    status at once.
@@ -39,7 +39,7 @@ extern "C" {
 /// One rank, opaque to generated code.
 typedef struct heddle_rt_device heddle_rt_device;
 
-/// 0 on success. The message of an error is kept on the device.
+/// 0 on success. After an error, the device keeps the message.
 typedef int32_t heddle_rt_status;
 
 typedef enum heddle_rt_dtype {
@@ -71,8 +71,9 @@ typedef heddle_rt_status (*heddle_rt_program_fn)(heddle_rt_device *device,
                                                  const heddle_rt_frame *frame);
 
 /// A fused loop nest over blocks [begin, end) of its outermost loop. Different
-/// blocks write different elements, so any split into ranges, in any order or
-/// at once, gives the same bits. `buffers[0]` is the frame's coordinates.
+/// blocks write different elements. So the bits do not depend on how the blocks
+/// are split into ranges, nor on the order in which ranges run. `buffers[0]`
+/// points to the frame's coordinates.
 typedef void (*heddle_rt_kernel_fn)(void *const *buffers, int64_t begin,
                                     int64_t end);
 
@@ -106,7 +107,7 @@ typedef struct heddle_rt_matmul_desc {
   int64_t c_row_stride;
   int32_t a_type, b_type, c_type; ///< heddle_rt_dtype
   int32_t bias_type;              ///< heddle_rt_dtype, or -1 for no bias
-  int32_t accumulate;             ///< not 0: adds to what C holds
+  int32_t accumulate;             ///< not 0: adds the product to C
   int32_t num_loops;
   heddle_rt_matmul_loop loops[HEDDLE_RT_MATMUL_MAX_LOOPS]; ///< outermost first
   /// Elements to add to the bias pointer per iteration of each loop.
@@ -119,13 +120,12 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
                                   const void *bias);
 
 /// Attention of queries [batch, queries, groups, group_size, head] over keys
-/// and values [batch, keys, groups, head]; memory linear in queries and keys.
-/// Strides are in elements; the head dimension is contiguous. The output and
-/// its gradient have the queries' dense layout
-/// [batch, queries, groups, group_size, head]; `lse`, the log of the sum of
-/// exponentials of each row of scaled scores, is f32
-/// [batch, queries, groups, group_size]. The gradients of q, k and v use the
-/// `d?_` strides.
+/// and values [batch, keys, groups, head]. Its memory is linear in queries and
+/// keys. Strides are in elements; the head dimension is contiguous. The output
+/// and its gradient are dense and have the queries' shape. `lse` is f32 [batch,
+/// queries, groups, group_size]: the logarithm of the sum of exponentials of
+/// each row of scaled scores. The gradients of q, k and v use the strides whose
+/// names begin with `dq`, `dk` and `dv`.
 typedef struct heddle_rt_attention_desc {
   int64_t batch, queries, keys, groups, group_size, head;
   int64_t q_batch_stride, q_row_stride, q_group_stride, q_head_stride;
@@ -135,7 +135,7 @@ typedef struct heddle_rt_attention_desc {
   int64_t dk_batch_stride, dk_row_stride, dk_group_stride;
   int64_t dv_batch_stride, dv_row_stride, dv_group_stride;
   int32_t type;   ///< heddle_rt_dtype of q, k, v, o and their gradients
-  int32_t causal; ///< query i sees keys j <= i (global positions)
+  int32_t causal; ///< query i sees the keys j <= i (global positions)
   float scale;
   /// The rate at which probabilities are dropped; 0 for none. Let e be the
   /// row-major index of element (b, i, g, r, j) in the global tensor [batch,
@@ -152,7 +152,7 @@ typedef struct heddle_rt_attention_desc {
   int64_t global_queries, global_keys, global_groups, global_group_size;
 } heddle_rt_attention_desc;
 
-/// Global coordinates of the device's first element.
+/// Global index of the device's first element along each dimension.
 typedef struct heddle_rt_attention_offsets {
   int64_t batch, query, key, group, group_member;
 } heddle_rt_attention_offsets;
@@ -173,10 +173,10 @@ heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
                          const void *v, const void *o, const float *lse,
                          const void *d_o, void *dq, void *dk, void *dv);
 
-/// table_grad[id - first_row, :] (+)= rows[i, :] for every i whose id lies in
-/// [first_row, first_row + table_rows); the sum over equal ids is in the order
-/// of i. `accumulate` 0 zeroes the table first. `ids` are i32; rows of `type`;
-/// the table is f32.
+/// table_grad[id - first_row, :] (+)= rows[i, :] for every i whose id = ids[i]
+/// lies in [first_row, first_row + table_rows). Rows with equal ids are added
+/// in the order of i. If `accumulate` is 0, the table is zeroed first. `ids`
+/// are i32, `rows` have the type `type`, the table is f32.
 heddle_rt_status heddle_rt_embedding_grad(heddle_rt_device *device,
                                           int32_t stream, const int32_t *ids,
                                           int64_t num_ids, const void *rows,
@@ -185,15 +185,17 @@ heddle_rt_status heddle_rt_embedding_grad(heddle_rt_device *device,
                                           int32_t accumulate,
                                           float *table_grad);
 
-/// cos and sin of position * frequency[j] for positions first .. first + rows,
-/// each f32 [rows, half]. Angles are computed in double precision.
+/// Computes the cosine and the sine of position * frequencies[j] for the
+/// positions first .. first + rows - 1. Both tables are f32 [rows, half].
+/// Angles are computed in double precision.
 heddle_rt_status heddle_rt_rotary_table(heddle_rt_device *device,
                                         int32_t stream,
                                         const double *frequencies, int64_t half,
                                         int64_t first, int64_t rows, float *cos,
                                         float *sin);
 
-/// A strided copy of `blocks` runs of `bytes` bytes; strides are between runs.
+/// Copies `blocks` runs of `bytes` bytes each. A stride is the distance in
+/// bytes from the start of one run to the next.
 heddle_rt_status heddle_rt_copy(heddle_rt_device *device, int32_t stream,
                                 const void *from, int64_t from_stride_bytes,
                                 void *to, int64_t to_stride_bytes,
@@ -203,12 +205,12 @@ heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
                                      void *to, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
-// Collectives: `group` indexes the manifest's groups (sets of mesh axes). The
-// members are ordered by their coordinates along the group's axes, the first
-// axis slowest. Every reduction sums in the order of the members, in f32 for
-// bf16 and f16, so every rank gets the same bits in every run. Input and output
-// of all_reduce, broadcast and permute may be the same buffer; those of the
-// others must be apart.
+// Collectives: `group` is an index into the manifest's groups (sets of mesh
+// axes). The members are ordered by their coordinates along the group's axes,
+// the first axis slowest. Every reduction sums in the order of the members, in
+// f32 for bf16 and f16, so every rank gets the same bits in every run. The
+// input and the output of all_reduce, broadcast and permute may be the same
+// buffer. Those of all_gather, reduce_scatter and all_to_all must not overlap.
 //===----------------------------------------------------------------------===//
 
 heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
@@ -217,8 +219,8 @@ heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
                                       int64_t count);
 
 /// Gathers the middle dimension: `in` is [outer, local, inner] and `out` is
-/// [outer, total, inner], with total <= members * local. Rows of the members
-/// beyond `total` are padding and dropped.
+/// [outer, total, inner], with total <= members * local. Gathered rows beyond
+/// `total` are padding and are dropped.
 heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
                                       const void *in, void *out, int64_t outer,
@@ -227,7 +229,7 @@ heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
 
 /// Reduces and scatters the middle dimension: `in` is [outer, total, inner] and
 /// `out` is [outer, local, inner]. Member i keeps rows [i * local, (i + 1) *
-/// local) of the result; rows beyond `total` are zero.
+/// local) of the result. Its rows beyond `total` become zero.
 heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int32_t stream, int32_t group,
                                           int32_t reduction, int32_t type,
@@ -237,10 +239,11 @@ heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
 
 /// Splits one dimension and concatenates another. If `split_first`, `in` is
 /// [outer, split_total, middle, concat_local, inner] and `out` is [outer,
-/// split_local, middle, concat_total, inner]; else the two dimensions stand in
+/// split_local, middle, concat_total, inner]. Otherwise the two dimensions have
 /// the other order in both. Member i receives rows [i * split_local, (i + 1) *
 /// split_local) of the split dimension from every member, concatenated in the
-/// order of the members. Missing rows are zero, surplus rows dropped.
+/// order of the members. Rows beyond split_total become zero; rows beyond
+/// concat_total are dropped.
 heddle_rt_status heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
                                       const void *in, void *out,

@@ -1,11 +1,11 @@
 //===- atomic_file.h - Replace a file whole or not at all -------*- C++ -*-===//
 //
-// A file that is written beside its destination under a temporary name. When it
-// is complete, it takes the destination's place by rename(2), after fsync(2). A
-// failure before that (a full disk above all) leaves the destination as it was
-// and removes the temporary. If the destination is a link, the file that it
-// points to is replaced. A destination that is no regular file (a device, a
-// pipe) is refused.
+// Writes a file beside its destination under a temporary name. When the file is
+// complete, fsync(2) and then rename(2) put it in the destination's place. A
+// failure before the rename (for example a full disk) removes the temporary
+// file and leaves the destination unchanged. If the destination is a link, the
+// file that it points to is replaced. A destination that is no regular file (a
+// device, a pipe) is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,27 +22,27 @@
 
 namespace heddle::runtime {
 
-/// Movable, not copyable; one thread at a time.
+/// A file under construction. Movable, not copyable; one thread at a time.
 class AtomicFile {
 public:
-  /// Opens a temporary in the folder of `path`. If `size` > 0, reserves that
-  /// many bytes on the disk where the file system can, so that a full disk
-  /// shows now rather than later.
+  /// Creates a temporary file in the folder of `path`. If `size` > 0, tries to
+  /// reserve that many bytes, so that a full disk fails here and not in a later
+  /// write. File systems that cannot reserve bytes are accepted.
   static Expected<AtomicFile> create(const std::string &path,
                                      uint64_t size = 0);
 
   AtomicFile(AtomicFile &&other) noexcept;
   AtomicFile &operator=(AtomicFile &&other) noexcept;
-  ~AtomicFile(); ///< discards the temporary if it was not committed
+  ~AtomicFile(); ///< discards the temporary file unless it was committed
 
   /// Writes all of `data` at `offset` bytes from the start.
   Status writeAt(uint64_t offset, std::span<const std::byte> data);
-  /// Makes the content durable and closes the temporary: nothing can be written
-  /// any more. To replace a set of files together, flush all, then commit all.
+  /// Makes the content durable and closes the temporary file; later writes
+  /// fail. To replace a set of files together, flush all, then commit all.
   Status flush();
-  /// Flushes the file, unless that was done, and puts it in its place.
+  /// Flushes the file if needed, then puts it in the destination's place.
   Status commit();
-  /// Removes the temporary.
+  /// Removes the temporary file.
   void discard();
 
   const std::string &path() const { return destination; }

@@ -1,10 +1,10 @@
 //===- checkpoint.h - Training state and weights on disk --------*- C++ -*-===//
 //
-// Two formats, both safetensors of whole (global, unpadded) tensors, so that
+// Two formats. Both are safetensors of whole (global, unpadded) tensors, so
 // neither depends on the plan or on the number of devices:
-//  - a checkpoint is everything that a run needs to continue with the same
-//    bits: a folder with every variable but the sums of a step (gradients and
-//    the loss) under its own name and shape, and `state.json`;
+//  - a checkpoint has all data that a run needs to continue with the same bits:
+//    a folder with `state.json` and every variable under its own name and
+//    shape, except the sums within a step (gradients and the loss);
 //  - weights are the parameters under the names and shapes of the model's own
 //    checkpoint format (Hugging Face's).
 //
@@ -24,8 +24,7 @@
 
 namespace heddle::runtime {
 
-/// `state.json`: the step of a run, and the parameters that its data depends
-/// on.
+/// `state.json`: the step of a run, and the settings that choose its data.
 struct TrainingState {
   int64_t step = 0; ///< completed steps
   uint64_t seed = 0;
@@ -33,40 +32,40 @@ struct TrainingState {
   int64_t dataTokens = 0;     ///< size of the token file
   int64_t rowsPerStep = 0;    ///< windows drawn each step
   int64_t sequence = 0;       ///< tokens of a window
-  double heldOutFraction = 0; ///< of the tokens
+  double heldOutFraction = 0; ///< fraction of the tokens
   std::optional<double> loss; ///< of the last step, if one was run
 };
 
-/// Writes the session's variables and `state` as `directory`, which is replaced
-/// whole or not at all.
+/// Writes the session's variables and `state` to the folder `directory`. An
+/// older folder of that name is replaced whole or not at all.
 Status saveCheckpoint(const Session &session, const TrainingState &state,
                       const std::filesystem::path &directory);
 
 /// Reads `state.json` alone.
 Expected<TrainingState> readState(const std::filesystem::path &directory);
 
-/// Fills the session's variables; the sums of a step become zero. Nothing is
-/// written to the session unless names, types and shapes of all variables
-/// agree.
+/// Fills the session's variables; the sums within a step become zero. If names,
+/// types or shapes of any variable differ, returns an error and changes no
+/// variable.
 Status loadCheckpoint(Session &session, const std::filesystem::path &directory);
 
-/// The checkpoints in a run's folder (`step-00000042`), oldest first.
+/// Returns the checkpoints in a run's folder (`step-00000042`), oldest first.
 std::vector<std::filesystem::path>
 listCheckpoints(const std::filesystem::path &folder);
-/// The folder of the checkpoint after `step` steps.
+/// Returns the folder of the checkpoint after `step` steps.
 std::filesystem::path checkpointPath(const std::filesystem::path &folder,
                                      int64_t step);
-/// Removes all but the newest `keep` checkpoints, and unfinished folders of
-/// interrupted writers.
+/// Removes all but the newest `keep` checkpoints, and the unfinished folders of
+/// writers that were interrupted.
 void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
 
-/// Fills the parameters from a weights file or folder. Names may lack their
-/// first component ("transformer.", "model."), as files of headless models do.
-/// f16, bf16 and f64 are converted.
+/// Fills the parameters from a weights file or folder. Names in the file may
+/// lack their first component ("transformer.", "model."), as in files of models
+/// without a head. f16, bf16 and f64 are converted.
 Status loadWeights(Session &session, const std::filesystem::path &path);
 
-/// Writes `model.safetensors` (or shards and their index) and, if `config` is
-/// not empty, `config.json` with that text.
+/// Writes `model.safetensors` (or shards and their index). Unless `config` is
+/// empty, also writes it as `config.json`.
 Status exportWeights(const Session &session,
                      const std::filesystem::path &directory,
                      const std::string &config);

@@ -1,6 +1,6 @@
 //===- evaluate.h - Loss, logits and gradients of one batch -----*- C++ -*-===//
 //
-// For comparisons with another framework: reads a batch from a safetensors
+// For comparisons with another framework. Reads a batch from a safetensors
 // file, runs it on an artifact, and writes the results under the names of the
 // model's own checkpoint format.
 //
@@ -25,14 +25,14 @@ struct Batch {
   std::string source = {}; ///< the file that it was read from, for errors
 };
 
-/// Reads `tokens` and, if present, `targets` (i32 or i64, B x S; a target of
-/// -100 is ignored). Without targets, the target of a token is the next one,
-/// and the last token of each row has none. Hugging Face's models compute the
-/// same for labels = input_ids.
+/// Reads `tokens` and, if present, `targets`: i32 or i64 [rows, sequence]; a
+/// target of -100 is ignored. If the file has no targets, each token's target
+/// is the next token of its row, and the last token of a row has none. Hugging
+/// Face's models do the same for labels = input_ids.
 Expected<Batch> readBatch(const std::filesystem::path &path);
 
-/// Checks that tokens are in the vocabulary, and that targets are in it or
-/// ignored, but not all ignored. An error names the file, the position and the
+/// Checks that all tokens and targets are in the vocabulary. A target may also
+/// be ignored, but not every one. An error names the file, the position and the
 /// value.
 Status checkBatch(const Batch &batch, int64_t vocabulary);
 
@@ -46,12 +46,13 @@ struct EvaluateResult {
   int64_t labels = 0;
 };
 
-/// Runs `batch` with the session's present parameters. The artifact's sequence
-/// must be the batch's. The artifact's batch must be at least as large; missing
-/// rows are filled with ignored tokens. Writes `loss` (scalar), `logits` [B, S,
-/// V] and, if `gradients` is set, `grad.NAME` of the mean loss for every
-/// parameter, in the shape of the model's own checkpoint format. The file is
-/// replaced whole or not at all.
+/// Runs `batch` with the session's current parameters. The artifact's sequence
+/// must equal the batch's; its batch must be at least as large, and missing
+/// rows are filled with ignored tokens. Writes `loss` (scalar) and `logits`
+/// [rows, sequence, vocabulary]. If `gradients` is set, also writes
+/// `grad.NAME`, the gradient of the mean loss, for every parameter, in the
+/// shape of the model's own checkpoint format. The file is replaced whole or
+/// not at all.
 Expected<EvaluateResult> evaluate(Session &session, const Batch &batch,
                                   const EvaluateOptions &options);
 

@@ -1,7 +1,7 @@
 //===- manifest.h - The manifest of an artifact -----------------*- C++ -*-===//
 //
-// `manifest.json` as data. An artifact is a directory with this file and the
-// shared object that it names; see docs/artifact.md.
+// `manifest.json` as data structures. An artifact is a directory that holds
+// this file and the shared object that it names; see docs/artifact.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,10 @@ namespace heddle::runtime {
 
 using DType = heddle_rt_dtype;
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 size_t byteSize(DType type);
-/// The manifest's spelling: "f32", "bf16", "f16", "f64", "i1", "i8", "i32",
-/// "i64".
+/// Returns the manifest's spelling: "f32", "bf16", "f16", "f64", "i1", "i8",
+/// "i32", "i64".
 std::string_view name(DType type);
 std::optional<DType> parseDType(std::string_view name);
 
@@ -41,7 +41,7 @@ struct MeshAxis {
 /// elements beyond its end are padding.
 using Sharding = std::vector<std::vector<int32_t>>;
 
-/// A tensor as the whole program sees it, and how devices hold it.
+/// A tensor of the whole program, and its sharding over the devices.
 struct TensorInfo {
   std::string name;
   DType type;
@@ -58,15 +58,15 @@ struct Initializer {
   double mean = 0, std = 1; ///< Normal
 };
 
-/// A tensor of the model's own checkpoint format. The variable is a pure
-/// reshape of it.
+/// A tensor of the model's own checkpoint format. Its variable has the same
+/// elements in the same order, perhaps in another shape.
 struct CheckpointTensor {
   std::string name;
   std::vector<int64_t> shape;
 };
 
-/// The tensor `of` that a variable is a slice of. The variable holds rows
-/// [offset, offset + own size) of dimension `dim`, which has `size` rows in the
+/// States that a variable holds a part of the tensor `of`: rows [offset, offset
+/// + own size) of dimension `dim`. That dimension has `size` rows in the
 /// tensor.
 struct SliceInfo {
   std::string of;
@@ -80,14 +80,14 @@ struct VariableInfo : TensorInfo {
   std::optional<CheckpointTensor> checkpoint;
   std::optional<SliceInfo> slice;
 
-  /// The name of the whole tensor, which initial values depend on.
+  /// Returns the name of the whole tensor. Initial values depend on it.
   const std::string &wholeName() const { return slice ? slice->of : name; }
   std::vector<int64_t> wholeShape() const;
 };
 
-/// A tensor of the model or of its training state: one variable, or the slices
-/// that a plan cut it into. Checkpoints and exports hold whole tensors, so they
-/// do not depend on the plan.
+/// A tensor of the model or of its training state. It is one variable, or
+/// several slices if the plan cuts it. Checkpoints and exports hold whole
+/// tensors, so they do not depend on the plan.
 struct WholeTensor {
   std::string name;
   DType type;
@@ -95,7 +95,7 @@ struct WholeTensor {
   VariableRole role = VariableRole::Parameter;
   std::optional<CheckpointTensor> checkpoint;
   int64_t dim = 0;           ///< the dimension that is cut into slices
-  std::vector<size_t> parts; ///< indices of variables, by offset
+  std::vector<size_t> parts; ///< indices of the variables, ordered by offset
 
   int64_t elements() const;
 };
@@ -110,14 +110,13 @@ struct ProgramInfo {
 struct Manifest {
   int64_t version = 0, abi = 0;
   std::string triple;
-  std::vector<std::string>
-      features;          ///< CPU features, LLVM's names, without "+"
-  std::string sanitizer; ///< "address" or "thread": how kernels are compiled
+  std::vector<std::string> features; ///< CPU features, LLVM's names without "+"
+  std::string sanitizer; ///< of the kernels: "address", "thread" or ""
   std::string library;   ///< file name inside the directory
   std::vector<MeshAxis> mesh;
   std::vector<std::vector<int32_t>> groups; ///< mesh axes of each group
   std::vector<VariableInfo> variables;
-  std::vector<WholeTensor> tensors; ///< of the variables, in their order
+  std::vector<WholeTensor> tensors; ///< formed by `variables`, in their order
   std::vector<ProgramInfo> programs;
   uint64_t seed = 0;
   std::string model = "{}"; ///< JSON text, free form
@@ -129,10 +128,10 @@ struct Manifest {
   std::optional<size_t> findProgram(std::string_view name) const;
 };
 
-/// Reads and checks `manifest.json`; an error names the field, e.g.
+/// Reads and checks `manifest.json`. An error names the field, e.g.
 /// `variables[3].shape[1]: expected a positive integer, got string`.
 Expected<Manifest> readManifest(const std::filesystem::path &file);
-/// The same from text; `origin` stands in messages.
+/// Parses the text of a manifest. Errors name `origin` as its source.
 Expected<Manifest> parseManifest(std::string_view text,
                                  std::string_view origin);
 

@@ -17,7 +17,7 @@ namespace heddle::runtime {
 
 class Philox4x32 {
 public:
-  /// The key's low word is the generator's first.
+  /// Makes the generator for a key, whose low and high words are k0 and k1.
   explicit constexpr Philox4x32(uint64_t key)
       : low(static_cast<uint32_t>(key)),
         high(static_cast<uint32_t>(key >> 32)) {}

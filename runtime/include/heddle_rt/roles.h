@@ -1,7 +1,7 @@
 //===- roles.h - What the variables of an artifact are for ------*- C++ -*-===//
 //
-// The one list of roles. The compiler's dialect has an enum with the same cases
-// and numbers, which the writer of manifests checks.
+// Lists the roles of variables. The enum VariableRole of the compiler's dialect
+// must have the same cases and numbers; the writer of manifests checks that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,14 @@
 namespace heddle::runtime {
 
 enum class VariableRole : uint32_t {
-  Parameter,      ///< learned; what evaluation and export need
-  OptimizerState, ///< kept from step to step beside a parameter
+  Parameter,      ///< learned; read by evaluation and export
+  OptimizerState, ///< kept from step to step for a parameter
   Gradient,       ///< of a parameter, summed over a step's micro-batches
-  Counter,        ///< completed steps and the like
+  Counter,        ///< a number such as that of completed steps
   Loss, ///< the loss or its count of tokens, summed over micro-batches
 };
 
-/// The manifest's spelling, by role.
+/// The manifest's spelling of each role.
 inline constexpr std::array<std::string_view, 5> variableRoles = {
     "parameter", "optimizer_state", "gradient", "counter", "loss"};
 
@@ -32,8 +32,8 @@ constexpr std::string_view name(VariableRole role) {
   return variableRoles[size_t(role)];
 }
 
-/// Whether such a variable is summed up within a step and zero between steps.
-/// Checkpoints leave it out.
+/// Returns true if a variable of this role is summed up within a step and zero
+/// between steps. Checkpoints leave such variables out.
 constexpr bool isSumOfStep(VariableRole role) {
   return role == VariableRole::Gradient || role == VariableRole::Loss;
 }

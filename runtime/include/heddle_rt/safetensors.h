@@ -1,15 +1,16 @@
 //===- safetensors.h - Read and write safetensors files ---------*- C++ -*-===//
 //
-// The file format of Hugging Face's model weights: 8 bytes of header length
-// (little endian), a JSON header {name: {dtype, shape, data_offsets}}, then the
-// tensors' bytes, row-major, little endian, without gaps. A model is one file
-// or a folder with either `model.safetensors` or several shards and a
-// `model.safetensors.index.json` that says which tensor is in which shard.
-// Format: https://github.com/huggingface/safetensors (its README).
+// Reads and writes the file format of Hugging Face's model weights. A file has
+// 8 bytes of header length (little endian), a JSON header {name: {dtype, shape,
+// data_offsets}}, then the tensors' bytes, row-major, little endian, without
+// gaps. A model is one file or a folder. The folder holds either
+// `model.safetensors`, or several files, called shards, and a
+// `model.safetensors.index.json` that names each tensor's shard. Format:
+// https://github.com/huggingface/safetensors (its README).
 //
-// Reading maps files into memory and validates everything before a tensor can
-// be touched. Files must not be truncated while they are mapped; our own writer
-// replaces files and never writes into one.
+// The reader maps files into memory and checks all headers before it gives
+// access to a tensor. Files must not be truncated while they are mapped. Our
+// own writer replaces files and never writes into an existing one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,26 +54,26 @@ enum class DType {
   F64
 };
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 uint64_t byteSize(DType dtype);
-/// As the file spells it: "F32".
+/// Returns the spelling in files, e.g. "F32".
 std::string_view name(DType dtype);
 std::optional<DType> parseDType(std::string_view name);
 bool isFloat(DType dtype);
 
-/// Elements of a shape; nothing if the number does not fit in 63 bits or a
-/// dimension is negative.
+/// Returns the number of elements of a shape, or nothing if a dimension is
+/// negative or the number does not fit in 63 bits.
 std::optional<int64_t> numElements(std::span<const int64_t> shape);
 
-/// "[2, 3]", for messages.
+/// Returns text such as "[2, 3]", for messages.
 std::string shapeToString(std::span<const int64_t> shape);
 
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// A tensor of an open file. `data` points into the mapping, which lives as
-/// long as the Reader, and need not be aligned for its element type.
+/// A tensor of an open file. `data` points into the mapped file, which lives as
+/// long as the Reader. It may be unaligned for its element type.
 struct Tensor {
   std::string name;
   DType dtype = DType::F32;
@@ -80,12 +81,12 @@ struct Tensor {
   int64_t elements = 1;
   std::span<const std::byte> data;
 
-  /// Converts elements [first, first + out.size()), in row-major order, to f32:
-  /// exact for every type but F64 and the integers beyond 2^24, which are
-  /// rounded to nearest. Fails if the range exceeds the tensor.
+  /// Converts elements [first, first + out.size()), in row-major order, to f32.
+  /// Values of F64 and integers beyond 2^24 are rounded to nearest; all others
+  /// are exact. Fails if the range exceeds the tensor.
   Status readF32(int64_t first, std::span<float> out) const;
-  /// The same for integers; fails on floating-point types, and on values of U64
-  /// that i64 cannot hold.
+  /// Converts elements to i64 likewise. Fails on floating-point types, and on
+  /// values of U64 that i64 cannot hold.
   Status readI64(int64_t first, std::span<int64_t> out) const;
 };
 
@@ -101,11 +102,12 @@ public:
   Reader &operator=(Reader &&) noexcept;
   ~Reader();
 
-  /// In order of position, shard after shard.
+  /// Returns the tensors in the order of their positions, shard after shard.
   std::span<const Tensor> tensors() const { return all; }
-  /// Null if there is none of this name.
+  /// Returns the tensor of this name, or null if there is none.
   const Tensor *find(std::string_view name) const;
-  /// `__metadata__` of the files; of equal keys, that of the first shard.
+  /// Returns the `__metadata__` of all files. If several shards have the same
+  /// key, the value of the first shard counts.
   const std::map<std::string, std::string> &metadata() const { return notes; }
 
 private:
@@ -121,7 +123,8 @@ private:
   std::map<std::string, std::string> notes;
 };
 
-/// True if `directory` has weights that Reader::open would try.
+/// Returns true if `directory` holds weights that Reader::open would try to
+/// open.
 bool hasWeights(const std::string &directory);
 
 //===----------------------------------------------------------------------===//
@@ -135,12 +138,12 @@ struct TensorInfo {
 };
 
 using Metadata = std::map<std::string, std::string>;
-/// The metadata that transformers expects.
+/// Returns the metadata that the Python library transformers expects.
 inline Metadata pytorchMetadata() { return {{"format", "pt"}}; }
 
-/// Writes one file: the header at once, then each tensor in pieces of any size
-/// and in any order, so that only one piece need be in memory. Atomic, as
-/// AtomicFile.
+/// Writes one file: first the header, then each tensor in pieces of any size
+/// and in any order. So only one piece need be in memory. The file is replaced
+/// whole or not at all, as by AtomicFile.
 class FileWriter {
 public:
   static Expected<FileWriter> create(const std::string &path,
@@ -148,13 +151,15 @@ public:
                                      const Metadata &metadata);
 
   /// Writes `data`, whole elements in the tensor's own type, from element
-  /// `first` of tensor number `tensor` (its index in create's list). Fails on
-  /// elements outside of the tensor and on elements that were written before.
+  /// `first` of tensor number `tensor` (its index in the list given to
+  /// `create`). Fails on elements outside of the tensor and on elements that
+  /// were written before.
   Status write(size_t tensor, int64_t first, std::span<const std::byte> data);
-  /// Finishes; fails if bytes of a tensor were never written.
+  /// Puts the finished file in its place. Fails if bytes of a tensor were never
+  /// written.
   Status commit();
-  /// Checks the file and makes it durable, but leaves the old one in place. For
-  /// sets of files that are replaced together.
+  /// Checks the file and makes it durable, but leaves the old file in place.
+  /// For sets of files that are replaced together.
   Status flush();
 
 private:
@@ -162,25 +167,26 @@ private:
 
   AtomicFile file;
   std::vector<TensorInfo> infos;
-  std::vector<uint64_t> begins;       ///< of each tensor, from the file's start
-  std::map<uint64_t, uint64_t> holes; ///< [begin, end) not yet written
+  std::vector<uint64_t> begins;       ///< offset of each tensor in the file
+  std::map<uint64_t, uint64_t> holes; ///< unwritten [begin, end)
 };
 
 /// Writes a model folder: `model.safetensors` if everything fits in one shard,
-/// else `model-00001-of-0000N.safetensors` ... and their index. No file is
+/// otherwise `model-00001-of-0000N.safetensors` ... and their index. No file is
 /// replaced before all of them are complete on disk.
 class DirectoryWriter {
 public:
-  /// Makes `directory` if need be. A tensor larger than `maxShardBytes` gets a
-  /// shard of its own.
+  /// Creates `directory` if it does not exist. A tensor larger than
+  /// `maxShardBytes` gets a shard of its own.
   static Expected<DirectoryWriter>
   create(const std::string &directory, std::vector<TensorInfo> tensors,
          const Metadata &metadata, uint64_t maxShardBytes = 5'000'000'000);
 
-  /// As FileWriter::write, `tensor` counting over all shards.
+  /// As FileWriter::write; `tensor` is the index over all shards.
   Status write(size_t tensor, int64_t first, std::span<const std::byte> data);
-  /// Finishes, and removes what an earlier model in the folder leaves stale:
-  /// the entry file of the other layout, and shards that its index names.
+  /// Finishes all files. Then removes files of an earlier model that are now
+  /// stale: the entry file of the other kind of folder (one file or an index),
+  /// and shards that the earlier index names.
   Status commit();
 
 private:
@@ -189,7 +195,7 @@ private:
   std::string directory;
   std::vector<FileWriter> shards;
   std::vector<std::string> shardNames;
-  std::vector<std::pair<size_t, size_t>> places; ///< shard, index in it
+  std::vector<std::pair<size_t, size_t>> places; ///< shard, index in the shard
   std::string index;                             ///< JSON; empty for one shard
 };
 

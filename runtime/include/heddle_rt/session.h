@@ -40,18 +40,20 @@
 namespace heddle::runtime {
 
 struct SessionOptions {
-  /// 0: the machine's cores divided by the devices, at least 1.
+  /// Cores of each device. 0: the machine's cores divided by the devices, but
+  /// at least 1.
   int coresPerDevice = 0;
   /// Replaces the manifest's seed.
   std::optional<uint64_t> seed;
-  /// A collective that waits longer for a peer fails, naming the peer.
+  /// Longest time that a collective waits for a peer. After it, the collective
+  /// fails and names the peer.
   std::chrono::milliseconds collectiveTimeout{120'000};
-  /// false: variables start as zeros, because a checkpoint will fill them.
+  /// False: variables start as zeros, because a checkpoint will fill them.
   bool initializeVariables = true;
 };
 
 /// Dense row-major host memory of a whole global tensor. Type and shape are the
-/// manifest's; the number of bytes is checked.
+/// manifest's; the session checks the number of bytes.
 using ConstBytes = std::span<const std::byte>;
 using Bytes = std::span<std::byte>;
 
@@ -72,38 +74,39 @@ template <typename T> Bytes writableBytesOf(T &object) {
 /// The memory of one device, in bytes.
 struct DeviceMemory {
   size_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
-  size_t arena = 0; ///< shared by all programs: that of the largest
+  size_t arena = 0; ///< shared by all programs: as large as the largest needs
   size_t argumentsAndResults = 0;
-  size_t scratch = 0; ///< of library calls (attention, products)
+  size_t scratch = 0; ///< memory of library calls (attention, products)
   size_t total() const {
     return parameters + optimizerState + gradients + counters + arena +
            argumentsAndResults + scratch;
   }
 };
 
-/// Kinds of work whose time is measured.
+/// Kinds of work. The time of each kind is measured.
 enum class WorkKind { Matmul, Attention, Kernel, Collective, Copy };
 constexpr size_t numWorkKinds = 5;
 std::string_view name(WorkKind kind);
 
-/// Seconds that a device's programs spent, by kind of work, since the last
-/// reset. `total` is from the call of a program to its return, so the rest
-/// (total - sum of kinds) is the overhead of program code itself.
+/// Seconds that a device's programs spent on each kind of work since the last
+/// reset. `total` is the time from the call of a program to its return. So
+/// total minus the sum of the kinds is the overhead of the program code itself.
 struct DeviceTimes {
   std::array<double, numWorkKinds> seconds{};
   std::array<int64_t, numWorkKinds> calls{};
   double total = 0;
 };
 
-/// An error if one machine's cores cannot serve so many devices: 64 for each
-/// core at most. `Session::load` checks it too.
+/// Returns an error if this machine has too few cores for the devices: a core
+/// serves at most 64. `Session::load` checks this too.
 Status checkDevices(int64_t devices);
 
 class Session {
 public:
   /// Loads `manifest.json` and the shared object of an artifact directory,
-  /// refuses another version or a CPU that lacks a feature, starts the devices,
-  /// allocates and initializes their memory.
+  /// starts the devices, and allocates and initializes their memory. Refuses an
+  /// artifact of another version, or one that needs a feature which this CPU
+  /// lacks.
   static Expected<std::unique_ptr<Session>>
   load(const std::filesystem::path &directory,
        const SessionOptions &options = {});
@@ -116,41 +119,42 @@ public:
   int coresPerDevice() const;
   uint64_t seed() const;
 
-  /// Sets every variable to its initializer. Element i of a variable, counted
-  /// in the global tensor, depends on (seed, name, i) alone.
+  /// Sets every variable to its initializer. The value of element i, counted in
+  /// the global tensor, depends on (seed, name, i) alone.
   Status initializeVariables();
 
-  /// Variables as global tensors. Elements are in row-major order; a range
-  /// [first, first + count) lets large variables be streamed. Reading takes the
-  /// first of several replicas; writing writes all, and never touches padding
-  /// (which is zero).
+  /// Read and write variables as global tensors, with elements in row-major
+  /// order. A range [first, first + count) of elements lets callers stream
+  /// large variables. Reading takes the first of several replicas. Writing
+  /// fills all replicas and never touches padding, which is zero.
   Status readVariable(size_t variable, Bytes to) const;
   Status writeVariable(size_t variable, ConstBytes from);
   Status readElements(size_t variable, int64_t first, int64_t count,
                       Bytes to) const;
   Status writeElements(size_t variable, int64_t first, int64_t count,
                        ConstBytes from);
-  /// The same for rows of dimension 0.
+  /// Read and write rows [first, first + count) of dimension 0.
   Status readRows(size_t variable, int64_t first, int64_t count,
                   Bytes to) const;
   Status writeRows(size_t variable, int64_t first, int64_t count,
                    ConstBytes from);
-  /// Elements of a whole tensor (manifest().tensors), whose slices may be
-  /// several variables.
+  /// Read and write elements of a whole tensor (manifest().tensors), which may
+  /// be several variables (slices).
   Status readTensor(size_t tensor, int64_t first, int64_t count,
                     Bytes to) const;
   Status writeTensor(size_t tensor, int64_t first, int64_t count,
                      ConstBytes from);
-  /// A variable, or a whole tensor, by name.
+  /// Read and write a variable or a whole tensor by name.
   Status readVariable(std::string_view name, Bytes to) const;
   Status writeVariable(std::string_view name, ConstBytes from);
-  /// Compares the replicas of every variable and its padding with zero, byte by
-  /// byte; an error names the variable, the devices and the element.
+  /// Checks byte by byte that the replicas of every variable are equal and that
+  /// its padding is zero. An error names the variable, the devices and the
+  /// element.
   Status checkReplicas() const;
 
-  /// Runs a program on all devices. Arguments are scattered by the manifest's
-  /// sharding, results assembled; both in the manifest's order. A result with
-  /// an empty span is not copied. Allocates nothing.
+  /// Runs a program on all devices. Scatters the arguments by the manifest's
+  /// sharding and assembles the results; both are in the manifest's order. A
+  /// result with an empty span is not copied. Allocates nothing.
   Status run(size_t program, std::span<const ConstBytes> arguments,
              std::span<const Bytes> results);
   Status run(std::string_view program,
@@ -159,13 +163,13 @@ public:
   Status run(std::string_view program, const std::vector<ConstBytes> &arguments,
              const std::vector<Bytes> &results);
 
-  /// One entry a device.
+  /// Return one entry for each device.
   std::vector<DeviceMemory> memory() const;
   std::vector<DeviceTimes> times() const;
   void resetTimes();
 
-  /// Records every call of generated code from now on, at most `maxEvents` a
-  /// device (the memory is allocated here), until `writeTrace`.
+  /// Records every call of generated code until `writeTrace`, but at most
+  /// `maxEvents` calls a device. Allocates the memory for them.
   Status startTrace(size_t maxEvents = 100'000);
   /// Writes the recorded calls as Chrome trace JSON (chrome://tracing,
   /// Perfetto) and stops recording.

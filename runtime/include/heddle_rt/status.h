@@ -58,7 +58,8 @@ inline Status error(std::string message) {
 /// mistake of the caller: check ok() first.
 template <typename T> class [[nodiscard]] Expected {
 public:
-  /// From anything that makes a T (so that `return std::move(derived)` works).
+  /// Makes a value from anything that converts to T, so that `return
+  /// std::move(derived)` works.
   template <typename U = T,
             typename = std::enable_if_t<
                 std::is_convertible_v<U &&, T> &&
@@ -66,7 +67,8 @@ public:
                 !std::is_same_v<std::remove_cvref_t<U>, Status>>>
   Expected(U &&value)
       : storage(std::in_place_index<0>, std::forward<U>(value)) {}
-  /// From an error. A success has no value to offer and is turned into one.
+  /// Makes an error. A success has no value to hold, so it becomes an internal
+  /// error.
   Expected(Status status)
       : storage(std::in_place_index<1>,
                 status.ok() ? Status::error("internal error: success without a "
@@ -81,7 +83,7 @@ public:
   T *operator->() { return std::get_if<0>(&storage); }
   const T *operator->() const { return std::get_if<0>(&storage); }
 
-  /// The error; success if there is a value.
+  /// Returns the error, or success if there is a value.
   Status status() const & {
     return ok() ? Status() : *std::get_if<1>(&storage);
   }

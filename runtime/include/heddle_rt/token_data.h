@@ -1,12 +1,12 @@
 //===- token_data.h - Token files and windows of them -----------*- C++ -*-===//
 //
-// A training text as a memory-mapped sequence of tokens: raw bytes, or a file
-// of little-endian uint16 or uint32 (nanoGPT's .bin). Its tail is held out for
-// evaluation; training windows are drawn from the rest.
+// A memory-mapped training text: raw bytes, or little-endian uint16 or uint32
+// tokens (nanoGPT's .bin). The tail of the text is held out for evaluation.
+// Training windows are drawn from the tokens before it.
 //
-// The window that a row of a step reads depends on (seed, step, row) alone
-// (counter-based: Philox4x32-10). So neither the number of devices nor the
-// split of a step into micro-batches changes the data.
+// The window of a row of a step depends on (seed, step, row) alone, by
+// counter-based random numbers (Philox4x32-10). So neither the number of
+// devices nor the split of a step into micro-batches changes the data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@
 
 namespace heddle::runtime {
 
-/// The size of a stored token; the value is in bytes.
+/// The format of stored tokens; the value is the bytes of one token.
 enum class TokenFormat { Byte = 1, UInt16 = 2, UInt32 = 4 };
 
-/// The format of this name: "byte", "uint16" or "uint32".
+/// Returns the format of this name: "byte", "uint16" or "uint32".
 std::optional<TokenFormat> tokenFormatNamed(std::string_view name);
 
 /// A label that the loss ignores.
@@ -35,9 +35,10 @@ inline constexpr int32_t ignoredLabel = -100;
 /// A memory-mapped token file; movable, unmapped when destroyed.
 class TokenData {
 public:
-  /// Maps `path`. Without a format: a `.bin` file is uint16 if `vocabulary`
-  /// fits, else uint32; every other file is bytes. Tokens are checked against
-  /// the vocabulary when they are read; the first 256 Mi are checked at once.
+  /// Maps `path`. Without a `format`, a `.bin` file is read as uint16 if every
+  /// token of `vocabulary` fits, otherwise as uint32; every other file is read
+  /// as bytes. The first 256 Mi tokens are checked against the vocabulary here,
+  /// the others when they are read.
   static Expected<TokenData> open(const std::filesystem::path &path,
                                   std::optional<TokenFormat> format,
                                   int64_t vocabulary);
@@ -48,13 +49,14 @@ public:
   TokenData &operator=(const TokenData &) = delete;
   ~TokenData();
 
-  /// Number of tokens.
+  /// Returns the number of tokens.
   int64_t size() const { return numTokens; }
   TokenFormat format() const { return tokenFormat; }
   const std::filesystem::path &path() const { return file; }
 
-  /// Copies tokens [first, first + out.size()), which must be inside the file;
-  /// a token beyond the vocabulary is an error that names position and value.
+  /// Copies tokens [first, first + out.size()), which must be inside the file.
+  /// A token outside of the vocabulary is an error that names its position and
+  /// value.
   Status read(int64_t first, std::span<int32_t> out) const;
 
 private:
@@ -72,24 +74,28 @@ private:
 /// row-major [rows, sequence]; a target is the token after its token.
 class WindowSampler {
 public:
-  /// Holds out the last `heldOutFraction` (0 <= f < 1) of the tokens. An error
-  /// if the rest does not hold one window, which is `sequence` + 1 tokens.
-  /// `data` must outlive the sampler.
+  /// Makes a sampler that holds out the last `heldOutFraction` (0 <= f < 1) of
+  /// the tokens. Returns an error if the training tokens are fewer than one
+  /// window, which is `sequence` + 1 tokens. `data` must outlive the sampler.
   static Expected<WindowSampler> create(const TokenData &data, int64_t sequence,
                                         double heldOutFraction, uint64_t seed);
 
-  /// The training windows of rows [firstRow, firstRow + rows) of a step.
+  /// Copies the training windows of rows [firstRow, firstRow + rows) of a step,
+  /// where `rows` is tokens.size() / sequence.
   Status sample(uint64_t step, int64_t firstRow, std::span<int32_t> tokens,
                 std::span<int32_t> targets) const;
 
-  /// First token of the training window of (step, row).
+  /// Returns the position of the first token of the training window of
+  /// (step, row).
   int64_t windowStart(uint64_t step, int64_t row) const;
 
-  /// The number of consecutive windows that cover the held-out tail once.
+  /// Returns the number of consecutive windows that cover the held-out tail
+  /// once.
   int64_t numHeldOutWindows() const;
 
-  /// Reads held-out windows from `first` on, as many as the spans hold. Targets
-  /// beyond the end of the data are `ignoredLabel`, their tokens 0.
+  /// Copies held-out windows from window `first` on, as many as the spans have
+  /// room for. Beyond the end of the data, tokens are 0 and targets
+  /// `ignoredLabel`.
   Status heldOut(int64_t first, std::span<int32_t> tokens,
                  std::span<int32_t> targets) const;
 

@@ -23,24 +23,24 @@
 namespace heddle::runtime {
 
 struct TrainOptions {
-  /// A token file; or a batch as `evaluate` reads it (.safetensors), which is
-  /// then the data of every step, with nothing held out.
+  /// A token file. Or one batch (.safetensors), as `evaluate` reads it: then
+  /// every step trains on this batch, and nothing is held out.
   std::filesystem::path data;
-  std::optional<TokenFormat> format; ///< guessed from name and vocabulary
+  std::optional<TokenFormat> format; ///< unset: guessed by name and vocabulary
   double heldOutFraction = 0.1;
 
-  int64_t steps = 0;           ///< in all, those before a resume included
-  int64_t evaluateEach = 100;  ///< steps; 0: only at the end
-  int64_t evaluateWindows = 0; ///< of the held-out tail; 0: all of them
+  int64_t steps = 0;           ///< total, including the steps before a resume
+  int64_t evaluateEach = 100;  ///< in steps; 0: only at the end
+  int64_t evaluateWindows = 0; ///< windows of the held-out tail; 0: all of them
 
   std::filesystem::path output; ///< the run's folder; empty: no checkpoints
-  int64_t checkpointEach = 100; ///< steps; 0: only at the end
+  int64_t checkpointEach = 100; ///< in steps; 0: only at the end
   int64_t keepCheckpoints = 3;
   bool resume = false; ///< continue from the newest checkpoint in `output`
   std::filesystem::path from;     ///< start from this checkpoint's variables
   std::filesystem::path weights;  ///< start from these weights
   std::filesystem::path exportTo; ///< write weights here at the end
-  bool checkReplicas = false;     ///< compare replicas at each checkpoint
+  bool checkReplicas = false;     ///< compare the replicas at each checkpoint
 };
 
 struct StepReport {
@@ -51,20 +51,21 @@ struct StepReport {
   float learningRate = 0;
   double tokensPerSecond = 0;
   double secondsLeft = 0;
-  double seconds = 0;        ///< of this step
-  DeviceTimes times;         ///< of this step, on the first device
-  size_t bytesPerDevice = 0; ///< of the device that holds most
+  double seconds = 0;        ///< time of this step
+  DeviceTimes times;         ///< of this step on the first device
+  size_t bytesPerDevice = 0; ///< memory of the device that holds most
 };
 
-/// Receives the progress of a training, on the thread that trains.
+/// Receives the progress of a training. Called on the thread that trains.
 class TrainObserver {
 public:
   virtual ~TrainObserver() = default;
-  /// Called before the first step, with the memory of the fullest device.
+  /// Called before the first step with the memory of the device that holds
+  /// most.
   virtual void memory(const DeviceMemory &memory) {}
   virtual void step(const StepReport &report) = 0;
-  /// Called with the mean loss over `labels` held-out labels after `step`
-  /// steps.
+  /// Called after `step` steps with the mean loss over `labels` held-out
+  /// labels.
   virtual void heldOut(int64_t step, double loss, int64_t labels) = 0;
   virtual void checkpoint(int64_t step, const std::filesystem::path &path) = 0;
   virtual void note(const std::string &text) = 0;
@@ -77,29 +78,29 @@ struct TrainOutcome {
 
 /// Trains until `options.steps` steps are done, or until `stopRequested`
 /// returns true after a step. In both cases saves the state in
-/// `options.output`. An error, such as a loss that is not finite, leaves older
-/// checkpoints.
+/// `options.output`. After an error, such as a loss that is not finite, the
+/// older checkpoints remain.
 Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
                              TrainObserver &observer,
                              const std::function<bool()> &stopRequested);
 
-/// True if the data is one batch rather than a token file.
+/// Returns true if the file `data` is one batch rather than a token file.
 bool isBatchFile(const std::filesystem::path &data);
 
-/// Where a run keeps its checkpoints.
+/// Returns the folder of a run's checkpoints.
 std::filesystem::path checkpointFolder(const std::filesystem::path &output);
 
 /// The output format of progress.
 enum class ProgressStyle {
-  Terminal, ///< one line which is rewritten
+  Terminal, ///< one line that is rewritten
   Lines,    ///< one line every few steps
-  JSON      ///< one object a step
+  JSON      ///< one JSON object for each step
 };
 
-/// Shows progress on standard output.
+/// Returns an observer that shows progress on standard output.
 std::unique_ptr<TrainObserver> createProgress(ProgressStyle style);
 
-/// Lines or, if standard output is a terminal, the rewritten line.
+/// Returns Terminal if standard output is a terminal, otherwise Lines.
 ProgressStyle defaultProgressStyle();
 
 } // namespace heddle::runtime

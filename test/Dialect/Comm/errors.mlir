@@ -54,7 +54,7 @@ func.func @f(%x: tensor<2x3xf32>) {
 
 // -----
 
-// Parts of three rows make nine to twelve.
+// Four parts of three rows make up nine to twelve rows.
 heddle.mesh @mesh <["tp"=4]>
 func.func @f(%x: tensor<3xf32>) {
   // expected-error @below {{to have size 2, 8 over 4 members}}

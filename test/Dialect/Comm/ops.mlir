@@ -1,7 +1,7 @@
 // Every op is printed as it is read.
 // RUN: heddle-opt %s | heddle-opt | FileCheck %s
 // RUN: heddle-opt %s --mlir-print-op-generic | heddle-opt | FileCheck %s
-// Collectives are neither merged nor dropped; what is local is.
+// Collectives are neither merged nor dropped; local ops are.
 // RUN: heddle-opt %s --cse --canonicalize | FileCheck %s --check-prefix=KEPT
 
 heddle.mesh @mesh <["dp"=2, "tp"=4]>

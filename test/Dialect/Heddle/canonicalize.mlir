@@ -45,7 +45,7 @@ func.func @reduce_of_a_reduction(%x: tensor<2x3x4x5xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// A maximum of sums is not a reduction, and one that rounds stays.
+// A maximum of sums is not one reduction. A reduction that rounds stays.
 // CHECK-LABEL: func.func @reductions_that_differ
 // CHECK-COUNT-4: heddle.reduce
 func.func @reductions_that_differ(%x: tensor<2x3xf32>, %y: tensor<2x3xbf16>)

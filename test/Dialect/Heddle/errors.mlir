@@ -43,7 +43,7 @@ heddle.variable @w : tensor<2xf32> parameter init(zeros) storage(<@mesh, [{}], p
 
 // -----
 
-// Each device would add its own ones.
+// Each device would add its own elements.
 heddle.mesh @mesh <["tp"=2]>
 // expected-error @below {{expected the storage not to be partial, but for sums of gradients that start from zeros}}
 heddle.variable @w : tensor<2xf32> gradient init(ones) storage(<@mesh, [{}], partial = sum {"tp"}>)
@@ -351,7 +351,7 @@ func.func @f(%x: tensor<?x4xf32>) {
 
 // -----
 
-// What is misspelt would have no effect.
+// A misspelt attribute would have no effect.
 // expected-error @below {{expected no heddle.shardings of argument 0: the heddle dialect has no attribute of this name; is it heddle.sharding?}}
 func.func @f(%x: tensor<8xf32> {heddle.shardings = 0}) {
   return

@@ -20,7 +20,7 @@ heddle.variable @steps : tensor<i64> counter init(constant<3.0>)
 
 // CHECK-LABEL: func.func @state
 func.func @state() {
-  // The global and the local type.
+  // A load of the variable's global type, and one of its local type.
   // CHECK: %[[W:.*]] = heddle.load @h.0.w : tensor<8x6xf32>
   // CHECK: heddle.load @h.0.w : tensor<1x6xf32>
   // CHECK: heddle.store %[[W]], @h.0.w : tensor<8x6xf32>

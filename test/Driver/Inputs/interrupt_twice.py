@@ -1,5 +1,5 @@
-"""Runs a training, sends it SIGINT after its third step and again at once, and
-checks that it ended: of the second, or because the first was done already."""
+"""Runs a training and sends it SIGINT twice in a row after its third step.
+Checks that one of the two signals ended it."""
 
 import signal
 import subprocess

@@ -1,5 +1,5 @@
-"""Runs a command in which no file can grow beyond a number of bytes, or that has
-so much address space with --memory, and checks that it fails with exit code 1.
+"""Runs a command under a limit of bytes and checks that it fails with exit code 1.
+The limit is the size of any file or, with --memory, that of the address space.
 
     limited.py [--memory] BYTES COMMAND...
 """

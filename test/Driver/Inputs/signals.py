@@ -1,6 +1,6 @@
-"""Runs a command that compiles in a temporary folder, once for each signal that
-ends it, sends the signal when the folder is there, and checks that the process
-died of it."""
+"""Runs a command that compiles in a temporary folder, once for each of several
+signals. Sends the signal when the folder exists and checks that the process died
+of it and removed the folder."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ import time
 
 folder = os.environ["TMPDIR"]
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, signal.SIG_DFL)  # what runs us may ignore it
+    signal.signal(number, signal.SIG_DFL)  # our parent may ignore the signal
     process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
     while process.poll() is None and not os.listdir(folder):
         time.sleep(0.01)
     if process.poll() is not None:
         sys.exit("ended by itself with %d" % process.returncode)
-    # Also with files in it, which a real compilation writes at its end.
+    # Fills the folder with files, as a compilation does at its end.
     (made,) = os.listdir(folder)
     os.makedirs(os.path.join(folder, made, "new", "inner"))
     for name in ("a", "new/b", "new/inner/c"):

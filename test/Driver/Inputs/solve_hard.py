@@ -1,4 +1,4 @@
-"""Writes a problem that no solver proves soon: a grid with a tight limit and
+"""Writes a problem whose optimum is hard to prove: a grid with a tight limit and
 costs without structure. Arguments: file, rows, columns."""
 
 import json
@@ -27,7 +27,8 @@ for node in range(rows * columns):
             edges["nodes"].append([other, node])
             edges["costs"].append(numbers(strategies**2, 0, 10000))
 
-# Between what the least and the average usage come to at the worst time.
+# The limit lies between the peak of the nodes' least usages and that of their
+# average usages.
 peak = {}
 for (begin, end), usages in zip(nodes["intervals"], nodes["usages"]):
     for time in range(begin, end):

@@ -23,7 +23,7 @@ GOOD = {
 ABSENT = object()
 MAX = 2**63 - 1
 
-# Where, what to put there, and what the message says.
+# Each case: the place in the problem, its new value, the expected message.
 CASES = [
     ("name", 7, "problem.name: expected a string, got 7"),
     ("nodes", ABSENT, "problem.nodes: expected an object, got nothing"),

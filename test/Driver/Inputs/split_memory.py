@@ -1,11 +1,11 @@
-"""How much memory a layer of GPT-2 XL takes in slices, ZeRO-3 on 8 devices.
+"""Checks the memory of a GPT-2 XL layer in slices, with ZeRO-3 on 8 devices.
 
     split_memory.py heddle CONFIG FOLDER
 
 Compiles one layer for 1, 2, 4 and 8 slices of every large operator and prints
-the arena of each program. The largest weight is that of the MLP, 1600 x 6400;
-all else that a program holds at its peak is the same, so the arena has to fall
-by what is no longer gathered at once.
+the arena of each program. The largest weight is that of the MLP, 1600 x 6400.
+With n slices only 1/n of it is gathered at once. All other values at the peak
+stay the same, so the arena must shrink by the rest of that weight.
 """
 
 import json
@@ -16,7 +16,7 @@ import sys
 heddle, source, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 folder.mkdir(parents=True, exist_ok=True)
 config = json.loads(pathlib.Path(source).read_text())
-# What is not of interest here is small: one layer, few tokens.
+# One layer and few tokens, so that the weights decide.
 config.update(n_layer=1, n_positions=16, vocab_size=256)
 (folder / "config.json").write_text(json.dumps(config))
 weight = config["n_embd"] * 4 * config["n_embd"] * 4  # bytes of f32

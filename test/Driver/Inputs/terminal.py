@@ -1,5 +1,5 @@
-"""Runs a command on a terminal of 60 columns and prints what it would show:
-lines as they are in the end, and how often a line was rewritten."""
+"""Runs a command on a terminal of 60 columns. Prints the lines that the terminal
+shows in the end, and how often a line was rewritten."""
 
 import fcntl
 import os

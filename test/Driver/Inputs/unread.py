@@ -1,5 +1,5 @@
-"""Runs a training, reads a few lines of its output and closes it; passes on what
-was read and what the training says of it, and checks that it exits with 1."""
+"""Runs a training, reads a few lines of its output and closes the pipe. Prints
+these lines and the training's errors, and checks that it exits with 1."""
 
 import subprocess
 import sys

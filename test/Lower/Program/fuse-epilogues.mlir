@@ -14,7 +14,7 @@ func.func @bias(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -
   return %z : tensor<2x4x6xf32>
 }
 
-// The bias of a fused projection steps with the loop over its parts.
+// The bias of a fused projection advances with the loop over its parts.
 // CHECK-LABEL: func.func @bias_of_parts
 func.func @bias_of_parts(%x: tensor<2x4x8xf32>, %w: tensor<8x3x2x3xf32>, %b: tensor<3x2x3xf32>) -> tensor<3x2x4x2x3xf32> {
   // CHECK: heddle.contract {{.*}} bias(%{{.*}} along [0, 3, 4])
@@ -25,7 +25,7 @@ func.func @bias_of_parts(%x: tensor<2x4x8xf32>, %w: tensor<8x3x2x3xf32>, %b: ten
   return %z : tensor<3x2x4x2x3xf32>
 }
 
-// A bias along the rows is none that the library knows.
+// The library has no bias along the rows.
 // CHECK-LABEL: func.func @bias_of_rows
 func.func @bias_of_rows(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<4xf32>) -> tensor<4x6xf32> {
   // CHECK: arith.addf
@@ -35,7 +35,7 @@ func.func @bias_of_rows(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<4xf
   return %z : tensor<4x6xf32>
 }
 
-// The product is read twice.
+// The product has two readers.
 // CHECK-LABEL: func.func @two_uses
 func.func @two_uses(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
   // CHECK: arith.addf
@@ -45,7 +45,7 @@ func.func @two_uses(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>)
   return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
-// Three products are summed in one buffer.
+// Three products accumulate into one buffer.
 // CHECK-LABEL: func.func @sum_of_products
 func.func @sum_of_products(%a: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
   // CHECK: %[[P:.*]] = heddle.contract [sh, ho -> so] %{{.*}}, %{{.*}} : (
@@ -60,7 +60,7 @@ func.func @sum_of_products(%a: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4
   return %pqr : tensor<4x6xf32>
 }
 
-// A gradient that accumulates over micro-batches.
+// A gradient that accumulates over micro-batches is added in place.
 // CHECK-LABEL: func.func @gradient
 func.func @gradient(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {
   // CHECK: %[[OLD:.*]] = heddle.load @grad
@@ -73,7 +73,7 @@ func.func @gradient(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {
   return
 }
 
-// So does that of a table, if it does not start from something else.
+// So is that of a table, if it does not start from another tensor.
 // CHECK-LABEL: func.func @table
 func.func @table(%ids: tensor<4xi32>, %g: tensor<4x6xf32>) {
   // CHECK: %[[OLD:.*]] = heddle.load @grad
@@ -98,7 +98,8 @@ func.func @tied_table(%ids: tensor<4xi32>, %g: tensor<4x6xf32>, %head: tensor<8x
   return
 }
 
-// Stored elsewhere, the sum would need a copy: a kernel adds.
+// If the sum is stored elsewhere, accumulating would need a copy. So a kernel
+// adds.
 // CHECK-LABEL: func.func @stored_elsewhere
 func.func @stored_elsewhere(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {
   // CHECK: arith.addf
@@ -109,7 +110,7 @@ func.func @stored_elsewhere(%a: tensor<4x8xf32>, %g: tensor<4x6xf32>) {
   return
 }
 
-// A residual connection is read again.
+// The residual is read again later.
 // CHECK-LABEL: func.func @residual
 func.func @residual(%x: tensor<4x8xf32>, %a: tensor<4x6xf32>, %w: tensor<6x8xf32>) -> tensor<4x8xf32> {
   // CHECK: arith.addf

@@ -53,7 +53,7 @@ func.func @equal_names(%x: tensor<4xf32> {heddle.name = "x"}, %y: tensor<4xf32>,
 
 // -----
 
-// The names of those without one count, too.
+// The default names of arguments without a name count, too.
 // expected-error @below {{expected heddle.name to tell each result from the others, got "result1" for 0 and 1}}
 func.func @default_name(%x: tensor<4xf32>) -> (tensor<4xf32> {heddle.name = "result1"}, tensor<4xf32>) attributes {rt.arena = 0 : i64} {
   return %x, %x : tensor<4xf32>, tensor<4xf32>

@@ -29,8 +29,8 @@ func.func @step(%x: tensor<4x8xf32> {heddle.name = "x", heddle.sharding = #heddl
 
 // -----
 
-// A fused projection of queries, keys and values and its gradients: a loop over
-// the three, a sum over the three.
+// A fused projection of queries, keys and values: a loop over the three parts.
+// Its gradients: a loop, and a sum over the three parts.
 // CHECK-LABEL: rt.program @attention_projection
 func.func @attention_projection(%x: tensor<2x4x8xf32>, %w: tensor<8x3x2x4xf32>) -> (tensor<2x4x8xf32>, tensor<8x3x2x4xf32>) {
   // CHECK: rt.matmul m(8) n(8) k(8) a(argument 0[0 : 2x4x8xf32] strides [8, 1]) b(argument 1[0 : 8x3x2x4xf32] strides [24, 1]) c({{.*}} : 3x2x4x2x4xf32] stride 8) loops [#rt.loop<3, a = 0, b = 8, c = 64>]
@@ -42,8 +42,8 @@ func.func @attention_projection(%x: tensor<2x4x8xf32>, %w: tensor<8x3x2x4xf32>) 
   return %dx, %dw : tensor<2x4x8xf32>, tensor<8x3x2x4xf32>
 }
 
-// The result's inner dimension belongs to the first operand: the operands are
-// exchanged.
+// The result's inner dimension belongs to the first operand, so the operands
+// are swapped.
 // CHECK-LABEL: rt.program @exchanged
 func.func @exchanged(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<16x4xf32> {
   // CHECK: rt.matmul m(16) n(4) k(8) a(argument 1[0 : 16x8xf32] strides [8, 1]) b(argument 0[0 : 4x8xf32] strides [1, 8]) c(result 0[0 : 16x4xf32] stride 4)
@@ -51,7 +51,7 @@ func.func @exchanged(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -> tensor<16x4xf
   return %y : tensor<16x4xf32>
 }
 
-// Bias and accumulation. What is added to is returned too, so it is copied.
+// A bias and an accumulator. The accumulator is returned too, so it is copied.
 // CHECK-LABEL: rt.program @epilogue
 func.func @epilogue(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
   // CHECK: rt.matmul m(4) n(6) k(8) {{.*}}c(result 0[0 : 4x6xf32] stride 6) bias(argument 2[0 : 6xf32])
@@ -124,8 +124,9 @@ func.func @streams(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
 
 // -----
 
-// What a loop calls becomes a part of it: arguments and results are the loop's
-// memory, the arena is its workspace. What changes places is copied.
+// The functions that a loop calls become its regions. Their arguments and
+// results are the loop's memory, their arena its workspace. Swapped values are
+// copied.
 // CHECK-LABEL: rt.program @loop
 func.func private @kernel_0(tensor<32xf32>) -> tensor<32xf32> attributes {heddle.kernel}
 func.func private @kernel_1(tensor<32xf32>, tensor<32xf32>) -> (tensor<i1>, tensor<32xf32>) attributes {heddle.kernel}

@@ -6,8 +6,8 @@ func.func private @sum(tensor<4x8xf32>) -> tensor<f32> attributes {heddle.kernel
 heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
 heddle.variable @m : tensor<8x8xf32> optimizer_state init(zeros)
 
-// The parameter and its state are updated in place; the loss is computed
-// straight into the result; a kernel adds in place.
+// The parameter and its state are updated in place. The loss is computed
+// straight into the result. A kernel adds in place.
 // CHECK-LABEL: func.func @update_in_place
 // CHECK-SAME: rt.arena = 384 : i64, rt.arena_bound = 384 : i64
 func.func @update_in_place(%x: tensor<4x8xf32>) -> tensor<f32> {
@@ -33,7 +33,8 @@ func.func @update_in_place(%x: tensor<4x8xf32>) -> tensor<f32> {
 func.func private @scale(tensor<8x8xf32>) -> tensor<8x8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
 heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
 
-// The old value is read after the new one is made: it is not overwritten.
+// The old value is read after the new one is computed, so it is not
+// overwritten.
 // CHECK-LABEL: func.func @read_after_update
 func.func @read_after_update(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK: heddle.load @w {{.*}}variable @w
@@ -45,7 +46,7 @@ func.func @read_after_update(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %h : tensor<4x8xf32>
 }
 
-// The old value is read after the store: it is copied.
+// The old value is read after the store, so it is copied.
 // CHECK-LABEL: func.func @read_after_store
 func.func @read_after_store(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK: heddle.load @w {{.*}}rt.places = [#rt.buffer<arena[
@@ -67,7 +68,7 @@ func.func @never_stored() -> tensor<8x8xf32> {
   return %w2 : tensor<8x8xf32>
 }
 
-// Arguments are the caller's.
+// The buffers of arguments belong to the caller.
 // CHECK-LABEL: func.func @arguments
 func.func @arguments(%w: tensor<8x8xf32>) -> tensor<8x8xf32> {
   // CHECK: call @scale{{.*}}rt.places = [#rt.buffer<arena[0
@@ -83,7 +84,7 @@ func.func @arguments(%w: tensor<8x8xf32>) -> tensor<8x8xf32> {
 func.func private @split(tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) attributes {heddle.kernel}
 func.func private @two(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
 
-// The slices of a stack are computed in it, and read from where they are.
+// The slices of a stack are computed in it, and read where they lie.
 // CHECK-LABEL: func.func @stack
 func.func @stack(%x: tensor<8xf32>) -> tensor<3x8xf32> {
   // CHECK: call @split{{.*}}rt.places = [#rt.buffer<result 0[0 : 8xf32]>, #rt.buffer<result 0[32 : 8xf32]>, #rt.buffer<result 0[64 : 8xf32]>]
@@ -93,7 +94,7 @@ func.func @stack(%x: tensor<8xf32>) -> tensor<3x8xf32> {
   return %s : tensor<3x8xf32>
 }
 
-// A slice that is in the stack twice has to be copied once.
+// A slice that is in the stack twice is copied once.
 // CHECK-LABEL: func.func @stack_twice
 func.func @stack_twice(%x: tensor<8xf32>) -> tensor<2x8xf32> {
   // CHECK: call @split{{.*}}rt.places = [#rt.buffer<result 0[0 : 8xf32]>
@@ -102,8 +103,8 @@ func.func @stack_twice(%x: tensor<8xf32>) -> tensor<2x8xf32> {
   return %s : tensor<2x8xf32>
 }
 
-// Views lie in their operand; an op whose other operand is a view of the same
-// memory does not work in place.
+// Views lie in their operand's buffer. An op whose other operand is a view of
+// the same buffer does not work in place.
 // CHECK-LABEL: func.func @views
 func.func @views(%x: tensor<8xf32>) -> tensor<f32> {
   %a, %b, %c = func.call @split(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
@@ -233,8 +234,9 @@ func.func @unread(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// What a loop calls comes first, wherever it stands: its tensors lie in the
-// loop's workspace. What dies with the loop is its memory.
+// Functions that a loop calls are planned before it, wherever they stand: their
+// tensors lie in its workspace. The loop reuses the memory of values that die
+// there.
 // CHECK-LABEL: func.func @loop
 // CHECK-SAME: rt.arena = [[ARENA:[0-9]+]]
 func.func private @step(tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> attributes {heddle.kernel}

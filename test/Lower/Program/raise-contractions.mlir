@@ -1,6 +1,6 @@
 // RUN: heddle-opt %s --heddle-raise-contractions | FileCheck %s
 
-// Onto zeros nothing is added.
+// An accumulation onto zeros becomes a product without accumulator.
 // CHECK-LABEL: func @matmul
 // CHECK-NEXT: %[[Y:.+]] = heddle.contract [ac, cb -> ab] %arg0, %arg1 :
 // CHECK-NEXT: return %[[Y]]
@@ -19,7 +19,8 @@ func.func @accumulates(%a: tensor<2x4x8xbf16>, %b: tensor<2x8x6xbf16>, %c: tenso
   return %y : tensor<2x4x6xbf16>
 }
 
-// Any maps that choose loops, operands that are made wider, in any order.
+// Products with any maps that select loops, in any order, of operands that are
+// cast.
 // CHECK-LABEL: func @generic
 // CHECK: heddle.contract "scores" [acd, bcd -> cab] %arg0, %arg1 accumulate(%arg2)
 // CHECK-SAME: -> tensor<3x4x5xf32>
@@ -39,8 +40,8 @@ func.func @generic(%q: tensor<4x3x8xbf16>, %k: tensor<5x3x8xbf16>, %c: tensor<3x
   return %y : tensor<3x4x5xf32>
 }
 
-// No products: other types, a square, a window, a sum over one operand alone,
-// a scalar product, an undefined start.
+// No products: other types, a square, a window, a sum over one operand alone, a
+// scalar product, an undefined initial value.
 // CHECK-LABEL: func @stay
 // CHECK-NOT: heddle.contract
 func.func @stay(%d: tensor<4x4xf64>, %f: tensor<4x4xf32>, %image: tensor<1x6x6x2xf32>, %kernel: tensor<3x3x2x4xf32>,
@@ -73,7 +74,7 @@ func.func @stay(%d: tensor<4x4xf64>, %f: tensor<4x4xf32>, %image: tensor<1x6x6x2
   return %0, %1, %2, %3, %4, %5 : tensor<4x4xf64>, tensor<4xf32>, tensor<1x4x4x4xf32>, tensor<4xf32>, tensor<f32>, tensor<4x4xf32>
 }
 
-// Transposed and repeated operands are read where they are.
+// A product reads transposed and repeated operands without a copy.
 // CHECK-LABEL: func @through_copies
 // CHECK-NEXT: %[[Y:.+]] = heddle.contract [abd, cd -> abc] %arg0, %arg1 :
 // CHECK-NEXT: return %[[Y]]
@@ -87,7 +88,7 @@ func.func @through_copies(%x: tensor<5x6x16xf32>, %w: tensor<12x16xf32>) -> tens
   return %y : tensor<5x6x12xf32>
 }
 
-// Repeated along what is summed: without the copy it would be no product.
+// An operand repeated along a summed loop: without the copy it is no product.
 // CHECK-LABEL: func @repeated_sum
 // CHECK: %[[R:.+]] = linalg.broadcast
 // CHECK: heddle.contract [ac, cb -> ab] %arg0, %[[R]] :

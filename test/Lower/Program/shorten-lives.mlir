@@ -19,7 +19,7 @@ func.func @gradients(%x: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) 
   return %p, %q : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// What is read again stays alive: nothing is gained.
+// A tensor that is read again stays alive, so moving the op gains nothing.
 // CHECK-LABEL: func.func @read_again
 func.func @read_again(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x8xf32>) {
   // CHECK: call @make

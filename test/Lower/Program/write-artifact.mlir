@@ -2,10 +2,10 @@
 // RUN: heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact="path=%t/a target-cpu=x86-64-v3 seed=7" -o /dev/null
 // RUN: FileCheck %s --input-file %t/a/manifest.json
 // RUN: llvm-nm -D %t/a/program.so | FileCheck %s --check-prefix=SYMBOLS
-// An artifact is replaced; nothing is left beside it.
+// An old artifact is replaced, and no other file remains beside it.
 // RUN: heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/a/ -o /dev/null
 // RUN: ls %t | FileCheck %s --check-prefix=FILES
-// Anything else is not.
+// Any other file or folder is not replaced.
 // RUN: mkdir %t/mine && touch %t/mine/thesis.tex
 // RUN: not heddle-opt %s --heddle-convert-rt-to-llvm --heddle-write-artifact=path=%t/mine 2>&1 | FileCheck %s --check-prefix=MINE
 // RUN: ls %t/mine | FileCheck %s --check-prefix=KEPT
@@ -23,7 +23,7 @@
 // CPU: target-cpu: expected 'native' or a CPU of {{.*}}, got 'z80'
 // FEATURE: target-cpu: expected +feature or -feature of {{.*}}, got '+sse9'
 // SANITIZE: sanitize: expected 'address' or 'thread', got 'memory'
-// LINKER: expected a linker in PATH: ld.lld-19, ld.lld or cc; install one
+// LINKER: expected a linker in PATH: ld.lld-19, ld.lld, cc or clang-19;
 // FOLDER: cannot make the folder
 // NOTHING-LEFT: a
 // NOTHING-LEFT-NEXT: mine

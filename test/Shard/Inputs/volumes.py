@@ -1,11 +1,11 @@
-"""What one device sends in a training step, by `heddle-report-communication`,
-against a table of formulas; each must be equal to the byte.
+"""Compares the bytes that one device sends in a training step, as reported by
+`heddle-report-communication`, with a table of formulas. They must be equal.
 
 Usage: volumes.py --bin DIR --scratch DIR TABLE
 
-The table follows the line `//--- table` of its file: model, plan, part (layer
-or outside), op, elements as a formula, and the bytes that it gives. What is
-sent but not in the table is an error as well.
+The table follows the line `//--- table` of its file. Its columns are: model,
+plan, part (layer or outside), op, a formula for the elements, and the bytes that
+the formula gives. A communication that the table lacks is an error, too.
 """
 
 import argparse
@@ -42,7 +42,8 @@ def letters_of_llama():
             "R": 2 * v * h + h}
 
 
-# Name: config, the key of its layers, letters, sequence, names of norms.
+# Name: config, the config's key for the number of layers, letters, sequence
+# length, pattern of the norms' names.
 MODELS = {
     "gpt2": (GPT2, "n_layer", letters_of_gpt2, 1024, "*ln_?"),
     "gpt2-short": (GPT2, "n_layer", letters_of_gpt2, 256, "*ln_?"),

@@ -1,5 +1,5 @@
-// An attention block: heads over "y", the batch over "x"; the output projection
-// sums over heads. Three heads do not divide.
+// An attention block with heads over "y" and the batch over "x", so the output
+// projection sums over devices. "y" does not divide the three heads.
 #project = {
   indexing_maps = [affine_map<(b, n, s, d, h) -> (b, s, h)>, affine_map<(b, n, s, d, h) -> (h, n, d)>, affine_map<(b, n, s, d, h) -> (b, n, s, d)>],
   iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
@@ -38,7 +38,7 @@ func.func @main(
     linalg.yield %s : f32
   } -> tensor<2x3x5x4xf32>
 
-  // Scores, masked by position: an index in the body is a global one.
+  // Scores, masked by position: linalg.index in the body is a global index.
   %es = tensor.empty() : tensor<2x3x5x5xf32>
   %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<2x3x5x5xf32>) -> tensor<2x3x5x5xf32>
   %scores = linalg.generic {
@@ -89,7 +89,7 @@ func.func @main(
     %s = arith.addf %c, %m : f32
     linalg.yield %s : f32
   } -> tensor<2x3x5x4xf32>
-  // The residual is what the sum starts from.
+  // The projection's sum starts from the residual.
   %y = linalg.generic {
       indexing_maps = [affine_map<(b, s, h, n, d) -> (b, n, s, d)>, affine_map<(b, s, h, n, d) -> (n, d, h)>, affine_map<(b, s, h, n, d) -> (b, s, h)>],
       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}

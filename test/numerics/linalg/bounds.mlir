@@ -1,5 +1,5 @@
-// Loops over numbers that are computed, with slices and elements at computed
-// places, and a loop whose bounds leave it no iteration.
+// Loops with computed bounds, with slices and elements at computed offsets, and
+// a loop whose bounds allow no iteration.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %x: tensor<7x6xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>})
@@ -16,7 +16,7 @@ func.func @main(
   %z6 = linalg.fill ins(%zero : f32) outs(%e6 : tensor<6xf32>) -> tensor<6xf32>
   %e7 = tensor.empty() : tensor<7xf32>
   %z7 = linalg.fill ins(%zero : f32) outs(%e7 : tensor<7xf32>) -> tensor<7xf32>
-  // An element's sign says whether the end is 5 or 6.
+  // An element's sign decides whether the loop ends at 5 or 6.
   %first = tensor.extract %x[%c0, %c1] : tensor<7x6xf32>
   %isPositive = arith.cmpf ogt, %first, %zero : f32
   %sign = arith.extui %isPositive : i1 to i32
@@ -29,7 +29,7 @@ func.func @main(
     %0 = arith.addf %s, %row : tensor<6xf32>
     scf.yield %0 : tensor<6xf32>
   }
-  // Each row is the sum of itself and those before it.
+  // Each row becomes the sum of itself and all rows before it.
   %scanned = scf.for %i = %c1 to %end step %c1 iter_args(%s = %x) -> tensor<7x6xf32> {
     %before = arith.subi %i, %c1 : index
     %a = tensor.extract_slice %s[%before, 0] [1, 6] [1, 1] : tensor<7x6xf32> to tensor<1x6xf32>

@@ -1,4 +1,4 @@
-// Both branches of a condition are computed, and the one that is not taken
+// Conditions whose two branches are both computed. The branch that is not taken
 // divides by zero, reads far beyond the end of a tensor, or both.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func private @divide(%x: tensor<10xi32>, %y: tensor<10xi32>) -> tensor<10xi32> {

@@ -1,6 +1,6 @@
 // The gradients of a split and of a pad as JAX writes them: a body reads one of
-// several tensors, each in the branch where the place lies within it. Sizes do
-// not divide, so that devices have padding.
+// several tensors, each in the branch where the index lies within it. The mesh
+// does not divide the sizes, so that devices have padding.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 #id = affine_map<(i, j) -> (i, j)>
 func.func @main(
@@ -17,7 +17,7 @@ func.func @main(
   %c10 = arith.constant 10 : index
   %zero = arith.constant 0.0 : f32
 
-  // Three parts in a row.
+  // Three parts, one after the other.
   %w = arith.mulf %y, %y : tensor<5x3xf32>
   %e = tensor.empty() : tensor<5x11xf32>
   %joined = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]}
@@ -45,8 +45,8 @@ func.func @main(
     linalg.yield %0 : f32
   } -> tensor<5x11xf32>
 
-  // Every second element of the first, moved by one; the rest is zero. The
-  // divisor is zero where the branch is not taken.
+  // Elements of the first tensor at every second index, shifted by one, and zeros
+  // in between. The divisor is zero where the branch is not taken.
   %e1 = tensor.empty() : tensor<5x3xf32>
   %spread = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
       ins(%y : tensor<5x3xf32>) outs(%e1 : tensor<5x3xf32>) {
@@ -71,7 +71,7 @@ func.func @main(
     linalg.yield %0 : f32
   } -> tensor<5x3xf32>
 
-  // A sum of what the branches read.
+  // A sum over the elements that the branches read.
   %e2 = tensor.empty() : tensor<5xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e2 : tensor<5xf32>) -> tensor<5xf32>
   %sums = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}

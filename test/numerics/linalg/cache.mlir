@@ -1,6 +1,6 @@
-// Steps of a decoder: each writes a row of a cache whose rows are split, at a
-// place that is read, and attends to all rows before it; what it answers is
-// filled in row by row. Also the parts of a joint tensor, and joined ones.
+// Steps of a decoder. Each step writes a row of a cache, whose rows are split, at
+// an index that it reads from a tensor, and attends to all rows before it. The
+// answers fill a result row by row. Also splits and joins tensors.
 heddle.mesh @mesh <["s"=3, "n"=2]>
 func.func @main(
     %cache: tensor<13x3x4xf32> {heddle.name = "cache", heddle.sharding = #heddle.sharding<@mesh, [{"s"}, {"n"}, {}]>},

@@ -1,5 +1,5 @@
-// Rows of tables that are split by rows, by two dimensions that are indexed, and
-// whose indexed dimension stays in the result.
+// Gathers from tables that are split along their rows, along two indexed
+// dimensions, and with an indexed dimension that stays in the result.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %table: tensor<11x5xf32> {heddle.name = "table", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>},

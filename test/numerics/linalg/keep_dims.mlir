@@ -1,6 +1,7 @@
-// As exporters write a normalized linear layer: sums keep their dimension,
-// the weight is transposed and repeated along the batch before its product, and
-// halves of the result gate each other. 5 and 6 do not divide.
+// A normalized linear layer as exporters write it: sums keep their dimension with
+// size 1, the weight is transposed and repeated along the batch before its
+// product, and halves of the result gate each other. The mesh does not divide 5
+// and 6.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
 func.func @main(
@@ -39,7 +40,7 @@ func.func @main(
     %0 = arith.mulf %x, %m : f32
     linalg.yield %0 : f32
   } -> tensor<5x6x16xf32>
-  // Starts from an argument.
+  // The sum starts from an argument.
   %bound = linalg.generic {
       indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, 0)>],
       iterator_types = ["parallel", "parallel", "reduction"]}

@@ -1,5 +1,5 @@
-// A perceptron: batch over "x", hidden features over "y", so that the second
-// product sums over devices. 30 and 9 do not divide.
+// A perceptron with the batch over "x" and hidden features over "y", so that the
+// second product sums over devices. The mesh does not divide 30 and 9.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
 func.func @main(
@@ -19,7 +19,7 @@ func.func @main(
       iterator_types = ["parallel", "parallel"]}
       ins(%h : tensor<12x30xf32>) outs(%e1 : tensor<12x30xf32>) {
   ^bb0(%v: f32, %o: f32):
-    // The body uses a value from outside.
+    // The body uses a value that is defined outside of it.
     %relu = arith.maximumf %v, %zero : f32
     linalg.yield %relu : f32
   } -> tensor<12x30xf32>

@@ -1,6 +1,6 @@
-// Extrema that pass over what is no number, starting from what is none, or from
-// infinity: a device whose part of a row has no numbers must not decide, and of
-// a row without numbers infinity stays.
+// Maxima and minima that ignore NaN and start from NaN or from infinity. A device
+// whose part of a row is all NaN must not change the result. A row that is all
+// NaN leaves infinity.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %x: tensor<3x8xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{}, {"y"}]>})

@@ -1,6 +1,7 @@
-// Places of extrema: the first of equal numbers (all from the seventh on) over
-// two loops, whichever of them is split, and the last of those above the least so far, which depends on
-// the order of all.
+// Indices of extrema. The first result is the index of the first of several equal
+// maxima (all elements from the seventh on), over two split loops. The second is
+// the last index whose element is above the least element before it, which
+// depends on the order of all elements.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %x: tensor<6x8xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>})

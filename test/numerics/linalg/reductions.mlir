@@ -1,5 +1,6 @@
-// Reductions that are no sums: products, the place of the largest number, the
-// diagonal, and a body without a neutral element, with starts that are computed.
+// Reductions other than sums: products, the index of the largest number, the
+// diagonal, and a body without a neutral element. Their initial values are
+// computed.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %x: tensor<7x7xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>},
@@ -63,7 +64,7 @@ func.func @main(
     %0 = arith.mulf %number, %element : f32
     tensor.yield %0 : f32
   } : tensor<7xf32>
-  // Of the two, the place is not wanted.
+  // Of the two results, the index is not used.
   %column = tensor.expand_shape %start [[0, 1]] output_shape [7, 1] : tensor<7xf32> into tensor<7x1xf32>
   %one_of:2 = linalg.generic {
       indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],

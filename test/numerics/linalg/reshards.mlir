@@ -1,6 +1,6 @@
-// A tensor that is brought from one sharding to the next, sizes that do not
-// divide (7 x 10 over 2 and 3): gathered, split, exchanged, permuted, in parts
-// of parts; and sums and maxima of parts that are reduced and scattered.
+// A tensor of 7 x 10, which the axes of 2 and 3 do not divide, goes from one
+// sharding to the next: gathered, split, exchanged, permuted, split by two axes.
+// Partial sums and maxima are reduced and scattered.
 heddle.mesh @mesh <["x"=2, "y"=3]>
 
 func.func @main(

@@ -1,6 +1,6 @@
-// A residual block of a convolutional network with a stride and a pooling: the
-// batch over "x", image rows over "y", so that rows of neighbours are needed
-// (halo exchange). The output's 5 rows do not divide.
+// A residual block of a convolutional network with a stride and a pooling. The
+// batch is split over "x" and image rows over "y", so devices need rows of their
+// neighbours (halo exchange). "y" does not divide the output's 5 rows.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
 func.func @main(
@@ -26,7 +26,7 @@ func.func @main(
   ^bb0(%n: index, %h: index, %w: index, %c: index):
     tensor.yield %zero : f32
   } : tensor<2x5x4x4xf32> to tensor<2x7x6x4xf32>
-  // The shortcut is what the second convolution adds to.
+  // The second convolution accumulates onto the shortcut.
   %shortcut = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
       ins(%image, %k3 : tensor<2x10x8x3xf32>, tensor<1x1x3x4xf32>) outs(%start : tensor<2x5x4x4xf32>) -> tensor<2x5x4x4xf32>
   %c2 = linalg.conv_2d_nhwc_hwcf {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}

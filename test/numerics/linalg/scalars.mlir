@@ -1,5 +1,5 @@
-// Numbers: an argument and a result of the program, operands of structured ops,
-// and what their bodies take from around them.
+// Scalars: as argument and result of the program, as operands of structured ops,
+// and as values that their bodies take from outside.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
 func.func @main(

@@ -1,5 +1,4 @@
-// A loop that reads and fills tensors slice by slice, at places that are
-// computed.
+// A loop that reads and fills tensors slice by slice, at computed offsets.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 
 func.func @main(

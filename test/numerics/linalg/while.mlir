@@ -1,6 +1,7 @@
-// Loops whose number of iterations is computed: values that change places, a
-// loop in a branch that is not taken (where it would never end), one without
-// iterations, a loop in a loop, and what is split otherwise where it begins.
+// Loops with a computed number of iterations: a loop that swaps its values, one
+// in a branch that is not taken (it would never end), one without iterations, a
+// nested loop, and one whose initial value is split in another way than its
+// results.
 heddle.mesh @mesh <["x"=2, "y"=2]>
 func.func @main(
     %x: tensor<5x6xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
@@ -25,7 +26,7 @@ func.func @main(
   %e6 = tensor.empty() : tensor<6xf32>
   %z6 = linalg.fill ins(%zero : f32) outs(%e6 : tensor<6xf32>) -> tensor<6xf32>
 
-  // An odd number of exchanges.
+  // Swaps its values an odd number of times.
   %swapped:3 = scf.while (%a = %x, %b = %y, %i = %c0) : (tensor<5x6xf32>, tensor<5x6xf32>, i32) -> (tensor<5x6xf32>, tensor<5x6xf32>, i32) {
     %more = arith.cmpi slt, %i, %c3 : i32
     scf.condition(%more) %b, %a, %i : tensor<5x6xf32>, tensor<5x6xf32>, i32
@@ -36,7 +37,7 @@ func.func @main(
     scf.yield %less, %b, %next : tensor<5x6xf32>, tensor<5x6xf32>, i32
   }
 
-  // A number of this program that is not above 100.
+  // The sum of squares is not above 100, so the branch below is not taken.
   %squares = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<5x6xf32>) outs(%z0 : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
     %0 = arith.mulf %a, %a : f32
@@ -83,7 +84,8 @@ func.func @main(
     scf.yield %y : tensor<5x6xf32>
   }
 
-  // Products inside, and how often a number is halved until it is small.
+  // The outer loop multiplies; the inner one counts how often a number is halved
+  // until it is small.
   %nested:2 = scf.while (%v = %z6, %i = %c0, %n = %l0) : (tensor<6xf32>, i32, i64) -> (tensor<6xf32>, i64) {
     %more = arith.cmpi slt, %i, %c3 : i32
     %next = arith.addi %i, %c1 : i32

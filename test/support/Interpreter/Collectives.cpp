@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Coordinates of a device, one an axis; the last axis is the fastest.
+/// The device's coordinate along each axis; the last axis is the fastest.
 static SmallVector<int64_t> coordinatesOf(MeshAttr mesh, int64_t device) {
   SmallVector<int64_t> coordinates(mesh.getAxes().size());
   for (size_t i = mesh.getAxes().size(); i-- > 0;) {
@@ -54,7 +54,8 @@ static SmallVector<int64_t> shapeOf(Value value) {
       cast<RankedTensorType>(value.getType()).getShape());
 }
 
-/// Rows [begin, begin + size) along a dimension, zeros beyond the end.
+/// Returns the elements [begin, begin + size) along a dimension, with zeros
+/// beyond the tensor's end.
 static Tensor slice(const Tensor &x, int64_t dim, int64_t begin, int64_t size) {
   SmallVector<int64_t> shape = x.shape;
   shape[dim] = size;
@@ -68,7 +69,8 @@ static Tensor slice(const Tensor &x, int64_t dim, int64_t begin, int64_t size) {
   return result;
 }
 
-/// Puts a part at row `begin`; what does not fit is dropped.
+/// Copies `part` into `whole` at the position `begin` of the dimension. Drops
+/// elements that lie beyond the end of `whole`.
 static void place(Tensor &whole, const Tensor &part, int64_t dim,
                   int64_t begin) {
   forEachIndex(part.shape, [&](ArrayRef<int64_t> index) {

@@ -8,15 +8,17 @@
 
 namespace heddle {
 
-/// The index of a device along axes, the first axis slowest.
+/// The index of a device in its group along the axes; the first axis is the
+/// slowest.
 int64_t getMemberIndex(MeshAttr mesh, int64_t device,
                        llvm::ArrayRef<mlir::StringAttr> axes);
-/// The devices that differ from `device` only along the axes, in that order.
+/// The devices that differ from `device` at most along the axes, in the order
+/// of their member indices.
 llvm::SmallVector<int64_t> getMembers(MeshAttr mesh, int64_t device,
                                       llvm::ArrayRef<mlir::StringAttr> axes);
 
-/// Evaluates a comm op on `device`, given the operand on every device. Fails if
-/// the op is unknown.
+/// Computes the result of a comm op on `device`. `operandOf` returns the op's
+/// operand on a device. Fails if the op is unknown.
 mlir::FailureOr<Tensor>
 evaluateCollective(mlir::Operation *op, MeshAttr mesh, int64_t device,
                    llvm::function_ref<const Tensor &(int64_t)> operandOf);

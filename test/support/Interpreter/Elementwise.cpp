@@ -146,7 +146,8 @@ static bool evaluateArith(Evaluation &e) {
       .Case([&](arith::RemFOp) {
         return zip(e, [](double x, double y) { return std::fmod(x, y); });
       })
-      // MaximumF and MinimumF return NaN for a NaN; the others ignore it.
+      // MaximumF and MinimumF return NaN if an operand is NaN. MaxNumF and
+      // MinNumF return the other operand.
       .Case([&](arith::MaximumFOp) {
         return zip(e, [](double x, double y) {
           return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);

@@ -7,17 +7,18 @@
 
 namespace heddle {
 
-/// One op to evaluate: the values of its operands, and its results, which have
-/// their shapes and are zero.
+/// One op to evaluate: its operands' values, and its results, which are zeros
+/// of the right shape before.
 struct Evaluation {
   mlir::Operation *op;
   llvm::SmallVector<const Tensor *> operands;
   llvm::SmallVector<Tensor *> results;
-  /// The value of any operand of the op.
+  /// Returns the value of any operand of the op.
   llvm::function_ref<const Tensor &(mlir::Value)> valueOf;
   bool hasFailed = false;
 
-  /// Emits an error and returns true: the op is known, but not executable.
+  /// Emits an error and returns true, because the op belongs to the family but
+  /// cannot be executed.
   bool fail(const llvm::Twine &message) {
     op->emitError() << message;
     return hasFailed = true;
@@ -27,8 +28,7 @@ struct Evaluation {
   const Tensor &operator[](mlir::Value value) const { return valueOf(value); }
 };
 
-// Each function returns false if the op is not of its family; else it executes
-// the op.
+// Each function executes ops of one family and returns false for other ops.
 bool evaluateElementwise(Evaluation &e);
 bool evaluateInteger(Evaluation &e);
 bool evaluateProduct(Evaluation &e);
@@ -57,7 +57,7 @@ void forEachIndex(llvm::ArrayRef<int64_t> shape, Body body) {
   }
 }
 
-/// Whether dropout drops an element: see heddle.dropout.
+/// Returns whether dropout drops an element, as heddle.dropout defines it.
 bool isDropped(int64_t linearIndex, int64_t step, llvm::StringRef stream,
                uint64_t seed, double rate);
 

@@ -35,10 +35,11 @@ private:
   mlir::LogicalResult evaluateWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult evaluateCall(mlir::func::CallOp call);
 
-  /// The value of an index that all devices agree on; an error on the op if
-  /// they differ.
+  /// Returns the value of a scalar that must be equal on all devices. Emits an
+  /// error on `op` if two devices differ.
   mlir::FailureOr<int64_t> getCommon(mlir::Operation *op, mlir::Value value);
-  /// Assigns values on each device, all at once.
+  /// Sets the values `to` to the values `from` on each device. Reads all of
+  /// `from` first, so the two may overlap.
   void assign(mlir::ValueRange to, mlir::ValueRange from);
 
   MeshAttr mesh;

@@ -22,8 +22,8 @@ heddle::interpretGrid(func::FuncOp function, MeshAttr mesh,
   return Execution(mesh, variables, options).run(function, arguments);
 }
 
-/// Calls body(global index, local index) for each element of a device's part;
-/// the global index may lie beyond the end.
+/// Calls body(global index, local index) for each element of a device's part.
+/// For an element of the padding, the global index lies beyond the end.
 template <typename Body>
 static void forEachInPart(ArrayRef<int64_t> shape, ShardingAttr sharding,
                           MeshAttr mesh, int64_t device, Body body) {
@@ -52,7 +52,8 @@ std::vector<Tensor> heddle::shardTensor(const Tensor &tensor,
                                         double padding) {
   std::vector<Tensor> parts;
   for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
-    // Of a partial sharding, only the first device of each group is not zero.
+    // If the sharding is partial, the first device of each group holds the
+    // values and the others hold zeros.
     bool isEmpty = getMemberIndex(mesh, device, sharding.getPartialAxes()) != 0;
     SmallVector<int64_t> local;
     for (auto [size, dim] : llvm::zip(tensor.shape, sharding.getDims()))

@@ -2,7 +2,7 @@
 //
 // Executes one device's program (after heddle-localize) on all devices of its
 // mesh, op by op: each device evaluates an op on its own values, and a
-// collective looks at the values of all its members. The idea is that of
+// collective reads the values of all its members. The idea comes from
 // StableHLO's process grid.
 //
 //===----------------------------------------------------------------------===//
@@ -25,9 +25,10 @@ interpretGrid(mlir::func::FuncOp function, MeshAttr mesh,
               llvm::MutableArrayRef<Variables> variables,
               const InterpreterOptions &options = {});
 
-/// Cuts a tensor into the parts of the devices; rows beyond its end have the
-/// value `padding`. Of a partial sharding, the first device of each group
-/// of summands holds the values and the others hold zeros.
+/// Cuts a tensor into the devices' parts. Elements of a part that lie beyond
+/// the tensor's end get the value `padding`. If the sharding is partial, the
+/// first device of each group of summands holds the values and the others hold
+/// zeros.
 std::vector<Tensor> shardTensor(const Tensor &tensor, ShardingAttr sharding,
                                 MeshAttr mesh, double padding = 0);
 

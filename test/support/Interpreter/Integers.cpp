@@ -20,7 +20,7 @@ static unsigned widthOf(Type type) {
 }
 
 static APInt toBits(double value, unsigned width) {
-  if (value >= 0x1p63) // the largest i64 has no double of its own
+  if (value >= 0x1p63) // the largest i64 is rounded up to 2^63 as a double
     return APInt::getSignedMaxValue(64).trunc(width);
   return APInt(64, uint64_t(int64_t(value))).trunc(width);
 }

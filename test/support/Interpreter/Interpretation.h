@@ -11,19 +11,19 @@
 
 namespace heddle {
 
-/// One device: its values, and the evaluation of ops without control flow.
+/// One device's values. Evaluates ops without control flow on them.
 class Interpretation {
 public:
   Interpretation(Variables &variables, const InterpreterOptions &options)
       : variables(variables), options(options) {}
 
-  /// Sets the arguments of the function's only block.
+  /// Sets the values of the arguments of the function's only block.
   mlir::LogicalResult begin(mlir::func::FuncOp function,
                             llvm::ArrayRef<Tensor> arguments);
   mlir::LogicalResult evaluate(mlir::Operation &op);
 
   Tensor &get(mlir::Value value) { return values[value]; }
-  /// The operands of the block's terminator.
+  /// Returns the values of the operands of the block's terminator.
   std::vector<Tensor> getResults(mlir::Block &block);
 
 private:

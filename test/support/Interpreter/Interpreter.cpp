@@ -48,7 +48,8 @@ static void roundTo(Type type, Tensor &tensor) {
   }
 }
 
-/// Evaluates the body on numbers, at every point of the iteration space.
+/// Evaluates the op's body at every point of the iteration space, on the
+/// elements that its indexing maps select there.
 LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   Block &body = op->getRegion(0).front();
@@ -83,7 +84,7 @@ LogicalResult Interpretation::evaluateStructured(linalg::LinalgOp op) {
   return status;
 }
 
-/// Evaluates the body at every position.
+/// Evaluates the op's body at every index of the result.
 LogicalResult Interpretation::evaluateGenerate(tensor::GenerateOp op) {
   Tensor result(shapeOf(op.getType()));
   Block &body = op.getBody().front();
@@ -100,7 +101,8 @@ LogicalResult Interpretation::evaluateGenerate(tensor::GenerateOp op) {
   return status;
 }
 
-/// A branch in a body, where devices need not agree: the one that is taken.
+/// Evaluates the taken branch of an `scf.if` in the body of a structured op.
+/// There each device takes its own branch.
 LogicalResult Interpretation::evaluateIf(scf::IfOp op) {
   Region &region = values[op.getCondition()].values[0] != 0
                        ? op.getThenRegion()
@@ -136,7 +138,7 @@ LogicalResult Interpretation::evaluate(Operation &op) {
     variables[store.getVariable()] = values[store.getValue()];
     return success();
   }
-  // Make all entries first: inserting into the map moves its values.
+  // Makes all entries first, because inserting into the map moves its values.
   for (Value result : op.getResults())
     values[result] = Tensor(shapeOf(result.getType()));
   auto valueOf = [&](Value value) -> const Tensor & {

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// FNV-1a with 32 bits.
+/// The 32-bit FNV-1a hash of a stream's name.
 static uint32_t hashOf(StringRef name) {
   uint32_t hash = 2166136261u;
   for (unsigned char c : name)

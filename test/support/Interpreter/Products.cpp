@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// One loop for each letter; the innermost adds one product.
+/// Runs one loop for each letter; the innermost loop adds one product to an
+/// element of the result.
 static bool evaluateContract(ContractOp op, Evaluation &e) {
   StringRef letters[] = {op.getContraction().getLhs().getValue(),
                          op.getContraction().getRhs().getValue(),
@@ -53,8 +54,8 @@ static bool evaluateContract(ContractOp op, Evaluation &e) {
 
 namespace {
 
-/// Positions and probabilities of an attention. Queries of four dimensions have
-/// groups of one member.
+/// The positions, scores and dropout factors of an attention. If the query
+/// tensor has four dimensions, each group of heads has one member.
 template <typename OpTy> struct Scores {
   Scores(OpTy op, Evaluation &e)
       : op(op), query(e[op.getQuery()]), key(e[op.getKey()]),
@@ -78,7 +79,8 @@ template <typename OpTy> struct Scores {
   int64_t keyRow(int64_t b, int64_t j, int64_t g) const {
     return (b * keys + j) * groups + g;
   }
-  /// Whether a key (by local indices) exists and is not later than the query.
+  /// Whether query i attends to key j (local indices): the key lies within the
+  /// global sequence and, if causal, not after the query.
   bool sees(int64_t i, int64_t j) const {
     int64_t at = j + offsets[2];
     return at < globalShape[1] && (!op.getCausal() || at <= i + offsets[1]);
@@ -90,7 +92,7 @@ template <typename OpTy> struct Scores {
       sum += query.values[row * head + d] * key.values[keyRow * head + d];
     return scale * sum;
   }
-  /// 0 where the probability is dropped, else 1 / (1 - rate).
+  /// The factor of a probability: 0 if dropout drops it, else 1 / (1 - rate).
   double keep(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
     if (dropout == 0)
       return 1;
@@ -113,8 +115,8 @@ template <typename OpTy> struct Scores {
   int64_t batch, queries, keys, groups, members, head;
   double scale, dropout;
   int64_t step;
-  int64_t offsets[5] = {};     ///< b, s, t, n, r
-  int64_t globalShape[4] = {}; ///< s, t, n, r
+  int64_t offsets[5] = {};     ///< along b, s, t, n, r
+  int64_t globalShape[4] = {}; ///< sizes of s, t, n, r
 };
 
 } // namespace
@@ -146,10 +148,10 @@ static bool evaluateAttention(AttentionOp op, Evaluation &e) {
   return true;
 }
 
-// With p the probabilities, k the dropout factors and o = (p k) v:
+// With p the probabilities, f the dropout factors and o = (p f) v:
 //
-// dv = (p k)^T do, dp = k (do v^T), ds = p (dp - sum(p dp)), where the sum is
-// do . o, dq = scale ds k, dk = scale ds^T q.
+// dv = (p f)^T do, dp = f (do v^T), ds = p (dp - sum(p dp)), dq = scale ds k,
+// dk = scale ds^T q. The sum over the keys is do . o.
 static bool evaluateAttentionGrad(AttentionGradOp op, Evaluation &e) {
   Scores<AttentionGradOp> s(op, e);
   const Tensor &output = e[op.getOutput()], &lse = e[op.getLse()],

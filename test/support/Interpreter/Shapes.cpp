@@ -62,9 +62,9 @@ static bool errorOutside(Evaluation &e) {
   return e.fail("reaches beyond the end of its tensor");
 }
 
-/// Calls `visit` with the place in the tensor of each element of a slice, in
-/// order. Returns false if the slice's sizes or steps are computed. (A slice
-/// may lack dimensions of size 1, but has its elements in the same order.)
+/// Calls `visit` with the index in `tensor` of each element of a slice, in
+/// row-major order. Returns false if the slice's sizes or strides are dynamic.
+/// (If the slice's type lacks dimensions of size 1, the order is the same.)
 static bool forEachInSlice(OffsetSizeAndStrideOpInterface op,
                            const Tensor &tensor, Evaluation &e,
                            function_ref<void(ArrayRef<int64_t>)> visit) {
@@ -167,7 +167,7 @@ static bool evaluateTranspose(linalg::TransposeOp op, Evaluation &e) {
   return true;
 }
 
-/// The lowest finite number.
+/// The lowest finite number of an element type.
 static double lowestOf(Type element) {
   if (auto type = dyn_cast<FloatType>(element))
     return APFloat::getLargest(type.getFloatSemantics(), /*Negative=*/true)
@@ -186,8 +186,8 @@ static bool evaluateExtract(Evaluation &e) {
   return true;
 }
 
-/// The result is ordered by the indices, then by the source. Its dimensions of
-/// size 1 may be missing.
+/// Writes the gathered slices one after the other, in the order of the indices.
+/// (If the result's type lacks dimensions of size 1, the order is the same.)
 static bool evaluateGather(tensor::GatherOp op, Evaluation &e) {
   const Tensor &source = e.operand(0), &indices = e.operand(1);
   ArrayRef<int64_t> gathered = op.getGatherDims();

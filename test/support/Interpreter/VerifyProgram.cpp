@@ -9,7 +9,7 @@ using namespace heddle;
 /// 2 GiB of doubles.
 static constexpr int64_t kMaxElements = int64_t(1) << 28;
 
-/// The error of a value of this type; "" if there is none.
+/// Returns why no value of this type can be interpreted; "" if one can.
 static std::string findProblem(Type type) {
   if (isa<UnrankedTensorType>(type))
     return "expected a tensor of static shape";
@@ -66,7 +66,7 @@ LogicalResult Verifier::verify(Operation *op) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       call, call.getCalleeAttr());
   if (!callee)
-    return success(); // an error of the call
+    return success(); // evaluating the call emits the error
   if (open.contains(callee))
     return call.emitError() << "cannot interpret recursion: @"
                             << call.getCallee() << " calls itself";

@@ -8,9 +8,9 @@
 namespace heddle {
 
 /// Verifies that the interpreter can hold every value of the function and of
-/// the functions that it calls. Errors, on the op: a tensor of dynamic shape,
-/// without rank or of more than 2^28 elements; integers wider than 64 bits;
-/// recursion.
+/// the functions that it calls. Emits an error on an op with a tensor of
+/// dynamic shape, without rank or of more than 2^28 elements, on an op with
+/// integers wider than 64 bits, and on a recursive call.
 mlir::LogicalResult verifyProgram(mlir::func::FuncOp function);
 
 } // namespace heddle

@@ -25,11 +25,12 @@ using namespace heddle;
 
 namespace {
 
-/// The place of a value of a function.
+/// The buffer of a function's value: argument, result or temporary number
+/// `index`.
 struct Place {
   enum Kind { Argument, Result, Temporary } kind;
   unsigned index;
-  int64_t offset = 0; ///< in bytes, if the value is a view
+  int64_t offset = 0; ///< of a view in its buffer, in bytes
 };
 
 struct Step {
@@ -48,7 +49,7 @@ struct Copy {
 struct Function {
   std::vector<Step> steps;
   std::vector<Copy> copies;
-  std::vector<size_t> temporaries; ///< bytes
+  std::vector<size_t> temporaries; ///< sizes in bytes
   llvm::DenseSet<std::pair<unsigned, unsigned>> reusable;
 };
 
@@ -71,7 +72,8 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// The value behind a chain of views, and the offset in it.
+/// Returns the value that a chain of views starts from, and the views' offset
+/// in it, in bytes.
 static std::pair<Value, int64_t> throughViews(Value value) {
   int64_t offset = 0;
   while (Operation *op = value.getDefiningOp()) {

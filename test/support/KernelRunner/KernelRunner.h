@@ -2,8 +2,8 @@
 //
 // Compiles functions of local tensors with the kernel passes of the lowering
 // (decompose, form, lower, LLVM -O2 for this CPU) and calls their kernels one
-// after the other. Tests and benchmarks of kernels use it. Functions may hold
-// views and ops that become kernels, and nothing else.
+// after the other, for tests and benchmarks of kernels. A function may hold
+// only views and ops that become kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace heddle {
 
-/// heddle_rt_kernel_fn of heddle_rt/abi.h.
+/// The type heddle_rt_kernel_fn of heddle_rt/abi.h.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end);
 
@@ -30,12 +30,13 @@ public:
     /// Print the optimized LLVM IR to standard error.
     bool dump = false;
   };
-  /// Runs blocks [0, blocks) of a kernel, in ranges of at least `grain`.
+  /// Calls a kernel on ranges that cover [0, blocks), each of at least `grain`
+  /// blocks.
   using Launcher =
       std::function<void(KernelFunction kernel, void *const *buffers,
                          int64_t blocks, int64_t grain)>;
 
-  /// Compiles a module's text. Errors name the op that was refused.
+  /// Compiles a module's text. An error names the op that cannot be compiled.
   static llvm::Expected<std::unique_ptr<KernelRunner>>
   compile(llvm::StringRef text, const Options &options);
   static llvm::Expected<std::unique_ptr<KernelRunner>>
@@ -44,14 +45,15 @@ public:
   }
   ~KernelRunner();
 
-  /// Calls a function. Tensors are dense row-major (i1 in bytes, bf16 and f16
-  /// in 16 bits); an index argument is a pointer to an int64_t. A result may
-  /// share the buffer of an argument if `canReuse` returns true.
+  /// Calls a function. Tensors are dense and row-major; an i1 takes a byte,
+  /// bf16 and f16 take 16 bits. An index argument is a pointer to an int64_t. A
+  /// result may share the buffer of an argument if `canReuse` returns true.
   llvm::Error run(llvm::StringRef function, llvm::ArrayRef<void *> arguments,
                   llvm::ArrayRef<void *> results,
                   const Launcher &launch = nullptr);
 
-  /// Whether the kernel that makes a result may write it over an argument.
+  /// Whether the kernel that computes a result may overwrite an argument with
+  /// it.
   bool canReuse(llvm::StringRef function, unsigned result, unsigned argument);
   /// How many kernels a function calls.
   unsigned countKernels(llvm::StringRef function) const;

@@ -1,4 +1,4 @@
-//===- GradientCheck.h - Products against finite differences ----*- C++ -*-===//
+//===- GradientCheck.h - Gradients against finite differences ---*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
 #define HEDDLE_TEST_UNIT_AUTODIFF_GRADIENTCHECK_H
@@ -12,16 +12,16 @@ namespace heddle::test {
 
 class AutodiffTest : public ::testing::Test, protected WithContext {
 protected:
-  /// Parses a module; a failure of the test if it is not valid.
+  /// Parses a module. The test fails if the text is not valid.
   mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text);
   static mlir::func::FuncOp function(mlir::ModuleOp module,
                                      llvm::StringRef name);
 
-  /// Uniform in [-1, 1).
+  /// Returns a number drawn uniformly from [-1, 1).
   double random() { return std::uniform_real_distribution<>(-1, 1)(engine); }
   Tensor randomTensor(llvm::ArrayRef<int64_t> shape, double low = -1,
                       double high = 1);
-  /// Whole numbers from 0 to count - 1.
+  /// Returns a tensor of random whole numbers from 0 to count - 1.
   Tensor randomIds(llvm::ArrayRef<int64_t> shape, int64_t count);
 
   std::mt19937 engine{1};
@@ -31,9 +31,9 @@ struct OpCase {
   std::string name;
   /// `(%x: tensor<2x3xf32>, …) -> (types) { ops, return }`
   std::string function;
-  double low = -1, high = 1; ///< of the float arguments
-  int64_t ids = 3;           ///< integer arguments are below
-  /// The first results whose gradients are given; all by default.
+  double low = -1, high = 1; ///< range of the float arguments
+  int64_t ids = 3;           ///< integer arguments are less than this
+  /// Only the first `numSeeds` results have a gradient; all by default.
   unsigned numSeeds = ~0u;
 };
 

@@ -1,7 +1,8 @@
 //===- ReferenceTest.cpp - Gradients against PyTorch's --------------------===//
 //
-// Import and training step against PyTorch: the golden files of test/reference,
-// executed by the interpreter. What differs here is not the lowering's fault.
+// Imports the models of test/reference, builds their training steps, runs them
+// in the interpreter and compares the results with PyTorch's. No lowering takes
+// part, so a difference comes from the import or from Autodiff.
 
 #include "GradientCheck.h"
 #include "dialects/Heddle/Heddle.h"
@@ -63,10 +64,10 @@ protected:
 
   OwningOpRef<ModuleOp> module;
   Variables variables;
-  std::vector<std::string> names; ///< of the parameters in the checkpoint
+  std::vector<std::string> names; ///< the parameters' names in the checkpoint
   std::vector<Tensor> arguments;
 
-  /// The relative L2 distance.
+  /// Returns the L2 norm of `got - expected` relative to that of `expected`.
   static double distance(const Tensor &got, const Tensor &expected) {
     EXPECT_EQ(got.size(), expected.size());
     double difference = 0, norm = 0;
@@ -80,7 +81,8 @@ protected:
 
 } // namespace
 
-/// The golden model after `passes` and the training step.
+/// Imports the reference model and runs `passes` and the pass that builds the
+/// training step.
 void ReferenceTest::load(const std::string &passes) {
   auto batch = st::Reader::open(folder() + "/batch.safetensors");
   auto weights = st::Reader::open(folder());
@@ -98,8 +100,8 @@ void ReferenceTest::load(const std::string &passes) {
   module = std::move(*imported);
   ASSERT_TRUE(runPasses(*module, passes + pipeline(training))) << diagnostics;
 
-  // A tensor of a file is a reshape of its variable. Files of the base model
-  // lack the name's first part.
+  // A checkpoint's tensor has the elements of its variable, maybe in another
+  // shape. Checkpoints of a base model lack the first part of each name.
   for (VariableOp variable : module->getOps<VariableOp>()) {
     if (variable.getRole() != VariableRole::Parameter)
       continue;

@@ -1,7 +1,7 @@
 //===- TrainingStepTest.cpp - Training steps against loops ----------------===//
 //
-// Whole models: gradients against finite differences of the evaluation, and
-// training steps against loops written by hand.
+// Compares the gradients of whole models with finite differences of the loss
+// that `evaluate` computes, and training steps with loops written by hand.
 
 #include "GradientCheck.h"
 #include "dialects/Heddle/Heddle.h"
@@ -39,8 +39,8 @@ protected:
     Variables variables;
   };
 
-  /// An imported model after a pipeline, with random values for everything
-  /// that is trained, those initialized to zeros and ones included.
+  /// Imports a model and runs a pipeline on it. Adds random numbers to all
+  /// parameters, also to those that are initialized to zeros or ones.
   Model build(const char *config, const std::string &pipeline,
               int64_t batch = 2) {
     std::string path =
@@ -56,7 +56,7 @@ protected:
     EXPECT_TRUE(runPasses(*model.module, pipeline)) << diagnostics;
     initializeVariables(*model.module, model.variables,
                         [&] { return random(); });
-    engine.seed(3); // the same values whatever the pipeline
+    engine.seed(3); // the same values for every pipeline
     for (const std::string &name : parameters(model))
       for (double &x : model.variables[name].values)
         x += 0.4 * random();
@@ -80,7 +80,8 @@ protected:
     return succeeded(results) ? *results : std::vector<Tensor>();
   }
 
-  /// Tokens and targets of `rows` rows; the first target is ignored.
+  /// Returns random tokens and targets of `rows` rows. The first target is
+  /// -100, the label that the loss ignores.
   std::vector<Tensor> batch(int64_t rows) {
     std::vector<Tensor> arguments = {randomIds({rows, 4}, 7),
                                      randomIds({rows, 4}, 7)};
@@ -147,7 +148,7 @@ TEST_F(TrainingStepTest, GradientsOfGpt2) { checkGradients(gpt2Config); }
 
 TEST_F(TrainingStepTest, GradientsOfLlama) { checkGradients(llamaConfig); }
 
-// Without rounding, casts change nothing: the same numbers must come out.
+// Without rounding, casts change nothing, so the results must be the same.
 TEST_F(TrainingStepTest, MixedPrecisionComputesTheSame) {
   for (const char *config : {gpt2Config, llamaConfig}) {
     Model exact = build(config, step("gradients=true"));
@@ -162,7 +163,7 @@ TEST_F(TrainingStepTest, MixedPrecisionComputesTheSame) {
     for (auto [i, tensor] : llvm::enumerate(got))
       expectEqual(tensor, expected[i], "result " + std::to_string(i));
 
-    // With rounding, it is near, and not the same.
+    // With rounding, the loss is near, but not the same.
     std::vector<Tensor> rounded =
         run(mixed, "gradients", arguments, {/*roundToType=*/true});
     EXPECT_NEAR(rounded[0].values[0], expected[0].values[0], 0.05);
@@ -170,7 +171,7 @@ TEST_F(TrainingStepTest, MixedPrecisionComputesTheSame) {
   }
 }
 
-// A batch without labels has the loss 0 and changes nothing.
+// A batch whose labels are all ignored has a loss and gradients of 0.
 TEST_F(TrainingStepTest, IgnoredBatch) {
   Model model = build(gpt2Config, step("gradients=true"));
   std::vector<Tensor> arguments = batch(2);
@@ -189,7 +190,8 @@ TEST_F(TrainingStepTest, IgnoredBatch) {
 
 namespace {
 
-/// Gradients, clipped as torch.nn.utils.clip_grad_norm_ does.
+/// The loss of a step, the norm of its gradients, and the gradients, clipped as
+/// torch.nn.utils.clip_grad_norm_ does.
 struct Clipped {
   double loss, norm;
   std::map<std::string, Tensor> gradients;
@@ -221,7 +223,8 @@ static bool isDecayed(const std::string &name) {
 }
 
 TEST_F(TrainingStepTest, AdamW) {
-  // Numbers that f32 holds exactly: the program's constants are f32.
+  // beta1, beta2 and epsilon are exact in f32, the type of the program's
+  // constants.
   const double rate = 0.05, beta1 = 0.75, beta2 = 0.9375, epsilon = 0x1p-10,
                decay = 0.3, maximum = 0.5;
   Model model = build(
@@ -304,7 +307,8 @@ TEST_F(TrainingStepTest, SGDWithMomentum) {
 // Micro-batches and dropout
 //===----------------------------------------------------------------------===//
 
-// Micro-batches with different numbers of labels are one large batch.
+// Three micro-batches with different numbers of labels update the parameters as
+// one large batch does.
 TEST_F(TrainingStepTest, MicroBatches) {
   Model small = build(gpt2Config, step("micro-batches=3"), /*batch=*/1);
   Model large = build(gpt2Config, step("micro-batches=1"), /*batch=*/3);
@@ -336,7 +340,7 @@ TEST_F(TrainingStepTest, MicroBatches) {
   }
 }
 
-// Each micro-batch and each step draws anew; evaluation does not draw.
+// Each micro-batch of each step drops other elements. Evaluation drops none.
 TEST_F(TrainingStepTest, Dropout) {
   Model model = build(gpt2DropoutConfig, step("micro-batches=2 clip=0"));
   std::vector<Tensor> arguments = batch(2);
@@ -351,7 +355,8 @@ TEST_F(TrainingStepTest, Dropout) {
       losses.push_back(model.variables["loss_sum"].values[0] - sum);
       sum = model.variables["loss_sum"].values[0];
     }
-    // The parameters of the second step are those of the first.
+    // Undo the update of the parameters, so that losses differ by dropout
+    // alone.
     Variables kept = model.variables;
     run(model, "update", {});
     EXPECT_EQ(model.variables["micro_batch"].values[0], 0);

@@ -1,6 +1,6 @@
 //===- VjpTest.cpp - Vector-Jacobian products against finite differences --===//
 //
-// Every vector-Jacobian product against central differences of the op.
+// Compares the vector-Jacobian products of ops with central differences.
 
 #include "GradientCheck.h"
 #include "heddle/Autodiff/Autodiff.h"
@@ -36,7 +36,8 @@ TEST_P(VjpTest, EqualsFiniteDifferences) {
   ASSERT_TRUE(module);
   func::FuncOp forward = function(*module, "f");
 
-  // The gradient function: the arguments, then one seed a result.
+  // The gradient function takes the arguments and then one seed for each
+  // result.
   func::FuncOp backward = forward.clone();
   backward.setName("g");
   module->push_back(backward);
@@ -60,7 +61,8 @@ TEST_P(VjpTest, EqualsFiniteDifferences) {
       body.getArgumentTypes(), terminator.getOperandTypes()));
   ASSERT_TRUE(succeeded(verify(*module))) << diagnostics;
 
-  // Random values, and the products of the seeds with the Jacobian.
+  // `computed` holds the products of random seeds with the Jacobian at random
+  // arguments.
   std::vector<Tensor> arguments;
   for (Type type : forward.getArgumentTypes()) {
     ArrayRef<int64_t> shape;
@@ -248,7 +250,7 @@ static const OpCase linalgCases[] = {
       } -> tensor<2x3xf32>
       return %y : tensor<2x3xf32>
     })"},
-    // A sum on top of another tensor, and a second result beside it.
+    // The first result sums onto another tensor; the second is elementwise.
     {"generic_reduction", R"((%x: tensor<2x3xf32>, %w: tensor<2x3xf32>,
         %s: tensor<2xf32>) -> (tensor<2xf32>, tensor<2x3xf32>) {
       %e = tensor.empty() : tensor<2x3xf32>
@@ -350,7 +352,8 @@ static const OpCase modelCases[] = {
       return %y : tensor<2x6x4xf32>
     })",
      -1, 1, 5},
-    // One gradient of the table starts from the other.
+    // The table has two uses. The gradient of one use accumulates onto that of
+    // the other.
     {"tied_embedding", R"((%t: tensor<5x4xf32>, %ids: tensor<2x3xi32>)
         -> tensor<2x3x5xf32> {
       %x = heddle.embedding %t, %ids
@@ -360,7 +363,9 @@ static const OpCase modelCases[] = {
       return %y : tensor<2x3x5xf32>
     })",
      -1, 1, 5},
-    // The gradient of the sum is that of both tables: it must not be shared.
+    // Both tables get the same gradient value from the sum. The other gradient
+    // of %t must be added to a copy of it, so that the gradient of %s does not
+    // change.
     {"embedding_of_a_sum", R"((%s: tensor<5x4xf32>, %t: tensor<5x4xf32>,
         %ids: tensor<2x3xi32>) -> (tensor<2x3x4xf32>, tensor<5x4xf32>) {
       %u = arith.addf %s, %t : tensor<5x4xf32>

@@ -16,7 +16,8 @@ std::string errorOf(llvm::Expected<Cluster> cluster) {
   return cluster ? "" : llvm::toString(cluster.takeError());
 }
 
-/// The canonical text of two servers of four, with one edit.
+/// Returns the canonical text of a cluster of two servers of four devices, with
+/// `from` replaced by `to`.
 std::string textWith(llvm::StringRef from, llvm::StringRef to) {
   Cluster cluster{
       "two",
@@ -110,7 +111,7 @@ TEST(Cluster, ErrorsNameThePath) {
             std::string::npos);
 }
 
-// All devices equally near: the formulas of the literature.
+// On equally near devices, costs are those of the literature's ring algorithms.
 TEST(CollectiveCost, RingsOnEqualDevices) {
   Cluster cluster = makeUniformCluster(8);
   double launch = 10e-6, alpha = 5e-6, beta = 1 / 25e9;
@@ -135,20 +136,22 @@ TEST(CollectiveCost, TheBottleneckDecides) {
   EXPECT_EQ(topology.getOutermostLevel(0b10), 0);
   EXPECT_EQ(topology.getOutermostLevel(0b01), 1);
   EXPECT_EQ(topology.getOutermostLevel(0), -1);
-  // Inside, all servers work at once and do not meet.
+  // Groups within a server share no link with the other server's groups.
   EXPECT_DOUBLE_EQ(topology.allGather(0b10, 1000).seconds,
                    3 * (1e-6 + 1000 / 1e11));
-  // Between, four groups share a server's links.
+  // Four groups that span both servers share a server's links.
   EXPECT_DOUBLE_EQ(topology.allGather(0b01, 1000).seconds,
                    1e-5 + 4 * 1000 / 2e10);
-  // A ring through all crosses them once.
+  // A ring through all eight devices enters each server once.
   EXPECT_DOUBLE_EQ(topology.allGather(0b11, 1000).seconds,
                    7 * (1e-5 + 1000 / 2e10));
-  // By hand: between, then inside, sends less over the network.
+  // Gathering between servers first and then within each is cheaper than the
+  // ring, because it sends less over the network.
   EXPECT_LT(topology.allGather(0b01, 1000).seconds +
                 topology.allGather(0b10, 2000).seconds,
             topology.allGather(0b11, 1000).seconds);
-  // The mesh's last axis is the fastest: tp=2 of dp=4 x tp=2 is in a server.
+  // The mesh's last axis is the fastest: on a 4 x 2 mesh, groups of the last
+  // axis lie within a server.
   auto other = llvm::cantFail(MeshTopology::create(makeCluster(), {4, 2}));
   EXPECT_EQ(other.getOutermostLevel(0b10), 0);
   EXPECT_EQ(other.getOutermostLevel(0b01), 1);

@@ -1,6 +1,6 @@
 //===- WorkTest.cpp - FLOPs and bytes of ops ------------------------------===//
 //
-// FLOPs and bytes that are known by hand.
+// Compares FLOPs and bytes of single ops with numbers computed by hand.
 
 #include "heddle/Cost/Work.h"
 #include "heddle/InitAll.h"
@@ -45,14 +45,15 @@ static const WorkCase cases[] = {
       return
     })",
      2 * 2 * 3 * 4 * 5, 2 * (24 + 20), 4 * 30},
-    // A batch factor is in both operands and runs once.
+    // A batch factor is in both operands but counts once in the FLOPs.
     {"contract_batched", R"((%x: tensor<2x3x4xf32>, %w: tensor<2x4x5xf32>) {
       %y = heddle.contract [bsh, bhf -> bsf] %x, %w
         : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
       return
     })",
      2 * 2 * 3 * 4 * 5, 4 * (24 + 40), 4 * 30},
-    // 2 x 1 rows of heads, 3 * 4 / 2 scores each, two products of length 4.
+    // 2 x 1 heads with 3 * 4 / 2 scores each; a score needs two products of
+    // length 4.
     {"attention_causal", R"((%q: tensor<2x3x1x4xf32>) {
       %o, %lse = heddle.attention %q, %q, %q causal scale(0.5)
         : tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>
@@ -60,7 +61,7 @@ static const WorkCase cases[] = {
       return
     })",
      2 * 6 * (4 * 4 + 10), 3 * 4 * 24, 4 * (24 + 6)},
-    // Only the rows that are looked up.
+    // Only the rows of the table that are looked up are read.
     {"embedding", R"((%t: tensor<1000x4xf32>, %ids: tensor<2x3xi32>) {
       %y = heddle.embedding %t, %ids
         : tensor<1000x4xf32>, tensor<2x3xi32> -> tensor<2x3x4xf32>
@@ -82,7 +83,7 @@ static const WorkCase cases[] = {
       return
     })",
      0, 4 * 16, 4 * 16},
-    // The destination is read where the body reads it.
+    // The body reads the destination, so its bytes count as read.
     {"generic", R"((%x: tensor<2x3xf32>, %s: tensor<2xf32>) {
       %0 = linalg.generic {
         indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
@@ -96,8 +97,8 @@ static const WorkCase cases[] = {
       return
     })",
      2 * 6, 4 * (6 + 2), 4 * 2},
-    // 1 x 2 x 2 x 5 results, each of 3 x 3 x 4 multiply-adds; the accumulator
-    // is read.
+    // 1 x 2 x 2 x 5 results of 3 x 3 x 4 multiply-adds each; the accumulator is
+    // read.
     {"convolution", R"((%x: tensor<1x4x4x4xf32>, %w: tensor<3x3x4x5xf32>,
                         %a: tensor<1x2x2x5xf32>) {
       %0 = linalg.conv_2d_nhwc_hwcf
@@ -106,7 +107,7 @@ static const WorkCase cases[] = {
       return
     })",
      2 * 20 * 36, 4 * (64 + 180 + 20), 4 * 20},
-    // Of the window only the shape counts.
+    // The window operand gives only its shape; its bytes are not read.
     {"pooling", R"((%x: tensor<1x4x4x3xf32>, %w: tensor<2x2xf32>,
                     %a: tensor<1x3x3x3xf32>) {
       %0 = linalg.pooling_nhwc_max
@@ -133,7 +134,7 @@ static const WorkCase cases[] = {
       return
     })",
      14 * 6, 4 * 6, 4 * 6},
-    // Two rows of a large table; the positions are no FLOPs.
+    // The gather reads two rows of the table. Index arithmetic has no FLOPs.
     {"gather_and_generate", R"((%t: tensor<1000x8xf32>, %i: tensor<2x1xindex>) {
       %0 = tensor.gather %t[%i] gather_dims([0])
         : (tensor<1000x8xf32>, tensor<2x1xindex>) -> tensor<2x1x8xf32>

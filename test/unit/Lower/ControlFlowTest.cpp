@@ -1,8 +1,8 @@
 //===- ControlFlowTest.cpp - Loops, branches and calls on real devices ----===//
 //
-// Programs with control flow are partitioned, compiled to an artifact and run
-// on the devices of their mesh; the numbers are those of the interpreter on the
-// global program.
+// Partitions programs with control flow, compiles them to artifacts, runs them
+// on the devices of their mesh and compares the results with those of the
+// interpreter on the global program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ protected:
     std::filesystem::remove_all(directory);
   }
 
-  /// Arguments and results of @f are tensors of f32.
+  /// Compares @f of a program, compiled and run, with the interpreter.
+  /// Arguments and results of @f must be tensors of f32.
   void check(const std::string &text) {
     random.seed(11); // the same numbers in each check
     auto global = parseSourceString<ModuleOp>(text, &context);
@@ -131,7 +132,7 @@ TEST_F(CompiledControlFlowTest, SeveralCallers) {
     })mlir");
 }
 
-// Both ways, by a condition that is computed from all devices' parts.
+// Takes each branch once. The condition is a sum over all devices' parts.
 TEST_F(CompiledControlFlowTest, BranchOnASum) {
   for (const char *predicate : {"ogt", "ole"})
     check(std::string(R"mlir(

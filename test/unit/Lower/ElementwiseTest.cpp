@@ -6,7 +6,7 @@ using namespace heddle::test;
 
 namespace {
 
-/// Points where functions are hard, then a sample.
+/// Returns arguments where functions are hard to compute, then a random sample.
 Floats hardPoints() {
   Floats x = {0,  -0.0f, 1e-30f, -1e-30f, 1e-40f, 5,    -5,    20,    -20,
               87, -87,   88.5f,  -88.5f,  100,    -100, 1e30f, -1e30f};
@@ -98,7 +98,7 @@ TEST(Elementwise, Gradients) {
     std::vector<double> expected;
     for (size_t i = 0; i < x.size(); ++i) {
       expected.push_back(test.reference(x[i]) * dy[i]);
-      // Where x^2 overflows there is no gradient to speak of.
+      // Where x^2 may overflow, the gradient is not compared.
       if (std::abs(x[i]) > 1e15)
         expected[i] = dx[i] = 0;
     }
@@ -122,7 +122,7 @@ TEST(Elementwise, NaNAndInfinity) {
 }
 
 TEST(Elementwise, RoundsToBF16) {
-  // Every upper half with lower halves around the tie.
+  // Every upper half of a float, with lower halves around the tie.
   Floats x;
   for (uint32_t upper = 0; upper < 0x10000; ++upper)
     for (uint32_t lower :

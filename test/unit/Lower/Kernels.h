@@ -1,4 +1,4 @@
-//===- Kernels.h - What the numeric tests of kernels share ------*- C++ -*-===//
+//===- Kernels.h - Helpers of the numeric tests of kernels ------*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_UNIT_LOWER_KERNELS_H
 #define HEDDLE_TEST_UNIT_LOWER_KERNELS_H
@@ -28,8 +28,8 @@ inline Floats draw(size_t count, unsigned seed, float scale = 1) {
   return values;
 }
 
-/// Round to nearest, ties to even, from the definition: of the two neighbours
-/// the nearer, of two equally near the one with an even last bit.
+/// Rounds a float to the nearest bf16. A tie goes to the neighbour whose last
+/// bit is 0.
 inline uint16_t toBF16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value))
@@ -67,7 +67,8 @@ inline std::unique_ptr<KernelRunner> compile(const std::string &text,
   return std::move(*runner);
 }
 
-/// Blocks one by one from the last to the first: any order gives the same bits.
+/// Runs a kernel's blocks one by one from the last to the first. The result
+/// must have the same bits as in any other order.
 inline void launchBackwards(KernelFunction kernel, void *const *buffers,
                             int64_t blocks, int64_t) {
   for (int64_t block = blocks; block-- > 0;)
@@ -88,7 +89,8 @@ inline void run(KernelRunner &runner, const std::string &function,
     ADD_FAILURE() << llvm::toString(std::move(error));
 }
 
-/// |got - expected| <= tolerance * (1 + |expected|), infinities and NaN alike.
+/// Expects |got - expected| <= tolerance * (1 + |expected|) for each element,
+/// and an infinity or NaN where the expected value is one.
 inline void expectNear(const Floats &got, const std::vector<double> &expected,
                        double tolerance, const char *what) {
   ASSERT_EQ(got.size(), expected.size()) << what;

@@ -6,14 +6,15 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr int kRows = 131, kColumns = 37; // neither divides a vector or a block
+constexpr int kRows = 131, kColumns = 37; // no multiples of a vector or a block
 constexpr double kEpsilon = 1e-5;
 
 struct Reference {
   std::vector<double> y, mean, rstd, dx, dw, db;
 };
 
-/// Layer normalization, or without mean and bias RMS normalization.
+/// Computes layer normalization if `centred`, else RMS normalization, and its
+/// gradients.
 Reference normalize(const Floats &x, const Floats &w, const Floats &b,
                     const Floats &dy, bool centred) {
   Reference r;
@@ -84,7 +85,7 @@ TEST(Normalization, LayerNorm) {
       Outputs o;
       run(*runner, "f", pointers(x, w, b, dy),
           pointers(o.y, o.mean, o.rstd, o.dx, o.dw, o.db), backwards);
-      // The mean of 100 has an error of 1e-5 in f32.
+      // A mean near 100 has a rounding error of about 1e-5 in f32.
       expectNear(o.y, r.y, 1e-4, "y");
       expectNear(o.mean, r.mean, 1e-6, "mean");
       expectNear(o.rstd, r.rstd, 1e-5, "rstd");
@@ -121,7 +122,8 @@ func.func @f(%x: tensor<131x37xf32>, %w: tensor<37xf32>, %dy: tensor<131x37xf32>
   expectNear(o.dw, r.dw, 2e-6, "dw");
 }
 
-// Bias and residual addition feed the normalization, in bf16 with f32 sums.
+// A bias and a residual are added in bf16 before the normalization, which sums
+// in f32.
 TEST(Normalization, AddBiasResidualLayerNormBF16) {
   auto runner = compile(R"(
 func.func @f(%x: tensor<1x131x37xbf16>, %r: tensor<1x131x37xbf16>, %c: tensor<37xbf16>, %w: tensor<37xf32>, %b: tensor<37xf32>)

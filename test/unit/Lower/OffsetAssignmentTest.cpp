@@ -8,7 +8,7 @@ using namespace heddle;
 
 namespace {
 
-/// Every pair that lives at one position has no byte in common.
+/// Expects that two buffers that are live at the same position share no byte.
 void expectApart(llvm::ArrayRef<LiveBuffer> buffers,
                  const OffsetAssignment &assignment) {
   ASSERT_EQ(assignment.offsets.size(), buffers.size());
@@ -35,7 +35,7 @@ TEST(OffsetAssignment, ReusesWhatIsDead) {
   LiveBuffer buffers[] = {{100, 0, 1}, {128, 2, 3}, {1, 1, 2}};
   OffsetAssignment assignment = assignOffsets(buffers, 64);
   expectApart(buffers, assignment);
-  // 128 and 64 live together at most.
+  // At most the buffers of 128 and 64 bytes (1, aligned) are live together.
   EXPECT_EQ(getMaxLiveBytes(buffers, 64), 192);
   EXPECT_EQ(assignment.peak, 192);
 }

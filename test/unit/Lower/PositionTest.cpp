@@ -109,8 +109,9 @@ func.func @f(%x: tensor<6x10xf32>) -> (tensor<10x6xf32>, tensor<6x4xf32>, tensor
     ASSERT_EQ(n[k], -x[20 + k]);
 }
 
-// A value that its consumer reads at the iteration's own place and, through
-// another map, elsewhere: the first passes in a register, the second does not.
+// A consumer reads a value through two maps: at the iteration's own indices,
+// where the value passes in a register, and at others, where it passes through
+// memory.
 TEST(Position, OneValueThroughTwoMaps) {
   auto runner = compile(R"(
 #id = affine_map<(i, j) -> (i, j)>
@@ -202,7 +203,7 @@ func.func @f(%p: tensor<37x29xf32>, %g: tensor<37x29xf32>, %m: tensor<37x29xf32>
   expectNear(v, rv, 1e-6, "v");
 }
 
-// The first result may take the operand's buffer although the second is
+// The first result may overwrite the operand, although the second result is
 // computed from the operand later.
 TEST(Position, ScalarsInPlace) {
   auto runner = compile(R"(

@@ -1,8 +1,8 @@
 //===- ProgramTest.cpp - Programs through artifact and runtime ------------===//
 //
-// Compiles programs without kernels to artifacts, runs them with the runtime
-// and compares the numbers: contractions with sums written out in double,
-// shared memory with none shared.
+// Compiles programs without kernels to artifacts and runs them with the
+// runtime. Compares contractions with sums in double precision, and programs
+// whose values share memory with the same programs without sharing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,8 @@ protected:
   }
   ~ProgramTest() override { std::filesystem::remove_all(directory); }
 
-  /// The loaded artifact of a module's text; null after a test failure.
+  /// Compiles a module's text and loads the artifact. Returns null after a test
+  /// failure.
   std::unique_ptr<runtime::Session> compile(const std::string &text,
                                             bool inPlace = true) {
     OwningOpRef<ModuleOp> module =
@@ -85,7 +86,8 @@ std::string tensorType(ArrayRef<int64_t> shape) {
   return type + "f32>";
 }
 
-/// A contraction with sizes, and what it should give.
+/// A contraction with the sizes of its letters. `evaluate` returns its expected
+/// result.
 struct Contraction {
   std::string lhs, rhs, result;
   std::map<char, int64_t> sizes;
@@ -134,7 +136,8 @@ struct Contraction {
 TEST_F(ProgramTest, RandomContractions) {
   int expressible = 0;
   for (int round = 0; round < 24; ++round) {
-    // Up to two letters of each kind, some of size 1, in any order.
+    // Up to two letters of each kind (one batch letter), in any order, some of
+    // size 1.
     Contraction c;
     char next = 'a';
     auto add = [&](int most, std::initializer_list<std::string *> lists) {
@@ -150,7 +153,7 @@ TEST_F(ProgramTest, RandomContractions) {
     add(2, {&c.lhs, &c.rhs});
     for (std::string *list : {&c.lhs, &c.rhs, &c.result})
       std::shuffle(list->begin(), list->end(), random);
-    // A bias along the inner dimension, an accumulator.
+    // At random, a bias along the result's last dimension and an accumulator.
     bool bias = !c.result.empty() && random() % 2;
     bool accumulate = random() % 2;
     Builder b(&context);
@@ -210,8 +213,8 @@ TEST_F(ProgramTest, RandomContractions) {
   EXPECT_GE(expressible, 16);
 }
 
-/// A random straight-line program over 8x8 matrices and pairs of them, with
-/// loads and stores of variables at any place.
+/// A random straight-line program over 8x8 matrices and stacked pairs of them,
+/// with loads and stores of variables in between.
 class RandomProgram {
 public:
   explicit RandomProgram(unsigned seed) : random(seed) {
@@ -237,7 +240,7 @@ private:
     text += name + " = " + op + "\n";
     return name;
   }
-  /// One of the last few, so that values die.
+  /// Returns one of the last five matrices, so that older values die.
   std::string matrix() {
     size_t window = std::min<size_t>(matrices.size(), 5);
     return matrices[matrices.size() - 1 - random() % window];
@@ -313,7 +316,8 @@ TEST_F(ProgramTest, SharingMemoryChangesNoBit) {
       std::vector<std::vector<float>> &outcome = outcomes[inPlace];
       outcome = {std::vector<float>(64), std::vector<float>(128),
                  std::vector<float>(64)};
-      // Twice: what is left in variables and arena must not matter.
+      // Run twice: the second run starts with what the first left in variables
+      // and arena.
       for (int step = 0; step < 2; ++step) {
         runtime::Status status =
             session->run("run", {runtime::bytesOf(x)},
@@ -338,7 +342,8 @@ TEST_F(ProgramTest, SharingMemoryChangesNoBit) {
   }
 }
 
-/// Collectives and slices on four devices, from local tensors to global ones.
+/// Runs collectives and slices on four devices, with sharded arguments and
+/// results.
 TEST_F(ProgramTest, FourDevices) {
   std::unique_ptr<runtime::Session> session = compile(R"mlir(
     heddle.mesh @mesh <["a"=2, "b"=2]>
@@ -361,12 +366,13 @@ TEST_F(ProgramTest, FourDevices) {
                                          runtime::writableBytesOf(sum)});
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(all, x);
-  // Devices b = 0 slice columns 0 and 1 from rows 0..3, b = 1 columns 2 and 3
-  // from row 4 on; what lies beyond row 4 is zero.
+  // Devices with b = 0 slice columns 0 and 1 of rows 0..3. Devices with b = 1
+  // slice columns 2 and 3 from row 4 on; rows beyond row 4 are zero.
   std::vector<float> expected{1,  2,  5, 6, 9, 10, 13, 14,
                               19, 20, 0, 0, 0, 0,  0,  0};
   EXPECT_EQ(slice, expected);
-  // Rows 0..2 and 3..5 (5 is padding) of both pairs of columns.
+  // The result of a device is the sum of its row over both halves of the rows
+  // (0..2 and 3..5, where row 5 is padding) and over both pairs of columns.
   for (int row = 0; row < 3; ++row)
     for (int column = 0; column < 2; ++column) {
       float total = 0;

@@ -1,16 +1,17 @@
 //===- RandomNativeTest.cpp - Random programs, as native code -------------===//
 //
-// LinalgGenerator's programs on one device, compiled through every phase to an
-// artifact and run: their numbers are those of the interpreter, which knows
-// nothing of kernels and memory. Other random tests compare devices with
-// devices, or the interpreter with itself, and cannot see an error of the
-// lowering.
+// Compiles LinalgGenerator's programs for one device through every phase to an
+// artifact, runs them and compares the results with those of the interpreter,
+// which knows nothing of kernels and memory. The other random tests compare
+// devices with devices, or the interpreter with itself, so they cannot find an
+// error of the lowering.
 //
 // One artifact holds the programs of many seeds, each as a function of its own.
-// HEDDLE_RANDOM_NATIVE sets the number of programs (1,000; 20,000 with
-// HEDDLE_LONG_TESTS=1), HEDDLE_RANDOM_FIRST the first one,
-// HEDDLE_RANDOM_SHOW prints what is refused, HEDDLE_RANDOM_TRACE names a file
-// that holds the seed at work.
+// Environment variables: HEDDLE_RANDOM_NATIVE sets the number of programs
+// (default 1,000; 20,000 with HEDDLE_LONG_TESTS=1), HEDDLE_RANDOM_FIRST the
+// first seed. HEDDLE_RANDOM_SHOW prints the errors of programs that the
+// compiler refuses. HEDDLE_RANDOM_TRACE names a file that receives the current
+// seed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +29,17 @@ using namespace heddle;
 
 namespace {
 
-/// The program of one seed, and what the interpreter makes of it.
+/// The program of one seed, its arguments, and the interpreter's results.
 struct Example {
   uint64_t seed;
   std::string function; ///< its name
   std::string text;
   OwningOpRef<ModuleOp> module;
   std::vector<Tensor> arguments;
-  /// In f64, and rounded to the types on the way. Where the two differ by more
-  /// than rounding, a number jumps (a cast to an integer, a comparison) and
-  /// native code may give either.
+  /// The interpreter's results, once computed in f64 and once with each op's
+  /// result rounded to its type. The two differ by more than rounding where a
+  /// number jumps (a cast to an integer, a comparison). There native code may
+  /// return any number between them.
   std::vector<Tensor> results, rounded;
 };
 
@@ -49,20 +51,20 @@ protected:
   Example makeExample(uint64_t seed);
   /// Runs the programs of these seeds and compares their results.
   void check(uint64_t first, uint64_t count);
-  /// Compiles what the compiler does not refuse, and drops the rest; null if
-  /// nothing is left.
+  /// Compiles the examples into one artifact and loads it. Removes examples
+  /// that the compiler refuses; returns null if it refuses all.
   std::unique_ptr<runtime::Session> compile(std::vector<Example> &examples);
   void run(runtime::Session &session, Example &example);
 
   std::filesystem::path directory;
-  std::set<uint64_t> seedsWithErrors; ///< since it was last emptied
+  std::set<uint64_t> seedsWithErrors; ///< of the current compilation
   int refused = 0, compared = 0;
 };
 
 RandomNativeTest::RandomNativeTest() {
   directory = std::filesystem::temp_directory_path() /
               ("heddle-random-native-test-" + std::to_string(::getpid()));
-  // Programs are parsed from buffers that are named by their seeds.
+  // The name of the buffer that a program is parsed from is its seed.
   context.getDiagEngine().registerHandler([this](Diagnostic &message) {
     message.getLocation()->walk([&](Location location) {
       if (auto place = dyn_cast<FileLineColLoc>(location))
@@ -70,12 +72,12 @@ RandomNativeTest::RandomNativeTest() {
             std::strtoull(place.getFilename().data(), nullptr, 10));
       return WalkResult::advance();
     });
-    return failure(); // the collector of messages is next
+    return failure(); // the handler that collects the messages runs next
   });
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers as the runtime has them
+// Numbers in the runtime's memory
 //===----------------------------------------------------------------------===//
 
 size_t bytesOfElement(Type type) {
@@ -117,8 +119,9 @@ std::vector<double> fromBytes(Type element, ArrayRef<std::byte> bytes) {
   return values;
 }
 
-/// Of the largest number of a result: rounding on the way, and the polynomials
-/// that stand for exp, tanh and the like.
+/// Returns the allowed error relative to the largest number of a result. The
+/// error comes from rounding and from the polynomials that approximate exp,
+/// tanh and similar functions.
 double getTolerance(const std::string &text) {
   if (text.find("bf16") != std::string::npos)
     return 1e-1;
@@ -136,7 +139,7 @@ Example RandomNativeTest::makeExample(uint64_t seed) {
   example.seed = seed;
   LinalgGenerator::Options generator;
   generator.empty = false;          // no artifact holds such tensors
-  generator.halves = seed % 4 == 0; // the tolerance is wide
+  generator.halves = seed % 4 == 0; // rare, as their tolerance is wide
   if (seed % 16 == 1)               // enough for kernels of several readers
     generator.mostElements = 2500;
   LinalgGenerator random(seed, generator);
@@ -187,7 +190,7 @@ RandomNativeTest::compile(std::vector<Example> &examples) {
       }
       return std::move(*session);
     }
-    // The ops that cannot be compiled, and why.
+    // An error must name the op that cannot be compiled.
     EXPECT_NE(diagnostics.find("' op "), std::string::npos) << diagnostics;
     if (std::getenv("HEDDLE_RANDOM_SHOW"))
       for (uint64_t seed : seedsWithErrors)
@@ -221,7 +224,8 @@ void RandomNativeTest::run(runtime::Session &session, Example &example) {
   runtime::Status status = session.run(example.function, in, out);
   ASSERT_TRUE(status.ok()) << status.message();
 
-  // The interpreter computes in f64: beyond this, f32 overflows on the way.
+  // The interpreter computes in f64. If a result is larger than this, an f32
+  // may have overflowed in native code.
   constexpr double kLarge = 1e30;
   for (const Tensor &result : example.rounded)
     for (double value : result.values)
@@ -265,14 +269,14 @@ void RandomNativeTest::check(uint64_t first, uint64_t count) {
 }
 
 TEST_F(RandomNativeTest, InterpretersNumbers) {
-  constexpr int kPrograms = 50; // of an artifact
+  constexpr int kPrograms = 50; // in an artifact
   int count = countFromEnvironment("HEDDLE_RANDOM_NATIVE", 1000, 20000);
   int first = countFromEnvironment("HEDDLE_RANDOM_FIRST", 1, 1);
   for (int done = 0; done < count; done += kPrograms)
     check(first + done, std::min(kPrograms, count - done));
   llvm::errs() << refused << " of " << count << " programs refused, "
                << compared << " compared\n";
-  // An error is an answer, but it must not become the usual one.
+  // The compiler may refuse a program, but only rarely.
   EXPECT_LE(refused, count / 100);
   EXPECT_GE(compared, count * 9 / 10);
 }

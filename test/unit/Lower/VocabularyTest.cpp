@@ -60,7 +60,7 @@ TEST(CrossEntropy, ForwardAndGradient) {
     }
     Floats loss(kRows), lse(kRows), grad(x.size());
     run(*runner, "f", pointers(x, targets, scale), pointers(loss, lse, grad));
-    expectNear(loss, r.loss, 3e-5, "loss"); // of logits near 300
+    expectNear(loss, r.loss, 3e-5, "loss"); // the logits are near 300
     expectNear(lse, r.lse, 3e-7, "lse");
     expectNear(grad, r.grad, 1e-5, "gradient");
   }

@@ -1,6 +1,7 @@
 //===- AllocationTest.cpp - Steps allocate nothing ------------------------===//
 //
-// Counts allocations: a step must not make any once it has run.
+// Counts allocations by operator new. After its first run, a step must not
+// allocate.
 
 #include "TestArtifact.h"
 #include "device/Device.h"
@@ -14,8 +15,8 @@
 
 static std::atomic<int64_t> allocations{0};
 
-// Replacing these two replaces all forms of new in the process, the runtime's
-// and oneDNN's included.
+// All other forms of new in the process call this one, also those in the
+// runtime and in oneDNN.
 void *operator new(size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void *memory = std::malloc(size ? size : 1))
@@ -105,8 +106,8 @@ TEST(Allocation, LibraryCallsAllocateNothingOfOurs) {
                      nullptr);
   };
   multiply();
-  // oneDNN keeps the arguments of one execution in a map of its own: a node for
-  // each of A, B, C and its scratchpad, and the table. Nothing grows.
+  // In each execution oneDNN makes a map of its arguments: a node for each of
+  // A, B, C and the scratchpad, and the table. The number must not grow.
   int64_t first = allocationsOf(multiply);
   EXPECT_LE(first, 8);
   EXPECT_EQ(allocationsOf(multiply), first);

@@ -14,19 +14,19 @@ using namespace heddle::runtime;
 
 namespace {
 
-/// Sizes of a call, all that a descriptor is made of.
+/// The sizes and options of a call, from which `describe` makes a descriptor.
 struct Case {
   int64_t batch = 1, queries = 1, keys = 1, groups = 1, groupSize = 1, head = 8;
   bool causal = false;
   int32_t type = HEDDLE_RT_F32;
   float dropout = 0;
   heddle_rt_attention_offsets offsets{0, 0, 0, 0, 0};
-  int64_t keysBeyond = 0; ///< of the keys, how many lie beyond the global end
+  int64_t keysBeyond = 0; ///< how many keys lie beyond the global sequence
 };
 
-/// Tensors of a call as numbers, in dense layouts: q, o and their gradients
-/// [batch, queries, groups, group_size, head]; k, v [batch, keys, groups,
-/// head].
+/// The tensors of a call as numbers in dense layouts: q, o and their gradients
+/// as [batch, queries, groups, group_size, head]; k, v and their gradients as
+/// [batch, keys, groups, head].
 struct Numbers {
   std::vector<double> q, k, v, o, lse, d_o, dq, dk, dv;
 };
@@ -64,8 +64,8 @@ heddle_rt_attention_desc describe(const Case &c) {
   d.global_keys =
       c.offsets.key + c.keys + (c.keysBeyond > 0 ? -c.keysBeyond : 40);
   d.global_groups = 5 + c.groups, d.global_group_size = 5 + c.groupSize;
-  // Queries, keys and values in one buffer, as a fused projection leaves them:
-  // [batch, row, group, (q heads, k, v), head].
+  // Queries, keys and values lie in one buffer, as a fused projection writes
+  // them: [batch, row, group, (q heads, k, v), head].
   int64_t group = (c.groupSize + 2) * c.head;
   int64_t rows = std::max(c.queries, c.keys);
   d.q_head_stride = c.head;
@@ -73,7 +73,7 @@ heddle_rt_attention_desc describe(const Case &c) {
   d.q_row_stride = d.k_row_stride = d.v_row_stride = c.groups * group;
   d.q_batch_stride = d.k_batch_stride = d.v_batch_stride =
       rows * c.groups * group;
-  // The gradients apart from each other, heads before rows.
+  // The gradients lie in buffers of their own, heads before rows.
   d.dq_row_stride = c.head;
   d.dq_head_stride = c.queries * c.head;
   d.dq_group_stride = c.groupSize * d.dq_head_stride;
@@ -94,7 +94,7 @@ struct Index {
   }
 };
 
-/// The factor of dropout, straight from the words of abi.h.
+/// Returns dropout's factor of a probability, as abi.h defines it.
 double dropoutFactor(const Case &c, const heddle_rt_attention_desc &d,
                      uint32_t step, int64_t b, int64_t i, int64_t g, int64_t r,
                      int64_t j) {
@@ -116,7 +116,8 @@ double dropoutFactor(const Case &c, const heddle_rt_attention_desc &d,
              : 1 / (1 - double(d.dropout));
 }
 
-/// The definition, forward and backward, in double precision.
+/// Computes attention and its gradients by their definition, in double
+/// precision.
 void reference(const Case &c, const heddle_rt_attention_desc &d, uint32_t step,
                Numbers &n) {
   Index at{c};
@@ -174,7 +175,7 @@ void reference(const Case &c, const heddle_rt_attention_desc &d, uint32_t step,
         }
 }
 
-/// Memory of the call's type.
+/// A buffer of elements of the call's type.
 struct Memory {
   Memory(int64_t count, int32_t type)
       : type(type), bytes(size_t(count) * byteSize(DType(type))) {}
@@ -193,7 +194,8 @@ struct Memory {
   std::vector<std::byte> bytes;
 };
 
-/// Runs both passes and brings the results into the layouts of Numbers.
+/// Runs the forward and the backward pass and returns the results in the
+/// layouts of Numbers.
 Numbers run(const Case &c, const heddle_rt_attention_desc &d, int64_t step,
             const Numbers &in, int cores) {
   Index index{c};
@@ -273,8 +275,9 @@ Numbers inputs(const Case &c) {
   return n;
 }
 
-/// L2 norm of the difference, relative to that of the expected values plus
-/// `floor` for each (with one key, the gradient of q is zero but for rounding).
+/// Returns the L2 norm of the difference, divided by the norm of the expected
+/// values plus `floor` per value. (With a single key, the gradient of q is zero
+/// except for rounding, so it needs the floor.)
 double relativeError(const std::vector<double> &got,
                      const std::vector<double> &expected, double floor) {
   double difference = 0, norm = 0;
@@ -344,7 +347,8 @@ TEST(Attention, Dropout) {
 }
 
 TEST(Attention, ShardedPositions) {
-  // Queries from 100 of keys from 64: all of the first keys, and the diagonal.
+  // Queries from position 100 and keys from 64: every query sees the first
+  // keys, and the causal diagonal crosses the later ones.
   Case c;
   c.queries = 50, c.keys = 80, c.causal = true;
   c.offsets = {0, 100, 64, 0, 0};
@@ -359,7 +363,7 @@ TEST(Attention, ShardedPositions) {
 }
 
 TEST(Attention, KeysBeyondTheEnd) {
-  // Whatever padding holds, it is as if it were not there.
+  // The result is the same as without the padding, whatever the padding holds.
   for (bool causal : {false, true})
     for (int64_t beyond : {1, 20, 100, 130}) {
       Case padded, cut;
@@ -412,8 +416,8 @@ TEST(Attention, SameBitsOnAnyNumberOfCores) {
 }
 
 TEST(Attention, FewHeadsOnManyCores) {
-  // One (batch, group) for seven cores: the backward pass works in two parts,
-  // with the bits of the whole.
+  // There is one (batch, group) for seven cores, so the backward pass splits it
+  // into two parts. The result must have the bits of a run on one core.
   Case c;
   c.queries = 1100, c.keys = 1300, c.groupSize = 2, c.causal = true;
   c.offsets = {0, 200, 0, 0, 0};
@@ -426,7 +430,7 @@ TEST(Attention, FewHeadsOnManyCores) {
 }
 
 TEST(Attention, DropoutDoesNotChangeWithTheSharding) {
-  // The whole, and the second half of the batch and of the groups alone.
+  // Compares the whole with a run on the second half of the batch and groups.
   Case whole;
   whole.batch = 2, whole.groups = 2, whole.groupSize = 2;
   whole.queries = whole.keys = 67, whole.dropout = 0.3f, whole.causal = true;

@@ -1,7 +1,8 @@
 //===- CommunicatorTest.cpp - Conformance suite of communicators ----------===//
 //
-// Every backend against plain loops. Inputs tell who contributed: rank r gives
-// 10^r times a position, so a sum that misses or repeats a rank shows it.
+// Compares every backend with plain loops. Rank r contributes 10^r times a
+// number that depends on the position, so the digits of a sum show if it misses
+// or repeats a rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +24,13 @@ protected:
   std::unique_ptr<World> world(const WorldOptions &options) {
     return GetParam().make(options);
   }
-  /// Four ranks in one group.
+  /// Makes a world of four ranks in one group.
   std::unique_ptr<World> four(int cores = 1) {
     return world({{{"x", 4}}, {{0}}, std::chrono::seconds(60), cores});
   }
 };
 
-/// What rank `rank` gives at `position`.
+/// The input of rank `rank` at `position`.
 float given(int64_t rank, int64_t position) {
   return float(std::pow(10, double(rank))) * float(1 + position % 7);
 }
@@ -82,9 +83,9 @@ TEST_P(CommunicatorTest, AllReduceOfEveryType) {
     sum(int32_t(), HEDDLE_RT_I32);
     sum(int64_t(), HEDDLE_RT_I64);
     sum(int8_t(), HEDDLE_RT_I8); // wraps around
-    // Summed in f32 and rounded once: 256 + 1 + 1 + 1 is 260 in bf16 (259 lies
-    // between 258 and 260, and ties go to the even one), but 256 if every step
-    // were rounded.
+    // Sums are computed in f32 and rounded once: 256 + 1 + 1 + 1 = 259 is 260
+    // in bf16 (the tie between 258 and 260 goes to the even one). With rounding
+    // in every step it would be 256.
     for (DType type : {HEDDLE_RT_BF16, HEDDLE_RT_F16}) {
       uint16_t value;
       float one = rank == 0 ? 256 : 1, got;
@@ -99,7 +100,7 @@ TEST_P(CommunicatorTest, AllReduceOfEveryType) {
 }
 
 TEST_P(CommunicatorTest, SumsInTheOrderOfTheMembers) {
-  // (1e8 + 1) - 1e8 + 1 is 1 or 2 in f32, depending on the order.
+  // 1e8 + 1 - 1e8 + 1 is 1 or 2 in f32, depending on the order of the sum.
   const float values[4] = {1e8f, 1, -1e8f, 1};
   float expected = ((values[0] + values[1]) + values[2]) + values[3];
   for (int repeat = 0; repeat < 20; ++repeat)
@@ -294,7 +295,7 @@ TEST_P(CommunicatorTest, SendAndReceive) {
   });
 }
 
-/// Runs body on all ranks and returns what each said.
+/// Runs `body` on all ranks and returns each rank's error message.
 template <typename Body>
 std::vector<std::string> messages(World &world, Body &&body) {
   std::vector<std::string> result(4);
@@ -302,7 +303,7 @@ std::vector<std::string> messages(World &world, Body &&body) {
   world.run([&](int32_t rank, Communicator &communicator) {
     Status status = body(rank, communicator);
     if (!status.ok())
-      communicator.abort(status); // as a device does
+      communicator.abort(status); // as a device does after an error
     std::lock_guard lock(mutex);
     result[size_t(rank)] = status.message();
   });

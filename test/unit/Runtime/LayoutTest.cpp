@@ -16,13 +16,14 @@ TEST(Mesh, RanksAreRowMajor) {
   EXPECT_EQ(groupOf(mesh, {1}, 4).ranks, (std::vector<int32_t>{3, 4, 5}));
   EXPECT_EQ(groupOf(mesh, {0}, 4).ranks, (std::vector<int32_t>{1, 4}));
   EXPECT_EQ(groupOf(mesh, {0}, 4).member, 1);
-  // The first axis of the group is the slowest, whatever the mesh's order.
+  // The group's first axis is the slowest, in any order of the mesh's axes.
   EXPECT_EQ(groupOf(mesh, {1, 0}, 4).ranks,
             (std::vector<int32_t>{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(groupOf(mesh, {}, 4).ranks, (std::vector<int32_t>{4}));
 }
 
-/// Where the naive definition puts element `index` of the global tensor.
+/// Returns the block, and the offset in it, of element `index` of the global
+/// tensor, computed naively from the definition of a sharding.
 std::pair<int64_t, int64_t> place(const TensorInfo &info, int64_t index) {
   std::vector<int64_t> coordinates(info.shape.size());
   for (size_t i = info.shape.size(); i-- > 0; index /= info.shape[i])

@@ -33,7 +33,8 @@ TEST(Manifest, ReadsEveryField) {
   EXPECT_EQ(Json::parse(read->model)["vocabulary"], 11);
 }
 
-/// The error after `pointer` was set to `value`; a discarded value removes it.
+/// Returns the error of the test manifest whose field at `pointer` is set to
+/// `value`, or removed if `value` is discarded.
 std::string errorAfter(const char *pointer, const Json &value) {
   Json manifest = testManifest();
   Json::json_pointer at(pointer);
@@ -104,8 +105,8 @@ TEST(Manifest, ErrorsNameTheField) {
 }
 
 TEST(Manifest, EveryFieldIsNeeded) {
-  // Whatever is removed, it is an error or one of the optional fields, and
-  // nothing crashes on any type in any place.
+  // Removing a field is an error unless the field is optional. No field crashes
+  // the parser, whatever type its value has.
   Json flat = testManifest().flatten();
   for (auto &[pointer, value] : flat.items()) {
     for (const Json &other : {Json(), Json(true), Json(-1), Json("x"),
@@ -181,7 +182,7 @@ TEST(CpuFeatures, NamesWhatIsMissing) {
   EXPECT_EQ(checkCpu("aarch64-linux-gnu", {}).message(),
             "the model was compiled for aarch64-linux-gnu, but this machine is "
             "x86_64: compile it again");
-  // No machine has both of these.
+  // No CPU has both xop and amx-fp16.
   Status status = checkCpu("x86_64-linux", {"sse2", "xop", "amx-fp16"});
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("the model was compiled for a CPU with "),

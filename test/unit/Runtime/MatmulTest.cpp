@@ -13,7 +13,7 @@ using namespace heddle::runtime;
 
 namespace {
 
-/// Memory of any type, seen as numbers.
+/// A buffer of elements of any type, read and written as numbers.
 struct Tensor {
   Tensor(int64_t count, int32_t type)
       : type(type), bytes(size_t(count) * byteSize(DType(type))) {}
@@ -46,7 +46,7 @@ int64_t extentOf(int64_t rows, int64_t rowStride, int64_t columns,
   return (rows - 1) * rowStride + (columns - 1) * columnStride + 1;
 }
 
-/// The definition, in double precision.
+/// Computes the product by its definition, in double precision.
 void reference(const heddle_rt_matmul_desc &d, const Tensor &aTensor,
                const Tensor &bTensor, const Tensor &before, const Tensor *bias,
                std::vector<double> &c) {
@@ -92,7 +92,7 @@ struct Case {
   int32_t aType = HEDDLE_RT_F32, bType = HEDDLE_RT_F32, cType = HEDDLE_RT_F32;
   int32_t biasType = -1;
   bool accumulate = false;
-  int64_t batch = 1, sum = 1; ///< extents of an outer and of a summed loop
+  int64_t batch = 1, sum = 1; ///< extents of a batch loop and of a summed loop
   int64_t slack = 0;          ///< added to every leading dimension
 };
 
@@ -164,7 +164,7 @@ void check(const Case &c, int cores = 2) {
     unsetenv("HEDDLE_RT_MATMUL");
     multiply(device);
     std::vector<std::byte> first = got.bytes;
-    multiply(device); // what was prepared is used again
+    multiply(device); // runs the prepared product again
     ASSERT_EQ(first, got.bytes);
     expectNear(c, got, expected);
   }

@@ -58,7 +58,8 @@ TEST(Session, RunsAProgramOnAllDevices) {
   EXPECT_GT(session->times()[2].total, 0);
   session->resetTimes();
   EXPECT_EQ(session->times()[2].total, 0);
-  // weight: 3 x 3 of f32; steps: one i64; each on lines of 64 bytes.
+  // The weight (3 x 3 of f32) and the counter (one i64) take a line of 64 bytes
+  // each.
   DeviceMemory memory = session->memory()[0];
   EXPECT_EQ(memory.parameters, 64u);
   EXPECT_EQ(memory.counters, 64u);
@@ -91,7 +92,7 @@ TEST(Session, SlicesAreSeenAsTheirTensor) {
   std::vector<float> first = read(*session, "weight.slice0", 20);
   EXPECT_EQ(first[4], expected[6]);
 
-  // Any range, across slices and rows.
+  // Reads and writes every range of the tensor, across slices and rows.
   std::vector<float> all(30);
   std::iota(all.begin(), all.end(), 1.0f);
   ASSERT_TRUE(session->writeVariable("weight", bytesOf(all)).ok());
@@ -238,7 +239,7 @@ TEST(Session, AHungDeviceIsNamed) {
             std::string::npos)
       << message;
   EXPECT_EQ(message.find("does not return"), std::string::npos);
-  // One that does not come back at all is left behind.
+  // A device that does not return for long is abandoned.
   session = load(artifact, options);
   const std::vector<int32_t> gone = {1, 5000};
   message = session->run("hang", {bytesOf(gone)}, {}).message();

@@ -11,7 +11,7 @@
 
 namespace heddle::runtime {
 
-/// The manifest of Artifact/program.c on dp 2 x tp 2.
+/// The manifest of Artifact/program.c for a mesh of dp = 2 and tp = 2.
 inline nlohmann::json testManifest() {
   return nlohmann::json::parse(R"json({
     "version": 1, "abi": 1,
@@ -45,7 +45,8 @@ inline nlohmann::json testManifest() {
   })json");
 }
 
-/// The test's weight [5, 6] cut along dimension 1 into slices of 4 and 2.
+/// The manifest with the weight [5, 6] cut along dimension 1 into variables of
+/// 4 and 2 columns.
 inline nlohmann::json slicedManifest() {
   nlohmann::json manifest = testManifest();
   nlohmann::json &variables = manifest["variables"];
@@ -60,7 +61,7 @@ inline nlohmann::json slicedManifest() {
   return manifest;
 }
 
-/// A directory that lives as long as this.
+/// An artifact in a temporary directory that lives as long as this object.
 class TestArtifact {
 public:
   explicit TestArtifact(const nlohmann::json &manifest = testManifest()) {

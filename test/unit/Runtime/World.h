@@ -1,8 +1,8 @@
 //===- World.h - Backends of the conformance suite --------------*- C++ -*-===//
 //
-// A backend of communication joins the conformance suite by a World: it starts
-// the ranks and runs a function on each. A World of processes (MPI) runs it on
-// its own rank only.
+// To join the conformance suite, a backend of communication implements World,
+// which starts the ranks and runs a function on each. A World of processes
+// (MPI) runs the function on its own rank only.
 //
 //===----------------------------------------------------------------------===//
 

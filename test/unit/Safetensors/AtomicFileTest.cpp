@@ -1,4 +1,4 @@
-//===- AtomicFileTest.cpp -------------------------------------------------===//
+//===- AtomicFileTest.cpp - Files that appear whole or not at all ---------===//
 
 #include "TestFolder.h"
 

@@ -1,4 +1,4 @@
-//===- ReaderTest.cpp - What the reader accepts and refuses ---------------===//
+//===- ReaderTest.cpp - Files that the reader accepts and refuses ---------===//
 
 #include "TestFolder.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 class ReaderTest : public FolderTest {
 protected:
-  /// The message of opening a file of this content; "" if it opens.
+  /// Returns the error of opening a file of this content; "" if it opens.
   std::string refusal(const std::string &content) {
     write("x.safetensors", content);
     return messageOf(path("x.safetensors"));
@@ -24,7 +24,8 @@ protected:
     return std::string(Reader::open(path).message());
   }
 
-  /// A file of one tensor "a" of this entry, over `bytes` bytes of data.
+  /// Returns a file of one tensor "a" with this header entry and `bytes` bytes
+  /// of data.
   std::string one(const std::string &entry, size_t bytes) {
     return file("{\"a\":" + entry + "}", std::string(bytes, '\0'));
   }
@@ -46,7 +47,7 @@ template <typename T> std::string raw(std::initializer_list<T> values) {
 }
 
 TEST_F(ReaderTest, ReadsWhatAnotherWriterWrote) {
-  // Padding by spaces and an unaligned tensor, as the format allows.
+  // The format allows spaces as padding, and unaligned tensors.
   write("x.safetensors",
         file(R"({"__metadata__":{"format":"pt"},)"
              R"("u":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
@@ -219,7 +220,7 @@ TEST_F(ReaderTest, WrongSize) {
 }
 
 TEST_F(ReaderTest, OverflowingShape) {
-  // 2^32 * 2^32 elements wrap to 0; 2^61 of 8 bytes wrap, too.
+  // 2^32 * 2^32 elements wrap around to 0, and so do 2^61 elements of 8 bytes.
   EXPECT_CONTAINS(
       refusal(one(
           R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]})",

@@ -16,7 +16,7 @@
 
 namespace heddle::test {
 
-/// A fixture with a folder of its own, removed at the end.
+/// A fixture with a temporary folder that it removes at the end.
 class FolderTest : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -46,7 +46,7 @@ protected:
     return names;
   }
 
-  /// The bytes of a safetensors file of this header and data.
+  /// Returns the bytes of a safetensors file of this header and data.
   static std::string file(const std::string &header, const std::string &data) {
     uint64_t size = header.size();
     std::string content(sizeof(size), '\0');
@@ -57,8 +57,8 @@ protected:
   std::filesystem::path folder;
 };
 
-/// A full disk, as far as a process can make one for itself: writes beyond
-/// `bytes` of a file fail with an errno, as they do for ENOSPC.
+/// Imitates a full disk for this process: a write beyond byte `bytes` of a file
+/// fails with an errno, as it does with ENOSPC.
 class FileSizeLimit {
 public:
   explicit FileSizeLimit(uint64_t bytes) {

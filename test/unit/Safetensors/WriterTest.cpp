@@ -54,7 +54,7 @@ TEST_F(WriterTest, PiecesInAnyOrder) {
   EXPECT_EQ(all(reader->find("flags")), (std::vector<float>{1, 0, 1}));
   EXPECT_EQ(reader->find("e")->elements, 0);
   EXPECT_EQ(reader->metadata().at("format"), "pt");
-  // Wide elements come first, so the float tensor is aligned.
+  // Tensors of wide elements come first, so the float tensor is aligned.
   EXPECT_EQ(reinterpret_cast<uintptr_t>(reader->find("w")->data.data()) % 8,
             0u);
 }
@@ -142,7 +142,8 @@ TEST_F(WriterTest, ShardsBySize) {
   for (const TensorInfo &info : infos)
     EXPECT_EQ(all(reader->find(info.name)), ramp(size_t(info.shape[0])));
 
-  // A smaller model in the same folder: one file, and nothing stale.
+  // A smaller model in the same folder leaves one file and nothing of the first
+  // model.
   Expected<DirectoryWriter> single =
       DirectoryWriter::create(folder.string(), {{"z", DType::F32, {2}}}, {});
   ASSERT_TRUE(single.ok()) << single.message();

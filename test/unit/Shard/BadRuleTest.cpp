@@ -1,6 +1,7 @@
 //===- BadRuleTest.cpp - Sharding rules that are wrong --------------------===//
 //
-// Rules of other dialects that contradict their op are errors on it.
+// A sharding rule of another dialect that contradicts its op is an error on the
+// op.
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/InitAll.h"
@@ -15,7 +16,7 @@ using namespace heddle;
 
 namespace {
 
-/// What the next rule of tensor.bitcast says.
+/// The sharding rule that tensor.bitcast returns.
 ShardingRule nextRule;
 
 struct BitcastModel
@@ -23,7 +24,8 @@ struct BitcastModel
   ShardingRule getShardingRule(Operation *) const { return nextRule; }
 };
 
-/// The error of propagation; "" if there is none.
+/// Returns the error of propagating through a bitcast with the rule; "" if
+/// there is none.
 std::string propagate() {
   DialectRegistry registry;
   registerAllDialects(registry);

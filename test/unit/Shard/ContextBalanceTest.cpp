@@ -18,7 +18,7 @@ using namespace heddle;
 
 namespace {
 
-/// What an index is on a device of a mesh with one axis.
+/// Returns the value of an index on a device of a mesh with one axis.
 int64_t evaluate(Value value, int64_t device) {
   Operation *op = value.getDefiningOp();
   auto operand = [&](unsigned i) {
@@ -43,8 +43,10 @@ int64_t evaluate(Value value, int64_t device) {
   return 0;
 }
 
-/// Pairs that each device's calls compute, and of them all the pairs of the
-/// global attention (each must occur once).
+/// Partitions an attention over `devices` devices and counts the pairs that
+/// each device's calls compute. Splits the keys, too, if `meet`. If causal,
+/// expects that all calls together compute each pair of the global attention
+/// once.
 std::vector<int64_t> countPairs(int64_t length, int64_t devices, bool causal,
                                 bool meet) {
   DialectRegistry registry;
@@ -79,8 +81,7 @@ std::vector<int64_t> countPairs(int64_t length, int64_t devices, bool causal,
     int64_t queries = op.getQuery().getType().getShape()[1];
     int64_t keys = op.getKey().getType().getShape()[1];
     for (int64_t device = 0; device < devices; ++device) {
-      // Without a mask and without padding there is no need of positions: the
-      // calls are all full.
+      // Without mask and padding a call has no offsets and computes all pairs.
       if (op.getOffsets().empty()) {
         work[size_t(device)] += queries * keys;
         continue;
@@ -121,7 +122,8 @@ TEST(ContextBalanceTest, OddPartsDifferByLessThanARowOfKeys) {
 }
 
 TEST(ContextBalanceTest, GatheredKeysDoNot) {
-  // The last of P devices has 2 - 1 / P times the mean, in the limit.
+  // In the limit of long sequences, the last of P devices has 2 - 1 / P times
+  // the mean work.
   std::vector<int64_t> work = countPairs(64, 4, true, false);
   EXPECT_EQ(work, (std::vector<int64_t>{136, 392, 648, 904}));
 }

@@ -1,9 +1,11 @@
 //===- ControlFlowTest.cpp - Random programs with loops, branches, calls --===//
 //
-// Programs over square matrices, which every op can take, so that loops,
-// branches and calls nest at random; random axes are pinned to random factors
-// and arguments lie at random. The grid's numbers equal the global program's,
-// and the order of ops in the text does not change what propagation decides.
+// Generates programs in which loops, branches and calls nest at random. All
+// tensors are square matrices of one size, so every op can take every value.
+// Pins random axes to random factors and shards arguments and results at
+// random. Expects that the grid of devices computes the numbers of the global
+// program, and that the order of ops in the text does not change what
+// propagation decides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +19,11 @@ namespace {
 
 class Generator : public Random {
 public:
-  /// Numbers are `element`s.
+  /// `element` is the element type of all tensors.
   explicit Generator(uint64_t seed, std::string element = "f64")
       : Random(seed), element(std::move(element)) {}
 
-  /// @f calls @layer, which may have control flow of its own.
+  /// Returns a program whose @f may call @layer. Both may have control flow.
   std::string run() {
     size = pick(4, 6);
     vector = "tensor<" + std::to_string(size) + "x" + element + ">";
@@ -58,7 +60,7 @@ private:
 
   void emit(const std::string &line) { body += "  " + line + "\n"; }
   std::string fresh() { return "%v" + std::to_string(next++); }
-  /// Late values more often.
+  /// Returns a random value, more often a late one.
   std::string any(const Values &values) {
     return values[std::max(pick(0, values.size() - 1),
                            pick(0, values.size() - 1))];
@@ -116,8 +118,8 @@ private:
     values.push_back(v);
   }
 
-  /// Whether the sum of a value is above a number that no sum of inputs comes
-  /// near, so that rounding does not decide.
+  /// Emits a comparison of a value's sum with a number that such a sum is
+  /// unlikely to come near, so that rounding does not decide.
   std::string addDecision(const std::string &a) {
     std::string sum = fresh(), number = fresh(), bound = fresh(),
                 condition = fresh();
@@ -130,7 +132,8 @@ private:
     return condition;
   }
 
-  /// Known, or one of two that the numbers decide.
+  /// Emits a number of iterations: a constant, or one of two constants, which a
+  /// condition on `a` selects.
   std::string addCount(const std::string &a) {
     auto constant = [&] {
       std::string count = fresh();
@@ -177,8 +180,9 @@ private:
     }
   }
 
-  /// Carries one tensor back, and two forward, whose order is another one. It
-  /// ends after some iterations, or when the numbers say so.
+  /// Emits an `scf.while`. Its `before` region passes two tensors and an index
+  /// to `after`, which passes one tensor and the index back, in another order.
+  /// The loop ends after some iterations, or by a condition on the numbers.
   void addWhile(Values &values, const std::string &a, const std::string &v,
                 int depth) {
     std::string limit = addCount(a), h = fresh(), i = fresh(), more = fresh(),
@@ -220,7 +224,7 @@ private:
 
 class ControlFlowTest : public ProgramTest {
 protected:
-  /// A program with random seeds of propagation.
+  /// Makes a program with random factors and random shardings of arguments.
   OwningOpRef<ModuleOp> make(Generator &random) {
     const char *meshes[] = {"[\"a\"=2, \"b\"=2]", "[\"a\"=3, \"b\"=2]",
                             "[\"a\"=4]"};
@@ -260,7 +264,7 @@ protected:
 };
 
 void ControlFlowTest::checkNumbers(uint64_t seed) {
-  // Compiled products are of f32 at most.
+  // Written programs are compiled, and compiled products have f32 at most.
   Generator random(seed, isWriting() ? "f32" : "f64");
   OwningOpRef<ModuleOp> local = make(random);
   ASSERT_TRUE(local) << diagnostics << text;
@@ -284,7 +288,7 @@ TEST_F(ControlFlowTest, SameNumbersAsOneDevice) {
   }
 }
 
-/// Moves ops within their blocks, and functions within the module.
+/// Moves ops to random places in their blocks, and functions in the module.
 void shuffle(ModuleOp module, Generator &random) {
   module.walk([&](Block *block) {
     SmallVector<Operation *> ops;
@@ -294,7 +298,7 @@ void shuffle(ModuleOp module, Generator &random) {
     for (Operation *op : ops) {
       if (isa<heddle::MeshOp>(op))
         continue;
-      // Up, to a place after all that it uses.
+      // Moves the op up to a place below the ops that it uses.
       SmallVector<Operation *> places{op};
       for (Operation *before = op->getPrevNode(); before;
            before = before->getPrevNode()) {

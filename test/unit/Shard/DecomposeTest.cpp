@@ -1,8 +1,10 @@
-//===- DecomposeTest.cpp - Hierarchical collectives give the same ---------===//
+//===- DecomposeTest.cpp - Hierarchical collectives against single ones ---===//
 //
-// The published system gathers between servers, then inside, and leaves the
-// chunks in the order 0, p, 1, p + 1, …; here every device has to hold, element
-// for element, what the one collective gives it.
+// Expects that a collective which heddle-decompose-collectives has cut into
+// steps between and within servers gives every device the elements of the
+// single collective, in the same order. (A published system gathers between
+// servers of p devices first and leaves the chunks in the order 0, p, 1, p + 1,
+// ….)
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +21,8 @@ namespace {
 
 class DecomposeTest : public testing::Test, protected test::WithContext {
 protected:
-  /// One collective in a function; `mesh` as a=2, b=3.
+  /// Returns a program of one collective. `mesh` is the axes' text, such as
+  /// `"a"=2, "b"=3`.
   static std::string program(StringRef mesh, StringRef collective,
                              ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
     auto type = [](ArrayRef<int64_t> shape) {
@@ -37,7 +40,8 @@ protected:
            "\n  return %y : " + type(to) + "\n}\n";
   }
 
-  /// What each device has after the passes and the program.
+  /// Runs the passes on a program and then the program on all devices. Returns
+  /// each device's result and sets `collectives` to the number of comm ops.
   std::vector<Tensor> run(const std::string &text, ArrayRef<int64_t> shape,
                           StringRef passes, int64_t &collectives) {
     auto module = parseSourceString<ModuleOp>(text, &context);
@@ -49,7 +53,8 @@ protected:
     });
     MeshAttr mesh = (*module->getOps<MeshOp>().begin()).getMesh();
     std::vector<std::vector<Tensor>> arguments;
-    // Digits tell who contributed what: devices 1, 10, 100, …, rows 1, 2, ….
+    // A sum tells the devices and elements that contributed: element i of
+    // device d is 10^d * (1 + i / 1024).
     double weight = 1;
     for (int64_t device = 0; device < mesh.getNumDevices(); ++device) {
       Tensor tensor(shape);
@@ -81,7 +86,7 @@ protected:
     for (size_t device = 0; device < whole.size(); ++device) {
       ASSERT_EQ(whole[device].shape, steps[device].shape);
       for (auto [a, b] : llvm::zip(whole[device].values, steps[device].values))
-        // Sums in another order.
+        // The steps may sum in another order.
         ASSERT_NEAR(a, b, 1e-12 * std::abs(a)) << text << "device " << device;
     }
   }
@@ -100,7 +105,7 @@ TEST_F(DecomposeTest, ChunksStayInOrder) {
       for (auto [mesh, members] :
            {std::pair("\"a\"=2, \"b\"=2", 4), std::pair("\"a\"=2, \"b\"=3", 6),
             std::pair("\"a\"=3, \"b\"=2", 6)}) {
-        // Sizes that divide, and that do not.
+        // Sizes that are a multiple of the number of members, and others.
         for (int64_t missing : {0, 1, members - 1}) {
           int64_t whole = 3 * members - missing;
           compare(mesh, "all_gather %x " + over, shape(3), shape(whole), 2);
@@ -120,14 +125,15 @@ TEST_F(DecomposeTest, Sums) {
       std::string reduce = "all_reduce " + kind.str() + " %x over @mesh <";
       compare("\"a\"=2, \"b\"=2", reduce + "{\"a\", \"b\"}>", shape, shape, 3);
       compare("\"a\"=2, \"b\"=3", reduce + "{\"b\", \"a\"}>", shape, shape, 3);
-      // Three levels: between two parts inside.
+      // Three levels: the collective of the outermost level runs between the
+      // two steps of each inner level.
       compare("\"a\"=2, \"b\"=2, \"c\"=2", reduce + "{\"a\", \"b\", \"c\"}>",
               shape, shape, 5);
-      // An axis that is left out stays out.
+      // The collective leaves out an axis, and so do its steps.
       compare("\"a\"=2, \"b\"=2, \"c\"=2", reduce + "{\"a\", \"c\"}>", shape,
               shape, 3);
     }
-  // Too small to be cut: as it was.
+  // A scalar cannot be cut, so the collective stays as it is.
   compare("\"a\"=2, \"b\"=2", "all_reduce sum %x over @mesh <{\"a\", \"b\"}>",
           {}, {}, 1);
 }

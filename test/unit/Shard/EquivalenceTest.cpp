@@ -1,9 +1,8 @@
 //===- EquivalenceTest.cpp - Sharded programs against global ones ---------===//
 //
-// The oracle of the partitioner: a model's training step, executed globally by
-// the interpreter, and after partitioning by a grid of interpreters. Numbers
-// are doubles, so the two agree to rounding: any wrong slice, mask or sum
-// shows.
+// Executes a model's training step globally by the interpreter and, after
+// partitioning, by a grid of interpreters. All numbers are doubles, so the two
+// agree up to rounding, and a wrong slice, mask or sum shows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@ using namespace heddle;
 
 namespace {
 
-/// A small model. Sizes are awkward on purpose where a case asks for it.
+/// A small model. Some cases choose sizes that the mesh does not divide.
 struct Model {
   std::string config;
   int64_t batch = 4, sequence = 5, vocabulary = 22;
@@ -122,7 +121,8 @@ protected:
   std::mt19937_64 engine{7};
 };
 
-/// The value of a variable, which may be a slice of a global one.
+/// Returns the value of a variable, which may be a slice of a variable of the
+/// global program.
 Tensor valueOf(VariableOp variable, const Variables &global) {
   SliceAttr slice = variable.getSliceAttr();
   if (!slice)
@@ -142,7 +142,7 @@ Tensor valueOf(VariableOp variable, const Variables &global) {
   return part;
 }
 
-/// The devices' variables from the global ones.
+/// Cuts the global program's variables into those of each device.
 std::vector<Variables> shardVariables(ModuleOp module, MeshAttr mesh,
                                       const Variables &global) {
   std::vector<Variables> devices(mesh.getNumDevices());
@@ -157,7 +157,7 @@ std::vector<Variables> shardVariables(ModuleOp module, MeshAttr mesh,
 
 void expectNear(const Tensor &expected, const Tensor &got, StringRef what) {
   ASSERT_EQ(expected.values.size(), got.values.size()) << what.str();
-  double largest = 1e-6, difference = 0; // of rounding
+  double largest = 1e-6, difference = 0; // allows for rounding of zeros
   for (auto [a, b] : llvm::zip(expected.values, got.values)) {
     ASSERT_FALSE(std::isnan(b)) << what.str();
     largest = std::max(largest, std::abs(a));
@@ -166,7 +166,8 @@ void expectNear(const Tensor &expected, const Tensor &got, StringRef what) {
   EXPECT_LE(difference, 1e-9 * largest) << what.str();
 }
 
-/// Results of the devices as global tensors.
+/// Assembles the devices' results to global tensors and compares these with
+/// `expected`.
 void expectResults(func::FuncOp function, MeshAttr mesh,
                    ArrayRef<Tensor> expected,
                    ArrayRef<std::vector<Tensor>> devices) {
@@ -197,7 +198,8 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
                              param.training + "},canonicalize,cse"))
       << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
-  // Attention itself, not the products before and after it.
+  // ATTENTION in a plan stands for the name of the attention op itself, without
+  // the projections before and after it.
   std::string plan = param.plan;
   StringRef name("ATTENTION");
   if (size_t at = plan.find(name); at != std::string::npos)
@@ -211,7 +213,7 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
   Variables variables;
   std::uniform_real_distribution<double> random(-1, 1);
   initializeVariables(*global, variables, [&] { return 20 * random(engine); });
-  for (auto &entry : variables) // biases, too
+  for (auto &entry : variables) // gives biases, too, numbers other than zero
     if (!entry.getKey().starts_with("adamw") &&
         !entry.getKey().starts_with("grad."))
       for (double &value : entry.getValue().values)
@@ -219,7 +221,7 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
           value = random(engine);
   std::vector<Variables> devices = shardVariables(*local, mesh, variables);
 
-  // A few calls of each program, in the order of a training run.
+  // Calls the programs in the order of a training run.
   int64_t shape[] = {param.model.batch, param.model.sequence};
   for (StringRef name : {"gradients", "step", "accumulate", "accumulate",
                          "update", "step", "evaluate"}) {
@@ -244,7 +246,7 @@ TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
     ASSERT_TRUE(succeeded(results)) << diagnostics;
     expectResults(localFunction, mesh, *expected, *results);
 
-    // Variables, and their padding.
+    // Compares the variables, including their padding.
     for (VariableOp variable : local->getOps<VariableOp>()) {
       StringRef symbol = variable.getSymName();
       Tensor wanted = valueOf(variable, variables);
@@ -294,8 +296,9 @@ const char *kMixed =
         "lm_head": {"v": ["dp"], "b": []}},
         "storage": {"h.0.*": {"0": ["dp"]}, "adamw.?.h.1.*": {"0": ["dp"]}}})";
 
-// Context parallelism: all of the model split over the sequence, and inside of
-// attention keys and values gathered, in a ring, or heads split instead.
+// Returns a plan for context parallelism: the sequence of the whole model is
+// split. `attention` says how attention works: with gathered keys and values,
+// as a ring, or with split heads instead.
 std::string contextPlan(StringRef mesh, StringRef attention,
                         StringRef all = R"("s": ["cp"])") {
   return ("{\"version\": 1, \"mesh\": {" + mesh +
@@ -326,7 +329,7 @@ Model ofLength(Model model, int64_t sequence) {
   return model;
 }
 
-// Large operators in slices, of factors that are summed and that are not.
+// Splits large operators into slices, along summed and along parallel factors.
 const char *kSplit =
     R"({"version": 1, "mesh": {"dp": 2, "tp": 2}, "operators": {
         "*": {"b": ["dp"], "n": ["tp"], "f": ["tp"], "v": ["tp"]}},
@@ -406,14 +409,14 @@ INSTANTIATE_TEST_SUITE_P(
              contextPlan("\"cp\": 4", kKeys)},
         Case{"ContextGatherPadded", ofLength(gpt2(), 9),
              contextPlan("\"cp\": 4", kGather)},
-        // Parts of 3, 3, 3 and 0 rows, dealt as 2 and 1.
+        // The devices have 3, 3, 3 and 0 rows; a ring deals 3 as 2 and 1.
         Case{"ContextRingPadded", ofLength(gpt2(), 9),
              contextPlan("\"cp\": 4", kRing)},
         Case{"ContextHeadsPadded", ofLength(gpt2(3, 23, 3), 7),
              contextPlan("\"cp\": 4", kHeads)},
         Case{"ContextKeysPadded", ofLength(gpt2(), 9),
              contextPlan("\"cp\": 4", kKeys)},
-        // One row a device, and devices of none.
+        // Devices have one row or none.
         Case{"ContextRingShort", gpt2(), contextPlan("\"cp\": 8", kRing)},
         Case{"ContextRingOfThree", ofLength(gpt2(), 8),
              contextPlan("\"cp\": 3", kRing)},

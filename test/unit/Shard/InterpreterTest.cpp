@@ -1,6 +1,7 @@
-//===- InterpreterTest.cpp - The interpreter's ops ------------------------===//
+//===- InterpreterTest.cpp - Limits of the interpreter --------------------===//
 //
-// What the interpreter cannot hold is an error on the op, before anything runs.
+// Expects errors on ops that the interpreter cannot execute: values that it
+// cannot hold, indices outside of tensors, divisions by zero, recursion.
 
 #include "test/support/Interpreter/Interpreter.h"
 #include "heddle/InitAll.h"
@@ -13,8 +14,8 @@ using namespace heddle;
 
 namespace {
 
-/// The line and text of the error of interpreting @f without arguments; "" if
-/// there is none.
+/// Interprets @f without arguments and returns the line and text of the error;
+/// "" if there is none.
 std::string interpretText(const char *text) {
   DialectRegistry registry;
   registerAllDialects(registry);

@@ -36,7 +36,7 @@ LinalgGenerator::Shape LinalgGenerator::iota(size_t count) {
   return all;
 }
 
-/// So that the interpreter is done soon.
+/// Returns whether the interpreter can execute ops of this shape quickly.
 bool LinalgGenerator::isSmall(const Shape &shape) const {
   return shape.size() <= 4 &&
          TensorType{shape, "f64"}.size() <= options.mostElements;
@@ -103,7 +103,7 @@ std::string LinalgGenerator::constant(const TensorType &type) {
       text += (i ? ", " : "") + elements(dim + 1);
     return "[" + text + "]";
   };
-  if (type.size() == 0) // there are no elements to write
+  if (type.size() == 0) // no elements to write into the constant
     return empty(type);
   return splat(elements(0), type);
 }
@@ -146,7 +146,7 @@ std::string LinalgGenerator::addFunction(const std::string &name, int arguments,
     addOp(2);
   std::string names, types;
   for (int i = 0; i < results; ++i) {
-    // Late values more often.
+    // Returns late values more often than early ones.
     const Named &value = values[std::max(pick(0, values.size() - 1),
                                          pick(0, values.size() - 1))];
     names += (i ? ", " : "") + value.name;

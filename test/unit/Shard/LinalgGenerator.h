@@ -1,9 +1,9 @@
 //===- LinalgGenerator.h - Random programs of upstream ops ------*- C++ -*-===//
 //
 // Writes well-typed programs of linalg, tensor, arith, math, scf and func on
-// awkward sizes and on many element types, without any Heddle op. No number
-// grows without bounds, nothing divides by zero, and no comparison of floating
-// point hangs on the order of a sum.
+// odd sizes and many element types, without Heddle ops. Numbers stay bounded,
+// nothing divides by zero, and no floating-point comparison depends on the
+// order of a sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,16 +17,17 @@ namespace heddle {
 class LinalgGenerator : public Random {
 public:
   struct Options {
-    bool empty = true;  ///< tensors without elements
-    bool halves = true; ///< bf16 and f16
-    /// In a tensor. The interpreter takes a microsecond for each.
+    bool empty = true;  ///< generate tensors without elements
+    bool halves = true; ///< generate tensors of bf16 and f16
+    /// The most elements of a tensor. The interpreter takes 1 us for each.
     int64_t mostElements = 400;
   };
   explicit LinalgGenerator(uint64_t seed) : Random(seed) {}
   LinalgGenerator(uint64_t seed, const Options &options)
       : Random(seed), options(options) {}
 
-  /// @f with four arguments and three results, and at times a @g that it calls.
+  /// Returns the text of a program: @f with four arguments and three results,
+  /// and sometimes a @g that @f calls.
   std::string run(int numOps);
 
 private:
@@ -58,7 +59,7 @@ private:
   TensorType anyType();
   std::string anyElement();
   const Named &any() { return values[pick(0, values.size() - 1)]; }
-  /// One with that type: an old value, or a constant.
+  /// Returns the name of an old value of that type, or of a new constant.
   std::string get(const TensorType &type);
   void emit(const std::string &text, const TensorType &type);
   std::string helper(const std::string &text);
@@ -68,7 +69,7 @@ private:
   std::string filled(const TensorType &type, const std::string &text);
   std::string empty(const TensorType &type);
   static std::string list(llvm::ArrayRef<int64_t> numbers);
-  /// Loops as an affine map's result list.
+  /// Returns an affine map's list of results: the dimensions `positions`.
   static std::string dims(llvm::ArrayRef<int64_t> positions);
   static Shape iota(size_t count);
   bool isSmall(const Shape &shape) const;
@@ -87,10 +88,11 @@ private:
   void addGeneric(Named x);
   std::string countdown(const TensorType &type);
   std::string positions(int64_t size);
-  /// Reads a captured tensor at a place that the body computes.
+  /// Emits an op whose body reads a captured tensor at an index that it
+  /// computes.
   void addLookup(Named x);
 
-  // One value through several maps; several values, one in each branch.
+  // Ops that read one value through several maps, or a value in each branch.
   void addPlaces(Named x);
   void addBranches(Named x);
   std::string addPlace(int64_t size, const Shape &loops, size_t preferred,
@@ -123,21 +125,22 @@ private:
   void addWhile(Named x, int depth);
   void addIf(Named x, int depth);
   void addCall();
-  /// Ops in a region, of which an index counts the iterations; returns a value
-  /// of the type that lives there.
+  /// Emits the ops of a region that carries `carried` and returns a value of
+  /// its type that is defined there. `index` is the iteration count, or empty.
   std::string addBody(const Named &carried, int depth,
                       const std::string &index = "");
   std::string firstElement(const Named &x);
-  /// A condition that an element of x decides.
+  /// Emits a condition on `element`, an element of x, and returns its name.
   std::string addDecision(const Named &x, const std::string &element);
-  /// At most three: known, or one of two.
+  /// Emits a number of iterations, at most three: a constant, or one of two
+  /// constants that the program selects.
   std::string addCount();
 
   Options options;
   std::vector<Named> values;
   std::string body;
   std::vector<TensorType> calleeArguments, calleeResults;
-  std::string counter; ///< of the innermost loop's iterations, or empty
+  std::string counter; ///< the innermost loop's index, or empty
   int next = 0;
 };
 

@@ -17,7 +17,7 @@ std::string LinalgGenerator::addBody(const Named &carried, int depth,
   for (size_t i = before; i < values.size(); ++i)
     if (values[i].type == carried.type)
       last = values[i].name;
-  // Bounded, however often the body runs.
+  // Keeps numbers bounded, however often the body runs.
   if (carried.type.isFloat())
     last = helper("math.tanh " + last + " : " + carried.type.text());
   values.resize(before);
@@ -71,8 +71,9 @@ void LinalgGenerator::addFor(Named x, int depth) {
   values.push_back({result, x.type});
 }
 
-/// Carries two tensors, which change places if they can, and a number of
-/// iterations. It ends after some, or when an element says so.
+/// Emits an `scf.while` that carries two tensors, which it swaps if their types
+/// are equal, and an iteration count. The loop ends after some iterations, or
+/// by a condition on an element.
 void LinalgGenerator::addWhile(Named x, int depth) {
   if (depth == 0)
     return;
@@ -122,7 +123,7 @@ void LinalgGenerator::addIf(Named x, int depth) {
   std::string divisor = guarded ? "%g" + std::to_string(next++) : "";
   body += "  " + result + " = scf.if " + condition + " -> " + type + " {\n";
   std::string then = addBody(x, depth);
-  if (guarded) { // by what would trap in the other branch
+  if (guarded) { // divides by a number that is zero in the other branch
     body += "  " + divisor + " = tensor.splat " + number + " : " + type + "\n";
     then = helper("arith.divsi " + then + ", " + divisor + " : " + type);
   }

@@ -42,7 +42,7 @@ void LinalgGenerator::addFloat(Named x) {
     const char *ops[] = {"math.sqrt", "math.log1p", "math.cbrt"};
     return emit(unary(ops[pick(0, 2)], helper(positive)), x.type);
   }
-  case 3: { // log, rsqrt and division of what is far from zero
+  case 3: { // log, rsqrt and division at numbers far from zero
     std::string far =
         helper(binary("arith.addf", helper(positive), splat("1.5", x.type)));
     if (pick(0, 1))
@@ -50,7 +50,7 @@ void LinalgGenerator::addFloat(Named x) {
     const char *ops[] = {"math.log", "math.rsqrt", "math.log2"};
     return emit(unary(ops[pick(0, 2)], far), x.type);
   }
-  case 4: { // where it jumps lies no number that is likely
+  case 4: { // rounding, of numbers that are unlikely to lie at a jump
     std::string bounded = helper(unary("math.tanh", x.name));
     std::string scaled =
         helper(binary("arith.mulf", bounded, splat("7.31", x.type)));
@@ -77,7 +77,7 @@ void LinalgGenerator::addFloat(Named x) {
 
 void LinalgGenerator::addInteger(Named x) {
   std::string type = x.type.text(), y = get(x.type);
-  // Unsigned, a negative i64 is beyond what the interpreter has exactly.
+  // As an unsigned number, a negative i64 is not exact in the interpreter.
   bool exact = x.type.element != "i64";
   auto binary = [&](const std::string &op, const std::string &lhs,
                     const std::string &rhs) {
@@ -106,7 +106,7 @@ void LinalgGenerator::addInteger(Named x) {
                          "arith.minui", "arith.andi",  "arith.ori",
                          "arith.xori"};
     emit(binary(ops[pick(0, 9)], x.name, y), x.type);
-    // The interpreter's numbers are exact below 2^53.
+    // Stays below 2^53, where the interpreter's numbers are exact.
     emit(binary("arith.remsi", values.back().name, splat("97", x.type)),
          x.type);
     return;
@@ -157,7 +157,7 @@ void LinalgGenerator::addConversion(Named x) {
   }
   if (pick(0, 1))
     return convert(pick(0, 1) ? "arith.sitofp" : "arith.uitofp", x.name,
-                   // An unsigned view of a negative i64 has no exact double.
+                   // As an unsigned number, a negative i64 has no exact double.
                    x.type, "f64");
   int bits = width(x.type.element);
   if (bits < 32)
@@ -214,8 +214,9 @@ std::string LinalgGenerator::dims(llvm::ArrayRef<int64_t> positions) {
   return "(" + text + ")";
 }
 
-/// A transposition with a broadcast loop and, at times, the position added, the
-/// result's old value, or a division by what is read.
+/// Emits a linalg.generic that transposes x and broadcasts it along one more
+/// loop. At random it also adds a loop's index, combines x with the result's
+/// old value, or divides x by a number that depends on the position.
 void LinalgGenerator::addGeneric(Named x) {
   const std::string &element = x.type.element;
   size_t rank = x.type.rank() + 1;
@@ -277,8 +278,9 @@ void LinalgGenerator::addGeneric(Named x) {
        type);
 }
 
-/// The number of elements from one on to the end along the first dimension:
-/// zero where that is over.
+/// Emits a tensor that holds, at each index of the first dimension, the number
+/// of elements from there to the end: 3, 2, 1 for a size of 3. In the padding
+/// it is zero or less, so a division by it traps there.
 std::string LinalgGenerator::countdown(const TensorType &type) {
   std::vector<std::string> iterators(type.rank(), "\"parallel\"");
   std::string in = dims(iota(type.rank())), element = type.element;
@@ -294,7 +296,8 @@ std::string LinalgGenerator::countdown(const TensorType &type) {
       type.text());
 }
 
-/// The positions along a dimension of that size, and beyond its end wrong ones.
+/// Emits the indices 0, 1, ... of a dimension of that size. Elements in the
+/// padding are indices beyond the dimension's end.
 std::string LinalgGenerator::positions(int64_t size) {
   TensorType type{{size}, "i32"};
   std::string down = countdown(type);

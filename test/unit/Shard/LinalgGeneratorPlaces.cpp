@@ -4,9 +4,10 @@
 
 using namespace heddle;
 
-/// One result of an indexing map: where along a dimension of that size the
-/// loops of these extents may read. A plain loop must have the dimension's
-/// extent, which is what the loop's own comes from.
+/// Returns one result of an indexing map that reads a dimension of that size,
+/// for loops of the extents `loops`. A plain loop must have the dimension's
+/// size, because linalg infers the loop's extent from it; `covered` records
+/// such loops.
 std::string LinalgGenerator::addPlace(int64_t size, const Shape &loops,
                                       size_t preferred,
                                       std::vector<bool> &covered) {
@@ -51,13 +52,13 @@ std::string LinalgGenerator::addPlace(int64_t size, const Shape &loops,
   return std::to_string(pick(0, size - 1));
 }
 
-/// A value, often just computed, that one op reads through two or three maps:
-/// at its own place, transposed, in slices, backwards, broadcast, and as the
-/// sum of some dimensions. The op itself may sum.
+/// Emits an op that reads one value, often just computed, through two or three
+/// maps: identity, transposed, slices, backwards or broadcast. The op may also
+/// read a sum of the value over some dimensions, and may itself sum.
 void LinalgGenerator::addPlaces(Named x) {
   if (x.type.rank() == 0 || x.type.size() == 0)
     return;
-  if (x.type.rank() == 2 && pick(0, 1)) { // square: maps that turn
+  if (x.type.rank() == 2 && pick(0, 1)) { // a square can be read transposed
     int64_t size = std::min(x.type.shape[0], x.type.shape[1]);
     TensorType square = x.type.with(Shape{size, size});
     emit("tensor.extract_slice " + x.name + "[0, 0] " + list(square.shape) +
@@ -95,12 +96,12 @@ void LinalgGenerator::addPlaces(Named x) {
     names.push_back(x.name);
     types.push_back(x.type.text());
   }
-  if (loops == x.type.shape && pick(0, 1)) { // at its own place
+  if (loops == x.type.shape && pick(0, 1)) { // the identity map
     maps[0] = in;
     covered.assign(loops.size(), true);
   }
   if (loops == x.type.shape && !x.type.isBit() && pick(0, 2) == 0) {
-    // What the others are compared with: a sum over some dimensions.
+    // A further operand: the value's sum over some dimensions.
     Shape kept, over, sizes;
     for (int64_t dim = 0; dim < x.type.rank(); ++dim) {
       bool isKept = pick(0, 1);
@@ -181,8 +182,8 @@ void LinalgGenerator::addPlaces(Named x) {
        type);
 }
 
-/// The parts of a concatenation, one in each branch of a body: where a branch
-/// is not taken, its place lies outside of the part.
+/// Emits a concatenation as an op whose body reads each part in a branch of its
+/// own. In a branch that is not taken, the index lies outside of the part.
 void LinalgGenerator::addBranches(Named x) {
   if (x.type.rank() == 0 || x.type.size() == 0)
     return;
@@ -206,7 +207,8 @@ void LinalgGenerator::addBranches(Named x) {
     places += (dim ? ", " : "") + (dim == int64_t(along) ? "$" : index);
     iterators += dim ? ", \"parallel\"" : "\"parallel\"";
   }
-  // %rN is the result of part N and all after it, whose first place is %sN.
+  // %rN is the element if it lies in part N or a later one. %sN is its index
+  // relative to the beginning of part N.
   std::function<std::string(size_t)> read = [&](size_t part) {
     std::string n = std::to_string(part);
     std::string at = part ? "%s" + n : "%i" + std::to_string(along);

@@ -40,7 +40,7 @@ void LinalgGenerator::addSlice(Named x) {
   std::string offsets;
   for (int64_t size : x.type.shape) {
     bool whole = pick(0, 1);
-    // Of four iterations at most, the last one included.
+    // The loop's index as the offset: the last of at most four is 3.
     bool counted = !whole && !counter.empty() && size > 3 && pick(0, 1);
     int64_t offset = whole ? 0 : counted ? 3 : pick(0, size - 1);
     offsets += (offsets.empty() ? "" : ", ") +
@@ -79,7 +79,8 @@ void LinalgGenerator::addConcat(Named x) {
        type);
 }
 
-/// [[0], [1, 2], [3]] for a pair that begins at 1.
+/// Returns the reassociation that splits the coarse dimension `at` into two:
+/// [[0], [1, 2], [3]] for `coarseRank` 3 and `at` 1.
 static std::string groupsOf(size_t coarseRank, size_t at) {
   std::string text = "[";
   int64_t fine = 0;
@@ -151,7 +152,7 @@ void LinalgGenerator::addBroadcast(Named x) {
        type);
 }
 
-/// Rows at places that another value says.
+/// Emits a gather of rows of x at indices that another value gives.
 void LinalgGenerator::addGather(Named x) {
   if (x.type.rank() == 0 || x.type.rank() > 3 || x.type.size() == 0)
     return;
@@ -162,7 +163,7 @@ void LinalgGenerator::addGather(Named x) {
   std::string size = std::to_string(x.type.shape[dim]);
   std::string within = helper("arith.remui " + get(places) + ", " +
                               splat(size, places) + " : " + places.text());
-  if (pick(0, 1)) { // each place once, and no harmless ones beyond them
+  if (pick(0, 1)) { // each index once; those in the padding are out of bounds
     places.shape = {x.type.shape[dim]};
     within = positions(x.type.shape[dim]);
   }
@@ -189,7 +190,8 @@ void LinalgGenerator::addGather(Named x) {
        type);
 }
 
-/// Along two dimensions of one size at once; made of a vector if it has none.
+/// Emits the diagonal of x along two dimensions of equal size. If x has no such
+/// pair, takes the diagonal of a square matrix instead.
 void LinalgGenerator::addDiagonal(Named x) {
   if (x.type.rank() == 0)
     return;
@@ -228,7 +230,7 @@ void LinalgGenerator::addGenerate() {
   TensorType type = anyType();
   std::string arguments, code,
       sum = counter.empty() ? number("1", "index") : counter;
-  // What the body takes from around it.
+  // A number from outside of the body, if any.
   std::string captured;
   if (Named y = any();
       y.type.element == type.element && !type.isBit() && y.type.size() != 0)
@@ -257,7 +259,7 @@ void LinalgGenerator::addGenerate() {
        type);
 }
 
-/// Tensors of single numbers.
+/// Emits tensor.splat or tensor.from_elements of elements of x.
 void LinalgGenerator::addElements(Named x) {
   if (x.type.size() == 0)
     return;

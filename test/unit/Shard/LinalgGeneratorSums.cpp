@@ -8,8 +8,8 @@ using namespace heddle;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Lines of a body that combine %p with the accumulator %q to %r; $ stands for
-/// the element type.
+/// Returns bodies that combine the element %p with the accumulator %q to %r. In
+/// them $ stands for the element type.
 static llvm::ArrayRef<const char *> combinersOf(bool isFloat, bool isBit) {
   static const char *floats[] = {
       "%r = arith.addf %p, %q : $",
@@ -64,7 +64,7 @@ void LinalgGenerator::addReduction(Named x) {
   }
   TensorType type = x.type.with(sizes);
   auto bodies = combinersOf(x.type.isFloat(), x.type.isBit());
-  // Unsigned, negative numbers are beyond what the interpreter has exactly.
+  // As unsigned numbers, negative i64 are not exact in the interpreter.
   if (x.type.element == "i64")
     bodies = bodies.drop_back(2);
   std::string code = "      " +
@@ -88,7 +88,8 @@ void LinalgGenerator::addReduction(Named x) {
        type);
 }
 
-/// The place of the largest, and it.
+/// Emits an op with two results: the largest element along the last dimension,
+/// and its index.
 void LinalgGenerator::addTwoReductions(Named x) {
   if (x.type.rank() == 0 || x.type.rank() > 3 || !x.type.isInteger())
     return;
@@ -115,7 +116,7 @@ void LinalgGenerator::addTwoReductions(Named x) {
       "\n      %n = arith.select %c, %j, %w : i32\n      linalg.yield %m, %n "
       ": " +
       element + ", i32\n  } -> (" + types + ")");
-  // The helper has two results.
+  // Gives the op that the helper has emitted two results instead of one.
   body.replace(body.rfind("  " + both + " = "), both.size() + 5,
                "  " + both + ":2 = ");
   values.push_back({both + "#0", type});
@@ -244,7 +245,7 @@ void LinalgGenerator::addBatchProduct(Named x) {
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Over each dimension with a window of its own beginning.
+/// Emits a convolution that slides a window over all dimensions.
 void LinalgGenerator::addConvolution(Named x) {
   if (x.type.rank() < 1 || x.type.rank() > 3 || x.type.isBit() ||
       x.type.size() == 0)
@@ -262,7 +263,7 @@ void LinalgGenerator::addConvolution(Named x) {
        type);
 }
 
-/// With channels, strides and dilations.
+/// Emits a convolution with channels, strides and dilations.
 void LinalgGenerator::addChannelConvolution(Named x) {
   if (x.type.rank() < 3 || x.type.isBit() || x.type.size() == 0)
     return;

@@ -1,4 +1,4 @@
-//===- PaddingTest.cpp - Masks by rule ------------------------------------===//
+//===- PaddingTest.cpp - Masks that sharding rules need -------------------===//
 
 #include "lib/Shard/Localize/Padding.h"
 #include "ProgramTest.h"
@@ -13,8 +13,8 @@ namespace {
 
 class PaddingTest : public ProgramTest {
 protected:
-  /// The masks of an op of one tensor<6xf32> whose only loop is a sum over
-  /// four devices.
+  /// Returns the masks of an op on a tensor<6xf32> with that rule, whose only
+  /// loop is split over four devices.
   FailureOr<SmallVector<OperandMask>> find(const ShardingRule &rule) {
     module = parseSourceString<ModuleOp>(
         "heddle.mesh @mesh <[\"tp\"=4]>\n"

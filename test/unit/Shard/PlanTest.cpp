@@ -40,7 +40,7 @@ TEST(PlanTest, WritingIsStable) {
   EXPECT_EQ(writePlan(*again), text);
 }
 
-/// Plans that did not come from a file.
+/// Tests of plans that are built in memory instead of read from a file.
 class PlanInMemoryTest : public testing::Test, protected test::WithContext {
 protected:
   mlir::OwningOpRef<mlir::ModuleOp> module =

@@ -28,7 +28,7 @@ void ProgramTest::shardArguments(func::FuncOp function, MeshRef mesh,
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     if (ShardingAttr sharding = shard(type))
       function.setArgAttr(i, kShardingAttrName, sharding);
-  // Fewer of the results, so that what propagation says is returned, too.
+  // Shards fewer results than arguments, so that propagation decides some.
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
     if (ShardingAttr sharding = shard(type); sharding && random.pick(0, 1))
       function.setResultAttr(i, kShardingAttrName, sharding);
@@ -38,7 +38,7 @@ static Tensor randomTensor(RankedTensorType type, Random &random) {
   Tensor tensor(type.getShape());
   for (double &value : tensor.values)
     if (isa<FloatType>(type.getElementType()))
-      value = random.pick(-64, 64) / 64.0; // of any type
+      value = random.pick(-64, 64) / 64.0; // exact in every float type
     else if (type.getElementType().isInteger(1))
       value = random.pick(0, 1);
     else
@@ -63,7 +63,7 @@ void ProgramTest::expectSameNumbers(ModuleOp global, ModuleOp local,
   std::vector<std::vector<Tensor>> localArguments(mesh.getNumDevices());
   for (auto [i, type] : llvm::enumerate(serial.getArgumentTypes())) {
     auto tensorType = cast<RankedTensorType>(type);
-    // What lies beyond the end of an argument may be anything.
+    // The padding of an argument may hold anything.
     double padding = isa<FloatType>(tensorType.getElementType()) ? NAN : -77;
     auto parts = shardTensor(
         arguments[i],
@@ -91,7 +91,7 @@ void ProgramTest::expectSameNumbers(ModuleOp global, ModuleOp local,
     for (double value : wanted.values)
       largest = std::max(largest, std::abs(value));
     for (auto [a, b] : llvm::zip(wanted.values, whole->values)) {
-      if (a == b) // infinite, too
+      if (a == b) // also equal infinities
         continue;
       double scale = tolerance.toLargest ? largest : std::max(1.0, std::abs(a));
       ASSERT_LE(std::abs(a - b), tolerance.relative * scale)

@@ -1,8 +1,8 @@
 //===- ProgramTest.h - One program, one and many devices --------*- C++ -*-===//
 //
-// What the tests of random programs share: a context that collects
-// diagnostics, random shardings and arguments, and the comparison of the global
-// program's numbers with those of the grid.
+// Shared by the tests of random programs: a context that collects diagnostics,
+// random shardings and arguments, and the comparison of the global program's
+// results with those of the grid of devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ class Random {
 public:
   explicit Random(uint64_t seed) : engine(seed) {}
 
-  /// In [low, high].
+  /// Returns a number in [low, high].
   int64_t pick(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(engine);
   }
@@ -31,8 +31,9 @@ protected:
   std::mt19937_64 engine;
 };
 
-/// How far numbers may be apart: relative to each number, or to the largest of
-/// its tensor where sums cancel; in any case to 1 at least.
+/// The allowed difference of two numbers, relative to the expected number or,
+/// if `toLargest` (where sums cancel), to the largest number of its tensor.
+/// Numbers below 1 count as 1.
 struct Tolerance {
   double relative = 1e-9;
   bool toLargest = false;
@@ -41,7 +42,7 @@ struct Tolerance {
 class ProgramTest : public testing::Test, protected test::WithContext {
 protected:
   /// Partitions a global program with shardings and runs the passes `then` on
-  /// the result. False if one fails; `diagnostics` says why.
+  /// the result. If a pass fails, returns false; `diagnostics` says why.
   bool partition(mlir::ModuleOp module, const std::string &then = "") {
     return runPasses(module, "heddle-repeat-constants,"
                              "heddle-propagate-shardings,"
@@ -52,35 +53,36 @@ protected:
                                  (then.empty() ? then : "," + then));
   }
 
-  /// Each axis of the mesh on a random dimension, or, once in `leaveOut` times,
-  /// on none.
+  /// Returns a sharding with each axis of the mesh on a random dimension or,
+  /// with probability 1 / leaveOut, on none.
   ShardingAttr randomSharding(int64_t rank, MeshRef mesh, Random &random,
                               int64_t leaveOut);
-  /// On some arguments and results of the function: each is left open once in
-  /// so many times.
+  /// Sets random shardings on the function's arguments and results. Leaves one
+  /// open with probability 1 / leaveOut (results more often).
   void shardArguments(mlir::func::FuncOp function, MeshRef mesh, Random &random,
                       int64_t leaveOut);
 
-  /// Runs @f of both on random arguments, whose padding holds what is not a
-  /// number, and expects equal results.
+  /// Runs @f of both programs on random arguments and expects equal results.
+  /// The padding of float arguments holds NaN.
   void expectSameNumbers(mlir::ModuleOp global, mlir::ModuleOp local,
                          Random &random, Tolerance tolerance = {});
 
-  /// Whether to write programs: HEDDLE_RANDOM_WRITE names a folder. SEED.mlir
-  /// gets the program, SEED.json the arguments and the interpreter's results,
-  /// for test/numerics/random_linalg.py, which compiles and runs them.
+  /// Whether HEDDLE_RANDOM_WRITE is set: then `writeInstead` writes programs to
+  /// the folder that it names. SEED.mlir gets the program, SEED.json the
+  /// arguments and the interpreter's results.
+  /// test/numerics/random_linalg.py compiles and runs them.
   static bool isWriting() { return std::getenv("HEDDLE_RANDOM_WRITE"); }
   bool writeInstead(mlir::ModuleOp module, Random &random, uint64_t seed);
 };
 
 std::string toString(mlir::ModuleOp module);
 
-/// One for each argument, of numbers that its type holds.
+/// Returns random arguments whose numbers are exact in their types.
 std::vector<Tensor> randomArguments(mlir::func::FuncOp function,
                                     Random &random);
 
-/// The number in an environment variable, or `otherwise`; `inLongTests` where
-/// HEDDLE_LONG_TESTS is set.
+/// Returns the number in an environment variable. If it is not set, returns
+/// `inLongTests` if HEDDLE_LONG_TESTS is set, else `otherwise`.
 int countFromEnvironment(const char *name, int otherwise, int inLongTests);
 
 } // namespace heddle

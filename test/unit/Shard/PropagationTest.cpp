@@ -1,9 +1,9 @@
 //===- PropagationTest.cpp - Propagation as a function --------------------===//
 //
-// A planner calls propagateShardings with assignments that it made in memory:
-// on a module without attributes, which stays as it is. What the function
-// decides is what heddle-propagate-shardings writes where attributes say the
-// same.
+// Calls propagateShardings as a planner does: with assignments made in memory,
+// on a module without attributes. The module must not change. The decisions
+// must be those that heddle-propagate-shardings writes if attributes state the
+// same assignments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,10 @@ using namespace heddle;
 
 namespace {
 
-/// Every kind of statement: factors, one of them kept whole, a pin with a
-/// priority, arguments and results, storage and storage axes. A loop carries a
-/// value, a call passes one on, a gradient accumulates.
+/// A program with every kind of stated sharding: factors (one of them kept
+/// whole), a pin with a priority, arguments and results, storage and storage
+/// axes. A loop carries a value, a call passes a value on, and a gradient
+/// accumulates.
 constexpr StringLiteral kStated = R"mlir(
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w : tensor<8x16xf32> parameter init(zeros)
@@ -62,7 +63,7 @@ std::string toString(ModuleOp module) {
   return text;
 }
 
-/// Removes everything that speaks of a mesh.
+/// Removes the mesh and all attributes that refer to it.
 void removeStatements(ModuleOp module) {
   for (auto mesh : llvm::make_early_inc_range(module.getOps<MeshOp>()))
     mesh.erase();
@@ -98,7 +99,7 @@ protected:
   }
   ShardingAttr lie(ArrayRef<Axes> dims) { return makeSharding(mesh, dims); }
 
-  /// What the attributes of `stated` say, made by hand.
+  /// Makes by hand the assignment that the attributes of `stated` state.
   PartialAssignment makeAssignment() {
     PartialAssignment given;
     auto forward = find<ContractOp>(0), backward = find<ContractOp>(1);
@@ -138,7 +139,7 @@ TEST_F(PropagationTest, DecidesWithoutAttributesOrChange) {
   ASSERT_TRUE(succeeded(assignment)) << diagnostics;
   EXPECT_EQ(toString(*module), before);
 
-  // Each kind of decision.
+  // Checks one decision of each kind.
   auto forward = find<ContractOp>();
   EXPECT_EQ(DimensionAxes(assignment->getAxes(forward.getResult())),
             DimensionAxes({{dp}, {tp}}));
@@ -151,7 +152,7 @@ TEST_F(PropagationTest, DecidesWithoutAttributesOrChange) {
             lie({{}, {tp}}));
   EXPECT_TRUE(assignment->getFactors(find<LoadOp>()).empty());
 
-  // Other statements, other decisions: nothing is left of the first call.
+  // A second call with another assignment does not depend on the first.
   PartialAssignment other = makeAssignment();
   other.gradientReduction = GradientReduction::MicroBatch;
   other.operators.erase(forward);
@@ -167,7 +168,7 @@ TEST_F(PropagationTest, DecidesWhatThePassWrites) {
   ASSERT_TRUE(succeeded(assignment)) << diagnostics;
   writeAssignment(*module, mesh, *assignment);
   ASSERT_TRUE(runPasses(*stated, "heddle-propagate-shardings")) << diagnostics;
-  // The pass leaves what the user wrote of pins and priorities.
+  // The pass keeps the user's pins and priorities, so the test removes them.
   for (auto present : llvm::make_early_inc_range(stated->getOps<MeshOp>()))
     present.erase();
   stated->walk([](Operation *op) {

@@ -1,12 +1,14 @@
 //===- RandomLinalgTest.cpp - Random programs of other compilers' ops -----===//
 //
-// Each of LinalgGenerator's programs, with random shardings of arguments and
-// results, either gives the global program's numbers on the grid, or an error
-// that names an op. HEDDLE_RANDOM_LINALG sets the number of programs (300;
-// 10,000 with HEDDLE_LONG_TESTS=1),
-// HEDDLE_RANDOM_FIRST the first one, HEDDLE_RANDOM_SHOW prints what is refused,
-// HEDDLE_RANDOM_TRACE names a file that holds the seed at work;
-// HEDDLE_RANDOM_WRITE as in ProgramTest.h.
+// Partitions LinalgGenerator's programs with random shardings of arguments and
+// results. Expects the global program's results on the grid of devices, or an
+// error that names an op.
+//
+// Environment variables: HEDDLE_RANDOM_LINALG sets the number of programs
+// (default 300; 10,000 with HEDDLE_LONG_TESTS=1), HEDDLE_RANDOM_FIRST the first
+// seed. HEDDLE_RANDOM_SHOW prints the errors of refused programs.
+// HEDDLE_RANDOM_TRACE names a file that receives the current seed. For
+// HEDDLE_RANDOM_WRITE see ProgramTest.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +46,7 @@ void RandomLinalgTest::check(uint64_t seed) {
   if (writeInstead(*local, random, seed))
     return;
   if (!partition(*local)) {
-    // The op that cannot be split, and why.
+    // The error must name the op that cannot be split.
     ASSERT_NE(diagnostics.find("' op "), std::string::npos) << diagnostics;
     if (std::getenv("HEDDLE_RANDOM_SHOW"))
       llvm::errs() << "seed " << seed << ": " << diagnostics;
@@ -68,7 +70,7 @@ TEST_F(RandomLinalgTest, SameNumbersOrAnErrorAtAnOp) {
   }
   RecordProperty("refused", refused);
   llvm::errs() << refused << " of " << count << " programs refused\n";
-  // An error is an answer, but it must not become the usual one.
+  // The partitioner may refuse a program, but only rarely.
   EXPECT_LE(refused, count / 100 + 1);
 }
 

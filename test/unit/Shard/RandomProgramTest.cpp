@@ -1,9 +1,9 @@
 //===- RandomProgramTest.cpp - Random programs, random assignments --------===//
 //
-// Straight-line programs of upstream and Heddle ops on awkward sizes, random
-// axes pinned to random factors, random shardings of arguments and results:
-// the grid's numbers equal the global program's. HEDDLE_RANDOM_PROGRAMS sets
-// the number of programs.
+// Generates straight-line programs of upstream and Heddle ops on odd sizes,
+// pins random axes to random factors, and shards arguments and results at
+// random. Expects that the grid of devices computes the global program's
+// results. HEDDLE_RANDOM_PROGRAMS sets the number of programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
       names += (i ? ", %" : "%") + std::to_string(v);
       types += (i ? ", " : "") + type(values[v]);
     }
-    // Results are named in order, so uses of numbers are positions.
+    // A value's name is its position in `values`.
     return "func.func @f(" + arguments + ") -> (" + types + ") {\n" + body +
            "  return " + names + " : " + types + "\n}\n";
   }
@@ -138,8 +138,8 @@ private:
          larger);
   }
 
-  /// x with itself: the first dimension a batch, the second summed, the rest of
-  /// both kept.
+  /// Emits the product x^T x, [km, kn -> mn], with a batch dimension in front
+  /// if x has rank 3.
   void addContract(size_t x, const Shape &shape) {
     if (shape.size() != 2 && shape.size() != 3)
       return;

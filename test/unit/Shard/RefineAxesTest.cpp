@@ -1,4 +1,4 @@
-//===- RefineAxesTest.cpp - Groups that more devices share ----------------===//
+//===- RefineAxesTest.cpp - Axes larger than a number of groups -----------===//
 
 #include "lib/Shard/ApplyPlan/RefineAxes.h"
 
@@ -17,7 +17,8 @@ protected:
   }
   StringAttr axis(StringRef name) { return StringAttr::get(&context, name); }
 
-  /// An op with 2 of `name` over x, and 6 of "member" if `hasMembers`.
+  /// Returns an op with a factor `name` of size 2 over axis x and, if
+  /// `hasMembers`, a factor "member" of size 6.
   PlannedOp plan(StringRef name, FactorRole role, bool hasMembers) {
     PlannedOp planned;
     planned.op = nullptr;
@@ -39,7 +40,7 @@ protected:
   MeshAttr mesh;
 };
 
-// Names do not matter: the roles say which factor takes which part.
+// The factors' roles, not their names, say which factor takes which part of x.
 TEST_F(RefineAxesTest, FollowsRolesOfAnyOp) {
   PlannedOp ops[] = {plan("team", FactorRole::Groups, true),
                      plan("team", FactorRole::Groups, false),

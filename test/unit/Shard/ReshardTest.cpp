@@ -1,4 +1,4 @@
-//===- ReshardTest.cpp - Sequences of collectives, exhaustively -----------===//
+//===- ReshardTest.cpp - Executes the reshards between all shardings ------===//
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/ReshardSequence.h"
@@ -24,8 +24,8 @@ protected:
             MeshAttr::get(&context, axes)};
   }
 
-  /// Every sharding of that rank: each axis splits a dimension, after those
-  /// that do already, or before them, is partial, or splits nothing.
+  /// Returns every sharding of that rank: each axis splits one dimension, at
+  /// any place among the axes that split it, or is partial, or is unused.
   std::vector<ShardingAttr> allShardings(MeshRef mesh, int64_t rank) {
     std::vector<ShardingAttr> all;
     DimensionAxes dims(rank);
@@ -53,7 +53,8 @@ protected:
       }
   }
 
-  /// What devices hold of the tensor; of a partial sum, parts that add up.
+  /// Returns the devices' parts of a tensor. If the sharding is partial, the
+  /// parts of a group add up to the tensor's values.
   std::vector<Tensor> distribute(const Tensor &tensor, ShardingAttr sharding,
                                  MeshRef mesh) {
     auto parts = shardTensor(tensor, sharding.withoutPartial(), mesh.mesh,
@@ -77,9 +78,10 @@ protected:
     return parts;
   }
 
-  /// Localizes the reshards from each of some shardings to all, as one function
-  /// with an argument for each start and a result for each pair, so that they
-  /// are planned by one planner, and runs it on the grid.
+  /// Localizes the reshards from each sharding of `starts` to each of `all` and
+  /// executes them on the grid. One function holds all reshards, with an
+  /// argument for each start and a result for each pair, so one planner plans
+  /// them.
   void check(MeshRef mesh, RankedTensorType type, ArrayRef<ShardingAttr> starts,
              ArrayRef<ShardingAttr> all, StringRef cluster) {
     OpBuilder builder(&context);
@@ -120,7 +122,7 @@ protected:
     ASSERT_TRUE(succeeded(grid));
     for (size_t i = 0; i < results.size(); ++i) {
       ShardingAttr from = starts[i / all.size()], to = all[i % all.size()];
-      // A partial result: what the partial axes hold, added up.
+      // Adds up a partial result over the partial axes.
       std::vector<Tensor> sums;
       for (auto &device : *grid)
         sums.push_back(std::move(device[i]));
@@ -165,8 +167,8 @@ protected:
   size_t pairs = 0;
 };
 
-/// Pairs of two devices in two units, joined by slow links, on which bytes are
-/// all that counts; a file that is removed again.
+/// The file of a cluster of slow links without latency, so that only bytes
+/// count. The destructor removes the file.
 class SlowCluster {
 public:
   SlowCluster() {
@@ -192,9 +194,8 @@ struct Setting {
 class EveryReshard : public ReshardTest,
                      public testing::WithParamInterface<Setting> {};
 
-// The same settings as in test/unit/Cost/ReshardingTest.cpp, which compares the
-// cost with that of all short sequences. On eight devices from a seeded sample
-// of the shardings, and from all with HEDDLE_LONG_TESTS=1.
+// On eight devices, starts from a seeded sample of the shardings; with
+// HEDDLE_LONG_TESTS=1 from all. test/unit/Cost/ReshardingTest.cpp checks costs.
 TEST_P(EveryReshard, HoldsTheSource) {
   Builder builder(&context);
   SlowCluster slow;
@@ -209,7 +210,8 @@ TEST_P(EveryReshard, HoldsTheSource) {
   }
   for (StringRef cluster :
        {StringRef(), slow.path.str(), StringRef("rtx3090-nvlink")}) {
-    // What a function computes is held until it ends: not all at once.
+    // The interpreter keeps all values of a function until its end, so each
+    // function has at most 16 starts.
     for (ArrayRef<ShardingAttr> rest = starts; !rest.empty();
          rest = rest.drop_front(std::min<size_t>(rest.size(), 16))) {
       check(mesh, type, rest.take_front(16), all, cluster);
@@ -245,8 +247,9 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// One or two axes of a large mesh change their places: the plan is that of a
-// slice. Along a dimension, parts are whole in each slice, or reach beyond.
+// One or two axes of a large mesh move, so the planner may plan for a slice of
+// the mesh. Sizes such as 192 divide evenly over the axes that stay; 50 does
+// not.
 TEST_F(ReshardTest, AxesStayOnLargeMeshes) {
   MeshRef mesh = makeMesh({4, 2, 3, 2, 2});
   std::mt19937 random(1);
@@ -254,7 +257,8 @@ TEST_F(ReshardTest, AxesStayOnLargeMeshes) {
   for (std::vector<int64_t> shape : {std::vector<int64_t>{192, 6}, {50, 48}}) {
     auto type = RankedTensorType::get(shape, Builder(&context).getF64Type());
     for (int i = 0; i < 30; ++i) {
-      // The last place is the partial, the one after it none.
+      // Places 0 and 1 are the dimensions, place 2 holds the partial axes, and
+      // place 3 stands for unused axes.
       DimensionAxes from(3), to;
       SmallVector<unsigned> places;
       for (MeshAxisAttr axis : mesh.mesh.getAxes())
@@ -310,7 +314,7 @@ TEST_F(ReshardTest, SequencesAreShort) {
             Kinds{ReshardingStep::Permute});
   EXPECT_EQ(kinds(s({{a}, {b}}), s({{b}, {a}})),
             Kinds{ReshardingStep::Permute});
-  // What is sliced first need not be reduced.
+  // Slicing first leaves half of the elements to reduce.
   EXPECT_EQ(kinds(s({{}, {}}, {a}), s({{}, {b}})),
             (Kinds{ReshardingStep::Slice, ReshardingStep::AllReduce}));
 }

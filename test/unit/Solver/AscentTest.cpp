@@ -15,7 +15,7 @@ namespace {
 
 const std::function<bool()> never = [] { return false; };
 
-/// The least cost of all feasible assignments.
+/// Returns the least cost of all feasible assignments.
 Cost leastCost(const Model &m) {
   Cost least = kInfiniteCost;
   Labels x(m.vars.size(), 0);
@@ -30,7 +30,8 @@ Cost leastCost(const Model &m) {
   }
 }
 
-/// The first variables of a random model, so that all assignments can be tried.
+/// Returns the first eight variables of a random model, few enough to try all
+/// assignments.
 Model smallModel(Random &r) {
   constexpr int32_t kCount = 8;
   Model whole = randomModel(r), m;
@@ -48,7 +49,7 @@ Model smallModel(Random &r) {
   return m;
 }
 
-/// A small model with a feasible assignment, and the cost of the best.
+/// A small model with a feasible assignment, and its least cost.
 struct Solved {
   Model m;
   double least;
@@ -62,7 +63,8 @@ Solved solvedModel(Random &r) {
   }
 }
 
-/// A chain of variables without limit, on which message passing is exact.
+/// Returns a chain of variables without capacities. On it message passing is
+/// exact.
 Model chain(Random &r, int32_t length) {
   Model m;
   m.vars.resize(length);
@@ -120,7 +122,7 @@ TEST(Ascent, VisitsItsQuota) {
   Model m = smallModel(r);
   TablePool pool(m);
   Ascent climber(m, pool, {});
-  double ofPass = climber.getWork(), until = 0; // one pass is part of the start
+  double ofPass = climber.getWork(), until = 0; // construction runs one pass
   for (int call = 0; call < 5000; ++call) {
     climber.climb(1e6, 0.3 * ofPass, never);
     until += 0.3 * ofPass;
@@ -175,7 +177,7 @@ TEST(Dual, SamplesUseLessWhereUsageCostsMore) {
 }
 
 TEST(Dual, MeasuresRoundingByWhatCancels) {
-  // Two values alike in everything but messages of 10^15 that cancel.
+  // The values of each variable differ only by messages of 10^15 that cancel.
   Model m;
   m.vars.resize(2);
   m.vars[0] = {{0, 0}, {}, {0}};

@@ -11,7 +11,7 @@
 namespace heddle::solver {
 namespace {
 
-/// HEDDLE_LONG_TESTS=1 tries 10,000 instances.
+/// Returns the number of random instances: 10,000 with HEDDLE_LONG_TESTS=1.
 size_t instanceCount() {
   const char *longText = std::getenv("HEDDLE_LONG_TESTS");
   return longText && *longText && *longText != '0' ? 10000 : 500;
@@ -53,12 +53,13 @@ TEST(BruteForce, FindsAndProvesTheOptimumOfSmallInstances) {
     EXPECT_TRUE(value->isFeasible());
     EXPECT_EQ(value->total, *expected);
   }
-  // The generator makes both kinds, or the test would show little.
+  // The generator must make instances of both kinds.
   EXPECT_GT(feasible, instanceCount() / 4);
   EXPECT_GT(infeasible, instanceCount() / 20);
 }
 
-/// `parts` one after another in time, their nodes in any order.
+/// Joins problems to one, in which their nodes live one problem after the other
+/// and stand in random order.
 Problem sideBySide(const std::vector<Problem> &parts, std::mt19937_64 &r) {
   Problem whole;
   whole.usageLimit = parts[0].usageLimit;

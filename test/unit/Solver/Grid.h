@@ -1,4 +1,4 @@
-//===- Grid.h - Who is next to whom on a grid -------------------*- C++ -*-===//
+//===- Grid.h - Neighbours on a square grid ---------------------*- C++ -*-===//
 
 #ifndef HEDDLE_TEST_UNIT_SOLVER_GRID_H
 #define HEDDLE_TEST_UNIT_SOLVER_GRID_H
@@ -7,7 +7,8 @@
 
 namespace heddle::solver {
 
-/// Calls `join(a, b)` for all neighbours of a square grid, numbered row by row.
+/// Calls `join(a, b)` for all neighbouring cells of a square grid, whose cells
+/// are numbered row by row.
 template <typename JoinFn> void joinGrid(int32_t side, const JoinFn &join) {
   for (int32_t i = 0; i < side * side; ++i) {
     if (i % side + 1 < side)

@@ -7,7 +7,7 @@
 namespace heddle::solver {
 namespace {
 
-/// From the authors' profile (profile_result_3090.pt, Apache-2.0).
+/// Rows of the authors' profile (profile_result_3090.pt, Apache-2.0).
 const char *const profile = R"({"rows": [
 {"hidden": 4096, "tensor_parallel": 4, "batch": 4, "attn_forward_ms": 8.1216, "attn_backward_ms": 13.9737, "mlp_forward_ms": 8.6146, "mlp_backward_ms": 16.4165, "all_reduce_ms": 17.9482, "runtime_memory_mib": 304.05},
 {"hidden": 4096, "tensor_parallel": 8, "batch": 8, "attn_forward_ms": 9.0349, "attn_backward_ms": 14.9447, "mlp_forward_ms": 9.4711, "mlp_backward_ms": 17.442, "all_reduce_ms": 39.4888, "runtime_memory_mib": 256.0},
@@ -37,7 +37,8 @@ TEST(Oases, CostsFollowTheReleasedFormula) {
   ASSERT_EQ(i.nodes.size(), 4u);
   ASSERT_EQ(i.edges.size(), 3u);
   auto ms = [](double t) { return static_cast<Cost>(t * 1e6 + 0.5); };
-  // Degree 4: attention 8.1216/13.9737, MLP 8.6146/16.4165, collective 17.9482.
+  // Milliseconds at degree 4, forward/backward: attention 8.1216/13.9737, MLP
+  // 8.6146/16.4165, collective 17.9482.
   EXPECT_EQ(i.nodes[0].costs[0], ms(8.1216 + 13.9737));
   EXPECT_EQ(i.nodes[1].costs[0],
             ms(17.9482 + 17.9482 + (8.6146 + 16.4165) + (8.1216 + 13.9737)));
@@ -45,11 +46,13 @@ TEST(Oases, CostsFollowTheReleasedFormula) {
             ms(17.9482 + 17.9482 + (8.1216 + 13.9737) + (8.6146 + 16.4165)));
   EXPECT_EQ(i.nodes[3].costs[0],
             ms(17.9482 + (8.6146 + 16.4165) + 2 * 17.9482));
-  // From node 0 (attention) to node 1 (MLP): same, 4 to 8, 8 to 4.
+  // Costs from node 0 (attention) to node 1 (MLP): equal degrees, degrees 4 to
+  // 8, degrees 8 to 4.
   EXPECT_EQ(i.edges[0].costs[0], 0);
   EXPECT_EQ(i.edges[0].costs[1], ms(2 * 17.9482 + 9.4711));
   EXPECT_EQ(i.edges[0].costs[3], ms(2 * 17.9482 + 16.4165));
-  // Node 3 also holds what the layer needs while it runs.
+  // Node 3 also needs the memory that the layer uses while it runs (304.05
+  // MiB).
   double h = 4096, activations = 12 * 8.0 * 1024 * h;
   EXPECT_EQ(i.nodes[2].usages[0],
             Usage(activations + 5 * 4 * (4 * h * h / 4 + 6 * h)));

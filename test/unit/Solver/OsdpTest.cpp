@@ -10,7 +10,7 @@
 namespace heddle::solver {
 namespace {
 
-/// From the authors' tables (profiler_output.py, MIT), 8 GPUs.
+/// Rows of the authors' tables for 8 GPUs (profiler_output.py, MIT).
 const char *const profile = R"({"rows": [
 {"hidden": 1024, "batch_index": 0, "sharded": "none", "layer_time_s": 0.020241479, "layer_memory_mb": 168.29},
 {"hidden": 1024, "batch_index": 0, "sharded": "attention", "layer_time_s": 0.027732746, "layer_memory_mb": 120.2125},
@@ -57,7 +57,8 @@ OsdpOptions layersIn(int64_t layers, double megabytes) {
   return o;
 }
 
-/// The knapsack that OSDP's own dynamic program solves, by counting layers.
+/// Returns the least time of the knapsack that OSDP's dynamic program solves.
+/// Tries all numbers of layers for each of the four strategies.
 double byCounting(const OsdpProfileEntry &e, int64_t layers, double limit) {
   double best = 1e300;
   for (int64_t a = 0; a <= layers; ++a)
@@ -76,7 +77,7 @@ double byCounting(const OsdpProfileEntry &e, int64_t layers, double limit) {
   return best;
 }
 
-// Counts are by strategy: nothing, MLP, attention, both.
+// Numbers of layers that shard nothing, the MLP, attention, or both.
 using Counts = std::vector<int64_t>;
 
 TEST(Osdp, PublishedModel) {
@@ -128,7 +129,8 @@ TEST(Osdp, SplittingNeverHurtsAndFillsMemory) {
   OsdpPlan charged = plan(1536, 1, o);
   EXPECT_LT(free.seconds, whole.seconds);
   EXPECT_LE(free.seconds, charged.seconds);
-  // What is sharded as a whole is not split, and pays for nothing.
+  // A layer that is sharded as a whole pays nothing for slices, so the charged
+  // plan is never slower than the whole one.
   EXPECT_LE(charged.seconds, whole.seconds);
   EXPECT_LE(free.megabytes, 7392);
 }
@@ -136,7 +138,7 @@ TEST(Osdp, SplittingNeverHurtsAndFillsMemory) {
 TEST(Osdp, BatchIsChosenByThroughput) {
   auto entries = parseOsdpProfile(profile);
   ASSERT_TRUE(bool(entries));
-  // Twice the batch in less than twice the time wins over the smaller one.
+  // Twice the batch takes less than twice the time, so it has more throughput.
   OsdpProfileEntry second = (*entries)[3];
   ASSERT_EQ(second.hidden, 1536);
   second.batchIndex = 2;

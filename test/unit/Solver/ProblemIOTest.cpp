@@ -44,7 +44,7 @@ TEST(ProblemIO, ReadsTheContestsExample) {
   ASSERT_EQ(p->edges.size(), 5u);
   EXPECT_EQ(p->edges[2].nodes, (std::vector<uint32_t>{1, 3}));
   EXPECT_EQ(p->usageLimit, 50);
-  // The contest's README works this assignment out.
+  // The contest's README computes the cost of this assignment.
   auto value = evaluate(*p, {0, 0, 2, 1, 0});
   ASSERT_TRUE(bool(value));
   EXPECT_EQ(value->total, 15 + 55 + 35 + 75 + 95 + 30 + 40 + 10 + 30 + 60);

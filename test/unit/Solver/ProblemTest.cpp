@@ -8,7 +8,7 @@
 namespace heddle::solver {
 namespace {
 
-/// Two nodes that are both live at time 1 only.
+/// Returns a problem of two nodes that are live together only at time 1.
 Problem twoNodes() {
   Problem p;
   p.nodes = {{{0, 2}, {1, 10}, {100, 20}}, {{1, 3}, {2, 20, 200}, {7, 8, 9}}};
@@ -30,7 +30,7 @@ TEST(Evaluate, IntervalsAreHalfOpen) {
   Problem p = twoNodes();
   EXPECT_TRUE(evaluate(p, {0, 0})->withinLimit);  // 107 at time 1
   EXPECT_FALSE(evaluate(p, {0, 1})->withinLimit); // 108 at time 1
-  p.nodes[1].live = {2, 3};                       // apart
+  p.nodes[1].live = {2, 3};                       // never live together
   EXPECT_TRUE(evaluate(p, {0, 1})->withinLimit);
   EXPECT_EQ(evaluate(p, {0, 1})->peakUsage, 100);
   p.nodes[0].live = {2, 2}; // never live

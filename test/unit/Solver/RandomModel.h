@@ -11,8 +11,9 @@ namespace heddle::solver {
 constexpr int kVariableCount = 14;
 constexpr int kTimes = 3;
 
-/// Sparse, three values a variable, with loads; some entries of its tables are
-/// infinite. All capacities are 0.
+/// Returns a sparse model with three values per variable. Most variables have
+/// loads, and some entries of the pairs' tables are infinite. All capacities
+/// are 0, to be set by the test.
 Model randomModel(Random &r);
 
 Labels randomLabels(Random &r);

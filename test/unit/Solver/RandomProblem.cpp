@@ -48,7 +48,7 @@ private:
       n.live.begin = below(span);
       n.live.end = n.live.begin + below(span);
       for (size_t s = 0; s < strategies; ++s) {
-        // A node of its own is forbidden only sometimes.
+        // Strategies of a node are rarely forbidden (infinite).
         n.costs.push_back(below(8) ? Cost(below(costScale)) : cost());
         n.usages.push_back(below(3) ? below(20) : 0);
       }
@@ -123,7 +123,8 @@ private:
     addEdge({any(), any(), any()});
   }
 
-  /// Somewhere between the least and the largest possible peak.
+  /// Sets the limit to a number between the least and the largest peak, or
+  /// leaves it open.
   void setLimit() {
     if (below(5) == 0)
       return;
@@ -155,8 +156,8 @@ Problem randomProblem(std::mt19937_64 &r, double maxAssignments) {
 }
 
 std::optional<Cost> bruteForce(const Problem &p) {
-  // Usage steps and costs by hand: `evaluate` on every assignment would be
-  // slow, so it confirms the result only.
+  // Computes usage and costs by hand, because `evaluate` would be slow on every
+  // assignment. `evaluate` only confirms the best one.
   size_t count = p.nodes.size();
   int64_t end = 0;
   for (const Node &n : p.nodes)

@@ -9,17 +9,18 @@
 
 namespace heddle::solver::test {
 
-/// Up to 12 nodes on a chain, tree, cycle, star, grid, random or complete
-/// graph, in one or more components; memory tight, loose, impossible or
-/// unlimited; several edges per pair, edges of one and three nodes and loops;
-/// infinite costs; costs small or near the top of 64 bits. At most
-/// `maxAssignments` assignments.
+/// Returns a problem of up to 12 nodes and at most `maxAssignments`
+/// assignments. The graph is a chain, tree, cycle, star, grid, random or
+/// complete graph, in one or more components. It may have several edges per
+/// pair, edges of one and three nodes, and loops. Memory is tight, loose,
+/// impossible or unlimited. Costs are small, infinite, or near the top of 64
+/// bits.
 Problem randomProblem(std::mt19937_64 &r, double maxAssignments);
 
-/// The optimum, by trying everything; none if no assignment is feasible.
+/// Returns the least cost of all assignments; none if none is feasible.
 std::optional<Cost> bruteForce(const Problem &p);
 
-/// How many times slower than usual this build may be: sanitizers are.
+/// Returns how many times slower this build may be because of sanitizers.
 constexpr double slowdown() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return 20;

@@ -10,8 +10,9 @@ using namespace heddle::solver;
 
 namespace {
 
-/// Of every variable, the first one of its component among those that differ;
-/// -1 where none of the assignments does.
+/// Returns the first variable of each variable's component. Components are
+/// those of the variables whose value in `x` differs from one in `others`; for
+/// all other variables returns -1.
 std::vector<int32_t> componentsOf(const Model &m, const Labels &x,
                                   const std::vector<Labels> &others) {
   std::vector<int32_t> root(kVariableCount, -1);
@@ -32,7 +33,8 @@ std::vector<int32_t> componentsOf(const Model &m, const Labels &x,
   return root;
 }
 
-/// The least cost of all feasible mixtures.
+/// Returns the least cost of all feasible mixtures: each component takes its
+/// values from `x` or from one of `others`.
 Cost leastOfMixtures(const Model &m, const Labels &x,
                      const std::vector<Labels> &others) {
   std::vector<int32_t> root = componentsOf(m, x, others), roots;
@@ -66,7 +68,8 @@ TEST(Recombination, FindsTheBestMixture) {
   for (int round = 0; round < 300; ++round) {
     Model m = randomModel(r);
     Candidate c{randomLabels(r)};
-    // As tight as the first assignment, or a little looser.
+    // Capacities equal the usage of the first assignment, or are a little
+    // larger.
     std::vector<Usage> used = usageOf(m, c.x);
     for (int t = 0; t < kTimes; ++t)
       m.capacity[t] = used[t] + static_cast<Usage>(r.below(6));
@@ -76,7 +79,8 @@ TEST(Recombination, FindsTheBestMixture) {
     std::vector<Labels> others(1 + r.below(3));
     std::vector<const Labels *> pointers;
     for (Labels &x : others) {
-      // The same in most variables, so that there are components.
+      // Half of the variables keep their values, so there are several
+      // components.
       x = c.x;
       Labels fresh = randomLabels(r);
       for (int v = 0; v < kVariableCount; ++v)
@@ -97,19 +101,20 @@ TEST(Recombination, FindsTheBestMixture) {
     EXPECT_EQ(again.total, c.total);
     improved += c.total < before;
   }
-  // The test would say nothing if there were nothing to find, or no limit.
+  // Many rounds must have an improvement to find, and a capacity that binds.
   EXPECT_GT(improved, 50);
   EXPECT_GT(bound, 30);
 }
 
-/// Feasible, and others that share most of it.
+/// An assignment and others that share about half of its values or more.
 struct Family {
   Model m;
   Candidate c;
   std::vector<Labels> others;
 };
 
-/// At capacities that never bind, or at as tight as the first one keeps.
+/// Returns a family whose capacities equal the usage of its first assignment if
+/// `tight`, else never bind.
 Family randomFamily(Random &r, bool tight) {
   Family f{randomModel(r), {randomLabels(r)}, {}};
   f.m.capacity.assign(kTimes, Usage(1) << 40);
@@ -167,7 +172,8 @@ TEST(Recombination, AllIsNearlyAlwaysAsGoodAsTheBestOne) {
     EXPECT_GT(work, 0);
     EXPECT_TRUE(f.c.isFeasible());
     EXPECT_LE(f.c.total, before);
-    // The first mixture may shut out what the second one alone would bring.
+    // Taking one mixture first may exclude a better mixture with another
+    // assignment.
     worse += f.c.total > least;
     improved += least < before;
   }

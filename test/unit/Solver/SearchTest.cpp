@@ -1,4 +1,4 @@
-//===- SearchTest.cpp - What a search may and may not change --------------===//
+//===- SearchTest.cpp - Pinned variables and stopping of a search ---------===//
 
 #include "Search/Search.h"
 #include "RandomModel.h"
@@ -12,7 +12,7 @@ namespace {
 
 const std::function<bool()> never = [] { return false; };
 
-/// A model, and a feasible assignment of it.
+/// A model and a feasible assignment.
 struct Start {
   Model m;
   Candidate c;

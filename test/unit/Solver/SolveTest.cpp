@@ -10,7 +10,8 @@
 namespace heddle::solver {
 namespace {
 
-/// A grid with random costs and a tight limit: too hard to prove at once.
+/// Returns a grid with random costs and a tight limit, whose optimum is too
+/// hard to prove quickly.
 Problem hardGrid(uint64_t seed, uint32_t side = 20) {
   std::mt19937_64 r(seed);
   constexpr uint32_t kStrategies = 6;
@@ -35,7 +36,7 @@ Problem hardGrid(uint64_t seed, uint32_t side = 20) {
 }
 
 TEST(Solve, SameSeedAndWorkGiveTheSameAnswerOnAnyThreads) {
-  // Small, so that there are many rounds.
+  // The grid is small, so the work limit allows many rounds.
   Problem p = hardGrid(1, 11);
   SolveOptions o;
   o.timeoutSeconds = 1e6;
@@ -96,8 +97,7 @@ TEST(Solve, StopsAtTheTimeout) {
   EXPECT_LT(took, 3);
 }
 
-/// Many strategies of which none dominates another: the reductions alone would
-/// take many seconds.
+/// No strategy dominates another, so that reductions alone would take seconds.
 TEST(Solve, ReductionsKeepTheTimeout) {
   std::mt19937_64 r(1);
   constexpr uint32_t kCount = 60, kStrategies = 300;

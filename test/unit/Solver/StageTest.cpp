@@ -1,4 +1,4 @@
-//===- StageTest.cpp - What is exploited, round after round ---------------===//
+//===- StageTest.cpp - The exploited assignment over many rounds ----------===//
 
 #include "Search/Stage.h"
 #include "Grid.h"
@@ -12,8 +12,9 @@ namespace {
 
 const std::function<bool()> never = [] { return false; };
 
-/// Three values a variable on a grid; every second entry of half of the tables
-/// is infinite if `forbids`, so that most samples are not feasible.
+/// Returns a model of variables with three values on a grid. If `forbids`,
+/// every second entry of half of the tables is infinite, so that most samples
+/// are not feasible.
 Model grid(Random &r, int32_t side, bool forbids) {
   Model m;
   m.vars.resize(side * side);

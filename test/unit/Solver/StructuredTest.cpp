@@ -1,7 +1,7 @@
 //===- StructuredTest.cpp - Chains, trees and repeated layers -------------===//
 //
-// Large instances that decompose are solved to proven optimality in under a
-// second each.
+// Expects that large instances which decompose are solved to proven optimality
+// in under a second each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ void expectProvenQuickly(const Problem &p, const std::string &name) {
   EXPECT_LT(took, test::slowdown()) << name;
 }
 
-/// The limit at a fraction of the way from the least to the largest peak.
+/// Sets the limit at a fraction of the way from the least to the largest peak.
 void limitMemory(Problem &p, double fraction) {
   Assignment least, most;
   for (const Node &n : p.nodes) {
@@ -46,7 +46,8 @@ class Generator {
 public:
   explicit Generator(uint64_t seed) : r(seed) {}
 
-  /// Strategies that shard more use less and cost more.
+  /// Returns a node whose strategies use less memory and cost more the more
+  /// they shard.
   Node node(Interval live, size_t strategies) {
     Node n;
     n.live = live;
@@ -68,8 +69,8 @@ public:
   std::mt19937_64 r;
 };
 
-/// Forward and backward of a stack of layers: what layer i keeps is live until
-/// its backward.
+/// Returns the interval in which a layer's activations are live in a forward
+/// and a backward pass over all layers: from its forward to its backward.
 Interval activations(int64_t layer, int64_t layers) {
   return {layer, 2 * layers - layer};
 }
@@ -130,12 +131,12 @@ TEST(Structured, TreesUnderMemory) {
     }
 }
 
-/// Layers of six nodes with a residual connection, of a number of kinds in
-/// turn.
+/// Returns layers of six nodes with a residual connection. Kinds of layers
+/// alternate: layer l is of kind l % kinds.
 Problem repeatedLayers(int64_t layers, int64_t kinds) {
   Problem p;
   for (int64_t l = 0; l < layers; ++l) {
-    Generator g(1 + l % kinds); // the same layer every time
+    Generator g(1 + l % kinds); // the same layer for the same kind
     auto first = static_cast<uint32_t>(p.nodes.size());
     for (int i = 0; i < 6; ++i)
       p.nodes.push_back(g.node(activations(l, layers), 4));
@@ -168,7 +169,7 @@ TEST(Structured, RepeatedLayersUnderMemory) {
     }
 }
 
-/// Nothing repeats, or only every fourth layer does.
+/// No two layers are alike, or every fourth one is.
 TEST(Structured, DifferentLayersUnderMemory) {
   for (int64_t kinds : {4, 100})
     for (double fraction : {0.1, 0.5}) {
@@ -180,8 +181,9 @@ TEST(Structured, DifferentLayersUnderMemory) {
     }
 }
 
-/// Dense blocks of nodes under a limit each, alike or not: together their gaps
-/// would hide each other, and alike ones are one problem.
+/// Returns blocks of densely joined nodes that live at different times, so each
+/// has the memory limit for itself. If `alike`, all blocks are equal. A solver
+/// must prove each block alone, because the gaps of their bounds add up.
 Problem blocks(int64_t count, uint32_t size, bool alike) {
   Problem p;
   for (int64_t b = 0; b < count; ++b) {
@@ -203,11 +205,11 @@ TEST(Structured, BlocksThatDoNotMeet) {
   expectProvenQuickly(blocks(100, 10, false), "100 different blocks");
 }
 
-/// The optimum of a chain whose nodes are all live at once, by a table over
-/// everything that they may use together.
+/// Returns the optimum of a chain whose nodes are all live at once, by dynamic
+/// programming over the memory used so far.
 Cost optimumOfChain(const Problem &p) {
   auto limit = static_cast<size_t>(*p.usageLimit);
-  std::vector<std::vector<Cost>> least; // by strategy, then usage
+  std::vector<std::vector<Cost>> least; // [strategy of the last node][usage]
   for (size_t i = 0; i < p.nodes.size(); ++i) {
     const Node &n = p.nodes[i];
     std::vector<std::vector<Cost>> next(
@@ -230,7 +232,7 @@ Cost optimumOfChain(const Problem &p) {
   return best;
 }
 
-/// Small numbers make many ties, alike nodes make long runs of equal steps.
+/// Small numbers make many ties; alike nodes make long runs of equal steps.
 TEST(Structured, ChainsOfAlikeNodesAgreeWithATable) {
   std::mt19937_64 r(3);
   for (int instance = 0; instance < 300; ++instance) {

@@ -1,9 +1,9 @@
 //===- program.cpp - A hand-written artifact to test the trainer with -----===//
 //
-// What the compiler would write for a bigram model: logits of the next token
-// are a row of W [V, V]. Plain gradient descent. The batch is split over the
-// devices of the axis "dp"; W is replicated. Every program exists for one and
-// for two devices.
+// Programs in the form that the compiler writes, for a bigram model: the logits
+// of the next token are a row of W [V, V]. The optimizer is plain gradient
+// descent. The batch is split over the devices of the axis "dp"; W is
+// replicated. Every program exists for one and for two devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,9 @@ struct Variables {
         count(reinterpret_cast<float *>(frame->variables[4])) {}
 };
 
-/// Adds this device's part of sums and gradient, then sums over the devices.
-/// `logits` may be null.
+/// Computes this device's part of the loss sum, the label count and the
+/// gradient, and adds the sum of the parts of all devices to the accumulators.
+/// `gradient` and `logits` may be null.
 heddle_rt_status forwardBackward(heddle_rt_device *device,
                                  const heddle_rt_frame *frame, int devices,
                                  float *gradient, float *lossSum, float *count,

@@ -4,7 +4,7 @@
 #define HEDDLE_TEST_UNIT_TRAINER_PROGRAM_H
 
 namespace bigram {
-/// Vocabulary, rows of a batch, tokens of a row.
+/// The sizes of the vocabulary (V), of a batch in rows (B) and of a row (S).
 inline constexpr int V = 16, B = 4, S = 6;
 } // namespace bigram
 

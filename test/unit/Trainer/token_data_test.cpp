@@ -65,7 +65,7 @@ TEST(TokenData, ReadsEachFormat) {
   ASSERT_TRUE(data->read(0, out).ok());
   EXPECT_EQ(out, (std::vector<int32_t>{0, 7, 128255}));
 
-  // A format that is asked for wins over the one guessed.
+  // A given format overrides the one that the file's name suggests.
   data = TokenData::open(halves.path, TokenFormat::Byte, 256);
   ASSERT_TRUE(data.ok()) << data.message();
   EXPECT_EQ(data->size(), 6);
@@ -118,7 +118,8 @@ TEST(WindowSampler, DependsOnSeedStepAndRowAlone) {
   auto other = WindowSampler::create(*data, 8, 0.1, 2);
   ASSERT_TRUE(sampler.ok() && other.ok());
 
-  // One batch of four rows is two batches of two.
+  // The last two rows of a batch of four are the batch of two that starts at
+  // row 2.
   std::vector<int32_t> all(32), half(16), targets(32), halfTargets(16);
   ASSERT_TRUE(sampler->sample(5, 0, all, targets).ok());
   ASSERT_TRUE(sampler->sample(5, 2, half, halfTargets).ok());

@@ -94,7 +94,7 @@ json manifest(int devices, int microBatches) {
       {"plan", json::object()}};
 }
 
-/// What a run reported.
+/// Records everything that a run reports.
 struct Recorder : TrainObserver {
   std::vector<float> losses;
   std::vector<double> heldOutLosses;
@@ -122,7 +122,7 @@ protected:
              ("heddle-trainer-" + std::to_string(::getpid()));
     fs::remove_all(folder);
     fs::create_directories(folder);
-    // Mostly the next token, sometimes another.
+    // A token is mostly followed by token + 1, sometimes by a random one.
     std::ofstream text(folder / "text", std::ios::binary);
     uint32_t state = 1, token = 0;
     for (int i = 0; i < 2000; ++i) {
@@ -164,7 +164,7 @@ protected:
     return train(session, options, recorder, [this] { return stop; });
   }
 
-  /// All bytes of a checkpoint's tensors.
+  /// Returns all bytes of a checkpoint's model.safetensors.
   std::string content(const std::string &name, int64_t step) {
     std::ifstream file(checkpointPath(checkpointFolder(folder / name), step) /
                            "model.safetensors",
@@ -202,7 +202,7 @@ TEST_F(TrainerTest, TheLossFalls) {
   EXPECT_LT(recorder.losses.back(), recorder.losses.front() - 0.1f);
   ASSERT_EQ(recorder.heldOutLosses.size(), 1u);
   EXPECT_LT(recorder.heldOutLosses[0], recorder.losses.front());
-  // The newest three of 4, 8, ..., 60.
+  // The run keeps the newest three of its checkpoints at steps 4, 8, ..., 60.
   auto kept = listCheckpoints(checkpointFolder(folder / "run"));
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(kept.front().filename(), "step-00000052");
@@ -253,8 +253,8 @@ TEST_F(TrainerTest, MicroBatchesSeeOtherRowsAndSumUp) {
   EXPECT_EQ(state->rowsPerStep, 3 * bigram::B);
   EXPECT_LT(recorder.losses.back(), recorder.losses.front());
 
-  // The first loss is the mean over the rows of three micro-batches, each of
-  // which an ordinary artifact sees one by one.
+  // The first loss is the mean over the rows of three micro-batches. An
+  // artifact without micro-batches computes them one by one.
   auto data = TokenData::open(folder / "text", std::nullopt, bigram::V);
   ASSERT_TRUE(data.ok());
   auto sampler = WindowSampler::create(*data, bigram::S, 0.1, 5);
@@ -357,7 +357,7 @@ TEST_F(TrainerTest, AFullDiskLeavesOlderCheckpoints) {
   auto kept = listCheckpoints(checkpointFolder(folder / "run"));
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(kept[0].filename(), "step-00000004");
-  // Nothing half-written stays.
+  // No half-written checkpoint stays.
   int entries = 0;
   for (auto &entry : fs::directory_iterator(checkpointFolder(folder / "run"))) {
     (void)entry;
@@ -413,7 +413,7 @@ TEST_F(TrainerTest, EvaluateWritesLossLogitsAndGradients) {
   EXPECT_EQ(logits->shape, (std::vector<int64_t>{3, bigram::S, bigram::V}));
   EXPECT_EQ(gradient->shape, (std::vector<int64_t>{256}));
 
-  // The gradient against a difference quotient.
+  // Compares the gradient with a difference quotient.
   std::vector<float> weights(256), values(256);
   ASSERT_TRUE(gradient->readF32(0, values).ok());
   ASSERT_TRUE(session->readVariable("w", writableBytesOf(weights)).ok());

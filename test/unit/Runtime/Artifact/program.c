@@ -1,6 +1,6 @@
-/* Programs for SessionTest.cpp, as compiled ones would be. Mesh dp x tp; group
- * 0 is dp, 1 is tp, 2 is both. Variables: 0 `weight` f32 [5, 6] over dp and tp,
- * 1 `steps` i64. */
+/* Programs for SessionTest.cpp, in the form that the compiler writes. The mesh
+ * is dp x tp; group 0 is dp, 1 is tp, 2 is both. Variable 0 is `weight`, f32
+ * [5, 6] over dp and tp; variable 1 is `steps`, i64. */
 #include "heddle_rt/abi.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static void doubleRows(void *const *buffers, int64_t begin, int64_t end) {
     x[i] *= 2.0f;
 }
 
-/* weight *= 2; ++steps; sum = the sum over devices of the local argument (f32
- * [4, 2] over dp), added up in the arena. */
+/* Doubles the weight, increments `steps` and returns the sum of the argument
+ * (f32 [4, 2] over dp) over its elements and dp, by way of the arena. */
 heddle_rt_status heddle_program_step(heddle_rt_device *device,
                                      const heddle_rt_frame *frame) {
   int64_t width = 3;
@@ -28,14 +28,14 @@ heddle_rt_status heddle_program_step(heddle_rt_device *device,
   if (heddle_rt_all_reduce(device, 0, 0, HEDDLE_RT_SUM, HEDDLE_RT_F32, partial,
                            frame->results[0], 1))
     return 1;
-  /* The second result, i32 [4] over dp and tp: who wrote it. */
+  /* The second result, i32 [4] over dp and tp, is the device: 10 dp + tp. */
   *(int32_t *)frame->results[1] =
       (int32_t)(10 * frame->coordinates[0] + frame->coordinates[1]);
   return heddle_rt_synchronize(device);
 }
 
-/* The device that the argument names multiplies a matrix of no rows; all meet
- * in a collective. */
+/* The device that the argument names fails, by multiplying a matrix without
+ * rows. The other devices wait for it in a collective. */
 heddle_rt_status heddle_program_fail(heddle_rt_device *device,
                                      const heddle_rt_frame *frame) {
   static const heddle_rt_matmul_desc bad = {.m = 0};
@@ -48,7 +48,8 @@ heddle_rt_status heddle_program_fail(heddle_rt_device *device,
                               frame->arena, frame->arena, 16);
 }
 
-/* The device that the argument names sleeps so many milliseconds first. */
+/* The argument names a device and a number of milliseconds. The device sleeps
+ * that long before a collective of all devices. */
 heddle_rt_status heddle_program_hang(heddle_rt_device *device,
                                      const heddle_rt_frame *frame) {
   const int32_t *argument = (const int32_t *)frame->arguments[0];

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_STATE_OPS
 #define HEDDLE_STATE_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 //===----------------------------------------------------------------------===//
@@ -23,22 +23,23 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that lives from step to step";
   let description = [{
-    The type is always the global one. `storage` says how the tensor lies on a
-    mesh between its uses; the uses may need it otherwise. The padding of every
+    The type is always the global one. `storage` is the sharding of the tensor
+    between its uses; a use may need another sharding. The padding of every
     device's part is zero. `checkpoint` names the tensor of a checkpoint that
     the variable is a reshape of. `slice` says which part of a larger tensor the
     variable is; the checkpoint then names the larger tensor. `state` names the
     parameter that a gradient or optimizer state belongs to.
 
     Constraints:
-    - the type is static and of numbers;
+    - the type has a static shape and elements that are numbers;
     - a slice lies within its tensor;
     - the checkpoint's tensor has as many elements as the variable, or as the
       whole tensor if the variable is a slice;
     - the storage has the type's rank. It is partial only for variables that sum
       over a step's micro-batches (role gradient or loss) and start from zeros:
       each device then adds up its own sum;
-    - a state has the role of its kind, and is of a variable of role parameter.
+    - with `state`, the role is the one of the state's kind, and the state's
+      parameter is a variable of role parameter.
 
     Example:
     ```mlir
@@ -69,8 +70,8 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
       return getRole() == VariableRole::Gradient ||
              getRole() == VariableRole::Loss;
     }
-    /// The type of the whole tensor, if this is a slice, or the variable's own
-    /// type.
+    /// The type of the tensor that this variable is a slice of, or the
+    /// variable's own type if it is no slice.
     ::mlir::RankedTensorType getWholeType();
   }];
 }

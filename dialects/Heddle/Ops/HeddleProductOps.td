@@ -3,7 +3,7 @@
 #ifndef HEDDLE_PRODUCT_OPS
 #define HEDDLE_PRODUCT_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -14,10 +14,10 @@ def ContractOp : Heddle_DifferentiableOp<"contract",
   let summary = "a batched matrix product with named factors";
   let description = [{
     result[…] = sum of lhs[…] * rhs[…] over the letters that the result lacks.
-    Sums are in f32 or wider. `pass` says which product of a module this is:
-    the forward one, or the gradient of its data or of its weight.
-    A bias, repeated along the result's other dimensions, and `accumulate` are
-    added: lowering fuses them into the product.
+    Sums are in f32 or wider. `pass` says which product of a layer this is: the
+    forward one, or the gradient of its data or of its weight. `bias`, repeated
+    along the result's other dimensions, and `accumulate` are added to the
+    result; lowering fuses the additions into the product.
 
     Constraints:
     - each letter list has as many letters as its tensor has dimensions;
@@ -74,19 +74,19 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     queries' shape without the last dimension. Factors: b, s (query), t (key),
     n (group), r (member), d.
     With `causal` a query sees the keys at its own and earlier positions.
-    `step` is the i64 step number for dropout; `offsets` are the global
-    coordinates of the first element, as b, s, t, n, r, or empty for zeros.
-    `global_shape` is the global [s, t, n, r] where the tensors are local: keys
-    at positions from t on are not seen. A row that sees no key has the output 0
-    and the lse -infinity.
+    `step` is the i64 step number for dropout. In one device's program,
+    `offsets` are the global coordinates b, s, t, n, r of the first element
+    (zeros if absent) and `global_shape` is the global [s, t, n, r]. Keys at
+    global positions of t or more are padding and are not seen. A query that
+    sees no key has the output 0 and the lse -infinity.
 
-    Split over devices:
-    - of s: each device has its own queries and all keys;
-    - of t: each device computes outputs over its own keys, and the outputs are
+    If a factor is split over devices:
+    - s: each device has its own queries and all keys;
+    - t: each device computes outputs over its own keys, and the outputs are
       combined by their lse;
-    - of s and t over the same axes: keys and values go round a ring of the
-      devices. With a causal mask the sequence is dealt so that each device has
-      the same work.
+    - s and t over the same axes: keys and values go round a ring of the
+      devices. With a causal mask, the sequence is redistributed so that each
+      device has the same work.
 
     Constraints:
     - shapes agree as above; queries, keys, values and o have one element type;
@@ -115,9 +115,9 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
 def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments], ["localize"]> {
   let summary = "gradients of attention with respect to query, key and value";
   let description = [{
-    Recomputes the probabilities block by block from `lse`. Everything else as
-    in `heddle.attention`. Constraints: those of `heddle.attention`;
-    output_grad has the output's type.
+    Recomputes the probabilities block by block from `lse`. Operands and
+    attributes are as in `heddle.attention`. Constraints: those of
+    `heddle.attention`; output_grad has the output's type.
   }];
   let arguments = (ins FloatTensor:$query, FloatTensor:$key, FloatTensor:$value,
                        FloatTensor:$output, Stats:$lse, FloatTensor:$output_grad,

@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace heddle;
 
 namespace heddle {
-// Defined with the attributes, so that an init reads the same inside and
-// outside of an op.
+// Defined in HeddleAttrs.cpp, so that the attributes have the same syntax
+// inside and outside of an op.
 ParseResult parseBareInit(AsmParser &parser, InitAttr &init);
 void printBareInit(AsmPrinter &printer, InitAttr init);
 ParseResult parseBareContraction(AsmParser &parser,
@@ -25,8 +25,9 @@ static void printBareContraction(OpAsmPrinter &printer, Operation *,
   heddle::printBareContraction(printer, contraction);
 }
 
-/// Parses `[1.0, 0.0261612878]`: numbers with as many digits as their bits
-/// need. The syntax of dense arrays prints fewer.
+/// Parses a list such as `[1.0, 0.0261612878]`. printExactNumbers prints every
+/// number with enough digits to be read back exactly; the usual syntax of dense
+/// arrays prints fewer.
 ParseResult parseExactNumbers(OpAsmParser &parser, DenseF64ArrayAttr &array) {
   SmallVector<double> numbers;
   if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {

@@ -7,9 +7,10 @@
 // - t: all queries over its own keys. Each device's output is weighted by its
 //   share of the row's sum of exponentials; the weighted outputs are added.
 // - s and t over the same axes: its own queries, while the keys and values go
-//   round a ring of the devices. Each step's output is joined with the outputs
-//   before. With a causal mask the sequence is dealt anew before and after, so
-//   that every device has the same work (RingParts).
+//   round a ring of the devices. Each step's output is combined with the
+//   outputs of the steps before (join). With a causal mask, the sequence is
+//   first redistributed so that every device has the same work, and afterwards
+//   brought back (RingParts).
 //
 // The idea of the ring is H. Liu, M. Zaharia, P. Abbeel, "Ring attention with
 // blockwise transformers for near-infinite context" (2023).
@@ -25,15 +26,17 @@ using LocalResults = FailureOr<SmallVector<Value>>;
 
 namespace {
 
-/// The output over some keys and the log of the sum of exponentials over them.
+/// The attention over some of the keys: its output, and the log of the sum of
+/// exponentials over these keys.
 struct Partial {
   Value output, lse;
 };
 
 } // namespace
 
-/// The number to subtract before exp: the maximum, or a finite number where no
-/// key was seen (-infinity), so that exp gives zero.
+/// Replaces -infinity, the maximum of a row that saw no key, by the lowest
+/// finite number. The maximum is subtracted before exp: -infinity less a finite
+/// number is -infinity, whose exp is zero, while -infinity less itself is NaN.
 static Value finiteMaximum(const LocalBuilder &b, Value x) {
   return b.make<arith::MaximumFOp>(
       x, b.splat(typeOf(x), -std::numeric_limits<float>::max()));
@@ -47,7 +50,8 @@ static Partial join(const LocalBuilder &b, Partial x, Partial y) {
   Value p = b.make<math::ExpOp>(b.make<arith::SubFOp>(x.lse, m));
   Value q = b.make<math::ExpOp>(b.make<arith::SubFOp>(y.lse, m));
   Value sum = b.make<arith::AddFOp>(p, q);
-  // The larger of the two exponentials is 1, if a key was seen at all.
+  // The larger of p and q is 1, unless the row saw no key. Then both are 0, and
+  // 0.5 avoids a division by 0.
   Value divisor = b.make<arith::MaximumFOp>(sum, b.splat(typeOf(sum), 0.5));
   RankedTensorType type = typeOf(x.output);
   auto weighted = [&](Value output, Value weight) {
@@ -64,7 +68,7 @@ static Partial join(const LocalBuilder &b, Partial x, Partial y) {
 
 namespace {
 
-/// Makes local attention ops of one global attention.
+/// Builds the local ops of one global attention, or of its gradient.
 template <typename OpTy> struct Attention {
   Attention(OpTy op, Localizer &localizer)
       : op(op), rule(op.getShardingRule()), localizer(localizer),
@@ -80,6 +84,8 @@ template <typename OpTy> struct Attention {
            (positions && op.getCausal()) || localizer.isPadded(t);
   }
 
+  /// Appends the values of `offsets` (b, s, t, n, r) and `global_shape` (s, t,
+  /// n, r).
   void getCoordinates(Value query, Value key, SmallVectorImpl<Value> &offsets,
                       SmallVectorImpl<int64_t> &shape) const {
     for (StringRef name : {"b", "s", "t", "n", "r"}) {
@@ -93,9 +99,8 @@ template <typename OpTy> struct Attention {
     }
   }
 
-  /// Makes a local op with these tensors as its first operands and results of
-  /// these types. `query` and `key` are the positions where queries and keys
-  /// begin.
+  /// Clones the op with `tensors` as its first operands and results of `types`.
+  /// `query` and `key` are the global positions of the first query and key.
   Operation *make(ArrayRef<Value> tensors, ArrayRef<Type> types, Value query,
                   Value key) const {
     SmallVector<Value> offsets;
@@ -144,16 +149,20 @@ template <typename OpTy> struct Attention {
 
 namespace {
 
-/// Deals a sequence to a ring of P devices.
+/// Redistributes ("deals") a sequence over a ring of P devices, so that all
+/// have the same work under a causal mask. Without `deal`, every device keeps
+/// its part of the sequence as it is.
 ///
-/// Without care, a causal mask would let the last device's queries see P times
-/// the keys that the first device's see. So the sequence is cut into 2 P
-/// chunks. Device d holds the chunks 2 d and 2 d + 1 before and after, and d
-/// and 2 P - 1 - d in between. Then in each step but the first, exactly two of
-/// the device's four pairs of chunks see each other, on every device. One of d
-/// and 2 P - 1 - d is even and one odd. So all even chunks move by one
-/// permutation of the devices and all odd ones by another, and the two chunks
-/// of a part may differ in size by one row.
+/// If every device kept its part, the last device's queries would see P times
+/// as many keys as the first device's. So the sequence is cut into 2 P chunks,
+/// two for each device. Outside of the ring, device d holds the chunks 2 d and
+/// 2 d + 1; in the ring, it holds the chunks d and 2 P - 1 - d. A device's two
+/// chunks of queries and two chunks of keys make four pairs. In each step but
+/// the first, exactly two of the four are not masked, on every device.
+///
+/// One of d and 2 P - 1 - d is even and one odd. So one permutation of the
+/// devices moves all even chunks and another one all odd chunks. Even chunks
+/// may have one row more than odd ones.
 ///
 /// Example, P = 4: the even chunks 0 2 4 6 go to devices 0 2 3 1, the odd
 /// chunks 1 3 5 7 to devices 1 3 2 0; device 1 then holds 6 and 1.
@@ -166,6 +175,9 @@ public:
 
   int64_t getNumParts() const { return deal ? 2 : 1; }
 
+  /// Cuts a local tensor into its chunks and sends each to the device that
+  /// holds it in the ring. Returns the even and the odd chunk that this device
+  /// gets.
   SmallVector<Value> split(Value value) const {
     if (!deal)
       return {value};
@@ -194,7 +206,8 @@ public:
     }
     return b.concatenate(home[0], home[1]);
   }
-  /// The global position of the first row of a part of a device.
+  /// The global position of the first row of a device's part: part 0 is its
+  /// even chunk, part 1 its odd one.
   Value getPosition(int64_t part, Value device) const {
     if (!deal)
       return b.mul(device, b.index(rows));
@@ -208,13 +221,14 @@ public:
     Value first = b.mul(b.div(chunk, b.index(2)), b.index(rows));
     return part == 0 ? first : b.add(first, b.index(evenRows));
   }
-  /// The device whose keys stand here after that many steps.
+  /// The device whose keys this device holds after `step` rotations.
   Value getSource(int64_t step) const {
     Value device = localizer.getIndex(factor);
     if (step == 0)
       return device;
     return b.mod(b.add(device, b.index(step)), b.index(degree));
   }
+  /// Passes the parts on: device d gets those of device d + 1.
   void rotate(MutableArrayRef<Value> parts) const {
     SmallVector<int64_t> sources;
     for (int64_t device = 0; device < degree; ++device)
@@ -225,6 +239,7 @@ public:
   int64_t getDegree() const { return degree; }
 
 private:
+  /// The device that holds the chunk in the ring.
   int64_t holderOf(int64_t chunk) const {
     return chunk < degree ? chunk : 2 * degree - 1 - chunk;
   }
@@ -236,7 +251,7 @@ private:
   int64_t rows, degree, evenRows;
 };
 
-/// The parts of queries and of keys.
+/// The distributions of queries and keys in the ring.
 template <typename OpTy> struct Ring {
   explicit Ring(const Attention<OpTy> &a)
       : queries(a.b, a.localizer, a.s, isDealt(a), rowsOf(a, 0)),
@@ -262,6 +277,8 @@ static void accumulate(const LocalBuilder &b, Value &x, Value y) {
   x = x ? b.make<arith::AddFOp>(x, y) : y;
 }
 
+/// Builds the ring of an attention: one local op for each step and each pair of
+/// a part of queries and a part of keys.
 static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
   const LocalBuilder &b = a.b;
   Ring<AttentionOp> ring(a);
@@ -296,8 +313,8 @@ static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
   return {ring.queries.merge(output), ring.queries.merge(lse)};
 }
 
-/// The gradients of keys and values go round with them. They are back at their
-/// own device after as many steps as there are devices.
+/// Builds the ring of the gradient. The gradients of keys and values go round
+/// with the keys and values, one rotation more, and so end at their own device.
 static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
   const LocalBuilder &b = a.b;
   Ring<AttentionGradOp> ring(a);
@@ -345,7 +362,8 @@ static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
 // The ops
 //===----------------------------------------------------------------------===//
 
-/// Outputs over each device's keys, weighted and added as in join.
+/// Builds an attention with split keys: the devices' outputs, each over its own
+/// keys, are weighted and added as in join.
 static SmallVector<Value> combineKeys(const Attention<AttentionOp> &a) {
   const LocalBuilder &b = a.b;
   Operation *local = a.makeInPlace(3);

@@ -23,7 +23,8 @@ static int64_t elementsOf(Value value) {
   return typeOf(value).getNumElements();
 }
 
-/// Reads all operands and writes all results.
+/// The work of an op that reads every operand once and writes every result
+/// once.
 static Work streaming(Operation *op, int64_t flops) {
   Work work;
   work.flops = flops;
@@ -38,7 +39,7 @@ static Work streaming(Operation *op, int64_t flops) {
 // Products
 //===----------------------------------------------------------------------===//
 
-// One multiply-add for every value of every letter.
+// One multiply-add for every combination of the letters' values.
 Work ContractOp::getWork() {
   int64_t products = elementsOf(getLhs());
   StringRef lhs = getContraction().getLhs().getValue();
@@ -52,8 +53,8 @@ Work ContractOp::getWork() {
   return streaming(*this, flops);
 }
 
-/// The scores that an attention looks at: with a causal mask, those on and
-/// below the diagonal.
+/// The number of scores that an attention computes: with a causal mask, those
+/// on and below the diagonal.
 template <typename OpTy> static int64_t numScores(OpTy op) {
   int64_t queries = typeOf(op.getQuery()).getDimSize(1);
   int64_t keys = typeOf(op.getKey()).getDimSize(1);
@@ -64,13 +65,14 @@ template <typename OpTy> static int64_t numScores(OpTy op) {
   return rows * pairs;
 }
 
-// Two products of head-size length a score: q k^T and p v.
+// Each score takes two products of head-size length, in q k^T and in p v.
 Work AttentionOp::getWork() {
   int64_t head = typeOf(getQuery()).getShape().back();
   return streaming(*this, numScores(*this) * (4 * head + kTranscendental));
 }
 
-// Five products: q k^T again, do v^T, and those that give dq, dk and dv.
+// Each score takes five products of head-size length: in q k^T (recomputed), in
+// do v^T, and in the products that give dq, dk and dv.
 Work AttentionGradOp::getWork() {
   int64_t head = typeOf(getQuery()).getShape().back();
   return streaming(*this, numScores(*this) * (10 * head + kTranscendental));
@@ -102,8 +104,8 @@ Work EmbeddingOp::getWork() {
   return {0, rows + getBytes(typeOf(getIds())), rows};
 }
 
-// Adds rows to a table, in place if it starts from another gradient. The table
-// is written once: zeros, or the other gradient, and the sums.
+// With an accumulator, the rows are added in place, and only the rows that the
+// ids name are written. Without one, the whole table is written once.
 Work EmbeddingGradOp::getWork() {
   int64_t rows = getBytes(typeOf(getYGrad()));
   int64_t table = getBytes(typeOf(getResult()));
@@ -125,7 +127,7 @@ Work LogSumExpOp::getWork() {
   return streaming(*this, (kTranscendental + 2) * elementsOf(getLogits()));
 }
 
-// One element a row.
+// Only one element of each row is read.
 Work PickOp::getWork() {
   int64_t rows = getBytes(typeOf(getResult()));
   return {0, rows + getBytes(typeOf(getIds())), rows};

@@ -74,8 +74,8 @@ OpFoldResult ReduceOp::fold(FoldAdaptor) {
 
 namespace {
 
-/// Makes reduce(reduce(x)) of one kind one reduction, unless the inner one
-/// rounds its sums to a narrower type than the outer one has.
+/// Merges reduce(reduce(x)) of one kind into one reduction, if both have the
+/// same element type.
 struct MergeReductions : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -99,7 +99,8 @@ struct MergeReductions : OpRewritePattern<ReduceOp> {
   }
 };
 
-/// Drops a widening cast before a sum: sums are in f32 anyway.
+/// Drops a widening cast before a reduction with an f32 result: the reduction
+/// widens its operand anyway.
 struct ReduceOfExtension : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -129,7 +130,7 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
     return getX();
   if (auto splat = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX()))
     return SplatElementsAttr::get(getType(), splat.getSplatValue<Attribute>());
-  // broadcast(broadcast(x)) is one.
+  // broadcast(broadcast(x)) becomes one broadcast.
   if (auto inner = getX().getDefiningOp<BroadcastOp>()) {
     SmallVector<int64_t> along;
     for (int64_t i : inner.getAlong())
@@ -178,7 +179,7 @@ OpFoldResult ReshardOp::fold(FoldAdaptor) {
 OpFoldResult MaskPaddingOp::fold(FoldAdaptor) {
   if (getDims().empty())
     return getX();
-  // Masked in the same way already.
+  // The operand has been masked in the same way already.
   if (auto inner = getX().getDefiningOp<MaskPaddingOp>())
     if (inner.getDims() == getDims() && inner.getSizes() == getSizes() &&
         inner.getValue() == getValue() &&

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_SHAPE_OPS
 #define HEDDLE_SHAPE_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Shapes and reductions
@@ -33,12 +33,13 @@ def ReduceBlocksOp : Heddle_Op<"reduce_blocks", [Pure]> {
   let summary = "partial sums or maxima over fixed blocks of rows";
   let description = [{
     The first stage of a reduction over rows. The rows are the first `row_dims`
-    dimensions, collapsed. result[i, …] is the sum (maximum) over rows i * block
-    .. min((i + 1) * block, rows). The blocks follow from the shape alone, so
-    the result does not depend on the number of threads. Sums are in the
-    result's type.
+    dimensions, collapsed. result[i, …] is the sum (maximum) over the rows
+    [i * block, min((i + 1) * block, rows)). The blocks follow from the shape
+    alone, so the result does not depend on the number of threads. Sums are in
+    the result's type.
     Constraints: 1 <= row_dims <= rank; block is positive; the result is
-    [ceil(rows / block), other dimensions] of the operand's type or f32.
+    [ceil(rows / block), the dimensions after `row_dims`], of the operand's
+    element type or f32.
 
     Example: `%p = heddle.reduce_blocks sum %x rows(2) block(32) : tensor<4x256x768xf32> -> tensor<32x768xf32>`
   }];
@@ -56,7 +57,7 @@ def BroadcastOp : Heddle_ShapeOp<"broadcast", [DeclareOpInterfaceMethods<Precisi
   let summary = "repeats a tensor along new dimensions";
   let description = [{
     `along` lists, in increasing order, the result dimension of each operand
-    dimension; the value is repeated along all others.
+    dimension; the value is repeated along all other result dimensions.
     Constraints: `along` has one entry for each operand dimension; the two
     dimensions have equal sizes.
 

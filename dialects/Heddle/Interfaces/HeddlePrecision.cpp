@@ -1,6 +1,6 @@
 //===- HeddlePrecision.cpp - The ops in mixed precision -------------------===//
 //
-// The types that the ops take in mixed precision are those of torch.autocast.
+// In mixed precision, the ops take the same types as under torch.autocast.
 // Ops without PrecisionOpInterface compute in f32.
 //
 //===----------------------------------------------------------------------===//

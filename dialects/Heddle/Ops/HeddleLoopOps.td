@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LOOP_OPS
 #define HEDDLE_LOOP_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
@@ -22,9 +22,10 @@ def WhileOp : Heddle_Op<"while", [AttrSizedOperandSegments,
     in between, as bytes (i8); planning arenas sets its size.
 
     Constraints:
-    - both functions are private, have a body, and take and return what is
+    - both functions are private, have a body, and take and return the values
       written above;
-    - all devices get the same condition: their collectives have to meet.
+    - the condition is the same on all devices. Otherwise some would leave the
+      loop while the others wait for them in a collective.
 
     Example:
     ```mlir

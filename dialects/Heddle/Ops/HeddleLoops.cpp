@@ -23,6 +23,8 @@ static LogicalResult verifyCallee(WhileOp op, FlatSymbolRefAttr symbol,
                           << callee.getResultTypes() << ")";
 }
 
+// before: (carried, captured) -> (condition, results)
+// after: (results, captured) -> carried
 LogicalResult WhileOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto followed = [](TypeRange types, TypeRange by) {
     SmallVector<Type> all(types);

@@ -1,7 +1,7 @@
 //===- HeddleShardingRules.cpp - The factors of the model's ops -----------===//
 //
-// Each rule mirrors the formula in its op's description. HeddleLocalize.cpp has
-// the ops that depend on global positions.
+// Each rule mirrors the formula in its op's description. HeddleLocalize.cpp
+// localizes the ops that depend on global positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,9 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 }
 
 namespace {
-/// Builds a rule from shapes with one character a dimension: "bsh". '.' is a
-/// dimension that no loop runs over. Every other character is a factor, which
-/// is added when it first occurs.
+/// Builds a rule from strings with one character for each dimension, such as
+/// "bsh". '.' is a dimension that no factor runs over. Every other character is
+/// a factor, which is added to the rule when it first occurs.
 class RuleBuilder {
 public:
   /// `sums` lists the letters of factors that are sums, `replicated` those of
@@ -80,7 +80,7 @@ private:
 };
 } // namespace
 
-/// The letters of batch-like leading dimensions: b, s, and then unnamed ones.
+/// The letters of `rank` leading dimensions: b, s, and then unnamed factors.
 static std::string leading(size_t rank) {
   std::string letters = "bs";
   letters.resize(std::min<size_t>(rank, 2));
@@ -89,6 +89,7 @@ static std::string leading(size_t rank) {
   return letters;
 }
 
+/// The letters of `rank` dimensions with unnamed factors: "ABC".
 static std::string unnamed(size_t rank) {
   std::string letters;
   for (size_t i = 0; i < rank; ++i)
@@ -141,16 +142,16 @@ ShardingRule ContractOp::getShardingRule() {
   return rule;
 }
 
-/// The queries are b s n [r] d, the keys b t n d. Where s is split, every
-/// device needs all keys. Where t is split, the devices' outputs are combined.
-/// Where both are split over the same axes, the devices pass keys and values on
-/// in a ring (HeddleAttention.cpp).
+/// Begins the rule of an attention: queries of b s n [r] d, keys and values of
+/// b t n d. If s is split, every device needs all keys. If t is split, the
+/// devices' outputs are combined. If both are split over the same axes, the
+/// devices pass keys and values on in a ring (HeddleAttention.cpp).
 template <typename OpTy>
 static RuleBuilder attentionRule(OpTy op, StringRef sums) {
   StringRef query = shapeOf(op.getQuery()).size() == 5 ? "bsnrd" : "bsnd";
   RuleBuilder builder(op, sums, "d");
   builder.operand(0, query).operand(1, "btnd").operand(2, "btnd");
-  // No query sees a key beyond the end.
+  // The localization masks the padding of t: no query sees it.
   builder.factor('t').masksItself = true;
   builder.factor('t').onlyByPlan = true;
   builder.factor('t').padding = PaddingRule::Zero;
@@ -170,7 +171,7 @@ ShardingRule AttentionOp::getShardingRule() {
 
 ShardingRule AttentionGradOp::getShardingRule() {
   // The gradients of keys and values are sums over the queries s and the
-  // members r of a group, those of queries over the keys t.
+  // members r of a group. The gradients of queries are sums over the keys t.
   StringRef query = shapeOf(getQuery()).size() == 5 ? "bsnrd" : "bsnd";
   return attentionRule(*this, "rst")
       .operand(3, query)
@@ -187,8 +188,9 @@ ShardingRule AttentionGradOp::getShardingRule() {
 // Normalization
 //===----------------------------------------------------------------------===//
 
-/// The first operand of a norm has rows of h. Where h is split, the op's
-/// localization combines the statistics (HeddleNorms.cpp).
+/// Begins the rule of a norm: its first operand has the dimensions `rows` and
+/// h. If h is split, the localization combines the devices' statistics
+/// (HeddleNorms.cpp).
 static RuleBuilder normRule(Operation *op, StringRef rows, StringRef sums) {
   RuleBuilder builder(op, sums);
   builder.operand(0, (rows + "h").str());
@@ -265,7 +267,7 @@ ShardingRule EmbeddingGradOp::getShardingRule() {
     builder.operand(2, "vh").linear({1, 2});
   else
     builder.linear({1});
-  // No id names a row of the padding.
+  // No id refers to a row of the table's padding.
   builder.factor('v').padding = PaddingRule::ZeroIfOperandsZero;
   return builder.take();
 }
@@ -290,7 +292,7 @@ ShardingRule CrossEntropyGradOp::getShardingRule() {
       .operand(3, rows)
       .result(0, rows + "v")
       .linear({3});
-  // Its localization masks the logits, so that exp gives zero.
+  // The localization masks the padding of the logits, so that exp gives zero.
   builder.factor('v').padding = PaddingRule::Zero;
   return builder.take();
 }
@@ -383,7 +385,7 @@ static ShardingRule activationRule(Operation *op) {
   return rule;
 }
 
-/// f'(x) * y_grad.
+/// The rule of f'(x) * y_grad, which is linear in y_grad.
 static ShardingRule activationGradRule(Operation *op) {
   ShardingRule rule = activationRule(op);
   rule.linear = {{{1}}};

@@ -3,7 +3,7 @@
 #ifndef HEDDLE_NETWORK_OPS
 #define HEDDLE_NETWORK_OPS
 
-include "dialects/Heddle/HeddleOpBase.td"
+include "dialects/Heddle/Ops/HeddleOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Normalization
@@ -13,9 +13,9 @@ def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [NormalizationOp], ["loc
   let summary = "layer normalization over the last dimension";
   let description = [{
     y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + epsilon)
-    (biased variance, as PyTorch). `mean` and `rstd` are f32 without the last
-    dimension. Constraints: weight and bias are [last dimension of x]; y has x's
-    shape.
+    (biased variance, as in PyTorch). `mean` and `rstd` are f32 and have x's
+    shape without the last dimension. Constraints: weight and bias are [last
+    dimension of x]; y has x's shape.
   }];
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, FloatTensor:$bias,
                        F64Attr:$epsilon, OptionalAttr<StrAttr>:$op_name);
@@ -30,8 +30,9 @@ def LayerNormOp : Heddle_DifferentiableOp<"layer_norm", [NormalizationOp], ["loc
 def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [NormalizationOp], ["localize"]> {
   let summary = "gradients of layer normalization";
   let description = [{
-    Gradients of x (x's type), weight and bias (f32 [last dimension]) from the
-    gradient of y. Constraints: shapes as in `heddle.layer_norm`.
+    Computes the gradients of x (of x's type), weight and bias (both f32 [last
+    dimension of x]) from the gradient of y. Constraints: shapes as in
+    `heddle.layer_norm`.
   }];
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, Stats:$mean, Stats:$rstd,
                        FloatTensor:$y_grad, OptionalAttr<StrAttr>:$op_name);
@@ -46,8 +47,9 @@ def LayerNormGradOp : Heddle_ModelOp<"layer_norm_grad", [NormalizationOp], ["loc
 def RmsNormOp : Heddle_DifferentiableOp<"rms_norm", [NormalizationOp], ["localize"]> {
   let summary = "root-mean-square normalization over the last dimension";
   let description = [{
-    y = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + epsilon), f32 without
-    the last dimension. Constraints as for `heddle.layer_norm`.
+    y = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + epsilon). `rstd` is
+    f32 and has x's shape without the last dimension. Constraints: as for
+    `heddle.layer_norm`.
   }];
   let arguments = (ins FloatTensor:$x, FloatTensor:$weight, F64Attr:$epsilon,
                        OptionalAttr<StrAttr>:$op_name);
@@ -79,8 +81,9 @@ def EmbeddingOp : Heddle_DifferentiableOp<"embedding", [], ["localize"]> {
   let summary = "rows of a table";
   let description = [{
     result[…, :] = table[ids[…] - offset, :], or zeros where that row is not in
-    the table. Factors: v (a sum: every device adds the rows that it has), h,
-    and those of the ids (b, s). Constraints: result is ids' shape x h.
+    the table. Factors: v and h (rows and columns of the table) and b, s (the
+    ids). v is a sum: a device gives zeros for the rows that it does not hold.
+    Constraints: result is ids' shape x h.
   }];
   let arguments = (ins FloatTensor:$table, IdTensor:$ids, Optional<Index>:$offset,
                        OptionalAttr<StrAttr>:$op_name);
@@ -117,9 +120,9 @@ def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy",
   let summary = "per-token cross-entropy";
   let description = [{
     loss[…] = lse[…] - logits[…, targets[…]], and 0 where the target is
-    `ignore_index`; lse[…] = log(sum(exp(logits[…, :]))). Both f32. Factors: b,
-    s, v. Constraints: targets, loss and lse have logits' shape without the
-    last dimension.
+    `ignore_index`; lse[…] = log(sum(exp(logits[…, :]))). Both are f32.
+    Factors: b, s, v. Constraints: targets, loss and lse have logits' shape
+    without the last dimension.
   }];
   let arguments = (ins FloatTensor:$logits, IdTensor:$targets,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
@@ -135,9 +138,9 @@ def CrossEntropyOp : Heddle_DifferentiableOp<"cross_entropy",
 def CrossEntropyGradOp : Heddle_ModelOp<"cross_entropy_grad", [], ["localize"]> {
   let summary = "gradient of the logits";
   let description = [{
-    logits_grad[…, v] = (exp(logits[…, v] - lse[…]) - [v + offset = targets[…]])
-    * loss_grad[…], and 0 where the target is `ignore_index`. Can be done in
-    place.
+    logits_grad[…, v] = (exp(logits[…, v] - lse[…]) - hit) * loss_grad[…], where
+    hit is 1 if v + offset = targets[…], else 0. It is 0 where the target is
+    `ignore_index`. The result may share the logits' memory.
   }];
   let arguments = (ins FloatTensor:$logits, IdTensor:$targets, Stats:$lse,
                        Stats:$loss_grad, Optional<Index>:$offset,
@@ -168,7 +171,7 @@ def PickOp : Heddle_ModelOp<"pick", [], ["localize"]> {
   let summary = "one element of each row";
   let description = [{
     result[…] = logits[…, ids[…] - offset], or 0 where that index is not in the
-    row. A sum over the factor v. Constraints: as for `heddle.cross_entropy`.
+    row. The factor v is a sum. Constraints: as for `heddle.cross_entropy`.
   }];
   let arguments = (ins FloatTensor:$logits, IdTensor:$ids, Optional<Index>:$offset,
                        OptionalAttr<StrAttr>:$op_name);
@@ -227,12 +230,13 @@ def DropoutOp : Heddle_DifferentiableOp<"dropout",
     [DeclareOpInterfaceMethods<PrecisionOpInterface>], ["localize"]> {
   let summary = "zeroes elements at random and scales the others";
   let description = [{
-    y = x / (1 - rate) where the first 32-bit word of Philox4x32-10 with counter
-    (linear global index low, high, step, 32-bit FNV-1a of op_name) and key `seed` is at
-    least rate * 2^32, else 0. So no sharding changes what is dropped, and the
-    gradient is the same op on the gradient. `offsets` are the global
-    coordinates of the first element (none: zeros) and `global_shape` the global
-    shape where the tensor is local.
+    y = x / (1 - rate) if the element is kept, else 0. An element is kept if the
+    first 32-bit word of Philox4x32-10 is at least rate * 2^32. The counter is
+    (linear global index low, high, step, 32-bit FNV-1a of op_name), the key is
+    `seed`. So the same elements are dropped under every sharding, and the
+    gradient is the same op on the gradient. In one device's program, `offsets`
+    are the global coordinates of the tensor's first element (zeros if absent)
+    and `global_shape` is the shape of the global tensor.
     Constraints: 0 <= rate < 1; `offsets` and `global_shape` hold none or one
     value a dimension; op_name is present (it names the random stream).
   }];
@@ -270,9 +274,10 @@ def RotaryOp : Heddle_DifferentiableOp<"rotary",
     [DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsOperandWide"]>]> {
   let summary = "rotary position embedding, in halves";
   let description = [{
-    With x = [x1, x2] cut in halves along the last dimension and position the
-    second: y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin. `inverse` negates sin
-    (the gradient). Factors: b, s, n, r, d (d must not be split).
+    x = [x1, x2] is cut in halves along the last dimension; its second dimension
+    is the position. y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin. `inverse`
+    negates sin, as the gradient does. Factors: b, s, n, r, d (d must not be
+    split).
     Constraints: cos and sin are f32 [second dimension, half the last].
   }];
   let arguments = (ins FloatTensor:$x, Stats:$cos, Stats:$sin, UnitAttr:$inverse,

@@ -1,8 +1,8 @@
 //===- HeddleVjps.cpp - Vector-Jacobian products of the ops ---------------===//
 //
-// One function an op, in the order of the .td files. Every gradient has the
-// type of its value. The products are over global tensors and know nothing of
-// shardings; the partitioner splits them as any other op.
+// One function for each op, in the order of the .td files. Every gradient has
+// the type of its value. The gradients are built on global tensors, before
+// sharding; the partitioner splits their ops like any others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// `value` in the element type of `like`.
+/// Casts `value` to the element type of `like`.
 static Value castLike(OpBuilder &b, Location loc, Value value, Type like) {
   auto from = cast<RankedTensorType>(value.getType());
   Type element = cast<RankedTensorType>(like).getElementType();
@@ -25,7 +25,7 @@ static Value castLike(OpBuilder &b, Location loc, Value value, Type like) {
   return b.create<arith::TruncFOp>(loc, to, value);
 }
 
-/// `value` repeated along the dimensions `dims` of a tensor shaped as `like`.
+/// Repeats `value` along the dimensions `dims` of a tensor shaped as `like`.
 static Value broadcastOver(OpBuilder &b, Location loc, Value value, Type like,
                            ArrayRef<int64_t> dims, StringAttr name) {
   auto type = cast<RankedTensorType>(like);
@@ -65,9 +65,10 @@ static Value softmaxTimes(OpBuilder &b, Location loc, Value x, Value lse,
 // Products
 //===----------------------------------------------------------------------===//
 
-// With c[r] = sum of a[l] * b[m]: da[l] = sum of dc[r] * b[m] and
-// db[m] = sum of a[l] * dc[r]. Every letter of l is in r or m, and so on, thus
-// both are contractions again.
+// For result[c] = sum of lhs[l] * rhs[r], the gradients are
+//   dlhs[l] = sum of dresult[c] * rhs[r],
+//   drhs[r] = sum of lhs[l] * dresult[c].
+// Both are contractions, since every letter occurs in at least two of l, r, c.
 LogicalResult ContractOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                    ArrayRef<bool> wanted,
                                    MutableArrayRef<Value> operandGrads) {
@@ -315,7 +316,7 @@ LogicalResult DropoutOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   return success();
 }
 
-// A rotation's gradient is the rotation back. The tables are constants.
+// The gradient of a rotation is the inverse rotation. The tables have none.
 LogicalResult RotaryOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                  ArrayRef<bool> wanted,
                                  MutableArrayRef<Value> operandGrads) {

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// A shape as 4x256x768.
+/// Prints a shape as 4x256x768.
 static std::string str(ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream stream(text);

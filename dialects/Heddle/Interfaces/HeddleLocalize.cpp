@@ -1,7 +1,7 @@
 //===- HeddleLocalize.cpp - Ops that depend on global positions -----------===//
 //
-// The localization of ops whose meaning depends on the global index of an
-// element, or on the whole of a split factor.
+// The localization of ops whose result depends on the global index of an
+// element, or on all values of a split factor (log-sum-exp over a vocabulary).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,8 @@ using namespace heddle;
 
 using LocalResults = FailureOr<SmallVector<Value>>;
 
-/// Adds this device's offset along the factor to the offset that the op has.
+/// Adds this device's offset along the factor to `present`, the op's own
+/// offset. A null Value stands for the offset 0.
 static Value addOffset(Localizer &localizer, Location loc, unsigned factor,
                        Value present) {
   if (!localizer.isSplit(factor))
@@ -29,8 +30,8 @@ static unsigned factorOf(const ShardingRule &rule, StringRef name) {
   return *rule.getFactor(name); // the op's own rule has it
 }
 
-/// The local logits with the columns beyond the vocabulary at the lowest
-/// number, so that these add nothing to a sum of exponentials.
+/// Sets the padding of the local logits, the columns beyond the vocabulary, to
+/// the lowest finite number, so that it adds nothing to a sum of exponentials.
 static Value maskLogits(Localizer &localizer, Location loc, Value logits,
                         unsigned factor, int64_t vocabulary) {
   if (!localizer.isPadded(factor))
@@ -42,8 +43,9 @@ static Value maskLogits(Localizer &localizer, Location loc, Value logits,
       PaddingValue::Lowest);
 }
 
-/// The log(sum(exp)) over all devices, from that of each device: m + log(sum
-/// over devices of exp(lse - m)), where m is the largest lse.
+/// Combines `lse`, each device's log(sum(exp)) over its own columns, into the
+/// one over all columns: m + log(sum over devices of exp(lse - m)), where m is
+/// the largest lse.
 static Value combineLogSumExp(Localizer &localizer, Location loc, Value lse,
                               unsigned factor) {
   OpBuilder &builder = localizer.builder;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
-#define HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+#ifndef HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H
+#define HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Support/Rows.h"
@@ -75,7 +75,8 @@ struct LocalBuilder {
     return value.getType() == type ? value
                                    : make<mlir::arith::TruncFOp>(type, value);
   }
-  /// One number a row, repeated along the last dimension.
+  /// Repeats `rows`, one number for each row of `type`, along the last
+  /// dimension of `type`.
   mlir::Value alongLast(mlir::Value rows, mlir::RankedTensorType type) const {
     llvm::SmallVector<int64_t> dims;
     for (int64_t i = 0; i + 1 < type.getRank(); ++i)
@@ -84,11 +85,12 @@ struct LocalBuilder {
         withElement(type, typeOf(rows).getElementType()), rows,
         b.getDenseI64ArrayAttr(dims), mlir::StringAttr());
   }
+  /// Returns `size` positions of the sequence, from `begin` on.
   mlir::Value slice(mlir::Value value, int64_t begin, int64_t size) const {
     return extractRows(b, loc, value, kSequenceDim, b.getIndexAttr(begin),
                        size);
   }
-  /// Concatenates the two along the sequence.
+  /// Concatenates the two tensors along the sequence.
   mlir::Value concatenate(mlir::Value first, mlir::Value second) const {
     mlir::RankedTensorType type = typeOf(first);
     llvm::SmallVector<int64_t> shape(type.getShape());
@@ -112,7 +114,7 @@ struct LocalBuilder {
   mlir::Value subf(mlir::Value x, mlir::Value y) const {
     return make<mlir::arith::SubFOp>(x, y);
   }
-  /// The sum over these dimensions.
+  /// Returns the sum of `x` over the dimensions `over`.
   mlir::Value sum(mlir::Value x, llvm::ArrayRef<int64_t> over) const {
     llvm::SmallVector<int64_t> shape;
     for (auto [i, size] : llvm::enumerate(typeOf(x).getShape()))
@@ -127,4 +129,4 @@ struct LocalBuilder {
 
 } // namespace heddle
 
-#endif // HEDDLE_DIALECTS_HEDDLE_LOCALBUILDER_H
+#endif // HEDDLE_DIALECTS_HEDDLE_INTERFACES_LOCALBUILDER_H

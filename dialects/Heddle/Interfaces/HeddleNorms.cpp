@@ -1,10 +1,10 @@
 //===- HeddleNorms.cpp - Norms of a split hidden dimension ----------------===//
 //
 // The localization of norms whose dimension h is split. Each device sums over
-// its own part of a row, the sums are added over the devices, and the rest is
-// elementwise. A row has only a few sums, so little is sent. The formulas are
-// those of the ops' descriptions. A variance is the mean squared difference
-// from the mean, as in the ops' own kernels.
+// its own part of a row, and the sums are added over the devices. All other
+// arithmetic is elementwise. A row has only a few sums, so little is sent. The
+// formulas are those of the ops' descriptions. The variance is the mean squared
+// difference from the mean, as in the ops' kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using LocalResults = FailureOr<SmallVector<Value>>;
 
 namespace {
 
-/// Emits the parts of one norm op, on f32 values of its x.
+/// Builds the arithmetic of one norm or its gradient, in f32. The factor h is
+/// the normalized dimension, of global size `size`; `type` is that of x in f32.
 class Norm {
 public:
   Norm(Operation *op, const ShardingRule &rule, Localizer &localizer)
@@ -50,7 +51,9 @@ public:
         b.addf(x, b.splat(typeOf(x), epsilon.convertToDouble())));
     return b.make<arith::DivFOp>(b.splat(typeOf(x), 1), root);
   }
+  /// Repeats one number for each row along h.
   Value ofRows(Value statistic) const { return b.alongLast(statistic, type); }
+  /// Repeats one number for each column (index of h) along the rows.
   Value ofColumns(Value weight) const {
     return b.make<heddle::BroadcastOp>(
         type, weight, b.b.getDenseI64ArrayAttr({type.getRank() - 1}),

@@ -7,10 +7,10 @@
 #ifndef HEDDLE_OPS
 #define HEDDLE_OPS
 
-include "dialects/Heddle/HeddleStateOps.td"
-include "dialects/Heddle/HeddleProductOps.td"
-include "dialects/Heddle/HeddleNetworkOps.td"
-include "dialects/Heddle/HeddleShapeOps.td"
-include "dialects/Heddle/HeddleLoopOps.td"
+include "dialects/Heddle/Ops/HeddleStateOps.td"
+include "dialects/Heddle/Ops/HeddleProductOps.td"
+include "dialects/Heddle/Ops/HeddleNetworkOps.td"
+include "dialects/Heddle/Ops/HeddleShapeOps.td"
+include "dialects/Heddle/Ops/HeddleLoopOps.td"
 
 #endif // HEDDLE_OPS
