@@ -37,11 +37,16 @@ def TokenType : TypeDef<CommDialect, "Token"> {
 class Comm_Op<string mnemonic, list<Trait> traits = []>
     : Op<CommDialect, mnemonic, traits>;
 
+/// See Comm.h.
+def Collective : NativeOpTrait<"Collective"> {
+  let cppNamespace = "::heddle::comm";
+}
+
 /// A collective on one tensor over axes of a mesh. Common constraints: `mesh`
 /// names a heddle.mesh; `axes` has at least one axis; each is an axis of the
 /// mesh and occurs once.
 class Comm_Collective<string mnemonic, dag extra = (ins), list<Trait> traits = []>
-    : Comm_Op<mnemonic, !listconcat([MemoryEffects<[MemRead, MemWrite]>,
+    : Comm_Op<mnemonic, !listconcat([Collective, MemoryEffects<[MemRead, MemWrite]>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
   let arguments = !con((ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
                             AxisListAttr:$axes), extra);
@@ -165,22 +170,30 @@ def SliceOp : Comm_Op<"slice", [Pure,
 def StartOp : Comm_Op<"start", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "issues a collective without waiting for it";
   let description = [{
-    The region holds one collective and yields its result. Constraints: the
-    region's ops are one op of this dialect and the `comm.yield` of its result;
-    the token's type is that of the yielded value.
+    The region holds one collective and yields its result. The collective runs
+    on a communication stream, beside the ops that follow, until the
+    `comm.wait`. Collectives of one stream run one after the other, in the order
+    of the text. Constraints: the region's ops are one collective and the
+    `comm.yield` of its result; the token's type is that of the yielded value;
+    `stream` is 1 (the default) to 7, because computations run on stream 0.
 
     Example:
     ```mlir
-    %t = comm.start : !comm.token<tensor<8xf32>> {
+    %t = comm.start stream(2) : !comm.token<tensor<8xf32>> {
       %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<8xf32>
       comm.yield %s : tensor<8xf32>
     }
     %y = comm.wait %t : !comm.token<tensor<8xf32>>
     ```
   }];
+  let arguments = (ins DefaultValuedAttr<I32Attr, "1">:$stream);
   let regions = (region SizedRegion<1>:$body);
   let results = (outs TokenType:$token);
-  let assemblyFormat = "attr-dict `:` type($token) $body";
+  let assemblyFormat = "(`stream` `(` $stream^ `)`)? attr-dict `:` type($token) $body";
+  let extraClassDeclaration = [{
+    /// The collective in flight.
+    ::mlir::Operation *getCollective() { return &getBody().front().front(); }
+  }];
   let hasVerifier = 1;
 }
 
@@ -197,6 +210,10 @@ def WaitOp : Comm_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>,
   let arguments = (ins TokenType:$token);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$token attr-dict `:` type($token)";
+  let extraClassDeclaration = [{
+    /// The start of the collective; null for a token of unknown origin.
+    StartOp getStart() { return getToken().getDefiningOp<StartOp>(); }
+  }];
 }
 
 #endif

@@ -169,12 +169,16 @@ LogicalResult SliceOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult StartOp::verify() {
+  int32_t stream = getStream();
+  if (stream <= kComputeStream || stream >= kMaxStreams)
+    return emitOpError() << "expected a stream from 1 to " << kMaxStreams - 1
+                         << ", got " << stream;
   Block &block = getBody().front();
   if (block.getOperations().size() != 2)
     return emitOpError() << "expected one collective and a yield, got "
                          << block.getOperations().size() << " ops";
   auto yield = dyn_cast<YieldOp>(block.back());
-  if (!yield || !isa<CommDialect>(block.front().getDialect()) ||
+  if (!yield || !block.front().hasTrait<Collective>() ||
       yield.getValue().getDefiningOp() != &block.front())
     return emitOpError() << "expected one collective whose result is yielded";
   if (yield.getValue().getType() != getToken().getType().getValue())

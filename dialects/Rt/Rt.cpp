@@ -11,6 +11,8 @@ using namespace heddle::rt;
 
 #include "dialects/Rt/RtDialect.cpp.inc"
 
+#include "dialects/Rt/RtInterfaces.cpp.inc"
+
 void RtDialect::initialize() {
   registerAttributes();
   addOperations<

@@ -4,6 +4,7 @@
 #define HEDDLE_DIALECTS_RT_RT_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/Streams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/RegionKindInterface.h"
 #include <optional>
@@ -19,6 +20,17 @@ std::optional<Space> symbolizeSpace(llvm::StringRef name);
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Rt/RtAttrs.h.inc"
+
+namespace heddle::rt {
+/// A call's use of a buffer.
+struct Access {
+  BufferAttr buffer;
+  bool writes;
+};
+using Accesses = llvm::SmallVector<Access, 8>;
+} // namespace heddle::rt
+
+#include "dialects/Rt/RtInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtOps.h.inc"

@@ -4,6 +4,7 @@
 #define RT_OPS
 
 include "dialects/Rt/RtAttrs.td"
+include "dialects/Rt/RtInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -30,14 +31,19 @@ def ProgramOp : Rt_Op<"program", [Symbol, NoTerminator, SingleBlock,
     - the body's ops are of this dialect, or index arithmetic;
     - every buffer lies within its memory: the arena, the constant, or the
       device's part of the variable, argument or result;
-    - every stream is below `streams`;
-    - `rt.synchronize` is the last op and stands nowhere else.
+    - every stream is below `streams`, which is at most 8.
+
+    Calls on one stream run in the order of the text; calls on two streams are
+    ordered by `rt.record` and `rt.wait` alone. Stream 0 is the compute stream:
+    the program begins and ends on it. Earlier uses of the memory end before the
+    program's first call on stream 0 begins, and later uses wait for stream 0.
+    `heddle-verify-executable` checks that this orders all calls that share
+    bytes.
 
     Example:
     ```mlir
     rt.program @step arena(4096) results [#rt.port<"loss", tensor<f32>>] {
       rt.fill_zero result 0[0 : f32] serves <activation ["loss"]>
-      rt.synchronize
     }
     ```
   }];
@@ -92,7 +98,8 @@ def InProgram : ParentOneOf<["ProgramOp", "WhileOp"]>;
 /// One call of the runtime, ordered on a stream. `serves` is required: profiles
 /// and traces take the names of operators from it.
 class Rt_Call<string mnemonic, dag extra, list<Trait> traits = []>
-    : Rt_Op<mnemonic, !listconcat([InProgram], traits)> {
+    : Rt_Op<mnemonic, !listconcat(
+          [InProgram, DeclareOpInterfaceMethods<DeviceCallOpInterface>], traits)> {
   let arguments = !con(extra, (ins DefaultValuedAttr<I32Attr, "0">:$stream,
                                    ServesAttr:$serves));
 }
@@ -345,10 +352,6 @@ def RecordOp : Rt_Event<"record"> {
 def WaitOp : Rt_Event<"wait"> {
   let summary = "lets the stream go on when the event has occurred";
 }
-def SynchronizeOp : Rt_Op<"synchronize", [HasParent<"ProgramOp">]> {
-  let summary = "waits until all streams are idle";
-  let assemblyFormat = "attr-dict";
-}
 
 //===----------------------------------------------------------------------===//
 // Loops
@@ -362,7 +365,7 @@ def WhileOp : Rt_Op<"while", [InProgram, NoTerminator, SingleBlock,
     true. The host waits for all streams after `before` and reads the condition.
 
     Constraints: the condition is one i1; the regions may hold the same ops as a
-    program, except `rt.synchronize`.
+    program.
 
     Example:
     ```mlir

@@ -96,8 +96,6 @@ static LogicalResult verifyCalls(ProgramOp program, Block &body,
     if (!isa_and_nonnull<RtDialect, arith::ArithDialect>(op.getDialect()))
       return op.emitOpError()
              << "expected only ops of rt and arith in an rt.program";
-    if (isa<SynchronizeOp>(op) && &op != &program.getBody().front().back())
-      return op.emitOpError() << "expected to be the last op of its program";
     if (auto stream = op.getAttrOfType<IntegerAttr>("stream"))
       if (stream.getInt() < 0 ||
           stream.getInt() >= static_cast<int64_t>(program.getStreams()))
@@ -127,11 +125,13 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (static_cast<int64_t>(getArena()) < 0)
     return emitOpError() << "expected an arena of at least 0 bytes, got "
                          << static_cast<int64_t>(getArena());
-  Block &body = getBody().front();
-  if (body.empty() || !isa<SynchronizeOp>(body.back()))
-    return emitOpError() << "expected rt.synchronize as the last op";
+  if (static_cast<int32_t>(getStreams()) < 1 ||
+      static_cast<int32_t>(getStreams()) > kMaxStreams)
+    return emitOpError() << "expected from 1 to " << kMaxStreams
+                         << " streams, got "
+                         << static_cast<int32_t>(getStreams());
   BoundsChecker checker(*this, tables);
-  return verifyCalls(*this, body, checker);
+  return verifyCalls(*this, getBody().front(), checker);
 }
 
 LogicalResult rt::WhileOp::verify() {

@@ -9,6 +9,7 @@
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Schedule/Passes.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
 
@@ -25,6 +26,7 @@ void heddle::registerHeddleDialects(DialectRegistry &registry) {
 void heddle::registerHeddlePasses() {
   registerHeddleAutodiffPasses();
   registerHeddleLowerPasses();
+  registerHeddleSchedulePasses();
   registerHeddleShardPasses();
   registerPipelines();
 }

@@ -148,11 +148,15 @@ static void buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createVerifyKernelsPass());
 }
 
-static void buildExecutablePipeline(OpPassManager &passes) {
-  // The last pass that changes the order of ops; it saves memory.
+static void buildExecutablePipeline(OpPassManager &passes,
+                                    const CompileOptions &options) {
+  // The last pass that moves ops to save memory.
   passes.addPass(createShortenLivesPass());
-  // From here on every value has its place, and ops run in the order of the
-  // text.
+  // Runs after ShortenLives, which would move starts and waits again.
+  if (options.startCollectives)
+    passes.addPass(createStartCollectivesPass(*options.startCollectives));
+  // From here on every value has its place, and ops are issued in the order of
+  // the text.
   passes.addPass(createPlanArenasPass());
   passes.addPass(createLowerToRtPass());
   passes.addPass(createVerifyExecutablePass());
@@ -353,18 +357,20 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                 "batch, heads or features that it names; declare a heddle.mesh "
                 "in the program and shardings of its arguments";
   }
-  return success(
-      succeeded(runPhase(Phase::Sharded,
-                         [&](OpPassManager &passes) {
-                           buildShardPipeline(passes, options);
-                         })) &&
-      succeeded(runPhase(Phase::Localized,
-                         [&](OpPassManager &passes) {
-                           buildLocalizePipeline(passes, options);
-                         })) &&
-      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
-      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
-      succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
+  return success(succeeded(runPhase(Phase::Sharded,
+                                    [&](OpPassManager &passes) {
+                                      buildShardPipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::Localized,
+                                    [&](OpPassManager &passes) {
+                                      buildLocalizePipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
+                 succeeded(runPhase(Phase::Executable,
+                                    [&](OpPassManager &passes) {
+                                      buildExecutablePipeline(passes, options);
+                                    })) &&
+                 succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
@@ -431,9 +437,11 @@ void heddle::registerPipelines() {
   PassPipelineRegistration<>("heddle-kernels-pipeline",
                              "Calls of libraries and outlined kernels",
                              buildKernelPipeline);
-  PassPipelineRegistration<>("heddle-executable-pipeline",
-                             "rt programs with memory planned",
-                             buildExecutablePipeline);
+  PassPipelineRegistration<>(
+      "heddle-executable-pipeline", "rt programs with memory planned",
+      [](OpPassManager &passes) {
+        buildExecutablePipeline(passes, CompileOptions());
+      });
   PassPipelineRegistration<>("heddle-llvm-pipeline", "The LLVM dialect",
                              buildLLVMPipeline);
 }

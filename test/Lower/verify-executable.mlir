@@ -15,7 +15,6 @@ rt.program @p arena(64) streams(2) arguments [#rt.port<"x", tensor<4xf32>, <@mes
     rt.wait 2
   }
   rt.wait 3
-  rt.synchronize
 }
 
 // -----
@@ -29,7 +28,6 @@ func.func @program() {
 
 // expected-error @below {{expected arguments of different names, got "x" twice}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>>, #rt.port<"x", tensor<8xf32>>] {
-  rt.synchronize
 }
 
 // -----
@@ -37,7 +35,6 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>>, #rt.port<"x", te
 heddle.mesh @mesh <["dp"=2]>
 // expected-error @below {{expected result "x" to be whole, got #heddle.sharding<@mesh, [{}], partial = sum {"dp"}>}}
 rt.program @p arena(0) results [#rt.port<"x", tensor<4xf32>, <@mesh, [{}], partial = sum {"dp"}>>] {
-  rt.synchronize
 }
 
 // -----
@@ -45,7 +42,6 @@ rt.program @p arena(0) results [#rt.port<"x", tensor<4xf32>, <@mesh, [{}], parti
 heddle.mesh @mesh <["dp"=2]>
 // expected-error @below {{expected argument "x" to be sharded in 2 dimensions, got #heddle.sharding<@mesh, [{"dp"}]>}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4x4xf32>, <@mesh, [{"dp"}]>>] {
-  rt.synchronize
 }
 
 // -----
@@ -60,7 +56,6 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32> in <@mesh, {"dp" =
 
 // expected-error @below {{expected argument "x" to be over a heddle.mesh of this module, got @mesh}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>>] {
-  rt.synchronize
 }
 
 // -----
@@ -68,7 +63,6 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"dp"}]>
 heddle.mesh @mesh <["dp"=2]>
 // expected-error @below {{expected argument "x" to be over axes of #heddle.mesh<["dp"=2]>, got "tp"}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"tp"}]>>] {
-  rt.synchronize
 }
 
 // -----
@@ -76,7 +70,6 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32>, <@mesh, [{"tp"}]>
 rt.program @p arena(0) {
   // expected-error @below {{expected numbers as the values of a program, got 'tensor<4xf32>'}}
   %x = arith.constant dense<0.0> : tensor<4xf32>
-  rt.synchronize
 }
 
 // -----
@@ -85,7 +78,6 @@ rt.program @p arena(0) {
   rt.record 0
   // expected-error @below {{expected an event of its own, got 0 again}}
   rt.record 0
-  rt.synchronize
 }
 
 // -----
@@ -94,7 +86,6 @@ rt.program @p arena(0) {
   // expected-error @below {{expected an event that is recorded before, got 0}}
   rt.wait 0
   rt.record 0
-  rt.synchronize
 }
 
 // -----
@@ -107,5 +98,4 @@ rt.program @p arena(64) {
   }
   // expected-error @below {{expected an event that is recorded before, got 0}}
   rt.wait 0
-  rt.synchronize
 }

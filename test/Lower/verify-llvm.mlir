@@ -17,7 +17,6 @@ module attributes {rt.groups = [#heddle.axes<{"dp"}>]} {
 module attributes {rt.groups = []} {
   // expected-error @below {{expected to have become a function of the LLVM dialect}}
   rt.program @step arena(0) {
-    rt.synchronize
   }
 }
 

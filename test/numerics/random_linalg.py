@@ -7,7 +7,7 @@ few programs, by an error at an op.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
-         [--first SEED] [--count N]
+         [--first SEED] [--count N] [--start-collectives]
 """
 
 import argparse
@@ -59,7 +59,7 @@ def expect_near(name, actual, expected, bound):
     return worst
 
 
-def check(run, source, scratch):
+def check(run, source, scratch, flags):
     text = source.read_text()
     numbers = json.loads(source.with_suffix(".json").read_text())
     if any(abs(v) > LARGE for r in numbers["results"] for v in r["values"]):
@@ -73,7 +73,7 @@ def check(run, source, scratch):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(program)
         try:
-            run.compile(module, artifact, [])
+            run.compile(module, artifact, flags)
         except programs.Failure as failure:
             if REFUSED.search(str(failure)):
                 return "refused " + str(failure)[REFUSED.search(str(failure)).start():].splitlines()[0]
@@ -99,6 +99,8 @@ def main():
     parser.add_argument("--kind", choices=sorted(KINDS), default="linalg")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--start-collectives", action="store_true",
+                        help="all collectives in flight, in a random order")
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     shutil.rmtree(options.scratch, ignore_errors=True)
@@ -117,7 +119,9 @@ def main():
         scratch.mkdir()
 
         def checked():
-            note = check(run, options.scratch / ("%d.mlir" % seed), scratch)
+            flags = (["--start-collectives=random:%d" % seed]
+                     if options.start_collectives else [])
+            note = check(run, options.scratch / ("%d.mlir" % seed), scratch, flags)
             if note.startswith("refused"):
                 refused.append(seed)
             return note

@@ -226,6 +226,21 @@ bool tools::checkNotCompiled(const std::vector<CLI::Option *> &options,
   return true;
 }
 
+std::optional<StartCollectivesPassOptions>
+tools::parseStartOrder(StringRef text) {
+  StartCollectivesPassOptions options;
+  if (text.consume_front("random:")) {
+    options.order = StartOrder::Random;
+    if (text.getAsInteger(10, options.seed))
+      return std::nullopt;
+  } else if (text == "latest") {
+    options.order = StartOrder::Latest;
+  } else if (text != "earliest") {
+    return std::nullopt;
+  }
+  return options;
+}
+
 void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   flags.trainingOptions.push_back(
       app.add_flag("--bf16", flags.options.training.bf16,
@@ -237,6 +252,20 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   app.add_flag("--explain-shardings", flags.options.explainShardings,
                "Say of each value how it is split, which op that comes from, "
                "and where two ops want it differently");
+  app.add_flag(
+         "--start-collectives{earliest}", flags.startCollectives,
+         "For tests of schedules: start every collective early and wait "
+         "for it late (earliest), do both late (latest), or both anywhere "
+         "(random:SEED)")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            return parseStartOrder(text)
+                       ? std::string()
+                       : "expected earliest, latest or random:SEED, got '" +
+                             text + "'";
+          },
+          "ORDER"))
+      ->option_text("[=ORDER]");
   std::vector<std::string> phases = {"import"};
   for (StringRef phase : getPhaseNames())
     phases.push_back(phase.str());

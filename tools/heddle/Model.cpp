@@ -260,6 +260,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
   options.devices = flags.devices;
   if (!flags.remarks.empty())
     options.remarkBytes = static_cast<int64_t>(std::stod(flags.remarks));
+  if (!flags.startCollectives.empty())
+    options.startCollectives = parseStartOrder(flags.startCollectives);
   if (!options.cluster.isNone())
     if (llvm::Error problem = options.cluster.load().takeError()) {
       reportError(llvm::toString(std::move(problem)));

@@ -54,6 +54,8 @@ struct CompileFlags {
   /// Value of `--remarks[=BYTES]`, as text: CLI11 takes the value 0 of an
   /// integer flag as "off".
   std::string remarks;
+  /// Value of `--start-collectives[=ORDER]`.
+  std::string startCollectives;
   std::string stopAfter;
   /// True if this machine will also run the program.
   bool runsHere = false;
@@ -79,6 +81,10 @@ void addModelFlags(CLI::App &app, ModelFlags &flags);
 /// Makes `--emulate`, which the command has, accept the presets of `--cluster`
 /// too.
 void addEmulatePresets(CLI::App &app, SessionFlags &flags);
+
+/// Reads "earliest", "latest" or "random:SEED"; nullopt for any other text.
+std::optional<StartCollectivesPassOptions>
+parseStartOrder(llvm::StringRef text);
 /// Adds the flags for a plan file or for the mesh of a standard plan.
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags of a training step and its optimizer.

@@ -317,7 +317,13 @@ def VerifyExecutablePass : Pass<"heddle-verify-executable", "::mlir::ModuleOp"> 
     - each `rt.record` has an event of its own;
     - each `rt.wait` has an event that was recorded before it. A record in the
       `after` region of a loop does not count behind the loop, because the
-      region may never run.
+      region may never run;
+    - any two calls that touch the same bytes, if at least one of them writes
+      the bytes, are ordered: by their stream, by events, or because the host
+      waits for all streams in a loop;
+    - each other stream waits for an event of stream 0 before its first call,
+      and stream 0 waits for the last call of each other stream before the
+      program ends.
   }];
 }
 

@@ -15,6 +15,7 @@
 #include "heddle/Autodiff/Passes.h"
 #include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Schedule/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
@@ -59,6 +60,8 @@ struct CompileOptions {
   /// Emits a remark on each reshard, and each exchange within an op, in which a
   /// device sends at least this many bytes. -1: no remarks.
   int64_t remarkBytes = -1;
+  /// Lets every collective run beside the computations, for tests of schedules.
+  std::optional<StartCollectivesPassOptions> startCollectives;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";
   /// "address" or "thread": instruments kernels for that sanitizer. They run

@@ -56,10 +56,6 @@ void ProgramConversion::convert(rt::WaitOp op) {
   f.call("heddle_rt_event_wait", {stream(op), f.i32(op.getEvent())});
 }
 
-void ProgramConversion::convert(rt::SynchronizeOp) {
-  f.call("heddle_rt_synchronize", {});
-}
-
 void ProgramConversion::convert(rt::CoordinateOp op) {
   auto mesh = runtime.symbols.lookup<MeshOp>(op.getMesh());
   int64_t number = 0;
@@ -151,7 +147,7 @@ void ProgramConversion::convertOp(Operation *op) {
             rt::AllReduceOp, rt::AllGatherOp, rt::ReduceScatterOp,
             rt::AllToAllOp, rt::BroadcastOp, rt::PermuteOp, rt::SendOp,
             rt::RecvOp, rt::WhileOp, rt::RecordOp, rt::WaitOp,
-            rt::SynchronizeOp, rt::CoordinateOp>([&](auto o) { convert(o); })
+            rt::CoordinateOp>([&](auto o) { convert(o); })
       .Default([&](Operation *) { convertArith(op); });
 }
 

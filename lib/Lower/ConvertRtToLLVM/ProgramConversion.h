@@ -53,7 +53,6 @@ private:
   void convert(rt::WhileOp op);
   void convert(rt::RecordOp op);
   void convert(rt::WaitOp op);
-  void convert(rt::SynchronizeOp op);
   void convert(rt::CoordinateOp op);
   void convertArith(mlir::Operation *op);
 

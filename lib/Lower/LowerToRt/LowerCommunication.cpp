@@ -99,7 +99,7 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
 }
 
 void ProgramLowering::lowerStart(comm::StartOp op) {
-  Operation *collective = &op.getBody().front().front();
+  int32_t number = op.getStream();
   rt::BufferAttr out;
   int waits = 0;
   for (Operation *user : op->getUsers())
@@ -114,12 +114,12 @@ void ProgramLowering::lowerStart(comm::StartOp op) {
   }
   // The collective waits only for calls that were issued before it.
   builder.create<rt::RecordOp>(loc, events, kComputeStream);
-  builder.create<rt::WaitOp>(loc, events, kCommStream);
-  if (failed(lowerCollective(collective, out, kCommStream)))
+  builder.create<rt::WaitOp>(loc, events, number);
+  if (failed(lowerCollective(op.getCollective(), out, number)))
     return;
-  builder.create<rt::RecordOp>(loc, ++events, kCommStream);
+  builder.create<rt::RecordOp>(loc, ++events, number);
   eventOfStart[op] = events++;
-  program.setStreams(2);
+  program.setStreams(std::max<int32_t>(program.getStreams(), number + 1));
 }
 
 void ProgramLowering::lowerTransfer(Operation *op) {

@@ -372,8 +372,7 @@ LogicalResult ProgramLowering::lowerOps() {
 }
 
 LogicalResult ProgramLowering::run() {
-  if (failed(lowerOps()))
-    return failure();
-  builder.create<rt::SynchronizeOp>(loc);
-  return success();
+  // Each comm.start has its comm.wait: at the program's end the compute stream
+  // has waited for all others.
+  return lowerOps();
 }

@@ -87,8 +87,6 @@ private:
   /// Returns the operators that a copy of the value serves.
   ServesAttr servesOfValue(mlir::Value value);
 
-  static constexpr int32_t kComputeStream = 0, kCommStream = 1;
-
   mlir::func::FuncOp function;
   rt::ProgramOp program;
   mlir::OpBuilder builder;

@@ -8,7 +8,8 @@ using namespace heddle;
 
 int BufferSharing::add(int64_t bytes, int64_t first, int64_t last) {
   int content = contents.size(), group = groups.size();
-  contents.push_back({bytes, first, last, group, 0, {{bytes, content, 0}}});
+  contents.push_back(
+      {bytes, first, last, first, group, 0, {{bytes, content, 0}}});
   groups.push_back({{content}, 0, bytes, -1, 0, 0});
   return content;
 }
@@ -22,10 +23,6 @@ void BufferSharing::pin(int content, int memory) {
 
 void BufferSharing::extend(int content, int64_t last) {
   contents[content].last = std::max(contents[content].last, last);
-}
-
-void BufferSharing::startEarlier(int content, int64_t first) {
-  contents[content].first = std::min(contents[content].first, first);
 }
 
 void BufferSharing::append(SmallVectorImpl<Values> &list, Values values) {
@@ -95,9 +92,9 @@ bool BufferSharing::conflict(int a, int b, int64_t shiftOfB) const {
     return false;
   if (x.offset != yOffset || x.bytes != y.bytes)
     return true;
-  if (x.last == y.first && x.first < y.first)
+  if (x.last == y.ready && x.first < y.first)
     return !mayOverwrite(a, b);
-  if (y.last == x.first && y.first < x.first)
+  if (y.last == x.ready && y.first < x.first)
     return !mayOverwrite(b, a);
   return true;
 }

@@ -2,9 +2,11 @@
 //
 // Decides which tensors of a straight-line program share memory. A *content* is
 // the bytes of one tensor, with a closed interval of positions: from the op
-// that writes them to the last op that reads them. A *group* is memory that
-// holds several contents, each at an offset. Two contents of a group may
-// overlap in bytes if
+// that writes them to the last op that reads them. An op that runs in the
+// background also reads and writes during an interval of positions: it is
+// ordered with all ops at positions before and behind its interval. A *group*
+// is memory that holds several contents, each at an offset. Two contents of a
+// group may overlap in bytes if
 //  - they hold the same values (views; a slice and its stack), or
 //  - their intervals do not meet, or
 //  - they meet at the one op that reads the first and writes the second, and
@@ -36,11 +38,13 @@ public:
   /// Adds a content in a group of its own and returns its number. The content
   /// is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
+  /// Says that the op that writes the content runs in the background, from the
+  /// content's first position to this one.
+  void setReady(int content, int64_t ready) { contents[content].ready = ready; }
   /// Puts the content's group into a given memory of the content's size.
   void pin(int content, int memory);
 
   void extend(int content, int64_t last);
-  void startEarlier(int content, int64_t first);
   /// Records that the content has the values of `other`, starting at byte
   /// `offset` of `other`. The contents may lie anywhere.
   void setValues(int content, int other, int64_t offset = 0);
@@ -80,6 +84,7 @@ private:
   };
   struct Content {
     int64_t bytes, first, last;
+    int64_t ready; ///< the position at which it is written
     int group;
     int64_t offset; ///< from the group's origin, may be negative
     llvm::SmallVector<Values, 1> values;

@@ -9,11 +9,21 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the operands whose buffer `result` may take.
+/// Returns the op that computes `result`. For the result of a comm.wait, this is
+/// the collective.
+static Operation *getMaker(OpResult result) {
+  if (auto wait = dyn_cast<comm::WaitOp>(result.getOwner()))
+    if (comm::StartOp start = wait.getStart())
+      return start.getCollective();
+  return result.getOwner();
+}
+
+/// Returns the operands of the op that computes `result` whose buffer `result`
+/// may take.
 static SmallVector<int64_t> getInplaceOperands(OpResult result,
                                                SymbolTable &symbols) {
-  Operation *op = result.getOwner();
-  if (isa<comm::AllReduceOp, comm::BroadcastOp, comm::PermuteOp>(op))
+  Operation *op = getMaker(result);
+  if (isa<comm::AllReduceOp, comm::BroadcastOp>(op))
     return {0};
   if (auto contract = dyn_cast<ContractOp>(op)) {
     if (contract.getAccumulate())
@@ -163,11 +173,12 @@ LogicalResult Placer::addContents() {
       auto type = dyn_cast<RankedTensorType>(result.getType());
       if (!type)
         continue;
-      int64_t first = position;
+      comm::StartOp start;
       if (auto wait = dyn_cast<comm::WaitOp>(op))
-        if (Operation *start = wait.getToken().getDefiningOp())
-          first = positions[start];
-      int content = addContent(result, first);
+        start = wait.getStart();
+      int content = addContent(result, start ? positions[start] : position);
+      sharing.setReady(content, position);
+      sharing.extend(content, position); // written until then, if not read
       if (std::optional<int64_t> offset = getViewOffset(result))
         addView(contents.lookup(op->getOperand(0)), content, *offset);
       else if (auto load = dyn_cast<LoadOp>(op))
@@ -262,10 +273,11 @@ void Placer::placeInPlace() {
       if (!isa<RankedTensorType>(result.getType()))
         continue;
       for (int64_t k : getInplaceOperands(result, options.symbols)) {
-        if (k < 0 || k >= op->getNumOperands() ||
-            !isa<RankedTensorType>(op->getOperand(k).getType()))
+        Operation *maker = getMaker(result);
+        if (k < 0 || k >= maker->getNumOperands() ||
+            !isa<RankedTensorType>(maker->getOperand(k).getType()))
           continue;
-        int read = contents.lookup(op->getOperand(k));
+        int read = contents.lookup(maker->getOperand(k));
         int written = contents.lookup(result);
         if (sharing.getBytes(read) != sharing.getBytes(written))
           continue;
@@ -289,7 +301,11 @@ bool Placer::mayOverwrite(int read, int written) {
   auto result = dyn_cast<OpResult>(to);
   if (!result)
     return false;
-  Operation *op = result.getOwner();
+  Operation *op = getMaker(result);
+  // Others may still read while an op in the background overwrites.
+  for (Operation *user : from.getUsers())
+    if (user != op && getUsePosition(user) >= sharing.getFirst(written))
+      return false;
   SmallVector<int64_t> allowed = getInplaceOperands(result, options.symbols);
   bool found = false;
   for (OpOperand &operand : op->getOpOperands()) {

@@ -14,6 +14,11 @@
 //  6. An op that can work in place does so if its operand dies there.
 // All other tensors get places in the arena (OffsetAssignment.h).
 //
+// A collective in flight uses its operand and its result at all positions from
+// its comm.start to its comm.wait. Two uses that have no position in common are
+// ordered by the events of these two ops, whatever streams they are on: so
+// buffers share bytes only if events order their uses.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_LIB_LOWER_PLANARENAS_PROGRAMBUFFERS_H

@@ -1,5 +1,6 @@
 //===- VerifyExecutable.cpp - Checks planned programs ---------------------===//
 
+#include "StreamOrder.h"
 #include "heddle/Lower/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -139,7 +140,8 @@ struct VerifyExecutablePass
     if (!program)
       return success();
     return success(succeeded(verifyPorts(program, symbols)) &&
-                   succeeded(CallChecker().check(program.getBody().front())));
+                   succeeded(CallChecker().check(program.getBody().front())) &&
+                   succeeded(verifyStreamOrder(program)));
   }
 };
 } // namespace

@@ -141,3 +141,39 @@ func.func @f(%x: tensor<8xf32>) {
   }
   return
 }
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected one collective whose result is yielded}}
+  %t = comm.start : !comm.token<tensor<4xf32>> {
+    %0 = comm.slice %x dim 0 over @mesh <{"tp"}> : tensor<8xf32> -> tensor<4xf32>
+    comm.yield %0 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected a stream from 1 to 7, got 0}}
+  %t = comm.start stream(0) : !comm.token<tensor<8xf32>> {
+    %0 = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %0 : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func @f(%x: tensor<8xf32>) {
+  // expected-error @below {{expected a stream from 1 to 7, got 8}}
+  %t = comm.start stream(8) : !comm.token<tensor<8xf32>> {
+    %0 = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %0 : tensor<8xf32>
+  }
+  return
+}

@@ -51,7 +51,13 @@ func.func @asynchronous(%x: tensor<8xf32>) -> tensor<8xf32> {
     comm.yield %s : tensor<8xf32>
   }
   %y = comm.wait %t : !comm.token<tensor<8xf32>>
-  return %y : tensor<8xf32>
+  // CHECK: comm.start stream(2) : <tensor<8xf32>> {
+  %u = comm.start stream(2) : !comm.token<tensor<8xf32>> {
+    %s = comm.broadcast %y root 1 over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  %z = comm.wait %u : !comm.token<tensor<8xf32>>
+  return %z : tensor<8xf32>
 }
 
 // KEPT-LABEL: func.func @collectives

@@ -3,7 +3,6 @@
 rt.program @beyond_the_arena arena(64) {
   // expected-error @below {{expected #rt.buffer<arena[32 : 16xf32]> to lie within the 64 bytes of its memory, got bytes 32 to 96}}
   rt.fill_zero arena[32 : 16xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -13,7 +12,6 @@ heddle.variable @w : tensor<8x4xf32> parameter init(zeros) storage(<@mesh, [{"tp
 rt.program @beyond_the_part_of_a_variable arena(0) {
   // expected-error @below {{to lie within the 64 bytes of its memory, got bytes 0 to 128}}
   rt.fill_zero variable @w[0 : 8x4xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -21,7 +19,6 @@ rt.program @beyond_the_part_of_a_variable arena(0) {
 rt.program @unknown_variable arena(0) {
   // expected-error @below {{expected @w to be a heddle.variable of this module}}
   rt.fill_zero variable @w[0 : 8x4xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -29,14 +26,6 @@ rt.program @unknown_variable arena(0) {
 rt.program @unknown_result arena(0) {
   // expected-error @below {{expected result of an index below 0, got 1}}
   rt.fill_zero result 1[0 : f32] serves <activation ["x"]>
-  rt.synchronize
-}
-
-// -----
-
-// expected-error @below {{expected rt.synchronize as the last op}}
-rt.program @no_end arena(64) {
-  rt.fill_zero arena[0 : 16xf32] serves <activation ["x"]>
 }
 
 // -----
@@ -44,7 +33,6 @@ rt.program @no_end arena(64) {
 rt.program @stream arena(64) {
   // expected-error @below {{expected a stream below 1, got 1}}
   rt.fill_zero stream(1) arena[0 : 16xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -52,7 +40,6 @@ rt.program @stream arena(64) {
 rt.program @misaligned arena(64) {
   // expected-error @below {{expected an offset that is a multiple of 4, the size of 'f32', got 2}}
   rt.fill_zero arena[2 : 4xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -61,7 +48,6 @@ rt.program @product_beyond_its_operand arena(1024) {
   // expected-error @below {{expected B to hold 32 elements, got 16}}
   rt.matmul m(4) n(4) k(8) a(arena[0 : 4x8xf32] strides [8, 1])
     b(arena[128 : 4x4xf32] strides [4, 1]) c(arena[512 : 4x4xf32] stride 4) serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -70,7 +56,6 @@ rt.program @product_in_place arena(1024) {
   // expected-error @below {{expected C to overlap neither A nor B}}
   rt.matmul m(4) n(4) k(4) a(arena[0 : 4x4xf32] strides [4, 1])
     b(arena[128 : 4x4xf32] strides [4, 1]) c(arena[32 : 4x4xf32] stride 4) serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -79,7 +64,6 @@ func.func private @kernel_0(tensor<4xf32>) -> tensor<4xf32> attributes {heddle.k
 rt.program @kernel_operands arena(1024) {
   // expected-error @below {{expected operand 0 to be 'tensor<4xf32>', got #rt.buffer<arena[0 : 8xf32]>}}
   rt.launch @kernel_0(arena[0 : 8xf32]) -> (arena[64 : 4xf32]) serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -88,7 +72,6 @@ heddle.mesh @mesh <["tp"=2]>
 rt.program @unknown_axis arena(1024) {
   // expected-error @below {{expected an axis of #heddle.mesh<["tp"=2]>, got "dp"}}
   rt.all_reduce sum arena[0 : 8xf32] -> arena[0 : 8xf32] over @mesh <{"dp"}> serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -97,7 +80,6 @@ heddle.mesh @mesh <["tp"=2]>
 rt.program @gather_too_large arena(1024) {
   // expected-error @below {{to be a part of 'tensor<17xf32>' along dimension 0 over 2 members}}
   rt.all_gather arena[0 : 8xf32] -> arena[64 : 17xf32] dim 0 over @mesh <{"tp"}> serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -105,7 +87,6 @@ rt.program @gather_too_large arena(1024) {
 rt.program @copy_beyond_its_source arena(1024) {
   // expected-error @below {{expected the source to hold 32 bytes, got 16}}
   rt.copy arena[0 : 4xf32] -> arena[64 : 8xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -113,7 +94,6 @@ rt.program @copy_beyond_its_source arena(1024) {
 rt.program @types_of_attention arena(1024) {
   // expected-error @below {{expected queries, keys, values and output of one element type, got 'f32' and 'bf16'}}
   rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[64 : 1x2x1x4xbf16]) v(arena[128 : 1x2x1x4xf32]) scale(0.5) -> o(arena[192 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32]) serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -121,7 +101,6 @@ rt.program @types_of_attention arena(1024) {
 rt.program @negative_stride arena(1024) {
   // expected-error @below {{expected strides of at least 0}}
   rt.copy arena[0 : 8xf32] -> arena[64 : 8xf32] blocks(2) strides(-16, 16) serves <activation ["x"]>
-  rt.synchronize
 }
 
 // -----
@@ -132,7 +111,6 @@ rt.program @beyond_the_arena_in_a_loop arena(64) {
     // expected-error @below {{to lie within the 64 bytes of its memory, got bytes 32 to 96}}
     rt.fill_zero arena[32 : 16xf32] serves <activation ["x"]>
   }
-  rt.synchronize
 }
 
 // -----
@@ -142,7 +120,6 @@ rt.program @condition_beyond_the_arena arena(64) {
   rt.while arena[64 : i1] before {
   } after {
   }
-  rt.synchronize
 }
 
 // -----
@@ -152,18 +129,6 @@ rt.program @type_of_condition arena(64) {
   rt.while arena[0 : 2xi1] before {
   } after {
   }
-  rt.synchronize
-}
-
-// -----
-
-rt.program @end_of_a_loop arena(64) {
-  rt.while arena[0 : i1] before {
-    // expected-error @below {{expects parent op 'rt.program'}}
-    rt.synchronize
-  } after {
-  }
-  rt.synchronize
 }
 
 // -----
@@ -171,5 +136,10 @@ rt.program @end_of_a_loop arena(64) {
 rt.program @serves_nobody arena(64) {
   rt.fill_zero arena[0 : 16xf32]
   // expected-error @below {{expected 'serves'}}
-  rt.synchronize
+}
+
+// -----
+
+// expected-error @below {{expected from 1 to 8 streams, got 9}}
+rt.program @streams arena(64) streams(9) {
 }

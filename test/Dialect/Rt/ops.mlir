@@ -37,8 +37,6 @@ rt.program @step arena(256) streams(2)
   rt.copy constant @one[0 : f32] -> result 0[0 : f32] serves <activation ["x"]>
   // CHECK: rt.fill_zero arena[0 : 4x2xf32]
   rt.fill_zero arena[0 : 4x2xf32] serves <activation ["x"]>
-  // CHECK: rt.synchronize
-  rt.synchronize
 }
 
 // CHECK: rt.program @attention
@@ -51,7 +49,6 @@ rt.program @attention arena(4096) {
   rt.rotary_table frequencies([1.0, 0.1]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32] serves <activation ["x"]>
   // CHECK: rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32]
   rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32] serves <activation ["x"]>
-  rt.synchronize
 }
 
 // CHECK: rt.program @loop
@@ -72,7 +69,6 @@ rt.program @loop arena(128) streams(2) arguments [#rt.port<"go", tensor<i1>>] {
     }
     rt.fill_zero stream(1) arena[0 : 4xf32] serves <activation ["x"]>
   }
-  rt.synchronize
 }
 
 // Roles and rank sets.

@@ -48,10 +48,8 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   rt.copy constant @c[0 : 2xi1] -> arena[0 : 2xi1] serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_attention
   rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[0 : 1x2x1x4xf32]) v(arena[0 : 1x2x1x4xf32]) causal scale(0.5) -> o(arena[128 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32]) serves <activation ["x"]>
-  // CHECK: llvm.call @heddle_rt_synchronize(%[[DEVICE]])
   // CHECK: ^[[FAIL]](%[[STATUS:.*]]: i32):
   // CHECK: llvm.return %[[STATUS]]
-  rt.synchronize
 }
 // CHECK: rt.export @step as @heddle_program_step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
 
@@ -69,14 +67,12 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
 // CHECK: llvm.call @heddle_rt_fill_zero
 // CHECK: llvm.br ^[[HEAD]]
 // CHECK: ^[[END]]:
-// CHECK: llvm.call @heddle_rt_synchronize
 rt.program @loop arena(64) {
   rt.while arena[0 : i1] before {
     rt.copy arena[1 : i1] -> arena[0 : i1] serves <activation ["x"]>
   } after {
     rt.fill_zero arena[1 : i1] serves <activation ["x"]>
   }
-  rt.synchronize
 }
 // CHECK: llvm.mlir.global internal constant @data_0
 // CHECK: llvm.mlir.global internal constant @data_0_{{[0-9]+}}("\01\00")

@@ -26,7 +26,6 @@ func.func @step(%x: tensor<4x8xf32> {heddle.name = "x", heddle.role = #heddle.po
   %o = arith.muli %i, %c : index
   // CHECK: rt.launch @kernel_0 ([[B]], %[[O]]) -> ([[B]])
   %y = func.call @kernel_0(%q, %o) : (tensor<4x8xf32>, index) -> tensor<4x8xf32>
-  // CHECK: rt.synchronize
   return %y : tensor<4x8xf32>
 }
 
@@ -92,9 +91,37 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
     comm.yield %s : tensor<4x8xf32>
   }
   // CHECK-NEXT: rt.wait 1
-  // CHECK-NEXT: rt.synchronize
+  // CHECK-NEXT: }
   %y = comm.wait %t : !comm.token<tensor<4x8xf32>>
   return %y : tensor<4x8xf32>
+}
+
+// Each start names its stream.
+// CHECK-LABEL: rt.program @streams
+// CHECK-SAME: streams(4)
+func.func @streams(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: rt.record 0
+  // CHECK-NEXT: rt.wait 0 stream(3)
+  // CHECK-NEXT: rt.all_reduce stream(3)
+  // CHECK-NEXT: rt.record 1 stream(3)
+  %t = comm.start stream(3) : !comm.token<tensor<4x8xf32>> {
+    %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<4x8xf32>
+    comm.yield %s : tensor<4x8xf32>
+  }
+  // CHECK-NEXT: rt.record 2
+  // CHECK-NEXT: rt.wait 2 stream(1)
+  // CHECK-NEXT: rt.all_reduce stream(1)
+  // CHECK-NEXT: rt.record 3 stream(1)
+  %u = comm.start : !comm.token<tensor<4x8xf32>> {
+    %s = comm.all_reduce max %x over @mesh <{"tp"}> : tensor<4x8xf32>
+    comm.yield %s : tensor<4x8xf32>
+  }
+  // CHECK-NEXT: rt.wait 3
+  // CHECK-NEXT: rt.wait 1
+  // CHECK-NEXT: }
+  %z = comm.wait %u : !comm.token<tensor<4x8xf32>>
+  %y = comm.wait %t : !comm.token<tensor<4x8xf32>>
+  return %y, %z : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
 // -----
@@ -116,7 +143,7 @@ func.func @loop(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<32xf32>, tens
   // CHECK-NEXT: rt.copy result 1[0 : 32xf32] -> [[C0]]
   // CHECK-NEXT: rt.copy result 0[0 : 32xf32] -> [[C1]]
   // CHECK-NEXT: }
-  // CHECK-NEXT: rt.synchronize
+  // CHECK-NEXT: }
   %r:2, %h:2, %c, %w = heddle.while @before, @after init(%x, %y : tensor<32xf32>, tensor<32xf32>)
     -> (tensor<32xf32>, tensor<32xf32>) carried(tensor<32xf32>, tensor<32xf32>) condition tensor<i1> workspace tensor<1xi8>
   return %r#0, %r#1 : tensor<32xf32>, tensor<32xf32>

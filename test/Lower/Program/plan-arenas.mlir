@@ -123,9 +123,10 @@ func.func @views(%x: tensor<8xf32>) -> tensor<f32> {
 
 heddle.mesh @mesh <["tp"=2]>
 
-// Both buffers of a collective in flight stay untouched until the wait.
+// The buffer of a collective in flight, which works in place, stays untouched
+// until the wait.
 // CHECK-LABEL: func.func @in_flight
-// CHECK-SAME: rt.arena = 384
+// CHECK-SAME: rt.arena = 320
 func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %w = arith.constant dense<1.0> : tensor<8x8xf32>
   // CHECK: arith.constant {rt.places = [#rt.buffer<constant @constant_0[0 : 8x8xf32]>]}
@@ -139,6 +140,96 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %z = heddle.contract [ih, jh -> ij] %y, %g : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   %k = heddle.contract [ij, jh -> ih] %z, %y : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %k : tensor<4x8xf32>
+}
+
+// -----
+
+// A collective in flight works in place if nobody else reads its operand before
+// the wait.
+// CHECK-LABEL: func.func @in_place
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+func.func private @make(tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}
+func.func private @merge(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}
+func.func @in_place(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: call @make(%{{.*}}) {rt.places = [#rt.buffer<arena[[A:\[[0-9]+ : 8xf32\]]]>]}
+  %a = func.call @make(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  // Read again, but before the start.
+  // CHECK: call @make(%{{.*}}) {rt.places = [#rt.buffer<arena[[B:\[[0-9]+ : 8xf32\]]]>]}
+  %b = func.call @make(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  %t = comm.start : !comm.token<tensor<8xf32>> {
+    %s = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  %u = comm.start stream(2) : !comm.token<tensor<8xf32>> {
+    %s = comm.all_reduce sum %b over @mesh <{"dp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  // CHECK: call @make(%{{.*}}) {rt.places = [#rt.buffer<arena[[C:\[[0-9]+ : 8xf32\]]]>]}
+  %c = func.call @make(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  // Read between start and wait.
+  // CHECK: call @make(%{{.*}}) {rt.places = [#rt.buffer<arena[[D:\[[0-9]+ : 8xf32\]]]>]}
+  %d = func.call @make(%b) : (tensor<8xf32>) -> tensor<8xf32>
+  // CHECK: comm.wait {{.*}} {rt.places = [#rt.buffer<arena[[A]]>]}
+  %y = comm.wait %t : !comm.token<tensor<8xf32>>
+  // CHECK: comm.wait
+  // CHECK-NOT: arena[[B]]
+  // CHECK: call @merge
+  %z = comm.wait %u : !comm.token<tensor<8xf32>>
+  %e = func.call @merge(%y, %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %f = func.call @merge(%c, %d) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %g = func.call @merge(%e, %f) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %g : tensor<8xf32>
+}
+
+// -----
+
+// What is in flight lies in the variable that it is stored to only if all that
+// reads the variable is over when it starts. A result that nobody reads is
+// written until the wait.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @w : tensor<8xf32> parameter init(zeros)
+func.func private @make(tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}
+// CHECK-LABEL: func.func @straight_into_the_variable
+func.func @straight_into_the_variable() {
+  // CHECK: heddle.load {{.*}}rt.places = [#rt.buffer<variable @w[0 : 8xf32]>]
+  %w = heddle.load @w : tensor<8xf32>
+  %a = func.call @make(%w) : (tensor<8xf32>) -> tensor<8xf32>
+  %t = comm.start : !comm.token<tensor<8xf32>> {
+    %s = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  // CHECK: comm.wait {{.*}}rt.places = [#rt.buffer<variable @w[0 : 8xf32]>]
+  %y = comm.wait %t : !comm.token<tensor<8xf32>>
+  heddle.store %y, @w : tensor<8xf32>
+  return
+}
+// CHECK-LABEL: func.func @copied_to_the_variable
+func.func @copied_to_the_variable() -> tensor<8xf32> {
+  // CHECK: heddle.load {{.*}}rt.places = [#rt.buffer<variable @w[0 : 8xf32]>]
+  %w = heddle.load @w : tensor<8xf32>
+  %a = func.call @make(%w) : (tensor<8xf32>) -> tensor<8xf32>
+  %t = comm.start : !comm.token<tensor<8xf32>> {
+    %s = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  %b = func.call @make(%w) : (tensor<8xf32>) -> tensor<8xf32>
+  // CHECK: comm.wait {{.*}}rt.places = [#rt.buffer<arena
+  %y = comm.wait %t : !comm.token<tensor<8xf32>>
+  heddle.store %y, @w : tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+// CHECK-LABEL: func.func @unread
+// CHECK-SAME: rt.arena = 128
+func.func @unread(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: comm.start
+  %t = comm.start : !comm.token<tensor<8xf32>> {
+    %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<8xf32>
+    comm.yield %s : tensor<8xf32>
+  }
+  %a = func.call @make(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %b = func.call @make(%a) : (tensor<8xf32>) -> tensor<8xf32>
+  %y = comm.wait %t : !comm.token<tensor<8xf32>>
+  return %b : tensor<8xf32>
 }
 
 // -----

@@ -38,7 +38,6 @@ llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {hed
 rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]> as <features>>] results [#rt.port<"loss", tensor<f32> as <loss>>] {
   rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32]) serves <activation ["x"]>
   rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}> serves <activation ["x"]>
-  rt.synchronize
 }
 
 // CHECK: "version": 1,
@@ -78,4 +77,3 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{
 // SYMBOLS: T heddle_program_step
 // SYMBOLS-NEXT: U heddle_rt_all_reduce
 // SYMBOLS-NEXT: U heddle_rt_launch
-// SYMBOLS-NEXT: U heddle_rt_synchronize

@@ -50,11 +50,26 @@ LogicalResult Execution::evaluate(Operation &op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return evaluateCall(call);
   if (mesh && isa_and_nonnull<comm::CommDialect>(op.getDialect()))
-    return evaluateCollective(op);
+    return evaluateCommunication(op);
   for (Interpretation &device : devices)
     if (failed(device.evaluate(op)))
       return failure();
   return success();
+}
+
+LogicalResult Execution::evaluateCommunication(Operation &op) {
+  // The token stands for the result while the collective is in flight.
+  if (auto start = dyn_cast<comm::StartOp>(op)) {
+    if (failed(evaluateCollective(*start.getCollective())))
+      return failure();
+    assign(start.getToken(), start.getCollective()->getResult(0));
+    return success();
+  }
+  if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+    assign(wait.getResult(), wait.getToken());
+    return success();
+  }
+  return evaluateCollective(op);
 }
 
 LogicalResult Execution::evaluateCollective(Operation &op) {

@@ -10,8 +10,9 @@
 namespace heddle {
 
 /// Executes a program on all devices together, op by op. Each device evaluates
-/// an op on its own values. A collective reads the values of all devices. All
-/// devices must take the same branch.
+/// an op on its own values. A collective reads the values of all devices; one
+/// that is started reads them at the start, and its result appears at the wait.
+/// All devices must take the same branch.
 class Execution {
 public:
   /// `mesh` may be null for one device without collectives.
@@ -27,6 +28,7 @@ private:
   /// Runs all ops of a block except the terminator.
   mlir::LogicalResult run(mlir::Block &block);
   mlir::LogicalResult evaluate(mlir::Operation &op);
+  mlir::LogicalResult evaluateCommunication(mlir::Operation &op);
   mlir::LogicalResult evaluateCollective(mlir::Operation &op);
   mlir::LogicalResult evaluateFor(mlir::scf::ForOp loop);
   mlir::LogicalResult evaluateIf(mlir::scf::IfOp op);

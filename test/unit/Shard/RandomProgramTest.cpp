@@ -225,10 +225,11 @@ protected:
     });
   }
 
-  void check(uint64_t seed);
+  /// Runs the passes `then` on the partitioned program.
+  void check(uint64_t seed, const std::string &then);
 };
 
-void RandomProgramTest::check(uint64_t seed) {
+void RandomProgramTest::check(uint64_t seed, const std::string &then) {
   Generator random(seed);
   const char *meshes[] = {"[\"a\"=2, \"b\"=2]", "[\"a\"=3, \"b\"=2]",
                           "[\"a\"=4]", "[\"a\"=2, \"b\"=2, \"c\"=2]"};
@@ -244,8 +245,7 @@ void RandomProgramTest::check(uint64_t seed) {
   shardArguments(local->lookupSymbol<func::FuncOp>("f"), mesh, random,
                  /*leaveOut=*/2);
   SCOPED_TRACE(toString(*local));
-  ASSERT_TRUE(partition(*local, "func.func(heddle-combine-collectives)"))
-      << diagnostics;
+  ASSERT_TRUE(partition(*local, then)) << diagnostics;
   SCOPED_TRACE(toString(*local));
   expectSameNumbers(*global, *local, random);
 }
@@ -253,7 +253,17 @@ void RandomProgramTest::check(uint64_t seed) {
 TEST_F(RandomProgramTest, SameNumbersAsOneDevice) {
   int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 300, 2000);
   for (int seed = 1; seed <= count; ++seed) {
-    check(seed);
+    check(seed, "func.func(heddle-combine-collectives)");
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+TEST_F(RandomProgramTest, SameNumbersWithCollectivesInFlight) {
+  int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 100, 2000);
+  for (int seed = 1; seed <= count; ++seed) {
+    check(seed, "heddle-start-collectives{order=random seed=" +
+                    std::to_string(seed) + "}");
     if (HasFatalFailure())
       return;
   }

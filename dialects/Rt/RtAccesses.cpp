@@ -1,0 +1,64 @@
+//===- RtAccesses.cpp - What each call reads and writes -------------------===//
+
+#include "dialects/Rt/Rt.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::rt;
+
+static Accesses list(std::initializer_list<std::optional<BufferAttr>> read,
+                     std::initializer_list<BufferAttr> written) {
+  Accesses accesses;
+  for (std::optional<BufferAttr> buffer : read)
+    if (buffer)
+      accesses.push_back({*buffer, false});
+  for (BufferAttr buffer : written)
+    accesses.push_back({buffer, true});
+  return accesses;
+}
+
+Accesses LaunchOp::getAccesses() {
+  Accesses accesses;
+  for (Attribute operand : getOperands_())
+    if (auto buffer = dyn_cast<BufferAttr>(operand))
+      accesses.push_back({buffer, false});
+  for (auto buffer : getResults_().getAsRange<BufferAttr>())
+    accesses.push_back({buffer, true});
+  return accesses;
+}
+
+Accesses MatmulOp::getAccesses() {
+  return list({getA(), getB(), getBias()}, {getC()});
+}
+
+Accesses rt::AttentionOp::getAccesses() {
+  return list({getQ(), getK(), getV(), getStep()}, {getO(), getLse()});
+}
+
+Accesses rt::AttentionGradOp::getAccesses() {
+  return list({getQ(), getK(), getV(), getO(), getLse(), getOGrad(), getStep()},
+              {getQGrad(), getKGrad(), getVGrad()});
+}
+
+Accesses rt::EmbeddingGradOp::getAccesses() {
+  return list({getIds(), getRows()}, {getTable()});
+}
+
+Accesses rt::RotaryTableOp::getAccesses() {
+  return list({}, {getCos(), getSin()});
+}
+
+Accesses CopyOp::getAccesses() { return list({getFrom()}, {getTo()}); }
+Accesses FillZeroOp::getAccesses() { return list({}, {getTo()}); }
+
+Accesses rt::AllReduceOp::getAccesses() { return list({getIn()}, {getOut()}); }
+Accesses rt::AllGatherOp::getAccesses() { return list({getIn()}, {getOut()}); }
+Accesses rt::ReduceScatterOp::getAccesses() {
+  return list({getIn()}, {getOut()});
+}
+Accesses rt::AllToAllOp::getAccesses() { return list({getIn()}, {getOut()}); }
+Accesses rt::BroadcastOp::getAccesses() { return list({getIn()}, {getOut()}); }
+Accesses rt::PermuteOp::getAccesses() { return list({getIn()}, {getOut()}); }
+
+Accesses rt::SendOp::getAccesses() { return list({getBuffer()}, {}); }
+Accesses rt::RecvOp::getAccesses() { return list({}, {getBuffer()}); }

@@ -1,0 +1,26 @@
+//===- RtInterfaces.td - What a call does to memory --------*- tablegen -*-===//
+
+#ifndef RT_INTERFACES
+#define RT_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def DeviceCallOpInterface : OpInterface<"DeviceCallOpInterface"> {
+  let cppNamespace = "::heddle::rt";
+  let description = [{
+    One call of the runtime: it is ordered on a stream, serves operators, and
+    reads and writes buffers.
+  }];
+  let methods = [
+    InterfaceMethod<"The stream that the call is ordered on.",
+      "int32_t", "getStream", (ins), "return $_op.getStream();">,
+    InterfaceMethod<"The operators that the call serves.",
+      "::heddle::ServesAttr", "getServes", (ins), "return $_op.getServes();">,
+    InterfaceMethod<[{
+      The buffers that the call may touch, each of which it reads or writes. What
+      it reads and writes counts as written.
+    }], "::heddle::rt::Accesses", "getAccesses">
+  ];
+}
+
+#endif // RT_INTERFACES

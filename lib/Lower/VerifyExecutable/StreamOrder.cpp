@@ -1,0 +1,262 @@
+//===- StreamOrder.cpp - Whether events order what calls do ---------------===//
+//
+// A walk over the program with vector clocks: for each stream, how many calls
+// of each other stream are over when it goes on. For each byte of memory the
+// walk keeps the last call that wrote it and, of each stream, the last one that
+// read it since. Earlier ones need no look: the last write was ordered behind
+// them, or an error was emitted.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StreamOrder.h"
+#include "llvm/ADT/DenseMap.h"
+#include <array>
+#include <map>
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+/// A call, as the number-th one of its stream, counted from 1.
+struct Moment {
+  rt::DeviceCallOpInterface call;
+  int32_t stream;
+  uint32_t number;
+};
+
+/// For each stream the number of its calls that are over.
+using Clock = std::array<uint32_t, kMaxStreams>;
+
+/// The last uses of the bytes from a beginning, which is known outside, to
+/// `end`.
+struct Segment {
+  int64_t end;
+  std::optional<Moment> write;
+  SmallVector<Moment, 1> reads; ///< since the write; one a stream at most
+};
+
+/// The uses of one memory by offset. Segments do not overlap.
+class MemoryUses {
+public:
+  /// Enters that `now` touches the bytes from begin to end. Returns an earlier
+  /// use that is not ordered before it, and whether that one writes; nullopt if
+  /// there is none.
+  std::optional<std::pair<Moment, bool>>
+  use(int64_t begin, int64_t end, const Moment &now, bool writes,
+      llvm::function_ref<bool(const Moment &)> isOver);
+
+private:
+  /// Makes a segment begin at the offset, if one reaches over it.
+  void splitAt(int64_t offset);
+
+  std::map<int64_t, Segment> segments;
+};
+
+class OrderChecker {
+public:
+  explicit OrderChecker(rt::ProgramOp program) : program(program) {
+    // The program's beginning is the compute stream's first moment.
+    clocks[kComputeStream][kComputeStream] = 1;
+  }
+
+  LogicalResult run();
+
+private:
+  LogicalResult check(Block &block);
+  LogicalResult check(rt::DeviceCallOpInterface call);
+  LogicalResult checkLoop(rt::WhileOp loop);
+  LogicalResult checkEnd();
+  void waitForAll();
+
+  MemoryUses &getUses(rt::BufferAttr buffer) {
+    return memories[{static_cast<uint32_t>(buffer.getSpace()),
+                     buffer.getSymbol(), buffer.getIndex()}];
+  }
+
+  rt::ProgramOp program;
+  std::array<Clock, kMaxStreams> clocks = {};
+  std::array<rt::DeviceCallOpInterface, kMaxStreams> lastCalls;
+  DenseMap<int32_t, Clock> events;
+  DenseMap<std::tuple<uint32_t, Attribute, int64_t>, MemoryUses> memories;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Uses of memory
+//===----------------------------------------------------------------------===//
+
+void MemoryUses::splitAt(int64_t offset) {
+  auto next = segments.upper_bound(offset);
+  if (next == segments.begin())
+    return;
+  auto &[begin, segment] = *std::prev(next);
+  if (begin == offset || segment.end <= offset)
+    return;
+  segments.emplace_hint(next, offset, segment);
+  segment.end = offset;
+}
+
+std::optional<std::pair<Moment, bool>>
+MemoryUses::use(int64_t begin, int64_t end, const Moment &now, bool writes,
+                llvm::function_ref<bool(const Moment &)> isOver) {
+  if (begin >= end)
+    return std::nullopt;
+  splitAt(begin);
+  splitAt(end);
+  auto first = segments.lower_bound(begin), last = segments.lower_bound(end);
+  for (auto it = first; it != last; ++it) {
+    const Segment &segment = it->second;
+    if (segment.write && !isOver(*segment.write))
+      return std::pair(*segment.write, true);
+    if (writes)
+      for (const Moment &read : segment.reads)
+        if (!isOver(read))
+          return std::pair(read, false);
+  }
+  if (writes) {
+    segments.erase(first, last);
+    segments[begin] = {end, now, {}};
+    return std::nullopt;
+  }
+  for (auto it = first; it != last; ++it) {
+    // What nobody has used before.
+    if (begin < it->first)
+      segments.emplace_hint(it, begin, Segment{it->first, {}, {now}});
+    begin = it->second.end;
+    SmallVectorImpl<Moment> &reads = it->second.reads;
+    auto *mine = llvm::find_if(
+        reads, [&](const Moment &read) { return read.stream == now.stream; });
+    if (mine != reads.end())
+      *mine = now;
+    else
+      reads.push_back(now);
+  }
+  if (begin < end)
+    segments.emplace_hint(last, begin, Segment{end, {}, {now}});
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+/// Adds the moments that `other` knows to be over.
+static void join(Clock &clock, const Clock &other) {
+  for (auto [mine, theirs] : llvm::zip(clock, other))
+    mine = std::max(mine, theirs);
+}
+
+/// Prints the memory of a buffer: "arena", "variable @w", "result 1".
+static void printMemory(InFlightDiagnostic &diag, rt::BufferAttr buffer) {
+  diag << rt::stringifySpace(buffer.getSpace());
+  if (buffer.getSymbol())
+    diag << ' ' << buffer.getSymbol();
+  else if (buffer.getSpace() != rt::Space::Arena)
+    diag << ' ' << buffer.getIndex();
+}
+
+static LogicalResult emitRace(Moment now, rt::Access access, Moment before,
+                              bool beforeWrites) {
+  rt::BufferAttr buffer = access.buffer;
+  Operation *op = now.call, *other = before.call;
+  InFlightDiagnostic diag = op->emitOpError();
+  diag << "expected events to order it behind '" << other->getName()
+       << "': it is on stream " << now.stream << ", serves "
+       << now.call.getServes() << " and "
+       << (access.writes ? "writes" : "reads") << " bytes "
+       << buffer.getOffset() << " to " << buffer.getOffset() + buffer.getBytes()
+       << " of ";
+  printMemory(diag, buffer);
+  diag << "; the other is on stream " << before.stream << ", serves "
+       << before.call.getServes() << " and "
+       << (beforeWrites ? "writes" : "reads") << " some of them";
+  diag.attachNote(other->getLoc()) << "the other call";
+  return diag;
+}
+
+LogicalResult OrderChecker::check(rt::DeviceCallOpInterface call) {
+  int32_t stream = call.getStream();
+  Clock &clock = clocks[stream];
+  if (clock[kComputeStream] == 0)
+    return call->emitOpError()
+           << "expected stream " << stream << " to wait for an event of stream "
+           << kComputeStream
+           << " first: what ran before the program may use its memory still";
+  Moment now{call, stream, ++clock[stream]};
+  lastCalls[stream] = call;
+  auto isOver = [&](const Moment &before) {
+    return clock[before.stream] >= before.number;
+  };
+  for (const rt::Access &access : call.getAccesses()) {
+    if (access.buffer.getSpace() == rt::Space::Constant)
+      continue;
+    int64_t begin = access.buffer.getOffset();
+    if (auto race = getUses(access.buffer)
+                        .use(begin, begin + access.buffer.getBytes(), now,
+                             access.writes, isOver))
+      return emitRace(now, access, race->first, race->second);
+  }
+  return success();
+}
+
+void OrderChecker::waitForAll() {
+  Clock all = {};
+  for (const Clock &clock : clocks)
+    join(all, clock);
+  clocks.fill(all);
+  memories.clear();
+}
+
+LogicalResult OrderChecker::checkLoop(rt::WhileOp loop) {
+  // The host waits for all streams behind each run of the condition. So the
+  // second iteration meets what any later one meets, and what follows the loop
+  // meets nothing.
+  if (failed(check(loop.getBefore().front())))
+    return failure();
+  waitForAll();
+  if (failed(check(loop.getAfter().front())) ||
+      failed(check(loop.getBefore().front())))
+    return failure();
+  waitForAll();
+  return success();
+}
+
+LogicalResult OrderChecker::check(Block &block) {
+  for (Operation &op : block) {
+    if (auto call = dyn_cast<rt::DeviceCallOpInterface>(op)) {
+      if (failed(check(call)))
+        return failure();
+    } else if (auto record = dyn_cast<rt::RecordOp>(op)) {
+      events[record.getEvent()] = clocks[record.getStream()];
+    } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
+      join(clocks[wait.getStream()], events[wait.getEvent()]);
+    } else if (auto loop = dyn_cast<rt::WhileOp>(op)) {
+      if (failed(checkLoop(loop)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult OrderChecker::checkEnd() {
+  const Clock &end = clocks[kComputeStream];
+  for (int32_t stream = 0; stream < kMaxStreams; ++stream) {
+    rt::DeviceCallOpInterface last = lastCalls[stream];
+    if (!last || end[stream] == clocks[stream][stream])
+      continue;
+    return last->emitOpError()
+           << "expected stream " << kComputeStream
+           << " to wait for it before the program ends: it is on stream "
+           << stream << " and serves " << last.getServes();
+  }
+  return success();
+}
+
+LogicalResult OrderChecker::run() {
+  return success(succeeded(check(program.getBody().front())) &&
+                 succeeded(checkEnd()));
+}
+
+LogicalResult heddle::verifyStreamOrder(rt::ProgramOp program) {
+  return OrderChecker(program).run();
+}

@@ -1,0 +1,77 @@
+"""Trains tiny models with all collectives in flight, in many orders.
+
+    streams.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
+               --scratch FOLDER
+
+A schedule changes no number: for every plan and order the losses and gradients
+have the bits of the program whose collectives run among the computations.
+"""
+
+import argparse
+import os
+import pathlib
+
+from matrix import Model
+from programs import Failure, Programs, Report
+
+ORDERS = ["earliest", "latest"] + ["random:%d" % seed for seed in range(1, 11)]
+# model: the plans that it is run under, with the number of orders
+CONFIGURATIONS = {
+    "gpt2": {"zero3-tp2": len(ORDERS), "ring2-tp2": 4, "hierarchy-zero3": 3},
+    "llama-odd": {"dp2-tp2": 3},
+    "gpt2-dropout": {"heads4": 3},
+}
+
+
+def check(model, plan, order):
+    artifact = plan + "-" + order.replace(":", "-")
+    # The runtime runs the streams in such an order, too.
+    os.environ["HEDDLE_RT_STREAM_ORDER"] = order
+    try:
+        losses, _ = model.run(
+            artifact, model.plan(plan) + ["--start-collectives=" + order],
+            repeat=False)
+    finally:
+        del os.environ["HEDDLE_RT_STREAM_ORDER"]
+    if losses != model.reference[0]:
+        raise Failure("other losses\n  got      %s\n  expected %s" % (
+            losses, model.reference[0]))
+    if model.gradients_file(artifact, 0).read_bytes() != model.reference[1]:
+        raise Failure("the losses agree, the gradients differ")
+    return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+
+def reference(model, plan):
+    losses, _ = model.run(plan, model.plan(plan), repeat=False)
+    model.reference = losses, model.gradients_file(plan, 0).read_bytes()
+    return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--long", action="store_true",
+                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                        help="all orders of every configuration")
+    options = parser.parse_args()
+    report = Report()
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    for name, plans in CONFIGURATIONS.items():
+        model = Model(name, programs, options.scratch)
+        for plan, count in plans.items():
+            model.reference = None
+            report.case("%s %s" % (name, plan), lambda: reference(model, plan))
+            if model.reference is None:
+                continue
+            for order in ORDERS if options.long else ORDERS[:count]:
+                report.case("%s %s %s" % (name, plan, order),
+                            lambda: check(model, plan, order))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
