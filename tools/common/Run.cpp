@@ -85,8 +85,11 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
                  "Windows of the held-out data to evaluate (0: all)")
       ->capture_default_str()
       ->check(notNegative());
-  app.add_option("-o,--output", options.output,
-                 "Folder of the run and its checkpoints (default: MODEL.run)")
+  app.add_option(
+         "-o,--output", options.output,
+         "Folder of the run and its checkpoints (default: NAME.run in the "
+         "working directory for a model or artifact NAME, NAME.mlir or "
+         "NAME.heddle)")
       ->check(notEmpty("a folder"));
   app.add_option("--checkpoint-every", options.checkpointEach,
                  "Steps between checkpoints (0: at the end only)")
@@ -98,11 +101,10 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->check(notNegative());
   app.add_flag("--no-checkpoints", flags.noCheckpoints,
                "Write none, not even when interrupted");
-  CLI::Option *resume =
-      app.add_flag("--resume", options.resume,
-                   "Continue the run in the output folder from its newest "
-                   "checkpoint; ends with the same bits as one that was never "
-                   "interrupted");
+  CLI::Option *resume = app.add_flag(
+      "--resume", options.resume,
+      "Continue the run in --output, or its default, from its newest "
+      "checkpoint; ends with the same bits as one that was never interrupted");
   app.add_option("--from", options.from,
                  "Start a new run from this checkpoint, which another plan or "
                  "number of devices may have written")

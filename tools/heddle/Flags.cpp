@@ -51,10 +51,18 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
   for (CLI::Option *option : {hidden, heads, vocabulary})
     option->needs(layers);
 
-  app.add_option("--batch", flags.batch,
-                 "Rows of a micro-batch, of all devices together")
+  app.add_option(
+         "--batch", flags.batch,
+         "Rows of a micro-batch, of all devices together (default: those of "
+         "an .mlir file; for train and evaluate those of a batch in "
+         "--data; otherwise 1)")
       ->check(positive());
-  app.add_option("--seq", flags.sequence, "Tokens in a row")->check(positive());
+  app.add_option(
+         "--seq", flags.sequence,
+         "Tokens in a row (default: those of an .mlir file; for train and "
+         "evaluate those of a batch in --data; otherwise 1024, or the "
+         "model's maximum if that is less)")
+      ->check(positive());
   app.add_option("--dropout", flags.dropout,
                  "Replaces every dropout rate of the model's config")
       ->check(between(0.0, 0.999));

@@ -427,8 +427,8 @@ int runSolveCommand(int argc, const char *const *argv) {
   addConverters(app, args);
   app.footer("The assignment goes to standard output as a list of strategies, "
              "one per node; all else to standard error.\n"
-             "Exit codes: 0 an assignment, 1 none that is feasible, 2 wrong "
-             "input or output that could not be written.");
+             "Exit codes: 0 an assignment, 1 none found, or with --check: not "
+             "feasible, 2 wrong input or output that could not be written.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // --help
