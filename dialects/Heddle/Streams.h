@@ -7,9 +7,10 @@
 
 namespace heddle {
 
-/// Computations run on this stream; the others are for communication.
+/// The stream on which computations run. All other streams are for
+/// communication.
 inline constexpr int32_t kComputeStream = 0;
-/// The number that all streams of a device are below.
+/// The most streams of a device. Streams are numbered from 0.
 inline constexpr int32_t kMaxStreams = 8;
 
 } // namespace heddle

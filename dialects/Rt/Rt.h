@@ -22,10 +22,10 @@ std::optional<Space> symbolizeSpace(llvm::StringRef name);
 #include "dialects/Rt/RtAttrs.h.inc"
 
 namespace heddle::rt {
-/// A call's use of a buffer.
+/// One use of a buffer by a call.
 struct Access {
   BufferAttr buffer;
-  bool writes;
+  bool writes; ///< true if the call writes the buffer, or reads and writes it
 };
 using Accesses = llvm::SmallVector<Access, 8>;
 } // namespace heddle::rt

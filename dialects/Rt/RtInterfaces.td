@@ -12,13 +12,13 @@ def DeviceCallOpInterface : OpInterface<"DeviceCallOpInterface"> {
     reads and writes buffers.
   }];
   let methods = [
-    InterfaceMethod<"The stream that the call is ordered on.",
+    InterfaceMethod<"Returns the stream that the call is ordered on.",
       "int32_t", "getStream", (ins), "return $_op.getStream();">,
-    InterfaceMethod<"The operators that the call serves.",
+    InterfaceMethod<"Returns the operators that the call serves.",
       "::heddle::ServesAttr", "getServes", (ins), "return $_op.getServes();">,
     InterfaceMethod<[{
-      The buffers that the call may touch, each of which it reads or writes. What
-      it reads and writes counts as written.
+      Returns the buffers that the call may touch. A buffer that it reads and
+      writes counts as written.
     }], "::heddle::rt::Accesses", "getAccesses">
   ];
 }

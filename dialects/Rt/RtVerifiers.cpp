@@ -121,15 +121,21 @@ static LogicalResult verifyCalls(ProgramOp program, Block &body,
   return success();
 }
 
+static LogicalResult verifyStreams(Operation *op, int32_t streams) {
+  if (streams >= 1 && streams <= kMaxStreams)
+    return success();
+  return op->emitOpError() << "expected from 1 to " << kMaxStreams
+                           << " streams, got " << streams;
+}
+
+LogicalResult ExportOp::verify() { return verifyStreams(*this, getStreams()); }
+
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (static_cast<int64_t>(getArena()) < 0)
     return emitOpError() << "expected an arena of at least 0 bytes, got "
                          << static_cast<int64_t>(getArena());
-  if (static_cast<int32_t>(getStreams()) < 1 ||
-      static_cast<int32_t>(getStreams()) > kMaxStreams)
-    return emitOpError() << "expected from 1 to " << kMaxStreams
-                         << " streams, got "
-                         << static_cast<int32_t>(getStreams());
+  if (failed(verifyStreams(*this, getStreams())))
+    return failure();
   BoundsChecker checker(*this, tables);
   return verifyCalls(*this, getBody().front(), checker);
 }

@@ -20,9 +20,10 @@ struct Flight {
   comm::StartOp start;
   comm::WaitOp wait;
 
-  /// The first op that may stand between the operand and the first reader.
+  /// Returns the op behind the one that computes the operand.
   Operation *getBegin() const;
-  /// The first op of the block that reads the result, or the block's end.
+  /// Returns the first op of the block that reads the result, or else the
+  /// terminator.
   Operation *getFirstReader() const;
 };
 
@@ -33,11 +34,12 @@ struct StartCollectives
   void runOnOperation() override;
 
 private:
-  /// Puts the collective between a start and a wait, where it stands.
+  /// Replaces the collective by a start and a wait at the same place.
   Flight start(Operation *collective);
+  /// Moves the starts and waits of a block to their places.
   void place(ArrayRef<Flight> flights, Random &random);
 
-  /// The streams of groups, by mesh and axes.
+  /// The stream of each group, by mesh and axes.
   llvm::DenseMap<std::pair<Attribute, Attribute>, int32_t> streamOfGroup;
 };
 } // namespace
@@ -84,7 +86,8 @@ Flight StartCollectives::start(Operation *collective) {
   return {start, wait};
 }
 
-/// As early as the operand allows, in the order of the text.
+/// Moves the start right behind the op that computes the operand, and behind
+/// the starts that already stand there.
 static void startEarly(Flight flight) {
   Operation *next = flight.getBegin();
   while (isa<comm::StartOp>(next))
@@ -93,7 +96,7 @@ static void startEarly(Flight flight) {
 }
 
 static void placeAtRandom(Flight flight, Random &random) {
-  SmallVector<Operation *> places; // before each of these
+  SmallVector<Operation *> places; // the ops before which they may stand
   Operation *reader = flight.getFirstReader();
   for (Operation *op = flight.getBegin();; op = op->getNextNode()) {
     if (op != flight.start && op != flight.wait)
@@ -116,7 +119,8 @@ void StartCollectives::place(ArrayRef<Flight> flights, Random &random) {
     }
     return;
   case StartOrder::Latest:
-    // In reverse, so that one that feeds another can follow it.
+    // A collective that feeds another follows its first reader, which is the
+    // other's start. So the other is placed first.
     for (Flight flight : llvm::reverse(flights)) {
       flight.wait->moveBefore(flight.getFirstReader());
       flight.start->moveBefore(flight.wait);

@@ -49,9 +49,11 @@ extern "C" {
 heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   heddle_rt_kernel_fn kernel,
                                   void *const *buffers, int32_t num_buffers,
+                                  const int64_t *words, int32_t num_words,
                                   int64_t blocks, int64_t grain) {
   return issue(device, "launch", [&] {
-    return device->launch(stream, kernel, buffers, num_buffers, blocks, grain);
+    return device->launch(stream, kernel, {buffers, size_t(num_buffers)},
+                          {words, size_t(num_words)}, blocks, grain);
   });
 }
 

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace heddle::runtime {
@@ -79,8 +80,9 @@ struct heddle_rt_device {
   //===--------------------------------------------------------------------===//
 
   virtual Status launch(int32_t stream, heddle_rt_kernel_fn kernel,
-                        void *const *buffers, int32_t numBuffers,
-                        int64_t blocks, int64_t grain) = 0;
+                        std::span<void *const> buffers,
+                        std::span<const int64_t> words, int64_t blocks,
+                        int64_t grain) = 0;
   virtual Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                         const void *a, const void *b, void *c,
                         const void *bias) = 0;

@@ -63,6 +63,8 @@ namespace {
 
 /// A file that asks for more devices than this is damaged.
 constexpr int64_t maxDevices = 1 << 16;
+/// The most streams of a device; rt.program has the same limit.
+constexpr int64_t maxStreams = 8;
 
 /// Reads the parts of a manifest. After the first error every read returns a
 /// default, so callers check `status` once, at the end.
@@ -263,10 +265,14 @@ public:
     info.name = string(object, path, "name");
     info.symbol = string(object, path, "symbol");
     info.arenaBytes = integer(object, path, "arena_bytes", 0);
-    // Programs of earlier compilers do not say it and use at most two.
-    info.streams = object.contains("streams")
-                       ? int(integer(object, path, "streams", 1))
-                       : 2;
+    if (const Json *value = member(object, path, "streams", false)) {
+      int64_t streams = toInteger(*value, join(path, "streams"), 1);
+      if (streams > maxStreams)
+        fail(join(path, "streams"), concat("at most ", maxStreams, " streams"),
+             concat(streams));
+      else
+        info.streams = int(streams);
+    }
     auto read = [&](const char *key, std::vector<PortInfo> &list) {
       eachObject(object, path, key,
                  [&](const Json &element, const std::string &at) {

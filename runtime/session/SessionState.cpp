@@ -233,7 +233,8 @@ Status SessionState::runProgram(size_t program) {
     int64_t begin = nanoseconds();
     heddle_rt_status status =
         state.programs[program].function(&device, &deviceState.frames[program]);
-    // The program has only issued its calls.
+    // The program has only issued its calls. After a failure, too, those that
+    // it has issued still use the device's memory.
     Status ended = device.synchronize();
     device.times.total += double(nanoseconds() - begin) * 1e-9;
     if (!ended.ok())

@@ -12,7 +12,7 @@ llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {hed
 }
 
 // CHECK: llvm.func @heddle_program_step(%[[DEVICE:.*]]: !llvm.ptr, %[[FRAME:.*]]: !llvm.ptr) -> i32
-rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {
+rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {
   // CHECK: %[[ARENA:.*]] = llvm.load %[[FRAME]]
   // CHECK: llvm.getelementptr %[[FRAME]][8]
   // CHECK: %[[VARIABLES:.*]] = llvm.load
@@ -31,15 +31,26 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   // CHECK: llvm.getelementptr %[[ARENA]][128]
   // CHECK: llvm.call @heddle_rt_matmul
   rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) c(arena[128 : 4x8xf32] stride 8) serves <activation ["x"]>
-  // An index is passed in memory of its own.
-  // CHECK: llvm.store %[[I]], %[[SLOT:.*]] : i64
+  // Indices are words of one array, which the launch names, too.
+  // CHECK: %[[J:.*]] = llvm.add %[[I]], %[[I]]
+  %j = arith.addi %i, %i : index
+  // CHECK: llvm.store %[[I]], %[[WORDS:.*]] : i64
+  // CHECK: %[[SECOND:.*]] = llvm.getelementptr %[[WORDS]][8]
+  // CHECK: llvm.store %[[J]], %[[SECOND]] : i64
+  // CHECK: %[[ENTRY:.*]] = llvm.getelementptr %[[WORDS]][8]
   // CHECK: llvm.mlir.addressof @kernel_0
-  // CHECK: llvm.store %[[COORDINATES]]
-  // CHECK: llvm.store %[[SLOT]]
+  // CHECK: llvm.store %[[COORDINATES]], %[[BUFFERS:.*]] : !llvm.ptr
+  // CHECK: llvm.store %[[WORDS]]
+  // CHECK: llvm.store %[[ENTRY]]
+  // CHECK: %[[NUM_BUFFERS:.*]] = llvm.mlir.constant(5 : i32)
+  // CHECK: %[[NUM_WORDS:.*]] = llvm.mlir.constant(2 : i32)
   // CHECK: %[[BLOCKS:.*]] = llvm.mlir.constant(12 : i64)
   // CHECK: %[[GRAIN:.*]] = llvm.mlir.constant(3 : i64)
-  // CHECK: llvm.call @heddle_rt_launch(%[[DEVICE]], {{.*}}, %[[BLOCKS]], %[[GRAIN]])
-  rt.launch @kernel_0 (arena[0 : 4x8xf32], %i) -> (result 0[0 : 4x8xf32]) serves <activation ["x"]>
+  // CHECK: llvm.call @heddle_rt_launch(%[[DEVICE]], {{.*}}, %[[BUFFERS]], %[[NUM_BUFFERS]], %[[WORDS]], %[[NUM_WORDS]], %[[BLOCKS]], %[[GRAIN]])
+  rt.launch @kernel_0 (arena[0 : 4x8xf32], %i, %j) -> (result 0[0 : 4x8xf32]) serves <activation ["x"]>
+  // CHECK: %[[NONE:.*]] = llvm.mlir.zero
+  // CHECK: llvm.call @heddle_rt_launch({{.*}}, %[[NONE]], %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}})
+  rt.launch @kernel_0 (arena[0 : 4x8xf32]) -> (result 0[0 : 4x8xf32]) serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_all_reduce
   rt.all_reduce sum arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"tp"}> serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_all_reduce
@@ -51,7 +62,7 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [
   // CHECK: ^[[FAIL]](%[[STATUS:.*]]: i32):
   // CHECK: llvm.return %[[STATUS]]
 }
-// CHECK: rt.export @step as @heddle_program_step arena(512) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
+// CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
 
 // The host waits before it reads the condition.
 // CHECK-LABEL: llvm.func @heddle_program_loop

@@ -144,8 +144,8 @@ func.func @in_flight(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// A collective in flight works in place if nobody else reads its operand before
-// the wait.
+// A collective in flight works in place if no other op reads its operand between
+// start and wait.
 // CHECK-LABEL: func.func @in_place
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 func.func private @make(tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}
@@ -183,9 +183,9 @@ func.func @in_place(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// What is in flight lies in the variable that it is stored to only if all that
-// reads the variable is over when it starts. A result that nobody reads is
-// written until the wait.
+// A collective in flight writes straight to the variable that its result is
+// stored to only if no op reads the variable between start and wait. A result
+// without readers keeps its memory until the wait.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @w : tensor<8xf32> parameter init(zeros)
 func.func private @make(tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}

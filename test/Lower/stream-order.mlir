@@ -1,8 +1,8 @@
 // RUN: heddle-opt %s --split-input-file --verify-diagnostics --heddle-verify-executable
 
-// Streams that events order: both read an argument at the same time, what is in
-// flight is waited for before it is read, its operand before it is overwritten.
-// Stream 2 knows of stream 0 by way of stream 1.
+// Events order all calls: two streams read an argument at the same time; stream
+// 0 waits for a collective before it reads the result or overwrites the operand.
+// Stream 2 waits for an event of stream 1, and thereby for stream 0.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @w : tensor<8xf32> parameter init(zeros)
 func.func private @add(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> attributes {heddle.kernel}
@@ -37,7 +37,7 @@ rt.program @no_wait arena(128) streams(2) arguments [#rt.port<"x", tensor<8xf32>
 
 // -----
 
-// The record behind the fill is missing: the event has happened before it.
+// The record behind the fill is missing: the event occurs before the fill.
 heddle.mesh @mesh <["tp"=2]>
 heddle.variable @w : tensor<8xf32> parameter init(zeros)
 rt.program @no_record arena(128) streams(2) {
@@ -53,8 +53,8 @@ rt.program @no_record arena(128) streams(2) {
 
 // -----
 
-// A buffer overlaps the operand of what is in flight: three buffers were
-// written as one, and one byte in the middle is read.
+// The last fill overlaps the operand of a collective in flight. The first fill
+// has written all bytes at once; the checker splits them at each use.
 heddle.mesh @mesh <["tp"=2]>
 rt.program @overlap arena(128) streams(2) results [#rt.port<"y", tensor<8xf32>>] {
   rt.fill_zero arena[0 : 24xf32] serves <activation ["a"]>
@@ -134,9 +134,9 @@ rt.program @end arena(128) streams(2) arguments [#rt.port<"x", tensor<8xf32>>] {
 
 // -----
 
-// The host waits for all streams before it reads the condition: what follows
-// may touch anything. The condition of the next iteration runs beside what the
-// loop's body has in flight.
+// The host waits for all streams before it reads the condition, so the ops
+// behind the loop may touch any bytes. But the condition of the next iteration
+// runs beside the calls that the loop's body has in flight.
 heddle.mesh @mesh <["tp"=2]>
 rt.program @loop arena(128) streams(2) arguments [#rt.port<"x", tensor<8xf32>>] {
   rt.record 0

@@ -35,7 +35,7 @@ heddle.variable @steps : tensor<i64> counter init(zeros)
 llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
   llvm.return
 }
-rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]> as <features>>] results [#rt.port<"loss", tensor<f32> as <loss>>] {
+rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]> as <features>>] results [#rt.port<"loss", tensor<f32> as <loss>>] {
   rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32]) serves <activation ["x"]>
   rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}> serves <activation ["x"]>
 }
@@ -68,6 +68,7 @@ rt.program @step arena(512) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{
 // CHECK: "name": "step"
 // CHECK: "symbol": "heddle_program_step"
 // CHECK: "arena_bytes": 512
+// CHECK-NEXT: "streams": 2
 // CHECK: "name": "x"
 // CHECK: "role": "features"
 // CHECK: "name": "loss"

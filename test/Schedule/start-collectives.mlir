@@ -11,8 +11,8 @@ heddle.variable @w : tensor<8x8xf32> parameter init(zeros)
 func.func private @make(tensor<8x8xf32>) -> tensor<8x8xf32> attributes {heddle.kernel}
 func.func private @merge(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> attributes {heddle.kernel}
 
-// The first is read late, the second starts when its operand is there, the
-// third reads what the second gives.
+// The result of the first collective is read late. The operand of the second is
+// computed between. The third reads the result of the second.
 // CHECK-LABEL: func.func @step
 func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   // EARLIEST-NEXT: %[[T:.*]] = comm.start {heddle.serves = #heddle.serves<activation ["f"]>} : <tensor<8x8xf32>> {
@@ -51,8 +51,8 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %e : tensor<8x8xf32>
 }
 
-// What is in flight already stays as it is; a result that nobody reads is
-// waited for at the end.
+// A collective with a start stays as it is. A result without readers is waited
+// for at the end.
 // CHECK-LABEL: func.func @rest
 func.func @rest(%x: tensor<8x8xf32>) {
   // CHECK: %[[T:.*]] = comm.start stream(3)

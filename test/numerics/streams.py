@@ -3,8 +3,8 @@
     streams.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
                --scratch FOLDER
 
-A schedule changes no number: for every plan and order the losses and gradients
-have the bits of the program whose collectives run among the computations.
+A schedule changes no bits: for every plan and order, the losses and gradients
+equal those of the program whose collectives run on the compute stream.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from matrix import Model
 from programs import Failure, Programs, Report
 
 ORDERS = ["earliest", "latest"] + ["random:%d" % seed for seed in range(1, 11)]
-# model: the plans that it is run under, with the number of orders
+# For each model, the plans that it runs under and the number of orders.
 CONFIGURATIONS = {
     "gpt2": {"zero3-tp2": len(ORDERS), "ring2-tp2": 4, "hierarchy-zero3": 3},
     "llama-odd": {"dp2-tp2": 3},
@@ -25,7 +25,7 @@ CONFIGURATIONS = {
 
 def check(model, plan, order):
     artifact = plan + "-" + order.replace(":", "-")
-    # The runtime runs the streams in such an order, too.
+    # The runtime executes the streams in such an order, too.
     os.environ["HEDDLE_RT_STREAM_ORDER"] = order
     try:
         losses, _ = model.run(

@@ -44,10 +44,11 @@ public:
     return Status::success();
   }
 
-  Status launch(int32_t stream, heddle_rt_kernel_fn, void *const *,
-                int32_t numBuffers, int64_t blocks, int64_t grain) override {
+  Status launch(int32_t stream, heddle_rt_kernel_fn,
+                std::span<void *const> buffers, std::span<const int64_t>,
+                int64_t blocks, int64_t grain) override {
     return add(stream, "launch of ", blocks, " blocks by ", grain, " with ",
-               numBuffers, " buffers");
+               buffers.size(), " buffers");
   }
   Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc, const void *,
                 const void *, void *, const void *) override {

@@ -82,7 +82,8 @@ void addModelFlags(CLI::App &app, ModelFlags &flags);
 /// too.
 void addEmulatePresets(CLI::App &app, SessionFlags &flags);
 
-/// Reads "earliest", "latest" or "random:SEED"; nullopt for any other text.
+/// Parses "earliest", "latest" or "random:SEED". Returns nullopt for any other
+/// text.
 std::optional<StartCollectivesPassOptions>
 parseStartOrder(llvm::StringRef text);
 /// Adds the flags for a plan file or for the mesh of a standard plan.

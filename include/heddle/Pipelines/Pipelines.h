@@ -60,7 +60,8 @@ struct CompileOptions {
   /// Emits a remark on each reshard, and each exchange within an op, in which a
   /// device sends at least this many bytes. -1: no remarks.
   int64_t remarkBytes = -1;
-  /// Lets every collective run beside the computations, for tests of schedules.
+  /// If set, every collective runs beside the computations, for tests of
+  /// schedules.
   std::optional<StartCollectivesPassOptions> startCollectives;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";

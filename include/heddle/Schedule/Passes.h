@@ -8,12 +8,12 @@
 
 namespace heddle {
 
-/// Where a collective is started and waited for, between the op that makes its
-/// operand and the first op that reads its result.
+/// The places of a collective's start and wait. Both lie between the op that
+/// computes its operand and the first op that reads its result.
 enum class StartOrder {
-  Earliest, ///< starts behind the first, waits before the second
-  Latest,   ///< both before the second
-  Random,   ///< anywhere between
+  Earliest, ///< starts right behind the operand, waits before the first reader
+  Latest,   ///< starts and waits right before the first reader
+  Random,   ///< starts and waits anywhere between the two ops
 };
 
 #define GEN_PASS_DECL

@@ -8,16 +8,16 @@ include "mlir/Pass/PassBase.td"
 def StartCollectivesPass : Pass<"heddle-start-collectives", "::mlir::ModuleOp"> {
   let summary = "lets every collective run beside the computations";
   let description = [{
-    In program functions, when kernels are formed and before places are planned:
-    each collective becomes a `comm.start` and a `comm.wait`, somewhere between
-    the op that makes its operand and the first op that reads its result. The
-    numbers stay the same.
+    Runs after kernels are formed and before memory is planned. In program
+    functions, each collective becomes a `comm.start` and a `comm.wait`. Both
+    stand between the op that computes its operand and the first op that reads
+    its result. The results of the program keep their bits.
 
-    It knows no costs: it is a schedule for tests, which brings about all that
-    streams can do to a program. Groups of devices are dealt to the streams 1 to
-    `streams` in the order in which they appear, so all collectives of a group
-    are on one stream, in one order on all devices. Sends and receives stay on
-    the compute stream.
+    The pass considers no costs. It is a schedule for tests, and its options
+    produce any order that the values allow. Groups of devices get the streams 1
+    to `streams` in turn, in the order in which they appear. So all collectives
+    of a group are on one stream, in one order on all devices. Sends and receives
+    stay on the compute stream.
   }];
   let options = [
     Option<"order", "order", "::heddle::StartOrder",
@@ -29,8 +29,9 @@ def StartCollectivesPass : Pass<"heddle-start-collectives", "::mlir::ModuleOp"> 
              clEnumValN(::heddle::StartOrder::Latest, "latest",
                         "start and wait before the first reader"),
              clEnumValN(::heddle::StartOrder::Random, "random",
-                        "start and wait anywhere between these"))}]>,
-    Option<"seed", "seed", "uint64_t", /*default=*/"0", "of the order random">,
+                        "start and wait anywhere between the two"))}]>,
+    Option<"seed", "seed", "uint64_t", /*default=*/"0",
+           "the seed of the random order">,
     Option<"streams", "streams", "int32_t", /*default=*/"2",
            "the number of communication streams, 1 to 7">];
   let dependentDialects = ["::heddle::comm::CommDialect"];

@@ -21,20 +21,24 @@ void ProgramConversion::convert(rt::LaunchOp op) {
     failed = true;
     return;
   }
+  SmallVector<Value> indices = llvm::map_to_vector(
+      op.getIndices(), [&](Value operand) { return index(operand); });
+  Value words = indices.empty() ? f.null() : f.words(indices);
   SmallVector<Value> buffers{f.getCoordinates()};
-  auto next = op.getIndices().begin();
+  int64_t next = 0;
   for (Attribute operand : op.getOperands_()) {
     if (auto buffer = dyn_cast<rt::BufferAttr>(operand))
       buffers.push_back(address(op, buffer));
     else
-      buffers.push_back(f.store(index(*next++)));
+      buffers.push_back(f.offset(words, next++ * int64_t(sizeof(int64_t))));
   }
   for (auto buffer : op.getResults_().getAsRange<rt::BufferAttr>())
     buffers.push_back(address(op, buffer));
   Value function = f.builder.create<LLVM::AddressOfOp>(f.loc, kernel);
   f.call("heddle_rt_launch",
          {stream(op), function, f.pointers(buffers), f.i32(buffers.size()),
-          f.i64(blocks.getInt()), f.i64(grain.getInt())});
+          words, f.i32(indices.size()), f.i64(blocks.getInt()),
+          f.i64(grain.getInt())});
 }
 
 void ProgramConversion::convert(rt::MatmulOp op) {
@@ -120,7 +124,7 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
     words.push_back(index(offset));
   static const heddle_rt_attention_offsets zeros = {};
   Value offsets =
-      words.empty() ? f.addressOf(runtime.getConstant(zeros)) : f.store(words);
+      words.empty() ? f.addressOf(runtime.getConstant(zeros)) : f.words(words);
   SmallVector<Value> operands{
       stream(op), f.addressOf(runtime.getConstant(desc)), offsets,
       op.getStep() ? address(op, *op.getStep()) : f.null()};

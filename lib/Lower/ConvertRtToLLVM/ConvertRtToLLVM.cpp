@@ -191,7 +191,8 @@ struct ConvertRtToLLVM
       auto exported = builder.create<rt::ExportOp>(
           program.getLoc(), program.getSymNameAttr(),
           FlatSymbolRefAttr::get(function), program.getArenaAttr(),
-          program.getInputsAttr(), program.getOutputsAttr());
+          program.getStreamsAttr(), program.getInputsAttr(),
+          program.getOutputsAttr());
       if (auto ranks = program->getAttr(kRanksAttrName))
         exported->setAttr(kRanksAttrName, ranks);
       program.erase();

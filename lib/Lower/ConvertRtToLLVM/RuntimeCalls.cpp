@@ -205,33 +205,30 @@ Value RuntimeFunction::coordinate(int64_t axis) {
       offset(coordinates, axis * int64_t(sizeof(int64_t))));
 }
 
-Value RuntimeFunction::allocate(Type element, int64_t count) {
-  // Allocates in the entry block, so once a call of the program and never in a
-  // loop.
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(entry);
-  return builder.create<LLVM::AllocaOp>(
-      loc, LLVM::LLVMPointerType::get(builder.getContext()), element,
-      i64(count), /*alignment=*/8);
+Value RuntimeFunction::store(Scratch &scratch, ValueRange values) {
+  if (!scratch.memory) {
+    // Allocates in the entry block, so once a call of the program and never in
+    // a loop. `finish` sets the size.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(entry);
+    scratch.memory = builder.create<LLVM::AllocaOp>(
+        loc, LLVM::LLVMPointerType::get(builder.getContext()),
+        values.front().getType(), i64(1), /*alignment=*/8);
+  }
+  scratch.size = std::max<int64_t>(scratch.size, values.size());
+  // Pointers and words both have 8 bytes.
+  for (auto [i, value] : llvm::enumerate(values))
+    builder.create<LLVM::StoreOp>(
+        loc, value, offset(scratch.memory, i * int64_t(sizeof(int64_t))));
+  return scratch.memory;
 }
 
-Value RuntimeFunction::store(ValueRange words) {
-  Value memory = allocate(builder.getI64Type(), words.size());
-  for (auto [i, word] : llvm::enumerate(words))
-    builder.create<LLVM::StoreOp>(loc, word,
-                                  offset(memory, i * int64_t(sizeof(int64_t))));
-  return memory;
+Value RuntimeFunction::words(ValueRange values) {
+  return store(wordScratch, values);
 }
 
 Value RuntimeFunction::pointers(ValueRange values) {
-  if (!scratch)
-    scratch = allocate(LLVM::LLVMPointerType::get(builder.getContext()), 1)
-                  .getDefiningOp<LLVM::AllocaOp>();
-  scratchSize = std::max<int64_t>(scratchSize, values.size());
-  for (auto [i, value] : llvm::enumerate(values))
-    builder.create<LLVM::StoreOp>(loc, value,
-                                  offset(scratch, i * int64_t(sizeof(void *))));
-  return scratch;
+  return store(pointerScratch, values);
 }
 
 Block *RuntimeFunction::addBlock() {
@@ -259,8 +256,7 @@ void RuntimeFunction::loop(llvm::function_ref<Value()> before,
   builder.create<LLVM::BrOp>(loc, head);
   builder.setInsertionPointToEnd(head);
   Value condition = before();
-  // The host waits here for all streams. The runtime has then read the words
-  // that `store` put on the stack, so the next iteration may overwrite them.
+  // The host waits here for all streams, so the condition is written.
   call("heddle_rt_synchronize", {});
   Value byte =
       builder.create<LLVM::LoadOp>(loc, builder.getI8Type(), condition);
@@ -279,9 +275,11 @@ void RuntimeFunction::loop(llvm::function_ref<Value()> before,
 
 void RuntimeFunction::finish() {
   builder.create<LLVM::ReturnOp>(loc, i32(0));
-  if (scratch) {
+  for (Scratch *scratch : {&wordScratch, &pointerScratch}) {
+    if (!scratch->memory)
+      continue;
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(scratch);
-    scratch.getArraySizeMutable().assign(i64(scratchSize));
+    builder.setInsertionPoint(scratch->memory);
+    scratch->memory.getArraySizeMutable().assign(i64(scratch->size));
   }
 }

@@ -76,13 +76,14 @@ public:
   mlir::Value coordinate(int64_t axis);
   /// Returns the address of this device's indices along all axes.
   mlir::Value getCoordinates() const { return coordinates; }
-  /// Stores the words on the stack and returns their address. They live as long
-  /// as the call of the program, because the runtime may read them at any time
-  /// until the program has synchronized.
-  mlir::Value store(mlir::ValueRange words);
-  /// Stores the pointers in memory that is valid only for the next call, and
+  /// Stores 64-bit integers in memory that is valid only for the next call, and
+  /// returns its address.
+  mlir::Value words(mlir::ValueRange values);
+  /// Stores pointers in memory that is valid only for the next call, and
   /// returns its address.
   mlir::Value pointers(mlir::ValueRange values);
+  /// Returns the address `bytes` behind `pointer`.
+  mlir::Value offset(mlir::Value pointer, int64_t bytes);
 
   /// Calls the runtime with the device and then `operands`. If the status is
   /// not 0, the program returns it.
@@ -99,8 +100,12 @@ public:
 
 private:
   mlir::Value fieldOfFrame(int64_t index);
-  mlir::Value offset(mlir::Value pointer, int64_t bytes);
-  mlir::Value allocate(mlir::Type element, int64_t count);
+  /// Memory on the stack for the operands of one call at a time.
+  struct Scratch {
+    mlir::LLVM::AllocaOp memory;
+    int64_t size = 0; ///< the most elements that a call needs
+  };
+  mlir::Value store(Scratch &scratch, mlir::ValueRange values);
   /// Adds a block in front of the block that returns failures.
   mlir::Block *addBlock();
 
@@ -108,8 +113,7 @@ private:
   mlir::LLVM::LLVMFuncOp function;
   mlir::Block *entry, *failed;
   mlir::Value arena, variables, arguments, results, coordinates;
-  mlir::LLVM::AllocaOp scratch; ///< of `pointers`, sized for the largest call
-  int64_t scratchSize = 0;
+  Scratch wordScratch, pointerScratch;
 };
 
 } // namespace heddle

@@ -372,7 +372,7 @@ LogicalResult ProgramLowering::lowerOps() {
 }
 
 LogicalResult ProgramLowering::run() {
-  // Each comm.start has its comm.wait: at the program's end the compute stream
-  // has waited for all others.
+  // Each comm.start has its comm.wait. So the compute stream has waited for all
+  // other streams at the program's end.
   return lowerOps();
 }

@@ -38,8 +38,8 @@ public:
   /// Adds a content in a group of its own and returns its number. The content
   /// is never live if last < first.
   int add(int64_t bytes, int64_t first, int64_t last);
-  /// Says that the op that writes the content runs in the background, from the
-  /// content's first position to this one.
+  /// Records that the op that writes the content runs in the background, from
+  /// the content's first position to position `ready`.
   void setReady(int content, int64_t ready) { contents[content].ready = ready; }
   /// Puts the content's group into a given memory of the content's size.
   void pin(int content, int memory);

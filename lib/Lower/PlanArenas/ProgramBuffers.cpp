@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the op that computes `result`. For the result of a comm.wait, this is
-/// the collective.
+/// Returns the op that computes `result`. For the result of a comm.wait, this
+/// is the collective.
 static Operation *getMaker(OpResult result) {
   if (auto wait = dyn_cast<comm::WaitOp>(result.getOwner()))
     if (comm::StartOp start = wait.getStart())
@@ -302,7 +302,8 @@ bool Placer::mayOverwrite(int read, int written) {
   if (!result)
     return false;
   Operation *op = getMaker(result);
-  // Others may still read while an op in the background overwrites.
+  // Other ops may still read the operand while an op in the background
+  // overwrites it.
   for (Operation *user : from.getUsers())
     if (user != op && getUsePosition(user) >= sharing.getFirst(written))
       return false;

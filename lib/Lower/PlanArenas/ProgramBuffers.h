@@ -15,9 +15,10 @@
 // All other tensors get places in the arena (OffsetAssignment.h).
 //
 // A collective in flight uses its operand and its result at all positions from
-// its comm.start to its comm.wait. Two uses that have no position in common are
-// ordered by the events of these two ops, whatever streams they are on: so
-// buffers share bytes only if events order their uses.
+// its comm.start to its comm.wait. The events of these two ops order it with
+// all ops before the start and behind the wait, on any stream. So if two uses
+// have no position in common, they are ordered, and their buffers may share
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- StreamOrder.cpp - Whether events order what calls do ---------------===//
+//===- StreamOrder.cpp - Checks the order of calls on streams -------------===//
 //
-// A walk over the program with vector clocks: for each stream, how many calls
-// of each other stream are over when it goes on. For each byte of memory the
-// walk keeps the last call that wrote it and, of each stream, the last one that
-// read it since. Earlier ones need no look: the last write was ordered behind
-// them, or an error was emitted.
+// Walks the program with vector clocks: each stream has a clock, which counts
+// the calls of every stream that are over when this stream goes on. For each
+// byte of memory, the walk keeps the last call that wrote it and, for each
+// stream, the last call that has read it since. Earlier calls need no check:
+// the last write is ordered behind them, or the walk has emitted an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,45 +17,45 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-/// A call, as the number-th one of its stream, counted from 1.
+/// The execution of a call.
 struct Moment {
   rt::DeviceCallOpInterface call;
   int32_t stream;
-  uint32_t number;
+  uint32_t number; ///< among the calls of the stream, from 1
 };
 
-/// For each stream the number of its calls that are over.
+/// For each stream, the number of its calls that are over.
 using Clock = std::array<uint32_t, kMaxStreams>;
 
-/// The last uses of the bytes from a beginning, which is known outside, to
-/// `end`.
+/// The last uses of a run of bytes. The map that holds the segment has the
+/// run's first byte as its key.
 struct Segment {
-  int64_t end;
+  int64_t end; ///< behind the last byte
   std::optional<Moment> write;
-  SmallVector<Moment, 1> reads; ///< since the write; one a stream at most
+  SmallVector<Moment, 1> reads; ///< since the write, at most one per stream
 };
 
-/// The uses of one memory by offset. Segments do not overlap.
+/// The uses of one memory.
 class MemoryUses {
 public:
-  /// Enters that `now` touches the bytes from begin to end. Returns an earlier
-  /// use that is not ordered before it, and whether that one writes; nullopt if
-  /// there is none.
+  /// Records that `now` touches the bytes from `begin` to `end`. Returns an
+  /// earlier use that is not ordered before `now`, and true if that use is a
+  /// write. Returns nullopt if all earlier uses are ordered.
   std::optional<std::pair<Moment, bool>>
   use(int64_t begin, int64_t end, const Moment &now, bool writes,
       llvm::function_ref<bool(const Moment &)> isOver);
 
 private:
-  /// Makes a segment begin at the offset, if one reaches over it.
+  /// Splits the segment that contains the bytes before and behind `offset`.
   void splitAt(int64_t offset);
 
-  std::map<int64_t, Segment> segments;
+  std::map<int64_t, Segment> segments; ///< by first byte; do not overlap
 };
 
 class OrderChecker {
 public:
   explicit OrderChecker(rt::ProgramOp program) : program(program) {
-    // The program's beginning is the compute stream's first moment.
+    // The program's start counts as the compute stream's first call.
     clocks[kComputeStream][kComputeStream] = 1;
   }
 
@@ -119,7 +119,7 @@ MemoryUses::use(int64_t begin, int64_t end, const Moment &now, bool writes,
     return std::nullopt;
   }
   for (auto it = first; it != last; ++it) {
-    // What nobody has used before.
+    // The bytes before the segment have no use yet.
     if (begin < it->first)
       segments.emplace_hint(it, begin, Segment{it->first, {}, {now}});
     begin = it->second.end;
@@ -140,13 +140,13 @@ MemoryUses::use(int64_t begin, int64_t end, const Moment &now, bool writes,
 // The walk
 //===----------------------------------------------------------------------===//
 
-/// Adds the moments that `other` knows to be over.
+/// Adds the calls to `clock` that are over by `other`.
 static void join(Clock &clock, const Clock &other) {
   for (auto [mine, theirs] : llvm::zip(clock, other))
     mine = std::max(mine, theirs);
 }
 
-/// Prints the memory of a buffer: "arena", "variable @w", "result 1".
+/// Prints the memory of a buffer as "arena", "variable @w" or "result 1".
 static void printMemory(InFlightDiagnostic &diag, rt::BufferAttr buffer) {
   diag << rt::stringifySpace(buffer.getSpace());
   if (buffer.getSymbol())
@@ -208,9 +208,9 @@ void OrderChecker::waitForAll() {
 }
 
 LogicalResult OrderChecker::checkLoop(rt::WhileOp loop) {
-  // The host waits for all streams behind each run of the condition. So the
-  // second iteration meets what any later one meets, and what follows the loop
-  // meets nothing.
+  // The host waits for all streams after each run of `before`. So each pass of
+  // `after` and `before` meets only its own uses, and the ops behind the loop
+  // meet no uses of the loop.
   if (failed(check(loop.getBefore().front())))
     return failure();
   waitForAll();

@@ -1,9 +1,8 @@
-//===- StreamOrder.h - Whether events order what calls do -------*- C++ -*-===//
+//===- StreamOrder.h - Checks the order of calls on streams -----*- C++ -*-===//
 //
-// Calls on one stream run one after the other; calls on two streams run in any
-// order that events allow. A program is right if any such order gives the same
-// numbers: two calls that touch the same bytes, of which one writes them, must
-// be ordered.
+// Calls on one stream run one after the other. Calls on two streams run in any
+// order that events allow. All these orders must give the same numbers. So two
+// calls that touch the same bytes must be ordered if one of them writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +13,11 @@
 
 namespace heddle {
 
-/// Checks, and emits, that stream order and events order
-///  - any two calls of the program that touch the same bytes, of which one
-///    writes them,
-///  - the calls of every stream behind the program's beginning on the compute
-///    stream, and before its end there: callers order programs by that stream.
-///
-/// The events must have been recorded before they are waited for.
+/// Checks that streams and events order any two calls that touch the same bytes
+/// if one of them writes. Also checks that each call runs after the program's
+/// start on the compute stream and before its end there, because callers order
+/// programs by that stream. Emits an error at the first call that is not
+/// ordered. Expects that each event is recorded before it is waited for.
 mlir::LogicalResult verifyStreamOrder(rt::ProgramOp program);
 
 } // namespace heddle

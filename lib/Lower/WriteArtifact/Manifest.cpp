@@ -215,6 +215,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
           out.attribute("name", program.getSymName());
           out.attribute("symbol", program.getFunction());
           out.attribute("arena_bytes", program.getArena());
+          if (program.getStreams() != 1)
+            out.attribute("streams", program.getStreams());
           writePorts(out, "arguments", program.getInputs());
           writePorts(out, "results", program.getOutputs());
         });

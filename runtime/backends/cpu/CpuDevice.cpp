@@ -76,8 +76,9 @@ Status CpuDevice::issue(int32_t stream, const Streams::Label &label,
 }
 
 Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
-                         void *const *buffers, int32_t numBuffers,
-                         int64_t blocks, int64_t grain) {
+                         std::span<void *const> buffers,
+                         std::span<const int64_t> words, int64_t blocks,
+                         int64_t grain) {
   auto run = [=, this](void *const *copied) {
     ThreadPool &pool = threads(stream);
     // There are more ranges than cores, so a core that starts late or has
@@ -95,7 +96,7 @@ Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
   return streams.issue(
       stream,
       {WorkKind::Kernel, "launch", reinterpret_cast<const void *>(kernel)}, run,
-      {buffers, size_t(numBuffers)});
+      buffers, words);
 }
 
 Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,

@@ -32,8 +32,8 @@ public:
       const std::function<Status(int64_t begin, int64_t end)> &body) override;
 
   Status launch(int32_t stream, heddle_rt_kernel_fn kernel,
-                void *const *buffers, int32_t numBuffers, int64_t blocks,
-                int64_t grain) override;
+                std::span<void *const> buffers, std::span<const int64_t> words,
+                int64_t blocks, int64_t grain) override;
   Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                 const void *a, const void *b, void *c,
                 const void *bias) override;

@@ -15,9 +15,9 @@
 //    work and may return before the work begins. Calls on one stream run in the
 //    order of issue; streams are ordered against each other only by events. A
 //    backend may run a stream synchronously with the caller.
-//  - One thread at a time makes the calls of a device. What `buffers` of a
-//    launch, `offsets` and descriptors point to is said below; all other memory
-//    that a call names must stay as it is until its stream has passed the call.
+//  - One thread at a time makes the calls of a device. Memory that a call names
+//    must stay as it is until its stream has passed the call, unless the call
+//    says that it copies.
 //  - Descriptors (`*_desc`) are constants of the artifact with static lifetime.
 //    The runtime may cache prepared data under a descriptor's address.
 //  - Work that fails (a peer died, no memory) records an error on the device.
@@ -62,7 +62,8 @@ typedef enum heddle_rt_reduction {
   HEDDLE_RT_MAX = 1
 } heddle_rt_reduction;
 
-/// The memory that a program function works on. All pointers outlive the call.
+/// The memory that a program function works on. All pointers stay valid until
+/// the calls that the function issues are done.
 typedef struct heddle_rt_frame {
   uint8_t *arena;            ///< `arena_bytes` of the manifest, 64-byte aligned
   uint8_t *const *variables; ///< local shards, in the manifest's order
@@ -86,11 +87,14 @@ typedef void (*heddle_rt_kernel_fn)(void *const *buffers, int64_t begin,
 //===----------------------------------------------------------------------===//
 
 /// Runs blocks [0, blocks) of `kernel` on all cores of the device, in ranges of
-/// at least `grain` blocks. `buffers` is copied before the call returns, but
-/// not the memory that its elements point to.
+/// at least `grain` blocks. The numbers that the kernel takes stand in `words`,
+/// and their entries of `buffers` point into `words`. `buffers` and `words` are
+/// copied before the call returns, and the kernel gets entries that point into
+/// the copy of `words`. `words` may be null if `num_words` is 0.
 heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   heddle_rt_kernel_fn kernel,
                                   void *const *buffers, int32_t num_buffers,
+                                  const int64_t *words, int32_t num_words,
                                   int64_t blocks, int64_t grain);
 
 enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
@@ -163,7 +167,9 @@ typedef struct heddle_rt_attention_offsets {
   int64_t batch, query, key, group, group_member;
 } heddle_rt_attention_offsets;
 
-/// `step` points to the i64 step number and may be null without dropout.
+/// `step` points to the i64 step number and may be null without dropout. It is
+/// read when the call runs on its stream. `offsets` is copied before the call
+/// returns.
 heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
                                      const heddle_rt_attention_desc *desc,
                                      const heddle_rt_attention_offsets *offsets,
@@ -299,7 +305,9 @@ heddle_rt_status heddle_rt_event_record(heddle_rt_device *device,
                                         int32_t stream, int32_t event);
 heddle_rt_status heddle_rt_event_wait(heddle_rt_device *device, int32_t stream,
                                       int32_t event);
-/// Waits until all streams are idle. It is the last op of every program.
+/// Waits until all streams are idle. A host calls it before it reads what a
+/// program has written, and a program before it reads a loop's condition.
+/// Programs do not end with it: a program function issues calls and returns.
 heddle_rt_status heddle_rt_synchronize(heddle_rt_device *device);
 
 #ifdef __cplusplus

@@ -143,3 +143,8 @@ rt.program @serves_nobody arena(64) {
 // expected-error @below {{expected from 1 to 8 streams, got 9}}
 rt.program @streams arena(64) streams(9) {
 }
+
+// -----
+
+// expected-error @below {{expected from 1 to 8 streams, got 0}}
+rt.export @streams as @heddle_program_streams arena(64) streams(0)

@@ -83,3 +83,5 @@ rt.export @half as @heddle_program_half arena(64)
 
 // CHECK: rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]
 rt.export @evaluate as @heddle_program_evaluate arena(64) results [#rt.port<"loss", tensor<f32>>]
+// CHECK: rt.export @on_streams as @heddle_program_on_streams arena(64) streams(3)
+rt.export @on_streams as @heddle_program_on_streams arena(64) streams(3)

@@ -10,9 +10,9 @@
 namespace heddle {
 
 /// Executes a program on all devices together, op by op. Each device evaluates
-/// an op on its own values. A collective reads the values of all devices; one
-/// that is started reads them at the start, and its result appears at the wait.
-/// All devices must take the same branch.
+/// an op on its own values. A collective reads the values of all devices: if it
+/// has a start and a wait, it reads them at the start, and its result appears at
+/// the wait. All devices must take the same branch.
 class Execution {
 public:
   /// `mesh` may be null for one device without collectives.

@@ -1,8 +1,8 @@
 //===- StreamOrderTest.cpp - Random calls on streams ----------------------===//
 //
-// heddle-verify-executable accepts a program if and only if every pair of calls
-// in conflict is ordered. The reference follows all paths through stream order
-// and events, for each pair.
+// Checks on random programs that heddle-verify-executable accepts a program if
+// and only if every pair of conflicting calls is ordered. The reference
+// follows, for each pair, all paths through stream order and events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ using namespace heddle;
 
 namespace {
 
-/// A random program of copies on streams, and what the reference says of it.
+/// A random program of copies on streams, with the reference's answer.
 class RandomCalls {
 public:
   explicit RandomCalls(unsigned seed) : random(seed) {
-    // The program's beginning and end are calls of stream 0 that touch all.
+    // The program's start and end count as calls of stream 0 on all bytes.
     addCall(0, {0, kBytes}, {0, kBytes});
     for (int stream = 1; stream < kStreams; ++stream)
       if (pick(20) > 0)
@@ -67,7 +67,7 @@ private:
 
   int pick(int below) { return random() % below; }
 
-  /// A point on a stream, behind the last one there.
+  /// Adds a point to a stream, behind its last point, and returns its number.
   int addNode(int stream) {
     after.emplace_back();
     if (last[stream] >= 0)
@@ -111,7 +111,8 @@ private:
   }
 
   std::mt19937 random;
-  std::vector<std::vector<int>> after; ///< the next points of each
+  std::vector<std::vector<int>>
+      after; ///< for each point, the points right after it
   int last[kStreams] = {-1, -1, -1};
   int events = 0;
   std::vector<Call> calls;
@@ -135,7 +136,7 @@ TEST(StreamOrder, SaysWhatAllPathsSay) {
         << text;
     ordered += calls.isOrdered();
   }
-  // Neither is rare.
+  // Neither answer is rare.
   EXPECT_GT(ordered, count / 20);
   EXPECT_LT(ordered, count - count / 20);
 }

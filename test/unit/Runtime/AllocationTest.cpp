@@ -76,7 +76,7 @@ TEST(Allocation, StreamsAllocateNothing) {
     for (int32_t event = 0; event < 500; ++event)
       for (int32_t stream : {0, 1}) {
         void *buffers[] = {nullptr, &counts[stream]};
-        heddle_rt_launch(&device, stream, kernel, buffers, 2, 1, 1);
+        heddle_rt_launch(&device, stream, kernel, buffers, 2, nullptr, 0, 1, 1);
         heddle_rt_event_record(&device, stream, event);
         heddle_rt_event_wait(&device, 1 - stream, event);
       }

@@ -30,6 +30,8 @@ TEST(Manifest, ReadsEveryField) {
   EXPECT_EQ(read->findProgram("fail"), std::optional<size_t>(1));
   EXPECT_FALSE(read->findProgram("train"));
   EXPECT_EQ(read->programs[0].results[1].sharding, (Sharding{{0, 1}}));
+  EXPECT_EQ(read->programs[0].streams, 2);
+  EXPECT_EQ(read->programs[1].streams, 1);
   EXPECT_EQ(Json::parse(read->model)["vocabulary"], 11);
 }
 
@@ -91,6 +93,8 @@ TEST(Manifest, ErrorsNameTheField) {
             "1.5");
   EXPECT_EQ(errorAfter("/programs/0/streams", 0),
             "m: programs[0].streams: expected a positive integer, got 0");
+  EXPECT_EQ(errorAfter("/programs/0/streams", 9),
+            "m: programs[0].streams: expected at most 8 streams, got 9");
   EXPECT_EQ(errorAfter("/programs", Json::object()),
             "m: programs: expected an array, got object");
   EXPECT_EQ(errorAfter("/library", ""),

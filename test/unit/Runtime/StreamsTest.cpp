@@ -44,7 +44,8 @@ void runStep(void *const *buffers, int64_t, int64_t) {
 
 heddle_rt_status launch(heddle_rt_device &device, int32_t stream, Step &step) {
   void *buffers[] = {nullptr, &step};
-  return heddle_rt_launch(&device, stream, runStep, buffers, 2, 1, 1);
+  return heddle_rt_launch(&device, stream, runStep, buffers, 2, nullptr, 0, 1,
+                          1);
 }
 
 TEST(Streams, EventsOrderThem) {
@@ -100,7 +101,7 @@ TEST(Streams, RunAtTheSameTime) {
   CpuDevice device(0, 1, false, 2);
   void *buffers[] = {nullptr, &meeting};
   for (int32_t stream : {0, 1})
-    heddle_rt_launch(&device, stream, meet, buffers, 2, 1, 1);
+    heddle_rt_launch(&device, stream, meet, buffers, 2, nullptr, 0, 1, 1);
   ASSERT_EQ(heddle_rt_synchronize(&device), 0);
   EXPECT_EQ(meeting.met, 2);
 }
@@ -125,7 +126,7 @@ TEST(Streams, TheHostWaitsForRoom) {
       buffers[last] = reinterpret_cast<void *>(i);
       expected += i;
       ASSERT_EQ(heddle_rt_launch(&device, int32_t(i % 2), count, buffers.data(),
-                                 int32_t(buffers.size()), 1, 1),
+                                 int32_t(buffers.size()), nullptr, 0, 1, 1),
                 0);
     }
     ASSERT_EQ(heddle_rt_synchronize(&device), 0);
@@ -135,7 +136,8 @@ TEST(Streams, TheHostWaitsForRoom) {
   }
   CpuDevice device(0, 1, false);
   std::vector<void *> many(10'000);
-  EXPECT_NE(heddle_rt_launch(&device, 0, runStep, many.data(), 10'000, 1, 1),
+  EXPECT_NE(heddle_rt_launch(&device, 0, runStep, many.data(), 10'000, nullptr,
+                             0, 1, 1),
             0);
   EXPECT_EQ(device.error().message(),
             "launch: expected arguments of at most 65536 bytes, got 80128");
@@ -273,7 +275,7 @@ TEST(Streams, AnOrderPoisonsOutputs) {
   // Nothing orders the read and the collective, which cannot end before the
   // other device calls it.
   void *buffers[] = {nullptr, &read};
-  heddle_rt_launch(devices[0].get(), 0, run, buffers, 2, 1, 1);
+  heddle_rt_launch(devices[0].get(), 0, run, buffers, 2, nullptr, 0, 1, 1);
   heddle_rt_all_reduce(devices[0].get(), 1, 0, HEDDLE_RT_SUM, HEDDLE_RT_F32,
                        &one, &sums[0], 1);
   std::thread host(

@@ -27,7 +27,8 @@ inline nlohmann::json testManifest() {
       {"name": "steps", "role": "counter", "type": "i64", "shape": [],
        "storage": [], "init": {"kind": "constant", "value": 7}}],
     "programs": [
-      {"name": "step", "symbol": "heddle_program_step", "arena_bytes": 256, "streams": 1,
+      {"name": "step", "symbol": "heddle_program_step", "arena_bytes": 256,
+       "streams": 2,
        "arguments": [{"name": "x", "type": "f32", "shape": [4, 2],
                       "sharding": [["dp"], []]}],
        "results": [

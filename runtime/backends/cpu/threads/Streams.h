@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -55,10 +56,12 @@ public:
   const StreamOrder &order() const { return streamOrder; }
 
   /// Issues a call: the stream's thread will call `work`, or work(pointers) if
-  /// it takes an argument, with a copy of `pointers`.
+  /// it takes an argument, with a copy of `pointers`. Those that point into
+  /// `words` point into a copy of `words` then.
   template <typename Work>
   Status issue(int32_t stream, const Label &label, const Work &work,
-               std::span<void *const> pointers = {});
+               std::span<void *const> pointers = {},
+               std::span<const int64_t> words = {});
   Status recordEvent(int32_t stream, int32_t event);
   Status waitEvent(int32_t stream, int32_t event);
 
@@ -152,20 +155,29 @@ private:
 
 template <typename Work>
 Status Streams::issue(int32_t stream, const Label &label, const Work &work,
-                      std::span<void *const> pointers) {
+                      std::span<void *const> pointers,
+                      std::span<const int64_t> words) {
   static_assert(std::is_trivially_copyable_v<Work> &&
                 std::is_trivially_destructible_v<Work> &&
                 alignof(Work) <= alignof(Entry));
   constexpr size_t workBytes =
       (sizeof(Work) + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
   Expected<Entry *> reserved =
-      reserve(stream, sizeof(Entry) + workBytes + pointers.size_bytes());
+      reserve(stream, sizeof(Entry) + workBytes + pointers.size_bytes() +
+                          words.size_bytes());
   HEDDLE_RT_RETURN_IF_ERROR(reserved.status());
   Entry &entry = **reserved;
   auto *arguments = reinterpret_cast<std::byte *>(&entry + 1);
   new (arguments) Work(work);
-  std::copy(pointers.begin(), pointers.end(),
-            reinterpret_cast<void **>(arguments + workBytes));
+  auto **copied = reinterpret_cast<void **>(arguments + workBytes);
+  auto *copiedWords = reinterpret_cast<int64_t *>(copied + pointers.size());
+  std::copy(words.begin(), words.end(), copiedWords);
+  std::ranges::transform(pointers, copied, [&](void *pointer) -> void * {
+    auto *word = static_cast<const int64_t *>(pointer);
+    bool isWord = std::less_equal<>()(words.data(), word) &&
+                  std::less<>()(word, words.data() + words.size());
+    return isWord ? copiedWords + (word - words.data()) : pointer;
+  });
   entry.label = label;
   entry.awaitedStream = -1;
   entry.run = [](Entry &entry) -> Status {
