@@ -41,7 +41,7 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>,
 }
 
 // CHECK: "version": 1,
-// CHECK: "abi": 1,
+// CHECK: "abi": 2,
 // CHECK: "triple": "x86_64
 // CHECK-NOT: avx512
 // CHECK: "avx2"

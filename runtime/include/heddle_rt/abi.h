@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define HEDDLE_RT_ABI_VERSION 1
+#define HEDDLE_RT_ABI_VERSION 2
 
 /// One rank, opaque to generated code.
 typedef struct heddle_rt_device heddle_rt_device;

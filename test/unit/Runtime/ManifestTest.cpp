@@ -55,7 +55,7 @@ TEST(Manifest, ErrorsNameTheField) {
   EXPECT_EQ(errorAfter("/version", 2),
             "m: version: expected 1, which this runtime reads, got 2");
   EXPECT_EQ(errorAfter("/abi", 99),
-            "m: abi: expected 1, which this runtime has (compile the model "
+            "m: abi: expected 2, which this runtime has (compile the model "
             "again), got 99");
   EXPECT_EQ(errorAfter("/variables/0/shape/1", "six"),
             "m: variables[0].shape[1]: expected a positive integer, got "

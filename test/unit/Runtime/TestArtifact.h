@@ -14,7 +14,7 @@ namespace heddle::runtime {
 /// The manifest of Artifact/program.c for a mesh of dp = 2 and tp = 2.
 inline nlohmann::json testManifest() {
   return nlohmann::json::parse(R"json({
-    "version": 1, "abi": 1,
+    "version": 1, "abi": 2,
     "target": {"triple": "x86_64-unknown-linux-gnu", "features": ["sse2"]},
     "library": "program.so",
     "mesh": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}],
