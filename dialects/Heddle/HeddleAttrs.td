@@ -206,7 +206,7 @@ def RanksAttr : Heddle_Attr<"Ranks", "ranks"> {
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh,
                         ArrayRefParameter<"::heddle::CoordinatesAttr">:$where);
-  let assemblyFormat = "`<` $mesh `,` `{` $where `}` `>`";
+  let assemblyFormat = "`<` $mesh `,` `{` `` $where `}` `>`";
   let genVerifyDecl = 1;
 }
 

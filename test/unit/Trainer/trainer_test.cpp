@@ -472,7 +472,7 @@ TEST_F(TrainerTest, EvaluateRefusesBadBatches) {
 
   Batch batch = makeBatch(1, bigram::S - 1, tokens, targets);
   expectError(evaluate(*session, batch, {}),
-              "batch: expected 'tokens' of shape [4, 6], for which the "
+              "batch: expected 'targets' of shape [4, 6], for which the "
               "artifact was compiled, got [1, 5]; compile it with --batch 1 "
               "--seq 5");
   batch = makeBatch(1, bigram::S, tokens, targets);
