@@ -188,7 +188,7 @@ def CoordinatesAttr : Heddle_Attr<"Coordinates", "coordinates"> {
   let summary = "some of the coordinates along one mesh axis";
   let parameters = (ins "::mlir::StringAttr":$axis,
                         ArrayRefParameter<"int64_t">:$values);
-  let assemblyFormat = "$axis `=` `[` $values `]`";
+  let assemblyFormat = "`` $axis `=` `[` $values `]`";
 }
 
 def RanksAttr : Heddle_Attr<"Ranks", "ranks"> {
@@ -206,7 +206,7 @@ def RanksAttr : Heddle_Attr<"Ranks", "ranks"> {
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh,
                         ArrayRefParameter<"::heddle::CoordinatesAttr">:$where);
-  let assemblyFormat = "`<` $mesh `,` `{` `` $where `}` `>`";
+  let assemblyFormat = "`<` $mesh `,` `{` $where `}` `>`";
   let genVerifyDecl = 1;
 }
 

@@ -49,7 +49,6 @@ rt.program @p arena(0) arguments [#rt.port<"x", tensor<4x4xf32>, <@mesh, [{"dp"}
 heddle.mesh @mesh <["dp"=2]>
 // expected-error @below {{expected the ranks of argument "x" to have coordinates below 2 along axis "dp", got 5}}
 rt.program @p arena(0) arguments [#rt.port<"x", tensor<4xf32> in <@mesh, {"dp" = [5]}>>] {
-  rt.synchronize
 }
 
 // -----
