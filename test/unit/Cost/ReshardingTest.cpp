@@ -10,7 +10,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <cmath>
-#include <ctime>
 
 using namespace heddle;
 
@@ -223,9 +222,9 @@ TEST(ReshardingPlanner, SumsAndMaximaAreReducedInBetween) {
       }
 }
 
-// The planner finds the reshardings that a training step usually has, each in
-// under a second.
-TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
+// The planner finds the reshardings that a training step usually has, on large
+// meshes too. bench/resharding measures how long that takes.
+TEST(ReshardingPlanner, FindsUsualPairsOnLargeMeshes) {
   const std::pair<TensorLayout, TensorLayout> pairs[] = {
       {{Dims{{0}, {}}}, {Dims{{}, {0}}}},     // all-to-all
       {{Dims{{0, 1}, {}}}, {Dims{{0}, {}}}},  // all-gather
@@ -248,22 +247,12 @@ TEST(ReshardingPlanner, UsualPairsArePlannedInTime) {
     Cluster cluster = llvm::cantFail(loadCluster("dgx-a100"));
     cluster.levels.back().count = 1024;
     auto topology = llvm::cantFail(MeshTopology::create(cluster, mesh));
-    double sum = 0, most = 0;
     ReshardingPlanner planner(topology);
     for (const auto &[from, to] : pairs) {
-      std::clock_t start = std::clock();
       Resharding found = planner.find({4096, 11008}, 4, from, to);
-      double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
-      EXPECT_FALSE(found.steps.empty());
-      sum += seconds;
-      most = std::max(most, seconds);
+      ASSERT_FALSE(found.steps.empty());
+      EXPECT_TRUE(found.steps.back().after == to);
     }
-    std::printf("  %lld devices, %zu axes: %.3f ms each, at most %.3f ms\n",
-                static_cast<long long>(topology.getNumDevices()), mesh.size(),
-                sum / std::size(pairs) * 1e3, most * 1e3);
-    // The limit is far above the measured time. It only catches a search that
-    // explodes.
-    EXPECT_LT(most, 1.0);
   }
 }
 

@@ -1,10 +1,8 @@
 //===- OsdpTest.cpp - OSDP's planner as an instance -----------------------===//
 
 #include "heddle/Solver/Osdp.h"
-#include "RandomProblem.h"
 
 #include <cmath>
-#include <ctime>
 #include <gtest/gtest.h>
 
 namespace heddle::solver {
@@ -81,14 +79,11 @@ double byCounting(const OsdpProfileEntry &e, int64_t layers, double limit) {
 using Counts = std::vector<int64_t>;
 
 TEST(Osdp, PublishedModel) {
-  std::clock_t start = std::clock(); // processor time: the machine may be busy
   OsdpPlan p = plan(1536, 1, layersIn(48, 7392));
-  double took = double(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(p.count, (Counts{0, 46, 2, 0}));
   EXPECT_NEAR(p.seconds, 2.902, 5e-4);
   EXPECT_NEAR(p.megabytes, 46 * 147.315 + 2 * 271.885, 1e-3);
   EXPECT_NEAR(p.allShardedSeconds, 3.350, 5e-4);
-  EXPECT_LT(took, test::slowdown() * 0.05);
 }
 
 TEST(Osdp, OtherEntries) {

@@ -20,21 +20,6 @@ Problem randomProblem(std::mt19937_64 &r, double maxAssignments);
 /// Returns the least cost of all assignments; none if none is feasible.
 std::optional<Cost> bruteForce(const Problem &p);
 
-/// Returns how many times slower this build may be because of sanitizers.
-constexpr double slowdown() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return 20;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return 20;
-#else
-  return 1;
-#endif
-#else
-  return 1;
-#endif
-}
-
 } // namespace heddle::solver::test
 
 #endif // HEDDLE_TEST_UNIT_SOLVER_RANDOMPROBLEM_H
