@@ -33,7 +33,7 @@ public:
       : network(
             *Network::create({"bench", {{"all", ranks, 20e-6, 1e9}}}, ranks)) {
     std::vector<MeshAxis> mesh{{"dp", 2}, {"tp", 2}};
-    std::vector<std::vector<int32_t>> groups{{0, 1}, {0}};
+    std::vector<GroupInfo> groups{{{0, 1}, {}}, {{0}, {}}};
     // Two streams, for two collectives of a rank at once.
     std::vector<std::vector<ThreadPool *>> pools(size_t(ranks), {&pool, &pool});
     communicators =

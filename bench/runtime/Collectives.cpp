@@ -27,8 +27,9 @@ void allReduce(benchmark::State &state) {
   bool spin = ranks <= int64_t(std::thread::hardware_concurrency());
   ThreadPool pool(1, false); // stateless, so ranks share it
   std::vector<std::vector<ThreadPool *>> pools(size_t(ranks), {&pool});
-  auto communicators = makeThreadCommunicators(
-      {{"x", ranks}}, {{0}}, pools, {std::chrono::seconds(60), spin});
+  auto communicators =
+      makeThreadCommunicators({{"x", ranks}}, {GroupInfo{{0}, {}}}, pools,
+                              {std::chrono::seconds(60), spin});
   std::vector<std::vector<char>> buffers(static_cast<size_t>(ranks),
                                          std::vector<char>(size_t(bytes)));
   std::atomic<bool> failed{false};

@@ -47,6 +47,18 @@ def PortRole : Heddle_Enum<"PortRole", "what an argument or result is for", [
   I32EnumAttrCase<"Output", 8, "output">,
   I32EnumAttrCase<"Gradient", 9, "gradient">]>;
 
+def ProgramRole : Heddle_Enum<"ProgramRole",
+    "what training calls a program for: a whole step, or each micro-batch of it "
+    "and then the update; the loss of a batch, or its gradients", [
+  I32EnumAttrCase<"Step", 0, "step">,
+  I32EnumAttrCase<"Accumulate", 1, "accumulate">,
+  I32EnumAttrCase<"Update", 2, "update">,
+  I32EnumAttrCase<"Evaluate", 3, "evaluate">,
+  I32EnumAttrCase<"Gradients", 4, "gradients">]>;
+def ProgramRoleAttr : EnumAttr<HeddleDialect, ProgramRole, "program_role"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def StateKind : Heddle_Enum<"StateKind", "what training keeps for a parameter", [
   I32EnumAttrCase<"AdamWMean", 0, "adamw_mean">,
   I32EnumAttrCase<"AdamWSquare", 1, "adamw_square">,

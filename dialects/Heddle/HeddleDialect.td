@@ -34,7 +34,8 @@ def HeddleDialect : Dialect {
       the op came from (Heddle's own ops hold it as `op_name`); on arguments and
       results of functions: their name in files;
     - `heddle.role` on arguments and results of functions: what they are for
-      (`#heddle.port_role`);
+      (`#heddle.port_role`); on functions and programs of training: what they
+      are called for (`#heddle.program_role<step>`);
     - `heddle.ranks` on variables, functions, programs, and on arguments and
       results of functions: the ranks that have it (`#heddle.ranks`). All ranks
       have what is without this attribute;
@@ -57,7 +58,9 @@ def HeddleDialect : Dialect {
       dimensions that are rows), `heddle.inplace` (for each result an array of
       the operands that may share its buffer), and, once lowered to the LLVM
       dialect, `heddle.blocks` (the number of blocks) and `heddle.grain` (the
-      fewest blocks that are worth a thread).
+      fewest blocks that are worth a thread);
+    - `heddle.inplace` on `rt.export`, too: for each result of the program an
+      array of the arguments that may share its memory.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;

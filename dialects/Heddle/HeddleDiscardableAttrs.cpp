@@ -77,6 +77,8 @@ static constexpr DiscardableAttr kKnown[] = {
     {kNameAttrName, OnOp | OnPort, isOne<StringAttr>, "a string"},
     {kRoleAttrName, OnPort, isOne<PortRoleAttr>,
      "a role, such as #heddle.port_role<features>"},
+    {kRoleAttrName, OnOp, isOne<ProgramRoleAttr>,
+     "a role, such as #heddle.program_role<step>"},
     {kRanksAttrName, OnOp | OnPort, isOne<RanksAttr>,
      "a set of ranks, such as #heddle.ranks<@mesh, {\"pp\" = [0]}>"},
     {kServesAttrName, OnOp, isOne<ServesAttr>,

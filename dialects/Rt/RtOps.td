@@ -62,17 +62,18 @@ def ExportOp : Rt_Op<"export", [Symbol]> {
   let summary = "a program that has become a function of the LLVM dialect";
   let description = [{
     Holds the facts about a program that the artifact's manifest needs.
-    `rt.program` leaves it behind when it is lowered. Constraint: `streams` is 1
-    to 8.
+    `rt.program` leaves it behind when it is lowered. Events are numbered below
+    `events`. Constraint: `streams` is 1 to 8.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$function,
                        I64Attr:$arena, DefaultValuedAttr<I32Attr, "1">:$streams,
+                       DefaultValuedAttr<I32Attr, "0">:$events,
                        DefaultValuedAttr<Ports, "{}">:$inputs,
                        DefaultValuedAttr<Ports, "{}">:$outputs);
   let assemblyFormat = [{
     $sym_name `as` $function `arena` `(` custom<Bytes>($arena) `)`
-    (`streams` `(` $streams^ `)`)? (`arguments` $inputs^)? (`results` $outputs^)?
-    attr-dict
+    (`streams` `(` $streams^ `)`)? (`events` `(` $events^ `)`)?
+    (`arguments` $inputs^)? (`results` $outputs^)? attr-dict
   }];
   let hasVerifier = 1;
 }

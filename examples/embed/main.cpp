@@ -63,15 +63,15 @@ run(const std::string &folder, int &devices) {
   if (!session.ok())
     return session.status();
   devices = (*session)->numDevices();
-  for (const runtime::ProgramInfo &program : (*session)->manifest().programs) {
-    if (program.name != "main")
+  for (const runtime::TableInfo &table : (*session)->manifest().tables) {
+    if (table.name != "main")
       continue;
     std::vector<std::vector<float>> inputs, outputs;
     std::vector<runtime::ConstBytes> arguments;
     std::vector<runtime::Bytes> results;
-    for (const runtime::TensorInfo &tensor : program.arguments)
+    for (const runtime::TensorInfo &tensor : table.inputs)
       inputs.push_back(randomNumbers(tensor.elements(), inputs.size() + 1));
-    for (const runtime::TensorInfo &tensor : program.results)
+    for (const runtime::TensorInfo &tensor : table.outputs)
       outputs.emplace_back(tensor.elements());
     for (const auto &input : inputs)
       arguments.push_back(runtime::bytesOf(input));

@@ -23,6 +23,13 @@ using namespace heddle;
 /// and the number of tokens in that sum.
 static constexpr StringLiteral kLossSumName = "loss_sum", kCountName = "count";
 
+/// Gives a program its role, and the role's name.
+static void setRole(func::FuncOp function, ProgramRole role) {
+  function.setName(stringifyProgramRole(role));
+  function->setAttr(kRoleAttrName,
+                    ProgramRoleAttr::get(function.getContext(), role));
+}
+
 namespace {
 
 /// The results of @forward, by their roles.
@@ -43,10 +50,10 @@ struct Program {
   OpBuilder builder; ///< before the return
   Value lossSum, count;
 
-  Program(func::FuncOp forward, const ForwardResults &results, StringRef name,
+  Program(func::FuncOp forward, const ForwardResults &results, ProgramRole role,
           SymbolTable &symbols)
       : function(forward.clone()), builder(forward.getContext()) {
-    function.setName(name);
+    setRole(function, role);
     symbols.insert(function);
     Operation *terminator = function.getBody().front().getTerminator();
     builder.setInsertionPoint(terminator);
@@ -244,7 +251,9 @@ void StepBuilder::configureDropout(Program &program) {
 void StepBuilder::countMicroBatches(Program &program) {
   SmallVector<LoadOp> steps;
   for (LoadOp load : program.body().getOps<LoadOp>())
-    if (load.getVariable() == "steps")
+    if (auto variable =
+            table.getSymbols().lookup<VariableOp>(load.getVariable());
+        variable && variable.getRole() == VariableRole::Counter)
       steps.push_back(load);
   if (steps.empty())
     return;
@@ -314,7 +323,7 @@ FailureOr<SmallVector<Value>> StepBuilder::differentiateMean(Program &program,
 //===----------------------------------------------------------------------===//
 
 LogicalResult StepBuilder::buildStep() {
-  Program program(forward, results, "step", table.getSymbols());
+  Program program(forward, results, ProgramRole::Step, table.getSymbols());
   configureDropout(program);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
@@ -337,7 +346,8 @@ LogicalResult StepBuilder::buildStep() {
 }
 
 LogicalResult StepBuilder::buildAccumulate() {
-  Program program(forward, results, "accumulate", table.getSymbols());
+  Program program(forward, results, ProgramRole::Accumulate,
+                  table.getSymbols());
   configureDropout(program);
   countMicroBatches(program);
   OpBuilder &b = program.builder;
@@ -381,8 +391,8 @@ LogicalResult StepBuilder::buildAccumulate() {
 LogicalResult StepBuilder::buildUpdateProgram() {
   OpBuilder b(forward.getContext());
   Location loc = forward.getLoc();
-  auto function =
-      func::FuncOp::create(loc, "update", b.getFunctionType({}, {}));
+  auto function = func::FuncOp::create(loc, "", b.getFunctionType({}, {}));
+  setRole(function, ProgramRole::Update);
   table.getSymbols().insert(function);
   b.setInsertionPointToStart(function.addEntryBlock());
 
@@ -425,13 +435,13 @@ LogicalResult StepBuilder::buildUpdateProgram() {
 }
 
 void StepBuilder::buildEvaluate() {
-  Program program(forward, results, "evaluate", table.getSymbols());
+  Program program(forward, results, ProgramRole::Evaluate, table.getSymbols());
   removeDropout(program.function);
   eraseDeadOps(program.body());
 }
 
 LogicalResult StepBuilder::buildGradientsProgram() {
-  Program program(forward, results, "gradients", table.getSymbols());
+  Program program(forward, results, ProgramRole::Gradients, table.getSymbols());
   removeDropout(program.function);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
@@ -485,11 +495,12 @@ struct BuildTrainingStepPass
     FailureOr<ForwardResults> results = verifyForward(forward);
     if (failed(results))
       return failure();
-    for (StringRef name :
-         {"step", "accumulate", "update", "evaluate", "gradients"})
+    for (unsigned role = 0; role <= getMaxEnumValForProgramRole(); ++role) {
+      StringRef name = stringifyProgramRole(static_cast<ProgramRole>(role));
       if (auto taken = module.lookupSymbol<func::FuncOp>(name))
         return taken.emitError()
                << "expected a module with @forward alone, got @" << name;
+    }
     for (VariableOp variable : module.getOps<VariableOp>())
       if (variable.getRole() == VariableRole::Parameter &&
           !variable.getTensorType().getElementType().isF32())

@@ -15,17 +15,29 @@ using namespace heddle;
 
 namespace {
 
-/// The functions that training and evaluation call. A function that the module
-/// lacks is null.
+/// The functions that training and evaluation call, by their roles. A function
+/// that the module lacks is null.
 struct Programs {
   func::FuncOp step, accumulate, update, evaluate, gradients;
 
-  explicit Programs(const SymbolTable &symbols)
-      : step(symbols.lookup<func::FuncOp>("step")),
-        accumulate(symbols.lookup<func::FuncOp>("accumulate")),
-        update(symbols.lookup<func::FuncOp>("update")),
-        evaluate(symbols.lookup<func::FuncOp>("evaluate")),
-        gradients(symbols.lookup<func::FuncOp>("gradients")) {}
+  /// Finds the functions. Emits an error if two have the same role.
+  LogicalResult find(ModuleOp module);
+
+  func::FuncOp &get(ProgramRole role) {
+    switch (role) {
+    case ProgramRole::Step:
+      return step;
+    case ProgramRole::Accumulate:
+      return accumulate;
+    case ProgramRole::Update:
+      return update;
+    case ProgramRole::Evaluate:
+      return evaluate;
+    case ProgramRole::Gradients:
+      return gradients;
+    }
+    llvm_unreachable("unknown role");
+  }
 
   SmallVector<func::FuncOp> all() const {
     SmallVector<func::FuncOp> programs;
@@ -48,6 +60,21 @@ struct ExpectedRole {
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
+
+LogicalResult Programs::find(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto role = function->getAttrOfType<ProgramRoleAttr>(kRoleAttrName);
+    if (!role)
+      continue;
+    func::FuncOp &found = get(role.getValue());
+    if (found)
+      return function.emitOpError()
+             << "expected one function of role " << role << ", got @"
+             << found.getName() << " and @" << function.getName();
+    found = function;
+  }
+  return success();
+}
 
 static LogicalResult verifyWhichPrograms(ModuleOp module,
                                          const SymbolTable &symbols,
@@ -251,8 +278,9 @@ struct VerifyTrainingStepPass
   LogicalResult verify() {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    Programs programs(symbols);
-    if (failed(verifyWhichPrograms(module, symbols, programs)))
+    Programs programs;
+    if (failed(programs.find(module)) ||
+        failed(verifyWhichPrograms(module, symbols, programs)))
       return failure();
     for (func::FuncOp program : programs.all())
       if (failed(verifyForm(program)))

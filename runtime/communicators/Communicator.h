@@ -33,7 +33,7 @@ using Reduction = heddle_rt_reduction;
 /// reductions add them.
 struct GroupView {
   std::vector<int32_t> ranks;
-  int32_t member; ///< index of the rank itself in `ranks`
+  int32_t member; ///< index of the rank itself in `ranks`; -1: no member
 };
 
 /// Returns the group of `rank` over the mesh axes `axes`: the ranks that have
@@ -43,6 +43,11 @@ struct GroupView {
 /// {1, 5} and member 1.
 GroupView groupOf(const std::vector<MeshAxis> &mesh,
                   const std::vector<int32_t> &axes, int32_t rank);
+
+/// Returns the group of `rank`, without the ranks that `group.among` leaves
+/// out.
+GroupView groupOf(const std::vector<MeshAxis> &mesh, const GroupInfo &group,
+                  int32_t rank);
 
 /// Returns the coordinates of a rank along each mesh axis.
 std::vector<int64_t> coordinatesOf(const std::vector<MeshAxis> &mesh,

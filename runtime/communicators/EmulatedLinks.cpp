@@ -198,9 +198,11 @@ private:
   };
 
   /// Returns null for a group in which nothing is sent. The inner communicator
-  /// refuses a group that does not exist.
+  /// refuses a group that does not exist, and one of which the rank is no
+  /// member.
   const Group *find(int32_t group) const {
     if (group < 0 || size_t(group) >= groups.size() ||
+        !groups[size_t(group)].meeting ||
         groups[size_t(group)].meeting->ranks.size() < 2)
       return nullptr;
     return &groups[size_t(group)];
@@ -247,8 +249,7 @@ private:
 
 std::vector<std::vector<std::unique_ptr<Communicator>>> emulateLinks(
     std::vector<std::vector<std::unique_ptr<Communicator>>> communicators,
-    const std::vector<MeshAxis> &mesh,
-    const std::vector<std::vector<int32_t>> &groups,
+    const std::vector<MeshAxis> &mesh, const std::vector<GroupInfo> &groups,
     const std::shared_ptr<Network> &network,
     std::chrono::milliseconds timeout) {
   // The meeting of each group, by stream, the group's index and its first rank.
@@ -261,6 +262,10 @@ std::vector<std::vector<std::unique_ptr<Communicator>>> emulateLinks(
                                                    network, timeout);
       for (size_t group = 0; group < groups.size(); ++group) {
         GroupView view = groupOf(mesh, groups[group], int32_t(rank));
+        if (view.member < 0) {
+          links->join(nullptr, -1);
+          continue;
+        }
         auto &meeting = meetings[{stream, group, view.ranks.front()}];
         if (!meeting)
           meeting = std::make_shared<Meeting>(view.ranks);

@@ -29,8 +29,7 @@ namespace heddle::runtime {
 /// to call it.
 std::vector<std::vector<std::unique_ptr<Communicator>>> emulateLinks(
     std::vector<std::vector<std::unique_ptr<Communicator>>> communicators,
-    const std::vector<MeshAxis> &mesh,
-    const std::vector<std::vector<int32_t>> &groups,
+    const std::vector<MeshAxis> &mesh, const std::vector<GroupInfo> &groups,
     const std::shared_ptr<Network> &network,
     std::chrono::milliseconds timeout = std::chrono::seconds(120));
 

@@ -20,7 +20,8 @@ namespace heddle::runtime {
 struct DeviceOptions {
   /// The mesh, with one rank for each of its elements, and its groups.
   std::vector<MeshAxis> mesh;
-  std::vector<std::vector<int32_t>> groups;
+  std::vector<GroupInfo> groups;
+  std::vector<int32_t> ranks; ///< those of this process
   int coresPerDevice = 1;
   int streams = 1;
   StreamOrder streamOrder;
@@ -47,7 +48,8 @@ public:
   /// The host's cores for each of so many devices if nobody chooses them.
   virtual int defaultCores(int64_t devices) const = 0;
 
-  /// Makes the devices of all ranks, with communicators that join them. Throws
+  /// Makes the devices of the ranks of this process, with communicators that
+  /// join them. No group has members in other processes. Throws
   /// std::system_error if the system refuses a thread.
   virtual Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const = 0;

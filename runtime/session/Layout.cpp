@@ -5,7 +5,8 @@
 
 namespace heddle::runtime {
 
-Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh)
+Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh,
+               const RankSet &ranks)
     : bytes(byteSize(info.type)) {
   size_t rank = info.shape.size();
   std::vector<int64_t> parts(rank, 1), local(rank), blockStride(rank);
@@ -53,7 +54,8 @@ Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh)
       block += part * blockStride[i];
     }
     blocks.push_back(block);
-    holdersOf[size_t(block)].push_back(int32_t(device));
+    if (ranks.contains(coordinates))
+      holdersOf[size_t(block)].push_back(int32_t(device));
   }
 }
 

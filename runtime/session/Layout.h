@@ -21,14 +21,17 @@ namespace heddle::runtime {
 
 class Layout {
 public:
-  Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh);
+  /// `ranks` are those that have the tensor.
+  Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh,
+         const RankSet &ranks = {});
 
   int64_t globalElements() const { return elements; }
   int64_t localElements() const { return localSize; }
   size_t elementBytes() const { return bytes; }
   size_t localBytes() const { return size_t(localSize) * bytes; }
 
-  /// Return the block that a device holds, and the devices that hold a block.
+  /// Return the block that a device would hold, and the devices that hold a
+  /// block: those with the same coordinates that have the tensor.
   int64_t blockOf(int64_t device) const { return blocks[size_t(device)]; }
   const std::vector<int32_t> &holders(int64_t block) const {
     return holdersOf[size_t(block)];

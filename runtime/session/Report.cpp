@@ -15,6 +15,8 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
   for (const DeviceState &device : state.devices) {
     DeviceMemory &report = reports.emplace_back();
     for (size_t i = 0; i < state.variables.size(); ++i) {
+      if (!device.variablePointers[i])
+        continue;
       size_t bytes = alignBuffer(state.variables[i].layout.localBytes());
       switch (state.manifest.variables[i].role) {
       case VariableRole::Parameter:
@@ -32,12 +34,10 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
         break;
       }
     }
-    for (const LoadedProgram &program : state.programs) {
-      report.arena = std::max(report.arena, size_t(program.info->arenaBytes));
-      for (auto *list : {&program.arguments, &program.results})
-        for (const PlacedTensor &tensor : *list)
-          report.argumentsAndResults += alignBuffer(tensor.layout.localBytes());
-    }
+    for (const ProgramInfo &program : state.manifest.programs)
+      if (state.manifest.rankSets[program.ranks].contains(device.coordinates))
+        report.arena = std::max(report.arena, size_t(program.arenaBytes));
+    report.argumentsAndResults = device.borderBytes;
     report.scratch = device.device->scratchBytes();
   }
   return reports;
@@ -48,7 +48,7 @@ Status checkReplicas(const SessionState &state) {
   auto read = [&](const PlacedTensor &tensor, int32_t device,
                   std::vector<uint8_t> &to) {
     to.resize(tensor.layout.localBytes());
-    return state.devices[size_t(device)].device->copyToHost(
+    return state.deviceOf(device).copyToHost(
         to.data(), tensor.buffers[size_t(device)], to.size());
   };
   for (const PlacedTensor &tensor : state.variables) {
@@ -64,7 +64,12 @@ Status checkReplicas(const SessionState &state) {
             inside[size_t(block)][size_t(offset + i)] = true;
         });
     for (int64_t block = 0; block < layout.numBlocks(); ++block) {
-      const std::vector<int32_t> &holders = layout.holders(block);
+      std::vector<int32_t> holders;
+      for (int32_t rank : layout.holders(block))
+        if (tensor.buffers[size_t(rank)])
+          holders.push_back(rank);
+      if (holders.empty())
+        continue;
       HEDDLE_RT_RETURN_IF_ERROR(read(tensor, holders.front(), first));
       for (size_t holder = 1; holder < holders.size(); ++holder) {
         HEDDLE_RT_RETURN_IF_ERROR(read(tensor, holders[holder], other));

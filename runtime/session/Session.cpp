@@ -12,7 +12,7 @@ struct Session::Impl {
   std::shared_ptr<SessionState> state;
 
   Expected<size_t> findVariable(std::string_view name) const;
-  Expected<size_t> findProgram(std::string_view name) const;
+  Expected<size_t> findTable(std::string_view name) const;
   Status checkRange(size_t variable, int64_t first, int64_t count,
                     size_t bytes) const;
 };
@@ -26,13 +26,29 @@ Session::load(const std::filesystem::path &directory,
               const SessionOptions &options) {
   Expected<Manifest> manifest = readManifest(directory / "manifest.json");
   HEDDLE_RT_RETURN_IF_ERROR(manifest.status());
-  const Backend *backend =
-      options.backend ? options.backend : findBackend(cpuKind);
-  HEDDLE_RT_RETURN_IF_ERROR(
-      backend->checkTarget(manifest->triple, manifest->features));
-  HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(manifest->numDevices()));
+  const CodeInfo *code = nullptr;
+  const Backend *backend = nullptr;
+  std::string kinds;
+  for (const CodeInfo &each : manifest->code) {
+    backend = options.backend ? options.backend : findBackend(each.kind);
+    code = &each;
+    if (backend)
+      break;
+    kinds += concat(kinds.empty() ? "" : ", ", each.kind);
+  }
+  if (!backend)
+    return errorOf("the model was compiled for devices of kind ",
+                   kinds.empty() ? "none" : kinds,
+                   ", none of which this runtime serves: compile it for ",
+                   cpuKind);
+  HEDDLE_RT_RETURN_IF_ERROR(backend->checkTarget(code->triple, code->features));
+  for (const TableInfo &table : manifest->tables)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        verifyTable(*manifest, table).in(directory.string()));
   auto state = std::make_shared<SessionState>();
+  size_t codeIndex = size_t(code - manifest->code.data());
   state->manifest = std::move(*manifest);
+  state->code = &state->manifest.code[codeIndex];
   state->options = options;
   if (!options.streamOrder) {
     Expected<StreamOrder> order = streamOrderFromEnvironment();
@@ -40,11 +56,16 @@ Session::load(const std::filesystem::path &directory,
     state->options.streamOrder = *order;
   }
   state->backend = backend;
+  HEDDLE_RT_RETURN_IF_ERROR(state->chooseRanks());
+  auto devices = int64_t(state->options.localRanks.size());
+  HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(devices));
   state->seed = options.seed.value_or(state->manifest.seed);
   state->cores = options.coresPerDevice;
   if (state->cores < 1)
-    state->cores = backend->defaultCores(state->manifest.numDevices());
+    state->cores = backend->defaultCores(devices);
   if (options.network) {
+    if (devices != state->manifest.numDevices())
+      return errorOf("expected all ranks in one process to emulate a network");
     auto network =
         Network::create(*options.network, state->manifest.numDevices());
     HEDDLE_RT_RETURN_IF_ERROR(network.status());
@@ -56,8 +77,7 @@ Session::load(const std::filesystem::path &directory,
     try {
       return start();
     } catch (const std::system_error &problem) {
-      return errorOf("cannot start the threads of ",
-                     state->manifest.numDevices(), " devices with ",
+      return errorOf("cannot start the threads of ", devices, " devices with ",
                      state->cores, " cores each: ", problem.what());
     }
   };
@@ -66,7 +86,7 @@ Session::load(const std::filesystem::path &directory,
   impl->state = state;
   std::unique_ptr<Session> session(new Session(std::move(impl)));
   HEDDLE_RT_RETURN_IF_ERROR(startThreads([&] {
-    state->team.start(int32_t(state->manifest.numDevices()), state);
+    state->team.start(int32_t(devices), state);
     return Status::success();
   }));
   HEDDLE_RT_RETURN_IF_ERROR(state->touchMemory());
@@ -94,12 +114,12 @@ Expected<size_t> Session::Impl::findVariable(std::string_view name) const {
   return errorOf("the model has no variable ", name);
 }
 
-Expected<size_t> Session::Impl::findProgram(std::string_view name) const {
-  if (std::optional<size_t> found = state->manifest.findProgram(name))
+Expected<size_t> Session::Impl::findTable(std::string_view name) const {
+  if (std::optional<size_t> found = state->manifest.findTable(name))
     return *found;
   std::string names;
-  for (const ProgramInfo &program : state->manifest.programs)
-    names += concat(names.empty() ? "" : ", ", program.name);
+  for (const TableInfo &table : state->manifest.tables)
+    names += concat(names.empty() ? "" : ", ", table.name);
   return errorOf("the artifact has no program ", name, ", expected one of ",
                  names);
 }
@@ -187,65 +207,81 @@ Status Session::writeVariable(std::string_view name, ConstBytes from) {
   return writeVariable(*found, from);
 }
 
-/// Returns an error unless the caller's buffers have the manifest's sizes.
-template <typename Spans>
-static Status checkBorder(std::string_view what, const ProgramInfo &program,
-                          const std::vector<PortInfo> &tensors,
-                          const Spans &spans, bool mayBeEmpty) {
-  if (spans.size() != tensors.size())
-    return errorOf("program ", program.name, ": expected ", tensors.size(), " ",
-                   what, "s, got ", spans.size());
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (spans[i].size() != tensors[i].bytes() &&
-        !(mayBeEmpty && spans[i].empty()))
-      return errorOf("program ", program.name, ": expected ",
-                     tensors[i].bytes(), " bytes for ", what, " ",
-                     tensors[i].name, ", got ", spans[i].size());
-  return Status::success();
+/// Returns an error unless a caller's buffer has the size of so many tensors.
+static Status checkBuffer(const TableInfo &table, std::string_view what,
+                          const PortInfo &port, int64_t copies, size_t bytes) {
+  size_t expected = port.bytes() * size_t(copies);
+  if (bytes == expected)
+    return Status::success();
+  return errorOf("program ", table.name, ": expected ", expected, " bytes for ",
+                 what, " ", port.name, ", got ", bytes);
 }
 
-Status Session::run(size_t program, std::span<const ConstBytes> arguments,
-                    std::span<const Bytes> results) {
+static Status checkCount(const TableInfo &table, std::string_view what,
+                         size_t expected, size_t got) {
+  if (got == expected)
+    return Status::success();
+  return errorOf("program ", table.name, ": expected ", expected, " ", what,
+                 "s, got ", got);
+}
+
+Status Session::run(size_t index, std::span<const ConstBytes> inputs,
+                    std::span<const Bytes> outputs) {
   SessionState &state = *impl->state;
-  if (program >= state.programs.size())
-    return errorOf("expected a program below ", state.programs.size(), ", got ",
-                   program);
-  LoadedProgram &loaded = state.programs[program];
-  HEDDLE_RT_RETURN_IF_ERROR(checkBorder("argument", *loaded.info,
-                                        loaded.info->arguments, arguments,
-                                        /*mayBeEmpty=*/false));
-  HEDDLE_RT_RETURN_IF_ERROR(checkBorder("result", *loaded.info,
-                                        loaded.info->results, results,
-                                        /*mayBeEmpty=*/true));
+  if (index >= state.tables.size())
+    return errorOf("expected a program below ", state.tables.size(), ", got ",
+                   index);
+  LoadedTable &loaded = state.tables[index];
+  const TableInfo &table = *loaded.info;
+  int64_t count = table.microBatches;
+  auto copiesOf = [&](size_t output) {
+    return table.outputs[output].perMicroBatch ? count : 1;
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(
+      checkCount(table, "argument", table.inputs.size(), inputs.size()));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      checkCount(table, "result", table.outputs.size(), outputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(checkBuffer(table, "argument", table.inputs[i],
+                                          count, inputs[i].size()));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].empty())
+      HEDDLE_RT_RETURN_IF_ERROR(checkBuffer(table, "result", table.outputs[i],
+                                            copiesOf(i), outputs[i].size()));
   HEDDLE_RT_RETURN_IF_ERROR(state.broken);
-  for (size_t i = 0; i < arguments.size(); ++i)
-    HEDDLE_RT_RETURN_IF_ERROR(
-        state.scatter(loaded.arguments[i], 0,
-                      loaded.info->arguments[i].elements(), arguments[i]));
-  HEDDLE_RT_RETURN_IF_ERROR(state.runProgram(program));
-  for (size_t i = 0; i < results.size(); ++i)
-    if (!results[i].empty())
-      HEDDLE_RT_RETURN_IF_ERROR(state.gather(loaded.results[i], 0,
-                                             loaded.info->results[i].elements(),
-                                             results[i]));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    size_t bytes = table.inputs[i].bytes();
+    for (int64_t copy = 0; copy < count; ++copy)
+      HEDDLE_RT_RETURN_IF_ERROR(
+          state.scatter(loaded.inputs[i], 0, table.inputs[i].elements(),
+                        inputs[i].subspan(size_t(copy) * bytes, bytes), copy));
+  }
+  HEDDLE_RT_RETURN_IF_ERROR(state.runTable(index));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    size_t bytes = table.outputs[i].bytes();
+    for (int64_t copy = 0; !outputs[i].empty() && copy < copiesOf(i); ++copy)
+      HEDDLE_RT_RETURN_IF_ERROR(
+          state.gather(loaded.outputs[i], 0, table.outputs[i].elements(),
+                       outputs[i].subspan(size_t(copy) * bytes, bytes), copy));
+  }
   return Status::success();
 }
 
-Status Session::run(std::string_view program,
-                    std::initializer_list<ConstBytes> arguments,
-                    std::initializer_list<Bytes> results) {
-  Expected<size_t> found = impl->findProgram(program);
+Status Session::run(std::string_view table,
+                    std::initializer_list<ConstBytes> inputs,
+                    std::initializer_list<Bytes> outputs) {
+  Expected<size_t> found = impl->findTable(table);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  return run(*found, std::span(arguments.begin(), arguments.size()),
-             std::span(results.begin(), results.size()));
+  return run(*found, std::span(inputs.begin(), inputs.size()),
+             std::span(outputs.begin(), outputs.size()));
 }
 
-Status Session::run(std::string_view program,
-                    const std::vector<ConstBytes> &arguments,
-                    const std::vector<Bytes> &results) {
-  Expected<size_t> found = impl->findProgram(program);
+Status Session::run(std::string_view table,
+                    const std::vector<ConstBytes> &inputs,
+                    const std::vector<Bytes> &outputs) {
+  Expected<size_t> found = impl->findTable(table);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  return run(*found, std::span(arguments), std::span(results));
+  return run(*found, std::span(inputs), std::span(outputs));
 }
 
 std::vector<DeviceMemory> Session::memory() const {

@@ -1,9 +1,10 @@
-//===- SessionState.cpp - Loading and placing -----------------------------===//
+//===- SessionState.cpp - Loading a session and running its devices -------===//
 
 #include "session/SessionState.h"
 #include "support/Message.h"
 #include "support/Sanitizer.h"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <fstream>
 #include <link.h>
@@ -38,14 +39,13 @@ static Status checkWhole(const std::filesystem::path &file) {
 }
 
 Status SessionState::openLibrary(const std::filesystem::path &directory) {
-  if (!manifest.sanitizer.empty() && manifest.sanitizer != sanitizer)
-    return errorOf(
-        "the model was compiled with --sanitize=", manifest.sanitizer,
-        ": expected a runtime that is built with this sanitizer, "
-        "got one ",
-        *sanitizer ? "with -fsanitize=" : "with none", sanitizer,
-        " (compile the model without it, or build the preset asan "
-        "or tsan)");
+  if (!code->sanitizer.empty() && code->sanitizer != sanitizer)
+    return errorOf("the model was compiled with --sanitize=", code->sanitizer,
+                   ": expected a runtime that is built with this sanitizer, "
+                   "got one ",
+                   *sanitizer ? "with -fsanitize=" : "with none", sanitizer,
+                   " (compile the model without it, or build the preset asan "
+                   "or tsan)");
   // The program looks up the runtime's functions among the global symbols of
   // the process. If this library was opened with local symbols (as by Python's
   // ctypes), make them global.
@@ -55,7 +55,7 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
             dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL))
       dlclose(handle);
   std::filesystem::path file =
-      std::filesystem::absolute(directory / manifest.library);
+      std::filesystem::absolute(directory / code->library);
   HEDDLE_RT_RETURN_IF_ERROR(checkWhole(file));
   library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -67,78 +67,7 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
     if (!symbol)
       return errorOf(file.string(), ": expected the symbol ", info.symbol,
                      " of program ", info.name, ", found none");
-    programs.push_back(
-        {&info, reinterpret_cast<heddle_rt_program_fn>(symbol), {}, {}});
-  }
-  return Status::success();
-}
-
-Status SessionState::place() {
-  size_t numDevices = size_t(manifest.numDevices());
-  auto placed = [&](const TensorInfo &info) {
-    return PlacedTensor{&info, Layout(info, manifest.mesh),
-                        std::vector<uint8_t *>(numDevices)};
-  };
-  for (const VariableInfo &info : manifest.variables)
-    variables.push_back(placed(info));
-  int streams = 1;
-  size_t variableBytes = 0, borderBytes = 0, arenaBytes = 0;
-  for (const PlacedTensor &variable : variables)
-    variableBytes += alignBuffer(variable.layout.localBytes());
-  for (LoadedProgram &program : programs) {
-    for (const TensorInfo &info : program.info->arguments)
-      program.arguments.push_back(placed(info));
-    for (const TensorInfo &info : program.info->results)
-      program.results.push_back(placed(info));
-    for (auto *list : {&program.arguments, &program.results})
-      for (const PlacedTensor &tensor : *list)
-        borderBytes += alignBuffer(tensor.layout.localBytes());
-    arenaBytes = std::max(arenaBytes, size_t(program.info->arenaBytes));
-    streams = std::max(streams, program.info->streams);
-  }
-  HEDDLE_RT_RETURN_IF_ERROR(backend->checkMemory(
-      manifest.numDevices(),
-      double(variableBytes) + double(borderBytes) + double(arenaBytes)));
-  Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
-      backend->makeDevices({manifest.mesh, manifest.groups, cores, streams,
-                            *options.streamOrder, options.collectiveTimeout,
-                            network});
-  HEDDLE_RT_RETURN_IF_ERROR(made.status());
-  for (size_t index = 0; index < numDevices; ++index) {
-    DeviceState &state = devices.emplace_back();
-    state.device = std::move((*made)[index]);
-    state.coordinates = coordinatesOf(manifest.mesh, int32_t(index));
-    for (auto [region, bytes] :
-         {std::pair{&state.variables, variableBytes},
-          std::pair{&state.borders, borderBytes},
-          std::pair{&state.arena, alignBuffer(arenaBytes)}}) {
-      Expected<std::unique_ptr<Region>> memory = state.device->allocate(bytes);
-      HEDDLE_RT_RETURN_IF_ERROR(memory.status());
-      *region = std::move(*memory);
-    }
-    auto assign = [index](uint8_t *&next, PlacedTensor &tensor,
-                          std::vector<uint8_t *> &pointers) {
-      tensor.buffers[index] = next;
-      pointers.push_back(next);
-      next += alignBuffer(tensor.layout.localBytes());
-    };
-    uint8_t *next = state.variables->data();
-    for (PlacedTensor &variable : variables)
-      assign(next, variable, state.variablePointers);
-    next = state.borders->data();
-    state.argumentPointers.resize(programs.size());
-    state.resultPointers.resize(programs.size());
-    for (size_t i = 0; i < programs.size(); ++i) {
-      for (PlacedTensor &tensor : programs[i].arguments)
-        assign(next, tensor, state.argumentPointers[i]);
-      for (PlacedTensor &tensor : programs[i].results)
-        assign(next, tensor, state.resultPointers[i]);
-    }
-    for (size_t i = 0; i < programs.size(); ++i)
-      state.frames.push_back(
-          {state.arena->data(), state.variablePointers.data(),
-           state.argumentPointers[i].data(), state.resultPointers[i].data(),
-           state.coordinates.data()});
+    programs.push_back({&info, reinterpret_cast<heddle_rt_program_fn>(symbol)});
   }
   return Status::success();
 }
@@ -174,7 +103,7 @@ Status SessionState::runOnDevices(Job newJob) {
     heddle_rt_device &device = *state.devices[size_t(index)].device;
     Status status;
     try {
-      status = state.job(state, index);
+      status = state.job(state, state.devices[size_t(index)]);
     } catch (const std::exception &exception) {
       status = Status::error(exception.what());
     }
@@ -191,58 +120,84 @@ Status SessionState::runOnDevices(Job newJob) {
 }
 
 Status SessionState::touchMemory() {
-  return runOnDevices([](SessionState &state, int32_t index) -> Status {
-    DeviceState &device = state.devices[size_t(index)];
+  return runOnDevices([](SessionState &state, DeviceState &device) -> Status {
     for (Region *region :
          {device.variables.get(), device.borders.get(), device.arena.get()})
       HEDDLE_RT_RETURN_IF_ERROR(region->clear());
     // Forbids reads between the end of a buffer and the start of the next.
-    auto forbidGaps = [&](Region &region,
-                          const std::vector<PlacedTensor> &tensors) {
-      for (const PlacedTensor &tensor : tensors) {
-        size_t bytes = tensor.layout.localBytes();
-        region.forbid(tensor.buffers[size_t(index)] + bytes,
-                      alignBuffer(bytes) - bytes);
-      }
+    auto forbidGaps = [&](Region &region, const PlacedTensor &tensor,
+                          int64_t copies) {
+      uint8_t *buffer = tensor.buffers[size_t(device.device->rank)];
+      size_t bytes = tensor.layout.localBytes();
+      for (int64_t copy = 0; buffer && copy < copies; ++copy)
+        region.forbid(buffer + size_t(copy) * tensor.copyBytes() + bytes,
+                      tensor.copyBytes() - bytes);
     };
-    forbidGaps(*device.variables, state.variables);
-    for (const LoadedProgram &program : state.programs) {
-      forbidGaps(*device.borders, program.arguments);
-      forbidGaps(*device.borders, program.results);
+    for (const PlacedTensor &variable : state.variables)
+      forbidGaps(*device.variables, variable, 1);
+    int64_t mostMicroBatches = 0;
+    for (const LoadedTable &table : state.tables) {
+      int64_t count = table.info->microBatches;
+      mostMicroBatches = std::max(mostMicroBatches, count);
+      for (const PlacedTensor &input : table.inputs)
+        forbidGaps(*device.borders, input, count);
+      for (size_t i = 0; i < table.outputs.size(); ++i)
+        forbidGaps(*device.borders, table.outputs[i],
+                   table.info->outputs[i].perMicroBatch ? count : 1);
     }
+    for (int64_t number = 0; device.microBatches && number < mostMicroBatches;
+         ++number)
+      HEDDLE_RT_RETURN_IF_ERROR(device.device->copyToDevice(
+          device.microBatches + size_t(number) * bufferAlignment, &number,
+          sizeof number));
     return Status::success();
   });
 }
 
 Status SessionState::initializeVariables() {
-  return runOnDevices([](SessionState &state, int32_t index) -> Status {
+  return runOnDevices([](SessionState &state, DeviceState &device) -> Status {
     for (size_t i = 0; i < state.variables.size(); ++i)
-      HEDDLE_RT_RETURN_IF_ERROR(
-          initializeBlock(state.variables[i], state.manifest.variables[i],
-                          state.seed, *state.devices[size_t(index)].device));
+      if (device.variablePointers[i])
+        HEDDLE_RT_RETURN_IF_ERROR(initializeBlock(state.variables[i],
+                                                  state.manifest.variables[i],
+                                                  state.seed, *device.device));
     return Status::success();
   });
 }
 
-Status SessionState::runProgram(size_t program) {
-  currentProgram = program;
-  return runOnDevices([](SessionState &state, int32_t index) {
-    size_t program = state.currentProgram;
-    DeviceState &deviceState = state.devices[size_t(index)];
-    heddle_rt_device &device = *deviceState.device;
+/// Issues one entry of a table. After an error the device has the message.
+static Status issue(heddle_rt_device &device, const PreparedEntry &entry) {
+  for (int32_t event : entry.waits)
+    HEDDLE_RT_RETURN_IF_ERROR(device.waitEvent(entry.stream, event));
+  if (entry.program) {
+    heddle_rt_status status = entry.program->function(&device, &entry.frame);
+    if (status != 0 && !device.hasFailed())
+      return errorOf("program ", entry.program->info->name, " returned status ",
+                     status, " without a message");
+  } else {
+    HEDDLE_RT_RETURN_IF_ERROR(device.collective(entry.stream, entry.transfer));
+  }
+  return entry.event < 0 || device.hasFailed()
+             ? Status::success()
+             : device.recordEvent(entry.stream, entry.event);
+}
+
+Status SessionState::runTable(size_t table) {
+  currentTable = table;
+  return runOnDevices([](SessionState &state, DeviceState &rank) -> Status {
+    heddle_rt_device &device = *rank.device;
     int64_t begin = nanoseconds();
-    heddle_rt_status status =
-        state.programs[program].function(&device, &deviceState.frames[program]);
-    // The program has only issued its calls. After a failure, too, those that
-    // it has issued still use the device's memory.
+    Status status;
+    for (const PreparedEntry &entry : rank.entries[state.currentTable]) {
+      status = issue(device, entry);
+      if (!status.ok() || device.hasFailed())
+        break;
+    }
+    // Entries have only issued their calls. After a failure, too, those that
+    // were issued still use the device's memory.
     Status ended = device.synchronize();
     device.times.total += double(nanoseconds() - begin) * 1e-9;
-    if (!ended.ok())
-      return ended;
-    if (status == 0 || device.hasFailed())
-      return Status::success(); // the device has recorded the error
-    return errorOf("program ", state.programs[program].info->name,
-                   " returned status ", status, " without a message");
+    return device.hasFailed() || status.ok() ? ended : status;
   });
 }
 

@@ -15,28 +15,56 @@
 
 namespace heddle::runtime {
 
-/// A tensor's layout, and the address of each device's block.
+/// A tensor's layout, and the address of each rank's block.
 struct PlacedTensor {
   const TensorInfo *info;
   Layout layout;
-  std::vector<uint8_t *> buffers; ///< by device
+  /// By rank. Null for a rank that has no part of the tensor, or is not of this
+  /// process.
+  std::vector<uint8_t *> buffers;
+
+  /// The tensor of a table has a copy for each micro-batch, one after another:
+  /// the distance between them.
+  size_t copyBytes() const { return alignBuffer(layout.localBytes()); }
 };
 
 struct LoadedProgram {
   const ProgramInfo *info;
   heddle_rt_program_fn function;
-  std::vector<PlacedTensor> arguments, results;
 };
 
-/// One device's memory and frames.
+struct LoadedTable {
+  const TableInfo *info;
+  std::vector<PlacedTensor> inputs, outputs;
+};
+
+/// An entry of a table as one device runs it.
+struct PreparedEntry {
+  std::vector<int32_t> waits; ///< events that its stream waits for
+  int32_t stream = 0;
+  int32_t event = -1; ///< recorded after the entry; -1: none
+  // A call.
+  const LoadedProgram *program = nullptr; ///< null for a transfer
+  heddle_rt_frame frame{};
+  std::vector<uint8_t *> arguments, results; ///< of the frame
+  // A transfer.
+  Collective transfer;
+};
+
+/// One device's memory, and what it does in each table.
 struct DeviceState {
   std::unique_ptr<heddle_rt_device> device;
-  /// Memory; `borders` holds arguments and results.
+  /// Memory; `borders` holds inputs, outputs and slots of tables.
   std::unique_ptr<Region> variables, arena, borders;
   std::vector<int64_t> coordinates;
-  std::vector<uint8_t *> variablePointers;
-  std::vector<std::vector<uint8_t *>> argumentPointers, resultPointers;
-  std::vector<heddle_rt_frame> frames; ///< by program
+  std::vector<uint8_t *> variablePointers; ///< null for variables of others
+  /// By table.
+  std::vector<std::vector<uint8_t *>> slots; ///< null for slots of others
+  std::vector<std::vector<PreparedEntry>> entries;
+  /// The numbers of micro-batches, i64, each aligned as a buffer. Null if no
+  /// table needs them.
+  uint8_t *microBatches = nullptr;
+  size_t borderBytes = 0;
 };
 
 /// The state of a session. The devices' threads share it: see Team.
@@ -46,41 +74,57 @@ struct SessionState {
   Manifest manifest;
   SessionOptions options;
   const Backend *backend = nullptr;
+  const CodeInfo *code = nullptr; ///< in the manifest, for that backend
   uint64_t seed = 0;
   int cores = 1;
   std::shared_ptr<Network> network; ///< to emulate; null: none
-  void *library = nullptr; ///< handle from dlopen
+  void *library = nullptr;          ///< handle from dlopen
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;
-  std::deque<DeviceState> devices; ///< a deque keeps their addresses
-  Status broken;                   ///< if set, no device can be used
+  std::vector<LoadedTable> tables;
+  std::deque<DeviceState> devices;   ///< of this process, at fixed addresses
+  std::vector<int32_t> deviceOfRank; ///< index in `devices`; -1: not here
+  Status broken;                     ///< if set, no device can be used
   Team team;
 
   /// Loads the shared object and finds every program in it.
   Status openLibrary(const std::filesystem::path &directory);
-  /// Assigns every tensor its address on every device. Touches no memory.
+  /// Decides which ranks are of this process.
+  Status chooseRanks();
+  /// Makes the devices, and assigns every tensor and slot its address on every
+  /// device that has it. Touches no memory.
   Status place();
+  /// Resolves the entries of all tables for every device.
+  void prepareTables();
   /// Runs a job on all devices and returns the first error. The job's data must
   /// lie in this state, not on a stack, because a device that hangs may use it
   /// after the caller has returned.
-  using Job = Status (*)(SessionState &state, int32_t device);
+  using Job = Status (*)(SessionState &state, DeviceState &device);
   Status runOnDevices(Job newJob);
   Status gatherError(bool allReturned);
 
   Status touchMemory();
   Status initializeVariables();
-  Status runProgram(size_t program);
+  Status runTable(size_t table);
+
+  /// The device of a rank of this process.
+  heddle_rt_device &deviceOf(int32_t rank) const {
+    return *devices[size_t(deviceOfRank[size_t(rank)])].device;
+  }
 
   /// Copies elements [first, first + count) between a global tensor in host
-  /// memory and the devices' blocks.
+  /// memory and the devices' blocks, of one of its copies.
   Status scatter(const PlacedTensor &tensor, int64_t first, int64_t count,
-                 ConstBytes from);
+                 ConstBytes from, int64_t copy = 0);
   Status gather(const PlacedTensor &tensor, int64_t first, int64_t count,
-                Bytes to) const;
+                Bytes to, int64_t copy = 0) const;
 
 private:
+  void assignBorders(DeviceState &device);
+  std::vector<PreparedEntry> prepareTable(size_t table, DeviceState &device);
+
   Job job = nullptr;
-  size_t currentProgram = 0;
+  size_t currentTable = 0;
 };
 
 /// Sets the elements of `tensor` that `device` holds to their initial values.

@@ -2,7 +2,7 @@
 
 #include "Batch.h"
 
-#include "ProgramView.h"
+#include "TableView.h"
 #include "VariableIO.h"
 
 #include "heddle_rt/token_data.h"
@@ -196,7 +196,13 @@ Status Matcher::checkIds(const BatchTensor &tensor, bool mayIgnore) const {
 /// Adds rows until the tensor has the input's shape.
 Status Matcher::fillRows(const PortInfo &input, BatchTensor &tensor) const {
   size_t size = static_cast<size_t>(parts) * input.bytes();
-  if (input.shape.empty() || tensor.data.size() == size)
+  if (input.shape.empty()) { // the same value for every part
+    std::vector<std::byte> value = tensor.data;
+    while (tensor.data.size() < size)
+      tensor.data.insert(tensor.data.end(), value.begin(), value.end());
+    return Status::success();
+  }
+  if (tensor.data.size() == size)
     return Status::success();
   size_t before = tensor.data.size();
   tensor.data.resize(size);

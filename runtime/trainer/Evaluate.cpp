@@ -3,7 +3,7 @@
 #include "heddle_rt/evaluate.h"
 
 #include "Batch.h"
-#include "ProgramView.h"
+#include "TableView.h"
 #include "VariableIO.h"
 
 #include "heddle_rt/safetensors.h"
@@ -19,14 +19,16 @@ using namespace heddle::runtime;
 
 namespace {
 
-/// The results of a program in host memory.
+/// The outputs of a table in host memory.
 struct HostResults {
   std::vector<std::vector<std::byte>> storage;
   std::vector<Bytes> spans;
 
-  explicit HostResults(const ProgramInfo &program) {
-    for (const TensorInfo &result : program.results)
-      storage.emplace_back(result.bytes());
+  explicit HostResults(const TableInfo &table) {
+    for (const TableOutput &output : table.outputs)
+      storage.emplace_back(
+          output.bytes() *
+          static_cast<size_t>(output.perMicroBatch ? table.microBatches : 1));
     for (std::vector<std::byte> &buffer : storage)
       spans.push_back(buffer);
   }
@@ -37,49 +39,47 @@ struct HostResults {
   }
 };
 
-/// The results of a program that `evaluate` reads.
+/// The outputs of a table that `evaluate` reads.
 struct EvaluateResults {
   std::optional<size_t> loss, lossSum, labelCount;
   std::vector<size_t> outputs;
-  std::vector<std::pair<size_t, size_t>> gradients; ///< (result, tensor)
+  std::vector<std::pair<size_t, size_t>> gradients; ///< (output, tensor)
 };
 
 } // namespace
 
 /// Finds the gradient of every parameter among the results.
-static Status findGradients(const Manifest &manifest,
-                            const ProgramInfo &program,
+static Status findGradients(const Manifest &manifest, const TableInfo &table,
                             EvaluateResults &found) {
   for (size_t tensor = 0; tensor < manifest.tensors.size(); ++tensor) {
     const WholeTensor &parameter = manifest.tensors[tensor];
     if (parameter.role != VariableRole::Parameter)
       continue;
     auto result =
-        std::ranges::find_if(program.results, [&](const PortInfo &port) {
+        std::ranges::find_if(table.outputs, [&](const TableOutput &port) {
           return port.role == PortRole::Gradient &&
                  port.parameter == parameter.name;
         });
-    if (result == program.results.end())
-      return error("program '" + program.name +
+    if (result == table.outputs.end())
+      return error("program '" + table.name +
                    "': expected a result of the role gradient for the "
                    "parameter '" +
                    parameter.name + "', got none");
     if (result->shape != parameter.shape)
-      return error("program '" + program.name + "', result '" + result->name +
+      return error("program '" + table.name + "', result '" + result->name +
                    "': expected the shape of '" + parameter.name + "', " +
                    safetensors::shapeToString(parameter.shape) + ", got " +
                    safetensors::shapeToString(result->shape));
-    found.gradients.emplace_back(result - program.results.begin(), tensor);
+    found.gradients.emplace_back(result - table.outputs.begin(), tensor);
   }
   return Status::success();
 }
 
-static Expected<EvaluateResults> findResults(const Manifest &manifest,
-                                             const ProgramInfo &program,
-                                             bool gradients) {
+static Expected<EvaluateResults>
+findResults(const Manifest &manifest, const TableInfo &table, bool gradients) {
   EvaluateResults found;
   auto find = [&](PortRole role, std::optional<size_t> &result) -> Status {
-    auto index = findScalar(program, role);
+    auto index = findScalar(table, role);
     if (!index.ok())
       return std::move(index).status();
     result = *index;
@@ -87,13 +87,13 @@ static Expected<EvaluateResults> findResults(const Manifest &manifest,
   };
   if (gradients) {
     HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::Loss, found.loss));
-    HEDDLE_RT_RETURN_IF_ERROR(findGradients(manifest, program, found));
+    HEDDLE_RT_RETURN_IF_ERROR(findGradients(manifest, table, found));
   } else {
     HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::LossSum, found.lossSum));
     HEDDLE_RT_RETURN_IF_ERROR(find(PortRole::LabelCount, found.labelCount));
   }
-  for (size_t i = 0; i < program.results.size(); ++i)
-    if (program.results[i].role == PortRole::Output)
+  for (size_t i = 0; i < table.outputs.size(); ++i)
+    if (table.outputs[i].role == PortRole::Output)
       found.outputs.push_back(i);
   return found;
 }
@@ -108,7 +108,7 @@ withoutAddedRows(const PortInfo &output, int64_t artifactRows, int64_t rows) {
   return shape;
 }
 
-static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
+static Status writeResults(const Manifest &manifest, const TableInfo &table,
                            const HostResults &results,
                            const EvaluateResults &found, float loss,
                            int64_t artifactRows, int64_t rows,
@@ -121,14 +121,14 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
                      std::move(shape)});
   };
   for (size_t i : found.outputs)
-    add(program.results[i].name, program.results[i].type,
-        withoutAddedRows(program.results[i], artifactRows, rows));
+    add(table.outputs[i].name, table.outputs[i].type,
+        withoutAddedRows(table.outputs[i], artifactRows, rows));
   for (auto [result, tensor] : found.gradients) {
     const WholeTensor &parameter = manifest.tensors[tensor];
     // A parameter without a checkpoint tensor keeps its own name and shape.
     bool known = parameter.checkpoint.has_value();
     add("grad." + (known ? parameter.checkpoint->name : parameter.name),
-        program.results[result].type,
+        table.outputs[result].type,
         known ? parameter.checkpoint->shape : parameter.shape);
   }
 
@@ -139,9 +139,8 @@ static Status writeResults(const Manifest &manifest, const ProgramInfo &program,
   size_t next = 0;
   HEDDLE_RT_RETURN_IF_ERROR(writer->write(next++, 0, bytesOf(loss)));
   for (size_t i : found.outputs) {
-    size_t bytes = byteSize(program.results[i].type);
-    for (int64_t size :
-         withoutAddedRows(program.results[i], artifactRows, rows))
+    size_t bytes = byteSize(table.outputs[i].type);
+    for (int64_t size : withoutAddedRows(table.outputs[i], artifactRows, rows))
       bytes *= static_cast<size_t>(size);
     HEDDLE_RT_RETURN_IF_ERROR(
         writer->write(next++, 0, ConstBytes(results.storage[i]).first(bytes)));
@@ -156,26 +155,25 @@ Expected<EvaluateResult>
 heddle::runtime::evaluate(Session &session, const Batch &batch,
                           const EvaluateOptions &options) {
   const Manifest &manifest = session.manifest();
-  const char *wanted = options.gradients ? "gradients" : "evaluate";
-  std::optional<size_t> index = manifest.findProgram(wanted);
+  TableRole wanted =
+      options.gradients ? TableRole::Gradients : TableRole::Evaluate;
+  std::optional<size_t> index = manifest.findTable(wanted);
   if (!index)
-    return error(std::string("the artifact has no program '") + wanted +
+    return error("the artifact has no program '" + std::string(name(wanted)) +
                  (options.gradients
                       ? "'; compile it with gradients (heddle compile "
                         "--gradients)"
                       : "'"));
-  const ProgramInfo &program = manifest.programs[*index];
-  auto found = findResults(manifest, program, options.gradients);
+  const TableInfo &table = manifest.tables[*index];
+  auto found = findResults(manifest, table, options.gradients);
   if (!found.ok())
     return std::move(found).status();
-  auto inputs = findInputs(program);
-  if (!inputs.ok())
-    return std::move(inputs).status();
-  auto values = matchBatch(batch, manifest, *inputs, /*parts=*/1);
+  HEDDLE_RT_RETURN_IF_ERROR(checkInputs(table));
+  auto values = matchBatch(batch, manifest, table.inputs, table.microBatches);
   if (!values.ok())
     return std::move(values).status();
 
-  HostResults results(program);
+  HostResults results(table);
   std::vector<ConstBytes> arguments(values->values.begin(),
                                     values->values.end());
   HEDDLE_RT_RETURN_IF_ERROR(session.run(*index, arguments, results.spans));
@@ -187,12 +185,11 @@ heddle::runtime::evaluate(Session &session, const Batch &batch,
                                  results.scalar(*found->labelCount);
   result.loss = loss;
   if (!options.output.empty()) {
-    int64_t rows = inputs->empty() || inputs->front().shape.empty()
-                       ? 1
-                       : inputs->front().shape[0];
+    bool hasRows = !table.inputs.empty() && !table.inputs[0].shape.empty();
+    int64_t rows = hasRows ? table.inputs[0].shape[0] : 1;
     HEDDLE_RT_RETURN_IF_ERROR(
-        writeResults(manifest, program, results, *found, loss, rows,
-                     values->rows, options.output)
+        writeResults(manifest, table, results, *found, loss, rows, values->rows,
+                     options.output)
             .in("output '" + options.output.string() + "'"));
   }
   return result;

@@ -3,7 +3,7 @@
 #include "heddle_rt/trainer.h"
 
 #include "Batch.h"
-#include "ProgramView.h"
+#include "TableView.h"
 
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/evaluate.h"
@@ -43,7 +43,6 @@ public:
   Expected<TrainOutcome> loop(const std::function<bool()> &stopRequested);
 
 private:
-  Status findPrograms();
   Status openData();
   Status openBatch();
   Status startState();
@@ -51,8 +50,6 @@ private:
   Status resumeState(const fs::path &directory);
 
   Expected<StepResults> runStep();
-  /// Returns one micro-batch of the step's inputs.
-  std::vector<ConstBytes> microBatch(int64_t micro) const;
   Status evaluateHeldOut();
   Status checkpoint();
   TrainingState state() const;
@@ -61,7 +58,7 @@ private:
   const TrainOptions &options;
   TrainObserver &observer;
 
-  StepPrograms programs;
+  TrainingTables tables;
   /// Set if the data are tokens. Otherwise every step trains on one batch.
   std::optional<TokenInputs> tokens;
   std::optional<TokenData> data;
@@ -82,10 +79,10 @@ private:
 //===----------------------------------------------------------------------===//
 
 Status Trainer::prepare() {
-  auto found = StepPrograms::find(session.manifest());
+  auto found = TrainingTables::find(session.manifest());
   if (!found.ok())
     return std::move(found).status();
-  programs = *std::move(found);
+  tables = *std::move(found);
   HEDDLE_RT_RETURN_IF_ERROR(openData());
   HEDDLE_RT_RETURN_IF_ERROR(startState());
   return checkSteps();
@@ -94,13 +91,13 @@ Status Trainer::prepare() {
 Status Trainer::openData() {
   if (isBatchFile(options.data))
     return openBatch();
-  auto found = findTokenInputs(session.manifest(), programs.inputs);
+  auto found = findTokenInputs(session.manifest(), tables.inputs);
   if (!found.ok())
     return std::move(found).status();
   tokens = *found;
-  for (const PortInfo &input : programs.inputs)
+  for (const PortInfo &input : tables.inputs)
     inputs.emplace_back(input.bytes() *
-                        static_cast<size_t>(programs.microBatches));
+                        static_cast<size_t>(tables.microBatches));
   auto opened =
       TokenData::open(options.data, options.format, tokens->vocabulary);
   if (!opened.ok())
@@ -118,13 +115,13 @@ Status Trainer::openBatch() {
   auto opened = readBatch(options.data);
   if (!opened.ok())
     return std::move(opened).status();
-  auto matched = matchBatch(*opened, session.manifest(), programs.inputs,
-                            programs.microBatches);
+  auto matched = matchBatch(*opened, session.manifest(), tables.inputs,
+                            tables.microBatches);
   if (!matched.ok())
     return std::move(matched).status();
-  if (matched->rows != programs.rowsPerStep())
+  if (matched->rows != tables.rowsPerStep())
     return error("batch '" + options.data.string() + "': expected " +
-                 std::to_string(programs.rowsPerStep()) +
+                 std::to_string(tables.rowsPerStep()) +
                  " rows, those of a step, got " +
                  std::to_string(matched->rows));
   inputs = std::move(matched->values);
@@ -150,7 +147,7 @@ Status Trainer::startState() {
                  " checkpoint(s); resume it, or choose another folder");
   if (!options.from.empty()) {
     HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, options.from));
-    auto step = programs.readStep(session);
+    auto step = tables.readStep(session);
     if (!step.ok())
       return std::move(step).status();
     completed = *step;
@@ -206,7 +203,7 @@ Status Trainer::resumeState(const fs::path &directory) {
       "the held-out fraction", saved->heldOutFraction, now.heldOutFraction));
 
   HEDDLE_RT_RETURN_IF_ERROR(loadCheckpoint(session, directory));
-  auto step = programs.readStep(session);
+  auto step = tables.readStep(session);
   if (!step.ok())
     return std::move(step).status();
   if (*step != saved->step)
@@ -223,9 +220,9 @@ TrainingState Trainer::state() const {
   state.step = completed;
   state.seed = session.seed();
   state.data = options.data.string();
-  state.dataTokens = data ? data->size() : programs.labelsPerStep();
-  state.rowsPerStep = programs.rowsPerStep();
-  state.sequence = programs.labelsPerStep() / programs.rowsPerStep();
+  state.dataTokens = data ? data->size() : tables.labelsPerStep();
+  state.rowsPerStep = tables.rowsPerStep();
+  state.sequence = tables.labelsPerStep() / tables.rowsPerStep();
   state.heldOutFraction = options.heldOutFraction;
   state.loss = lastLoss;
   return state;
@@ -241,54 +238,24 @@ static std::span<int32_t> idsOf(std::vector<std::byte> &input) {
           input.size() / sizeof(int32_t)};
 }
 
-std::vector<ConstBytes> Trainer::microBatch(int64_t micro) const {
-  std::vector<ConstBytes> values;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const PortInfo &info = programs.inputs[i];
-    size_t first = info.shape.empty() ? 0 : static_cast<size_t>(micro);
-    values.push_back(
-        ConstBytes(inputs[i]).subspan(first * info.bytes(), info.bytes()));
-  }
-  return values;
-}
-
 Expected<StepResults> Trainer::runStep() {
   if (sampler)
     HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(completed, 0,
                                               idsOf(inputs[tokens->features]),
                                               idsOf(inputs[tokens->labels])));
   StepResults results;
-  const ProgramInfo &last =
-      session.manifest()
-          .programs[programs.step ? *programs.step : *programs.update];
-  std::vector<Bytes> scalars(last.results.size());
-  scalars[programs.loss] = writableBytesOf(results.loss);
-  scalars[programs.gradientNorm] = writableBytesOf(results.gradientNorm);
-  scalars[programs.learningRate] = writableBytesOf(results.learningRate);
-  if (programs.step) {
-    HEDDLE_RT_RETURN_IF_ERROR(
-        session.run(*programs.step, microBatch(0), scalars));
-    return results;
-  }
-  const ProgramInfo &accumulate =
-      session.manifest().programs[*programs.accumulate];
-  std::vector<Bytes> ignored(accumulate.results.size());
-  for (int64_t micro = 0; micro < programs.microBatches; ++micro) {
-    std::vector<ConstBytes> arguments, values = microBatch(micro);
-    size_t next = 0;
-    for (const PortInfo &argument : accumulate.arguments)
-      arguments.push_back(argument.role == PortRole::MicroBatch
-                              ? bytesOf(micro)
-                              : values[next++]);
-    HEDDLE_RT_RETURN_IF_ERROR(
-        session.run(*programs.accumulate, arguments, ignored));
-  }
-  HEDDLE_RT_RETURN_IF_ERROR(session.run(*programs.update, {}, scalars));
+  std::vector<Bytes> outputs(
+      session.manifest().tables[tables.step].outputs.size());
+  outputs[tables.loss] = writableBytesOf(results.loss);
+  outputs[tables.gradientNorm] = writableBytesOf(results.gradientNorm);
+  outputs[tables.learningRate] = writableBytesOf(results.learningRate);
+  std::vector<ConstBytes> values(inputs.begin(), inputs.end());
+  HEDDLE_RT_RETURN_IF_ERROR(session.run(tables.step, values, outputs));
   return results;
 }
 
 Status Trainer::evaluateHeldOut() {
-  if (!programs.evaluate || !sampler || evaluated == completed)
+  if (!tables.evaluate || !sampler || evaluated == completed)
     return Status::success();
   int64_t windows = sampler->numHeldOutWindows();
   if (options.evaluateWindows > 0)
@@ -297,7 +264,7 @@ Status Trainer::evaluateHeldOut() {
     return Status::success();
 
   std::vector<std::vector<std::byte>> values;
-  for (const PortInfo &input : programs.inputs)
+  for (const PortInfo &input : tables.inputs)
     values.emplace_back(input.bytes());
   std::span<int32_t> features = idsOf(values[tokens->features]),
                      labels = idsOf(values[tokens->labels]);
@@ -311,11 +278,11 @@ Status Trainer::evaluateHeldOut() {
       std::ranges::fill(labels.subspan(rows * tokens->sequence), ignoredLabel);
     float batchSum = 0, batchCount = 0;
     std::vector<Bytes> results(
-        session.manifest().programs[*programs.evaluate].results.size());
-    results[programs.lossSum] = writableBytesOf(batchSum);
-    results[programs.labelCount] = writableBytesOf(batchCount);
+        session.manifest().tables[*tables.evaluate].outputs.size());
+    results[tables.lossSum] = writableBytesOf(batchSum);
+    results[tables.labelCount] = writableBytesOf(batchCount);
     HEDDLE_RT_RETURN_IF_ERROR(
-        session.run(*programs.evaluate, arguments, results));
+        session.run(*tables.evaluate, arguments, results));
     lossSum += batchSum;
     count += batchCount;
   }
@@ -353,7 +320,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   DeviceMemory most = *std::ranges::max_element(
       memory, {}, [](const DeviceMemory &device) { return device.total(); });
   observer.memory(most);
-  double tokensPerStep = static_cast<double>(programs.labelsPerStep());
+  double tokensPerStep = static_cast<double>(tables.labelsPerStep());
   double smoothSeconds = 0; // average time of a step; recent steps weigh most
 
   while (completed < options.steps) {

@@ -58,7 +58,7 @@ func.func @forward(
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[TOKENS:.*]]: tensor<2x3xi32> {heddle.name = "tokens", heddle.role = #heddle.port_role<features>}
 // CHECK-SAME: %[[TARGETS:.*]]: tensor<2x3xi32> {heddle.name = "targets", heddle.role = #heddle.port_role<labels>}
-// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss", heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.name = "grad_norm", heddle.role = #heddle.port_role<gradient_norm>}, tensor<f32> {heddle.name = "learning_rate", heddle.role = #heddle.port_role<learning_rate>})
+// CHECK-SAME: -> (tensor<f32> {heddle.name = "loss", heddle.role = #heddle.port_role<loss>}, tensor<f32> {heddle.name = "grad_norm", heddle.role = #heddle.port_role<gradient_norm>}, tensor<f32> {heddle.name = "learning_rate", heddle.role = #heddle.port_role<learning_rate>}) attributes {heddle.role = #heddle.program_role<step>}
 // CHECK: %[[TABLE:.*]] = heddle.load @wte.weight
 // CHECK: %[[X:.*]] = heddle.embedding "wte"
 // CHECK: %[[D:.*]] = heddle.dropout "drop" %[[X]], %[[STEPS:.*]] rate

@@ -64,6 +64,27 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>
 }
 // CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
 
+// Results that may take the memory of an argument of their size: the last read
+// comes before the first write. Argument 0 is read by the call that writes
+// result 0; a communication stream reads argument 1; argument 2 is read last in
+// a loop.
+// CHECK: rt.export @in_place as {{.*}} {heddle.inplace = [array<i64>, array<i64: 0>, array<i64: 0, 2>], heddle.role = #heddle.program_role<evaluate>}
+rt.program @in_place arena(128) streams(2) arguments [#rt.port<"a", tensor<4xf32>>, #rt.port<"b", tensor<4xf32>>, #rt.port<"c", tensor<4xf32>>, #rt.port<"d", tensor<8xf32>>] results [#rt.port<"x", tensor<4xf32>>, #rt.port<"y", tensor<4xf32>>, #rt.port<"z", tensor<4xf32>>] attributes {heddle.role = #heddle.program_role<evaluate>} {
+  rt.record 0
+  rt.wait 0 stream(1)
+  rt.all_reduce stream(1) sum argument 1[0 : 4xf32] -> arena[64 : 4xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+  rt.record 1 stream(1)
+  rt.copy argument 0[0 : 4xf32] -> result 0[0 : 4xf32] serves <activation ["x"]>
+  rt.copy arena[0 : 4xf32] -> result 1[0 : 4xf32] serves <activation ["x"]>
+  rt.while arena[32 : i1] before {
+    rt.copy argument 2[0 : 4xf32] -> arena[0 : 4xf32] serves <activation ["x"]>
+  } after {
+    rt.fill_zero arena[16 : 4xf32] serves <activation ["x"]>
+  }
+  rt.wait 1
+  rt.copy arena[0 : 4xf32] -> result 2[0 : 4xf32] serves <activation ["x"]>
+}
+
 // The host waits before it reads the condition.
 // CHECK-LABEL: llvm.func @heddle_program_loop
 // CHECK: llvm.br ^[[HEAD:bb[0-9]+]]

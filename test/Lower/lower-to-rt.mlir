@@ -6,10 +6,10 @@ func.func private @kernel_0(tensor<4x8xf32>, index) -> tensor<4x8xf32> attribute
 
 // CHECK-LABEL: rt.program @step
 // CHECK-SAME: arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]> as <features> in <@mesh, {"tp" = [0]}>>]
-// CHECK-SAME: results [#rt.port<"result0", tensor<4x8xf32> as <output>>]
-// CHECK-SAME: attributes {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>}
+// CHECK-SAME: results [#rt.port<"result0", tensor<4x8xf32> as <output> in <@mesh, {"tp" = [0]}>>]
+// CHECK-SAME: attributes {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>, heddle.role = #heddle.program_role<step>}
 func.func @step(%x: tensor<4x8xf32> {heddle.name = "x", heddle.role = #heddle.port_role<features>, heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>, heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {} ]>, heddle.global_type = tensor<8x8xf32>})
-    -> (tensor<4x8xf32> {heddle.role = #heddle.port_role<output>}) attributes {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>} {
+    -> (tensor<4x8xf32> {heddle.role = #heddle.port_role<output>}) attributes {heddle.ranks = #heddle.ranks<@mesh, {"tp" = [0]}>, heddle.role = #heddle.program_role<step>} {
   %w = heddle.load @w : tensor<8x8xf32>
   // CHECK: rt.matmul m(4) n(8) k(8) a(argument 0[0 : 4x8xf32] strides [8, 1]) b(variable @w[0 : 8x8xf32] strides [8, 1]) {{.*}} serves <activation ["fc"]>
   %h = heddle.contract "fc" [bh, hf -> bf] %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>

@@ -31,6 +31,7 @@
 
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @"h.0.w" : tensor<8x16xf32> parameter init(normal<0.02>) storage(<@mesh, [{}, {"tp"} ]>) checkpoint(<"transformer.h.0.w", [8, 2, 8]>)
+heddle.variable @stage : tensor<4xf32> parameter init(zeros) {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1]}>}
 heddle.variable @steps : tensor<i64> counter init(zeros)
 llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
   llvm.return
@@ -39,18 +40,32 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>,
   rt.launch @kernel_0 (argument 0[0 : 4x8xf32]) -> (result 0[0 : f32]) serves <activation ["x"]>
   rt.all_reduce sum result 0[0 : f32] -> result 0[0 : f32] over @mesh <{"tp"}> serves <activation ["x"]>
 }
+// A program whose result may take its argument's memory, as `gradients` of a
+// trainer, on some ranks only.
+rt.program @other arena(64) arguments [#rt.port<"y", tensor<4xf32> in <@mesh, {"dp" = [1]}>>] results [#rt.port<"z", tensor<4xf32> in <@mesh, {"dp" = [1]}>>]
+    attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1]}>, heddle.role = #heddle.program_role<gradients>} {
+  rt.copy argument 0[0 : 4xf32] -> arena[0 : 4xf32] serves <activation ["x"]>
+  rt.copy arena[0 : 4xf32] -> result 0[0 : 4xf32] serves <activation ["x"]>
+}
 
-// CHECK: "version": 1,
+// CHECK: "version": 2,
 // CHECK: "abi": 2,
-// CHECK: "triple": "x86_64
+// CHECK: "kind": "cpu"
+// CHECK-NEXT: "library": "program.so"
+// CHECK-NEXT: "triple": "x86_64
 // CHECK-NOT: avx512
 // CHECK: "avx2"
 // CHECK-NOT: avx512
-// CHECK: "library": "program.so"
 // CHECK: "name": "dp",
 // CHECK-NEXT: "size": 2
+// CHECK: "rank_sets"
+// CHECK: "where": {}
+// CHECK: "where":
+// CHECK: "dp": [
+// CHECK-NEXT: 1
 // CHECK: "groups"
-// CHECK: "tp"
+// CHECK: "axes": [
+// CHECK-NEXT: "tp"
 // CHECK: "variables"
 // CHECK: "name": "h.0.w"
 // CHECK-NEXT: "type": "f32"
@@ -59,6 +74,9 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>,
 // CHECK-NEXT: "mean": 0
 // CHECK-NEXT: "std": 0.02
 // CHECK: "name": "transformer.h.0.w"
+// CHECK: "name": "stage"
+// CHECK: "ranks": 1,
+// CHECK-NEXT: "role": "parameter"
 // CHECK: "name": "steps"
 // CHECK-NEXT: "type": "i64"
 // CHECK-NEXT: "shape": [],
@@ -73,6 +91,30 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>,
 // CHECK: "role": "features"
 // CHECK: "name": "loss"
 // CHECK: "role": "loss"
+// CHECK: "name": "other"
+// CHECK: "ranks": 1,
+// CHECK: "name": "z"
+// CHECK: "ranks": 1,
+// CHECK-NEXT: "in_place": [
+// CHECK-NEXT: 0
+// CHECK: "tables"
+// CHECK: "name": "step"
+// CHECK-NEXT: "micro_batches": 1,
+// CHECK: "inputs"
+// CHECK: "name": "x"
+// CHECK: "outputs"
+// CHECK: "name": "loss"
+// CHECK: "of": "step"
+// CHECK: "slots": []
+// CHECK: "lists"
+// CHECK: "call": "step"
+// CHECK: "input": 0
+// CHECK: "output": 0
+// CHECK: "name": "other"
+// CHECK-NEXT: "role": "gradients"
+// CHECK: "lists"
+// CHECK: "ranks": 1,
+// CHECK: "call": "other"
 // CHECK: "seed": 7
 
 // SYMBOLS: T heddle_program_step

@@ -139,14 +139,11 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
-    int64_t ranks = 1;
-    for (const MeshAxis &axis : options.mesh)
-      ranks *= axis.size;
-    calls.assign(size_t(ranks), {});
+    calls.assign(options.ranks.size(), {});
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
-    for (int32_t rank = 0; rank < ranks; ++rank)
+    for (size_t i = 0; i < calls.size(); ++i)
       devices.push_back(
-          std::make_unique<RecordingDevice>(rank, calls[size_t(rank)]));
+          std::make_unique<RecordingDevice>(options.ranks[i], calls[i]));
     return devices;
   }
 

@@ -46,17 +46,29 @@ static std::optional<st::DType> fileType(runtime::DType type) {
   return st::parseDType(upper);
 }
 
+/// Returns the shape in a file of the tensors of all micro-batches. They are
+/// one tensor, with the micro-batches as its first dimension unless there is
+/// only one.
+static std::vector<int64_t> shapeInFile(const runtime::TensorInfo &tensor,
+                                        int64_t microBatches) {
+  std::vector<int64_t> shape = tensor.shape;
+  if (microBatches > 1)
+    shape.insert(shape.begin(), microBatches);
+  return shape;
+}
+
 /// Finds an argument by name, and checks its type and shape.
 static runtime::Expected<runtime::ConstBytes>
 findArgument(const st::Reader &file, const fs::path &path,
-             const runtime::TensorInfo &wanted, const std::string &name) {
+             const runtime::TensorInfo &wanted,
+             const std::vector<int64_t> &shape, const std::string &name) {
   const st::Tensor *found = file.find(name);
-  std::string type = std::string(runtime::name(wanted.type)) + " " +
-                     st::shapeToString(wanted.shape);
+  std::string type =
+      std::string(runtime::name(wanted.type)) + " " + st::shapeToString(shape);
   if (!found)
     return runtime::error("'" + path.string() + "': expected a tensor '" +
                           name + "', " + type);
-  if (found->dtype != fileType(wanted.type) || found->shape != wanted.shape)
+  if (found->dtype != fileType(wanted.type) || found->shape != shape)
     return runtime::error("'" + path.string() + "': expected '" + name +
                           "' as " + type + ", got " +
                           std::string(st::name(found->dtype)) + " " +
@@ -65,13 +77,13 @@ findArgument(const st::Reader &file, const fs::path &path,
 }
 
 /// Lists, for messages, the arguments that a file of inputs must have.
-static std::string describeArguments(const runtime::ProgramInfo &program) {
+static std::string describeArguments(const runtime::TableInfo &program) {
   std::string text;
-  for (size_t i = 0; i < program.arguments.size(); ++i) {
-    const runtime::TensorInfo &wanted = program.arguments[i];
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const runtime::TensorInfo &wanted = program.inputs[i];
     text += (i ? ", '" : "'") + nameOf(wanted, "argument", i) + "' " +
             std::string(runtime::name(wanted.type)) + " " +
-            st::shapeToString(wanted.shape);
+            st::shapeToString(shapeInFile(wanted, program.microBatches));
   }
   return text;
 }
@@ -90,16 +102,16 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
   const runtime::Manifest &manifest = (*session)->manifest();
   std::string name = flags.program;
   if (name.empty())
-    name = manifest.programs.size() == 1 ? manifest.programs[0].name : "main";
-  std::optional<size_t> index = manifest.findProgram(name);
+    name = manifest.tables.size() == 1 ? manifest.tables[0].name : "main";
+  std::optional<size_t> index = manifest.findTable(name);
   if (!index) {
     std::string names;
-    for (const runtime::ProgramInfo &program : manifest.programs)
+    for (const runtime::TableInfo &program : manifest.tables)
       names += (names.empty() ? "" : ", ") + program.name;
     return runtime::error("'" + artifact.string() + "': expected a program (" +
                           names + "), got '" + name + "'");
   }
-  const runtime::ProgramInfo &program = manifest.programs[*index];
+  const runtime::TableInfo &program = manifest.tables[*index];
 
   std::optional<st::Reader> file;
   if (!flags.inputs.empty()) {
@@ -107,17 +119,18 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
     if (!opened.ok())
       return opened.status();
     file.emplace(std::move(*opened));
-  } else if (!program.arguments.empty()) {
+  } else if (!program.inputs.empty()) {
     return runtime::error(
         "program '" + program.name + "' has " +
-        std::to_string(program.arguments.size()) +
+        std::to_string(program.inputs.size()) +
         " arguments: expected --inputs FILE (safetensors) with " +
         describeArguments(program));
   }
   std::vector<runtime::ConstBytes> arguments;
-  for (size_t i = 0; i < program.arguments.size(); ++i) {
-    const runtime::TensorInfo &wanted = program.arguments[i];
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const runtime::TensorInfo &wanted = program.inputs[i];
     auto found = findArgument(*file, flags.inputs, wanted,
+                              shapeInFile(wanted, program.microBatches),
                               nameOf(wanted, "argument", i));
     if (!found.ok())
       return found.status();
@@ -126,15 +139,17 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
 
   std::vector<std::vector<std::byte>> storage;
   std::vector<st::TensorInfo> infos;
-  for (size_t i = 0; i < program.results.size(); ++i) {
-    const runtime::TensorInfo &result = program.results[i];
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const runtime::TableOutput &result = program.outputs[i];
+    int64_t copies = result.perMicroBatch ? program.microBatches : 1;
     std::optional<st::DType> type = fileType(result.type);
     if (!type)
       return runtime::error("result " + std::to_string(i) + " of '" +
                             program.name + "': no type of safetensors is " +
                             std::string(runtime::name(result.type)));
-    infos.push_back({nameOf(result, "result", i), *type, result.shape});
-    storage.emplace_back(result.bytes());
+    infos.push_back(
+        {nameOf(result, "result", i), *type, shapeInFile(result, copies)});
+    storage.emplace_back(size_t(copies) * result.bytes());
   }
   std::vector<runtime::Bytes> results(storage.begin(), storage.end());
   HEDDLE_RT_RETURN_IF_ERROR((*session)->run(program.name, arguments, results));

@@ -72,7 +72,8 @@ static int describeArtifact(const fs::path &path, bool all) {
   std::printf("artifact for %lld device(s)%s%s%s, %s\n",
               static_cast<long long>(manifest->numDevices()),
               mesh.empty() ? "" : " (", mesh.c_str(), mesh.empty() ? "" : ")",
-              manifest->triple.c_str());
+              manifest->code.empty() ? "no code"
+                                     : manifest->code[0].triple.c_str());
 
   // Number of elements, and bytes on one device.
   std::array<std::pair<int64_t, double>, runtime::variableRoles.size()>
@@ -102,7 +103,7 @@ static int describeArtifact(const fs::path &path, bool all) {
   }
   std::printf("programs                          MiB/device\n");
   int64_t arena = 0;
-  double passed = 0; // arguments and results of all programs
+  double passed = 0; // inputs and outputs of all tables
   for (const runtime::ProgramInfo &program : manifest->programs) {
     std::string text = program.name;
     for (const runtime::TensorInfo &argument : program.arguments)
@@ -111,10 +112,18 @@ static int describeArtifact(const fs::path &path, bool all) {
     std::printf("  %-30s  %10.1f\n", text.c_str(),
                 mebibytes(double(program.arenaBytes)));
     arena = std::max(arena, program.arenaBytes);
-    for (const auto *tensors : {&program.arguments, &program.results})
-      for (const runtime::TensorInfo &tensor : *tensors)
-        passed += double(localElements(tensor, *manifest)) *
-                  double(runtime::byteSize(tensor.type));
+  }
+  auto add = [&](const runtime::TensorInfo &tensor, int64_t copies) {
+    passed +=
+        double(copies) * double(runtime::localBytes(tensor, manifest->mesh));
+  };
+  for (const runtime::TableInfo &table : manifest->tables) {
+    for (const runtime::PortInfo &input : table.inputs)
+      add(input, table.microBatches);
+    for (const runtime::TableOutput &output : table.outputs)
+      add(output, output.perMicroBatch ? table.microBatches : 1);
+    for (const runtime::SlotInfo &slot : table.slots)
+      passed += double(slot.bytes);
   }
   std::printf("arguments and results             %10.1f\n", mebibytes(passed));
   std::printf("in all                            %10.1f\n",

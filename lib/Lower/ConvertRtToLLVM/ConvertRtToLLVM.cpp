@@ -1,5 +1,6 @@
 //===- ConvertRtToLLVM.cpp - heddle-convert-rt-to-llvm --------------------===//
 
+#include "InPlaceResults.h"
 #include "ProgramConversion.h"
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -186,15 +187,23 @@ struct ConvertRtToLLVM
       }
       auto function =
           builder.create<LLVM::LLVMFuncOp>(program.getLoc(), name, type);
+      int32_t events = 0;
+      program.walk([&](rt::RecordOp record) {
+        events = std::max<int32_t>(events, record.getEvent() + 1);
+      });
+      ArrayAttr inPlace = findInPlaceResults(program);
       if (mlir::failed(ProgramConversion(runtime, program, function).run()))
         return signalPassFailure();
       auto exported = builder.create<rt::ExportOp>(
           program.getLoc(), program.getSymNameAttr(),
           FlatSymbolRefAttr::get(function), program.getArenaAttr(),
-          program.getStreamsAttr(), program.getInputsAttr(),
-          program.getOutputsAttr());
-      if (auto ranks = program->getAttr(kRanksAttrName))
-        exported->setAttr(kRanksAttrName, ranks);
+          program.getStreamsAttr(), builder.getI32IntegerAttr(events),
+          program.getInputsAttr(), program.getOutputsAttr());
+      for (StringRef name : {kRanksAttrName, kRoleAttrName})
+        if (Attribute attribute = program->getAttr(name))
+          exported->setAttr(name, attribute);
+      if (inPlace)
+        exported->setAttr(kInplaceAttrName, inPlace);
       program.erase();
     }
     runtime.recordGroups();

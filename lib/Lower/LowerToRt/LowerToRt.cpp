@@ -35,19 +35,22 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
       function.erase();
   }
 
-  /// Returns the manifest's entry for an argument or result.
-  static rt::PortAttr getPort(StringRef kind, unsigned index, Type type,
+  /// Returns the manifest's entry for an argument or result. It belongs to the
+  /// ranks of the function unless it has fewer.
+  static rt::PortAttr getPort(func::FuncOp function, StringRef kind,
+                              unsigned index, Type type,
                               DictionaryAttr attributes) {
     auto global = cast<RankedTensorType>(type);
     StringAttr name;
     ShardingAttr sharding;
     PortRoleAttr role;
-    RanksAttr ranks;
+    auto ranks = function->getAttrOfType<RanksAttr>(kRanksAttrName);
     if (attributes) {
       name = attributes.getAs<StringAttr>(kNameAttrName);
       sharding = attributes.getAs<ShardingAttr>(kShardingAttrName);
       role = attributes.getAs<PortRoleAttr>(kRoleAttrName);
-      ranks = attributes.getAs<RanksAttr>(kRanksAttrName);
+      if (auto given = attributes.getAs<RanksAttr>(kRanksAttrName))
+        ranks = given;
       if (auto attribute = attributes.getAs<TypeAttr>(kGlobalTypeAttrName))
         if (auto given = dyn_cast<RankedTensorType>(attribute.getValue()))
           global = given;
@@ -67,7 +70,7 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
         return function.emitOpError() << "expected " << kind << ' ' << i
                                       << " to be a tensor, got " << type;
       rt::PortAttr port = getPort(
-          kind, i, type,
+          function, kind, i, type,
           attributes ? cast<DictionaryAttr>(attributes[i]) : DictionaryAttr());
       if (ShardingAttr sharding = port.getSharding();
           sharding && sharding.isPartial())
@@ -106,8 +109,9 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     auto program = builder.create<rt::ProgramOp>(
         function.getLoc(), function.getName(), arena.getInt(), 1,
         builder.getArrayAttr(inputs), builder.getArrayAttr(outputs));
-    if (auto ranks = function->getAttr(kRanksAttrName))
-      program->setAttr(kRanksAttrName, ranks);
+    for (StringRef name : {kRanksAttrName, kRoleAttrName})
+      if (Attribute attribute = function->getAttr(name))
+        program->setAttr(name, attribute);
     program.getBody().emplaceBlock();
     return ProgramLowering(function, program).run();
   }

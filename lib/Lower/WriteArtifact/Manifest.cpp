@@ -1,9 +1,11 @@
 //===- Manifest.cpp - The description in an artifact ----------------------===//
 
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
+#include "Tables.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle_rt/abi.h"
 #include "heddle_rt/roles.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -16,18 +18,16 @@ static std::string toString(Type element) {
   return text;
 }
 
-static void writeAxes(json::OStream &out, ArrayRef<StringAttr> axes) {
-  out.array([&] {
-    for (StringAttr axis : axes)
-      out.value(axis.getValue());
-  });
+static void writeAxisNames(json::OStream &out, ArrayRef<StringAttr> axes) {
+  for (StringAttr axis : axes)
+    out.value(axis.getValue());
 }
 
-static void writeShape(json::OStream &out, StringRef key,
-                       ArrayRef<int64_t> shape) {
+static void writeNumbers(json::OStream &out, StringRef key,
+                         ArrayRef<int64_t> numbers) {
   out.attributeArray(key, [&] {
-    for (int64_t size : shape)
-      out.value(size);
+    for (int64_t number : numbers)
+      out.value(number);
   });
 }
 
@@ -36,11 +36,13 @@ static void writeTensor(json::OStream &out, StringRef name,
                         ShardingAttr sharding) {
   out.attribute("name", name);
   out.attribute("type", toString(type.getElementType()));
-  writeShape(out, "shape", type.getShape());
+  writeNumbers(out, "shape", type.getShape());
   out.attributeArray(shardingKey, [&] {
     for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      writeAxes(out, sharding ? sharding.getDims()[dim].getAxes()
-                              : ArrayRef<StringAttr>());
+      out.array([&] {
+        if (sharding)
+          writeAxisNames(out, sharding.getDims()[dim].getAxes());
+      });
   });
 }
 
@@ -76,6 +78,17 @@ static StringRef getRoleName(PortRole role) {
   return runtime::name(static_cast<Known>(role));
 }
 
+/// Returns the role of a table, or nullopt if trainers do not run it.
+static std::optional<runtime::TableRole> getTableRole(const EntryTable &table) {
+  if (table.role == ProgramRole::Step)
+    return runtime::TableRole::Step;
+  if (table.role == ProgramRole::Evaluate)
+    return runtime::TableRole::Evaluate;
+  if (table.role == ProgramRole::Gradients)
+    return runtime::TableRole::Gradients;
+  return std::nullopt;
+}
+
 static void writeInit(json::OStream &out, InitAttr init) {
   out.attributeObject("init", [&] {
     out.attribute("kind", stringifyInitKind(init.getKind()));
@@ -89,18 +102,134 @@ static void writeInit(json::OStream &out, InitAttr init) {
   });
 }
 
-static void writePorts(json::OStream &out, StringRef key, ArrayAttr ports) {
-  out.attributeArray(key, [&] {
-    for (auto port : ports.getAsRange<rt::PortAttr>())
-      out.object([&] {
-        writeTensor(out, port.getName(), port.getType(), "sharding",
-                    port.getSharding());
-        if (PortRoleAttr role = port.getRole()) {
-          out.attribute("role", getRoleName(role.getRole()));
-          if (role.getOf())
-            out.attribute("parameter", role.getOf().getValue());
-        }
+namespace {
+/// The sets of ranks in a manifest. The first is that of all ranks.
+class RankSets {
+public:
+  explicit RankSets(ModuleOp module) {
+    auto addPorts = [&](ArrayAttr ports) {
+      for (auto port : ports.getAsRange<rt::PortAttr>())
+        add(port.getRanks());
+    };
+    for (Operation &op : *module.getBody()) {
+      add(op.getAttrOfType<RanksAttr>(kRanksAttrName));
+      if (auto program = dyn_cast<rt::ExportOp>(op)) {
+        addPorts(program.getInputs());
+        addPorts(program.getOutputs());
+      }
+    }
+  }
+
+  void write(json::OStream &out) const {
+    out.attributeArray("rank_sets", [&] {
+      out.object([&] { out.attributeObject("where", [] {}); });
+      for (RanksAttr ranks : sets)
+        out.object([&] {
+          out.attributeObject("where", [&] {
+            for (CoordinatesAttr condition : ranks.getWhere())
+              writeNumbers(out, condition.getAxis().getValue(),
+                           condition.getValues());
+          });
+        });
+    });
+  }
+
+  /// Writes the member `ranks` of an object, unless it has all ranks.
+  void writeIndex(json::OStream &out, RanksAttr ranks) const {
+    if (ranks)
+      out.attribute("ranks",
+                    int64_t(llvm::find(sets, ranks) - sets.begin()) + 1);
+  }
+
+private:
+  void add(RanksAttr ranks) {
+    if (ranks)
+      sets.insert(ranks);
+  }
+
+  llvm::SetVector<RanksAttr> sets;
+};
+} // namespace
+
+static void writePort(json::OStream &out, rt::PortAttr port,
+                      const RankSets &sets) {
+  writeTensor(out, port.getName(), port.getType(), "sharding",
+              port.getSharding());
+  sets.writeIndex(out, port.getRanks());
+  if (PortRoleAttr role = port.getRole()) {
+    out.attribute("role", getRoleName(role.getRole()));
+    if (role.getOf())
+      out.attribute("parameter", role.getOf().getValue());
+  }
+}
+
+static void writeArguments(json::OStream &out, rt::ExportOp program,
+                           const RankSets &sets) {
+  out.attributeArray("arguments", [&] {
+    for (auto port : program.getInputs().getAsRange<rt::PortAttr>())
+      out.object([&] { writePort(out, port, sets); });
+  });
+}
+
+static void writeResults(json::OStream &out, rt::ExportOp program,
+                         const RankSets &sets) {
+  auto inPlace = program->getAttrOfType<ArrayAttr>(kInplaceAttrName);
+  out.attributeArray("results", [&] {
+    for (auto [i, port] : llvm::enumerate(program.getOutputs()))
+      out.object([&, i = i, port = port] {
+        writePort(out, cast<rt::PortAttr>(port), sets);
+        if (auto arguments = inPlace ? cast<DenseI64ArrayAttr>(inPlace[i])
+                                     : DenseI64ArrayAttr();
+            arguments && !arguments.empty())
+          writeNumbers(out, "in_place", arguments);
       });
+  });
+}
+
+static void writeCall(json::OStream &out, const TableCall &call) {
+  out.attribute("call", call.program);
+  out.attribute("micro_batch", call.microBatch);
+  out.attributeArray("arguments", [&] {
+    for (std::optional<unsigned> input : call.inputs) {
+      if (input)
+        out.object([&] { out.attribute("input", *input); });
+      else
+        out.value("micro_batch");
+    }
+  });
+  out.attributeArray("results", [&] {
+    for (unsigned output : call.outputs)
+      out.object([&] { out.attribute("output", output); });
+  });
+  out.attributeArray("after", [] {});
+}
+
+static void writeTable(json::OStream &out, const EntryTable &table,
+                       const RankSets &sets) {
+  out.attribute("name", table.name);
+  if (std::optional<runtime::TableRole> role = getTableRole(table))
+    out.attribute("role", StringRef(runtime::name(*role)));
+  out.attribute("micro_batches", table.microBatches);
+  out.attributeArray("inputs", [&] {
+    for (rt::PortAttr port : table.inputs)
+      out.object([&] { writePort(out, port, sets); });
+  });
+  out.attributeArray("outputs", [&] {
+    for (rt::PortAttr port : table.outputs)
+      out.object([&] {
+        writePort(out, port, sets);
+        out.attribute("of", "step");
+      });
+  });
+  out.attributeArray("slots", [] {});
+  out.attributeArray("lists", [&] {
+    out.object([&] {
+      sets.writeIndex(out, table.ranks);
+      out.attributeArray("entries", [&] {
+        for (const TableCall &call : table.calls)
+          out.object([&] { writeCall(out, call); });
+      });
+    });
   });
 }
 
@@ -142,8 +271,6 @@ static json::Object getModelNotes(ModuleOp module) {
   addText("family", kModelAttrName);
   addText("weights", kWeightsAttrName);
   addText("config", kConfigAttrName);
-  if (auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName))
-    notes["micro_batches"] = count.getInt();
   return notes;
 }
 
@@ -157,24 +284,28 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   if (failed(plan))
     return failure();
 
+  RankSets sets(module);
   std::string text;
   llvm::raw_string_ostream stream(text);
   json::OStream out(stream, /*IndentSize=*/1);
   out.object([&] {
-    out.attribute("version", 1);
+    out.attribute("version", 2);
     out.attribute("abi", HEDDLE_RT_ABI_VERSION);
-    out.attributeObject("target", [&] {
-      out.attribute("triple", target.triple);
-      out.attributeArray("features", [&] {
-        for (const std::string &feature : target.requiredFeatures)
-          out.value(feature);
+    out.attributeArray("code", [&] {
+      out.object([&] {
+        out.attribute("kind", "cpu");
+        out.attribute("library", "program.so");
+        out.attribute("triple", target.triple);
+        out.attributeArray("features", [&] {
+          for (const std::string &feature : target.requiredFeatures)
+            out.value(feature);
+        });
+        if (options.sanitizer != Sanitizer::None)
+          out.attribute("sanitizer", options.sanitizer == Sanitizer::Thread
+                                         ? "thread"
+                                         : "address");
       });
-      if (options.sanitizer != Sanitizer::None)
-        out.attribute("sanitizer", options.sanitizer == Sanitizer::Thread
-                                       ? "thread"
-                                       : "address");
     });
-    out.attribute("library", "program.so");
     out.attributeArray("mesh", [&] {
       if (*mesh)
         for (MeshAxisAttr axis : mesh->getMesh().getAxes())
@@ -183,22 +314,28 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
             out.attribute("size", axis.getSize());
           });
     });
+    sets.write(out);
     out.attributeArray("groups", [&] {
       if (auto groups = module->getAttrOfType<ArrayAttr>(kGroupsAttrName))
         for (auto axes : groups.getAsRange<AxisListAttr>())
-          writeAxes(out, axes.getAxes());
+          out.object([&] {
+            out.attributeArray("axes",
+                               [&] { writeAxisNames(out, axes.getAxes()); });
+          });
     });
     out.attributeArray("variables", [&] {
       for (auto variable : module.getOps<VariableOp>())
         out.object([&] {
           writeTensor(out, variable.getSymName(), variable.getTensorType(),
                       "storage", variable.getStorageAttr());
+          sets.writeIndex(out,
+                          variable->getAttrOfType<RanksAttr>(kRanksAttrName));
           out.attribute("role", getRoleName(variable.getRole()));
           writeInit(out, variable.getInit());
           if (CheckpointAttr checkpoint = variable.getCheckpointAttr())
             out.attributeObject("checkpoint", [&] {
               out.attribute("name", checkpoint.getName().getValue());
-              writeShape(out, "shape", checkpoint.getShape());
+              writeNumbers(out, "shape", checkpoint.getShape());
             });
           if (SliceAttr slice = variable.getSliceAttr())
             out.attributeObject("slice", [&] {
@@ -217,9 +354,16 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
           out.attribute("arena_bytes", program.getArena());
           if (program.getStreams() != 1)
             out.attribute("streams", program.getStreams());
-          writePorts(out, "arguments", program.getInputs());
-          writePorts(out, "results", program.getOutputs());
+          out.attribute("events", program.getEvents());
+          sets.writeIndex(out,
+                          program->getAttrOfType<RanksAttr>(kRanksAttrName));
+          writeArguments(out, program, sets);
+          writeResults(out, program, sets);
         });
+    });
+    out.attributeArray("tables", [&] {
+      for (const EntryTable &table : getTables(module))
+        out.object([&] { writeTable(out, table, sets); });
     });
     out.attribute("seed", options.seed);
     out.attribute("model", getModelNotes(module));
@@ -231,8 +375,9 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
 
 /// Returns the bytes that the runtime allocates for a tensor. Every buffer
 /// starts on a cache line.
+static constexpr int64_t kBufferAlignment = 64;
 static int64_t getAllocatedBytes(RankedTensorType type) {
-  return llvm::alignTo(rt::getByteSize(type), 64);
+  return llvm::alignTo(rt::getByteSize(type), kBufferAlignment);
 }
 
 DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
@@ -255,19 +400,26 @@ DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
       break;
     }
   }
-  auto add = [&](Operation *op, int64_t arena, ArrayAttr inputs,
-                 ArrayAttr outputs) {
-    memory.arena = std::max(memory.arena, arena);
-    for (ArrayAttr ports : {inputs, outputs})
-      for (auto port : ports.getAsRange<rt::PortAttr>())
-        memory.argumentsAndResults +=
-            getAllocatedBytes(rt::getLocalType(op, port));
-  };
   for (Operation &op : *module.getBody()) {
     if (auto program = dyn_cast<rt::ProgramOp>(op))
-      add(&op, program.getArena(), program.getInputs(), program.getOutputs());
+      memory.arena = std::max<int64_t>(memory.arena, program.getArena());
     else if (auto program = dyn_cast<rt::ExportOp>(op))
-      add(&op, program.getArena(), program.getInputs(), program.getOutputs());
+      memory.arena = std::max<int64_t>(memory.arena, program.getArena());
   }
+  int64_t numbers = 0; // of micro-batches, one buffer each
+  bool hasNumbers = false;
+  for (const EntryTable &table : getTables(module)) {
+    numbers = std::max(numbers, table.microBatches);
+    hasNumbers |= takesMicroBatch(table);
+    for (rt::PortAttr port : table.inputs)
+      memory.argumentsAndResults +=
+          table.microBatches *
+          getAllocatedBytes(rt::getLocalType(module, port));
+    for (rt::PortAttr port : table.outputs)
+      memory.argumentsAndResults +=
+          getAllocatedBytes(rt::getLocalType(module, port));
+  }
+  if (hasNumbers)
+    memory.argumentsAndResults += numbers * kBufferAlignment;
   return memory;
 }

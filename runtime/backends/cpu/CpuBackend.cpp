@@ -33,14 +33,12 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
-    int64_t ranks = 1;
-    for (const MeshAxis &axis : options.mesh)
-      ranks *= axis.size;
-    bool spin = ranks * (options.coresPerDevice + options.streams - 1) <=
+    bool spin = int64_t(options.ranks.size()) *
+                    (options.coresPerDevice + options.streams - 1) <=
                 int64_t(std::thread::hardware_concurrency());
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     std::vector<std::vector<ThreadPool *>> pools;
-    for (int32_t rank = 0; rank < ranks; ++rank) {
+    for (int32_t rank : options.ranks) {
       auto device =
           std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin,
                                       options.streams, options.streamOrder);
@@ -50,13 +48,14 @@ public:
       devices.push_back(std::move(device));
     }
     auto communicators = makeThreadCommunicators(
-        options.mesh, options.groups, pools, {options.collectiveTimeout, spin});
+        options.mesh, options.groups, pools,
+        {options.collectiveTimeout, spin, options.ranks});
     if (options.network)
       communicators =
           emulateLinks(std::move(communicators), options.mesh, options.groups,
                        options.network, options.collectiveTimeout);
-    for (size_t rank = 0; rank < devices.size(); ++rank)
-      devices[rank]->communicators = std::move(communicators[rank]);
+    for (size_t i = 0; i < devices.size(); ++i)
+      devices[i]->communicators = std::move(communicators[i]);
     return devices;
   }
 };

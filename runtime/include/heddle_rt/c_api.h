@@ -38,8 +38,9 @@ void heddle_rt_session_destroy(heddle_rt_session *session);
 
 int heddle_rt_session_num_devices(const heddle_rt_session *session);
 
-/* Runs a program on all devices; arguments and results in the manifest's
- * order. 0 on success, else 1. */
+/* Runs a table, by its name, on all devices; inputs and outputs in the
+ * manifest's order, the tensors of all micro-batches one after another. 0 on
+ * success, else 1. */
 int heddle_rt_session_run(heddle_rt_session *session, const char *program,
                           const heddle_rt_argument *arguments,
                           size_t num_arguments, const heddle_rt_result *results,

@@ -1,16 +1,16 @@
 //===- manifest.h - The manifest of an artifact -----------------*- C++ -*-===//
 //
 // `manifest.json` as data structures. An artifact is a directory that holds
-// this file and the shared object that it names; see docs/artifact.md.
+// this file and the shared objects that it names; see docs/artifact.md.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_RT_MANIFEST_H
 #define HEDDLE_RT_MANIFEST_H
 
-#include "heddle_rt/abi.h"
-#include "heddle_rt/roles.h"
 #include "heddle_rt/status.h"
+#include "heddle_rt/table.h"
+#include "heddle_rt/tensors.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,36 +21,6 @@
 #include <vector>
 
 namespace heddle::runtime {
-
-using DType = heddle_rt_dtype;
-
-/// Returns the bytes of one element.
-size_t byteSize(DType type);
-/// Returns the manifest's spelling: "f32", "bf16", "f16", "f64", "i1", "i8",
-/// "i32", "i64".
-std::string_view name(DType type);
-std::optional<DType> parseDType(std::string_view name);
-
-struct MeshAxis {
-  std::string name;
-  int64_t size;
-};
-
-/// Indices of the mesh axes that split each dimension, major to minor. A
-/// dimension of size s over n devices is cut into parts of ceil(s / n);
-/// elements beyond its end are padding.
-using Sharding = std::vector<std::vector<int32_t>>;
-
-/// A tensor of the whole program, and its sharding over the devices.
-struct TensorInfo {
-  std::string name;
-  DType type;
-  std::vector<int64_t> shape; ///< global
-  Sharding sharding;          ///< one entry a dimension
-
-  int64_t elements() const;
-  size_t bytes() const { return size_t(elements()) * byteSize(type); }
-};
 
 struct Initializer {
   enum class Kind { Zeros, Ones, Constant, Normal } kind = Kind::Zeros;
@@ -100,39 +70,51 @@ struct WholeTensor {
   int64_t elements() const;
 };
 
-/// An argument or result of a program.
-struct PortInfo : TensorInfo {
-  std::optional<PortRole> role;
-  std::string parameter; ///< of a gradient: the whole tensor that it belongs to
-};
-
 struct ProgramInfo {
   std::string name;
   std::string symbol;
   int64_t arenaBytes = 0;
-  int streams = 1; ///< streams that its calls run on, numbered from 0
+  int32_t streams = 1; ///< that it uses: 0 .. streams - 1
+  int32_t events = 0;  ///< that it records: 0 .. events - 1
+  size_t ranks = 0;    ///< index of a rank set
   std::vector<PortInfo> arguments, results;
+  /// By result: the arguments whose memory the result may take. The program has
+  /// read them before it writes the result.
+  std::vector<std::vector<size_t>> inPlace;
+};
+
+/// A shared object that holds all programs for one kind of device.
+struct CodeInfo {
+  std::string kind;    ///< of device: "cpu"
+  std::string library; ///< file name inside the directory
+  std::string triple;
+  std::vector<std::string> features; ///< of the CPU, LLVM's names without "+"
+  std::string sanitizer; ///< of the kernels: "address", "thread" or ""
 };
 
 struct Manifest {
   int64_t version = 0, abi = 0;
-  std::string triple;
-  std::vector<std::string> features; ///< CPU features, LLVM's names without "+"
-  std::string sanitizer; ///< of the kernels: "address", "thread" or ""
-  std::string library;   ///< file name inside the directory
+  std::vector<CodeInfo> code; ///< at most one for each kind
   std::vector<MeshAxis> mesh;
-  std::vector<std::vector<int32_t>> groups; ///< mesh axes of each group
+  std::vector<RankSet> rankSets; ///< the first is that of all ranks
+  std::vector<GroupInfo> groups;
   std::vector<VariableInfo> variables;
   std::vector<WholeTensor> tensors; ///< formed by `variables`, in their order
   std::vector<ProgramInfo> programs;
+  std::vector<TableInfo> tables;
   uint64_t seed = 0;
   std::string model = "{}"; ///< JSON text, free form
   std::string plan = "{}";  ///< JSON text, free form
 
   int64_t numDevices() const;
+  /// The streams and the events of a device that its programs and tables use.
+  int32_t numStreams() const;
+  int32_t numProgramEvents() const;
   std::optional<size_t> findVariable(std::string_view name) const;
   std::optional<size_t> findTensor(std::string_view name) const;
   std::optional<size_t> findProgram(std::string_view name) const;
+  std::optional<size_t> findTable(std::string_view name) const;
+  std::optional<size_t> findTable(TableRole role) const;
 };
 
 /// Reads and checks `manifest.json`. An error names the field, e.g.

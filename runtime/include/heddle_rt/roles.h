@@ -1,8 +1,8 @@
 //===- roles.h - Roles of variables, arguments and results ------*- C++ -*-===//
 //
-// Lists what the variables, arguments and results of an artifact are for. The
-// enums VariableRole and PortRole of the compiler's dialect must have the same
-// cases and numbers; the writer of manifests checks that.
+// Lists what the variables, arguments, results and tables of an artifact are
+// for. The enums VariableRole and PortRole of the compiler's dialect must have
+// the same cases and numbers; the writer of manifests checks that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,6 +74,29 @@ constexpr std::optional<PortRole> parsePortRole(std::string_view text) {
   for (size_t i = 0; i < portRoles.size(); ++i)
     if (portRoles[i] == text)
       return static_cast<PortRole>(i);
+  return std::nullopt;
+}
+
+/// What a trainer runs a table for. It finds tables by their roles; names are
+/// for people.
+enum class TableRole : uint32_t {
+  Step,      ///< trains on the micro-batches of one step
+  Evaluate,  ///< the loss of a batch
+  Gradients, ///< the gradients of a batch's loss, by each parameter
+};
+
+/// The manifest's spelling of each role.
+inline constexpr std::array<std::string_view, 3> tableRoles = {
+    "step", "evaluate", "gradients"};
+
+constexpr std::string_view name(TableRole role) {
+  return tableRoles[size_t(role)];
+}
+
+constexpr std::optional<TableRole> parseTableRole(std::string_view text) {
+  for (size_t i = 0; i < tableRoles.size(); ++i)
+    if (tableRoles[i] == text)
+      return static_cast<TableRole>(i);
   return std::nullopt;
 }
 

@@ -1,8 +1,9 @@
 //===- session.h - Loads an artifact and runs its programs ------*- C++ -*-===//
 //
-// A session is one loaded artifact: its devices (threads of this process),
-// their memory and the compiled programs. Callers see global tensors only; the
-// session scatters them to the devices and assembles them again.
+// A session is one loaded artifact: the devices of this process (threads),
+// their memory, the compiled programs and the tables that call them. Callers
+// see global tensors only; the session scatters them to the devices and
+// assembles them again.
 //
 //   auto session = Session::load("gpt2.heddle");
 //   if (!session.ok())
@@ -49,6 +50,10 @@ struct SessionOptions {
   int coresPerDevice = 0;
   /// Replaces the manifest's seed.
   std::optional<uint64_t> seed;
+  /// The ranks of this process; empty: all of them. Its session allocates,
+  /// initializes and runs only what these ranks own. No group of collectives
+  /// may join them with other ranks.
+  std::vector<int32_t> localRanks;
   /// Longest time that a collective waits for a peer. After it, the collective
   /// fails and names the peer.
   std::chrono::milliseconds collectiveTimeout{120'000};
@@ -165,16 +170,17 @@ public:
   /// element.
   Status checkReplicas() const;
 
-  /// Runs a program on all devices. Scatters the arguments by the manifest's
-  /// sharding and assembles the results; both are in the manifest's order. A
-  /// result with an empty span is not copied. Allocates nothing.
-  Status run(size_t program, std::span<const ConstBytes> arguments,
-             std::span<const Bytes> results);
-  Status run(std::string_view program,
-             std::initializer_list<ConstBytes> arguments,
-             std::initializer_list<Bytes> results);
-  Status run(std::string_view program, const std::vector<ConstBytes> &arguments,
-             const std::vector<Bytes> &results);
+  /// Runs a table on all devices. Scatters the inputs by the manifest's
+  /// sharding and assembles the outputs; both are in the manifest's order. An
+  /// input has the tensors of all micro-batches, one after another, and so has
+  /// an output of which there is one for each micro-batch. An output with an
+  /// empty span is not copied. Allocates nothing.
+  Status run(size_t table, std::span<const ConstBytes> inputs,
+             std::span<const Bytes> outputs);
+  Status run(std::string_view table, std::initializer_list<ConstBytes> inputs,
+             std::initializer_list<Bytes> outputs);
+  Status run(std::string_view table, const std::vector<ConstBytes> &inputs,
+             const std::vector<Bytes> &outputs);
 
   /// Return one entry for each device.
   std::vector<DeviceMemory> memory() const;

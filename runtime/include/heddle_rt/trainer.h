@@ -1,8 +1,8 @@
 //===- trainer.h - The training loop over a loaded artifact -----*- C++ -*-===//
 //
-// Runs the programs of a training artifact: `step`, or `accumulate` once for
-// each micro-batch and then `update`; `evaluate` on the held-out tail of the
-// data. Writes checkpoints and continues from them with the same bits.
+// Runs the tables of a training artifact: `step`, and `evaluate` on the
+// held-out tail of the data. Writes checkpoints and continues from them with
+// the same bits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -494,6 +494,11 @@ func.func private @f(tensor<8xf32> {heddle.role = #heddle.port_role<loss of "w">
 
 // -----
 
+// expected-error @below {{expected heddle.role to be a role, such as #heddle.program_role<step>, got #heddle.port_role<features>}}
+func.func private @f() attributes {heddle.role = #heddle.port_role<features>}
+
+// -----
+
 // expected-error @below {{expected heddle.role of argument 0 to be a role, such as #heddle.port_role<features>, got "features"}}
 func.func private @f(tensor<8xf32> {heddle.role = "features"})
 

@@ -24,10 +24,10 @@ heddle.variable @stage : tensor<8xf32> parameter init(zeros)
   {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1], "tp" = [0, 3]}>}
 
 // CHECK: func.func @roles(%{{.*}}: tensor<8xi32> {heddle.role = #heddle.port_role<features>}) -> (tensor<8xi32> {heddle.role = #heddle.port_role<gradient of "w">})
-// CHECK-SAME: attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>}
+// CHECK-SAME: attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>, heddle.role = #heddle.program_role<accumulate>}
 func.func @roles(%x: tensor<8xi32> {heddle.role = #heddle.port_role<features>})
     -> (tensor<8xi32> {heddle.role = #heddle.port_role<gradient of "w">})
-    attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>} {
+    attributes {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [0]}>, heddle.role = #heddle.program_role<accumulate>} {
   return %x : tensor<8xi32>
 }
 

@@ -285,7 +285,7 @@ TEST(EmulatedLinks, ARankThatIsDoneWaitsForTheOthersToEnter) {
   std::vector<std::vector<std::unique_ptr<Communicator>>> inner(3);
   for (auto &ofRank : inner)
     ofRank.push_back(std::make_unique<EagerBroadcast>());
-  auto ranks = emulateLinks(std::move(inner), mesh, {{0}},
+  auto ranks = emulateLinks(std::move(inner), mesh, {GroupInfo{{0}, {}}},
                             *Network::create({"fast", {{"all", 3, 0, 1e9}}}, 3),
                             std::chrono::milliseconds(100));
   EXPECT_EQ(ranks[1][0]

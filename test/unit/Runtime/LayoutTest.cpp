@@ -19,7 +19,8 @@ TEST(Mesh, RanksAreRowMajor) {
   // The group's first axis is the slowest, in any order of the mesh's axes.
   EXPECT_EQ(groupOf(mesh, {1, 0}, 4).ranks,
             (std::vector<int32_t>{0, 3, 1, 4, 2, 5}));
-  EXPECT_EQ(groupOf(mesh, {}, 4).ranks, (std::vector<int32_t>{4}));
+  EXPECT_EQ(groupOf(mesh, std::vector<int32_t>(), 4).ranks,
+            (std::vector<int32_t>{4}));
 }
 
 /// Returns the block, and the offset in it, of element `index` of the global

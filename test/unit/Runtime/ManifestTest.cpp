@@ -16,7 +16,13 @@ TEST(Manifest, ReadsEveryField) {
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(read->numDevices(), 4);
   EXPECT_EQ(read->groups,
-            (std::vector<std::vector<int32_t>>{{0}, {1}, {0, 1}}));
+            (std::vector<GroupInfo>{{{0}, {}}, {{1}, {}}, {{0, 1}, {}}}));
+  ASSERT_EQ(read->code.size(), 1u);
+  EXPECT_EQ(read->code[0].kind, "cpu");
+  EXPECT_EQ(read->code[0].features, std::vector<std::string>{"sse2"});
+  ASSERT_EQ(read->tables.size(), 3u);
+  EXPECT_EQ(read->tables[0].name, "step");
+  EXPECT_EQ(read->tables[0].lists[0].entries[0].program, 0u);
   const VariableInfo &weight = read->variables[0];
   EXPECT_EQ(weight.name, "weight");
   EXPECT_EQ(weight.shape, (std::vector<int64_t>{5, 6}));
@@ -52,8 +58,9 @@ const Json gone = Json(Json::value_t::discarded);
 TEST(Manifest, ErrorsNameTheField) {
   EXPECT_EQ(errorAfter("/version", gone),
             "m: version: expected a value, got nothing");
-  EXPECT_EQ(errorAfter("/version", 2),
-            "m: version: expected 1, which this runtime reads, got 2");
+  EXPECT_EQ(errorAfter("/version", 1),
+            "m: version: expected 2, which this runtime reads (compile the "
+            "model again), got 1");
   EXPECT_EQ(errorAfter("/abi", 99),
             "m: abi: expected 2, which this runtime has (compile the model "
             "again), got 99");
@@ -97,10 +104,11 @@ TEST(Manifest, ErrorsNameTheField) {
             "m: programs[0].streams: expected at most 8 streams, got 9");
   EXPECT_EQ(errorAfter("/programs", Json::object()),
             "m: programs: expected an array, got object");
-  EXPECT_EQ(errorAfter("/library", ""),
-            "m: library: expected a file name without a folder, got \"\"");
-  EXPECT_EQ(errorAfter("/library", "../program.so"),
-            "m: library: expected a file name without a folder, got "
+  EXPECT_EQ(errorAfter("/code/0/library", ""),
+            "m: code[0].library: expected a file name without a folder, got "
+            "\"\"");
+  EXPECT_EQ(errorAfter("/code/0/library", "../program.so"),
+            "m: code[0].library: expected a file name without a folder, got "
             "\"../program.so\"");
   EXPECT_EQ(errorAfter("/mesh/0/size", int64_t(1) << 40),
             "m: mesh[0].size: expected at most 65536 devices, got "
@@ -108,6 +116,88 @@ TEST(Manifest, ErrorsNameTheField) {
   EXPECT_EQ(errorAfter("/mesh/0/size", UINT64_MAX),
             "m: mesh[0].size: expected a positive integer, got "
             "18446744073709551615");
+}
+
+TEST(Manifest, ErrorsOfRankSets) {
+  Json set = {{"where", {{"dp", {1}}}}};
+  EXPECT_EQ(errorAfter("/rank_sets", Json::array({set})),
+            "m: rank_sets: expected the set of all ranks, {\"where\": {}}, "
+            "first, got another");
+  EXPECT_EQ(errorAfter("/rank_sets", Json::array()),
+            "m: rank_sets: expected the set of all ranks, {\"where\": {}}, "
+            "first, got none");
+  EXPECT_EQ(errorAfter("/rank_sets/1", {{"where", {{"pp", {0}}}}}),
+            "m: rank_sets[1].where: expected the name of a mesh axis, got "
+            "\"pp\"");
+  EXPECT_EQ(errorAfter("/rank_sets/1", {{"where", {{"dp", {2}}}}}),
+            "m: rank_sets[1].where.dp[0]: expected a coordinate below 2, got "
+            "2");
+  EXPECT_EQ(errorAfter("/rank_sets/1", {{"where", {{"dp", {1, 0}}}}}),
+            "m: rank_sets[1].where.dp[1]: expected ascending coordinates, got "
+            "0");
+  EXPECT_EQ(errorAfter("/rank_sets/1", {{"where", {{"dp", Json::array()}}}}),
+            "m: rank_sets[1].where.dp: expected a coordinate, got none");
+  EXPECT_EQ(errorAfter("/variables/0/ranks", 1),
+            "m: variables[0].ranks: expected an index of a rank set, below 1, "
+            "got 1");
+  EXPECT_EQ(errorAfter("/groups/0/among", {{"tp", {0}}}),
+            "m: groups[0].among: expected axes of the group, got \"tp\"");
+  Json manifest = testManifest();
+  manifest["rank_sets"].push_back(set);
+  manifest["variables"][0]["ranks"] = 1;
+  EXPECT_EQ(parseManifest(manifest.dump(), "m").message(),
+            "m: variables[0].ranks: expected ranks of all coordinates along a "
+            "split axis, got some along \"dp\"");
+}
+
+TEST(Manifest, ErrorsOfTables) {
+  const char *entry = "/tables/0/lists/0/entries/0";
+  auto error = [&](const char *key, const Json &value) {
+    return errorAfter((entry + std::string(key)).c_str(), value);
+  };
+  EXPECT_EQ(error("/call", "train"),
+            "m: tables[0].lists[0].entries[0].call: expected the name of a "
+            "program, got \"train\"");
+  EXPECT_EQ(error("/call", gone),
+            "m: tables[0].lists[0].entries[0]: expected a call, a send or a "
+            "receive, got none of them");
+  EXPECT_EQ(error("/micro_batch", 1),
+            "m: tables[0].lists[0].entries[0].micro_batch: expected one below "
+            "1, got 1");
+  EXPECT_EQ(error("/arguments/0", {{"slot", 0}}),
+            "m: tables[0].lists[0].entries[0].arguments[0].slot: expected an "
+            "index below 0, got 0");
+  EXPECT_EQ(error("/arguments/0", "input"),
+            "m: tables[0].lists[0].entries[0].arguments[0]: expected "
+            "{\"input\": N}, {\"output\": N}, {\"slot\": N} or "
+            "\"micro_batch\", got \"input\"");
+  EXPECT_EQ(errorAfter("/tables/0/outputs/0/of", "run"),
+            "m: tables[0].outputs[0].of: expected step or micro_batch, got "
+            "\"run\"");
+  EXPECT_EQ(errorAfter("/tables/1/name", "step"),
+            "m: tables[1].name: expected each name once, got \"step\" again");
+  EXPECT_EQ(errorAfter("/tables/0/role", "train"),
+            "m: tables[0].role: expected one of step, evaluate, gradients, got "
+            "\"train\"");
+  Json manifest = testManifest();
+  manifest["tables"][0]["role"] = manifest["tables"][2]["role"] = "step";
+  EXPECT_EQ(parseManifest(manifest.dump(), "m").message(),
+            "m: tables[2].role: expected each role once, got \"step\" again");
+  EXPECT_EQ(errorAfter("/programs/0/results/0/in_place", {0, 1}),
+            "m: programs[0].results[0].in_place[1]: expected an argument below "
+            "1, got 1");
+  EXPECT_EQ(errorAfter("/tables/0/inputs/0/role", "tokens"),
+            "m: tables[0].inputs[0].role: expected one of features, labels, "
+            "micro_batch, loss_sum, label_count, loss, gradient_norm, "
+            "learning_rate, output, gradient, got \"tokens\"");
+  Json send = {{"send", {{"input", 0}}},
+               {"group", 0},
+               {"peer", 1},
+               {"stream", 1},
+               {"after", {}}};
+  EXPECT_EQ(error("", send),
+            "m: tables[0].lists[0].entries[0].send: expected {\"slot\": N}, "
+            "got {\"input\":0}");
 }
 
 TEST(Manifest, EveryFieldIsNeeded) {

@@ -186,12 +186,17 @@ TEST(Session, RefusesWhatItCannotLoad) {
   EXPECT_EQ(messageOf(manifest), "DIR/manifest.json: variables[0].shape: "
                                  "expected a value, got nothing");
   manifest = testManifest();
-  manifest["target"]["features"] = {"sse2", "xop", "amx-fp16"};
+  manifest["code"][0]["features"] = {"sse2", "xop", "amx-fp16"};
   EXPECT_NE(messageOf(manifest).find("which this machine lacks"),
             std::string::npos);
   manifest = testManifest();
-  manifest["library"] = "missing.so";
+  manifest["code"][0]["library"] = "missing.so";
   EXPECT_NE(messageOf(manifest).find("missing.so"), std::string::npos);
+  manifest = testManifest();
+  manifest["code"][0]["kind"] = "tpu";
+  EXPECT_EQ(messageOf(manifest),
+            "the model was compiled for devices of kind tpu, none of which "
+            "this runtime serves: compile it for cpu");
   EXPECT_NE(Session::load("/nonexistent").message().find("manifest"),
             std::string::npos);
 }

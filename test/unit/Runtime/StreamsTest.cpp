@@ -218,7 +218,8 @@ std::vector<std::unique_ptr<heddle_rt_device>>
 makeTwoDevices(const StreamOrder &order) {
   DeviceOptions options;
   options.mesh = {{"x", 2}};
-  options.groups = {{0}};
+  options.groups = {GroupInfo{{0}, {}}};
+  options.ranks = {0, 1};
   options.streams = 2;
   options.streamOrder = order;
   options.collectiveTimeout = std::chrono::seconds(60);

@@ -11,14 +11,35 @@
 
 namespace heddle::runtime {
 
+/// Returns a table that calls a program once.
+inline nlohmann::json tableOf(const nlohmann::json &program) {
+  using nlohmann::json;
+  json outputs = program["results"];
+  json arguments = json::array(), results = json::array();
+  for (size_t i = 0; i < program["arguments"].size(); ++i)
+    arguments.push_back({{"input", i}});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i]["of"] = "step";
+    results.push_back({{"output", i}});
+  }
+  json call = {{"call", program["name"]},
+               {"arguments", arguments},
+               {"results", results},
+               {"after", json::array()}};
+  return {{"name", program["name"]},        {"micro_batches", 1},
+          {"inputs", program["arguments"]}, {"outputs", outputs},
+          {"slots", json::array()},         {"lists", {{{"entries", {call}}}}}};
+}
+
 /// The manifest of Artifact/program.c for a mesh of dp = 2 and tp = 2.
 inline nlohmann::json testManifest() {
-  return nlohmann::json::parse(R"json({
-    "version": 1, "abi": 2,
-    "target": {"triple": "x86_64-unknown-linux-gnu", "features": ["sse2"]},
-    "library": "program.so",
+  nlohmann::json manifest = nlohmann::json::parse(R"json({
+    "version": 2, "abi": 2,
+    "code": [{"kind": "cpu", "library": "program.so",
+              "triple": "x86_64-unknown-linux-gnu", "features": ["sse2"]}],
     "mesh": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}],
-    "groups": [["dp"], ["tp"], ["dp", "tp"]],
+    "rank_sets": [{"where": {}}],
+    "groups": [{"axes": ["dp"]}, {"axes": ["tp"]}, {"axes": ["dp", "tp"]}],
     "variables": [
       {"name": "weight", "role": "parameter", "type": "f32", "shape": [5, 6],
        "storage": [["dp"], ["tp"]],
@@ -28,22 +49,25 @@ inline nlohmann::json testManifest() {
        "storage": [], "init": {"kind": "constant", "value": 7}}],
     "programs": [
       {"name": "step", "symbol": "heddle_program_step", "arena_bytes": 256,
-       "streams": 2,
+       "streams": 2, "events": 0,
        "arguments": [{"name": "x", "type": "f32", "shape": [4, 2],
                       "sharding": [["dp"], []]}],
        "results": [
          {"name": "sum", "type": "f32", "shape": [], "sharding": []},
          {"name": "who", "type": "i32", "shape": [4],
           "sharding": [["dp", "tp"]]}]},
-      {"name": "fail", "symbol": "heddle_program_fail", "arena_bytes": 64,
+      {"name": "fail", "symbol": "heddle_program_fail", "arena_bytes": 64, "events": 0,
        "arguments": [{"name": "device", "type": "i32", "shape": [],
                       "sharding": []}], "results": []},
-      {"name": "hang", "symbol": "heddle_program_hang", "arena_bytes": 64,
+      {"name": "hang", "symbol": "heddle_program_hang", "arena_bytes": 64, "events": 0,
        "arguments": [{"name": "device", "type": "i32", "shape": [2],
                       "sharding": [[]]}], "results": []}],
     "seed": 3,
     "model": {"vocabulary": 11}, "plan": {}
   })json");
+  for (const nlohmann::json &program : manifest["programs"])
+    manifest["tables"].push_back(tableOf(program));
+  return manifest;
 }
 
 /// The manifest with the weight [5, 6] cut along dimension 1 into variables of

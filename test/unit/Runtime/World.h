@@ -48,13 +48,14 @@ public:
       pools.push_back(std::make_unique<ThreadPool>(options.cores, false));
       pointers.push_back({pools.back().get()});
     }
-    communicators =
-        makeThreadCommunicators(options.mesh, options.groups, pointers,
-                                {options.timeout, /*spin=*/false});
+    std::vector<GroupInfo> groups;
+    for (const std::vector<int32_t> &axes : options.groups)
+      groups.push_back({axes, {}});
+    communicators = makeThreadCommunicators(options.mesh, groups, pointers,
+                                            {options.timeout, /*spin=*/false});
     if (options.network)
-      communicators =
-          emulateLinks(std::move(communicators), options.mesh, options.groups,
-                       options.network, options.timeout);
+      communicators = emulateLinks(std::move(communicators), options.mesh,
+                                   groups, options.network, options.timeout);
   }
 
   void run(const std::function<void(int32_t, Communicator &)> &body) override {

@@ -68,41 +68,85 @@ json manifest(int devices, int microBatches) {
                          {{"kind", "normal"}, {"mean", 0.0}, {"std", 0.5}});
   weight["checkpoint"] = {{"name", "model.bigram.weight"}, {"shape", {V * V}}};
 
-  json programs = json::array();
+  json programs = json::array(), tables = json::array();
   auto program = [&](const std::string &name, json arguments, json outcome) {
     programs.push_back({{"name", name},
                         {"symbol", name + "_" + std::to_string(devices)},
                         {"arena_bytes", (V * V + 2) * 4},
+                        {"events", 0},
                         {"arguments", std::move(arguments)},
                         {"results", std::move(outcome)}});
   };
+  auto call = [](const std::string &name, int microBatch, size_t inputs,
+                 size_t outputs) {
+    json arguments = json::array(), results = json::array();
+    for (size_t i = 0; i < inputs; ++i)
+      arguments.push_back({{"input", i}});
+    for (size_t i = 0; i < outputs; ++i)
+      results.push_back({{"output", i}});
+    return json{{"call", name},
+                {"micro_batch", microBatch},
+                {"arguments", arguments},
+                {"results", results},
+                {"after", json::array()}};
+  };
+  auto table = [&](const std::string &name, int count, const json &inputs,
+                   json outputs, const json &entries) {
+    for (json &output : outputs)
+      output["of"] = "step";
+    json made = {{"name", name},           {"micro_batches", count},
+                 {"inputs", inputs},       {"outputs", std::move(outputs)},
+                 {"slots", json::array()}, {"lists", {{{"entries", entries}}}}};
+    if (parseTableRole(name))
+      made["role"] = name;
+    tables.push_back(std::move(made));
+  };
+  json entries = json::array();
   if (microBatches == 1) {
     program("step", batch, results);
+    entries.push_back(call("step", 0, 2, 3));
   } else {
     program("accumulate", batch, json::array());
     program("update", json::array(), results);
+    for (int i = 0; i < microBatches; ++i)
+      entries.push_back(call("accumulate", i, 2, 0));
+    entries.push_back(call("update", 0, 0, 3));
+    // Each program also by itself.
+    table("accumulate", 1, batch, json::array(),
+          json::array({call("accumulate", 0, 2, 0)}));
+    table("update", 1, json::array(), results,
+          json::array({call("update", 0, 0, 3)}));
   }
-  program(
-      "evaluate", batch,
-      {logits, value("count", "label_count"), value("loss_sum", "loss_sum")});
-  program("gradients", batch, {value("loss", "loss"), logits, gradient});
-  return {
-      {"version", 1},
-      {"abi", HEDDLE_RT_ABI_VERSION},
-      {"target",
-       {{"triple", "x86_64-unknown-linux-gnu"}, {"features", json::array()}}},
-      {"library", "program.so"},
-      {"mesh", {{{"name", "dp"}, {"size", devices}}}},
-      {"groups", {{"dp"}}},
-      {"variables",
-       {weight, variable("steps", "counter", "i64", scalar, zeros),
-        variable("gradient.w", "gradient", "f32", {V, V}, zeros),
-        variable("loss_sum", "loss", "f32", scalar, zeros),
-        variable("count", "loss", "f32", scalar, zeros)}},
-      {"programs", programs},
-      {"seed", 5},
-      {"model", {{"micro_batches", microBatches}, {"config", "{\"a\": 1}\n"}}},
-      {"plan", json::object()}};
+  table("step", microBatches, batch, results, entries);
+  for (auto &[name, outcome] :
+       {std::pair<std::string, json>{"evaluate",
+                                     {logits, value("count", "label_count"),
+                                      value("loss_sum", "loss_sum")}},
+        {"gradients", {value("loss", "loss"), logits, gradient}}}) {
+    program(name, batch, outcome);
+    table(name, 1, batch, outcome,
+          json::array({call(name, 0, 2, outcome.size())}));
+  }
+  return {{"version", 2},
+          {"abi", HEDDLE_RT_ABI_VERSION},
+          {"code",
+           {{{"kind", "cpu"},
+             {"library", "program.so"},
+             {"triple", "x86_64-unknown-linux-gnu"},
+             {"features", json::array()}}}},
+          {"rank_sets", {{{"where", json::object()}}}},
+          {"mesh", {{{"name", "dp"}, {"size", devices}}}},
+          {"groups", {{{"axes", {"dp"}}}}},
+          {"variables",
+           {weight, variable("steps", "counter", "i64", scalar, zeros),
+            variable("gradient.w", "gradient", "f32", {V, V}, zeros),
+            variable("loss_sum", "loss", "f32", scalar, zeros),
+            variable("count", "loss", "f32", scalar, zeros)}},
+          {"programs", programs},
+          {"tables", tables},
+          {"seed", 5},
+          {"model", {{"config", "{\"a\": 1}\n"}}},
+          {"plan", json::object()}};
 }
 
 /// A batch of the program's shape, but perhaps other sizes.
@@ -293,6 +337,49 @@ TEST_F(TrainerTest, MicroBatchesSeeOtherRowsAndSumUp) {
     sum += result->loss;
   }
   EXPECT_NEAR(recorder.losses[0], sum / 3, 1e-5);
+}
+
+TEST_F(TrainerTest, AStepIsTheLoopOverItsMicroBatches) {
+  constexpr size_t size = bigram::B * bigram::S;
+  std::vector<int32_t> tokens(3 * size), targets(3 * size);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = int32_t(i * 7 % bigram::V);
+    targets[i] = int32_t(i * 5 % bigram::V);
+  }
+  struct Results {
+    float rate = 0, loss = 0, norm = 0;
+    std::vector<Bytes> spans() {
+      return {writableBytesOf(rate), writableBytesOf(loss),
+              writableBytesOf(norm)};
+    }
+    bool operator==(const Results &) const = default;
+  };
+  auto table = load(2, 3), loop = load(2, 3);
+  ASSERT_TRUE(table && loop);
+  for (int step = 0; step < 3; ++step) {
+    Results ofTable, ofLoop;
+    Status status = table->run(
+        "step", std::vector<ConstBytes>{bytesOf(targets), bytesOf(tokens)},
+        ofTable.spans());
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t micro = 0; micro < 3; ++micro) {
+      auto part = [&](const std::vector<int32_t> &values) {
+        return bytesOf(values).subspan(micro * size * sizeof(int32_t),
+                                       size * sizeof(int32_t));
+      };
+      status = loop->run("accumulate",
+                         std::vector<ConstBytes>{part(targets), part(tokens)},
+                         std::vector<Bytes>());
+      ASSERT_TRUE(status.ok()) << status.message();
+    }
+    status = loop->run("update", std::vector<ConstBytes>(), ofLoop.spans());
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(ofTable, ofLoop);
+  }
+  std::vector<float> first(bigram::V * bigram::V), second(first.size());
+  ASSERT_TRUE(table->readVariable("w", writableBytesOf(first)).ok());
+  ASSERT_TRUE(loop->readVariable("w", writableBytesOf(second)).ok());
+  EXPECT_EQ(first, second);
 }
 
 TEST_F(TrainerTest, ACheckpointLoadsOnAnotherNumberOfDevices) {

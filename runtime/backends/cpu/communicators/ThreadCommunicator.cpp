@@ -33,8 +33,11 @@ public:
   ThreadCommunicator(std::shared_ptr<Shared> shared, ThreadPool &pool)
       : shared(std::move(shared)), pool(pool) {}
 
+  /// Joins the next group. `place` is null if the rank is no member.
   void join(Rendezvous *place, int32_t member) {
     groups.push_back({place, member});
+    if (!place)
+      return;
     if (ins.size() < size_t(place->size())) {
       ins.resize(size_t(place->size()));
       outs.resize(size_t(place->size()));
@@ -77,6 +80,8 @@ private:
     if (group < 0 || size_t(group) >= groups.size())
       return errorOf("group ", group, " does not exist: the artifact has ",
                      groups.size());
+    if (!groups[size_t(group)].place)
+      return errorOf("group ", group, " has this rank as no member");
     return groups[size_t(group)];
   }
   Status checkPeer(const Group &group, int32_t peer) const {
@@ -354,18 +359,23 @@ Status ThreadCommunicator::recv(int32_t group, int32_t peer, DType type,
 
 std::vector<std::vector<std::unique_ptr<Communicator>>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
-                        const std::vector<std::vector<int32_t>> &groups,
+                        const std::vector<GroupInfo> &groups,
                         const std::vector<std::vector<ThreadPool *>> &pools,
                         const ThreadCommunicatorOptions &options) {
   auto shared = std::make_shared<Shared>();
   std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
-  for (size_t rank = 0; rank < pools.size(); ++rank) {
+  for (size_t i = 0; i < pools.size(); ++i) {
+    int32_t rank = options.ranks.empty() ? int32_t(i) : options.ranks[i];
     auto &ofRank = communicators.emplace_back();
-    for (size_t stream = 0; stream < pools[rank].size(); ++stream) {
+    for (size_t stream = 0; stream < pools[i].size(); ++stream) {
       auto communicator =
-          std::make_unique<ThreadCommunicator>(shared, *pools[rank][stream]);
+          std::make_unique<ThreadCommunicator>(shared, *pools[i][stream]);
       for (size_t group = 0; group < groups.size(); ++group) {
-        GroupView view = groupOf(mesh, groups[group], int32_t(rank));
+        GroupView view = groupOf(mesh, groups[group], rank);
+        if (view.member < 0) {
+          communicator->join(nullptr, -1);
+          continue;
+        }
         auto &place =
             shared
                 ->places[{int32_t(group), int32_t(stream), view.ranks.front()}];

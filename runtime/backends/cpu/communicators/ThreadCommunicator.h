@@ -31,15 +31,18 @@ struct ThreadCommunicatorOptions {
   /// True: waiting threads watch memory for some microseconds before they
   /// sleep. Set it only if every thread has a core of its own.
   bool spin = false;
+  /// The ranks of this process, by pool. Empty: rank i has pool i.
+  std::vector<int32_t> ranks = {};
 };
 
-/// Makes one communicator for each rank of the mesh and each of its streams:
-/// [rank][stream]. It copies and sums on the threads of `pools[rank][stream]`,
-/// which must outlive it. The communicators of a stream meet each other alone,
-/// so ranks match their collectives by group, stream and order on that stream.
+/// Makes one communicator for each rank of this process and each of its
+/// streams: [rank][stream]. It copies and sums on the threads of
+/// `pools[rank][stream]`, which must outlive it. The communicators of a stream
+/// meet each other alone, so ranks match their collectives by group, stream and
+/// order on that stream.
 std::vector<std::vector<std::unique_ptr<Communicator>>>
 makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
-                        const std::vector<std::vector<int32_t>> &groups,
+                        const std::vector<GroupInfo> &groups,
                         const std::vector<std::vector<ThreadPool *>> &pools,
                         const ThreadCommunicatorOptions &options = {});
 

@@ -65,3 +65,56 @@ heddle_rt_status heddle_program_hang(heddle_rt_device *device,
     return 1;
   return heddle_rt_synchronize(device);
 }
+
+/* y = w * x, for x of two elements. */
+static void multiply(void *const *buffers, int64_t begin, int64_t end) {
+  (void)begin, (void)end;
+  const float *w = buffers[1], *x = buffers[2];
+  float *y = buffers[3];
+  y[0] = *w * x[0], y[1] = *w * x[1];
+}
+
+/* g += x * dy */
+static void addProduct(void *const *buffers, int64_t begin, int64_t end) {
+  (void)begin, (void)end;
+  const float *x = buffers[1], *dy = buffers[2];
+  float *g = buffers[3];
+  *g += x[0] * dy[0] + x[1] * dy[1];
+}
+
+static void timesTen(void *const *buffers, int64_t begin, int64_t end) {
+  (void)begin, (void)end;
+  *(int64_t *)buffers[2] = 10 * *(const int64_t *)buffers[1];
+}
+
+/* A stage of a pipeline over the mesh axis 0. Variable s is the weight of stage
+ * s, variable 2 + s its gradient, both f32. */
+heddle_rt_status heddle_program_forward(heddle_rt_device *device,
+                                        const heddle_rt_frame *frame) {
+  void *buffers[] = {(void *)frame->coordinates,
+                     frame->variables[frame->coordinates[0]],
+                     frame->arguments[0], frame->results[0]};
+  return heddle_rt_launch(device, 0, multiply, buffers, 4, 0, 0, 1, 1);
+}
+
+/* Adds x * dy to the gradient and returns w * dy, of the arguments x and dy. */
+heddle_rt_status heddle_program_backward(heddle_rt_device *device,
+                                         const heddle_rt_frame *frame) {
+  int64_t stage = frame->coordinates[0];
+  void *products[] = {(void *)frame->coordinates, frame->arguments[0],
+                      frame->arguments[1], frame->variables[2 + stage]};
+  void *gradient[] = {(void *)frame->coordinates, frame->variables[stage],
+                      frame->arguments[1], frame->results[0]};
+  heddle_rt_status status =
+      heddle_rt_launch(device, 0, addProduct, products, 4, 0, 0, 1, 1);
+  return status ? status
+                : heddle_rt_launch(device, 0, multiply, gradient, 4, 0, 0, 1, 1);
+}
+
+/* Returns ten times its argument, an i64. */
+heddle_rt_status heddle_program_number(heddle_rt_device *device,
+                                       const heddle_rt_frame *frame) {
+  void *buffers[] = {(void *)frame->coordinates, frame->arguments[0],
+                     frame->results[0]};
+  return heddle_rt_launch(device, 0, timesTen, buffers, 3, 0, 0, 1, 1);
+}

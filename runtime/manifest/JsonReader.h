@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_RUNTIME_SESSION_JSONREADER_H
-#define HEDDLE_RUNTIME_SESSION_JSONREADER_H
+#ifndef HEDDLE_RT_MANIFEST_JSONREADER_H
+#define HEDDLE_RT_MANIFEST_JSONREADER_H
 
 #include "heddle_rt/status.h"
 #include "support/Message.h"
@@ -75,4 +75,4 @@ public:
 
 } // namespace heddle::runtime
 
-#endif // HEDDLE_RUNTIME_SESSION_JSONREADER_H
+#endif // HEDDLE_RT_MANIFEST_JSONREADER_H

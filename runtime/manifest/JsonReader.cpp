@@ -1,6 +1,6 @@
 //===- JsonReader.cpp - Typed values out of JSON --------------------------===//
 
-#include "JsonReader.h"
+#include "manifest/JsonReader.h"
 #include "heddle/Support/JsonText.h"
 
 #include <algorithm>

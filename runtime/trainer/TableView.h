@@ -1,12 +1,12 @@
-//===- ProgramView.h - The programs that a trainer calls --------*- C++ -*-===//
+//===- TableView.h - The tables that a trainer runs -------------*- C++ -*-===//
 //
-// Finds the compiler's programs for the trainer and the evaluator, and their
-// arguments and results by role. Checks each program once.
+// Finds the compiler's tables for the trainer and the evaluator, and their
+// inputs and outputs by role. Checks each table once.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_RT_TRAINER_PROGRAMVIEW_H
-#define HEDDLE_RT_TRAINER_PROGRAMVIEW_H
+#ifndef HEDDLE_RT_TRAINER_TABLEVIEW_H
+#define HEDDLE_RT_TRAINER_TABLEVIEW_H
 
 #include "heddle_rt/session.h"
 
@@ -17,16 +17,16 @@
 
 namespace heddle::runtime {
 
-/// Returns the first port of this role.
-std::optional<size_t> findRole(std::span<const PortInfo> ports, PortRole role);
+/// Returns the first input of this role.
+std::optional<size_t> findRole(std::span<const PortInfo> inputs, PortRole role);
 
-/// Returns the result of this role, which must be the only one and an f32
-/// scalar.
-Expected<size_t> findScalar(const ProgramInfo &program, PortRole role);
+/// Returns the output of this role, which must be the only one and an f32
+/// scalar of the whole run.
+Expected<size_t> findScalar(const TableInfo &table, PortRole role);
 
-/// Returns the arguments that a batch fills: the features and labels. An
-/// argument without a role is an error.
-Expected<std::vector<PortInfo>> findInputs(const ProgramInfo &program);
+/// Returns an error unless a batch can fill all inputs: they have the role
+/// features or labels.
+Status checkInputs(const TableInfo &table);
 
 /// Returns "f32 [8, 784]", for messages.
 std::string describe(const TensorInfo &tensor);
@@ -37,7 +37,7 @@ std::string describe(const TensorInfo &tensor);
 std::optional<int64_t> findVocabulary(const Manifest &manifest,
                                       std::span<const PortInfo> inputs);
 
-/// The two inputs of a program that reads windows of tokens.
+/// The two inputs of a table that reads windows of tokens.
 struct TokenInputs {
   size_t features, labels;
   int64_t rows, sequence;
@@ -49,22 +49,22 @@ struct TokenInputs {
 Expected<TokenInputs> findTokenInputs(const Manifest &manifest,
                                       std::span<const PortInfo> inputs);
 
-/// The programs of a training step: `step`, or `accumulate` for each
-/// micro-batch and then `update`. `step` and `update` return the loss, the norm
-/// of the gradients and the learning rate.
-struct StepPrograms {
-  std::optional<size_t> step, accumulate, update;
+/// The tables of a training: `step` returns the loss, the norm of the gradients
+/// and the learning rate; `evaluate` the sum of the losses and the number of
+/// labels.
+struct TrainingTables {
+  size_t step = 0;
   std::optional<size_t> evaluate;
   std::vector<PortInfo> inputs; ///< of one micro-batch
-  /// Results of `step` or `update`.
+  /// Outputs of `step`.
   size_t loss = 0, gradientNorm = 0, learningRate = 0;
-  /// Results of `evaluate`.
+  /// Outputs of `evaluate`.
   size_t lossSum = 0, labelCount = 0;
   int64_t microBatches = 1;
-  size_t stepCounter = 0; ///< index of the variable `steps`
+  size_t stepCounter = 0; ///< index of the variable that counts the steps
 
-  /// Finds the programs in the manifest. An error names the missing program.
-  static Expected<StepPrograms> find(const Manifest &manifest);
+  /// Finds the tables in the manifest. An error names the missing table.
+  static Expected<TrainingTables> find(const Manifest &manifest);
 
   /// Returns the rows of a whole step: those of the first input's dimension 0.
   int64_t rowsPerStep() const;
@@ -82,4 +82,4 @@ std::string modelConfig(const Manifest &manifest);
 
 } // namespace heddle::runtime
 
-#endif // HEDDLE_RT_TRAINER_PROGRAMVIEW_H
+#endif // HEDDLE_RT_TRAINER_TABLEVIEW_H

@@ -1,0 +1,19 @@
+//===- InPlaceResults.h - Results in the memory of arguments ----*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_LOWER_CONVERTRTTOLLVM_INPLACERESULTS_H
+#define HEDDLE_LIB_LOWER_CONVERTRTTOLLVM_INPLACERESULTS_H
+
+#include "dialects/Rt/Rt.h"
+
+namespace heddle {
+
+/// Returns for each result of a program the arguments of its size whose memory
+/// the result may take, because the program's last call that reads the argument
+/// is over before the first call that touches the result. A caller that needs
+/// the argument no more can then give both the same memory. Returns null if no
+/// result may take an argument's memory.
+mlir::ArrayAttr findInPlaceResults(rt::ProgramOp program);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_LOWER_CONVERTRTTOLLVM_INPLACERESULTS_H
