@@ -1,6 +1,7 @@
 //===- CommVerifiers.cpp - Constraints of the collectives -----------------===//
 
 #include "dialects/Comm/Comm.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -61,6 +62,44 @@ static LogicalResult verifySplit(Operation *op, RankedTensorType whole,
                            << " to have size " << expected << ", "
                            << whole.getDimSize(dim) << " over " << members
                            << " members";
+}
+
+bool comm::isContiguous(Operation *op) {
+  auto getMembers = [](auto collective) {
+    MeshOp mesh = lookupMesh(collective, collective.getMeshAttr());
+    return mesh ? mesh.getMesh().getSize(collective.getAxes().getAxes()) : 1;
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](AllGatherOp gather) {
+        return gather.getDim() == 0 &&
+               gather.getType().getDimSize(0) ==
+                   getMembers(gather) *
+                       gather.getInput().getType().getDimSize(0);
+      })
+      .Case([&](ReduceScatterOp scatter) {
+        return scatter.getDim() == 0 &&
+               scatter.getInput().getType().getDimSize(0) ==
+                   getMembers(scatter) * scatter.getType().getDimSize(0);
+      })
+      .Case([&](AllToAllOp exchange) {
+        RankedTensorType type = exchange.getInput().getType();
+        return exchange.getSplitDim() == 0 && exchange.getConcatDim() == 1 &&
+               type.getDimSize(0) == getMembers(exchange) &&
+               type.getDimSize(1) == 1 &&
+               exchange.getType().getDimSize(1) == getMembers(exchange);
+      })
+      .Default(true);
+}
+
+LogicalResult comm::verifyContiguous(Operation *op) {
+  if (isContiguous(op))
+    return success();
+  StringRef form =
+      isa<AllToAllOp>(op)
+          ? "[members, 1, ...] -> [1, members, ...], split 0 concat 1"
+          : "dimension 0, and parts that divide it";
+  return op->emitOpError() << "expected a contiguous collective (" << form
+                           << "); run heddle-pack-collectives";
 }
 
 static LogicalResult verifyCollective(Operation *op, FlatSymbolRefAttr mesh,

@@ -285,33 +285,35 @@ def AllReduceOp : Rt_Collective<"all_reduce", (ins ReductionKindAttr:$kind)> {
   }];
 }
 
-def AllGatherOp : Rt_Collective<"all_gather", (ins I64Attr:$dim)> {
-  let summary = "the members' parts along a dimension, one after the other";
+def AllGatherOp : Rt_Collective<"all_gather", (ins)> {
+  let summary = "the members' buffers, one after the other";
   let description = [{
-    Constraints: in and out differ only along `dim`, where out's size is at most
-    in's size times the number of members.
+    Constraints: out has in's elements times the members, of one element type.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `dim` $dim `over` $mesh $axes `serves` $serves attr-dict
+    `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
-def ReduceScatterOp : Rt_Collective<"reduce_scatter", (ins ReductionKindAttr:$kind, I64Attr:$dim)> {
-  let summary = "each member's part of the sum or maximum";
+def ReduceScatterOp : Rt_Collective<"reduce_scatter", (ins ReductionKindAttr:$kind)> {
+  let summary = "each member's run of the sum or maximum";
   let description = [{Constraints: those of `rt.all_gather`, reversed.}];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareEnum>($kind) custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `dim` $dim `over` $mesh $axes `serves` $serves attr-dict
+    `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 
-def AllToAllOp : Rt_Collective<"all_to_all", (ins I64Attr:$split_dim, I64Attr:$concat_dim)> {
-  let summary = "moves a split from one dimension to another";
-  let description = [{Constraints: those of `comm.all_to_all`.}];
+def AllToAllOp : Rt_Collective<"all_to_all", (ins)> {
+  let summary = "run i of member j becomes run j of member i";
+  let description = [{
+    Constraints: in and out have equal numbers of elements, which the number of
+    members divides, and one element type.
+  }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
-    `split` $split_dim `concat` $concat_dim `over` $mesh $axes `serves` $serves attr-dict
+    `over` $mesh $axes `serves` $serves attr-dict
   }];
 }
 

@@ -389,27 +389,21 @@ static LogicalResult verifyEqual(OpTy op, SymbolTableCollection &tables) {
   return success();
 }
 
-/// Checks that the shape of `part` is that of one member's part of `whole`,
-/// split along the op's `dim`.
+/// Checks that `whole` holds one run of memory of the size of `part` for each
+/// member.
 template <typename OpTy>
-static LogicalResult verifySplit(OpTy op, BufferAttr whole, BufferAttr part,
-                                 SymbolTableCollection &tables) {
+static LogicalResult verifyRuns(OpTy op, BufferAttr whole, BufferAttr part,
+                                SymbolTableCollection &tables) {
   FailureOr<int64_t> members =
       verifyGroup(op, op.getMeshAttr(), op.getAxes(), tables);
   if (failed(members))
     return failure();
   RankedTensorType w = whole.getType(), p = part.getType();
-  int64_t dim = op.getDim();
-  bool good = w.getRank() == p.getRank() && dim >= 0 && dim < w.getRank() &&
-              w.getElementType() == p.getElementType();
-  for (int64_t i = 0; good && i < w.getRank(); ++i)
-    good = i == dim ? w.getDimSize(i) <= *members * p.getDimSize(i)
-                    : w.getDimSize(i) == p.getDimSize(i);
-  if (good)
+  if (w.getElementType() == p.getElementType() &&
+      w.getNumElements() == *members * p.getNumElements())
     return success();
-  return op.emitOpError() << "expected " << p << " to be a part of " << w
-                          << " along dimension " << dim << " over " << *members
-                          << " members";
+  return op.emitOpError() << "expected " << w << " to have the elements of "
+                          << *members << " members' " << p;
 }
 
 LogicalResult rt::AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -422,11 +416,11 @@ LogicalResult rt::PermuteOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyEqual(*this, tables);
 }
 LogicalResult rt::AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifySplit(*this, getOut(), getIn(), tables);
+  return verifyRuns(*this, getOut(), getIn(), tables);
 }
 LogicalResult
 rt::ReduceScatterOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifySplit(*this, getIn(), getOut(), tables);
+  return verifyRuns(*this, getIn(), getOut(), tables);
 }
 
 LogicalResult rt::AllToAllOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -435,19 +429,12 @@ LogicalResult rt::AllToAllOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(members))
     return failure();
   RankedTensorType in = getIn().getType(), out = getOut().getType();
-  int64_t split = getSplitDim(), concat = getConcatDim(), rank = in.getRank();
-  bool good = rank == out.getRank() && split >= 0 && split < rank &&
-              concat >= 0 && concat < rank && split != concat &&
-              in.getElementType() == out.getElementType();
-  for (int64_t i = 0; good && i < rank; ++i)
-    good = i == split    ? in.getDimSize(i) <= *members * out.getDimSize(i)
-           : i == concat ? out.getDimSize(i) <= *members * in.getDimSize(i)
-                         : in.getDimSize(i) == out.getDimSize(i);
-  if (good)
+  if (in.getElementType() == out.getElementType() &&
+      in.getNumElements() == out.getNumElements() &&
+      in.getNumElements() % *members == 0)
     return success();
   return emitOpError() << "expected " << in << " and " << out
-                       << " to exchange a split of dimension " << split
-                       << " for one of dimension " << concat << " over "
+                       << " to have equally many elements, a multiple of "
                        << *members << " members";
 }
 

@@ -117,6 +117,8 @@ static void buildLocalizePipeline(OpPassManager &passes,
   DecomposeCollectivesPassOptions decompose;
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
+  // The runtime has only contiguous collectives.
+  passes.addPass(createPackCollectivesPass());
   passes.addPass(createVerifyLocalizedPass());
 }
 
@@ -141,6 +143,8 @@ static void buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createRaiseContractionsPass());
   // While biases and sums are still separate ops.
   passes.addPass(createFuseEpiloguesPass());
+  // When products have their final operands.
+  passes.addPass(createFusePackingPass());
   // Every op that is no library call becomes loops over tensors. Loops over the
   // same rows become one kernel.
   passes.addPass(createDecomposeOpsPass());

@@ -4,6 +4,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 #include <map>
 #include <set>
 
@@ -79,15 +80,29 @@ private:
 } // namespace
 
 /// Returns the dimension to store over `parts` devices; nullopt if every
-/// dimension is too small.
+/// dimension is too small. Prefers the outermost dimension: its parts are runs
+/// of memory, so gathers and scatters need no packing. Tensor parallelism
+/// splits `tensor` dimensions over `tensorParts` devices first.
 static std::optional<unsigned> chooseDimension(RankedTensorType type,
                                                const std::set<unsigned> &tensor,
+                                               int64_t tensorParts,
                                                int64_t parts) {
+  // Parts that do not divide the size need padding, and do not nest in the
+  // parts of tensor parallelism. Accepts 1/32 of padding without nesting.
+  constexpr int64_t kLittlePadding = 32;
+  auto isEven = [&](unsigned dim) {
+    int64_t size = type.getDimSize(dim);
+    bool isSplit = tensorParts > 1 && tensor.count(dim);
+    if (size % (isSplit ? tensorParts * parts : parts) == 0)
+      return true;
+    int64_t padding = llvm::alignTo(size, parts) - size;
+    return !isSplit && padding <= size / kLittlePadding;
+  };
   std::optional<unsigned> best;
   auto rank = [&](unsigned dim) {
     int64_t size = type.getDimSize(dim);
-    return std::tuple(!tensor.count(dim) && size % parts == 0,
-                      size % parts == 0, !tensor.count(dim), size);
+    return isEven(dim) ? std::tuple(2, -int64_t(dim))
+                       : std::tuple(int(!tensor.count(dim)), size);
   };
   for (unsigned dim = 0; dim < type.getRank(); ++dim)
     if (type.getDimSize(dim) >= parts && (!best || rank(dim) > rank(*best)))
@@ -251,7 +266,9 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     contextAxes = plan.addAxes("cp", {mesh.context});
   std::vector<std::string> tensorAxes = plan.addAxes("tp", mesh.tensor);
   // If dp is a product, only its last axis splits storage.
-  int64_t dataParallel = mesh.data.back();
+  int64_t dataParallel = mesh.data.back(), tensorParts = 1;
+  for (int64_t size : mesh.tensor)
+    tensorParts *= size;
   FactorEntry all{"*", {}, {}};
   auto split = [&](FactorRole role, const std::vector<std::string> &axes) {
     if (!axes.empty())
@@ -281,7 +298,8 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
       StateAttr state = variable.getStateAttr();
       StringRef parameter = state ? state.getParameter().getValue() : name;
       dim = chooseDimension(variable.getTensorType(),
-                            model.tensorDims.lookup(parameter), dataParallel);
+                            model.tensorDims.lookup(parameter), tensorParts,
+                            dataParallel);
     }
     if (dim)
       byPattern[pattern][name.str()] = *dim;

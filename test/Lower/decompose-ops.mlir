@@ -311,3 +311,19 @@ func.func @pack(%x: tensor<10x14xf32>) -> (tensor<2x4x5x4xf32>, tensor<10x14xf32
   %1 = tensor.unpack %0 inner_dims_pos = [0, 1] inner_tiles = [5, 4] into %back : tensor<2x4x5x4xf32> -> tensor<10x14xf32>
   return %0, %1 : tensor<2x4x5x4xf32>, tensor<10x14xf32>
 }
+
+// -----
+
+// Parts that follow each other in memory are joined in place, with zeros that
+// the join writes; others are selected from.
+// CHECK-LABEL: func.func @join
+// CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : tensor<1x2xf32>
+// CHECK: tensor.concat dim(0) %{{.*}}, %[[ZEROS]] : (tensor<3x2xf32>, tensor<1x2xf32>) -> tensor<4x2xf32>
+// CHECK-NOT: tensor.concat
+// CHECK: return
+func.func @join(%x: tensor<3x2xf32>, %y: tensor<2x3xf32>, %z: tensor<2x1xf32>) -> (tensor<4x2xf32>, tensor<2x4xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<1x2xf32>
+  %0 = tensor.concat dim(0) %x, %zeros : (tensor<3x2xf32>, tensor<1x2xf32>) -> tensor<4x2xf32>
+  %1 = tensor.concat dim(1) %y, %z : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return %0, %1 : tensor<4x2xf32>, tensor<2x4xf32>
+}

@@ -145,3 +145,12 @@ heddle.mesh @mesh <["dp"=2]>
 func.func @summand(%x: tensor<8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{}], partial = sum {"dp"}>}) attributes {rt.arena = 0 : i64} {
   return
 }
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func @inner(%x: tensor<4x2xf32>) -> tensor<4x4xf32> attributes {rt.arena = 0 : i64} {
+  // expected-error @below {{expected a contiguous collective (dimension 0, and parts that divide it); run heddle-pack-collectives}}
+  %0 = comm.all_gather %x dim 1 over @mesh <{"tp"}> {rt.places = [#rt.buffer<result 0[0 : 4x4xf32]>]} : tensor<4x2xf32> -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}

@@ -157,3 +157,17 @@ func.func private @before(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<i1>
 func.func private @after(%x: tensor<32xf32>, %y: tensor<32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
   return %y, %x : tensor<32xf32>, tensor<32xf32>
 }
+
+// -----
+
+func.func private @make() -> tensor<5x2xf32> attributes {heddle.kernel}
+// CHECK-LABEL: rt.program @join
+// CHECK-NEXT: rt.launch @make () -> (result 0[0 : 5x2xf32])
+// CHECK-NEXT: rt.fill_zero result 0[40 : 1x2xf32]
+// CHECK-NEXT: }
+func.func @join() -> tensor<6x2xf32> attributes {rt.arena = 0 : i64} {
+  %x = func.call @make() {rt.places = [#rt.buffer<result 0[0 : 5x2xf32]>]} : () -> tensor<5x2xf32>
+  %zeros = arith.constant dense<0.0> : tensor<1x2xf32>
+  %whole = tensor.concat dim(0) %x, %zeros {rt.places = [#rt.buffer<result 0[0 : 6x2xf32]>]} : (tensor<5x2xf32>, tensor<1x2xf32>) -> tensor<6x2xf32>
+  return %whole : tensor<6x2xf32>
+}

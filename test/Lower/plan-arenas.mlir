@@ -265,3 +265,22 @@ func.func private @after(%x: tensor<32xf32>, %b: tensor<32xf32>) -> tensor<32xf3
   %u = func.call @step(%y, %z) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
   return %u : tensor<32xf32>
 }
+
+// -----
+
+// What is joined is computed in its part of the whole, and zeros have no place.
+func.func private @make() -> tensor<5x2xf32> attributes {heddle.kernel}
+heddle.mesh @mesh <["a"=2]>
+// CHECK-LABEL: func.func @join
+// CHECK-SAME: rt.arena = 64 : i64
+func.func @join() -> tensor<3x2xf32> {
+  // CHECK: call @make{{.*}}rt.places = [#rt.buffer<arena[0 : 5x2xf32]>]
+  %x = func.call @make() : () -> tensor<5x2xf32>
+  // CHECK-NEXT: arith.constant dense<0.000000e+00> : tensor<1x2xf32>
+  %zeros = arith.constant dense<0.0> : tensor<1x2xf32>
+  // CHECK-NEXT: tensor.concat {{.*}}rt.places = [#rt.buffer<arena[0 : 6x2xf32]>]
+  %whole = tensor.concat dim(0) %x, %zeros : (tensor<5x2xf32>, tensor<1x2xf32>) -> tensor<6x2xf32>
+  // CHECK-NEXT: comm.reduce_scatter
+  %y = comm.reduce_scatter sum %whole dim 0 over @mesh <{"a"}> : tensor<6x2xf32> -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}

@@ -1,5 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings | FileCheck %s --check-prefix=P
-// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized --canonicalize --cse | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --canonicalize --cse | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-pack-collectives --heddle-verify-localized -o /dev/null
 
 // The loop's carried value takes its initial value's sharding. The product's
 // partial sum is reduced before it is yielded.

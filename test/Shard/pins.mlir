@@ -1,5 +1,6 @@
 // RUN: heddle-opt %s --split-input-file --heddle-propagate-shardings --heddle-materialize-pins | FileCheck %s --check-prefix=PROP
-// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-verify-localized | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-repeat-constants --heddle-propagate-shardings --heddle-materialize-pins --heddle-insert-reshards --heddle-verify-sharded --heddle-localize --heddle-pack-collectives --heddle-verify-localized -o /dev/null
 
 // The value is sharded as pinned, the ops around it follow, and the argument,
 // which has another sharding, is resharded.

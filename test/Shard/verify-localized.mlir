@@ -52,3 +52,30 @@ heddle.mesh @mesh <["tp"=2]>
 func.func @local(%x: tensor<4xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}]>, heddle.global_type = tensor<4xf32>}) {
   return
 }
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func private @gather(%x: tensor<4x2xf32>) -> tensor<4x4xf32> {
+  // expected-error@+1 {{expected a contiguous collective (dimension 0, and parts that divide it); run heddle-pack-collectives}}
+  %0 = comm.all_gather %x dim 1 over @mesh <{"tp"}> : tensor<4x2xf32> -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func private @scatter(%x: tensor<5xf32>) -> tensor<3xf32> {
+  // expected-error@+1 {{expected a contiguous collective (dimension 0, and parts that divide it)}}
+  %0 = comm.reduce_scatter sum %x dim 0 over @mesh <{"tp"}> : tensor<5xf32> -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+func.func private @exchange(%x: tensor<4x2xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expected a contiguous collective ([members, 1, ...] -> [1, members, ...], split 0 concat 1)}}
+  %0 = comm.all_to_all %x split 0 concat 1 over @mesh <{"tp"}> : tensor<4x2xf32> -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}

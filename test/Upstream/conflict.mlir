@@ -13,7 +13,9 @@ heddle.mesh @mesh <["x"=2]>
 func.func @main(%x: tensor<8x6xf32> {heddle.name = "x", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>},
                 %y: tensor<8x6xf32> {heddle.name = "y", heddle.sharding = #heddle.sharding<@mesh, [{}, {"x"}]>})
     -> (tensor<8x6xf32> {heddle.name = "sum", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {}]>}) {
-  // CHECK: %[[MOVED:.*]] = comm.all_to_all %[[Y]]
+  // CHECK: tensor.expand_shape %[[Y]] {{.*}} into tensor<2x4x3xf32>
+  // CHECK: comm.all_to_all %{{.*}} split 0 concat 1 over @mesh <{"x"}>
+  // CHECK: %[[MOVED:.*]] = tensor.collapse_shape %{{.*}} into tensor<4x6xf32>
   // CHECK: linalg.add ins(%[[X]], %[[MOVED]] : tensor<4x6xf32>, tensor<4x6xf32>)
   %sum = linalg.add ins(%x, %y : tensor<8x6xf32>, tensor<8x6xf32>) outs(%x : tensor<8x6xf32>) -> tensor<8x6xf32>
   return %sum : tensor<8x6xf32>

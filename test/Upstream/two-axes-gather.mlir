@@ -16,7 +16,8 @@ func.func @main(%x: tensor<8x6xf32> {heddle.name = "x", heddle.sharding = #heddl
     -> (tensor<8x6xf32> {heddle.name = "blocks", heddle.sharding = #heddle.sharding<@mesh, [{"x"}, {"y"}]>},
         tensor<8x6xf32> {heddle.name = "whole", heddle.sharding = #heddle.sharding<@mesh, [{}, {}]>}) {
   // CHECK: %[[ROWS:.*]] = linalg.exp ins(%[[X]] : tensor<2x6xf32>)
-  // CHECK-DAG: comm.all_to_all %[[ROWS]] {{.*}} over @mesh <{"y"}>
+  // CHECK-DAG: tensor.expand_shape %[[ROWS]] {{.*}} into tensor<2x2x3xf32>
+  // CHECK-DAG: comm.all_to_all %{{.*}} split 0 concat 1 over @mesh <{"y"}>
   // CHECK-DAG: comm.all_gather %[[ROWS]] {{.*}} over @mesh <{"x", "y"}>
   %rows = linalg.exp ins(%x : tensor<8x6xf32>) outs(%x : tensor<8x6xf32>) -> tensor<8x6xf32>
   return %rows, %rows : tensor<8x6xf32>, tensor<8x6xf32>

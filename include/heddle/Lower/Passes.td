@@ -171,6 +171,28 @@ def FuseEpiloguesPass : Pass<"heddle-fuse-epilogues", "::mlir::ModuleOp"> {
   }];
 }
 
+def FusePackingPass : Pass<"heddle-fuse-packing", "::mlir::ModuleOp"> {
+  let summary = "lets matrix products read and write packed tensors";
+  let description = [{
+    If a contraction's operand is a `linalg.transpose`, perhaps followed by a
+    reshape that merges dimensions (the parts that a gather brings), the
+    contraction reads the transposition's operand instead. One letter then
+    becomes several, in all tensors of the contraction. If a transposition is
+    the only reader of a contraction (the operand of a scatter), the contraction
+    writes the transposed result. So does another contraction that it
+    accumulates onto.
+
+    The copy stays where it costs less: if the products would become much
+    smaller, if their sums would be added up in memory, or if another op reads
+    the copy, too.
+
+    Input: local tensors, after `heddle-fuse-epilogues`, before
+    `heddle-decompose-ops`.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def DecomposeOpsPass : Pass<"heddle-decompose-ops", "::mlir::ModuleOp"> {
   let summary = "turns model ops on local tensors into structured ops";
   let description = [{
@@ -265,7 +287,9 @@ def ShortenLivesPass : Pass<"heddle-shorten-lives", "::mlir::ModuleOp"> {
     slice is the only reader of a larger tensor, it moves right after the op
     that makes this tensor (the gradients of ZeRO-2). An all_gather, or a slice
     of a variable, moves right before its own first reader (the parameters of
-    ZeRO-3). The order of collectives changes in the same way on every device.
+    ZeRO-3). The ops that pack an operand or unpack a result move with its
+    collective. The order of collectives changes in the same way on every
+    device.
   }];
 }
 

@@ -346,7 +346,9 @@ def VerifyLocalizedPass : Pass<"heddle-verify-localized", "::mlir::ModuleOp"> {
     - every load and store has the local type of its variable's storage;
     - every tensor argument and result of a public function has
       `heddle.global_type` and `heddle.sharding`, and the local type of the two;
-    - a module that declares no mesh has no `comm` ops.
+    - a module that declares no mesh has no `comm` ops;
+    - all gathers, reduce-scatters and all-to-alls are contiguous, as
+      `heddle-pack-collectives` makes them.
   }];
 }
 
@@ -401,6 +403,37 @@ def DecomposeCollectivesPass
   ];
   let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
                            "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def PackCollectivesPass : Pass<"heddle-pack-collectives", "::mlir::ModuleOp"> {
+  let summary = "Makes collectives contiguous by ops that pack and unpack";
+  let description = [{
+    In a contiguous collective among P members, each member exchanges one run of
+    memory with each other member:
+    - an all_gather along dimension 0 whose result has P times the operand's
+      rows;
+    - a reduce_scatter along dimension 0 whose operand has P times the result's
+      rows;
+    - an all_to_all of an operand [P, 1, ...] to a result [1, P, ...].
+
+    Every other one of these collectives becomes contiguous, with ops before and
+    after it:
+    - `linalg.transpose` moves the parts along an inner dimension to the front
+      and back. A reshape does if all dimensions before it have size 1.
+    - A dimension that P does not divide is padded with zeros before it is split.
+      After a gather, a slice drops the padding.
+
+    Around a `comm.start`, the operand is packed before the start and the result
+    is unpacked after the `comm.wait`. All-reduces, broadcasts and permutes are
+    always contiguous.
+
+    Input: a localized program. Output: the same, as `heddle-verify-localized`
+    expects it.
+  }];
+  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def ReportCommunicationPass

@@ -1,5 +1,6 @@
 //===- DecomposeOps.cpp - Model ops become structured ops -----------------===//
 
+#include "../PlanArenas/ProgramBuffers.h"
 #include "Decomposer.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Lower/Passes.h"
@@ -166,11 +167,12 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     return ServesAttr::getUnion(kind, parts);
   }
 
-  /// Replaces constants where a kernel cannot fold them. A splat or fill that a
-  /// structured op reads is folded into it when kernels are formed. For every
-  /// other use (returned, stored, an operand of a product), builds an op that
-  /// writes the elements. An undefined tensor (a tensor.empty that a loop fills
-  /// and devices exchange) becomes zeros there.
+  /// Replaces constants where nothing folds them. A splat or fill that a
+  /// structured op reads is folded into it when kernels are formed. Zeros that
+  /// a join reads are written by the join. For every other use (returned,
+  /// stored, an operand of a product), builds an op that writes the elements. An
+  /// undefined tensor (a tensor.empty that a loop fills and devices exchange)
+  /// becomes zeros there.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
     SmallVector<std::pair<Value, TypedAttr>> constants;
     func.walk([&](Operation *op) {
@@ -191,7 +193,8 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
     for (auto &[constant, value] : constants) {
       TypedAttr element = value;
       auto isOther = [](OpOperand &use) {
-        return !isa<linalg::LinalgOp, ReduceBlocksOp>(use.getOwner());
+        return !isa<linalg::LinalgOp, ReduceBlocksOp>(use.getOwner()) &&
+               !isZeroPart(use);
       };
       if (!llvm::any_of(constant.getUses(), isOther))
         continue;

@@ -1,5 +1,6 @@
 //===- Shape.cpp - reduce, broadcast, transposition, slices -------===//
 
+#include "../PlanArenas/ProgramBuffers.h"
 #include "Decomposer.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -240,12 +241,15 @@ static Value concatAlike(Decomposer &d, ValueRange parts, int64_t dim) {
                                                    moved, groups);
 }
 
-/// Joins runs of parts of equal type first. If more than one run remains,
-/// selects each element from its run.
+/// Keeps a concatenation whose parts follow each other in memory, which is made
+/// in place, unless it is a stack. Otherwise joins runs of parts of equal type
+/// first. If more than one run remains, selects each element from its run.
 static bool decompose(tensor::ConcatOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t dim = op.getDim(), rank = type.getRank();
   if (!type.hasStaticShape())
+    return false;
+  if (isJoin(op) && !llvm::all_equal(op.getInputs().getTypes()))
     return false;
   SmallVector<Value> runs;
   OperandRange inputs = op.getInputs();

@@ -59,6 +59,8 @@ LogicalResult ProgramLowering::lowerSlice(comm::SliceOp op) {
 LogicalResult ProgramLowering::lowerCollective(Operation *op,
                                                rt::BufferAttr out,
                                                int32_t number) {
+  if (failed(comm::verifyContiguous(op)))
+    return failure();
   rt::BufferAttr in = place(op->getOperand(0));
   auto mesh = op->getAttrOfType<FlatSymbolRefAttr>("mesh");
   auto axes = op->getAttrOfType<AxisListAttr>("axes");
@@ -69,19 +71,15 @@ LogicalResult ProgramLowering::lowerCollective(Operation *op,
         builder.create<rt::AllReduceOp>(loc, in, out, mesh, axes,
                                         c.getKindAttr(), on, serves);
       })
-      .Case<comm::AllGatherOp>([&](auto c) {
-        builder.create<rt::AllGatherOp>(loc, in, out, mesh, axes,
-                                        c.getDimAttr(), on, serves);
+      .Case<comm::AllGatherOp>([&](auto) {
+        builder.create<rt::AllGatherOp>(loc, in, out, mesh, axes, on, serves);
       })
       .Case<comm::ReduceScatterOp>([&](auto c) {
         builder.create<rt::ReduceScatterOp>(loc, in, out, mesh, axes,
-                                            c.getKindAttr(), c.getDimAttr(), on,
-                                            serves);
+                                            c.getKindAttr(), on, serves);
       })
-      .Case<comm::AllToAllOp>([&](auto c) {
-        builder.create<rt::AllToAllOp>(loc, in, out, mesh, axes,
-                                       c.getSplitDimAttr(),
-                                       c.getConcatDimAttr(), on, serves);
+      .Case<comm::AllToAllOp>([&](auto) {
+        builder.create<rt::AllToAllOp>(loc, in, out, mesh, axes, on, serves);
       })
       .Case<comm::BroadcastOp>([&](auto c) {
         builder.create<rt::BroadcastOp>(loc, in, out, mesh, axes,

@@ -277,13 +277,18 @@ LogicalResult ProgramLowering::lower(Operation *op) {
         }
         return success();
       })
-      .Case<StackOp>([&](StackOp stack) {
-        rt::BufferAttr to = place(stack.getResult());
+      .Case<StackOp, tensor::ConcatOp>([&](Operation *join) {
+        rt::BufferAttr to = place(join->getResult(0));
         int64_t offset = 0;
-        for (Value slice : stack.getSlices()) {
-          rt::BufferAttr from = place(slice);
-          copy(from, to.getView(offset, from.getType()), servesOfValue(slice));
-          offset += from.getBytes();
+        for (OpOperand &part : join->getOpOperands()) {
+          rt::BufferAttr into =
+              to.getView(offset, cast<RankedTensorType>(part.get().getType()));
+          if (isZeroPart(part))
+            builder.create<rt::FillZeroOp>(loc, into, kComputeStream,
+                                           servesOf(join));
+          else
+            copy(place(part.get()), into, servesOfValue(part.get()));
+          offset += into.getBytes();
         }
         return success();
       })

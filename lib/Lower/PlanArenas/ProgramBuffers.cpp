@@ -88,6 +88,8 @@ private:
   LogicalResult addContents();
   int addContent(Value value, int64_t first);
   int addPinned(Memory memory, int64_t bytes, int64_t first, int64_t last);
+  /// Adds a content without a place: zeros that a join writes.
+  int addZeros(OpOperand &part);
   void addView(int outer, int inner, int64_t offset) {
     sharing.setValues(inner, outer, offset);
     sharing.tryPlace(outer, inner, offset);
@@ -97,7 +99,7 @@ private:
   void addStore(StoreOp store);
   void placeVariable(Variable &variable);
   void placeResults();
-  void placeStacks();
+  void placeJoined();
   void placeInPlace();
   bool mayOverwrite(int read, int written);
   /// Returns the last position at which `user` reads its operands.
@@ -156,6 +158,15 @@ int Placer::addPinned(Memory memory, int64_t bytes, int64_t first,
   return content;
 }
 
+int Placer::addZeros(OpOperand &part) {
+  int64_t position = positions[part.getOwner()];
+  int content =
+      sharing.add(rt::getByteSize(cast<RankedTensorType>(part.get().getType())),
+                  position, position);
+  values.push_back(nullptr);
+  return content;
+}
+
 LogicalResult Placer::addContents() {
   for (BlockArgument argument : program.getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
@@ -171,7 +182,8 @@ LogicalResult Placer::addContents() {
       addStore(store);
     for (OpResult result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
-      if (!type)
+      if (!type ||
+          (!result.use_empty() && llvm::all_of(result.getUses(), isZeroPart)))
         continue;
       comm::StartOp start;
       if (auto wait = dyn_cast<comm::WaitOp>(op))
@@ -183,10 +195,12 @@ LogicalResult Placer::addContents() {
         addView(contents.lookup(op->getOperand(0)), content, *offset);
       else if (auto load = dyn_cast<LoadOp>(op))
         addLoad(load);
-      else if (auto stack = dyn_cast<StackOp>(op))
+      else if (isJoin(op))
         sharing.setValues(
-            content, llvm::map_to_vector(stack.getSlices(), [&](Value slice) {
-              return contents.lookup(slice);
+            content,
+            llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &part) {
+              return isZeroPart(part) ? addZeros(part)
+                                      : contents.lookup(part.get());
             }));
       else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
         auto elements = dyn_cast<ElementsAttr>(constant.getValue());
@@ -258,13 +272,17 @@ void Placer::placeResults() {
   }
 }
 
-void Placer::placeStacks() {
+void Placer::placeJoined() {
   for (Operation *op : ops)
-    if (auto stack = dyn_cast<StackOp>(op))
-      for (auto [i, slice] : llvm::enumerate(stack.getSlices()))
-        sharing.tryPlace(
-            contents.lookup(stack.getResult()), contents.lookup(slice),
-            i * rt::getByteSize(cast<RankedTensorType>(slice.getType())));
+    if (isJoin(op)) {
+      int64_t offset = 0;
+      for (OpOperand &part : op->getOpOperands()) {
+        if (!isZeroPart(part))
+          sharing.tryPlace(contents.lookup(op->getResult(0)),
+                           contents.lookup(part.get()), offset);
+        offset += rt::getByteSize(cast<RankedTensorType>(part.get().getType()));
+      }
+    }
 }
 
 void Placer::placeInPlace() {
@@ -372,7 +390,7 @@ FailureOr<ProgramBuffers> Placer::run() {
     placeVariable(variable);
   placeResults();
   if (options.inPlace) {
-    placeStacks();
+    placeJoined();
     placeInPlace();
   }
   return finish();

@@ -10,7 +10,8 @@
 //  3. The last value stored to a variable is computed in the variable if no
 //     older value is read after that op. Otherwise it is copied there.
 //  4. A returned value is computed in the result's buffer.
-//  5. The operands of a stack are computed in their slices of it.
+//  5. The operands of a stack, or of a concatenation along the outermost
+//     dimension, are computed in their parts of it.
 //  6. An op that can work in place does so if its operand dies there.
 // All other tensors get places in the arena (OffsetAssignment.h).
 //
@@ -67,6 +68,14 @@ mlir::FailureOr<ProgramBuffers> placeBuffers(mlir::func::FuncOp program,
 /// Returns the byte offset of a view within its operand, or nullopt if the op
 /// is no view.
 std::optional<int64_t> getViewOffset(mlir::OpResult result);
+
+/// Returns whether the op's result is its operands, one after the other in
+/// memory.
+bool isJoin(mlir::Operation *op);
+
+/// Returns whether the operand is a part of a join that is constant and zero.
+/// Such a part has no place of its own, because the join writes it.
+bool isZeroPart(mlir::OpOperand &use);
 
 } // namespace heddle
 

@@ -3,6 +3,7 @@
 #include "ProgramBuffers.h"
 #include "dialects/Comm/Comm.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -39,11 +40,28 @@ std::optional<int64_t> heddle::getViewOffset(OpResult result) {
   return offset * rt::getByteSize(type.getElementType());
 }
 
+bool heddle::isJoin(Operation *op) {
+  if (isa<StackOp>(op))
+    return true;
+  auto concat = dyn_cast<tensor::ConcatOp>(op);
+  if (!concat || !concat.getType().hasStaticShape())
+    return false;
+  ArrayRef<int64_t> outer =
+      concat.getType().getShape().take_front(concat.getDim());
+  return llvm::all_of(outer, [](int64_t size) { return size == 1; });
+}
+
+bool heddle::isZeroPart(OpOperand &use) {
+  return isJoin(use.getOwner()) && (matchPattern(use.get(), m_PosZeroFloat()) ||
+                                    matchPattern(use.get(), m_Zero()));
+}
+
 /// Returns whether a program can run the op. Index arithmetic counts, too.
 static bool isProgramOp(Operation *op) {
-  if (isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
+  if (isJoin(op) ||
+      isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
           heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
-          StackOp, UnstackOp, WhileOp, func::CallOp, func::ReturnOp,
+          UnstackOp, WhileOp, func::CallOp, func::ReturnOp,
           tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return true;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))

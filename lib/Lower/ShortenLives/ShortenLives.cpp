@@ -1,7 +1,9 @@
 //===- ShortenLives.cpp - heddle-shorten-lives ----------------------------===//
 
+#include "../PlanArenas/ProgramBuffers.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Lower/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace heddle {
@@ -29,30 +31,87 @@ static bool isStored(Value value) {
   return !value.getDefiningOp() || value.getDefiningOp<LoadOp>();
 }
 
-/// Moves the op right behind the op that computes its operand, if the operand
-/// is larger than the result and has no other reader.
-static void hoist(Operation *op) {
-  Value from = op->getOperand(0);
-  Operation *maker = from.getDefiningOp();
-  if (maker && maker->getBlock() == op->getBlock() && from.hasOneUse() &&
-      !isStored(from) && getBytes(op->getResult(0)) < getBytes(from))
-    op->moveAfter(maker);
+/// If the op only reshapes or packs one tensor, returns this tensor, otherwise
+/// null. Such an op is a view, a join with zeros, or a kernel of one tensor
+/// whose result has the same size.
+static Value getReshaped(Operation *op) {
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return nullptr;
+  Value from = op->getOperand(0), to = op->getResult(0);
+  if (isJoin(op))
+    return llvm::all_of(op->getOpOperands().drop_front(), isZeroPart) ? from
+                                                                      : nullptr;
+  bool isReshaping =
+      op->getNumOperands() == 1 &&
+      (getViewOffset(op->getResult(0)) ||
+       (isa<func::CallOp>(op) && getBytes(to) == getBytes(from)));
+  return isReshaping ? from : nullptr;
 }
 
-/// Moves the op right before its first reader, if its operand is smaller than
-/// the result or lies in an argument or variable.
-static void sink(Operation *op) {
-  Value from = op->getOperand(0);
-  if (!isStored(from) && getBytes(op->getResult(0)) <= getBytes(from))
+/// Moves the op right behind `place`. Constants that the op reads move, too,
+/// if they would come after it.
+static void moveAfter(Operation *op, Operation *place) {
+  op->moveAfter(place);
+  for (Value operand : op->getOperands())
+    if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
+      if (constant->getBlock() == op->getBlock() &&
+          op->isBeforeInBlock(constant))
+        constant->moveBefore(op);
+}
+
+/// Moves the op and the ops that pack its operand right behind the op that
+/// computes the packed tensor, if this tensor is larger than the op's result
+/// and has no other reader.
+static void hoist(Operation *op) {
+  SmallVector<Operation *> packing, moved;
+  Operation *place = nullptr;
+  for (Value from = op->getOperand(0); from.hasOneUse() && !isStored(from);
+       from = getReshaped(packing.back())) {
+    Operation *maker = from.getDefiningOp();
+    if (maker->getBlock() != op->getBlock())
+      break;
+    if (getBytes(op->getResult(0)) < getBytes(from)) {
+      place = maker;
+      moved = packing;
+    }
+    if (!getReshaped(maker))
+      break;
+    packing.push_back(maker);
+  }
+  if (!place)
     return;
+  moved.insert(moved.begin(), op);
+  for (Operation *next : llvm::reverse(moved)) {
+    moveAfter(next, place);
+    place = next;
+  }
+}
+
+/// Moves the op and the ops that unpack its result right before the first
+/// reader of the unpacked tensor, if the op's operand is smaller than the
+/// result or lies in an argument or variable.
+static void sink(Operation *op) {
+  Value from = op->getOperand(0), to = op->getResult(0);
+  if (!isStored(from) && getBytes(to) <= getBytes(from))
+    return;
+  SmallVector<Operation *> chain{op};
+  while (to.hasOneUse()) {
+    Operation *user = *to.user_begin();
+    if (user->getBlock() != op->getBlock() || getReshaped(user) != to ||
+        getBytes(user->getResult(0)) < getBytes(from))
+      break;
+    chain.push_back(user);
+    to = user->getResult(0);
+  }
   Operation *first = nullptr;
-  for (Operation *user : op->getUsers()) {
+  for (Operation *user : to.getUsers()) {
     Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
     if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
       first = ancestor;
   }
   if (first)
-    op->moveBefore(first);
+    for (Operation *next : chain)
+      next->moveBefore(first);
 }
 
 namespace {

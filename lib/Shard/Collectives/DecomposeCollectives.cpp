@@ -1,6 +1,6 @@
 //===- DecomposeCollectives.cpp - Collectives by levels of the topology ---===//
 
-#include "../Rules/ZeroRows.h"
+#include "Dimensions.h"
 #include "dialects/Comm/Comm.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/Passes.h"
@@ -141,39 +141,11 @@ std::pair<Run, Run> Decomposer::splitInside(ArrayRef<Run> runs) {
   return {inside, outside};
 }
 
-//===----------------------------------------------------------------------===//
-// Shapes
-//===----------------------------------------------------------------------===//
-
 static RankedTensorType withSize(RankedTensorType type, int64_t dim,
                                  int64_t size) {
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = size;
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
-/// Returns `type` with dimension `dim` replaced by several dimensions.
-static RankedTensorType withSizes(RankedTensorType type, int64_t dim,
-                                  ArrayRef<int64_t> sizes) {
-  SmallVector<int64_t> shape(type.getShape().take_front(dim));
-  shape.append(sizes.begin(), sizes.end());
-  llvm::append_range(shape, type.getShape().drop_front(dim + 1));
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
-/// Returns the reassociation of a reshape to rank `rank`: dimension `dim`
-/// merges `count` dimensions of the larger tensor, every other dimension merges
-/// one.
-static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim,
-                                                  int64_t count) {
-  SmallVector<ReassociationIndices> groups;
-  int64_t next = 0;
-  for (int64_t i = 0; i < rank; ++i) {
-    groups.emplace_back();
-    for (int64_t k = 0; k < (i == dim ? count : 1); ++k)
-      groups.back().push_back(next++);
-  }
-  return groups;
+  return type.clone(shape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -205,22 +177,15 @@ Value Decomposer::build(OpBuilder &builder, comm::AllReduceOp op,
   auto type = cast<RankedTensorType>(op.getType());
   int64_t count = type.getNumElements();
   int64_t part = llvm::divideCeil(count, inside.size);
-  auto flat = RankedTensorType::get({count}, type.getElementType());
-  auto parts = RankedTensorType::get({part}, type.getElementType());
-  SmallVector<ReassociationIndices> groups(1);
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    groups[0].push_back(i);
-  Value value = op.getInput();
-  if (type.getRank() != 1)
-    value = builder.create<tensor::CollapseShapeOp>(loc, flat, value, groups);
+  RankedTensorType flat = type.clone({count}), parts = type.clone({part});
+  Value value = mergeDimensions(builder, loc, op.getInput(), 0, type.getRank());
   value = builder.create<comm::ReduceScatterOp>(
       loc, parts, value, symbol(), list(inside.axes), op.getKind(), 0);
   auto between = builder.create<comm::AllReduceOp>(
       loc, parts, value, symbol(), list(outside.axes), op.getKind());
   value = builder.create<comm::AllGatherOp>(loc, flat, between, symbol(),
                                             list(inside.axes), 0);
-  if (type.getRank() != 1)
-    value = builder.create<tensor::ExpandShapeOp>(loc, type, value, groups);
+  value = splitDimension(builder, loc, value, 0, type.getShape());
   decompose(between); // there may be more levels
   return value;
 }
@@ -254,17 +219,14 @@ Value Decomposer::build(OpBuilder &builder, comm::AllGatherOp op,
   int64_t gathered = part * getNumMembers(runs);
   SmallVector<int64_t> sizes(runs.size(), 1);
   sizes.push_back(part);
-  auto groups = groupsOf(from.getRank(), dim, sizes.size());
-  Value value = builder.create<tensor::ExpandShapeOp>(
-      loc, withSizes(from, dim, sizes), op.getInput(), groups);
+  Value value = splitDimension(builder, loc, op.getInput(), dim, sizes);
   for (size_t run : llvm::reverse(fromInside(runs))) {
-    sizes[run] = runs[run].size;
-    value = builder.create<comm::AllGatherOp>(loc, withSizes(from, dim, sizes),
-                                              value, symbol(),
+    auto whole = withSize(cast<RankedTensorType>(value.getType()), dim + run,
+                          runs[run].size);
+    value = builder.create<comm::AllGatherOp>(loc, whole, value, symbol(),
                                               list(runs[run].axes), dim + run);
   }
-  value = builder.create<tensor::CollapseShapeOp>(
-      loc, withSize(from, dim, gathered), value, groups);
+  value = mergeDimensions(builder, loc, value, dim, sizes.size());
   if (gathered != type.getDimSize(dim))
     value = extractRows(builder, loc, value, dim, builder.getIndexAttr(0),
                         type.getDimSize(dim));
@@ -293,25 +255,23 @@ Decomposer::getStepsCost(comm::ReduceScatterOp op, ArrayRef<Run> runs) const {
 Value Decomposer::build(OpBuilder &builder, comm::ReduceScatterOp op,
                         ArrayRef<Run> runs) {
   Location loc = op.getLoc();
-  auto from = cast<RankedTensorType>(op.getInput().getType());
   auto type = cast<RankedTensorType>(op.getType());
   int64_t dim = op.getDim(), part = type.getDimSize(dim);
   SmallVector<int64_t> sizes;
   for (const Run &run : runs)
     sizes.push_back(run.size);
   sizes.push_back(part);
-  auto groups = groupsOf(from.getRank(), dim, sizes.size());
-  Value value = builder.create<tensor::ExpandShapeOp>(
-      loc, withSizes(from, dim, sizes),
-      padRows(builder, loc, op.getInput(), dim, part * getNumMembers(runs)),
-      groups);
+  Value value = splitDimension(
+      builder, loc,
+      padEnd(builder, loc, op.getInput(), dim, part * getNumMembers(runs)), dim,
+      sizes);
   for (size_t run : fromInside(runs)) {
-    sizes[run] = 1;
-    value = builder.create<comm::ReduceScatterOp>(
-        loc, withSizes(from, dim, sizes), value, symbol(), list(runs[run].axes),
-        op.getKind(), dim + run);
+    auto rest = withSize(cast<RankedTensorType>(value.getType()), dim + run, 1);
+    value = builder.create<comm::ReduceScatterOp>(loc, rest, value, symbol(),
+                                                  list(runs[run].axes),
+                                                  op.getKind(), dim + run);
   }
-  return builder.create<tensor::CollapseShapeOp>(loc, type, value, groups);
+  return mergeDimensions(builder, loc, value, dim, sizes.size());
 }
 
 template <typename OpTy> void Decomposer::decompose(OpTy op) {

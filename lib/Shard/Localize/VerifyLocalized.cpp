@@ -25,6 +25,8 @@ static LogicalResult verifyOp(Operation *op, MeshRef mesh,
              << "expected no " << name << " after localization";
   if (isa_and_nonnull<comm::CommDialect>(op->getDialect()) && !mesh)
     return op->emitOpError() << "expected a mesh in the module";
+  if (failed(comm::verifyContiguous(op)))
+    return failure();
   if (!isa<LoadOp, StoreOp>(op))
     return success();
   Value value = isa<LoadOp>(op) ? op->getResult(0) : op->getOperand(0);

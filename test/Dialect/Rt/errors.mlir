@@ -78,8 +78,24 @@ rt.program @unknown_axis arena(1024) {
 
 heddle.mesh @mesh <["tp"=2]>
 rt.program @gather_too_large arena(1024) {
-  // expected-error @below {{to be a part of 'tensor<17xf32>' along dimension 0 over 2 members}}
-  rt.all_gather arena[0 : 8xf32] -> arena[64 : 17xf32] dim 0 over @mesh <{"tp"}> serves <activation ["x"]>
+  // expected-error @below {{expected 'tensor<17xf32>' to have the elements of 2 members' 'tensor<8xf32>'}}
+  rt.all_gather arena[0 : 8xf32] -> arena[64 : 17xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+rt.program @scatter_too_large arena(1024) {
+  // expected-error @below {{expected 'tensor<15xf32>' to have the elements of 2 members' 'tensor<8xf32>'}}
+  rt.reduce_scatter sum arena[64 : 15xf32] -> arena[0 : 8xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+rt.program @exchange_of_odd_parts arena(1024) {
+  // expected-error @below {{expected 'tensor<9xf32>' and 'tensor<9xf32>' to have equally many elements, a multiple of 2 members}}
+  rt.all_to_all arena[64 : 9xf32] -> arena[0 : 9xf32] over @mesh <{"tp"}> serves <activation ["x"]>
 }
 
 // -----

@@ -31,8 +31,12 @@ rt.program @step arena(256) streams(2)
   rt.wait 0 stream(1)
   // CHECK: rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}> serves <gradient ["x"]>
   rt.all_reduce stream(1) sum arena[64 : 4x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}> serves <gradient ["x"]>
-  // CHECK: rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 4x4xf32] dim 1 over @mesh <{"tp"}>
-  rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 4x4xf32] dim 1 over @mesh <{"tp"}> serves <activation ["x"]>
+  // CHECK: rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 8x2xf32] over @mesh <{"tp"}>
+  rt.all_gather arena[64 : 4x2xf32] -> arena[128 : 8x2xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+  // CHECK: rt.reduce_scatter max arena[128 : 8x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}>
+  rt.reduce_scatter max arena[128 : 8x2xf32] -> arena[64 : 4x2xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+  // CHECK: rt.all_to_all arena[128 : 2x1x4x2xf32] -> arena[192 : 1x2x4x2xf32] over @mesh <{"tp"}>
+  rt.all_to_all arena[128 : 2x1x4x2xf32] -> arena[192 : 1x2x4x2xf32] over @mesh <{"tp"}> serves <activation ["x"]>
   // CHECK: rt.copy constant @one[0 : f32] -> result 0[0 : f32]
   rt.copy constant @one[0 : f32] -> result 0[0 : f32] serves <activation ["x"]>
   // CHECK: rt.fill_zero arena[0 : 4x2xf32]

@@ -348,24 +348,35 @@ TEST_F(ProgramTest, FourDevices) {
   std::unique_ptr<runtime::Session> session = compile(R"mlir(
     heddle.mesh @mesh <["a"=2, "b"=2]>
     func.func @run(%x: tensor<3x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"} ]>, heddle.global_type = tensor<5x4xf32>})
-        -> (tensor<5x4xf32>, tensor<2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"b", "a"}, {} ]>, heddle.global_type = tensor<8x2xf32>}, tensor<3x2xf32>) {
-      %rows = comm.all_gather %x dim 0 over @mesh <{"a"}> : tensor<3x2xf32> -> tensor<5x2xf32>
-      %all = comm.all_gather %rows dim 1 over @mesh <{"b"}> : tensor<5x2xf32> -> tensor<5x4xf32>
+        -> (tensor<10x2xf32>, tensor<2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"b", "a"}, {} ]>, heddle.global_type = tensor<8x2xf32>}, tensor<3x2xf32>,
+            tensor<2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"a"}, {"b"} ]>, heddle.global_type = tensor<4x4xf32>},
+            tensor<1x2x2x2xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"b"}, {}, {}, {} ]>, heddle.global_type = tensor<2x2x2x2xf32>}) {
+      %padded = comm.all_gather %x dim 0 over @mesh <{"a"}> : tensor<3x2xf32> -> tensor<6x2xf32>
+      %rows = tensor.extract_slice %padded[0, 0] [5, 2] [1, 1] : tensor<6x2xf32> to tensor<5x2xf32>
+      %all = comm.all_gather %rows dim 0 over @mesh <{"b"}> : tensor<5x2xf32> -> tensor<10x2xf32>
       %slice = comm.slice %rows dim 0 over @mesh <{"b", "a"}> : tensor<5x2xf32> -> tensor<2x2xf32>
       %sum = comm.all_reduce sum %x over @mesh <{"a", "b"}> : tensor<3x2xf32>
-      return %all, %slice, %sum : tensor<5x4xf32>, tensor<2x2xf32>, tensor<3x2xf32>
+      %four = tensor.extract_slice %padded[0, 0] [4, 2] [1, 1] : tensor<6x2xf32> to tensor<4x2xf32>
+      %scattered = comm.reduce_scatter sum %four dim 0 over @mesh <{"a"}> : tensor<4x2xf32> -> tensor<2x2xf32>
+      %parts = tensor.expand_shape %four [[0, 1, 2], [3]] output_shape [2, 1, 2, 2] : tensor<4x2xf32> into tensor<2x1x2x2xf32>
+      %exchanged = comm.all_to_all %parts split 0 concat 1 over @mesh <{"b"}> : tensor<2x1x2x2xf32> -> tensor<1x2x2x2xf32>
+      return %all, %slice, %sum, %scattered, %exchanged : tensor<10x2xf32>, tensor<2x2xf32>, tensor<3x2xf32>, tensor<2x2xf32>, tensor<1x2x2x2xf32>
     })mlir");
   ASSERT_TRUE(session);
   ASSERT_EQ(session->numDevices(), 4);
-  std::vector<float> x(20), all(20), slice(16), sum(6);
+  std::vector<float> x(20), all(20), slice(16), sum(6), scattered(16),
+      exchanged(16);
   for (int i = 0; i < 20; ++i)
     x[i] = 1 + i;
-  runtime::Status status = session->run("run", {runtime::bytesOf(x)},
-                                        {runtime::writableBytesOf(all),
-                                         runtime::writableBytesOf(slice),
-                                         runtime::writableBytesOf(sum)});
+  runtime::Status status = session->run(
+      "run", {runtime::bytesOf(x)},
+      {runtime::writableBytesOf(all), runtime::writableBytesOf(slice),
+       runtime::writableBytesOf(sum), runtime::writableBytesOf(scattered),
+       runtime::writableBytesOf(exchanged)});
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(all, x);
+  // Columns 0 and 1 of all rows, then columns 2 and 3.
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(all[i], x[i / 2 % 5 * 4 + i / 10 * 2 + i % 2]) << i;
   // Devices with b = 0 slice columns 0 and 1 of rows 0..3. Devices with b = 1
   // slice columns 2 and 3 from row 4 on; rows beyond row 4 are zero.
   std::vector<float> expected{1,  2,  5, 6, 9, 10, 13, 14,
@@ -382,6 +393,14 @@ TEST_F(ProgramTest, FourDevices) {
             total += x[(row + 3 * a) * 4 + column + 2 * b];
       EXPECT_EQ(sum[row * 2 + column], total);
     }
+  // Both members of a hold rows 0..3.
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(scattered[i], 2 * x[i]) << i;
+  // Device b has rows 2 b and 2 b + 1 of both pairs of columns.
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(exchanged[i],
+              x[i / 8 * 8 + i / 2 % 2 * 4 + i / 4 % 2 * 2 + i % 2])
+        << i;
 }
 
 } // namespace

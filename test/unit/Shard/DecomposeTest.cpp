@@ -1,8 +1,9 @@
-//===- DecomposeTest.cpp - Hierarchical collectives against single ones ---===//
+//===- DecomposeTest.cpp - Decomposed collectives against single ones -----===//
 //
 // Expects that a collective which heddle-decompose-collectives has cut into
 // steps between and within servers gives every device the elements of the
-// single collective, in the same order. (A published system gathers between
+// single collective, in the same order. So must the steps that
+// heddle-pack-collectives has packed. (A published system gathers between
 // servers of p devices first and leaves the chunks in the order 0, p, 1, p + 1,
 // ….)
 //
@@ -48,8 +49,10 @@ protected:
     EXPECT_TRUE(module) << text;
     EXPECT_TRUE(runPasses(*module, passes)) << diagnostics << text;
     collectives = 0;
+    bool isPacked = passes.contains("heddle-pack-collectives");
     module->walk([&](Operation *op) {
       collectives += isa<comm::CommDialect>(op->getDialect());
+      EXPECT_TRUE(!isPacked || comm::isContiguous(op)) << text;
     });
     MeshAttr mesh = (*module->getOps<MeshOp>().begin()).getMesh();
     std::vector<std::vector<Tensor>> arguments;
@@ -75,11 +78,16 @@ protected:
 
   void compare(StringRef mesh, StringRef collective, ArrayRef<int64_t> from,
                ArrayRef<int64_t> to, int64_t collectives) {
-    std::string text = program(mesh, collective, from, to);
+    for (StringRef pack : {"", ",heddle-pack-collectives"})
+      compare(program(mesh, collective, from, to), from, collectives,
+              "heddle-decompose-collectives{hierarchy=always}" + pack.str());
+  }
+
+  void compare(const std::string &text, ArrayRef<int64_t> from,
+               int64_t collectives, StringRef passes) {
     int64_t before = 0, after = 0;
     std::vector<Tensor> whole = run(text, from, "canonicalize", before);
-    std::vector<Tensor> steps = run(
-        text, from, "heddle-decompose-collectives{hierarchy=always}", after);
+    std::vector<Tensor> steps = run(text, from, passes, after);
     EXPECT_EQ(before, 1);
     EXPECT_EQ(after, collectives) << text;
     ASSERT_EQ(whole.size(), steps.size());
@@ -145,6 +153,28 @@ TEST_F(DecomposeTest, ThreeLevels) {
   compare("\"a\"=2, \"b\"=2, \"c\"=2",
           "reduce_scatter sum %x dim 0 over @mesh <{\"b\", \"c\", \"a\"}>",
           {23}, {3}, 3);
+}
+
+TEST_F(DecomposeTest, PackedExchanges) {
+  constexpr int64_t kMembers = 3;
+  for (auto [split, concat] :
+       {std::pair(0, 1), std::pair(1, 0), std::pair(0, 2), std::pair(2, 0),
+        std::pair(1, 2), std::pair(2, 1)})
+    // Sizes that divide, and that do not; dimensions of one element between.
+    for (int64_t missing : {0, 1, 2})
+      for (int64_t other : {1, 2}) {
+        SmallVector<int64_t> from(3, other), to(3, other);
+        from[split] = 2 * kMembers - missing;
+        to[split] = 2;
+        from[concat] = 3;
+        to[concat] = 3 * kMembers - missing;
+        compare(program("\"a\"=2, \"b\"=3",
+                        "all_to_all %x split " + std::to_string(split) +
+                            " concat " + std::to_string(concat) +
+                            " over @mesh <{\"b\"}>",
+                        from, to),
+                from, 1, "heddle-pack-collectives");
+      }
 }
 
 } // namespace

@@ -104,8 +104,9 @@ protected:
                      "heddle-split-operators,heddle-repeat-constants,"
                      "heddle-propagate-shardings,heddle-materialize-pins,"
                      "heddle-insert-reshards,heddle-verify-sharded,"
-                     "heddle-localize,heddle-verify-localized,canonicalize,"
-                     "cse,func.func(heddle-combine-collectives)");
+                     "heddle-localize,canonicalize,cse,"
+                     "func.func(heddle-combine-collectives),"
+                     "heddle-pack-collectives,heddle-verify-localized");
   }
 
   Tensor randomIds(ArrayRef<int64_t> shape, int64_t count, bool ignoreSome) {

@@ -49,6 +49,7 @@ protected:
                              "heddle-materialize-pins,"
                              "heddle-insert-reshards,"
                              "heddle-verify-sharded,heddle-localize,"
+                             "heddle-pack-collectives,"
                              "heddle-verify-localized,canonicalize,cse" +
                                  (then.empty() ? then : "," + then));
   }

@@ -106,7 +106,8 @@ protected:
     }
     builder.create<func::ReturnOp>(loc, results);
     ASSERT_TRUE(runPasses(*module, ("heddle-localize{cluster=" + cluster +
-                                    "},heddle-verify-localized")
+                                    "},heddle-pack-collectives,"
+                                    "heddle-verify-localized")
                                        .str()))
         << diagnostics;
 
