@@ -25,9 +25,13 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr std::pair<Phase, StringLiteral> kPhaseNames[] = {
-    {Phase::Autodiff, "autodiff"},     {Phase::Sharded, "sharded"},
-    {Phase::Localized, "localized"},   {Phase::Kernels, "kernels"},
-    {Phase::Executable, "executable"}, {Phase::LLVM, "llvm"}};
+    {Phase::Autodiff, "autodiff"},
+    {Phase::Sharded, "sharded"},
+    {Phase::Localized, "localized"},
+    {Phase::Kernels, "kernels"},
+    {Phase::Scheduled, "scheduled"},
+    {Phase::Executable, "executable"},
+    {Phase::LLVM, "llvm"}};
 
 std::optional<Phase> heddle::parsePhase(StringRef name) {
   for (auto [phase, known] : kPhaseNames)
@@ -123,7 +127,7 @@ static void buildLocalizePipeline(OpPassManager &passes,
 }
 
 //===----------------------------------------------------------------------===//
-// 3. Lowering: from local tensors to native code
+// 3. Lowering and scheduling: from local tensors to native code
 //===----------------------------------------------------------------------===//
 
 static void buildKernelPipeline(OpPassManager &passes) {
@@ -152,13 +156,22 @@ static void buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createVerifyKernelsPass());
 }
 
-static void buildExecutablePipeline(OpPassManager &passes,
-                                    const CompileOptions &options) {
-  // The last pass that moves ops to save memory.
+static void buildSchedulePipeline(OpPassManager &passes,
+                                  const CompileOptions &options) {
+  // The order that needs little memory. The passes behind start from it.
   passes.addPass(createShortenLivesPass());
-  // Runs after ShortenLives, which would move starts and waits again.
+  if (options.overlap == Overlap::Auto) {
+    OrderProgramPassOptions order;
+    order.cluster = options.cluster;
+    order.report = options.remarkBytes >= 0;
+    passes.addPass(createOrderProgramPass(order));
+  }
   if (options.startCollectives)
     passes.addPass(createStartCollectivesPass(*options.startCollectives));
+  passes.addPass(createVerifyScheduledPass());
+}
+
+static void buildExecutablePipeline(OpPassManager &passes) {
   // From here on every value has its place, and ops are issued in the order of
   // the text.
   passes.addPass(createPlanArenasPass());
@@ -361,20 +374,22 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                 "batch, heads or features that it names; declare a heddle.mesh "
                 "in the program and shardings of its arguments";
   }
-  return success(succeeded(runPhase(Phase::Sharded,
-                                    [&](OpPassManager &passes) {
-                                      buildShardPipeline(passes, options);
-                                    })) &&
-                 succeeded(runPhase(Phase::Localized,
-                                    [&](OpPassManager &passes) {
-                                      buildLocalizePipeline(passes, options);
-                                    })) &&
-                 succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
-                 succeeded(runPhase(Phase::Executable,
-                                    [&](OpPassManager &passes) {
-                                      buildExecutablePipeline(passes, options);
-                                    })) &&
-                 succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
+  return success(
+      succeeded(runPhase(Phase::Sharded,
+                         [&](OpPassManager &passes) {
+                           buildShardPipeline(passes, options);
+                         })) &&
+      succeeded(runPhase(Phase::Localized,
+                         [&](OpPassManager &passes) {
+                           buildLocalizePipeline(passes, options);
+                         })) &&
+      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
+      succeeded(runPhase(Phase::Scheduled,
+                         [&](OpPassManager &passes) {
+                           buildSchedulePipeline(passes, options);
+                         })) &&
+      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
+      succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
@@ -441,11 +456,14 @@ void heddle::registerPipelines() {
   PassPipelineRegistration<>("heddle-kernels-pipeline",
                              "Calls of libraries and outlined kernels",
                              buildKernelPipeline);
-  PassPipelineRegistration<>(
-      "heddle-executable-pipeline", "rt programs with memory planned",
-      [](OpPassManager &passes) {
-        buildExecutablePipeline(passes, CompileOptions());
-      });
+  PassPipelineRegistration<>("heddle-schedule-pipeline",
+                             "The order of the program chosen",
+                             [](OpPassManager &passes) {
+                               buildSchedulePipeline(passes, CompileOptions());
+                             });
+  PassPipelineRegistration<>("heddle-executable-pipeline",
+                             "rt programs with memory planned",
+                             buildExecutablePipeline);
   PassPipelineRegistration<>("heddle-llvm-pipeline", "The LLVM dialect",
                              buildLLVMPipeline);
 }

@@ -6,7 +6,7 @@
 // RUN: diff %t.stock %t.own
 
 // The plugin has each phase's pipeline, down to LLVM.
-// RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-kernels-pipeline,heddle-executable-pipeline,heddle-llvm-pipeline)' | FileCheck %s --check-prefix=LLVM
+// RUN: %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-shard-pipeline,heddle-localize-pipeline,heddle-kernels-pipeline,heddle-schedule-pipeline,heddle-executable-pipeline,heddle-llvm-pipeline)' | FileCheck %s --check-prefix=LLVM
 
 // The plugin's errors are those of heddle-opt.
 // RUN: not %{mlir-opt} %s --pass-pipeline='builtin.module(heddle-apply-plan)' 2>&1 | FileCheck %s --check-prefix=ERROR

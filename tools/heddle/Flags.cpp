@@ -260,6 +260,11 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
   app.add_flag("--explain-shardings", flags.options.explainShardings,
                "Say of each value how it is split, which op that comes from, "
                "and where two ops want it differently");
+  addChoice<Overlap>(
+      app, "--overlap", flags.options.overlap,
+      {{"none", Overlap::None}, {"auto", Overlap::Auto}},
+      "What runs beside communication: nothing (default), or what is shortest "
+      "by the times of --cluster");
   app.add_flag(
          "--start-collectives{earliest}", flags.startCollectives,
          "For tests of schedules: start every collective early and wait "
@@ -273,7 +278,8 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                              text + "'";
           },
           "ORDER"))
-      ->option_text("[=ORDER]");
+      ->option_text("[=ORDER]")
+      ->excludes("--overlap");
   std::vector<std::string> phases = {"import"};
   for (StringRef phase : getPhaseNames())
     phases.push_back(phase.str());

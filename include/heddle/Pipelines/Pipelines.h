@@ -30,6 +30,7 @@ enum class Phase {
   Sharded,    ///< plan applied, shardings propagated, reshards explicit
   Localized,  ///< one device's program with collectives
   Kernels,    ///< library calls and outlined kernels, still on tensors
+  Scheduled,  ///< the order of the program chosen, collectives in flight
   Executable, ///< rt programs with arenas; kernels are still structured ops
   LLVM,       ///< LLVM dialect
 };
@@ -47,6 +48,12 @@ struct TrainingOptions : BuildTrainingStepPassOptions {
   bool bf16 = false; ///< bf16 compute, f32 master weights
 };
 
+/// What runs beside communication.
+enum class Overlap {
+  None, ///< nothing: a program runs its ops in the order of the text
+  Auto, ///< the order that the cost model finds (heddle-order-program)
+};
+
 struct CompileOptions {
   TrainingOptions training;
   /// A plan as JSON text. If empty, the standard plan of the fields below.
@@ -60,6 +67,7 @@ struct CompileOptions {
   /// Emits a remark on each reshard, and each exchange within an op, in which a
   /// device sends at least this many bytes. -1: no remarks.
   int64_t remarkBytes = -1;
+  Overlap overlap = Overlap::None;
   /// If set, every collective runs beside the computations, for tests of
   /// schedules.
   std::optional<StartCollectivesPassOptions> startCollectives;

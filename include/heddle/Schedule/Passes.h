@@ -3,6 +3,7 @@
 #ifndef HEDDLE_SCHEDULE_PASSES_H
 #define HEDDLE_SCHEDULE_PASSES_H
 
+#include "heddle/Cost/ClusterChoice.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -37,4 +37,64 @@ def StartCollectivesPass : Pass<"heddle-start-collectives", "::mlir::ModuleOp"> 
   let dependentDialects = ["::heddle::comm::CommDialect"];
 }
 
+def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
+  let summary = "orders a device's program so that communication is hidden";
+  let description = [{
+    Runs after kernels are formed and before memory is planned. Chooses the order
+    of the kernel calls, library calls and collectives of each program function
+    that has collectives, and lets the collectives run beside the computations.
+    The results of the program keep their bits.
+
+    The order is that of the shortest of several schedules, by the cost model: a
+    computation takes the time of a roofline of the cluster's device, a
+    collective that of the cluster's links. The links of one level of the
+    topology serve one collective at a time. Of schedules whose live tensors
+    exceed the memory, the one that exceeds it least is taken. Tensors that
+    share memory when it is planned count twice here, so the limit is a cautious
+    one.
+
+    A product whose result only goes to an all-reduce may be cut into row chunks,
+    and the all-reduce alike. Then the first rows are summed while the next ones
+    are computed, so that even a product and a sum that depend on each other
+    overlap. All such products of a program are cut into the same number of
+    chunks, if that makes its schedule shorter.
+
+    A collective starts right behind the op that computes its operand and is
+    waited for before the first op that reads its result. Streams are chosen as
+    by `heddle-start-collectives`.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           /*default=*/"::heddle::ClusterChoice()",
+           "the cluster whose times decide; by default, all devices are equally "
+           "near">,
+    Option<"memory", "memory", "int64_t", /*default=*/"0",
+           "the most bytes of live tensors; 0: what the variables leave of a "
+           "device's memory">,
+    Option<"chunks", "chunks", "int64_t", /*default=*/"8",
+           "the most row chunks of a product; 1: products stay whole">,
+    Option<"tries", "tries", "int64_t", /*default=*/"200",
+           "the number of schedules to compare">,
+    Option<"seed", "seed", "uint64_t", /*default=*/"0",
+           "the seed of the schedules that are tried">,
+    Option<"streams", "streams", "int32_t", /*default=*/"2",
+           "the number of communication streams, 1 to 7">,
+    Option<"report", "report", "bool", /*default=*/"false",
+           "emit a remark with the predicted time of each program and its lower "
+           "bounds">];
+  let dependentDialects = ["::heddle::comm::CommDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def VerifyScheduledPass : Pass<"heddle-verify-scheduled", "::mlir::ModuleOp"> {
+  let summary = "checks the collectives in flight of phase `scheduled`";
+  let description = [{
+    In program functions:
+    - a `comm.start` is waited for once, in its own block. Otherwise its result
+      would be read too early, or its memory given away too early;
+    - all collectives of a group of devices that are in flight are on one stream.
+      On two streams, a group would need two communicators.
+  }];
+}
+
 #endif

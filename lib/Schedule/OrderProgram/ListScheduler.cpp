@@ -1,0 +1,264 @@
+//===- ListScheduler.cpp - An order for units on queues -------------------===//
+
+#include "ListScheduler.h"
+#include "heddle/Support/Random.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <set>
+
+using namespace llvm;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// One schedule from one list
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Plays the program forward in time.
+class Player {
+public:
+  Player(const UnitGraph &graph, ArrayRef<double> rank, int64_t limitBytes);
+
+  Schedule play();
+
+private:
+  using Entry = std::pair<double, int32_t>; // rank and unit
+
+  void release(int32_t unit);
+  void fill(int32_t queue);
+  /// Returns the bytes that become live with the unit, less those of buffers
+  /// that it is the last to read.
+  int64_t getGrowth(int32_t unit) const;
+  void begin(int32_t unit);
+  void end(int32_t unit);
+
+  const UnitGraph &graph;
+  ArrayRef<double> rank;
+  int64_t limitBytes;
+  std::vector<SmallVector<int32_t, 4>> before; // the reverse of Unit::after
+  std::vector<SmallVector<int32_t, 2>> writes, reads; // buffers of a unit
+  std::vector<int32_t> waitsFor, readersLeft;
+  std::vector<std::set<Entry>> ready; // by queue
+  std::vector<bool> isBusy;           // by queue
+  /// The ends of the units that run.
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> running;
+  double now = 0;
+  int64_t liveBytes = 0;
+  Schedule schedule;
+};
+} // namespace
+
+Player::Player(const UnitGraph &graph, ArrayRef<double> rank,
+               int64_t limitBytes)
+    : graph(graph), rank(rank), limitBytes(limitBytes),
+      before(graph.units.size()), writes(graph.units.size()),
+      reads(graph.units.size()), waitsFor(graph.units.size()),
+      readersLeft(graph.buffers.size()), ready(graph.queues),
+      isBusy(graph.queues) {
+  for (auto [number, unit] : llvm::enumerate(graph.units)) {
+    waitsFor[number] = unit.after.size();
+    for (int32_t earlier : unit.after)
+      before[earlier].push_back(number);
+  }
+  for (auto [number, buffer] : llvm::enumerate(graph.buffers)) {
+    writes[buffer.writer].push_back(number);
+    readersLeft[number] = buffer.readers.size();
+    for (int32_t reader : buffer.readers)
+      reads[reader].push_back(number);
+  }
+  schedule.start.resize(graph.units.size());
+}
+
+void Player::release(int32_t unit) {
+  ready[graph.units[unit].queue].insert({rank[unit], unit});
+}
+
+int64_t Player::getGrowth(int32_t unit) const {
+  int64_t bytes = 0;
+  for (int32_t buffer : writes[unit])
+    bytes += graph.buffers[buffer].bytes;
+  return bytes;
+}
+
+void Player::begin(int32_t unit) {
+  schedule.start[unit] = now;
+  schedule.order.push_back(unit);
+  liveBytes += getGrowth(unit);
+  schedule.peakBytes = std::max(schedule.peakBytes, liveBytes);
+  isBusy[graph.units[unit].queue] = true;
+  running.push({now + graph.units[unit].seconds, unit});
+}
+
+void Player::end(int32_t unit) {
+  isBusy[graph.units[unit].queue] = false;
+  for (int32_t buffer : writes[unit])
+    if (graph.buffers[buffer].readers.empty())
+      liveBytes -= graph.buffers[buffer].bytes;
+  for (int32_t buffer : reads[unit])
+    if (--readersLeft[buffer] == 0)
+      liveBytes -= graph.buffers[buffer].bytes;
+  for (int32_t later : before[unit])
+    if (--waitsFor[later] == 0)
+      release(later);
+}
+
+void Player::fill(int32_t queue) {
+  std::set<Entry> &waiting = ready[queue];
+  if (isBusy[queue] || waiting.empty())
+    return;
+  auto chosen = waiting.begin();
+  // Beyond the limit, prefers the unit that needs the least memory. Looks at
+  // few units, so that the time stays linear.
+  if (liveBytes + getGrowth(chosen->second) > limitBytes) {
+    constexpr int kLooks = 32;
+    int64_t least = getGrowth(chosen->second);
+    int looks = 0;
+    for (auto it = std::next(chosen); it != waiting.end() && looks < kLooks &&
+                                      liveBytes + least > limitBytes;
+         ++it, ++looks)
+      if (int64_t growth = getGrowth(it->second); growth < least) {
+        least = growth;
+        chosen = it;
+      }
+  }
+  int32_t unit = chosen->second;
+  waiting.erase(chosen);
+  begin(unit);
+}
+
+Schedule Player::play() {
+  for (size_t unit = 0; unit < graph.units.size(); ++unit)
+    if (waitsFor[unit] == 0)
+      release(unit);
+  while (true) {
+    for (int32_t queue = 0; queue < graph.queues; ++queue)
+      fill(queue);
+    if (running.empty())
+      break;
+    now = running.top().first;
+    // All units that end now, so that a queue chooses among all that follow.
+    while (!running.empty() && running.top().first == now) {
+      int32_t unit = running.top().second;
+      running.pop();
+      end(unit);
+    }
+  }
+  schedule.seconds = now;
+  return std::move(schedule);
+}
+
+Schedule heddle::scheduleByRank(const UnitGraph &graph, ArrayRef<double> rank,
+                                int64_t limitBytes) {
+  return Player(graph, rank, limitBytes).play();
+}
+
+Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
+  UnitGraph chain = graph;
+  chain.queues = 1;
+  for (auto [number, unit] : llvm::enumerate(chain.units)) {
+    unit.queue = 0;
+    unit.after.clear();
+    if (number > 0)
+      unit.after.push_back(number - 1);
+  }
+  std::vector<double> rank(graph.units.size());
+  std::iota(rank.begin(), rank.end(), 0);
+  return scheduleByRank(chain, rank, std::numeric_limits<int64_t>::max());
+}
+
+//===----------------------------------------------------------------------===//
+// The best of many lists
+//===----------------------------------------------------------------------===//
+
+/// Returns for each unit the longest chain of seconds from its start to the
+/// end of the program.
+static std::vector<double> getLongestPaths(const UnitGraph &graph) {
+  std::vector<double> path(graph.units.size());
+  for (size_t unit = graph.units.size(); unit-- > 0;) {
+    path[unit] += graph.units[unit].seconds;
+    for (int32_t earlier : graph.units[unit].after)
+      path[earlier] = std::max(path[earlier], path[unit]);
+  }
+  return path;
+}
+
+/// Returns for each unit the longest chain of seconds from the beginning to its
+/// start.
+static std::vector<double> getDepths(const UnitGraph &graph) {
+  std::vector<double> depth(graph.units.size());
+  for (auto [number, unit] : llvm::enumerate(graph.units))
+    for (int32_t earlier : unit.after)
+      depth[number] = std::max(depth[number],
+                               depth[earlier] + graph.units[earlier].seconds);
+  return depth;
+}
+
+ScheduleBounds heddle::getBounds(const UnitGraph &graph) {
+  std::vector<double> sums(graph.queues);
+  for (const Unit &unit : graph.units)
+    sums[unit.queue] += unit.seconds;
+  ScheduleBounds bounds;
+  bounds.computation = sums.front();
+  for (double sum : llvm::drop_begin(sums))
+    bounds.links = std::max(bounds.links, sum);
+  for (double path : getLongestPaths(graph))
+    bounds.criticalPath = std::max(bounds.criticalPath, path);
+  return bounds;
+}
+
+bool heddle::isBetter(const Schedule &a, const Schedule &b,
+                      int64_t limitBytes) {
+  auto key = [&](const Schedule &s) {
+    return std::tuple(std::max<int64_t>(0, s.peakBytes - limitBytes), s.seconds,
+                      s.peakBytes);
+  };
+  return key(a) < key(b);
+}
+
+Schedule heddle::findSchedule(const UnitGraph &graph,
+                              const ScheduleOptions &options) {
+  size_t count = graph.units.size();
+  double enough = getBounds(graph).get() * (1 + options.tolerance);
+  Schedule best;
+  std::vector<double> bestRank;
+  auto attempt = [&](std::vector<double> rank) {
+    Schedule found = scheduleByRank(graph, rank, options.limitBytes);
+    if (bestRank.empty() || isBetter(found, best, options.limitBytes)) {
+      best = std::move(found);
+      bestRank = std::move(rank);
+    }
+  };
+
+  // The order of the text keeps memory small. The longest path first keeps
+  // queues busy. The greatest depth first lets one part of the batch run ahead:
+  // its backward pass is then beside the forward pass of another part.
+  std::vector<double> rank(count);
+  std::iota(rank.begin(), rank.end(), 0);
+  attempt(rank);
+  for (std::vector<double> greatest :
+       {getLongestPaths(graph), getDepths(graph)}) {
+    std::transform(greatest.begin(), greatest.end(), rank.begin(),
+                   std::negate<>());
+    attempt(rank);
+  }
+
+  // Ranks become positions in the best schedule. Then a run of units moves to
+  // an earlier or later position.
+  Random random(options.seed);
+  for (int64_t i = 3; i < options.tries && count > 1; ++i) {
+    if (best.seconds <= enough && best.peakBytes <= options.limitBytes)
+      break;
+    for (auto [position, unit] : llvm::enumerate(best.order))
+      rank[unit] = position;
+    size_t size = 1 + random.below(std::max<size_t>(1, count / 4));
+    size_t first = random.below(count);
+    double shift = (random.unit() - 0.5) * double(count) / 2;
+    for (size_t k = first; k < std::min(first + size, count); ++k)
+      rank[k] += shift;
+    attempt(rank);
+  }
+  return best;
+}

@@ -1,0 +1,98 @@
+//===- ListScheduler.h - An order for units on queues -----------*- C++ -*-===//
+//
+// Orders the units of a program, which run on several queues at the same time:
+// computations on one queue, collectives on one queue for each level of links.
+// A queue runs one unit at a time. The class works on numbers, not on IR.
+//
+// The method is list scheduling (Graham, "Bounds on Multiprocessing Timing
+// Anomalies", 1969): whenever a queue is idle, it takes the ready unit with the
+// least rank. One list gives one schedule. `findSchedule` builds schedules from
+// several lists and improves the best one by moving parts of its list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_SCHEDULE_ORDERPROGRAM_LISTSCHEDULER_H
+#define HEDDLE_LIB_SCHEDULE_ORDERPROGRAM_LISTSCHEDULER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace heddle {
+
+/// Memory that a unit writes and others read.
+struct UnitBuffer {
+  int64_t bytes = 0;
+  int32_t writer = 0;
+  /// Live from the start of `writer` to the end of the last of these units, or
+  /// of `writer` if there is none.
+  llvm::SmallVector<int32_t, 4> readers;
+};
+
+struct Unit {
+  int32_t queue = 0; ///< 0: computations
+  double seconds = 0;
+  llvm::SmallVector<int32_t, 4> after; ///< units that must have ended before
+};
+
+/// Units are numbered in a legal order: a unit is only after lower numbers.
+struct UnitGraph {
+  std::vector<Unit> units;
+  std::vector<UnitBuffer> buffers;
+  int32_t queues = 1;
+};
+
+struct Schedule {
+  std::vector<int32_t> order; ///< the units by their starts
+  std::vector<double> start;  ///< of each unit, in seconds
+  double seconds = 0;         ///< the end of the last unit
+  int64_t peakBytes = 0;      ///< the most bytes of live buffers
+};
+
+/// No schedule takes less time than any of these.
+struct ScheduleBounds {
+  double computation = 0;  ///< the sum of the units on queue 0
+  double links = 0;        ///< the largest sum of any other queue
+  double criticalPath = 0; ///< the longest chain of units
+
+  double get() const {
+    return std::max(computation, std::max(links, criticalPath));
+  }
+};
+
+ScheduleBounds getBounds(const UnitGraph &graph);
+
+/// Returns whether a schedule is better than another one: nearer to the limit
+/// of live bytes if it exceeds that, else shorter, else with fewer live bytes.
+bool isBetter(const Schedule &a, const Schedule &b, int64_t limitBytes);
+
+struct ScheduleOptions {
+  /// The most bytes of live buffers. A schedule that exceeds it is chosen only
+  /// if no other was found.
+  int64_t limitBytes = std::numeric_limits<int64_t>::max();
+  /// How many schedules to build. More take longer and may be better.
+  int64_t tries = 200;
+  /// A schedule is not improved any more if it takes at most this much longer
+  /// than the bounds.
+  double tolerance = 0.01;
+  uint64_t seed = 0;
+};
+
+/// Returns the schedule in which each queue takes the ready unit with the least
+/// rank. While a unit would exceed the limit, those that do not go first.
+Schedule scheduleByRank(const UnitGraph &graph, llvm::ArrayRef<double> rank,
+                        int64_t limitBytes);
+
+/// Returns the schedule in which all units run one after the other, in the
+/// order of their numbers, on whatever queue.
+Schedule scheduleInSequence(const UnitGraph &graph);
+
+/// Returns the best schedule found. The same graph and options give the same
+/// schedule.
+Schedule findSchedule(const UnitGraph &graph, const ScheduleOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SCHEDULE_ORDERPROGRAM_LISTSCHEDULER_H

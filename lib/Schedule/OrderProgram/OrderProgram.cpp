@@ -1,0 +1,242 @@
+//===- OrderProgram.cpp - heddle-order-program ----------------------------===//
+
+#include "../Flight.h"
+#include "ChunkProducts.h"
+#include "ProgramGraph.h"
+#include "heddle/Schedule/Passes.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Support/Bytes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <deque>
+
+namespace heddle {
+#define GEN_PASS_DEF_ORDERPROGRAMPASS
+#include "heddle/Schedule/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+/// Writes a schedule into the text of a program.
+class Writer {
+public:
+  Writer(Block &block, const ProgramGraph &program)
+      : block(block), program(program) {}
+
+  /// Puts the ops in the order of the schedule. An op that takes no time comes
+  /// right before the first op that needs it. A collective comes right behind
+  /// the last computation that it needs, so that it can start as soon as its
+  /// links are free.
+  void order(const Schedule &schedule);
+
+private:
+  void emit(Operation *op);
+  /// Emits the collectives that can be issued when the schedule has come to a
+  /// position. A collective that needs another one is not issued before its
+  /// own position: the computations behind it would have to wait, too.
+  void emitCollectives(size_t position);
+
+  Block &block;
+  const ProgramGraph &program;
+  llvm::DenseSet<Operation *> emitted;
+  /// The collectives of each queue that are not emitted yet, by start, and the
+  /// position of each unit in the schedule.
+  std::vector<std::deque<int32_t>> waiting;
+  std::vector<size_t> positions;
+};
+
+/// A form of a program, and its best schedule.
+struct Candidate {
+  func::FuncOp function; ///< the program itself, or a changed copy of it
+  ProgramGraph program;
+  Schedule schedule;
+};
+
+struct OrderProgram : heddle::impl::OrderProgramPassBase<OrderProgram> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  Candidate makeCandidate(func::FuncOp function);
+  void orderFunction(func::FuncOp function);
+  void reportOn(const Candidate &best);
+
+  /// What is the same for all programs of the module.
+  struct Context {
+    SymbolTable symbols;
+    MeshAttr mesh;
+    MeshTopology topology;
+    ScheduleOptions options;
+    GroupStreams groups;
+  };
+  std::optional<Context> context;
+};
+} // namespace
+
+void Writer::emit(Operation *op) {
+  if (op->getBlock() != &block || !emitted.insert(op).second)
+    return;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && maker->getBlock() == &block)
+        emit(maker);
+  });
+  if (auto it = program.before.find(op); it != program.before.end())
+    for (Operation *earlier : it->second)
+      emit(earlier);
+  op->moveBefore(block.getTerminator());
+}
+
+void Writer::emitCollectives(size_t position) {
+  const std::vector<Unit> &units = program.graph.units;
+  auto isReady = [&](int32_t unit) {
+    return positions[unit] <= position ||
+           llvm::all_of(units[unit].after, [&](int32_t earlier) {
+             return units[earlier].queue == 0 &&
+                    emitted.contains(program.ops[earlier]);
+           });
+  };
+  for (std::deque<int32_t> &queue : waiting)
+    for (; !queue.empty() && isReady(queue.front()); queue.pop_front())
+      emit(program.ops[queue.front()]);
+}
+
+void Writer::order(const Schedule &schedule) {
+  SmallVector<Operation *> text;
+  for (Operation &op : block.without_terminator())
+    text.push_back(&op);
+  waiting.resize(program.graph.queues);
+  positions.resize(program.ops.size());
+  for (auto [position, unit] : llvm::enumerate(schedule.order)) {
+    positions[unit] = position;
+    if (int32_t queue = program.graph.units[unit].queue)
+      waiting[queue].push_back(unit);
+  }
+  for (auto [position, unit] : llvm::enumerate(schedule.order)) {
+    if (program.graph.units[unit].queue == 0)
+      emit(program.ops[unit]);
+    emitCollectives(position);
+  }
+  for (Operation *op : text)
+    emit(op);
+}
+
+/// Lets the collectives of a block, which is in its final order, run beside the
+/// computations. A wait stands before the first reader.
+static void startCollectives(Block &block, GroupStreams &groups) {
+  SmallVector<Flight> flights;
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (op.hasTrait<comm::Collective>())
+      flights.push_back(makeFlight(&op, groups.get(&op)));
+  for (Flight flight : flights)
+    flight.wait->moveBefore(getFirstReader(flight));
+}
+
+/// Returns the bytes of a device that variables leave free.
+static int64_t getFreeBytes(ModuleOp module, const ClusterDevice &device) {
+  int64_t bytes = device.memory;
+  llvm::DenseSet<Attribute> counted;
+  auto count = [&](Attribute variable, Type type) {
+    if (counted.insert(variable).second)
+      bytes -= getBytes(type);
+  };
+  module.walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      count(load.getVariableAttr(), load.getType());
+    else if (auto store = dyn_cast<StoreOp>(op))
+      count(store.getVariableAttr(), store.getValue().getType());
+  });
+  return std::max<int64_t>(bytes, 0);
+}
+
+static std::string inMilliseconds(double seconds) {
+  return llvm::formatv("{0:f3} ms", seconds * 1e3);
+}
+
+Candidate OrderProgram::makeCandidate(func::FuncOp function) {
+  ProgramGraph program =
+      buildProgramGraph(function.getBody().front(), context->symbols,
+                        context->mesh, context->topology);
+  Schedule schedule = findSchedule(program.graph, context->options);
+  return {function, std::move(program), std::move(schedule)};
+}
+
+void OrderProgram::reportOn(const Candidate &best) {
+  const UnitGraph &graph = best.program.graph;
+  ScheduleBounds bounds = getBounds(graph);
+  Schedule sequence = scheduleInSequence(graph);
+  func::FuncOp function = best.function;
+  function.emitRemark() << "@" << function.getName() << " takes "
+                        << inMilliseconds(best.schedule.seconds)
+                        << " by the cost model, "
+                        << inMilliseconds(sequence.seconds)
+                        << " if nothing overlaps; at least "
+                        << inMilliseconds(bounds.get()) << " (computation "
+                        << inMilliseconds(bounds.computation) << ", links "
+                        << inMilliseconds(bounds.links) << ", longest chain "
+                        << inMilliseconds(bounds.criticalPath) << "); "
+                        << best.schedule.peakBytes
+                        << " bytes are live at most, " << sequence.peakBytes
+                        << " in the order of the text";
+}
+
+void OrderProgram::orderFunction(func::FuncOp function) {
+  if (llvm::none_of(function.getBody().front(), [](Operation &op) {
+        return op.hasTrait<comm::Collective>();
+      }))
+    return;
+  Candidate best = makeCandidate(function);
+  // Smaller chunks hide more and cost more launches.
+  for (int64_t count = 2; count <= chunks; count *= 2) {
+    func::FuncOp copy = function.clone();
+    if (chunkProducts(copy.getBody().front(), count) > 0) {
+      Candidate next = makeCandidate(copy);
+      if (isBetter(next.schedule, best.schedule, context->options.limitBytes)) {
+        if (best.function != function)
+          best.function.erase();
+        best = std::move(next);
+        continue;
+      }
+    }
+    copy.erase();
+  }
+  Writer(best.function.getBody().front(), best.program).order(best.schedule);
+  startCollectives(best.function.getBody().front(), context->groups);
+  if (best.function != function) {
+    function.getBody().takeBody(best.function.getBody());
+    best.function.erase();
+    best.function = function;
+  }
+  if (report)
+    reportOn(best);
+}
+
+void OrderProgram::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (failed(verifyStreams(module, streams)))
+    return signalPassFailure();
+  MeshRef mesh = getMesh(module);
+  if (!mesh)
+    return;
+  auto sequences = ReshardSequences::create(module, mesh, cluster);
+  if (failed(sequences))
+    return signalPassFailure();
+  const MeshTopology &topology = sequences->getTopology();
+  ScheduleOptions options;
+  options.limitBytes = memory > 0
+                           ? int64_t(memory)
+                           : getFreeBytes(module, topology.getCluster().device);
+  options.tries = tries;
+  options.seed = seed;
+  context.emplace(Context{SymbolTable(module), mesh.mesh, topology, options,
+                          GroupStreams(streams)});
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
+        function.getBody().hasOneBlock())
+      orderFunction(function);
+  context.reset();
+}

@@ -1,0 +1,238 @@
+//===- ProgramGraph.cpp - The units of one device's program ---------------===//
+
+#include "ProgramGraph.h"
+#include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/Roofline.h"
+#include "heddle/Cost/Work.h"
+#include "heddle/Support/Bytes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns whether the op takes no time: its results are views, numbers that
+/// the host knows, or lie in a variable.
+static bool takesNoTime(Operation &op) {
+  if (isa<LoadOp, tensor::ExtractSliceOp>(op) ||
+      op.hasTrait<OpTrait::ConstantLike>())
+    return true;
+  if (!isMemoryEffectFree(&op))
+    return false;
+  if (llvm::none_of(op.getResultTypes(),
+                    [](Type type) { return isa<TensorType>(type); }))
+    return true;
+  auto work = dyn_cast<WorkOpInterface>(op);
+  return work && work.getWork().bytesWritten == 0 && work.getWork().flops == 0;
+}
+
+/// Returns whether all other ops keep their side of the op. Loops and transfers
+/// are such ops: they may use variables, or order themselves by others' acts.
+static bool isBarrier(Operation &op) {
+  return !isMemoryEffectFree(&op) && !isa<func::CallOp, StoreOp>(op) &&
+         !op.hasTrait<comm::Collective>();
+}
+
+namespace {
+class GraphBuilder {
+public:
+  GraphBuilder(Block &block, const SymbolTable &symbols, MeshAttr mesh,
+               const MeshTopology &topology)
+      : block(block), symbols(symbols), mesh(mesh), topology(topology) {}
+
+  ProgramGraph build();
+
+private:
+  void addUnit(Operation &op);
+  void addStore(StoreOp store, int32_t unit);
+  void addBarrier(Operation &op, int32_t unit);
+  /// Lets the unit follow an earlier one.
+  void follow(int32_t unit, int32_t earlier);
+  Work getWork(Operation &op);
+  void setQueueAndTime(Operation &op, Unit &unit);
+
+  /// What is known of a value.
+  struct Origin {
+    llvm::SmallSetVector<int32_t, 2> units;     ///< that compute it
+    llvm::SmallSetVector<int32_t, 2> buffers;   ///< in which it lies
+    llvm::SmallSetVector<Operation *, 2> loads; ///< in whose variables it lies
+  };
+  Origin getOrigin(Operation &op) const;
+
+  /// What happened to a variable so far.
+  struct History {
+    Operation *store = nullptr;
+    std::optional<int32_t> storeUnit;
+    SmallVector<Operation *, 2> loads; ///< since the store
+  };
+
+  Block &block;
+  const SymbolTable &symbols;
+  MeshAttr mesh;
+  const MeshTopology &topology;
+  ProgramGraph program;
+  llvm::DenseMap<Value, Origin> origins;
+  llvm::DenseMap<Operation *, SmallVector<int32_t, 4>> readersOfLoad;
+  llvm::MapVector<Attribute, History> variables;
+  llvm::DenseMap<Operation *, Work> workOfKernel;
+  std::optional<int32_t> barrier;
+};
+} // namespace
+
+GraphBuilder::Origin GraphBuilder::getOrigin(Operation &op) const {
+  Origin all;
+  auto add = [&](Value value) {
+    auto it = origins.find(value);
+    if (it == origins.end())
+      return;
+    all.units.insert(it->second.units.begin(), it->second.units.end());
+    all.buffers.insert(it->second.buffers.begin(), it->second.buffers.end());
+    all.loads.insert(it->second.loads.begin(), it->second.loads.end());
+  };
+  op.walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), add); });
+  return all;
+}
+
+void GraphBuilder::follow(int32_t unit, int32_t earlier) {
+  auto &after = program.graph.units[unit].after;
+  if (earlier != unit && !llvm::is_contained(after, earlier))
+    after.push_back(earlier);
+}
+
+/// Returns the work of a computation. A kernel reads its operands and writes
+/// its results once, whatever its body does in between; but it need not read
+/// all of a table.
+Work GraphBuilder::getWork(Operation &op) {
+  if (auto itself = dyn_cast<WorkOpInterface>(op))
+    return itself.getWork();
+  Work work;
+  for (Type type : op.getOperandTypes())
+    work.bytesRead += getBytes(type);
+  for (Type type : op.getResultTypes())
+    work.bytesWritten += getBytes(type);
+  auto call = dyn_cast<func::CallOp>(op);
+  auto kernel =
+      call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+  if (!kernel)
+    return work;
+  auto [it, isNew] = workOfKernel.try_emplace(kernel);
+  if (isNew)
+    it->second = getTotalWork(kernel.getBody());
+  work.flops = it->second.flops;
+  work.bytesRead = std::min(work.bytesRead, it->second.bytesRead);
+  return work;
+}
+
+void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
+  if (isa<StoreOp>(op))
+    return;
+  if (AxisListAttr axes = getCollectiveAxes(&op)) {
+    unit.queue =
+        topology.getOutermostLevel(getAxisMask(mesh, axes.getAxes())) + 1;
+    unit.seconds = getCollectiveCost(&op, mesh, topology).seconds;
+    return;
+  }
+  Type type = op.getNumOperands()
+                  ? getElementTypeOrSelf(*op.operand_type_begin())
+                  : Type(Float32Type::get(op.getContext()));
+  unit.seconds =
+      getRooflineSeconds(getWork(op), type, topology.getCluster().device);
+}
+
+void GraphBuilder::addStore(StoreOp store, int32_t unit) {
+  History &history = variables[store.getVariableAttr()];
+  Operation *maker = store.getValue().getDefiningOp();
+  auto origin = origins.find(store.getValue());
+  auto follows = [&](int32_t earlier) {
+    follow(unit, earlier);
+    if (maker && origin != origins.end())
+      for (int32_t computes : origin->second.units)
+        if (earlier < computes)
+          follow(computes, earlier);
+  };
+  if (history.storeUnit)
+    follows(*history.storeUnit);
+  for (Operation *load : history.loads) {
+    program.before[store].push_back(load);
+    for (int32_t reader : readersOfLoad[load])
+      follows(reader);
+  }
+  history = {store, unit, {}};
+}
+
+void GraphBuilder::addBarrier(Operation &op, int32_t unit) {
+  for (int32_t earlier = barrier.value_or(0); earlier < unit; ++earlier)
+    follow(unit, earlier);
+  for (auto &[variable, history] : variables) {
+    llvm::append_range(program.before[&op], history.loads);
+    history = {&op, unit, {}};
+  }
+  barrier = unit;
+}
+
+void GraphBuilder::addUnit(Operation &op) {
+  auto number = static_cast<int32_t>(program.ops.size());
+  program.ops.push_back(&op);
+  program.graph.units.emplace_back();
+  setQueueAndTime(op, program.graph.units.back());
+  program.graph.queues =
+      std::max(program.graph.queues, program.graph.units.back().queue + 1);
+  if (barrier)
+    follow(number, *barrier);
+  Origin read = getOrigin(op);
+  for (int32_t earlier : read.units)
+    follow(number, earlier);
+  for (Operation *load : read.loads)
+    readersOfLoad[load].push_back(number);
+  for (int32_t buffer : read.buffers)
+    program.graph.buffers[buffer].readers.push_back(number);
+  if (auto store = dyn_cast<StoreOp>(op))
+    addStore(store, number);
+  else if (isBarrier(op))
+    addBarrier(op, number);
+  for (Value result : op.getResults()) {
+    Origin &origin = origins[result];
+    origin.units.insert(number);
+    if (int64_t bytes = getBytes(result.getType())) {
+      origin.buffers.insert(program.graph.buffers.size());
+      program.graph.buffers.push_back({bytes, number, {}});
+    }
+  }
+}
+
+ProgramGraph GraphBuilder::build() {
+  for (Operation &op : block.without_terminator()) {
+    if (!takesNoTime(op)) {
+      addUnit(op);
+      continue;
+    }
+    Origin origin = getOrigin(op);
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      History &history = variables[load.getVariableAttr()];
+      if (history.store)
+        program.before[load].push_back(history.store);
+      else if (barrier)
+        program.before[load].push_back(program.ops[*barrier]);
+      if (history.storeUnit)
+        origin.units.insert(*history.storeUnit);
+      else if (barrier)
+        origin.units.insert(*barrier);
+      history.loads.push_back(load);
+      origin.loads.insert(load);
+    }
+    for (Value result : op.getResults())
+      origins[result] = origin;
+  }
+  // What is returned lives to the end.
+  if (!program.ops.empty())
+    for (int32_t buffer : getOrigin(*block.getTerminator()).buffers)
+      program.graph.buffers[buffer].readers.push_back(program.ops.size() - 1);
+  return std::move(program);
+}
+
+ProgramGraph heddle::buildProgramGraph(Block &block, const SymbolTable &symbols,
+                                       MeshAttr mesh,
+                                       const MeshTopology &topology) {
+  return GraphBuilder(block, symbols, mesh, topology).build();
+}

@@ -1,0 +1,62 @@
+// RUN: heddle-opt %s --heddle-order-program | FileCheck %s
+// RUN: heddle-opt %s --heddle-order-program=report -o %t 2>&1 | FileCheck %s --check-prefix=REPORT
+// RUN: not heddle-opt %s --heddle-order-program=streams=0 2>&1 | FileCheck %s --check-prefix=STREAMS
+// STREAMS: expected from 1 to 7 communication streams, got 0
+
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+heddle.variable @w : tensor<1024x1024xf32> parameter init(zeros)
+heddle.variable @v : tensor<1024x1024xf32> parameter init(zeros)
+
+// The second half's product runs beside the first half's collective, and so
+// does the gradient's product, which stands last.
+// REPORT: remark: @halves takes {{.*}} ms by the cost model, {{.*}} ms if nothing overlaps; at least {{.*}} ms (computation {{.*}} ms, links {{.*}} ms, longest chain {{.*}} ms); {{.*}} bytes are live at most, {{.*}} in the order of the text
+// CHECK-LABEL: func.func @halves
+func.func @halves(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+  // CHECK: %[[W:.*]] = heddle.load @w
+  // CHECK-NEXT: %[[A:.*]] = heddle.contract [ij, jk -> ik] %{{.*}}, %[[W]]
+  // CHECK-NEXT: %[[S:.*]] = comm.start
+  // CHECK-NEXT: comm.all_reduce sum %[[A]]
+  // CHECK: %[[B:.*]] = heddle.contract [ij, jk -> ik] %{{.*}}, %[[W]]
+  // CHECK-NEXT: %[[T:.*]] = comm.start
+  // CHECK-NEXT: comm.all_reduce sum %[[B]]
+  // CHECK: %[[G:.*]] = heddle.contract [ij, ik -> jk]
+  // CHECK: %[[P:.*]] = comm.wait %[[S]]
+  // CHECK: %[[Q:.*]] = comm.wait %[[T]]
+  // CHECK: return
+  %w = heddle.load @w : tensor<1024x1024xf32>
+  %a = heddle.contract [ij, jk -> ik] %x, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %p = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %y, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %q = comm.all_reduce sum %b over @mesh <{"tp"}> : tensor<1024x1024xf32>
+  %g = heddle.contract [ij, ik -> jk] %x, %y : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %p, %q, %g : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
+}
+
+// A variable is stored behind all readers of its old value, and loaded anew
+// behind the store.
+// CHECK-LABEL: func.func @variable
+func.func @variable(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  // CHECK: %[[OLD:.*]] = heddle.load @v
+  // CHECK: heddle.contract {{.*}}, %[[OLD]]
+  // CHECK: heddle.store %{{.*}}, @v
+  // CHECK: %[[NEW:.*]] = heddle.load @v
+  // CHECK: heddle.contract {{.*}}, %[[NEW]]
+  %old = heddle.load @v : tensor<1024x1024xf32>
+  %s = comm.all_reduce sum %x over @mesh <{"tp"}> : tensor<1024x1024xf32>
+  %a = heddle.contract [ij, jk -> ik] %s, %old : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  heddle.store %x, @v : tensor<1024x1024xf32>
+  %new = heddle.load @v : tensor<1024x1024xf32>
+  %b = heddle.contract [ij, jk -> ik] %a, %new : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %b : tensor<1024x1024xf32>
+}
+
+// A program without collectives stays as it is.
+// CHECK-LABEL: func.func @alone
+func.func @alone(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK-NEXT: heddle.contract [ij, jk -> ik]
+  // CHECK-NEXT: heddle.contract [ji, jk -> ik]
+  // CHECK-NEXT: return
+  %a = heddle.contract [ij, jk -> ik] %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = heddle.contract [ji, jk -> ik] %a, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %b : tensor<8x8xf32>
+}
