@@ -289,6 +289,7 @@ def AllGatherOp : Rt_Collective<"all_gather", (ins)> {
   let summary = "the members' buffers, one after the other";
   let description = [{
     Constraints: out has in's elements times the members, of one element type.
+    in and out do not overlap.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
@@ -309,7 +310,7 @@ def AllToAllOp : Rt_Collective<"all_to_all", (ins)> {
   let summary = "run i of member j becomes run j of member i";
   let description = [{
     Constraints: in and out have equal numbers of elements, which the number of
-    members divides, and one element type.
+    members divides, and one element type. They do not overlap.
   }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
@@ -327,6 +328,10 @@ def BroadcastOp : Rt_Collective<"broadcast", (ins I64Attr:$root)> {
 
 def PermuteOp : Rt_Collective<"permute", (ins DenseI64ArrayAttr:$sources)> {
   let summary = "member i receives the buffer of member sources[i]";
+  let description = [{
+    If sources[i] is -1, member i receives zeros. Constraints: in and out have
+    equal types and do not overlap.
+  }];
   let assemblyFormat = [{
     (`stream` `(` $stream^ `)`)? custom<BareBuffer>($in) `->` custom<BareBuffer>($out)
     `sources` $sources `over` $mesh $axes `serves` $serves attr-dict

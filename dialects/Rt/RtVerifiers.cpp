@@ -389,8 +389,14 @@ static LogicalResult verifyEqual(OpTy op, SymbolTableCollection &tables) {
   return success();
 }
 
+template <typename OpTy> static LogicalResult verifySeparate(OpTy op) {
+  if (!op.getIn().overlaps(op.getOut()))
+    return success();
+  return op.emitOpError() << "expected in and out not to overlap";
+}
+
 /// Checks that `whole` holds one run of memory of the size of `part` for each
-/// member.
+/// member, and that the two do not overlap.
 template <typename OpTy>
 static LogicalResult verifyRuns(OpTy op, BufferAttr whole, BufferAttr part,
                                 SymbolTableCollection &tables) {
@@ -401,7 +407,7 @@ static LogicalResult verifyRuns(OpTy op, BufferAttr whole, BufferAttr part,
   RankedTensorType w = whole.getType(), p = part.getType();
   if (w.getElementType() == p.getElementType() &&
       w.getNumElements() == *members * p.getNumElements())
-    return success();
+    return verifySeparate(op);
   return op.emitOpError() << "expected " << w << " to have the elements of "
                           << *members << " members' " << p;
 }
@@ -413,7 +419,8 @@ LogicalResult rt::BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyEqual(*this, tables);
 }
 LogicalResult rt::PermuteOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyEqual(*this, tables);
+  return success(succeeded(verifyEqual(*this, tables)) &&
+                 succeeded(verifySeparate(*this)));
 }
 LogicalResult rt::AllGatherOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyRuns(*this, getOut(), getIn(), tables);
@@ -432,7 +439,7 @@ LogicalResult rt::AllToAllOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (in.getElementType() == out.getElementType() &&
       in.getNumElements() == out.getNumElements() &&
       in.getNumElements() % *members == 0)
-    return success();
+    return verifySeparate(*this);
   return emitOpError() << "expected " << in << " and " << out
                        << " to have equally many elements, a multiple of "
                        << *members << " members";

@@ -9,13 +9,11 @@ Status Collective::run(Communicator &communicator) const {
   case Kind::AllReduce:
     return communicator.allReduce(group, reduction, type, in, out, count);
   case Kind::AllGather:
-    return communicator.allGather(group, type, in, out, outer, local, total,
-                                  inner);
+    return communicator.allGather(group, type, in, out, count);
   case Kind::ReduceScatter:
-    return communicator.reduceScatter(group, reduction, type, in, out, outer,
-                                      local, total, inner);
+    return communicator.reduceScatter(group, reduction, type, in, out, count);
   case Kind::AllToAll:
-    return communicator.allToAll(group, type, in, out, allToAll);
+    return communicator.allToAll(group, type, in, out, count);
   case Kind::Broadcast:
     return communicator.broadcast(group, peer, type, in, out, count);
   case Kind::Permute:
@@ -28,53 +26,22 @@ Status Collective::run(Communicator &communicator) const {
   return Status::error("the kind of a collective is unknown");
 }
 
-int64_t Collective::bytesIn() const {
-  auto size = int64_t(byteSize(type));
+int64_t Collective::bytesOut(int64_t members) const {
+  auto bytes = count * int64_t(byteSize(type));
   switch (kind) {
   case Kind::AllReduce:
-  case Kind::Broadcast:
-  case Kind::Permute:
-  case Kind::Send:
-    return count * size;
-  case Kind::AllGather:
-    return outer * local * inner * size;
   case Kind::ReduceScatter:
-    return outer * total * inner * size;
-  case Kind::AllToAll:
-    return allToAll.outer * allToAll.splitTotal * allToAll.middle *
-           allToAll.concatLocal * allToAll.inner * size;
-  case Kind::Recv:
-    return 0;
-  }
-  return 0;
-}
-
-int64_t Collective::bytesOut() const {
-  auto size = int64_t(byteSize(type));
-  switch (kind) {
-  case Kind::AllReduce:
   case Kind::Broadcast:
   case Kind::Permute:
   case Kind::Recv:
-    return count * size;
+    return bytes;
   case Kind::AllGather:
-    return outer * total * inner * size;
-  case Kind::ReduceScatter:
-    return outer * local * inner * size;
   case Kind::AllToAll:
-    return allToAll.outer * allToAll.splitLocal * allToAll.middle *
-           allToAll.concatTotal * allToAll.inner * size;
+    return members * bytes;
   case Kind::Send:
     return 0;
   }
   return 0;
-}
-
-bool Collective::isInPlace() const {
-  auto begin = reinterpret_cast<uintptr_t>(in);
-  auto outBegin = reinterpret_cast<uintptr_t>(out);
-  return begin < outBegin + size_t(bytesOut()) &&
-         outBegin < begin + size_t(bytesIn());
 }
 
 const char *name(Collective::Kind kind) {

@@ -30,17 +30,11 @@ struct Collective {
   Reduction reduction = HEDDLE_RT_SUM;
   int32_t peer = 0;                 ///< Send, Recv; the root of a Broadcast
   const int32_t *sources = nullptr; ///< Permute
-  /// AllGather, ReduceScatter
-  int64_t outer = 0, local = 0, total = 0, inner = 0;
-  Communicator::AllToAll allToAll = {}; ///< AllToAll
 
   Status run(Communicator &communicator) const;
 
-  /// Return the bytes that this rank reads and writes.
-  int64_t bytesIn() const;
-  int64_t bytesOut() const;
-  /// Returns true if input and output overlap.
-  bool isInPlace() const;
+  /// Returns the bytes that this rank writes, in a group of so many members.
+  int64_t bytesOut(int64_t members) const;
 };
 
 /// The name in abi.h, without its prefix: "all_reduce".

@@ -57,22 +57,17 @@ class Communicator {
 public:
   virtual ~Communicator();
 
+  /// Returns the number of the group's members; 0 if there is no such group.
+  virtual int32_t groupSize(int32_t group) const = 0;
+
   virtual Status allReduce(int32_t group, Reduction reduction, DType type,
                            const void *in, void *out, int64_t count) = 0;
   virtual Status allGather(int32_t group, DType type, const void *in, void *out,
-                           int64_t outer, int64_t local, int64_t total,
-                           int64_t inner) = 0;
+                           int64_t count) = 0;
   virtual Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                               const void *in, void *out, int64_t outer,
-                               int64_t local, int64_t total, int64_t inner) = 0;
-  /// The sizes of heddle_rt_all_to_all.
-  struct AllToAll {
-    bool splitFirst;
-    int64_t outer, splitTotal, splitLocal, middle, concatLocal, concatTotal,
-        inner;
-  };
+                               const void *in, void *out, int64_t count) = 0;
   virtual Status allToAll(int32_t group, DType type, const void *in, void *out,
-                          const AllToAll &sizes) = 0;
+                          int64_t count) = 0;
   virtual Status broadcast(int32_t group, int32_t root, DType type,
                            const void *in, void *out, int64_t count) = 0;
   virtual Status permute(int32_t group, const int32_t *sources, DType type,

@@ -97,6 +97,10 @@ public:
     groups.push_back({std::move(meeting), member});
   }
 
+  int32_t groupSize(int32_t group) const override {
+    return inner->groupSize(group);
+  }
+
   Status allReduce(int32_t group, Reduction reduction, DType type,
                    const void *in, void *out, int64_t count) override {
     return collective(
@@ -109,43 +113,33 @@ public:
         });
   }
   Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t outer, int64_t local, int64_t total,
-                   int64_t inside) override {
+                   int64_t count) override {
     return collective(
         "all_gather", group,
         [&](auto ranks) {
-          return network->links().allGather(
-              ranks, bytes(type, outer * local * inside));
+          return network->links().allGather(ranks, bytes(type, count));
         },
-        [&] {
-          return inner->allGather(group, type, in, out, outer, local, total,
-                                  inside);
-        });
+        [&] { return inner->allGather(group, type, in, out, count); });
   }
   Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t outer, int64_t local,
-                       int64_t total, int64_t inside) override {
+                       const void *in, void *out, int64_t count) override {
     return collective(
         "reduce_scatter", group,
         [&](auto ranks) {
-          return network->links().allGather(
-              ranks, bytes(type, outer * local * inside));
+          return network->links().allGather(ranks, bytes(type, count));
         },
         [&] {
-          return inner->reduceScatter(group, reduction, type, in, out, outer,
-                                      local, total, inside);
+          return inner->reduceScatter(group, reduction, type, in, out, count);
         });
   }
   Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  const AllToAll &sizes) override {
+                  int64_t count) override {
     return collective(
         "all_to_all", group,
         [&](auto ranks) {
-          return network->links().allToAll(
-              ranks, bytes(type, sizes.outer * sizes.splitLocal * sizes.middle *
-                                     sizes.concatLocal * sizes.inner));
+          return network->links().allToAll(ranks, bytes(type, count));
         },
-        [&] { return inner->allToAll(group, type, in, out, sizes); });
+        [&] { return inner->allToAll(group, type, in, out, count); });
   }
   Status broadcast(int32_t group, int32_t root, DType type, const void *in,
                    void *out, int64_t count) override {

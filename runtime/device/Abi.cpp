@@ -146,56 +146,43 @@ heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
 
 heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
-                                      const void *in, void *out, int64_t outer,
-                                      int64_t local, int64_t total,
-                                      int64_t inner) {
+                                      const void *in, void *out,
+                                      int64_t count) {
   return issueCollective(device, stream,
                          {.kind = Collective::Kind::AllGather,
                           .group = group,
                           .type = DType(type),
                           .in = in,
                           .out = out,
-                          .outer = outer,
-                          .local = local,
-                          .total = total,
-                          .inner = inner});
+                          .count = count});
 }
 
 heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int32_t stream, int32_t group,
                                           int32_t reduction, int32_t type,
                                           const void *in, void *out,
-                                          int64_t outer, int64_t local,
-                                          int64_t total, int64_t inner) {
+                                          int64_t count) {
   return issueCollective(device, stream,
                          {.kind = Collective::Kind::ReduceScatter,
                           .group = group,
                           .type = DType(type),
                           .in = in,
                           .out = out,
-                          .reduction = Reduction(reduction),
-                          .outer = outer,
-                          .local = local,
-                          .total = total,
-                          .inner = inner});
+                          .count = count,
+                          .reduction = Reduction(reduction)});
 }
 
 heddle_rt_status heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
                                       const void *in, void *out,
-                                      int32_t split_first, int64_t outer,
-                                      int64_t split_total, int64_t split_local,
-                                      int64_t middle, int64_t concat_local,
-                                      int64_t concat_total, int64_t inner) {
-  return issueCollective(
-      device, stream,
-      {.kind = Collective::Kind::AllToAll,
-       .group = group,
-       .type = DType(type),
-       .in = in,
-       .out = out,
-       .allToAll = {split_first != 0, outer, split_total, split_local, middle,
-                    concat_local, concat_total, inner}});
+                                      int64_t count) {
+  return issueCollective(device, stream,
+                         {.kind = Collective::Kind::AllToAll,
+                          .group = group,
+                          .type = DType(type),
+                          .in = in,
+                          .out = out,
+                          .count = count});
 }
 
 heddle_rt_status heddle_rt_broadcast(heddle_rt_device *device, int32_t stream,

@@ -55,6 +55,16 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>
   rt.all_reduce sum arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"tp"}> serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_all_reduce
   rt.all_reduce max arena[0 : 4x8xf32] -> arena[0 : 4x8xf32] over @mesh <{"dp", "tp"}> serves <activation ["x"]>
+  // Each member gives 8 elements to all others, or to each other one.
+  // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
+  // CHECK: llvm.call @heddle_rt_all_gather({{.*}}, %[[COUNT]]) :
+  rt.all_gather arena[0 : 2x4xf32] -> arena[64 : 8x4xf32] over @mesh <{"dp", "tp"}> serves <activation ["x"]>
+  // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
+  // CHECK: llvm.call @heddle_rt_reduce_scatter({{.*}}, %[[COUNT]]) :
+  rt.reduce_scatter sum arena[64 : 8x4xf32] -> arena[0 : 2x4xf32] over @mesh <{"dp", "tp"}> serves <activation ["x"]>
+  // CHECK: %[[COUNT:.*]] = llvm.mlir.constant(8 : i64)
+  // CHECK: llvm.call @heddle_rt_all_to_all({{.*}}, %[[COUNT]]) :
+  rt.all_to_all arena[64 : 4x1x8xf32] -> arena[192 : 1x4x8xf32] over @mesh <{"dp", "tp"}> serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_copy
   rt.copy constant @c[0 : 2xi1] -> arena[0 : 2xi1] serves <activation ["x"]>
   // CHECK: llvm.call @heddle_rt_attention

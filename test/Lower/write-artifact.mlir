@@ -119,4 +119,5 @@ rt.program @other arena(64) arguments [#rt.port<"y", tensor<4xf32> in <@mesh, {"
 
 // SYMBOLS: T heddle_program_step
 // SYMBOLS-NEXT: U heddle_rt_all_reduce
+// SYMBOLS-NEXT: U heddle_rt_copy
 // SYMBOLS-NEXT: U heddle_rt_launch

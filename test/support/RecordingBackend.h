@@ -84,8 +84,8 @@ public:
     return add(stream, "fill_zero of ", bytes);
   }
   Status collective(int32_t stream, const Collective &call) override {
-    return add(stream, name(call.kind), " of ", call.bytesIn(), " -> ",
-               call.bytesOut(), " bytes in group ", call.group);
+    return add(stream, name(call.kind), " of ", call.count, " ",
+               name(call.type), " in group ", call.group);
   }
   Status recordEvent(int32_t stream, int32_t event) override {
     return add(stream, "record ", event);

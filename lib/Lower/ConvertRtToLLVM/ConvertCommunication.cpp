@@ -17,8 +17,7 @@ void ProgramConversion::convert(rt::AllReduceOp op) {
 void ProgramConversion::convert(rt::AllGatherOp op) {
   SmallVector<Value> operands = onGroup(op);
   llvm::append_values(operands, type(op.getIn()), address(op, op.getIn()),
-                      address(op, op.getOut()), f.i64(1), f.i64(1),
-                      f.i64(getMembers(op)),
+                      address(op, op.getOut()),
                       f.i64(op.getIn().getNumElements()));
   f.call("heddle_rt_all_gather", operands);
 }
@@ -27,19 +26,17 @@ void ProgramConversion::convert(rt::ReduceScatterOp op) {
   SmallVector<Value> operands = onGroup(op);
   llvm::append_values(operands, f.i32(static_cast<int32_t>(op.getKind())),
                       type(op.getIn()), address(op, op.getIn()),
-                      address(op, op.getOut()), f.i64(1), f.i64(1),
-                      f.i64(getMembers(op)),
+                      address(op, op.getOut()),
                       f.i64(op.getOut().getNumElements()));
   f.call("heddle_rt_reduce_scatter", operands);
 }
 
 void ProgramConversion::convert(rt::AllToAllOp op) {
-  int64_t members = getMembers(op);
+  auto mesh = runtime.symbols.lookup<MeshOp>(op.getMesh());
+  int64_t members = mesh.getMesh().getSize(op.getAxes().getAxes());
   SmallVector<Value> operands = onGroup(op);
   llvm::append_values(operands, type(op.getIn()), address(op, op.getIn()),
-                      address(op, op.getOut()), f.i32(true), f.i64(1),
-                      f.i64(members), f.i64(1), f.i64(1), f.i64(1),
-                      f.i64(members),
+                      address(op, op.getOut()),
                       f.i64(op.getIn().getNumElements() / members));
   f.call("heddle_rt_all_to_all", operands);
 }

@@ -73,11 +73,6 @@ private:
   template <typename Op> mlir::SmallVector<mlir::Value> onGroup(Op op) {
     return {stream(op), f.i32(runtime.getGroup(op.getAxes()))};
   }
-  /// Returns the size of the op's group.
-  template <typename Op> int64_t getMembers(Op op) {
-    auto mesh = runtime.symbols.lookup<MeshOp>(op.getMesh());
-    return mesh.getMesh().getSize(op.getAxes().getAxes());
-  }
 
   RuntimeModule &runtime;
   rt::ProgramOp program;

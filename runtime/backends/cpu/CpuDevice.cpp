@@ -188,14 +188,15 @@ Status CpuDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
 }
 
 Status CpuDevice::collective(int32_t stream, const Collective &call) {
-  if (streams.order().kind != StreamOrder::Kind::Natural &&
-      call.bytesOut() > 0 && !call.isInPlace())
+  if (streams.order().kind != StreamOrder::Kind::Natural && call.in != call.out)
     HEDDLE_RT_RETURN_IF_ERROR(
-        issue(stream, {WorkKind::Copy, "poison"},
-              [to = call.out, bytes = size_t(call.bytesOut())](Lane &) {
-                std::memset(to, 0xff, bytes);
-                return Status::success();
-              }));
+        issue(stream, {WorkKind::Copy, "poison"}, [=, this](Lane &) {
+          int32_t members =
+              communicators[size_t(stream)]->groupSize(call.group);
+          if (int64_t bytes = call.bytesOut(members); bytes > 0)
+            std::memset(call.out, 0xff, size_t(bytes));
+          return Status::success();
+        }));
   return issue(
       stream, {WorkKind::Collective, name(call.kind)},
       [=, this](Lane &) { return call.run(*communicators[size_t(stream)]); });

@@ -221,9 +221,12 @@ heddle_rt_status heddle_rt_fill_zero(heddle_rt_device *device, int32_t stream,
 // axes). The members are ordered by their coordinates along the group's axes,
 // the first axis slowest. The n-th collective of a group on a stream meets the
 // n-th that the other members issue for this group on the stream of this
-// number. The input and the output of all_reduce, broadcast and permute may be
-// the same buffer. Those of all_gather, reduce_scatter and all_to_all must not
-// overlap.
+// number.
+//
+// Buffers are contiguous. `count` is the number of elements that one member
+// gives to another one, or that every member has. The input and the output of
+// all_reduce and broadcast may be the same buffer. Those of the other
+// collectives must not overlap.
 //
 // Order of sums: a backend reduces every element in an order that depends only
 // on the kind of collective, the group's size, the count and the type. So all
@@ -237,39 +240,25 @@ heddle_rt_status heddle_rt_all_reduce(heddle_rt_device *device, int32_t stream,
                                       int32_t type, const void *in, void *out,
                                       int64_t count);
 
-/// Gathers the middle dimension: `in` is [outer, local, inner] and `out` is
-/// [outer, total, inner], with total <= members * local. Gathered rows beyond
-/// `total` are padding and are dropped.
+/// Gathers the members' inputs of `count` elements: `out` holds them one after
+/// the other, in the order of the members.
 heddle_rt_status heddle_rt_all_gather(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
-                                      const void *in, void *out, int64_t outer,
-                                      int64_t local, int64_t total,
-                                      int64_t inner);
+                                      const void *in, void *out, int64_t count);
 
-/// Reduces and scatters the middle dimension: `in` is [outer, total, inner] and
-/// `out` is [outer, local, inner]. Member i keeps rows [i * local, (i + 1) *
-/// local) of the result. Its rows beyond `total` become zero.
+/// Reduces inputs of members * count elements. Member i gets the elements
+/// [i * count, (i + 1) * count) of the result.
 heddle_rt_status heddle_rt_reduce_scatter(heddle_rt_device *device,
                                           int32_t stream, int32_t group,
                                           int32_t reduction, int32_t type,
                                           const void *in, void *out,
-                                          int64_t outer, int64_t local,
-                                          int64_t total, int64_t inner);
+                                          int64_t count);
 
-/// Splits one dimension and concatenates another. If `split_first`, `in` is
-/// [outer, split_total, middle, concat_local, inner] and `out` is [outer,
-/// split_local, middle, concat_total, inner]. Otherwise the two dimensions have
-/// the other order in both. Member i receives rows [i * split_local, (i + 1) *
-/// split_local) of the split dimension from every member, concatenated in the
-/// order of the members. Rows beyond split_total become zero; rows beyond
-/// concat_total are dropped.
+/// Exchanges blocks of `count` elements. `in` and `out` hold one block for each
+/// member. Block j of member i's input becomes block i of member j's output.
 heddle_rt_status heddle_rt_all_to_all(heddle_rt_device *device, int32_t stream,
                                       int32_t group, int32_t type,
-                                      const void *in, void *out,
-                                      int32_t split_first, int64_t outer,
-                                      int64_t split_total, int64_t split_local,
-                                      int64_t middle, int64_t concat_local,
-                                      int64_t concat_total, int64_t inner);
+                                      const void *in, void *out, int64_t count);
 
 /// `root` is a member's index in the group.
 heddle_rt_status heddle_rt_broadcast(heddle_rt_device *device, int32_t stream,

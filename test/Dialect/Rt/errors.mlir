@@ -93,6 +93,22 @@ rt.program @scatter_too_large arena(1024) {
 // -----
 
 heddle.mesh @mesh <["tp"=2]>
+rt.program @permute_in_place arena(1024) {
+  // expected-error @below {{expected in and out not to overlap}}
+  rt.permute arena[0 : 8xf32] -> arena[16 : 8xf32] sources [1, 0] over @mesh <{"tp"}> serves <activation ["x"]>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
+rt.program @gather_into_its_operand arena(1024) {
+  // expected-error @below {{expected in and out not to overlap}}
+  rt.all_gather arena[32 : 8xf32] -> arena[0 : 16xf32] over @mesh <{"tp"}> serves <activation ["x"]>
+}
+
+// -----
+
+heddle.mesh @mesh <["tp"=2]>
 rt.program @exchange_of_odd_parts arena(1024) {
   // expected-error @below {{expected 'tensor<9xf32>' and 'tensor<9xf32>' to have equally many elements, a multiple of 2 members}}
   rt.all_to_all arena[64 : 9xf32] -> arena[0 : 9xf32] over @mesh <{"tp"}> serves <activation ["x"]>

@@ -27,10 +27,10 @@ TEST(Backend, ASessionMakesTheCallsOfAProgram) {
   ASSERT_TRUE(status.ok()) << status.message();
   ASSERT_EQ(backend.calls.size(), 4u);
   for (const std::vector<std::string> &calls : backend.calls)
-    EXPECT_EQ(calls, (std::vector<std::string>{
-                         "stream 0: launch of 3 blocks by 1 with 3 buffers",
-                         "stream 0: all_reduce of 4 -> 4 bytes in group 0",
-                         "synchronize"}));
+    EXPECT_EQ(calls,
+              (std::vector<std::string>{
+                  "stream 0: launch of 3 blocks by 1 with 3 buffers",
+                  "stream 0: all_reduce of 1 f32 in group 0", "synchronize"}));
   // Arguments, results and variables go through the device's memory.
   EXPECT_EQ(who, (std::vector<int32_t>{0, 1, 10, 11}));
   int64_t steps = 0;

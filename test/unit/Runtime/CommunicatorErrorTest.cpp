@@ -145,9 +145,21 @@ TEST_P(CommunicatorErrorTest, BadCalls) {
     EXPECT_EQ(communicator.allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_I1, x, x, 8)
                   .message(),
               "elements of type i1 cannot be reduced");
+    const int32_t sources[4] = {1, 0, 3, 2};
+    auto inPlace = [](const std::string &operation) {
+      return operation + ": expected different buffers for input and output";
+    };
+    EXPECT_EQ(communicator.allGather(0, HEDDLE_RT_F32, x, x, 2).message(),
+              inPlace("all_gather"));
     EXPECT_EQ(
-        communicator.allGather(0, HEDDLE_RT_F32, x, x, 1, 1, 5, 1).message(),
-        "all_gather: expected at most 4 rows from 4 members of 1, got 5");
+        communicator.reduceScatter(0, HEDDLE_RT_SUM, HEDDLE_RT_F32, x, x, 2)
+            .message(),
+        inPlace("reduce_scatter"));
+    EXPECT_EQ(communicator.allToAll(0, HEDDLE_RT_F32, x, x, 2).message(),
+              inPlace("all_to_all"));
+    EXPECT_EQ(
+        communicator.permute(0, sources, HEDDLE_RT_F32, x, x, 2).message(),
+        inPlace("permute"));
     EXPECT_EQ(communicator.broadcast(0, 4, HEDDLE_RT_F32, x, x, 1).message(),
               "broadcast: expected a root below 4, got 4");
     EXPECT_EQ(communicator.send(0, 4, HEDDLE_RT_F32, x, 1).message(),

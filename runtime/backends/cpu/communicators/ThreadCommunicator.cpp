@@ -17,8 +17,6 @@ namespace {
 
 /// Bytes that one core copies or sums at a time.
 constexpr int64_t grainBytes = 128 << 10;
-/// Bytes of a block of an in-place permute.
-constexpr int64_t bounceBytes = 256 << 10;
 
 /// The state that all ranks of a session share.
 struct Shared {
@@ -42,20 +40,22 @@ public:
       ins.resize(size_t(place->size()));
       outs.resize(size_t(place->size()));
     }
-    if (place->size() > 1)
-      bounce.resize(size_t(bounceBytes));
+  }
+
+  int32_t groupSize(int32_t group) const override {
+    return group < 0 || size_t(group) >= groups.size()
+               ? 0
+               : groups[size_t(group)].place->size();
   }
 
   Status allReduce(int32_t group, Reduction reduction, DType type,
                    const void *in, void *out, int64_t count) override;
   Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t outer, int64_t local, int64_t total,
-                   int64_t inner) override;
+                   int64_t count) override;
   Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t outer, int64_t local,
-                       int64_t total, int64_t inner) override;
+                       const void *in, void *out, int64_t count) override;
   Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  const AllToAll &sizes) override;
+                  int64_t count) override;
   Status broadcast(int32_t group, int32_t root, DType type, const void *in,
                    void *out, int64_t count) override;
   Status permute(int32_t group, const int32_t *sources, DType type,
@@ -96,6 +96,27 @@ private:
                : errorOf("elements of type ", name(type), " cannot be reduced");
   }
 
+  Status checkSeparate(std::string_view operation, const void *in,
+                       const void *out) const {
+    return in != out ? Status::success()
+                     : errorOf(operation, ": expected different buffers for "
+                                          "input and output");
+  }
+
+  /// Copies `bytes` bytes from each member's buffer to `out`, one after the
+  /// other, starting at byte `first` of the buffer.
+  void copyFromAll(const Rendezvous &place, int64_t first, int64_t bytes,
+                   void *out) {
+    int64_t pieces = (bytes + grainBytes - 1) / grainBytes;
+    pool.run(place.size() * pieces, [&](int64_t task, int) {
+      int64_t from = task / pieces, begin = task % pieces * grainBytes;
+      std::memcpy(static_cast<char *>(out) + from * bytes + begin,
+                  static_cast<const char *>(place.offer(int32_t(from)).in) +
+                      first + begin,
+                  size_t(std::min(grainBytes, bytes - begin)));
+    });
+  }
+
   void copy(const void *from, void *to, int64_t bytes) {
     if (from == to)
       return;
@@ -111,7 +132,6 @@ private:
   // Scratch for the members' buffers, so that calls allocate nothing.
   std::vector<const void *> ins;
   std::vector<void *> outs;
-  std::vector<char> bounce;
 };
 
 Status ThreadCommunicator::allReduce(int32_t group, Reduction reduction,
@@ -148,139 +168,49 @@ Status ThreadCommunicator::allReduce(int32_t group, Reduction reduction,
 }
 
 Status ThreadCommunicator::allGather(int32_t group, DType type, const void *in,
-                                     void *out, int64_t outer, int64_t local,
-                                     int64_t total, int64_t inner) {
+                                     void *out, int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
+  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("all_gather", in, out));
   auto [place, member] = *found;
-  int64_t members = place->size();
-  if (total > members * local)
-    return errorOf("all_gather: expected at most ", members * local,
-                   " rows from ", members, " members of ", local, ", got ",
-                   total);
-  HEDDLE_RT_RETURN_IF_ERROR(place->enter(
-      member, {"all_gather", type, outer * local * inner, total, in, out}));
-  int64_t row = inner * int64_t(byteSize(type));
-  // One task copies the rows that one member contributes, for some indices of
-  // the outer dimension.
-  int64_t outerGrain =
-      std::max<int64_t>(1, grainBytes / std::max<int64_t>(1, local * row));
-  int64_t outerTasks = (outer + outerGrain - 1) / outerGrain;
-  pool.run(outerTasks * members, [&](int64_t task, int) {
-    int64_t from = task / outerTasks;
-    int64_t begin = task % outerTasks * outerGrain;
-    int64_t end = std::min(outer, begin + outerGrain);
-    int64_t rows = std::clamp<int64_t>(total - from * local, 0, local);
-    auto *source = static_cast<const char *>(place->offer(int32_t(from)).in);
-    if (rows == 0 || (in == out && from == member))
-      return;
-    for (int64_t o = begin; o < end; ++o)
-      std::memcpy(static_cast<char *>(out) + (o * total + from * local) * row,
-                  source + o * local * row, size_t(rows * row));
-  });
+  HEDDLE_RT_RETURN_IF_ERROR(
+      place->enter(member, {"all_gather", type, count, 0, in, out}));
+  copyFromAll(*place, 0, count * int64_t(byteSize(type)), out);
   return place->leave(member);
 }
 
 Status ThreadCommunicator::reduceScatter(int32_t group, Reduction reduction,
                                          DType type, const void *in, void *out,
-                                         int64_t outer, int64_t local,
-                                         int64_t total, int64_t inner) {
+                                         int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   HEDDLE_RT_RETURN_IF_ERROR(checkReducible(type));
+  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("reduce_scatter", in, out));
   auto [place, member] = *found;
-  int64_t members = place->size();
-  if (total > members * local)
-    return errorOf("reduce_scatter: expected at most ", members * local,
-                   " rows for ", members, " members of ", local, ", got ",
-                   total);
-  if (in == out && members > 1)
-    return errorOf("reduce_scatter: expected different buffers for input and "
-                   "output");
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"reduce_scatter", type, outer * total * inner,
-                            local * 2 + reduction, in, out}));
-  for (int64_t i = 0; i < members; ++i)
-    ins[size_t(i)] = place->offer(int32_t(i)).in;
-  int64_t rows = std::clamp<int64_t>(total - member * local, 0, local);
-  int64_t run = rows * inner, padding = (local - rows) * inner;
-  int64_t bytes = int64_t(byteSize(type));
-  int64_t grain = grainBytes / bytes;
-  int64_t pieces = std::max<int64_t>(1, (run + grain - 1) / grain);
-  pool.run(outer * pieces, [&](int64_t task, int) {
-    int64_t o = task / pieces, piece = task % pieces;
-    int64_t begin = piece * grain, end = std::min(run, begin + grain);
-    if (in != out && begin < end)
-      reduceInto(reduction, type, {ins.data(), size_t(members)},
-                 (o * total + member * local) * inner + begin, {&out, 1},
-                 o * local * inner + begin, end - begin);
-    if (piece == 0 && padding)
-      std::memset(static_cast<char *>(out) + (o * local * inner + run) * bytes,
-                  0, size_t(padding * bytes));
-  });
+  size_t members = size_t(place->size());
+  HEDDLE_RT_RETURN_IF_ERROR(place->enter(
+      member, {"reduce_scatter", type, count, reduction, in, out}));
+  for (size_t i = 0; i < members; ++i)
+    ins[i] = place->offer(int32_t(i)).in;
+  pool.forRanges(count, grainBytes / int64_t(byteSize(type)),
+                 [&](int64_t begin, int64_t end) {
+                   reduceInto(reduction, type, {ins.data(), members},
+                              member * count + begin, {&out, 1}, begin,
+                              end - begin);
+                 });
   return place->leave(member);
 }
 
 Status ThreadCommunicator::allToAll(int32_t group, DType type, const void *in,
-                                    void *out, const AllToAll &sizes) {
+                                    void *out, int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
+  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("all_to_all", in, out));
   auto [place, member] = *found;
-  int64_t members = place->size();
-  const AllToAll &s = sizes;
-  if (s.splitTotal > members * s.splitLocal ||
-      s.concatTotal > members * s.concatLocal)
-    return errorOf("all_to_all: expected at most ", members, " x ",
-                   s.splitLocal, " rows to split and ", members, " x ",
-                   s.concatLocal, " to concatenate, got ", s.splitTotal,
-                   " and ", s.concatTotal);
-  if (in == out)
-    return errorOf("all_to_all: expected different buffers for input and "
-                   "output");
-  HEDDLE_RT_RETURN_IF_ERROR(place->enter(
-      member, {"all_to_all", type,
-               s.outer * s.splitTotal * s.middle * s.concatLocal * s.inner,
-               s.concatTotal * 2 + s.splitFirst, in, out}));
-  int64_t row = s.inner * int64_t(byteSize(type));
-  auto source = [&](int64_t from) {
-    return static_cast<const char *>(place->offer(int32_t(from)).in);
-  };
-  auto *to = static_cast<char *>(out);
-  int64_t valid = std::clamp<int64_t>(s.splitTotal - member * s.splitLocal, 0,
-                                      s.splitLocal);
-  if (s.splitFirst)
-    pool.run(s.outer * s.splitLocal, [&](int64_t task, int) {
-      int64_t o = task / s.splitLocal, i = task % s.splitLocal;
-      char *slab = to + task * s.middle * s.concatTotal * row;
-      if (i >= valid) {
-        std::memset(slab, 0, size_t(s.middle * s.concatTotal * row));
-        return;
-      }
-      int64_t first = (o * s.splitTotal + member * s.splitLocal + i) * s.middle;
-      for (int64_t m = 0; m < s.middle; ++m)
-        for (int64_t from = 0; from < members; ++from) {
-          int64_t rows = std::clamp<int64_t>(
-              s.concatTotal - from * s.concatLocal, 0, s.concatLocal);
-          std::memcpy(slab + (m * s.concatTotal + from * s.concatLocal) * row,
-                      source(from) + (first + m) * s.concatLocal * row,
-                      size_t(rows * row));
-        }
-    });
-  else
-    pool.run(s.outer * s.concatTotal, [&](int64_t task, int) {
-      int64_t o = task / s.concatTotal, c = task % s.concatTotal;
-      int64_t from = c / s.concatLocal, local = c % s.concatLocal;
-      int64_t first = (o * s.concatLocal + local) * s.middle;
-      for (int64_t m = 0; m < s.middle; ++m) {
-        char *run = to + (task * s.middle + m) * s.splitLocal * row;
-        std::memcpy(run,
-                    source(from) +
-                        ((first + m) * s.splitTotal + member * s.splitLocal) *
-                            row,
-                    size_t(valid * row));
-        std::memset(run + valid * row, 0, size_t((s.splitLocal - valid) * row));
-      }
-    });
+  HEDDLE_RT_RETURN_IF_ERROR(
+      place->enter(member, {"all_to_all", type, count, 0, in, out}));
+  int64_t bytes = count * int64_t(byteSize(type));
+  copyFromAll(*place, member * bytes, bytes, out);
   return place->leave(member);
 }
 
@@ -303,39 +233,19 @@ Status ThreadCommunicator::permute(int32_t group, const int32_t *sources,
                                    int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
+  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("permute", in, out));
   auto [place, member] = *found;
   int32_t source = sources[member];
   if (source < -1 || source >= place->size())
     return errorOf("permute: expected sources below ", place->size(), ", got ",
                    source);
-  Offer offer{"permute", type, count, 0, in, out};
-  HEDDLE_RT_RETURN_IF_ERROR(place->enter(member, offer));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      place->enter(member, {"permute", type, count, 0, in, out}));
   int64_t bytes = count * int64_t(byteSize(type));
-  bool inPlace = false;
-  for (int32_t i = 0; i < place->size(); ++i)
-    inPlace |= place->offer(i).in == place->offer(i).out;
-  if (!inPlace) {
-    if (source < 0)
-      std::memset(out, 0, size_t(bytes));
-    else
-      copy(place->offer(source).in, out, bytes);
-    return place->leave(member);
-  }
-  // Some member's output is its input, which a peer still reads. So all members
-  // go block by block: all read, then all write.
-  for (int64_t begin = 0; begin < bytes; begin += bounceBytes) {
-    size_t size = size_t(std::min(bounceBytes, bytes - begin));
-    if (source >= 0)
-      std::memcpy(bounce.data(),
-                  static_cast<const char *>(place->offer(source).in) + begin,
-                  size);
-    HEDDLE_RT_RETURN_IF_ERROR(place->leave(member));
-    if (source >= 0)
-      std::memcpy(static_cast<char *>(out) + begin, bounce.data(), size);
-    else
-      std::memset(static_cast<char *>(out) + begin, 0, size);
-    HEDDLE_RT_RETURN_IF_ERROR(place->enter(member, offer));
-  }
+  if (source < 0)
+    std::memset(out, 0, size_t(bytes));
+  else
+    copy(place->offer(source).in, out, bytes);
   return place->leave(member);
 }
 

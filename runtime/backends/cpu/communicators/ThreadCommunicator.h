@@ -2,8 +2,7 @@
 //
 // All ranks share memory. In a collective, every member announces its buffers,
 // and all wait for each other. Then each member reads its part from its peers'
-// buffers (or writes it to them), and all wait again. Only an in-place permute
-// needs a buffer between.
+// buffers (or writes it to them), and all wait again.
 //
 // An all_reduce gives each member one slice of the elements. The owner of a
 // slice reads it from every member's input, sums in the order of the members,
