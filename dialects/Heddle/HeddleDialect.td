@@ -51,8 +51,9 @@ def HeddleDialect : Dialect {
     - `heddle.micro_batches`, `heddle.plan`, `heddle.phase` on the module: how
       many calls of the program make a step, the text of the plan, and the phase
       that compilation has reached; `heddle.hierarchy`
-      (`#heddle.hierarchy<never>`) and `heddle.reduce_gradients`
-      (`#heddle.gradient_reduction<step>`): the plan's entries of these names;
+      (`#heddle.hierarchy<never>`), `heddle.reduce_gradients`
+      (`#heddle.gradient_reduction<step>`) and `heddle.sub_batches`: the plan's
+      entries of these names;
     - `heddle.kernel` on functions that hold kernels, and with it the passes'
       findings about the kernel: `heddle.row_dims` (the number of leading
       dimensions that are rows), `heddle.inplace` (for each result an array of

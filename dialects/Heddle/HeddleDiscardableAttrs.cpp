@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/SubBatches.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -46,6 +47,12 @@ static bool isPriority(Attribute attribute) {
   auto number = dyn_cast<IntegerAttr>(attribute);
   return number && number.getType().isSignlessInteger(64) &&
          number.getInt() >= 0 && number.getInt() <= 65536;
+}
+
+static bool isPositive(Attribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute);
+  return number && number.getType().isSignlessInteger(64) &&
+         number.getInt() >= 1;
 }
 
 static bool isFactors(Attribute attribute) {
@@ -96,6 +103,7 @@ static constexpr DiscardableAttr kKnown[] = {
      "#heddle.hierarchy<auto>, <always> or <never>"},
     {kReduceGradientsAttrName, OnModule, isOne<GradientReductionAttr>,
      "#heddle.gradient_reduction<step> or <micro_batch>"},
+    {kSubBatchesAttrName, OnModule, isPositive, "a positive i64"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kKernelAttrName, OnOp, isOne<UnitAttr>, "nothing but its name"},

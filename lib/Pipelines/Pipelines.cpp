@@ -2,6 +2,7 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/SubBatches.h"
 #include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
@@ -78,6 +79,9 @@ static void buildAutodiffPipeline(OpPassManager &passes,
 
 static void buildShardPipeline(OpPassManager &passes,
                                const CompileOptions &options) {
+  // Sub-batches come before everything else, so that the ops of each part are
+  // ops as any other.
+  passes.addPass(createSplitBatchPass());
   // An op that runs in slices is cut first. Each slice of its tensors is then
   // stored, gathered and sharded as any other tensor.
   passes.addPass(createSplitOperatorsPass());
@@ -250,11 +254,13 @@ static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
 /// Uses the plan of the options, or the standard one for their mesh.
 static LogicalResult choosePlan(ModuleOp module,
                                 const CompileOptions &options) {
-  return usePlan(module,
-                 options.planText.empty()
-                     ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
-                     : parsePlan(options.planText, options.planPath),
-                 options.devices,
+  llvm::Expected<Plan> plan =
+      options.planText.empty()
+          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
+          : parsePlan(options.planText, options.planPath);
+  if (plan && options.subBatches != 0)
+    plan->subBatches = options.subBatches;
+  return usePlan(module, std::move(plan), options.devices,
                  findAbsentState(module, options.training.train));
 }
 
@@ -332,11 +338,12 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
     *present = Phase::Autodiff;
   bool isPlanned = *present >= Phase::Sharded;
   if (isPlanned &&
-      (!options.planText.empty() || options.mesh.getNumDevices() != 1))
+      (!options.planText.empty() || options.mesh.getNumDevices() != 1 ||
+       options.subBatches != 0))
     return module.emitError()
            << "the program is in phase '" << stringifyPhase(**present)
-           << "' and has a plan already: leave out the plan and the mesh, or "
-              "start from an earlier phase";
+           << "' and has a plan already: leave out the plan, the mesh and the "
+              "sub-batches, or start from an earlier phase";
 
   auto runPhase = [&](Phase phase, auto build) -> LogicalResult {
     if (*present >= phase || phase > last)
@@ -374,6 +381,11 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                 "batch, heads or features that it names; declare a heddle.mesh "
                 "in the program and shardings of its arguments";
   }
+  // A program with a mesh of its own has no plan that could say so.
+  if (!isPlanned && !needsPlan && options.subBatches > 1)
+    module->setAttr(
+        kSubBatchesAttrName,
+        Builder(module.getContext()).getI64IntegerAttr(options.subBatches));
   return success(
       succeeded(runPhase(Phase::Sharded,
                          [&](OpPassManager &passes) {

@@ -277,9 +277,9 @@ llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  const std::string known[] = {"version",    "mesh",      "operators",
-                               "storage",    "splits",    "pins",
-                               "priorities", "hierarchy", "reduce_gradients"};
+  const std::string known[] = {
+      "version", "mesh",       "operators", "storage",          "splits",
+      "pins",    "priorities", "hierarchy", "reduce_gradients", "sub_batches"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -288,8 +288,8 @@ llvm::Expected<Plan> PlanReader::read() {
                        (nearest.empty()
                             ? std::string(": expected version, mesh, "
                                           "operators, storage, splits, pins, "
-                                          "priorities, hierarchy or "
-                                          "reduce_gradients")
+                                          "priorities, hierarchy, "
+                                          "reduce_gradients or sub_batches")
                             : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -343,6 +343,16 @@ llvm::Expected<Plan> PlanReader::read() {
                    "expected \"step\" or \"micro_batch\", got " +
                        showJson(value));
     plan.reduceGradients = *reduction;
+  }
+  if (root.contains("sub_batches")) {
+    const json &value = root["sub_batches"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
+        value.get<uint64_t>() > uint64_t(kMaxSubBatches))
+      return error(locate("sub_batches", 0), "$.sub_batches",
+                   "expected a number from 1 to " +
+                       std::to_string(kMaxSubBatches) + ", got " +
+                       showJson(value));
+    plan.subBatches = value.get<int64_t>();
   }
   return plan;
 }
@@ -436,5 +446,7 @@ std::string heddle::writePlan(const Plan &plan) {
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();
+  if (plan.subBatches != 1)
+    text += ",\n  \"sub_batches\": " + std::to_string(plan.subBatches);
   return text + "\n}\n";
 }

@@ -4,7 +4,9 @@ runs them on the devices of their mesh and on one device. The results must agree
 and two runs must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
-                  [--cluster CLUSTER] FILE...
+                  [--cluster CLUSTER] [--sub-batches N] FILE...
+
+With --sub-batches, the program of many devices runs its batch in parts.
 """
 
 import argparse
@@ -37,14 +39,15 @@ def inputs_of(artifact):
     return result
 
 
-def check(run, source, scratch, cluster):
+def check(run, source, scratch, flags, sub_batches):
     one = programs.on_one_device(source.read_text())
     results = {}
     for name, text in (("many", source.read_text()), ("one", one)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(text)
+        parts = ["--sub-batches", sub_batches]
         run.compile(module, artifact,
-                    ["--cluster", cluster] if cluster else [])
+                    flags + (parts if sub_batches and name == "many" else []))
         tensors.write(scratch / "in.safetensors", inputs_of(artifact))
         for attempt in ("", "-again"):
             output = scratch / (name + attempt + ".safetensors")
@@ -71,16 +74,19 @@ def main():
     parser.add_argument("--heddle-run", required=True)
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--cluster")
+    parser.add_argument("--sub-batches")
     parser.add_argument("--sanitize")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     report = programs.Report()
+    flags = ["--cluster", options.cluster] if options.cluster else []
     for source in options.files:
         scratch = options.scratch / source.stem
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        report.case(source.stem, lambda: check(run, source, scratch, options.cluster))
+        report.case(source.stem, lambda: check(
+            run, source, scratch, flags, options.sub_batches))
     report.finish()
 
 

@@ -96,6 +96,12 @@ BF16 = {"gpt2": ["dp4", "dp2-tp2", "ring4"], "llama": ["tp4", "zero3", "ring2-tp
 ACCUMULATE = {"gpt2": ["dp4", "zero1", "zero2"],
               "llama": ["dp2-tp2", "dp2-sequence2"]}
 
+# Plans that also run with the batch of 4 in two parts, and in parts of 2, 1 and 1
+# samples. "serial" is one device.
+SUB_BATCHES = {
+    name: ["serial", "dp2-tp2", "zero3", "ring4"]
+    for name in ("gpt2-dropout", "llama-dropout")}
+
 TRAINING = ["--lr", "1e-3", "--warmup", "2", "--schedule", "cosine",
             "--weight-decay", "0.1", "--clip", "1", "--seed", "7",
             "--steps", str(STEPS)]
@@ -257,10 +263,30 @@ def run_model(name, programs, scratch, report, only, long):
     for plan in filter(wanted, plans):
         report.case(name + " " + plan, lambda: compare(
             model.run(plan, model.plan(plan)), serial, LOSS, GRADIENT))
+    for plan in filter(wanted, SUB_BATCHES.get(name, [])):
+        arguments = [] if plan == "serial" else model.plan(plan)
+        for parts in (2, 3):
+            report.case("%s %s in %d parts" % (name, plan, parts), lambda: compare(
+                model.run("%s-%d" % (plan, parts),
+                          arguments + ["--sub-batches", str(parts)], repeat=False),
+                serial, LOSS, GRADIENT))
     for plan in filter(wanted, ACCUMULATE.get(name, [])):
         report.case(name + " " + plan + " accumulate", lambda: compare(
             model.run(plan + "-accumulate", model.plan(plan), micro=2),
             serial, LOSS, GRADIENT))
+    if name in ACCUMULATE and wanted("sub-batches"):
+        plan = ACCUMULATE[name][-1]
+        report.case(name + " " + plan + " accumulate in 2 parts", lambda: compare(
+            model.run(plan + "-accumulate-2",
+                      model.plan(plan) + ["--sub-batches", "2"], micro=2,
+                      repeat=False), serial, LOSS, GRADIENT))
+        report.case(name + " split-uneven in 2 parts", lambda: compare(
+            model.run("split-uneven-2", model.plan("split-uneven") +
+                      ["--sub-batches", "2"], repeat=False),
+            serial, LOSS, GRADIENT))
+        report.case(name + " bf16 in 2 parts", lambda: compare(
+            model.run("bf16-2", ["--bf16", "--sub-batches", "2"], repeat=False),
+            serial, BF16_LOSS, BF16_GRADIENT))
     if BF16.get(name) and wanted("bf16"):
         report.case(name + " bf16 one device", lambda: compare(
             model.run("bf16", ["--bf16"]), serial, BF16_LOSS, BF16_GRADIENT))

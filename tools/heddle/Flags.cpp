@@ -129,6 +129,12 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                    "along the sequence over tp")
           ->needs(mesh)
           ->group(group);
+  app.add_option("--sub-batches", flags.options.subBatches,
+                 "Run the batch in so many parts, so that the communication of "
+                 "one can run beside the computation of another (default: as "
+                 "the plan says, or whole)")
+      ->check(between(1, kMaxSubBatches))
+      ->group(group);
   plan->excludes(mesh)->excludes(zero)->excludes(context)->excludes(sequence);
   app.add_option("--cluster", flags.options.cluster,
                  "What communication is weighed on: a JSON file, or one of " +

@@ -71,11 +71,13 @@ namespace {
 /// Builds the local ops of one global attention, or of its gradient.
 template <typename OpTy> struct Attention {
   Attention(OpTy op, Localizer &localizer)
-      : op(op), rule(op.getShardingRule()), localizer(localizer),
-        b{localizer.builder, op.getLoc()}, s(*rule.getFactor("s")),
-        t(*rule.getFactor("t")) {}
+      : op(op), rule(op.getShardingRule()),
+        localizer(localizer), b{localizer.builder, op.getLoc()},
+        s(*rule.getFactor("s")), t(*rule.getFactor("t")) {}
 
   bool needsCoordinates() const {
+    if (!op.getOffsets().empty())
+      return true; // a part of a batch has coordinates already
     bool anySplit = false;
     for (unsigned i = 0; i < rule.factors.size(); ++i)
       anySplit |= localizer.isSplit(i);
@@ -97,6 +99,12 @@ template <typename OpTy> struct Attention {
       if (name != "b")
         shape.push_back(factor ? rule.factors[*factor].size : 1);
     }
+    // The op may be a part of a larger one (a sub-batch).
+    ValueRange own = localizer.operands.take_back(op.getOffsets().size());
+    for (auto [offset, first] : llvm::zip(offsets, own))
+      offset = b.add(first, offset);
+    if (auto whole = op.getGlobalShape())
+      shape.assign(whole->begin(), whole->end());
   }
 
   /// Clones the op with `tensors` as its first operands and results of `types`.
@@ -111,6 +119,7 @@ template <typename OpTy> struct Attention {
     if (op.getStep())
       operands.push_back(localizer.operands[tensors.size()]);
     Operation *made = localizer.builder.insert(op->clone());
+    cast<OpTy>(made).getOffsetsMutable().clear();
     made->setOperands(operands);
     for (auto [result, type] : llvm::zip(made->getResults(), types))
       result.setType(type);
@@ -126,12 +135,6 @@ template <typename OpTy> struct Attention {
     return make(llvm::to_vector(localizer.operands.take_front(numTensors)),
                 llvm::to_vector(localizer.resultTypes), localizer.getOffset(s),
                 localizer.getOffset(t));
-  }
-  LogicalResult verifyGlobal() const {
-    if (op.getOffsets().empty() && !op.getGlobalShape())
-      return success();
-    return op.emitOpError() << "expected no offsets and no global shape before "
-                               "localization";
   }
 
   mutable OpTy op; // its accessors are not const
@@ -382,8 +385,6 @@ static SmallVector<Value> combineKeys(const Attention<AttentionOp> &a) {
 
 LocalResults AttentionOp::localize(Localizer &localizer) {
   Attention<AttentionOp> attention(*this, localizer);
-  if (failed(attention.verifyGlobal()))
-    return failure();
   if (localizer.doFactorsMeet())
     return goRound(attention);
   if (localizer.isSplit(attention.t))
@@ -393,8 +394,6 @@ LocalResults AttentionOp::localize(Localizer &localizer) {
 
 LocalResults AttentionGradOp::localize(Localizer &localizer) {
   Attention<AttentionGradOp> attention(*this, localizer);
-  if (failed(attention.verifyGlobal()))
-    return failure();
   if (localizer.doFactorsMeet())
     return goRound(attention);
   return SmallVector<Value>(attention.makeInPlace(6)->getResults());

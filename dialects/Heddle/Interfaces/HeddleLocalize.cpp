@@ -160,16 +160,18 @@ LocalResults DropoutOp::localize(Localizer &localizer) {
     anySplit |= localizer.isSplit(i);
   if (!anySplit)
     return localizeByCloning(*this, localizer);
-  if (!getOffsets().empty() || getGlobalShape())
-    return emitOpError() << "expected no offsets and no global shape before "
-                            "localization";
+  // A part of a tensor (a sub-batch) has offsets of its own already.
+  ValueRange present = localizer.operands.take_back(getOffsets().size());
   SmallVector<Value> offsets;
-  for (const DimensionFactors &dim : rule.results[0])
-    offsets.push_back(localizer.getOffset(dim[0]));
+  for (auto [i, dim] : llvm::enumerate(rule.results[0]))
+    offsets.push_back(present.empty()
+                          ? localizer.getOffset(dim[0])
+                          : addOffset(localizer, getLoc(), dim[0], present[i]));
   SmallVector<Value> locals = localizeByCloning(*this, localizer);
   auto local = cast<DropoutOp>(locals.front().getDefiningOp());
   local.getOffsetsMutable().assign(offsets);
-  local.setGlobalShape(getX().getType().getShape());
+  if (!getGlobalShape())
+    local.setGlobalShape(getX().getType().getShape());
   return locals;
 }
 

@@ -61,6 +61,9 @@ struct CompileOptions {
   std::string planPath; ///< where the text came from, for messages
   DefaultMesh mesh;
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
+  /// The number of parts in which the batch runs; 0: as the plan says, or
+  /// whole.
+  int64_t subBatches = 0;
   /// The cluster for which communication costs are computed: "dgx-a100:16", or
   /// the path of a JSON file. If none, all devices are equally near.
   ClusterChoice cluster;

@@ -68,6 +68,8 @@ constexpr int64_t kMaxPlanDevices = 1 << 16;
 /// The largest priority. Each priority costs one propagation to its fixed
 /// point.
 constexpr int64_t kMaxPlanPriority = 1 << 16;
+/// The largest number of sub-batches. Programs grow with their number.
+constexpr int64_t kMaxSubBatches = 1 << 10;
 
 /// Runs operators in slices of one factor. Slices their parameters, too.
 struct PlanSplit {
@@ -109,6 +111,8 @@ struct Plan {
   Hierarchy hierarchy = Hierarchy::Auto;
   /// When devices sum their gradients, in a step of several micro-batches.
   GradientReduction reduceGradients = GradientReduction::Step;
+  /// The number of parts in which the batch of each program runs; 1: whole.
+  int64_t subBatches = 1;
 
   int64_t getNumDevices() const;
   /// Returns the size of an axis, or 0 if the mesh lacks it.

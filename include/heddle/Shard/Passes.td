@@ -15,7 +15,8 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
     - `heddle.pin` on the first op of each function (the forward one) that an
       entry of "pins" names;
     - `heddle.priority` on every op that an entry of "priorities" names;
-    - `heddle.hierarchy` and `heddle.reduce_gradients` on the module.
+    - `heddle.hierarchy`, `heddle.reduce_gradients` and `heddle.sub_batches` on
+      the module.
 
     All products of a module (the forward one, and the gradients of data and
     weight) have one name, so one entry assigns them alike. If several entries
@@ -46,6 +47,48 @@ def ApplyPlanPass : Pass<"heddle-apply-plan", "::mlir::ModuleOp"> {
            "the number of devices that there are; 0: not checked">,
   ];
   let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
+def SplitBatchPass : Pass<"heddle-split-batch", "::mlir::ModuleOp"> {
+  let summary = "Runs a program on parts of its batch";
+  let description = [{
+    Writes a program so that its batch runs in parts (sub-batches) that do not
+    depend on each other. Then the collectives of one part can run beside the
+    computations of another one. `heddle.sub_batches = n` on the module, which a
+    plan sets, or the option says in how many parts. Their sizes differ by at
+    most one sample.
+
+    A sub-batch is a device in time. The batch is the first dimension of
+    arguments with the role features or labels. heddle-propagate-shardings'
+    function decides which factor of each op runs over the batch, as it does for
+    an axis of a mesh. Each of these ops is written n times, as it would be
+    localized, with a part in the place of a device: on parts of its operands,
+    and with the offsets of its part where it draws random numbers or knows
+    positions. Ops that do not see the batch (casts of weights, positions, the
+    optimizer's update) stay single.
+
+    A sum over the batch (the gradient of a weight, the sum of losses, the
+    number of labels) becomes the sum of the parts' sums, added up as soon as
+    they are made, in f32 if the product is narrower. An op that adds such a sum
+    to another one, as the embedding's gradient of a tied table does, does so
+    part by part. An op that cannot run in parts gets them joined, with a
+    warning. Other users of joined parts (a result, control flow) do, too.
+
+    The parts are written one after the other: the forward pass of each, then,
+    after the sum of their losses is known, the backward pass of each.
+
+    Input: a global program, after heddle-apply-plan and before
+    heddle-split-operators. Output: the same, without `heddle.sub_batches`.
+
+    Errors: no argument has a batch; it has fewer samples than parts; no op can
+    run in parts.
+  }];
+  let options = [
+    Option<"subBatches", "sub-batches", "int64_t", /*default=*/"0",
+           "the number of parts; 0: as the module says">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def SplitOperatorsPass : Pass<"heddle-split-operators", "::mlir::ModuleOp"> {

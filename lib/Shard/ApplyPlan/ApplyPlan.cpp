@@ -2,6 +2,7 @@
 
 #include "heddle/Shard/ApplyPlan.h"
 #include "PlanApplier.h"
+#include "dialects/Heddle/SubBatches.h"
 #include "heddle/Shard/Passes.h"
 
 namespace heddle {
@@ -24,6 +25,9 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
   if (plan.hierarchy != Hierarchy::Auto)
     module->setAttr(kHierarchyAttrName,
                     HierarchyAttr::get(context, plan.hierarchy));
+  if (plan.subBatches != 1)
+    module->setAttr(kSubBatchesAttrName,
+                    Builder(context).getI64IntegerAttr(plan.subBatches));
   return success();
 }
 

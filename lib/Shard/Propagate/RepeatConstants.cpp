@@ -1,5 +1,6 @@
 //===- RepeatConstants.cpp - A constant for each use ----------------------===//
 
+#include "RepeatConstants.h"
 #include "../SplitOperators/Slices.h"
 #include "heddle/Shard/Passes.h"
 
@@ -20,19 +21,22 @@ static void repeatForEachUse(Operation *op) {
     use->set(OpBuilder(op).clone(*op)->getResult(0));
 }
 
+void heddle::repeatConstants(ModuleOp module) {
+  SmallVector<Operation *> shared;
+  module.walk([&](Operation *op) {
+    if (isFreeTensor(op) && !op->use_empty() && !op->hasOneUse())
+      shared.push_back(op);
+  });
+  for (Operation *op : shared)
+    repeatForEachUse(op);
+}
+
 namespace {
 struct RepeatConstantsPass
     : heddle::impl::RepeatConstantsPassBase<RepeatConstantsPass> {
   void runOnOperation() override {
-    if (!getMesh(getOperation()))
-      return;
-    SmallVector<Operation *> shared;
-    getOperation().walk([&](Operation *op) {
-      if (isFreeTensor(op) && !op->use_empty() && !op->hasOneUse())
-        shared.push_back(op);
-    });
-    for (Operation *op : shared)
-      repeatForEachUse(op);
+    if (getMesh(getOperation()))
+      repeatConstants(getOperation());
   }
 };
 } // namespace

@@ -2,7 +2,7 @@
 
 #include "FunctionSplitter.h"
 #include "../Explain/ShardingExplainer.h"
-#include "heddle/Sharding/Pins.h"
+#include "OpSlices.h"
 #include "heddle/Support/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -15,65 +15,12 @@ StringAttr heddle::getSliceName(StringAttr variable, int64_t slice) {
                          variable.getValue() + ".slice" + Twine(slice));
 }
 
-namespace {
-
-/// Localizes an op for one slice. Slices split one factor of the op, as devices
-/// would.
-class SliceLocalizer final : public Localizer {
-public:
-  SliceLocalizer(OpBuilder &builder, ValueRange operands, TypeRange types,
-                 Location loc, unsigned factor, int64_t offset)
-      : Localizer(builder, operands, types), loc(loc), factor(factor),
-        offset(offset) {}
-
-  bool isSplit(unsigned other) const override { return other == factor; }
-  bool isPadded(unsigned) const override { return false; }
-  Value getOffset(unsigned other) override {
-    return builder.create<arith::ConstantIndexOp>(loc,
-                                                  other == factor ? offset : 0);
-  }
-  Value allReduce(Value value, FactorKind, unsigned) override {
-    needsOthers = true;
-    return value;
-  }
-  // An op that asks for the number of parts, or for the index of its own part,
-  // needs the data of other parts, too.
-  int64_t getDegree(unsigned) const override {
-    needsOthers = true;
-    return 1;
-  }
-  Value getIndex(unsigned) override {
-    needsOthers = true;
-    return builder.create<arith::ConstantIndexOp>(loc, 0);
-  }
-  Value permute(Value value, ArrayRef<int64_t>, unsigned) override {
-    needsOthers = true;
-    return value;
-  }
-  bool doFactorsMeet() const override { return false; }
-
-  mutable bool needsOthers = false; ///< the op cannot run slice by slice
-
-private:
-  Location loc;
-  unsigned factor;
-  int64_t offset;
-};
-
-} // namespace
-
-/// Returns whether the op adds its sum over the factor to an operand, the
-/// accumulator. The accumulator is linear together with an operand that the
-/// factor runs over, but the factor does not run over it.
+/// Returns whether the op adds its sum over the factor to an operand.
 static bool hasAccumulator(const ShardingRule &rule, unsigned factor) {
-  return rule.factors[factor].kind == FactorKind::Sum &&
-         llvm::any_of(rule.linear, [&](const LinearGroup &group) {
-           auto runs = [&](unsigned operand) {
-             return ShardingRule::runsOver(rule.operands[operand], factor);
-           };
-           return llvm::any_of(group.operands, runs) &&
-                  !llvm::all_of(group.operands, runs);
-         });
+  for (unsigned operand = 0; operand < rule.operands.size(); ++operand)
+    if (isAccumulator(rule, factor, operand))
+      return true;
+  return false;
 }
 
 /// Returns the factor that splits the dimension, if it is the only one.
@@ -82,14 +29,6 @@ static std::optional<unsigned> factorOf(const TensorFactors &tensor,
   if (dim >= (int64_t)tensor.size() || tensor[dim].size() != 1)
     return std::nullopt;
   return tensor[dim][0];
-}
-
-static std::optional<int64_t> dimOf(const TensorFactors &tensor,
-                                    unsigned factor) {
-  for (auto [dim, factors] : llvm::enumerate(tensor))
-    if (llvm::is_contained(factors, factor))
-      return dim;
-  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -142,14 +81,10 @@ Value FunctionSplitter::getSlice(Value value, const Cut &cut, int64_t slice) {
     return copy->getResult(0);
   }
   RankedTensorType type = getSliceType(value.getType(), cut, slice);
-  if (maker && isFreeTensor(maker)) {
-    auto shardable = cast<ShardingRuleOpInterface>(maker);
-    SmallVector<Type> types = {type};
-    SliceLocalizer localizer(builder, maker->getOperands(), types,
-                             maker->getLoc(), cut.dim, cut.getOffset(slice));
-    if (auto results = shardable.localize(localizer); succeeded(results))
-      return (*results)[0];
-  }
+  if (maker && isFreeTensor(maker))
+    if (Value free = makeFreeSlice(builder, maker, maker->getOperands(), type,
+                                   cut.dim, slice, cut.getOffset(slice)))
+      return free;
   return extractSlice(getWhole(value), cut, slice);
 }
 
@@ -231,65 +166,24 @@ FunctionSplitter::runSlice(Operation *op, const ShardingRule &rule,
                            const Loop &loop, int64_t slice, TypeRange types) {
   SmallVector<Value> operands;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    std::optional<int64_t> dim = dimOf(rule.operands[i], loop.factor);
+    std::optional<int64_t> dim = findDim(rule.operands[i], loop.factor);
     operands.push_back(
         dim ? getSlice(operand, {*dim, loop.cut.size, loop.cut.slices}, slice)
             : getWhole(operand));
   }
-  SliceLocalizer localizer(builder, operands, types, op->getLoc(), loop.factor,
-                           loop.cut.getOffset(slice));
-  auto shardable = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!shardable)
-    return localizeByCloning(op, localizer);
-  FailureOr<SmallVector<Value>> results = shardable.localize(localizer);
+  FailureOr<SliceResults> results =
+      runOnSlice(builder, op, operands, types,
+                 {loop.factor, slice, loop.cut.getOffset(slice)});
   if (failed(results))
     return failure();
-  if (localizer.needsOthers)
+  if (results->needsOthers)
     return op->emitOpError() << describeOp(op) << ": cannot run in slices of "
                              << getFactorKey(rule, loop.factor)
                              << ": each slice needs all others";
-  for (Value result : *results)
-    if (Operation *copy = result.getDefiningOp()) {
+  for (Value result : results->values)
+    if (Operation *copy = result.getDefiningOp())
       copy->removeAttr(kSplitAttrName);
-      copy->removeAttr(kPinAttrName); // movePin sets it
-      if (Attribute factors = op->getAttr(kFactorsAttrName);
-          factors && copy->getName() == op->getName()) {
-        copy->setAttr(kFactorsAttrName, factors);
-        if (Attribute priority = op->getAttr(kPriorityAttrName))
-          copy->setAttr(kPriorityAttrName, priority);
-      }
-    }
-  return results;
-}
-
-/// Returns the type in which slices are summed: f32 for products and sums of
-/// narrow floats.
-static RankedTensorType getSumType(Operation *op, RankedTensorType type) {
-  if (!isa<ContractOp, ReduceOp>(op) ||
-      !(type.getElementType().isBF16() || type.getElementType().isF16()))
-    return type;
-  return type.clone(Float32Type::get(type.getContext()));
-}
-
-static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
-                     FactorKind kind) {
-  bool isFloat = isa<FloatType>(getElementTypeOrSelf(a.getType()));
-  if (kind == FactorKind::Max)
-    return isFloat ? builder.create<arith::MaximumFOp>(loc, a, b).getResult()
-                   : builder.create<arith::MaxSIOp>(loc, a, b).getResult();
-  return isFloat ? builder.create<arith::AddFOp>(loc, a, b).getResult()
-                 : builder.create<arith::AddIOp>(loc, a, b).getResult();
-}
-
-/// Copies the pin and the priority of a replaced result to its replacement.
-static void movePin(OpResult from, Value to) {
-  ShardingAttr pin = getPinOf(from);
-  auto result = dyn_cast<OpResult>(to);
-  if (!pin || !result)
-    return;
-  setPinOf(result, pin);
-  if (Attribute priority = from.getOwner()->getAttr(kPriorityAttrName))
-    result.getOwner()->setAttr(kPriorityAttrName, priority);
+  return results->values;
 }
 
 LogicalResult FunctionSplitter::runInSlices(Operation *op,
@@ -302,7 +196,7 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
   for (int64_t slice = 0; slice < loop.cut.slices; ++slice) {
     SmallVector<Type> types;
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
-      std::optional<int64_t> dim = dimOf(rule.results[i], loop.factor);
+      std::optional<int64_t> dim = findDim(rule.results[i], loop.factor);
       auto type = cast<RankedTensorType>(result.getType());
       types.push_back(dim ? getSliceType(type,
                                          {*dim, loop.cut.size, loop.cut.slices},
@@ -317,13 +211,13 @@ LogicalResult FunctionSplitter::runInSlices(Operation *op,
       if (ShardingRule::runsOver(rule.results[i], loop.factor))
         parts[i].push_back(result);
       else
-        sums[i] = sums[i]
-                      ? combine(builder, op->getLoc(), sums[i], result, kind)
-                      : result;
+        sums[i] = sums[i] ? combineSlices(builder, op->getLoc(), sums[i],
+                                          result, kind)
+                          : result;
     }
   }
   for (auto [i, result] : llvm::enumerate(op->getResults())) {
-    std::optional<int64_t> dim = dimOf(rule.results[i], loop.factor);
+    std::optional<int64_t> dim = findDim(rule.results[i], loop.factor);
     Value whole = sums[i];
     if (dim &&
         slices.getCut(result) == Cut{*dim, loop.cut.size, loop.cut.slices}) {

@@ -422,6 +422,11 @@ module attributes {heddle.reduce_gradients = "micro_batch"} {}
 
 // -----
 
+// expected-error @below {{expected heddle.sub_batches to be a positive i64, got 0 : i64}}
+module attributes {heddle.sub_batches = 0 : i64} {}
+
+// -----
+
 // expected-error @below {{expected ::heddle::GradientReduction to be one of: step, micro_batch}}
 // expected-error @below {{failed to parse GradientReductionAttr}}
 module attributes {heddle.reduce_gradients = #heddle.gradient_reduction<never>} {}

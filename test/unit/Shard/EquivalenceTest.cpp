@@ -101,7 +101,8 @@ protected:
     }
     return succeeded(applyPlan(module, *plan)) &&
            runPasses(module,
-                     "heddle-split-operators,heddle-repeat-constants,"
+                     "heddle-split-batch,heddle-split-operators,"
+                     "heddle-repeat-constants,"
                      "heddle-propagate-shardings,heddle-materialize-pins,"
                      "heddle-insert-reshards,heddle-verify-sharded,"
                      "heddle-localize,canonicalize,cse,"
@@ -354,6 +355,14 @@ const char *kSplitLlama =
         "splits": {"layers.*_proj": {"h": {"slices": 2, "sharded": 1}},
                    "lm_head": {"h": {"slices": 5}}}})";
 
+/// Returns the plan with the batch in several parts.
+std::string inParts(std::string plan, int parts) {
+  return plan.insert(1, "\"sub_batches\": " + std::to_string(parts) + ", ");
+}
+const char *kData =
+    R"({"version": 1, "mesh": {"dp": 4}, "operators": {"*": {"b": ["dp"]}},
+        "storage": {"*": {"0": ["dp"]}}})";
+
 Model withDropout(Model model) {
   model.dropout = 0.25;
   return model;
@@ -461,7 +470,25 @@ INSTANTIATE_TEST_SUITE_P(
              contextPlan("\"cp\": 4", kHeads)},
         Case{"LlamaContextRingTensor", ofLength(llama(6, 3), 7),
              contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2", kRing, kAllAxes),
-             "", "heddle-apply-mixed-precision{compute=bf16},"}),
+             "", "heddle-apply-mixed-precision{compute=bf16},"},
+        Case{"SubBatches", withDropout(gpt2(4, 22, 8)), inParts(kSequence, 2)},
+        Case{"SubBatchesOneDevice", withDropout(gpt2(3, 23, 5)),
+             inParts(R"({"version": 1, "mesh": {"dp": 1}})", 3)},
+        // Parts of 2, 1 and 1 samples over four devices.
+        Case{"SubBatchesZero3Padded", withDropout(gpt2()), inParts(kData, 3)},
+        Case{"SubBatchesSplit", gpt2(4, 22, 5), inParts(kSplit, 2)},
+        Case{"SubBatchesMicroBatches", gpt2(3, 23, 3), inParts(kMegatronTp4, 2),
+             "micro-batches=2"},
+        Case{"SubBatchesBf16", gpt2(3, 23, 3), inParts(kTwoAxes, 2), "",
+             "heddle-apply-mixed-precision{compute=bf16},"},
+        Case{"SubBatchesDropoutRing", withDropout(ofLength(gpt2(), 8)),
+             inParts(contextPlan("\"cp\": 4", kRing), 2)},
+        Case{"SubBatchesDropoutKeys", withDropout(ofLength(llama(), 7)),
+             inParts(contextPlan("\"cp\": 4", kKeys), 3)},
+        Case{"SubBatchesLlama", withDropout(ofLength(llama(3, 3, 23, 13), 7)),
+             inParts(contextPlan("\"dp\": 2, \"cp\": 2, \"tp\": 2", kHeads,
+                                 kAllAxes),
+                     3)}),
     [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -98,6 +98,7 @@ TEST(PlanTest, SplitsAndProducts) {
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
           "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
           "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
+          "sub_batches": 3,
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -118,7 +119,8 @@ TEST(PlanTest, SplitsAndProducts) {
     "*.c_fc": {"f": {"slices": 3}},
     "h.*": {"h": {"slices": 4, "sharded": 2}}
   },
-  "reduce_gradients": "micro_batch"
+  "reduce_gradients": "micro_batch",
+  "sub_batches": 3
 }
 )");
   auto again = parsePlan(text, "again");
@@ -200,6 +202,9 @@ TEST(PlanTest, ErrorsNameThePlace) {
                     " \"reduce_gradients\": \"never\"}"),
             "plan.json:2:2: $.reduce_gradients: expected \"step\" or "
             "\"micro_batch\", got \"never\"");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": 0}"),
+            "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
+            "got 0");
   EXPECT_EQ(errorOf("{\"version\": 1,\n \"mesh\": {\"dp\": " +
                     std::string(400, '9') + "}}"),
             "plan.json:2:17: expected a number that a double can hold, got "

@@ -23,12 +23,33 @@ namespace {
 
 class RandomLinalgTest : public ProgramTest {
 protected:
-  void check(uint64_t seed);
+  /// With `parts`, first runs the program in parts along the first dimension of
+  /// its arguments.
+  void check(uint64_t seed, int parts = 1);
+  bool splitBatch(ModuleOp module, int parts);
 
   int refused = 0;
 };
 
-void RandomLinalgTest::check(uint64_t seed) {
+/// Splits the first dimension of the first tensor argument, and of all others
+/// of the same size. Returns false if it cannot be split.
+bool RandomLinalgTest::splitBatch(ModuleOp module, int parts) {
+  auto function = module.lookupSymbol<func::FuncOp>("f");
+  int64_t batch = 0;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || tensor.getRank() == 0)
+      continue;
+    batch = batch == 0 ? tensor.getDimSize(0) : batch;
+    if (tensor.getDimSize(0) == batch)
+      function.setArgAttr(i, kRoleAttrName,
+                          PortRoleAttr::get(&context, PortRole::Features));
+  }
+  return runPasses(
+      module, "heddle-split-batch{sub-batches=" + std::to_string(parts) + "}");
+}
+
+void RandomLinalgTest::check(uint64_t seed, int parts) {
   diagnostics.clear();
   LinalgGenerator random(seed);
   const char *meshes[] = {"[\"a\"=2, \"b\"=2]", "[\"a\"=3, \"b\"=2]",
@@ -40,6 +61,11 @@ void RandomLinalgTest::check(uint64_t seed) {
   auto global = parseSourceString<ModuleOp>(text, &context);
   ASSERT_TRUE(global) << diagnostics;
   OwningOpRef<ModuleOp> local = global->clone();
+  if (parts > 1 && !splitBatch(*local, parts)) {
+    ASSERT_TRUE(StringRef(diagnostics).contains(" sub-batches")) << diagnostics;
+    ++refused;
+    return;
+  }
   shardArguments(local->lookupSymbol<func::FuncOp>("f"), getMesh(*local),
                  random, /*leaveOut=*/4);
   SCOPED_TRACE(toString(*local));
@@ -72,6 +98,20 @@ TEST_F(RandomLinalgTest, SameNumbersOrAnErrorAtAnOp) {
   llvm::errs() << refused << " of " << count << " programs refused\n";
   // The partitioner may refuse a program, but only rarely.
   EXPECT_LE(refused, count / 100 + 1);
+}
+
+TEST_F(RandomLinalgTest, SameNumbersInSubBatches) {
+  if (isWriting())
+    return; // the programs are those of the test above
+  int count = countFromEnvironment("HEDDLE_RANDOM_LINALG", 150, 5000);
+  for (int seed = 1; seed <= count; ++seed) {
+    check(seed, 2 + seed % 2);
+    if (HasFatalFailure())
+      return;
+  }
+  // A program whose first dimension is smaller, or is not seen by any op that
+  // can be split, is refused.
+  EXPECT_LE(refused, count / 2);
 }
 
 } // namespace

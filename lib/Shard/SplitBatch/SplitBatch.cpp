@@ -1,0 +1,49 @@
+//===- SplitBatch.cpp - Runs a program on parts of its batch --------------===//
+
+#include "../Explain/ShardingExplainer.h"
+#include "../Propagate/RepeatConstants.h"
+#include "FunctionParts.h"
+#include "dialects/Heddle/SubBatches.h"
+#include "heddle/Shard/Passes.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_SPLITBATCHPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+struct SplitBatchPass : heddle::impl::SplitBatchPassBase<SplitBatchPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    int64_t parts = subBatches;
+    if (auto stated = module->getAttrOfType<IntegerAttr>(kSubBatchesAttrName);
+        stated && parts == 0)
+      parts = stated.getInt();
+    module->removeAttr(kSubBatchesAttrName);
+    if (parts <= 1)
+      return;
+    // One use of a constant should not decide whether another one is split.
+    repeatConstants(module);
+    BatchFactors factors;
+    if (failed(factors.find(module, parts)))
+      return signalPassFailure();
+    llvm::SetVector<Operation *> joins;
+    for (func::FuncOp function : factors.getFunctions())
+      if (failed(FunctionParts(function, factors, joins).run()))
+        return signalPassFailure();
+    if (joins.empty())
+      return;
+    auto diag = joins.front()->emitWarning()
+                << describeOp(joins.front())
+                << " needs the whole batch: all sub-batches wait for each "
+                   "other before it";
+    if (joins.size() > 1)
+      diag << ", and before " << joins.size() - 1 << " others";
+  }
+};
+} // namespace
