@@ -49,6 +49,9 @@ std::optional<int32_t> getRuntimeType(mlir::Type elementType);
 mlir::RankedTensorType getLocalType(VariableOp variable);
 mlir::RankedTensorType getLocalType(mlir::Operation *from, PortAttr port);
 
+/// The attribute of a lowered kernel that holds its work, a WorkAttr.
+inline constexpr llvm::StringLiteral kWorkAttrName = "rt.work";
+
 /// The strides of a dense row-major tensor, in elements.
 llvm::SmallVector<int64_t> getDenseStrides(llvm::ArrayRef<int64_t> shape);
 

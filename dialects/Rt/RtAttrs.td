@@ -90,4 +90,17 @@ def LoopAttr : Rt_Attr<"Loop", "loop"> {
   }];
 }
 
+def WorkAttr : Rt_Attr<"Work", "work"> {
+  let summary = "the work of one launch of a kernel";
+  let description = [{
+    FLOPs (a multiply-add counts as two), and the bytes that any execution must
+    read and write. The attribute `rt.work` of a kernel that is lowered to the
+    LLVM dialect.
+
+    Example: `#rt.work<flops = 800, bytes = 1600>`.
+  }];
+  let parameters = (ins "int64_t":$flops, "int64_t":$bytes);
+  let assemblyFormat = "`<` `flops` `=` $flops `,` `bytes` `=` $bytes `>`";
+}
+
 #endif // RT_ATTRS

@@ -4,6 +4,7 @@
 #define HEDDLE_RT_DEVICE_BACKEND_H
 
 #include "communicators/Network.h"
+#include "device/CallTimes.h"
 #include "device/Device.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
@@ -28,6 +29,9 @@ struct DeviceOptions {
   std::chrono::milliseconds collectiveTimeout{120'000};
   /// Collectives and transfers are as slow as on this network; null: none.
   std::shared_ptr<Network> network;
+  /// Devices compute nothing and move no data: calls sleep for these times.
+  /// Null: they compute.
+  std::shared_ptr<const CallTimes> callTimes = {};
 };
 
 /// Makes devices of one kind.

@@ -1,9 +1,10 @@
-//===- NetworkFile.cpp - Reads the links of a cluster ---------------------===//
+//===- NetworkFile.cpp - Reads a cluster to emulate -----------------------===//
 
 #include "heddle/Support/ClusterJson.h"
 #include "heddle_rt/network.h"
 #include "support/Message.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +19,15 @@ int64_t NetworkInfo::numDevices() const {
   return devices;
 }
 
+double DeviceSpeed::peakOf(std::string_view type) const {
+  for (std::string_view known : {type, std::string_view("f32")})
+    if (auto found = peak.find(known); found != peak.end())
+      return found->second;
+  auto least = std::ranges::min_element(
+      peak, {}, [](auto &entry) { return entry.second; });
+  return least->second;
+}
+
 Expected<NetworkInfo> parseNetwork(std::string_view text,
                                    std::string_view source) {
   Cluster cluster;
@@ -25,6 +35,9 @@ Expected<NetworkInfo> parseNetwork(std::string_view text,
     return error(*problem);
   NetworkInfo network;
   network.name = cluster.name;
+  network.device = {cluster.device.launch,
+                    cluster.device.memoryBandwidth,
+                    {cluster.device.peak.begin(), cluster.device.peak.end()}};
   for (const ClusterLevel &level : cluster.levels)
     network.levels.push_back(
         {level.name, level.count, level.latency, level.getUnitBandwidth()});

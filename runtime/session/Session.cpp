@@ -70,6 +70,8 @@ Session::load(const std::filesystem::path &directory,
         Network::create(*options.network, state->manifest.numDevices());
     HEDDLE_RT_RETURN_IF_ERROR(network.status());
     state->network = *network;
+  } else if (options.emulateCompute) {
+    return error("expected a network whose devices to emulate, got none");
   }
   HEDDLE_RT_RETURN_IF_ERROR(state->openLibrary(directory));
   // Starting a thread throws if the system refuses one.
@@ -90,7 +92,7 @@ Session::load(const std::filesystem::path &directory,
     return Status::success();
   }));
   HEDDLE_RT_RETURN_IF_ERROR(state->touchMemory());
-  if (options.initializeVariables)
+  if (options.initializeVariables && !options.emulateCompute)
     HEDDLE_RT_RETURN_IF_ERROR(session->initializeVariables());
   return session;
 }
@@ -103,6 +105,9 @@ const Manifest &Session::manifest() const { return impl->state->manifest; }
 int Session::numDevices() const { return int(impl->state->devices.size()); }
 int Session::coresPerDevice() const { return impl->state->cores; }
 uint64_t Session::seed() const { return impl->state->seed; }
+bool Session::emulatesCompute() const {
+  return impl->state->options.emulateCompute;
+}
 
 Status Session::initializeVariables() {
   return impl->state->initializeVariables();

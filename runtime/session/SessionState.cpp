@@ -38,6 +38,30 @@ static Status checkWhole(const std::filesystem::path &file) {
   return Status::success();
 }
 
+/// Returns an error if a program's function was compiled for another frame than
+/// the manifest describes. It would read beyond the frame's lists.
+static Status checkFrame(void *library, const std::string &file,
+                         const ProgramInfo &program, const Manifest &manifest) {
+  auto *expected = static_cast<const heddle_rt_frame_sizes *>(
+      dlsym(library, (program.symbol + ".frame").c_str()));
+  if (!expected)
+    return Status::success();
+  auto check = [&](std::string_view what, int64_t wanted, int64_t got) {
+    return wanted == got
+               ? Status::success()
+               : errorOf("program ", program.name, " in ", file, ": expected ",
+                         wanted, " ", what, " in the manifest, got ", got,
+                         " (compile the model again)");
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(check("variables", expected->variables,
+                                  int64_t(manifest.variables.size())));
+  HEDDLE_RT_RETURN_IF_ERROR(check("arguments", expected->arguments,
+                                  int64_t(program.arguments.size())));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      check("results", expected->results, int64_t(program.results.size())));
+  return check("bytes of its arena", expected->arena_bytes, program.arenaBytes);
+}
+
 Status SessionState::openLibrary(const std::filesystem::path &directory) {
   if (!code->sanitizer.empty() && code->sanitizer != sanitizer)
     return errorOf("the model was compiled with --sanitize=", code->sanitizer,
@@ -67,8 +91,14 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
     if (!symbol)
       return errorOf(file.string(), ": expected the symbol ", info.symbol,
                      " of program ", info.name, ", found none");
+    HEDDLE_RT_RETURN_IF_ERROR(
+        checkFrame(library, file.string(), info, manifest));
     programs.push_back({&info, reinterpret_cast<heddle_rt_program_fn>(symbol)});
   }
+  if (options.emulateCompute)
+    callTimes = std::make_shared<CallTimes>(
+        options.network->device, static_cast<const heddle_rt_kernel_work *>(
+                                     dlsym(library, "heddle_kernel_work")));
   return Status::success();
 }
 
@@ -123,7 +153,8 @@ Status SessionState::touchMemory() {
   return runOnDevices([](SessionState &state, DeviceState &device) -> Status {
     for (Region *region :
          {device.variables.get(), device.borders.get(), device.arena.get()})
-      HEDDLE_RT_RETURN_IF_ERROR(region->clear());
+      if (!state.options.emulateCompute) // else not touched: it is zero
+        HEDDLE_RT_RETURN_IF_ERROR(region->clear());
     // Forbids reads between the end of a buffer and the start of the next.
     auto forbidGaps = [&](Region &region, const PlacedTensor &tensor,
                           int64_t copies) {

@@ -77,8 +77,9 @@ struct SessionState {
   const CodeInfo *code = nullptr; ///< in the manifest, for that backend
   uint64_t seed = 0;
   int cores = 1;
-  std::shared_ptr<Network> network; ///< to emulate; null: none
-  void *library = nullptr;          ///< handle from dlopen
+  std::shared_ptr<Network> network;           ///< to emulate; null: none
+  std::shared_ptr<const CallTimes> callTimes; ///< see DeviceOptions
+  void *library = nullptr;                    ///< handle from dlopen
   std::vector<PlacedTensor> variables;
   std::vector<LoadedProgram> programs;
   std::vector<LoadedTable> tables;

@@ -165,6 +165,9 @@ static Status replaceFolder(const fs::path &from, const fs::path &to) {
 Status heddle::runtime::saveCheckpoint(const Session &session,
                                        const TrainingState &state,
                                        const fs::path &directory) {
+  if (session.emulatesCompute())
+    return error("checkpoint: computation is emulated, so the variables mean "
+                 "nothing");
   std::error_code failure;
   fs::path folder = directory.parent_path();
   if (!folder.empty())

@@ -185,6 +185,9 @@ heddle::runtime::evaluate(Session &session, const Batch &batch,
                                  results.scalar(*found->labelCount);
   result.loss = loss;
   if (!options.output.empty()) {
+    if (session.emulatesCompute())
+      return error("output '" + options.output.string() +
+                   "': computation is emulated, so the results mean nothing");
     bool hasRows = !table.inputs.empty() && !table.inputs[0].shape.empty();
     int64_t rows = hasRows ? table.inputs[0].shape[0] : 1;
     HEDDLE_RT_RETURN_IF_ERROR(

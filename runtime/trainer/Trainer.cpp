@@ -83,6 +83,13 @@ Status Trainer::prepare() {
   if (!found.ok())
     return std::move(found).status();
   tables = *std::move(found);
+  if (session.emulatesCompute()) {
+    if (!options.output.empty() || !options.exportTo.empty())
+      return error("expected no folder to write to: computation is emulated, "
+                   "so the parameters mean nothing");
+    observer.note("computation is emulated: losses and all other numbers but "
+                  "times are meaningless, and no checkpoint is written");
+  }
   HEDDLE_RT_RETURN_IF_ERROR(openData());
   HEDDLE_RT_RETURN_IF_ERROR(startState());
   return checkSteps();
@@ -291,7 +298,7 @@ Status Trainer::evaluateHeldOut() {
   observer.heldOut(completed, loss, static_cast<int64_t>(count));
   // After the last update no training loss follows, so only the held-out loss
   // can show that the update went wrong.
-  if (!std::isfinite(loss))
+  if (!std::isfinite(loss) && !session.emulatesCompute())
     return error("after step " + std::to_string(completed) +
                  ": the held-out loss is " + std::to_string(loss) +
                  ", so the parameters are lost; resume from an earlier "
@@ -352,7 +359,7 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
     report.times = session.times().front();
     report.bytesPerDevice = most.total();
     observer.step(report);
-    if (!std::isfinite(results->loss))
+    if (!std::isfinite(results->loss) && !session.emulatesCompute())
       return error("step " + std::to_string(completed) + ": the loss is " +
                    std::to_string(results->loss) +
                    ", so the parameters are lost; resume from an earlier "

@@ -103,6 +103,9 @@ Status heddle::runtime::exportWeights(const Session &session,
                                       const fs::path &directory,
                                       const std::string &config) {
   std::string context = "export to '" + directory.string() + "'";
+  if (session.emulatesCompute())
+    return error(context + ": computation is emulated, so the parameters mean "
+                           "nothing");
   const Manifest &manifest = session.manifest();
   std::vector<size_t> exported = exportedTensors(manifest);
   if (exported.empty())

@@ -7,7 +7,7 @@ rt.constant @c dense<[true, false]> : tensor<2xi1>
 
 // CHECK: module attributes {rt.groups = [#heddle.axes<{"tp"}>, #heddle.axes<{"dp", "tp"}>]}
 // CHECK: llvm.func @kernel_0
-llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
+llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64, rt.work = #rt.work<flops = 5, bytes = 6>} {
   llvm.return
 }
 
@@ -118,3 +118,13 @@ rt.program @loop arena(64) {
 }
 // CHECK: llvm.mlir.global internal constant @data_0
 // CHECK: llvm.mlir.global internal constant @data_0_{{[0-9]+}}("\01\00")
+// The frame of @step: 512 bytes of arena, 2 variables, 1 argument, 1 result.
+// CHECK: llvm.mlir.global external constant @heddle_program_step.frame("\00\02\00\00\00\00\00\00\02\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00\01\00\00\00\00\00\00\00")
+// CHECK: llvm.mlir.global external constant @heddle_kernel_work(){{.*}} : !llvm.array<2 x struct<(ptr, i64, i64)>> {
+// CHECK: llvm.mlir.zero
+// CHECK: %[[KERNEL:.*]] = llvm.mlir.addressof @kernel_0
+// CHECK: llvm.insertvalue %[[KERNEL]], %{{.*}}[0, 0]
+// CHECK: %[[FLOPS:.*]] = llvm.mlir.constant(5 : i64)
+// CHECK: llvm.insertvalue %[[FLOPS]], %{{.*}}[0, 1]
+// CHECK: %[[BYTES:.*]] = llvm.mlir.constant(6 : i64)
+// CHECK: llvm.insertvalue %[[BYTES]], %{{.*}}[0, 2]

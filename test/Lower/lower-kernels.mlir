@@ -6,6 +6,7 @@
 // CHECK-SAME: %[[BUFFERS:.*]]: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // CHECK-SAME: heddle.blocks = 1 : i64
 // CHECK-SAME: passthrough = {{\[\[}}"prefer-vector-width", "512"]]
+// CHECK-SAME: rt.work = #rt.work<flops = 50, bytes = 400>
 // The arguments: the coordinates, then the operand, then the result.
 // CHECK: llvm.getelementptr inbounds %[[BUFFERS]][1]
 // CHECK: llvm.getelementptr inbounds %[[BUFFERS]][2]
@@ -26,7 +27,9 @@ func.func private @scale(%x: tensor<50xf32>) -> tensor<50xf32> attributes {heddl
 }
 
 // No heap and no call: a row that is needed twice lies on the stack.
+// An exponential counts as ten FLOPs; values in between move no bytes.
 // CHECK-LABEL: llvm.func @softmax
+// CHECK-SAME: rt.work = #rt.work<flops = 5400, bytes = 1800>
 // CHECK: llvm.alloca
 // CHECK-NOT: llvm.call @
 // CHECK: llvm.return
@@ -79,4 +82,21 @@ func.func private @library(%x: tensor<50xf64>, %y: tensor<50xf16>) -> (tensor<50
     linalg.yield %t, %m : f64, f16
   } -> (tensor<50xf64>, tensor<50xf16>)
   return %z#0, %z#1 : tensor<50xf64>, tensor<50xf16>
+}
+
+// Four rows of a table are read, not all of it: 4 x 8 x 4 bytes, twice, and the
+// ids.
+// CHECK-LABEL: llvm.func @lookup
+// CHECK-SAME: rt.work = #rt.work<flops = 0, bytes = 272>
+func.func private @lookup(%table: tensor<100x8xf32>, %ids: tensor<4xi32>) -> tensor<4x8xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%ids : tensor<4xi32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%id: i32, %out: f32):
+    %i = arith.index_cast %id : i32 to index
+    %j = linalg.index 1 : index
+    %x = tensor.extract %table[%i, %j] : tensor<100x8xf32>
+    linalg.yield %x : f32
+  } -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
 }

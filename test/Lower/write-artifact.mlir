@@ -33,7 +33,7 @@ heddle.mesh @mesh <["dp"=2, "tp"=2]>
 heddle.variable @"h.0.w" : tensor<8x16xf32> parameter init(normal<0.02>) storage(<@mesh, [{}, {"tp"} ]>) checkpoint(<"transformer.h.0.w", [8, 2, 8]>)
 heddle.variable @stage : tensor<4xf32> parameter init(zeros) {heddle.ranks = #heddle.ranks<@mesh, {"dp" = [1]}>}
 heddle.variable @steps : tensor<i64> counter init(zeros)
-llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64} {
+llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {heddle.blocks = 12 : i64, heddle.grain = 3 : i64, rt.work = #rt.work<flops = 5, bytes = 6>} {
   llvm.return
 }
 rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<8x8xf32>, <@mesh, [{"dp"}, {}]> as <features>>] results [#rt.port<"loss", tensor<f32> as <loss>>] {
@@ -117,7 +117,9 @@ rt.program @other arena(64) arguments [#rt.port<"y", tensor<4xf32> in <@mesh, {"
 // CHECK: "call": "other"
 // CHECK: "seed": 7
 
-// SYMBOLS: T heddle_program_step
+// SYMBOLS: D heddle_kernel_work
+// SYMBOLS-NEXT: T heddle_program_step
+// SYMBOLS-NEXT: R heddle_program_step.frame
 // SYMBOLS-NEXT: U heddle_rt_all_reduce
 // SYMBOLS-NEXT: U heddle_rt_copy
 // SYMBOLS-NEXT: U heddle_rt_launch

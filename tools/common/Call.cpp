@@ -19,14 +19,15 @@ void tools::addCallFlags(CLI::App &app, CallFlags &flags) {
                  "Arguments (safetensors), by their names (heddle.name), or "
                  "argument0, argument1, ... where they have none; of the "
                  "program's own types");
-  app.add_option("-o,--output", flags.output,
-                 "Write the results here (safetensors), by their names or as "
-                 "result0, result1, ...")
-      ->check(notEmpty("a file to write"));
+  CLI::Option *output = app.add_option(
+      "-o,--output", flags.output,
+      "Write the results here (safetensors), by their names or as result0, "
+      "result1, ...");
+  output->check(notEmpty("a file to write"));
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
       ->check(between(0, 4096));
-  addEmulateFlag(app, flags.emulate);
+  addEmulateFlags(app, flags.emulate)->excludes(output);
 }
 
 static std::string nameOf(const runtime::TensorInfo &tensor, const char *kind,
@@ -91,11 +92,7 @@ static std::string describeArguments(const runtime::TableInfo &program) {
 static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
   runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
-  if (!flags.emulate.empty()) {
-    auto network = runtime::readNetwork(flags.emulate);
-    HEDDLE_RT_RETURN_IF_ERROR(network.status());
-    options.network = std::move(*network);
-  }
+  HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
   auto session = runtime::Session::load(artifact, options);
   if (!session.ok())
     return session.status();
@@ -158,7 +155,9 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
       std::printf("%s: %s %s\n", info.name.c_str(),
                   std::string(st::name(info.dtype)).c_str(),
                   st::shapeToString(info.shape).c_str());
-    std::printf("computed; --output FILE writes the values\n");
+    std::printf(flags.emulate.compute
+                    ? "not computed: computation is emulated\n"
+                    : "computed; --output FILE writes the values\n");
     return runtime::Status::success();
   }
   auto writer = st::FileWriter::create(flags.output.string(), infos, {});

@@ -11,7 +11,7 @@ struct CallFlags {
   std::string program; ///< empty: the only program, or the one named `main`
   std::filesystem::path inputs, output;
   int cores = 0;
-  std::string emulate; ///< if not empty, the file of the cluster to emulate
+  EmulateFlags emulate;
 };
 
 void addCallFlags(CLI::App &app, CallFlags &flags);

@@ -26,14 +26,20 @@ using namespace heddle::tools;
 // Options
 //===----------------------------------------------------------------------===//
 
-void tools::addEmulateFlag(CLI::App &app, std::string &emulate) {
-  app.add_option("--emulate", emulate,
-                 "Communicate no faster than the links of this cluster would: "
-                 "a JSON file")
-      ->check(notEmpty("a cluster"));
+CLI::Option *tools::addEmulateFlags(CLI::App &app, EmulateFlags &flags) {
+  CLI::Option *cluster =
+      app.add_option("--emulate", flags.cluster,
+                     "Communicate no faster than the links of this cluster "
+                     "would: a JSON file");
+  cluster->check(notEmpty("a cluster"));
+  return app
+      .add_flag("--emulate-compute", flags.compute,
+                "Compute nothing, but sleep for as long as the devices of that "
+                "cluster would compute; all results are meaningless")
+      ->needs(cluster);
 }
 
-void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
+CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--cores", flags.cores,
                  "Cores of each device (default: all cores, shared equally)")
       ->check(between(0, 4096));
@@ -42,7 +48,7 @@ void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_option("--trace", flags.trace,
                  "Write every call of the run as Chrome trace JSON")
       ->check(notEmpty("a file to write"));
-  addEmulateFlag(app, flags.emulate);
+  CLI::Option *emulateCompute = addEmulateFlags(app, flags.emulate);
   CLI::Option *weights = app.add_option(
       "--weights", flags.weights,
       "Load these weights (safetensors file or folder, Hugging Face names) "
@@ -51,6 +57,7 @@ void tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
   app.add_flag("--no-weights", flags.noWeights,
                "Initialize at random although the model has weights")
       ->excludes(weights);
+  return emulateCompute;
 }
 
 void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
@@ -87,9 +94,9 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->check(notNegative());
   app.add_option(
          "-o,--output", options.output,
-         "Folder of the run and its checkpoints (default: NAME.run in the "
-         "working directory for a model or artifact NAME, NAME.mlir or "
-         "NAME.heddle)")
+         "Folder of the run and its checkpoints (default, in the working "
+         "directory: NAME.run for a model or artifact NAME, NAME.mlir or "
+         "NAME.heddle, and heddle.run for a model without a name)")
       ->check(notEmpty("a folder"));
   app.add_option("--checkpoint-every", options.checkpointEach,
                  "Steps between checkpoints (0: at the end only)")
@@ -110,15 +117,16 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
                  "number of devices may have written")
       ->check(folder())
       ->excludes(resume);
-  app.add_option("--export", options.exportTo,
-                 "Write the trained weights here as model.safetensors and "
-                 "config.json, as Hugging Face names them")
-      ->check(notEmpty("a folder"));
+  CLI::Option *exportTo = app.add_option(
+      "--export", options.exportTo,
+      "Write the trained weights here as model.safetensors and config.json, "
+      "as Hugging Face names them");
+  exportTo->check(notEmpty("a folder"));
   app.add_flag("--check-replicas", options.checkReplicas,
                "At every checkpoint, compare the copies of each variable that "
                "several devices hold");
   app.add_flag("--json", flags.json, "Print one JSON object a step");
-  addSessionFlags(app, flags.session);
+  addSessionFlags(app, flags.session)->excludes(resume)->excludes(exportTo);
 }
 
 void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
@@ -131,15 +139,16 @@ void tools::addEvaluateFlags(CLI::App &app, EvaluateFlags &flags) {
       ->required();
   app.add_flag("--gradients", flags.options.gradients,
                "Also the gradient of the mean loss by every parameter");
-  app.add_option("-o,--output", flags.options.output,
-                 "Write `loss`, `logits` and `grad.NAME` here (safetensors; "
-                 "NAME as in the model's checkpoint)")
-      ->check(notEmpty("a file to write"));
+  CLI::Option *output = app.add_option(
+      "-o,--output", flags.options.output,
+      "Write `loss`, `logits` and `grad.NAME` here (safetensors; NAME as in "
+      "the model's checkpoint)");
+  output->check(notEmpty("a file to write"));
   app.add_option("--checkpoint", flags.checkpoint,
                  "Take the parameters from this checkpoint of a run")
       ->check(folder());
   app.add_flag("--json", flags.json, "Print the result as a JSON object");
-  addSessionFlags(app, flags.session);
+  addSessionFlags(app, flags.session)->excludes(output);
 }
 
 fs::path tools::defaultRunFolder(const fs::path &model) {
@@ -173,9 +182,10 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
     return "token file '" + flags.options.data.string() +
            "': no such file or directory";
   runtime::SessionOptions unused;
-  if (runtime::Status status = flags.session.setNetwork(unused); !status.ok())
+  if (runtime::Status status = flags.session.emulate.apply(unused);
+      !status.ok())
     return std::string(status.message());
-  if (flags.noCheckpoints)
+  if (!flags.writesCheckpoints())
     return flags.options.resume
                ? "--resume needs the checkpoints that --no-checkpoints refuses"
                : "";
@@ -209,7 +219,7 @@ static std::string makeFolder(const fs::path &folder, const char *purpose) {
 }
 
 std::string tools::makeTrainFolders(const TrainFlags &flags) {
-  if (!flags.noCheckpoints)
+  if (flags.writesCheckpoints())
     if (std::string problem = makeFolder(flags.options.output, "");
         !problem.empty())
       return problem;
@@ -229,13 +239,13 @@ static std::string recordedWeights(const runtime::Manifest &manifest) {
                                                     : "";
 }
 
-runtime::Status
-SessionFlags::setNetwork(runtime::SessionOptions &options) const {
-  if (emulate.empty())
+runtime::Status EmulateFlags::apply(runtime::SessionOptions &options) const {
+  if (cluster.empty())
     return runtime::Status::success();
-  auto network = readNetwork(emulate);
+  auto network = readNetwork(cluster);
   if (network.ok())
     options.network = std::move(*network);
+  options.emulateCompute = compute;
   return network.status();
 }
 
@@ -245,7 +255,7 @@ openSession(const fs::path &artifact, const SessionFlags &flags,
   runtime::SessionOptions options;
   options.coresPerDevice = flags.cores;
   options.initializeVariables = initialize;
-  HEDDLE_RT_RETURN_IF_ERROR(flags.setNetwork(options));
+  HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
   auto session = runtime::Session::load(artifact, options);
   if (session.ok() && !flags.trace.empty())
     HEDDLE_RT_RETURN_IF_ERROR((*session)->startTrace());
@@ -254,6 +264,8 @@ openSession(const fs::path &artifact, const SessionFlags &flags,
 
 static fs::path weightsFor(const runtime::Session &session,
                            const SessionFlags &flags) {
+  if (flags.emulate.compute) // nobody would read them
+    return "";
   if (flags.noWeights || !flags.weights.empty())
     return flags.weights;
   return recordedWeights(session.manifest());
@@ -319,7 +331,7 @@ static void stopOnSignals() {
 
 int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
   runtime::TrainOptions options = flags.options;
-  if (flags.noCheckpoints)
+  if (!flags.writesCheckpoints())
     options.output.clear();
   if (std::string problem = checkTrainFlags(flags); !problem.empty())
     return reportError(problem);
@@ -395,6 +407,8 @@ int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
                                {"labels", result->labels}}
             .dump()
             .c_str());
+  else if (flags.session.emulate.compute)
+    std::printf("no loss: computation is emulated\n");
   else
     std::printf("loss %.6f over %lld labels\n", result->loss,
                 static_cast<long long>(result->labels));

@@ -20,6 +20,17 @@
 
 namespace heddle::tools {
 
+struct EmulateFlags {
+  std::string cluster;  ///< to emulate; empty: none
+  bool compute = false; ///< emulate the cluster's devices too
+  /// Reads the cluster.
+  std::function<runtime::Expected<runtime::NetworkInfo>(const std::string &)>
+      readNetwork = runtime::readNetwork;
+
+  /// Reads the cluster, if one is named, into the options.
+  runtime::Status apply(runtime::SessionOptions &options) const;
+};
+
 struct SessionFlags {
   int cores = 0;
   bool times = false;
@@ -27,13 +38,7 @@ struct SessionFlags {
   /// If not empty, loaded instead of the weights that the artifact names.
   std::string weights;
   bool noWeights = false;
-  std::string emulate; ///< if not empty, the cluster to emulate
-  /// Reads the cluster that `emulate` names.
-  std::function<runtime::Expected<runtime::NetworkInfo>(const std::string &)>
-      readNetwork = runtime::readNetwork;
-
-  /// Reads the cluster, if one is named, into the options.
-  runtime::Status setNetwork(runtime::SessionOptions &options) const;
+  EmulateFlags emulate;
 };
 
 struct TrainFlags {
@@ -41,6 +46,10 @@ struct TrainFlags {
   SessionFlags session;
   bool json = false;
   bool noCheckpoints = false;
+
+  bool writesCheckpoints() const {
+    return !noCheckpoints && !session.emulate.compute;
+  }
 };
 
 struct EvaluateFlags {
@@ -51,9 +60,11 @@ struct EvaluateFlags {
   bool json = false;
 };
 
-void addSessionFlags(CLI::App &app, SessionFlags &flags);
-/// Adds `--emulate`.
-void addEmulateFlag(CLI::App &app, std::string &emulate);
+/// Adds `--emulate` and `--emulate-compute`. Returns the latter, so that the
+/// caller excludes its options that write what was computed.
+CLI::Option *addEmulateFlags(CLI::App &app, EmulateFlags &flags);
+/// Adds the flags of a session. Returns `--emulate-compute`.
+CLI::Option *addSessionFlags(CLI::App &app, SessionFlags &flags);
 void addTrainFlags(CLI::App &app, TrainFlags &flags);
 void addEvaluateFlags(CLI::App &app, EvaluateFlags &flags);
 

@@ -84,7 +84,7 @@ void tools::addEmulatePresets(CLI::App &app, SessionFlags &flags) {
   CLI::Option *option = app.get_option("--emulate");
   option->description(option->get_description() + ", or one of " +
                       listPresets());
-  flags.readNetwork = [](const std::string &presetOrPath)
+  flags.emulate.readNetwork = [](const std::string &presetOrPath)
       -> runtime::Expected<runtime::NetworkInfo> {
     llvm::Expected<Cluster> cluster = loadCluster(presetOrPath);
     if (!cluster)

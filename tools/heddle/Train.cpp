@@ -55,7 +55,7 @@ static int runCommand(Flags &flags) {
   fs::path artifact;
   if (!flags.compile.stopAfter.empty()) {
     // Only the IR is printed, no artifact is written.
-  } else if (flags.train.noCheckpoints) {
+  } else if (!flags.train.writesCheckpoints()) {
     temporary.emplace();
     if (temporary->path().empty())
       return reportError(cannotMakeTemporary);

@@ -377,8 +377,12 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
     their accesses are independent. `prefer-vector-width` is 512. A kernel calls
     no function of the runtime and allocates nothing; it may call libm (sin, cos,
     pow).
+
+    `rt.work` on the function is the work of one launch: the FLOPs of its
+    ops, and the bytes of the operands that it must read and of its results.
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::linalg::LinalgDialect"];
+  let dependentDialects = ["::heddle::rt::RtDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::linalg::LinalgDialect"];
 }
 
 def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> {
@@ -390,7 +394,10 @@ def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> 
 
     Descriptors are constants with the bytes of the header's structs; equal
     descriptors are one constant. `rt.groups` on the module lists the groups of
-    mesh axes in the order of their numbers.
+    mesh axes in the order of their numbers. The global `heddle_program_p.frame`
+    holds the sizes of the frame that the function expects, for the loader. The
+    global `heddle_kernel_work` lists the work of all kernels that have
+    `rt.work`, for emulated devices.
 
     Input: kernels are lowered (`heddle-lower-kernels`).
   }];
@@ -405,7 +412,7 @@ def VerifyLLVMPass : Pass<"heddle-verify-llvm", "::mlir::ModuleOp"> {
     - an `rt.export` names a function of the LLVM dialect that is no kernel, has
       a body, and is a `heddle_rt_program_fn`;
     - the name of that function is `heddle_program_` and the program's name: the
-      artifact's library shows no other names;
+      artifact's library shows no functions of other names;
     - a function with `heddle.blocks` is a `heddle_rt_kernel_fn`, with a body;
     - functions of the LLVM dialect hold no ops of other dialects;
     - `rt.groups` on the module is a list of lists of axes of its mesh.

@@ -3,6 +3,7 @@
 #include "InPlaceResults.h"
 #include "ProgramConversion.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle_rt/abi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace heddle {
@@ -204,9 +205,16 @@ struct ConvertRtToLLVM
           exported->setAttr(name, attribute);
       if (inPlace)
         exported->setAttr(kInplaceAttrName, inPlace);
+      runtime.exportConstant(
+          name + ".frame",
+          heddle_rt_frame_sizes{int64_t(program.getArena()),
+                                runtime.getNumVariables(),
+                                int64_t(program.getInputs().size()),
+                                int64_t(program.getOutputs().size())});
       program.erase();
     }
     runtime.recordGroups();
+    runtime.recordWork();
   }
 };
 } // namespace

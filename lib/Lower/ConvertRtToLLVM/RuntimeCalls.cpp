@@ -22,16 +22,22 @@ RuntimeModule::RuntimeModule(ModuleOp module)
         groups.push_back(axes);
 }
 
-LLVM::GlobalOp RuntimeModule::getConstant(StringRef bytes, int64_t alignment) {
-  LLVM::GlobalOp &known = constants[bytes];
-  if (known)
-    return known;
+LLVM::GlobalOp RuntimeModule::makeConstant(StringRef name,
+                                           LLVM::Linkage linkage,
+                                           StringRef bytes, int64_t alignment) {
   builder.setInsertionPointToEnd(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes.size());
-  known = builder.create<LLVM::GlobalOp>(
-      module.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
-      "data_0", builder.getStringAttr(bytes), alignment);
-  symbols.insert(known);
+  auto constant = builder.create<LLVM::GlobalOp>(
+      module.getLoc(), type, /*isConstant=*/true, linkage, name,
+      builder.getStringAttr(bytes), alignment);
+  symbols.insert(constant);
+  return constant;
+}
+
+LLVM::GlobalOp RuntimeModule::getConstant(StringRef bytes, int64_t alignment) {
+  LLVM::GlobalOp &known = constants[bytes];
+  if (!known)
+    known = makeConstant("data_0", LLVM::Linkage::Internal, bytes, alignment);
   return known;
 }
 
@@ -101,6 +107,43 @@ int64_t RuntimeModule::getGroup(AxisListAttr axes) {
 void RuntimeModule::recordGroups() {
   SmallVector<Attribute> list(groups.begin(), groups.end());
   module->setAttr(kGroupsAttrName, builder.getArrayAttr(list));
+}
+
+void RuntimeModule::recordWork() {
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (function->hasAttrOfType<rt::WorkAttr>(rt::kWorkAttrName))
+      kernels.push_back(function);
+  if (kernels.empty() || symbols.lookup(kKernelWorkName))
+    return;
+  MLIRContext *context = builder.getContext();
+  Location loc = module.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  // heddle_rt_kernel_work
+  auto entry = LLVM::LLVMStructType::getLiteral(
+      context, {pointer, builder.getI64Type(), builder.getI64Type()});
+  auto table = LLVM::LLVMArrayType::get(entry, kernels.size() + 1);
+  builder.setInsertionPointToEnd(module.getBody());
+  auto global = builder.create<LLVM::GlobalOp>(
+      loc, table, /*isConstant=*/true, LLVM::Linkage::External, kKernelWorkName,
+      Attribute(), alignof(heddle_rt_kernel_work));
+  symbols.insert(global);
+  builder.createBlock(&global.getInitializer());
+  Value value = builder.create<LLVM::ZeroOp>(loc, table); // ends with zeros
+  auto set = [&](Value field, int64_t index, int64_t number) {
+    value = builder.create<LLVM::InsertValueOp>(
+        loc, value, field, ArrayRef<int64_t>{index, number});
+  };
+  for (auto [index, kernel] : llvm::enumerate(kernels)) {
+    auto work = kernel->getAttrOfType<rt::WorkAttr>(rt::kWorkAttrName);
+    set(builder.create<LLVM::AddressOfOp>(loc, kernel), index, 0);
+    int64_t number = 1;
+    for (int64_t count : {work.getFlops(), work.getBytes()})
+      set(builder.create<LLVM::ConstantOp>(loc,
+                                           builder.getI64IntegerAttr(count)),
+          index, number++);
+  }
+  builder.create<LLVM::ReturnOp>(loc, value);
 }
 
 //===----------------------------------------------------------------------===//

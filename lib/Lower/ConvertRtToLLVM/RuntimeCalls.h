@@ -28,6 +28,13 @@ public:
     return getConstant({reinterpret_cast<const char *>(&object), sizeof(T)},
                        alignof(T));
   }
+  /// Makes a constant that the artifact's library shows.
+  template <typename T>
+  void exportConstant(llvm::StringRef name, const T &object) {
+    makeConstant(name, mlir::LLVM::Linkage::External,
+                 {reinterpret_cast<const char *>(&object), sizeof(T)},
+                 alignof(T));
+  }
   /// Returns the data of the rt.constant named `symbol`, or failure with an
   /// error at `user`.
   mlir::FailureOr<mlir::LLVM::GlobalOp>
@@ -39,15 +46,23 @@ public:
   /// Returns the manifest's number of a variable: its index in the order of the
   /// module.
   std::optional<int64_t> getVariable(mlir::FlatSymbolRefAttr symbol) const;
+  int64_t getNumVariables() const { return variables.size(); }
   /// Returns the manifest's number of a group of mesh axes. A new group is
   /// appended.
   int64_t getGroup(AxisListAttr axes);
   /// Writes the groups to the module's attribute `rt.groups`, for the manifest.
   void recordGroups();
+  /// Makes the global `heddle_kernel_work` of heddle_rt/abi.h, with the kernels
+  /// that have `rt.work`. Makes none if there are none.
+  void recordWork();
 
   mlir::SymbolTable symbols;
 
 private:
+  mlir::LLVM::GlobalOp makeConstant(llvm::StringRef name,
+                                    mlir::LLVM::Linkage linkage,
+                                    llvm::StringRef bytes, int64_t alignment);
+
   mlir::ModuleOp module;
   mlir::OpBuilder builder;
   llvm::StringMap<mlir::LLVM::GlobalOp> constants;
@@ -59,6 +74,9 @@ private:
 /// The module's attribute that holds the groups after the conversion, in the
 /// manifest's order.
 inline constexpr llvm::StringLiteral kGroupsAttrName = "rt.groups";
+
+/// The global that holds the work of all kernels.
+inline constexpr llvm::StringLiteral kKernelWorkName = "heddle_kernel_work";
 
 /// Builds one program function `i32 (device, frame)` by appending ops.
 class RuntimeFunction {

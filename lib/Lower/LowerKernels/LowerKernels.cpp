@@ -1,7 +1,9 @@
 //===- LowerKernels.cpp - Kernel functions become LLVM loops --------------===//
 
 #include "KernelEmitter.h"
+#include "dialects/Rt/Rt.h"
 #include "heddle/Lower/Passes.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -10,6 +12,7 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -33,6 +36,38 @@ static void allowReassociation(Operation *root) {
       op->setAttr(fast.getFastMathAttrName(),
                   arith::FastMathFlagsAttr::get(op->getContext(), flags));
   });
+}
+
+/// Returns the bytes that a kernel must read of one of its operands.
+static int64_t getBytesRead(BlockArgument operand) {
+  int64_t whole = getBytes(operand.getType()), picked = 0;
+  for (OpOperand &use : operand.getUses()) {
+    if (auto extract = dyn_cast<tensor::ExtractOp>(use.getOwner())) {
+      // One element in each iteration of the op whose body this is.
+      int64_t iterations = 1;
+      if (auto loops = extract->getParentOfType<linalg::LinalgOp>())
+        for (int64_t size : loops.getStaticLoopRanges())
+          iterations *= size;
+      picked += iterations * getElementBytes(extract.getType());
+      continue;
+    }
+    auto structured = dyn_cast<linalg::LinalgOp>(use.getOwner());
+    if (!structured || structured.payloadUsesValueFromOperand(&use))
+      return whole;
+  }
+  return std::min(whole, picked);
+}
+
+/// Returns the work of one launch. Values inside of the kernel move no bytes.
+static rt::WorkAttr getWork(func::FuncOp kernel) {
+  int64_t flops = 0, bytes = 0;
+  kernel.walk([&](WorkOpInterface op) { flops += op.getWork().flops; });
+  for (BlockArgument operand : kernel.getArguments())
+    if (isa<RankedTensorType>(operand.getType()))
+      bytes += getBytesRead(operand);
+  for (Type result : kernel.getResultTypes())
+    bytes += getBytes(result);
+  return rt::WorkAttr::get(kernel.getContext(), flops, bytes);
 }
 
 namespace {
@@ -66,6 +101,7 @@ struct LowerKernels : heddle::impl::LowerKernelsPassBase<LowerKernels> {
         KernelEmitter(*plan, kernel.getLoc(), builder).emit();
     if (failed(func))
       return failure();
+    (*func)->setAttr(rt::kWorkAttrName, getWork(kernel));
     kernel.erase();
     allowReassociation(*func);
 

@@ -31,6 +31,10 @@ public:
     SmallVector<std::pair<int64_t, LLVM::LLVMFuncOp>> kernels;
     SmallVector<Operation *> others;
     for (Operation &op : *module.getBody()) {
+      if (auto global = dyn_cast<LLVM::GlobalOp>(op);
+          global && global.getLinkage() == LLVM::Linkage::External &&
+          (global.getValueOrNull() || global.getInitializerBlock()))
+        others.push_back(global);
       auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
       if (!function || function.isExternal())
         continue;

@@ -4,7 +4,9 @@
 #include "backends/cpu/CpuDevice.h"
 #include "backends/cpu/CpuFeatures.h"
 #include "backends/cpu/Machine.h"
+#include "backends/cpu/SleepingDevice.h"
 #include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "communicators/EmptyMessages.h"
 #include "communicators/EmulatedLinks.h"
 
 #include <algorithm>
@@ -39,9 +41,14 @@ public:
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     std::vector<std::vector<ThreadPool *>> pools;
     for (int32_t rank : options.ranks) {
-      auto device =
-          std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin,
-                                      options.streams, options.streamOrder);
+      std::unique_ptr<CpuDevice> device;
+      if (options.callTimes)
+        device = std::make_unique<SleepingDevice>(
+            rank, options.streams, options.streamOrder, options.callTimes);
+      else
+        device =
+            std::make_unique<CpuDevice>(rank, options.coresPerDevice, spin,
+                                        options.streams, options.streamOrder);
       std::vector<ThreadPool *> &ofStreams = pools.emplace_back();
       for (int32_t stream = 0; stream < options.streams; ++stream)
         ofStreams.push_back(&device->threads(stream));
@@ -50,6 +57,8 @@ public:
     auto communicators = makeThreadCommunicators(
         options.mesh, options.groups, pools,
         {options.collectiveTimeout, spin, options.ranks});
+    if (options.callTimes)
+      communicators = emptyMessages(std::move(communicators));
     if (options.network)
       communicators =
           emulateLinks(std::move(communicators), options.mesh, options.groups,

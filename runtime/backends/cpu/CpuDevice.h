@@ -13,7 +13,7 @@ namespace heddle::runtime {
 
 /// A rank on some cores. Stream 0 computes on all of them: on its own thread
 /// and the workers of a pool. Every other stream has its own thread alone.
-class CpuDevice final : public heddle_rt_device {
+class CpuDevice : public heddle_rt_device {
 public:
   /// With `spin`, idle threads watch memory before they sleep: see ThreadPool.
   CpuDevice(int32_t rank, int cores, bool spin, int streams = 1,
@@ -84,6 +84,8 @@ private:
   Status issue(int32_t stream, const Streams::Label &label, const Work &work);
 
   std::vector<std::unique_ptr<Lane>> lanes; ///< by stream
+
+protected:
   Streams streams; ///< after `lanes`, which its threads use
 };
 

@@ -75,6 +75,14 @@ typedef struct heddle_rt_frame {
 typedef heddle_rt_status (*heddle_rt_program_fn)(heddle_rt_device *device,
                                                  const heddle_rt_frame *frame);
 
+/// The frame that a program was compiled for. The library may export one, named
+/// as the program's function with ".frame" appended. A manifest that says
+/// otherwise does not belong to the library.
+typedef struct heddle_rt_frame_sizes {
+  int64_t arena_bytes;
+  int64_t variables, arguments, results; ///< numbers of pointers
+} heddle_rt_frame_sizes;
+
 /// A fused loop nest over blocks [begin, end) of its outermost loop. Different
 /// blocks write different elements. So the bits do not depend on how the blocks
 /// are split into ranges, nor on the order in which ranges run. `buffers[0]`
@@ -96,6 +104,16 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   void *const *buffers, int32_t num_buffers,
                                   const int64_t *words, int32_t num_words,
                                   int64_t blocks, int64_t grain);
+
+/// The work of one launch of `kernel`: operations (a multiplication and an
+/// addition count as two), and the bytes that it must read and write. The
+/// library may export `const heddle_rt_kernel_work heddle_kernel_work[]`, one
+/// entry a kernel and then one with a null kernel. It is read only if
+/// computation is emulated.
+typedef struct heddle_rt_kernel_work {
+  heddle_rt_kernel_fn kernel;
+  int64_t flops, bytes;
+} heddle_rt_kernel_work;
 
 enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
 

@@ -1,8 +1,9 @@
-//===- network.h - The links of a cluster to emulate ------------*- C++ -*-===//
+//===- network.h - A cluster to emulate -------------------------*- C++ -*-===//
 //
 // The part of a cluster's file (docs/cluster.md) that says how fast its devices
-// can communicate. A session with SessionOptions::network communicates no
-// faster than this.
+// communicate and compute. A session with SessionOptions::network communicates
+// no faster than this. With SessionOptions::emulateCompute, too, it only sleeps
+// instead of computing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +30,22 @@ struct NetworkLevel {
   double bandwidth; ///< bytes a second, of all links of a unit in one direction
 };
 
+/// The speed of one device.
+struct DeviceSpeed {
+  double launch = 0;          ///< seconds of a call that does nothing
+  double memoryBandwidth = 0; ///< bytes a second
+  /// Operations a second by element type ("f32", "bf16"). At least one.
+  std::map<std::string, double, std::less<>> peak;
+
+  /// Returns the peak of an element type. For a type that is not listed, that
+  /// of f32, and if this is not listed either, the least one.
+  double peakOf(std::string_view type) const;
+};
+
 struct NetworkInfo {
   std::string name;
   std::vector<NetworkLevel> levels; ///< innermost first
+  DeviceSpeed device = {};
 
   int64_t numDevices() const;
 };

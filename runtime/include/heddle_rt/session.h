@@ -62,6 +62,10 @@ struct SessionOptions {
   /// If set, collectives and transfers take at least as long as on this
   /// network. Device k of the mesh is device k of the network.
   std::optional<NetworkInfo> network;
+  /// Computes nothing: launches and library calls sleep for as long as a device
+  /// of `network` would take, and collectives move no data. So variables and
+  /// results mean nothing. Needs `network`.
+  bool emulateCompute = false;
   /// Replaces the order that the environment variable HEDDLE_RT_STREAM_ORDER
   /// names ("earliest", "latest" or "random:SEED").
   std::optional<StreamOrder> streamOrder;
@@ -136,6 +140,8 @@ public:
   int numDevices() const;
   int coresPerDevice() const;
   uint64_t seed() const;
+  /// Returns true if nothing is computed: SessionOptions::emulateCompute.
+  bool emulatesCompute() const;
 
   /// Sets every variable to its initializer. The value of element i, counted in
   /// the global tensor, depends on (seed, name, i) alone.

@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/MatmulLibrary.h"
 #include "backends/cpu/kernels/MatmulPlan.h"
 #include "backends/cpu/threads/ThreadPool.h"
+#include "heddle_rt/manifest.h"
 #include "support/Message.h"
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <dlfcn.h>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -44,11 +46,55 @@ std::mutex &primitiveCache() {
   return mutex;
 }
 
+/// Multiplies two small matrices of `type`.
+void multiplyOnce(DType type, const dnnl::engine &engine,
+                  MatmulPacking packing) {
+  constexpr int64_t size = 64, stride = 2 * size; // strided, as tiles are
+  heddle_rt_matmul_desc desc = {};
+  desc.m = desc.n = desc.k = size;
+  desc.a_row_stride = desc.b_row_stride = desc.c_row_stride = stride;
+  desc.a_column_stride = desc.b_column_stride = 1;
+  desc.a_type = desc.b_type = desc.c_type = type;
+  desc.bias_type = -1;
+  auto plan = [&] {
+    std::lock_guard lock(primitiveCache());
+    return MatmulPlan::make(desc, engine, /*workers=*/1, packing);
+  }();
+  if (!plan.ok())
+    return; // a program's first product reports it
+  MatmulWorker worker(engine);
+  plan->reserve(worker);
+  std::vector<float> a(size * stride), b(size * stride), c(size * stride);
+  for (int64_t task = 0; task < plan->tasks(); ++task)
+    plan->runTask(task, 0, worker, a.data(), b.data(), c.data(), nullptr);
+}
+
+/// Lets oneDNN build, once in the process, what it builds when it first
+/// executes a product. It does so under locks that ThreadSanitizer does not
+/// see. So this runs before there are threads that execute products. It has a
+/// thread of its own, because the caller's OpenMP belongs to the caller.
+void warmUp(const OpenMP &openMP, const dnnl::engine &engine,
+            MatmulPacking packing) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    std::thread([&] {
+      openMP.workAlone();
+      try {
+        for (DType type : {HEDDLE_RT_F32, HEDDLE_RT_BF16})
+          multiplyOnce(type, engine, packing);
+      } catch (const dnnl::error &) {
+        // A program's first product reports it.
+      }
+    }).join();
+  });
+}
+
 } // namespace
 
 struct MatmulLibrary::Impl {
   explicit Impl(ThreadPool &pool)
       : pool(pool), engine(dnnl::engine::kind::cpu, 0) {
+    warmUp(openMP, engine, packing);
     for (int i = 0; i < pool.size(); ++i)
       workers.emplace_back(engine);
   }
