@@ -57,7 +57,8 @@ class Communicator {
 public:
   virtual ~Communicator();
 
-  /// Returns the number of the group's members; 0 if there is no such group.
+  /// Returns the number of the group's members; 0 if there is no such group or
+  /// this rank is no member.
   virtual int32_t groupSize(int32_t group) const = 0;
 
   virtual Status allReduce(int32_t group, Reduction reduction, DType type,

@@ -118,6 +118,8 @@ rt.program @other arena(64) arguments [#rt.port<"y", tensor<4xf32> in <@mesh, {"
 // CHECK: "seed": 7
 
 // SYMBOLS: D heddle_kernel_work
+// SYMBOLS-NEXT: T heddle_program_other
+// SYMBOLS-NEXT: R heddle_program_other.frame
 // SYMBOLS-NEXT: T heddle_program_step
 // SYMBOLS-NEXT: R heddle_program_step.frame
 // SYMBOLS-NEXT: U heddle_rt_all_reduce

@@ -14,6 +14,7 @@ void addCompileCommand(CLI::App &app, int &result);
 void addTrainCommand(CLI::App &app, int &result);
 void addEvaluateCommand(CLI::App &app, int &result);
 void addInfoCommand(CLI::App &app, int &result);
+void addSimulateCommand(CLI::App &app, int &result);
 void addSolveCommand(CLI::App &app, int &result);
 
 } // namespace heddle::tools

@@ -73,7 +73,7 @@ void tools::addModelFlags(CLI::App &app, ModelFlags &flags) {
       ->capture_default_str();
 }
 
-static std::string listPresets() {
+std::string tools::listPresets() {
   std::string presets;
   for (const std::string &preset : getClusterPresets())
     presets += (presets.empty() ? "" : ", ") + preset;
@@ -255,17 +255,10 @@ tools::parseStartOrder(StringRef text) {
   return options;
 }
 
-void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
+void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
   flags.trainingOptions.push_back(
       app.add_flag("--bf16", flags.options.training.bf16,
                    "Compute in bf16 with f32 master weights"));
-  app.add_option("--target-cpu", flags.options.targetCpu,
-                 "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
-                 "name,+feature,-feature")
-      ->capture_default_str();
-  app.add_flag("--explain-shardings", flags.options.explainShardings,
-               "Say of each value how it is split, which op that comes from, "
-               "and where two ops want it differently");
   addChoice<Overlap>(
       app, "--overlap", flags.options.overlap,
       {{"none", Overlap::None}, {"auto", Overlap::Auto}},
@@ -286,6 +279,17 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
           "ORDER"))
       ->option_text("[=ORDER]")
       ->excludes("--overlap");
+}
+
+void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
+  addProgramFlags(app, flags);
+  app.add_option("--target-cpu", flags.options.targetCpu,
+                 "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
+                 "name,+feature,-feature")
+      ->capture_default_str();
+  app.add_flag("--explain-shardings", flags.options.explainShardings,
+               "Say of each value how it is split, which op that comes from, "
+               "and where two ops want it differently");
   std::vector<std::string> phases = {"import"};
   for (StringRef phase : getPhaseNames())
     phases.push_back(phase.str());

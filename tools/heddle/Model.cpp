@@ -363,10 +363,7 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   llvm::outs().flush();
 }
 
-/// Returns false, with an error, if the command line has options of the
-/// training step. Called for modules that ignore them: a program that is no
-/// model, or a model that already has its training step.
-static bool checkNoTrainingOptions(const CompileFlags &flags) {
+bool tools::checkNoTrainingOptions(const CompileFlags &flags) {
   for (const CLI::Option *option : flags.trainingOptions)
     if (option->count() > 0) {
       reportError(

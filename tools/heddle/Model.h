@@ -78,6 +78,8 @@ private:
 };
 
 void addModelFlags(CLI::App &app, ModelFlags &flags);
+/// Returns the names of the presets of clusters, separated by commas.
+std::string listPresets();
 /// Makes `--emulate`, which the command has, accept the presets of `--cluster`
 /// too.
 void addEmulatePresets(CLI::App &app, SessionFlags &flags);
@@ -90,8 +92,11 @@ parseStartOrder(llvm::StringRef text);
 void addPlanFlags(CLI::App &app, CompileFlags &flags);
 /// Adds the flags of a training step and its optimizer.
 void addTrainingFlags(CLI::App &app, CompileFlags &flags);
-/// Adds the flags that no plan and no training step needs, such as
-/// `--target-cpu` and `--stop-after`.
+/// Adds the flags that decide the program on every machine: `--bf16` and
+/// `--start-collectives`.
+void addProgramFlags(CLI::App &app, CompileFlags &flags);
+/// Adds the flags of addProgramFlags(), and those of native code and of what is
+/// printed, such as `--target-cpu` and `--stop-after`.
 void addOutputFlags(CLI::App &app, CompileFlags &flags);
 
 /// Returns the options that the command has at this point, except MODEL and
@@ -102,6 +107,11 @@ std::vector<CLI::Option *> compilerOptions(CLI::App &app);
 /// compiled.
 bool checkNotCompiled(const std::vector<CLI::Option *> &options,
                       const std::string &path);
+
+/// Returns false, with an error, if the command line has options of the
+/// training step. Called for modules that ignore them: a program that is no
+/// model, or a model that already has its training step.
+bool checkNoTrainingOptions(const CompileFlags &flags);
 
 /// Imports or parses the model. Prints errors.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>

@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
   addTrainCommand(app, result);
   addEvaluateCommand(app, result);
   addInfoCommand(app, result);
+  addSimulateCommand(app, result);
   addSolveCommand(app, result);
   return parseAndRun(app, argc, argv, result);
 }

@@ -137,8 +137,10 @@ LogicalResult FunctionParts::run() {
     return failure();
   makeWhole(terminator, terminator);
   for (Operation *op : llvm::reverse(ops))
-    if (factors.lookup(op) || (isFreeTensor(op) && op->use_empty()))
+    if (factors.lookup(op) || (isFreeTensor(op) && op->use_empty())) {
+      joins.remove(op);
       op->erase();
+    }
   return success();
 }
 

@@ -167,6 +167,21 @@ TEST_P(CommunicatorErrorTest, BadCalls) {
   });
 }
 
+TEST(ThreadCommunicator, ARankOutsideOfAGroupIsNoMember) {
+  ThreadPool pool(1, false);
+  std::vector<std::vector<ThreadPool *>> pools(3, {&pool});
+  auto ranks =
+      makeThreadCommunicators({{"x", 3}}, {{{0}, {{0, {0, 2}}}}}, pools);
+  EXPECT_EQ(ranks[0][0]->groupSize(0), 2);
+  EXPECT_EQ(ranks[1][0]->groupSize(0), 0);
+  EXPECT_EQ(ranks[0][0]->groupSize(1), 0);
+  float x = 1;
+  EXPECT_EQ(ranks[1][0]
+                ->allReduce(0, HEDDLE_RT_SUM, HEDDLE_RT_F32, &x, &x, 1)
+                .message(),
+            "group 0 has this rank as no member");
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, CommunicatorErrorTest,
                          testing::ValuesIn(communicatorBackends()),
                          [](const auto &info) { return info.param.name; });

@@ -43,9 +43,8 @@ public:
   }
 
   int32_t groupSize(int32_t group) const override {
-    return group < 0 || size_t(group) >= groups.size()
-               ? 0
-               : groups[size_t(group)].place->size();
+    Expected<Group> found = find(group);
+    return found.ok() ? found->place->size() : 0;
   }
 
   Status allReduce(int32_t group, Reduction reduction, DType type,

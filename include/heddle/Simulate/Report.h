@@ -1,0 +1,38 @@
+//===- Report.h - Simulations as text, JSON and traces ----------*- C++ -*-===//
+
+#ifndef HEDDLE_SIMULATE_REPORT_H
+#define HEDDLE_SIMULATE_REPORT_H
+
+#include "heddle/Simulate/Simulate.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace heddle {
+
+/// Prints what a person wants to know: the step's time beside its lower bounds,
+/// streams, the most exposed collectives, and memory.
+void printSimulation(llvm::raw_ostream &out, const Simulation &simulation,
+                     const Cluster &cluster);
+
+/// Writes the same facts as one JSON object, with all collectives. Its keys are
+/// documented in docs/simulate.md. Times are in seconds.
+void writeSimulationJson(llvm::raw_ostream &out, const Simulation &simulation,
+                         const Cluster &cluster);
+
+/// Writes the calls as a trace for Perfetto and chrome://tracing. A set of
+/// ranks is a process, and its streams are threads. Memory is a counter.
+void writeChromeTrace(llvm::raw_ostream &out, const Simulation &simulation,
+                      mlir::ModuleOp module);
+
+/// Returns the kind of a call, such as "matmul", and of a launch its kernel.
+std::string getCallKind(rt::DeviceCallOpInterface call);
+/// Returns the names of the operators that a call serves; if there are more
+/// than two, the first and the number of the others.
+std::string getOperatorNames(rt::DeviceCallOpInterface call);
+/// Returns the mesh axes of a collective or transfer, "dp" or "dp, tp".
+std::string getAxisNames(rt::DeviceCallOpInterface call);
+/// Returns "all ranks", or the condition on the coordinates: "pp 0 3".
+std::string getRankNames(const CallList &list);
+
+} // namespace heddle
+
+#endif // HEDDLE_SIMULATE_REPORT_H

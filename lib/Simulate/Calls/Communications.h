@@ -1,0 +1,27 @@
+//===- Communications.h - Collectives and transfers of programs -*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H
+#define HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H
+
+#include "heddle/Cost/CollectiveCost.h"
+#include "heddle/Simulate/CostModel.h"
+
+namespace heddle {
+
+/// Returns true if the call is a collective, a send or a receive.
+bool isCommunication(mlir::Operation *call);
+
+/// Returns the communication of such a call. `topology` is that of its mesh.
+Communication getCommunication(rt::DeviceCallOpInterface call,
+                               const MeshTopology &topology, MeshAttr mesh);
+
+/// Returns the device that is the peer of `device` in a send or receive, or
+/// nullopt if the op's operand depends on more than coordinates and constants.
+std::optional<int64_t> getPeer(rt::DeviceCallOpInterface transfer,
+                               const Communication &communication,
+                               const MeshTopology &topology, MeshAttr mesh,
+                               int64_t device);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H

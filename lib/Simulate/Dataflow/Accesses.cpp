@@ -1,0 +1,19 @@
+//===- Accesses.cpp - Facts about runs of bytes ---------------------------===//
+
+#include "Accesses.h"
+
+using namespace mlir;
+using namespace heddle;
+
+bool heddle::readsWhatItWrites(rt::DeviceCallOpInterface call) {
+  Operation *op = call;
+  if (auto product = dyn_cast<rt::MatmulOp>(op))
+    return product.getAccumulate();
+  if (auto gradient = dyn_cast<rt::EmbeddingGradOp>(op))
+    return gradient.getAccumulate();
+  if (auto copy = dyn_cast<rt::CopyOp>(op))
+    return bool(copy.getBytes()) ||
+           int64_t(copy.getBlocks() * copy.getToStride()) >
+               copy.getTo().getBytes();
+  return false;
+}

@@ -1,0 +1,17 @@
+//===- MemoryCurve.h - Which bytes hold values at which time ----*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SIMULATE_DATAFLOW_MEMORYCURVE_H
+#define HEDDLE_LIB_SIMULATE_DATAFLOW_MEMORYCURVE_H
+
+#include "heddle/Simulate/Simulate.h"
+
+namespace heddle {
+
+/// Fills `curve`, `peakTime`, `peak` and `aliveAtPeak` for the list with the
+/// highest peak. `simulation` has its calls, in order of issue for each list,
+/// and the memory plan.
+void fillMemoryCurve(Simulation &simulation);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SIMULATE_DATAFLOW_MEMORYCURVE_H

@@ -1,0 +1,262 @@
+//===- Simulate.cpp - Times of rt programs on a cluster -------------------===//
+
+#include "heddle/Simulate/Simulate.h"
+#include "../Calls/Communications.h"
+#include "../Dataflow/CriticalPath.h"
+#include "../Dataflow/MemoryCurve.h"
+#include "Engine.h"
+#include "llvm/ADT/StringExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+static CallList makeList(std::vector<ProgramCall> calls) {
+  CallList list;
+  list.ranks = calls.front().program->getAttrOfType<RanksAttr>(kRanksAttrName);
+  list.calls = std::move(calls);
+  return list;
+}
+
+llvm::Expected<std::vector<CallList>> heddle::getEntry(ModuleOp module,
+                                                       StringRef name) {
+  std::vector<std::string> names;
+  for (auto program : module.getOps<rt::ProgramOp>())
+    names.push_back(program.getSymName().str());
+  auto find = [&](StringRef symbol) {
+    return module.lookupSymbol<rt::ProgramOp>(symbol);
+  };
+  if (auto program = find(name.empty() ? "step" : name))
+    return std::vector<CallList>{makeList({{program, 1}})};
+  if (name.empty() || name == "step") {
+    auto accumulate = find("accumulate"), update = find("update");
+    auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+    if (accumulate && update)
+      return std::vector<CallList>{
+          makeList({{accumulate, count ? count.getInt() : 1}, {update, 1}})};
+  }
+  if (name.empty() && names.size() == 1)
+    return std::vector<CallList>{makeList({{find(names.front()), 1}})};
+  if (names.empty())
+    return llvm::createStringError("expected a module with rt programs, got "
+                                   "none");
+  return llvm::createStringError("expected the name of a program, one of " +
+                                 llvm::join(names, ", ") +
+                                 (name.empty() ? ", because there is no step"
+                                               : ", got '" + name.str() + "'"));
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+double StepBounds::get() const {
+  double most = std::max(compute, criticalPath);
+  for (double link : links)
+    most = std::max(most, link);
+  return most;
+}
+
+std::string StepBounds::getName(const Cluster &cluster) const {
+  for (auto [seconds, level] : llvm::zip(links, cluster.levels))
+    if (seconds == get() && seconds > std::max(compute, criticalPath))
+      return "links of " + level.name;
+  return criticalPath > compute ? "critical path" : "compute";
+}
+
+namespace {
+class Simulator {
+public:
+  Simulator(ModuleOp module, ArrayRef<CallList> lists, LinkTraffic &links,
+            MeshAttr mesh, CostModel &model, const SimulateOptions &options)
+      : lists(lists), links(links), mesh(mesh), model(model), options(options) {
+    result.lists = lists.vec();
+    const Cluster &cluster = links.getTopology().getCluster();
+    result.cluster = cluster.name;
+    result.devices = links.getTopology().getNumDevices();
+    result.memory.plan = getDeviceMemoryPlan(module);
+    result.memory.capacity = cluster.device.memory;
+    exposed.resize(lists.size());
+    for (unsigned list = 0; list < lists.size(); ++list)
+      for (int32_t stream = 0; stream < kMaxStreams; ++stream)
+        result.streams.push_back({list, stream, 0, 0, 0});
+  }
+
+  FailureOr<Simulation> run();
+
+private:
+  FailureOr<std::vector<int64_t>> getDevices(const CallList &list);
+  LogicalResult runTogether(ArrayRef<CallQueues> queues);
+  void add(unsigned list, const CallQueues &queues, ArrayRef<CallTimes> times,
+           ArrayRef<CallIndex> first);
+
+  ArrayRef<CallList> lists;
+  LinkTraffic &links;
+  MeshAttr mesh;
+  CostModel &model;
+  const SimulateOptions &options;
+  Simulation result;
+  std::vector<double> exposed;      ///< by list
+  std::vector<double> patternBytes; ///< by pattern, of the whole step
+};
+} // namespace
+
+FailureOr<std::vector<int64_t>> Simulator::getDevices(const CallList &list) {
+  const MeshTopology &topology = links.getTopology();
+  std::vector<int64_t> devices;
+  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
+    bool contains = true;
+    if (list.ranks)
+      for (CoordinatesAttr where : list.ranks.getWhere())
+        for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
+          if (axis.getName() == where.getAxis())
+            contains &= llvm::is_contained(where.getValues(),
+                                           topology.getCoordinate(device, i));
+    if (contains)
+      devices.push_back(device);
+  }
+  for (const ProgramCall &call : list.calls)
+    if (call.program->getAttrOfType<RanksAttr>(kRanksAttrName) != list.ranks) {
+      rt::ProgramOp program = call.program;
+      return program.emitOpError()
+             << "expected the programs of a list to be of the same ranks";
+    }
+  return devices;
+}
+
+/// Adds the calls of a list in one part of the step.
+void Simulator::add(unsigned list, const CallQueues &queues,
+                    ArrayRef<CallTimes> times, ArrayRef<CallIndex> first) {
+  auto repeat = double(queues.repeat);
+  for (auto [op, time] : llvm::zip(queues.calls, times)) {
+    SimulatedCall call;
+    call.op = op;
+    int32_t number = call.op.getStream();
+    call.list = list;
+    call.repeat = queues.repeat;
+    call.start = result.seconds + time.start;
+    call.end = result.seconds + time.end;
+    call.communicates = isCommunication(op);
+    call.bytes = time.bytes;
+    if (time.waitedFor.list >= 0)
+      call.waitedFor = first[time.waitedFor.list] + time.waitedFor.call;
+    StreamTimes &stream = result.streams[list * kMaxStreams + number];
+    stream.calls += queues.repeat;
+    double seconds = time.end - time.start;
+    if (call.communicates) {
+      stream.communicating += repeat * seconds;
+      call.exposed = time.exposed;
+      call.hidden = std::max(0.0, seconds - time.exposed);
+      exposed[list] += repeat * time.exposed;
+    } else {
+      stream.computing += repeat * seconds;
+    }
+    for (const TrafficPhase &phase : time.traffic)
+      if (phase.pattern >= 0) {
+        if (size_t(phase.pattern) >= patternBytes.size())
+          patternBytes.resize(phase.pattern + 1);
+        patternBytes[phase.pattern] += repeat * phase.bytes;
+      }
+    result.calls.push_back(call);
+  }
+}
+
+/// Simulates a part of the step that all lists begin at the same time.
+LogicalResult Simulator::runTogether(ArrayRef<CallQueues> queues) {
+  FailureOr<std::vector<std::vector<CallTimes>>> times =
+      runQueues(queues, links, mesh, model);
+  if (failed(times))
+    return failure();
+  SmallVector<CallIndex> first;
+  CallIndex count = result.calls.size();
+  for (const CallQueues &list : queues) {
+    first.push_back(count);
+    count += list.calls.size();
+  }
+  double length = 0, path = 0, compute = 0;
+  for (auto [list, part] : llvm::enumerate(queues)) {
+    std::vector<double> alone;
+    double busy = 0;
+    for (auto [op, time] : llvm::zip(part.calls, (*times)[list])) {
+      alone.push_back(time.alone);
+      busy += isCommunication(op) ? 0 : time.alone;
+      length = std::max(length, time.end);
+    }
+    compute = std::max(compute, busy);
+    path = std::max(path, getCriticalPath(part.calls, alone));
+    add(list, part, (*times)[list], first);
+  }
+  auto repeat = double(queues.front().repeat);
+  result.seconds += repeat * length;
+  result.bounds.compute += repeat * compute;
+  result.bounds.criticalPath += repeat * path;
+  return success();
+}
+
+/// Sets for each communication the first call that it let start.
+static void fillWaitedBy(MutableArrayRef<SimulatedCall> calls) {
+  for (auto [index, call] : llvm::enumerate(calls)) {
+    if (call.waitedFor < 0)
+      continue;
+    CallIndex &waiter = calls[call.waitedFor].waitedBy;
+    if (waiter < 0 || call.start < calls[waiter].start)
+      waiter = index;
+  }
+}
+
+FailureOr<Simulation> Simulator::run() {
+  std::vector<std::vector<int64_t>> devices;
+  for (const CallList &list : lists) {
+    FailureOr<std::vector<int64_t>> ranks = getDevices(list);
+    if (failed(ranks))
+      return failure();
+    devices.push_back(std::move(*ranks));
+    for (ProgramCall call : list.calls)
+      call.program.walk([&](rt::WhileOp) { result.hasLoops = true; });
+  }
+  if (lists.size() == 1) {
+    for (const CallQueues &part :
+         makeParts(lists[0], devices[0], options.loopIterations))
+      if (failed(runTogether(part)))
+        return failure();
+  } else {
+    std::vector<CallQueues> queues;
+    for (auto [list, ranks] : llvm::zip(lists, devices))
+      queues.push_back(makeQueues(list, ranks, options.loopIterations));
+    if (failed(runTogether(queues)))
+      return failure();
+  }
+  fillWaitedBy(result.calls);
+  result.bounds.links = links.getBusiestLinks(patternBytes);
+  for (double seconds : exposed)
+    result.exposed = std::max(result.exposed, seconds);
+  llvm::erase_if(result.streams,
+                 [](const StreamTimes &stream) { return stream.calls == 0; });
+  fillMemoryCurve(result);
+  return std::move(result);
+}
+
+FailureOr<Simulation> heddle::simulate(ModuleOp module,
+                                       ArrayRef<CallList> lists,
+                                       const Cluster &cluster, CostModel &model,
+                                       const SimulateOptions &options) {
+  MeshAttr mesh;
+  SmallVector<int64_t> sizes;
+  for (auto op : module.getOps<MeshOp>()) {
+    if (mesh)
+      return op.emitOpError() << "expected one mesh in a module that is "
+                                 "simulated";
+    mesh = op.getMesh();
+    for (MeshAxisAttr axis : mesh.getAxes())
+      sizes.push_back(axis.getSize());
+  }
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology)
+    return module.emitError() << llvm::toString(topology.takeError());
+  LinkTraffic links(std::move(*topology));
+  return Simulator(module, lists, links, mesh, model, options).run();
+}

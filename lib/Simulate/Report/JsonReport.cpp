@@ -1,0 +1,110 @@
+//===- JsonReport.cpp - Simulations for programs --------------------------===//
+
+#include "heddle/Simulate/Report.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace heddle;
+namespace json = llvm::json;
+
+static void writeNames(json::OStream &out, rt::DeviceCallOpInterface call) {
+  out.attribute("call", getCallKind(call));
+  out.attributeArray("operators", [&] {
+    for (StringAttr name : call.getServes().getNames())
+      out.value(name.getValue());
+  });
+}
+
+static void writeCall(json::OStream &out, StringRef key,
+                      const Simulation &simulation, CallIndex index) {
+  if (index < 0)
+    return;
+  out.attributeObject(key,
+                      [&] { writeNames(out, simulation.calls[index].op); });
+}
+
+static void writeCollective(json::OStream &out, const Simulation &simulation,
+                            const SimulatedCall &call) {
+  writeNames(out, call.op);
+  out.attribute("axes", getAxisNames(call.op));
+  out.attribute("list", call.list);
+  out.attribute("stream", rt::DeviceCallOpInterface(call.op).getStream());
+  out.attribute("repeat", call.repeat);
+  out.attribute("bytes", call.bytes);
+  out.attribute("start", call.start);
+  out.attribute("end", call.end);
+  out.attribute("hidden", call.hidden);
+  out.attribute("exposed", call.exposed);
+  writeCall(out, "waits_for", simulation, call.waitedFor);
+  writeCall(out, "awaited_by", simulation, call.waitedBy);
+}
+
+static void writeMemory(json::OStream &out, const Simulation &simulation) {
+  const MemoryUse &memory = simulation.memory;
+  const DeviceMemoryPlan &plan = memory.plan;
+  out.attribute("parameters", plan.parameters);
+  out.attribute("optimizer_state", plan.optimizerState);
+  out.attribute("gradients", plan.gradients);
+  out.attribute("counters", plan.counters);
+  out.attribute("arena", plan.arena);
+  out.attribute("arguments_and_results", plan.argumentsAndResults);
+  out.attribute("total", plan.total());
+  out.attribute("capacity", memory.capacity);
+  out.attribute("peak", memory.peak);
+  out.attribute("peak_time", memory.peakTime);
+  out.attributeArray("alive_at_peak", [&] {
+    for (const LiveValue &value : memory.aliveAtPeak)
+      out.object([&] {
+        const SimulatedCall &writer = simulation.calls[value.writer];
+        out.attribute("bytes", value.bytes);
+        out.attribute(
+            "kind",
+            stringifyDataKind(
+                rt::DeviceCallOpInterface(writer.op).getServes().getKind()));
+        writeNames(out, writer.op);
+      });
+  });
+}
+
+void heddle::writeSimulationJson(llvm::raw_ostream &stream,
+                                 const Simulation &simulation,
+                                 const Cluster &cluster) {
+  json::OStream out(stream, /*IndentSize=*/1);
+  out.object([&] {
+    out.attribute("cluster", simulation.cluster);
+    out.attribute("devices", simulation.devices);
+    out.attribute("seconds", simulation.seconds);
+    out.attribute("exposed", simulation.exposed);
+    out.attributeObject("bounds", [&] {
+      const StepBounds &bounds = simulation.bounds;
+      out.attribute("seconds", bounds.get());
+      out.attribute("compute", bounds.compute);
+      out.attribute("critical_path", bounds.criticalPath);
+      out.attributeObject("links", [&] {
+        for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
+          out.attribute(level.name, seconds);
+      });
+    });
+    out.attributeArray("streams", [&] {
+      for (const StreamTimes &times : simulation.streams)
+        out.object([&] {
+          out.attribute("list", times.list);
+          out.attribute("stream", times.stream);
+          out.attribute("calls", times.calls);
+          out.attribute("computing", times.computing);
+          out.attribute("communicating", times.communicating);
+        });
+    });
+    out.attributeArray("lists", [&] {
+      for (const CallList &list : simulation.lists)
+        out.value(getRankNames(list));
+    });
+    out.attributeArray("collectives", [&] {
+      for (const SimulatedCall &call : simulation.calls)
+        if (call.communicates)
+          out.object([&] { writeCollective(out, simulation, call); });
+    });
+    out.attributeObject("memory", [&] { writeMemory(out, simulation); });
+  });
+  stream << '\n';
+}

@@ -1,0 +1,255 @@
+//===- TextReport.cpp - Simulations for people ----------------------------===//
+
+#include "heddle/Simulate/Report.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include <map>
+
+using namespace mlir;
+using namespace heddle;
+
+/// The most rows of collectives, and of values in memory, that are printed.
+static constexpr size_t kMostRows = 10;
+
+std::string heddle::getCallKind(rt::DeviceCallOpInterface call) {
+  if (auto launch = dyn_cast<rt::LaunchOp>(call.getOperation()))
+    return launch.getKernel().str();
+  return call->getName().stripDialect().str();
+}
+
+std::string heddle::getOperatorNames(rt::DeviceCallOpInterface call) {
+  ArrayRef<StringAttr> names = call.getServes().getNames();
+  if (names.size() <= 2)
+    return llvm::join(
+        llvm::map_range(names, [](StringAttr name) { return name.getValue(); }),
+        ", ");
+  return names.front().str() + " and " + std::to_string(names.size() - 1) +
+         " more";
+}
+
+std::string heddle::getAxisNames(rt::DeviceCallOpInterface call) {
+  std::string names;
+  if (auto axes = call->getAttrOfType<AxisListAttr>("axes"))
+    for (StringAttr axis : axes.getAxes())
+      names += (names.empty() ? "" : ", ") + axis.str();
+  return names;
+}
+
+std::string heddle::getRankNames(const CallList &list) {
+  if (!list.ranks)
+    return "all ranks";
+  std::string names = "ranks";
+  for (CoordinatesAttr where : list.ranks.getWhere()) {
+    names += " " + where.getAxis().str();
+    for (int64_t value : where.getValues())
+      names += " " + std::to_string(value);
+  }
+  return names;
+}
+
+static double milliseconds(double seconds) { return seconds * 1e3; }
+static double mebibytes(double bytes) { return bytes / double(1 << 20); }
+
+namespace {
+class Printer {
+public:
+  Printer(llvm::raw_ostream &out, const Simulation &simulation,
+          const Cluster &cluster)
+      : out(out), simulation(simulation), cluster(cluster) {}
+
+  void print() {
+    out << "simulated on " << simulation.devices
+        << " device(s) of the cluster '" << simulation.cluster << "'\n";
+    printStep();
+    printStreams();
+    printCollectives();
+    printMemory();
+    if (simulation.hasLoops)
+      out << "the program has loops of unknown length: see --loop-iterations\n";
+  }
+
+private:
+  void printTime(StringRef name, double seconds, const Twine &note = "") {
+    std::string text = note.str();
+    out << llvm::format("%-24s %12.3f ms%s%s\n", name.str().c_str(),
+                        milliseconds(seconds), text.empty() ? "" : "  ",
+                        text.c_str());
+  }
+  std::string percent(double part) const {
+    std::string text;
+    if (simulation.seconds > 0)
+      llvm::raw_string_ostream(text)
+          << llvm::format("%.1f %%", 100 * part / simulation.seconds);
+    return text;
+  }
+
+  void printStep() {
+    const StepBounds &bounds = simulation.bounds;
+    printTime("step", simulation.seconds);
+    printTime("  communication exposed", simulation.exposed,
+              percent(simulation.exposed));
+    double bound = bounds.get();
+    printTime("lower bound", bound,
+              bounds.getName(cluster) + ", " + percent(bound) + " of the step");
+    printTime("  compute", bounds.compute);
+    for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
+      printTime("  links of " + level.name, seconds);
+    printTime("  critical path", bounds.criticalPath);
+  }
+
+  void printStreams() {
+    out << "streams               calls     computing ms  communicating ms\n";
+    for (const StreamTimes &stream : simulation.streams) {
+      std::string name = "  " + std::to_string(stream.stream);
+      if (simulation.lists.size() > 1)
+        name += " of " + getRankNames(simulation.lists[stream.list]);
+      out << llvm::format("%-18s %8lld   %14.3f    %14.3f\n", name.c_str(),
+                          static_cast<long long>(stream.calls),
+                          milliseconds(stream.computing),
+                          milliseconds(stream.communicating));
+    }
+  }
+
+  /// Calls that differ in the numbers of their layers alone, in one row.
+  struct Row {
+    double weight = 0, hidden = 0; ///< rows of the largest weight are printed
+    int64_t count = 0;
+    const SimulatedCall *call = nullptr; ///< the most exposed one
+  };
+  using Rows = std::map<std::string, Row>;
+
+  /// Returns the rows of the largest weights.
+  static std::vector<std::pair<std::string, Row>> sort(const Rows &rows) {
+    std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+    llvm::sort(sorted, [](const auto &a, const auto &b) {
+      return std::tie(b.second.weight, a.first) <
+             std::tie(a.second.weight, b.first);
+    });
+    if (sorted.size() > kMostRows)
+      sorted.resize(kMostRows);
+    return sorted;
+  }
+
+  /// Replaces numbers between dots by stars: "h.3.ln_1" becomes "h.*.ln_1".
+  static std::string generalize(StringRef names) {
+    std::string general;
+    while (!names.empty()) {
+      StringRef word = names.take_until([](char c) { return c == '.'; });
+      names = names.drop_front(word.size());
+      bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
+      general += isNumber ? "*" : word.str();
+      if (names.consume_front("."))
+        general += '.';
+    }
+    return general;
+  }
+
+  std::string describe(CallIndex index) const {
+    if (index < 0)
+      return "-";
+    const SimulatedCall &call = simulation.calls[index];
+    return getCallKind(call.op) + " " + generalize(getOperatorNames(call.op));
+  }
+
+  void printCollectives() {
+    double bytes = 0, seconds = 0, exposed = 0;
+    int64_t count = 0;
+    Rows rows;
+    for (const SimulatedCall &call : simulation.calls) {
+      if (!call.communicates)
+        continue;
+      auto repeat = double(call.repeat);
+      count += call.repeat;
+      bytes += repeat * double(call.bytes);
+      seconds += repeat * (call.end - call.start);
+      exposed += repeat * call.exposed;
+      Row &row = rows[getCallKind(call.op) + " over " + getAxisNames(call.op) +
+                      ", of " + generalize(getOperatorNames(call.op)) +
+                      std::string(1, '\0') + std::to_string(call.bytes)];
+      row.weight += repeat * call.exposed;
+      row.hidden += repeat * call.hidden;
+      row.count += call.repeat;
+      if (!row.call || call.exposed > row.call->exposed)
+        row.call = &call;
+    }
+    if (count == 0)
+      return;
+    out << "collectives               " << count
+        << llvm::format(" in %.3f ms, of which %.3f ms are hidden; a device "
+                        "sends %.1f MiB\n",
+                        milliseconds(seconds), milliseconds(seconds - exposed),
+                        mebibytes(bytes));
+    if (exposed == 0)
+      return;
+    out << "   exposed ms    hidden ms   times   MiB each\n";
+    for (const auto &[name, row] : sort(rows)) {
+      if (row.weight == 0)
+        break;
+      out << llvm::format("  %11.3f  %11.3f  %6lld  %9.2f  ",
+                          milliseconds(row.weight), milliseconds(row.hidden),
+                          static_cast<long long>(row.count),
+                          mebibytes(double(row.call->bytes)))
+          << name.c_str() << "\n"
+          << std::string(14, ' ') << "waits for "
+          << describe(row.call->waitedFor) << "; awaited by "
+          << describe(row.call->waitedBy) << "\n";
+    }
+  }
+
+  void printBytes(StringRef name, int64_t bytes) {
+    if (bytes > 0)
+      out << llvm::format("  %-22s %16lld bytes %10.1f MiB\n",
+                          name.str().c_str(), static_cast<long long>(bytes),
+                          mebibytes(double(bytes)));
+  }
+
+  void printMemory() {
+    const MemoryUse &memory = simulation.memory;
+    const DeviceMemoryPlan &plan = memory.plan;
+    out << "memory of each device\n";
+    printBytes("parameters", plan.parameters);
+    printBytes("optimizer state", plan.optimizerState);
+    printBytes("gradients", plan.gradients);
+    printBytes("counters", plan.counters);
+    printBytes("arena", plan.arena);
+    printBytes("arguments and results", plan.argumentsAndResults);
+    printBytes("in all", plan.total());
+    if (plan.total() > memory.capacity)
+      out << llvm::format("  more than the %.1f MiB of a device of '",
+                          mebibytes(double(memory.capacity)))
+          << simulation.cluster << "'\n";
+    out << llvm::format("in use at the peak       %16lld bytes %10.1f MiB, at "
+                        "%.3f ms\n",
+                        static_cast<long long>(memory.peak),
+                        mebibytes(double(memory.peak)),
+                        milliseconds(memory.peakTime));
+    Rows rows;
+    for (const LiveValue &value : memory.aliveAtPeak) {
+      rt::DeviceCallOpInterface writer = simulation.calls[value.writer].op;
+      Row &row = rows[stringifyDataKind(writer.getServes().getKind()).str() +
+                      " of " + generalize(getOperatorNames(writer)) + ", by " +
+                      getCallKind(writer)];
+      row.weight += double(value.bytes);
+      ++row.count;
+    }
+    for (const auto &[name, row] : sort(rows))
+      out << llvm::format("  %10.2f MiB in %lld value(s)  ",
+                          mebibytes(row.weight),
+                          static_cast<long long>(row.count))
+          << name << "\n";
+    if (rows.size() > kMostRows)
+      out << "  and smaller ones of " << rows.size() - kMostRows
+          << " other kinds\n";
+  }
+
+  llvm::raw_ostream &out;
+  const Simulation &simulation;
+  const Cluster &cluster;
+};
+} // namespace
+
+void heddle::printSimulation(llvm::raw_ostream &out,
+                             const Simulation &simulation,
+                             const Cluster &cluster) {
+  Printer(out, simulation, cluster).print();
+}
