@@ -1,6 +1,7 @@
 //===- FunctionParts.cpp - Writes a function part by part -----------------===//
 
 #include "FunctionParts.h"
+#include "../Explain/ShardingExplainer.h"
 #include "heddle/Sharding/Pins.h"
 #include "heddle/Support/Rows.h"
 #include "heddle/Support/Zeros.h"
@@ -137,10 +138,8 @@ LogicalResult FunctionParts::run() {
     return failure();
   makeWhole(terminator, terminator);
   for (Operation *op : llvm::reverse(ops))
-    if (factors.lookup(op) || (isFreeTensor(op) && op->use_empty())) {
-      joins.remove(op);
+    if (factors.lookup(op) || (isFreeTensor(op) && op->use_empty()))
       op->erase();
-    }
   return success();
 }
 
@@ -278,7 +277,7 @@ Value FunctionParts::getWhole(Value value, Operation *user) {
     forms.whole = builder.create<tensor::ConcatOp>(
         value.getLoc(), value.getType(), *forms.dim, forms.parts);
     if (user != terminator)
-      joins.insert(user);
+      joins.insert({user, {user->getLoc(), describeOp(user)}});
   }
   return forms.whole;
 }

@@ -24,15 +24,19 @@ namespace heddle {
 
 class FunctionParts {
 public:
-  /// Adds to `joins` the ops for which parts are joined, because they need the
-  /// batch whole.
-  FunctionParts(mlir::func::FuncOp function, const BatchFactors &factors,
-                llvm::SetVector<mlir::Operation *> &joins)
+  FunctionParts(mlir::func::FuncOp function, const BatchFactors &factors)
       : block(function.getBody().front()), terminator(block.getTerminator()),
         factors(factors), batch(factors.getBatch()),
-        builder(function.getContext()), joins(joins) {}
+        builder(function.getContext()) {}
 
   mlir::LogicalResult run();
+
+  /// An op for which parts are joined, because it needs the batch whole.
+  struct Join {
+    mlir::Location loc;
+    std::string description;
+  };
+  auto getJoins() const { return llvm::make_second_range(joins); }
 
 private:
   /// The forms of a value that an op makes part by part.
@@ -73,7 +77,8 @@ private:
   const BatchFactors &factors;
   const Batch &batch;
   mlir::OpBuilder builder;
-  llvm::SetVector<mlir::Operation *> &joins;
+  /// By the op, which may be erased by now.
+  llvm::MapVector<mlir::Operation *, Join> joins;
 
   /// The ops of the open segment, in order, and those of them that come after
   /// the last part.

@@ -1,6 +1,5 @@
 //===- SplitBatch.cpp - Runs a program on parts of its batch --------------===//
 
-#include "../Explain/ShardingExplainer.h"
 #include "../Propagate/RepeatConstants.h"
 #include "FunctionParts.h"
 #include "dialects/Heddle/SubBatches.h"
@@ -32,14 +31,17 @@ struct SplitBatchPass : heddle::impl::SplitBatchPassBase<SplitBatchPass> {
     BatchFactors factors;
     if (failed(factors.find(module, parts)))
       return signalPassFailure();
-    llvm::SetVector<Operation *> joins;
-    for (func::FuncOp function : factors.getFunctions())
-      if (failed(FunctionParts(function, factors, joins).run()))
+    SmallVector<FunctionParts::Join> joins;
+    for (func::FuncOp function : factors.getFunctions()) {
+      FunctionParts written(function, factors);
+      if (failed(written.run()))
         return signalPassFailure();
+      llvm::append_range(joins, written.getJoins());
+    }
     if (joins.empty())
       return;
-    auto diag = joins.front()->emitWarning()
-                << describeOp(joins.front())
+    auto diag = emitWarning(joins.front().loc)
+                << joins.front().description
                 << " needs the whole batch: all sub-batches wait for each "
                    "other before it";
     if (joins.size() > 1)
