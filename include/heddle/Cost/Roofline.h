@@ -10,8 +10,9 @@ namespace heddle {
 
 /// Returns the least seconds that a device needs for the work: the larger one
 /// of FLOPs over its peak and bytes over its memory bandwidth, and at least its
-/// launch (Williams, Waterman and Patterson, "Roofline", CACM 2009). The peak is
-/// that of `elementType`, or else of f32, or else the least one of the device.
+/// launch (Williams, Waterman and Patterson, "Roofline", CACM 2009). The peak
+/// is that of `elementType`, or else of f32, or else the least one of the
+/// device.
 double getRooflineSeconds(const Work &work, mlir::Type elementType,
                           const ClusterDevice &device);
 

@@ -170,9 +170,9 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
   /// Replaces constants where nothing folds them. A splat or fill that a
   /// structured op reads is folded into it when kernels are formed. Zeros that
   /// a join reads are written by the join. For every other use (returned,
-  /// stored, an operand of a product), builds an op that writes the elements. An
-  /// undefined tensor (a tensor.empty that a loop fills and devices exchange)
-  /// becomes zeros there.
+  /// stored, an operand of a product), builds an op that writes the elements.
+  /// An undefined tensor (a tensor.empty that a loop fills and devices
+  /// exchange) becomes zeros there.
   void materializeConstants(func::FuncOp func, OpBuilder &builder) {
     SmallVector<std::pair<Value, TypedAttr>> constants;
     func.walk([&](Operation *op) {

@@ -17,8 +17,8 @@ mlir::Value splitDimension(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value mergeDimensions(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value value, int64_t dim, int64_t count);
 
-/// Returns `value` with dimension `from` moved to position `to`. The result is a
-/// reshape if no element moves in memory: dimension `from`, or all dimensions
+/// Returns `value` with dimension `from` moved to position `to`. The result is
+/// a reshape if no element moves in memory: dimension `from`, or all dimensions
 /// that it passes, have size 1.
 mlir::Value moveDimension(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::Value value, int64_t from, int64_t to);

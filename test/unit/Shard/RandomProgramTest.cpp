@@ -272,8 +272,8 @@ TEST_F(RandomProgramTest, SameNumbersWithCollectivesInFlight) {
 TEST_F(RandomProgramTest, SameNumbersInTheOrderOfTheScheduler) {
   int count = countFromEnvironment("HEDDLE_RANDOM_PROGRAMS", 100, 2000);
   for (int seed = 1; seed <= count; ++seed) {
-    check(seed, "heddle-order-program{tries=20 seed=" + std::to_string(seed) +
-                    "}");
+    check(seed,
+          "heddle-order-program{tries=20 seed=" + std::to_string(seed) + "}");
     if (HasFatalFailure())
       return;
   }
