@@ -1,5 +1,4 @@
-//===- RecordingBackend.h - A backend that writes down its calls -*- C++
-//-*-===//
+//===- RecordingBackend.h - A backend that writes down its calls *- C++ -*-===//
 //
 // Implements a device in the simplest way that a session accepts. Its memory is
 // the host's. A call computes nothing; the device writes down its name, its

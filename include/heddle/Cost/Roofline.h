@@ -5,15 +5,19 @@
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "heddle/Support/Cluster.h"
+#include <optional>
 
 namespace heddle {
 
-/// Returns the least seconds that a device needs for the work: the larger one
-/// of FLOPs over its peak and bytes over its memory bandwidth, and at least its
-/// launch (Williams, Waterman and Patterson, "Roofline", CACM 2009). The peak
-/// is that of `elementType`, or else of f32, or else the least one of the
-/// device.
-double getRooflineSeconds(const Work &work, mlir::Type elementType,
+/// Returns the operations a second of a device in dense products of an element
+/// type; nullopt if the cluster states none.
+std::optional<double> getPeakRate(mlir::Type elementType,
+                                  const ClusterDevice &device);
+
+/// Returns the seconds of an op by a roofline: the launch, and then the longer
+/// one of FLOPs over `peakRate` and bytes over the memory bandwidth (Williams,
+/// Waterman and Patterson, "Roofline", CACM 2009).
+double getRooflineSeconds(const Work &work, double peakRate,
                           const ClusterDevice &device);
 
 } // namespace heddle

@@ -2,31 +2,24 @@
 
 #include "heddle/Cost/Roofline.h"
 #include "mlir/IR/Types.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace heddle;
 
-static double getPeak(Type elementType, const ClusterDevice &device) {
+std::optional<double> heddle::getPeakRate(Type elementType,
+                                          const ClusterDevice &device) {
   std::string name;
   llvm::raw_string_ostream(name) << elementType;
-  for (const std::string &known : {name, std::string("f32")})
-    if (auto it = device.peak.find(known); it != device.peak.end())
-      return it->second;
-  double least = 0;
-  for (const auto &[type, rate] : device.peak)
-    least = least == 0 ? rate : std::min(least, rate);
-  return least;
+  auto known = device.peak.find(name);
+  if (known == device.peak.end())
+    return std::nullopt;
+  return known->second;
 }
 
-double heddle::getRooflineSeconds(const Work &work, Type elementType,
+double heddle::getRooflineSeconds(const Work &work, double peakRate,
                                   const ClusterDevice &device) {
-  double seconds = device.launch;
-  if (double peak = getPeak(elementType, device); peak > 0)
-    seconds = std::max(seconds, double(work.flops) / peak);
-  if (device.memoryBandwidth > 0)
-    seconds = std::max(seconds, double(work.bytesRead + work.bytesWritten) /
-                                    device.memoryBandwidth);
-  return seconds;
+  return device.launch + std::max(double(work.flops) / peakRate,
+                                  double(work.bytesRead + work.bytesWritten) /
+                                      device.memoryBandwidth);
 }

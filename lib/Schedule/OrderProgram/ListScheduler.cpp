@@ -29,8 +29,7 @@ private:
 
   void release(int32_t unit);
   void fill(int32_t queue);
-  /// Returns the bytes that become live with the unit, less those of buffers
-  /// that it is the last to read.
+  /// Returns the bytes that become live when the unit starts.
   int64_t getGrowth(int32_t unit) const;
   void begin(int32_t unit);
   void end(int32_t unit);

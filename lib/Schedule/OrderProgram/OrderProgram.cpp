@@ -64,7 +64,7 @@ private:
   void orderFunction(func::FuncOp function);
   void reportOn(const Candidate &best);
 
-  /// What is the same for all programs of the module.
+  /// The data that all programs of the module share.
   struct Context {
     SymbolTable symbols;
     MeshAttr mesh;

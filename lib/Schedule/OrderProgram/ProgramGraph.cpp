@@ -52,7 +52,7 @@ private:
   Work getWork(Operation &op);
   void setQueueAndTime(Operation &op, Unit &unit);
 
-  /// What is known of a value.
+  /// The units, buffers and variables that a value comes from.
   struct Origin {
     llvm::SmallSetVector<int32_t, 2> units;     ///< that compute it
     llvm::SmallSetVector<int32_t, 2> buffers;   ///< in which it lies
@@ -136,8 +136,13 @@ void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
   Type type = op.getNumOperands()
                   ? getElementTypeOrSelf(*op.operand_type_begin())
                   : Type(Float32Type::get(op.getContext()));
-  unit.seconds =
-      getRooflineSeconds(getWork(op), type, topology.getCluster().device);
+  const ClusterDevice &device = topology.getCluster().device;
+  // An order needs no exact times: without a rate for the type, f32's will do.
+  std::optional<double> peakRate = getPeakRate(type, device);
+  if (!peakRate)
+    peakRate = getPeakRate(Float32Type::get(op.getContext()), device);
+  unit.seconds = getRooflineSeconds(
+      getWork(op), peakRate.value_or(device.peak.begin()->second), device);
 }
 
 void GraphBuilder::addStore(StoreOp store, int32_t unit) {
@@ -224,7 +229,7 @@ ProgramGraph GraphBuilder::build() {
     for (Value result : op.getResults())
       origins[result] = origin;
   }
-  // What is returned lives to the end.
+  // A returned value lives to the end.
   if (!program.ops.empty())
     for (int32_t buffer : getOrigin(*block.getTerminator()).buffers)
       program.graph.buffers[buffer].readers.push_back(program.ops.size() - 1);

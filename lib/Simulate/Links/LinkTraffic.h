@@ -1,5 +1,4 @@
-//===- LinkTraffic.h - What communication sends over which links -*- C++
-//-*-===//
+//===- LinkTraffic.h - What communication sends over which links *- C++ -*-===//
 //
 // The traffic of a collective on the links of a cluster, and the pace at which
 // several collectives share the links. Algorithms and times are those of

@@ -1,5 +1,4 @@
-//===- SleepingDevice.h - A rank that sleeps instead of computing -*- C++
-//-*-===//
+//===- SleepingDevice.h - A rank that sleeps, not computes ------*- C++ -*-===//
 //
 // Emulates a device of a cluster. A call of compute sleeps on its stream for
 // the time that the emulated device would take, and touches no memory. Streams,

@@ -260,7 +260,7 @@ TEST(Simulate, AMissingPeakRateIsAnError) {
     return success();
   });
   EXPECT_TRUE(failed(programs.run(cluster)));
-  EXPECT_NE(message.find("computes in f32, of which the cluster 'round' states "
+  EXPECT_NE(message.find("computes in 'f32', of which the cluster 'round' states "
                          "no peak rate: add it to device.peak"),
             std::string::npos)
       << message;
