@@ -1,0 +1,399 @@
+//===- CutUpdate.cpp - The update of each device's variables --------------===//
+
+#include "FunctionCutter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// Writes the update of one device. Values that need the variables of several
+/// devices are sums of scalars, of which each device adds its own terms. The
+/// ends of these sums (`roots`) are added up over the devices.
+class UpdateCutter {
+public:
+  UpdateCutter(func::FuncOp update, StringRef entry, const Pipeline &pipeline,
+               const VariableOwners &owners)
+      : update(update), entry(entry), pipeline(pipeline), owners(owners) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult findRoots();
+  LogicalResult writeDevice(int64_t device);
+  func::FuncOp writeGradients(int64_t device);
+  func::FuncOp addFunction(StageWork work, int64_t device, TypeRange arguments,
+                           ArrayRef<DictionaryAttr> attrs);
+  SmallVector<VariableOp> getSharedGradients(int64_t device);
+  DictionaryAttr getGradientAttrs(VariableOp gradient, int64_t device);
+  VariableOp getVariable(FlatSymbolRefAttr name) {
+    return tables.lookupNearestSymbolFrom<VariableOp>(update, name);
+  }
+  /// Returns the devices that have the value before the devices' sum.
+  const llvm::BitVector &getDevices(Value value) {
+    return devicesOf.find(value)->second;
+  }
+  bool isOfDevice(Operation *op, int64_t device);
+  Value addTerms(OpBuilder &builder, Operation *op, IRMapping &values,
+                 int64_t device);
+  void sumRoots(OpBuilder &builder, IRMapping &values, int64_t device);
+
+  func::FuncOp update;
+  StringRef entry;
+  const Pipeline &pipeline;
+  const VariableOwners &owners;
+  SymbolTableCollection tables;
+  llvm::DenseMap<Value, llvm::BitVector> devicesOf;
+  llvm::DenseSet<Operation *> sums; ///< of terms of several devices
+  llvm::SetVector<Value> roots;
+  llvm::DenseSet<Operation *> beforeRoots;
+};
+
+} // namespace
+
+/// Returns whether an op passes on a sum of the devices' terms.
+static bool isLinear(Operation *op) {
+  return isa<arith::AddFOp, ReshardOp>(op);
+}
+
+static bool isScalar(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 0 && type.getElementType().isF32();
+}
+
+LogicalResult UpdateCutter::findRoots() {
+  llvm::DenseSet<Value> mixed, afterRoots;
+  llvm::BitVector all(pipeline.devices, true);
+  for (Operation &op : update.getBody().front().without_terminator()) {
+    llvm::BitVector devices = all;
+    bool isMixed = false, isAfter = false;
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      VariableOp variable = getVariable(load.getVariableAttr());
+      // Each device has its own sum of losses.
+      isMixed = variable.getRole() == VariableRole::Loss;
+      if (llvm::BitVector own = owners.getDevices(getParameterOf(variable));
+          own.any())
+        devices = own;
+    }
+    SmallVector<Value> inputs = getInputs(&op);
+    for (Value input : inputs) {
+      isMixed |= mixed.contains(input);
+      isAfter |= afterRoots.contains(input);
+      devices &= getDevices(input);
+    }
+    if (!isMixed && devices.none() && isLinear(&op))
+      isMixed = true;
+    if (devices.none() && !isMixed)
+      return op.emitOpError()
+             << "needs the variables of several stages, and is no sum of "
+                "scalars: it cannot be cut";
+    bool isSum = isMixed && isLinear(&op) && !isAfter;
+    if (isMixed && !isSum && !isa<LoadOp>(op)) {
+      // The inputs that are sums over devices are whole from here on.
+      for (Value input : inputs)
+        if (mixed.contains(input)) {
+          if (!isScalar(input))
+            return op.emitOpError()
+                   << "reads a sum over stages of type " << input.getType()
+                   << ": expected tensor<f32>";
+          roots.insert(input);
+        }
+      isAfter = true;
+      // Its other inputs say which devices have it.
+      devices = all;
+      for (Value input : inputs)
+        if (!mixed.contains(input))
+          devices &= getDevices(input);
+      if (devices.none())
+        return op.emitOpError() << "needs the variables of several stages";
+      isMixed = false;
+    }
+    if (isSum)
+      sums.insert(&op);
+    for (Value result : op.getResults()) {
+      devicesOf[result] = isMixed ? all : devices;
+      if (isMixed)
+        mixed.insert(result);
+      if (isAfter)
+        afterRoots.insert(result);
+    }
+  }
+  for (Value result : update.getBody().front().getTerminator()->getOperands())
+    if (mixed.contains(result))
+      roots.insert(result);
+  // The ops that the roots depend on.
+  SmallVector<Value> pending(roots.begin(), roots.end());
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!op || !beforeRoots.insert(op).second)
+      continue;
+    for (Value input : getInputs(op)) {
+      if (roots.contains(input) && afterRoots.contains(op->getResult(0)))
+        return op->emitOpError() << "adds up over stages what depends on "
+                                    "another sum over stages";
+      pending.push_back(input);
+    }
+  }
+  return success();
+}
+
+SmallVector<VariableOp> UpdateCutter::getSharedGradients(int64_t device) {
+  SmallVector<VariableOp> shared;
+  for (auto variable :
+       update->getParentOfType<ModuleOp>().getOps<VariableOp>()) {
+    StringAttr parameter = getParameterOf(variable);
+    if (variable.getRole() == VariableRole::Gradient &&
+        owners.isShared(parameter) && owners.getDevices(parameter)[device])
+      shared.push_back(variable);
+  }
+  return shared;
+}
+
+/// Returns the attributes of an argument or result that carries the gradient of
+/// a shared variable from a device to another one.
+DictionaryAttr UpdateCutter::getGradientAttrs(VariableOp gradient,
+                                              int64_t device) {
+  Builder builder(update.getContext());
+  SmallVector<NamedAttribute> attrs = {builder.getNamedAttr(
+      kNameAttrName, builder.getStringAttr("of" + Twine(device) + "." +
+                                           gradient.getSymName()))};
+  if (ShardingAttr storage = gradient.getStorageAttr())
+    attrs.push_back(builder.getNamedAttr(kShardingAttrName, storage));
+  return builder.getDictionaryAttr(attrs);
+}
+
+func::FuncOp UpdateCutter::addFunction(StageWork work, int64_t device,
+                                       TypeRange arguments,
+                                       ArrayRef<DictionaryAttr> attrs) {
+  MLIRContext *context = update.getContext();
+  OpBuilder builder(update);
+  auto function = builder.create<func::FuncOp>(
+      update.getLoc(), getPartName(entry, {work, device}),
+      builder.getFunctionType(arguments, {}));
+  function.addEntryBlock();
+  if (!attrs.empty())
+    function.setAllArgAttrs(attrs);
+  function->setAttr(kStageProgramAttrName,
+                    StageProgramAttr::get(context,
+                                          StringAttr::get(context, entry), work,
+                                          device));
+  if (RanksAttr ranks = pipeline.getRanks(device))
+    function->setAttr(kRanksAttrName, ranks);
+  return function;
+}
+
+/// Ends a function, and sets its results.
+static void addReturn(func::FuncOp function, ValueRange results,
+                      ArrayRef<DictionaryAttr> attrs) {
+  OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
+  builder.create<func::ReturnOp>(function.getLoc(), results);
+  function.setFunctionType(
+      builder.getFunctionType(function.getArgumentTypes(), TypeRange(results)));
+  if (!attrs.empty())
+    function.setAllResultAttrs(attrs);
+}
+
+static LoadOp loadGradient(OpBuilder &builder, VariableOp gradient) {
+  auto load =
+      builder.create<LoadOp>(gradient.getLoc(), gradient.getTensorType(),
+                             FlatSymbolRefAttr::get(gradient));
+  load->setAttr(kShardingAttrName, gradient.getStorageAttr());
+  return load;
+}
+
+func::FuncOp UpdateCutter::writeGradients(int64_t device) {
+  func::FuncOp function = addFunction(StageWork::SendGradients, device, {}, {});
+  OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> attrs;
+  for (VariableOp gradient : getSharedGradients(device)) {
+    results.push_back(loadGradient(builder, gradient));
+    attrs.push_back(getGradientAttrs(gradient, device));
+  }
+  addReturn(function, results, attrs);
+  return function;
+}
+
+/// Returns whether a device runs an op, which is no sum over devices.
+bool UpdateCutter::isOfDevice(Operation *op, int64_t device) {
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    llvm::BitVector own =
+        owners.getDevices(getParameterOf(getVariable(store.getVariableAttr())));
+    return own.none() || own[device];
+  }
+  return op->getNumResults() == 0 || getDevices(op->getResult(0))[device];
+}
+
+/// Builds the device's own terms of a sum over devices; null if it has none. A
+/// term of several devices is that of the first of them.
+Value UpdateCutter::addTerms(OpBuilder &builder, Operation *op,
+                             IRMapping &values, int64_t device) {
+  SmallVector<Value> terms;
+  for (Value operand : op->getOperands()) {
+    Value own = values.lookupOrNull(operand);
+    Operation *maker = operand.getDefiningOp();
+    bool isTerm = !(maker && (sums.contains(maker) || isa<LoadOp>(maker)));
+    const llvm::BitVector &devices = getDevices(operand);
+    if (own && (!isTerm || devices.find_first() == device))
+      terms.push_back(own);
+    else
+      terms.push_back(Value());
+  }
+  if (llvm::all_of(terms, [](Value term) { return !term; }))
+    return Value();
+  if (terms.size() == 2 && (!terms[0] || !terms[1]))
+    return terms[0] ? terms[0] : terms[1];
+  IRMapping own;
+  for (auto [operand, term] : llvm::zip(op->getOperands(), terms))
+    own.map(operand, term);
+  return builder.clone(*op, own)->getResult(0);
+}
+
+/// Adds up the roots over all devices, in one all-reduce: each becomes an
+/// element of a vector.
+void UpdateCutter::sumRoots(OpBuilder &builder, IRMapping &values,
+                            int64_t device) {
+  if (roots.empty() || pipeline.devices == 1)
+    return;
+  Location loc = update.getLoc();
+  auto count = int64_t(roots.size());
+  auto scalar = cast<RankedTensorType>(roots.front().getType());
+  auto vector = RankedTensorType::get({count}, scalar.getElementType());
+  auto mask = RankedTensorType::get({count}, builder.getI1Type());
+  auto zeros = [&](RankedTensorType type) -> Value {
+    return builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(type));
+  };
+  auto isElement = [&](int64_t index) -> Value {
+    SmallVector<bool> bits(count, false);
+    bits[index] = true;
+    return builder.create<arith::ConstantOp>(
+        loc, DenseElementsAttr::get(mask, ArrayRef<bool>(bits)));
+  };
+  Value packed = zeros(vector);
+  for (auto [i, root] : llvm::enumerate(roots)) {
+    Value own = values.lookupOrNull(root);
+    if (!own)
+      continue;
+    Value repeated = builder.create<BroadcastOp>(
+        loc, vector, own, builder.getDenseI64ArrayAttr({}), StringAttr());
+    packed =
+        builder.create<arith::SelectOp>(loc, isElement(i), repeated, packed);
+  }
+  // Each device has its own terms, which is a partial sum.
+  Axes none;
+  ShardingAttr whole = makeSharding(pipeline.mesh, {none});
+  ShardingAttr partial = makeSharding(pipeline.mesh, {none}, {pipeline.axis});
+  Value total = builder.create<ReshardOp>(loc, vector, packed, partial, whole);
+  for (auto [i, root] : llvm::enumerate(roots)) {
+    Value one = builder.create<arith::SelectOp>(loc, isElement(i), total,
+                                                zeros(vector));
+    values.map(
+        root, builder
+                  .create<ReduceOp>(loc, scalar,
+                                    ReductionKindAttr::get(builder.getContext(),
+                                                           ReductionKind::Sum),
+                                    one, builder.getDenseI64ArrayAttr({0}),
+                                    StringAttr())
+                  .getResult());
+  }
+}
+
+LogicalResult UpdateCutter::writeDevice(int64_t device) {
+  SmallVector<VariableOp> shared = getSharedGradients(device);
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attrs;
+  llvm::DenseMap<std::pair<StringAttr, int64_t>, unsigned> arguments;
+  for (VariableOp gradient : shared) {
+    llvm::BitVector sharing = owners.getDevices(getParameterOf(gradient));
+    for (unsigned other : sharing.set_bits()) {
+      if (other == device)
+        continue;
+      arguments[{gradient.getSymNameAttr(), other}] = types.size();
+      types.push_back(gradient.getTensorType());
+      attrs.push_back(getGradientAttrs(gradient, other));
+    }
+  }
+  func::FuncOp function = addFunction(StageWork::Update, device, types, attrs);
+  OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
+  IRMapping values;
+  auto write = [&](Operation &op) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (sums.contains(&op)) {
+      if (Value sum = addTerms(builder, &op, values, device))
+        values.map(op.getResult(0), sum);
+      return;
+    }
+    if (!isOfDevice(&op, device))
+      return;
+    builder.clone(op, values);
+    if (!load ||
+        !llvm::is_contained(shared, getVariable(load.getVariableAttr())))
+      return;
+    // The sum of all devices' gradients, in the devices' order.
+    Value own = values.lookup(load.getResult()), sum;
+    auto name = load.getVariableAttr().getAttr();
+    VariableOp variable = getVariable(load.getVariableAttr());
+    llvm::BitVector sharing = owners.getDevices(getParameterOf(variable));
+    for (unsigned other : sharing.set_bits()) {
+      Value term = own;
+      if (other != device)
+        term = function.getArgument(arguments.lookup({name, other}));
+      if (!sum) {
+        sum = term;
+        continue;
+      }
+      auto addition = builder.create<arith::AddFOp>(load.getLoc(), sum, term);
+      ShardingAttr storage = variable.getStorageAttr();
+      ShardingRule rule = getRule(addition);
+      FactorAxes axes(rule.factors.size());
+      for (auto [dim, list] :
+           llvm::zip(rule.results[0], getDimensions(storage)))
+        if (dim.size() == 1)
+          axes[dim[0]] = list;
+      writeFactorAxes(addition, rule, axes);
+      sum = addition;
+    }
+    values.map(load.getResult(), sum);
+  };
+  Block &body = update.getBody().front();
+  for (Operation &op : body.without_terminator())
+    if (beforeRoots.contains(&op))
+      write(op);
+  sumRoots(builder, values, device);
+  for (Operation &op : body.without_terminator())
+    if (!beforeRoots.contains(&op))
+      write(op);
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> resultAttrs;
+  for (OpOperand &operand : body.getTerminator()->getOpOperands()) {
+    Value own = values.lookupOrNull(operand.get());
+    if (!own)
+      continue;
+    results.push_back(own);
+    resultAttrs.push_back(update.getResultAttrDict(operand.getOperandNumber()));
+  }
+  addReturn(function, results, resultAttrs);
+  return success();
+}
+
+LogicalResult UpdateCutter::run() {
+  if (failed(findRoots()))
+    return failure();
+  for (int64_t device = 0; device < pipeline.devices; ++device) {
+    if (!getSharedGradients(device).empty())
+      writeGradients(device);
+    if (failed(writeDevice(device)))
+      return failure();
+  }
+  update.erase();
+  return success();
+}
+
+LogicalResult heddle::cutUpdate(func::FuncOp update, StringRef entry,
+                                const Pipeline &pipeline,
+                                const VariableOwners &owners) {
+  return UpdateCutter(update, entry, pipeline, owners).run();
+}

@@ -1,0 +1,410 @@
+//===- MakeSchedule.cpp - The known schedules of pipelines ----------------===//
+
+#include "heddle/Stages/StageSchedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+using namespace heddle;
+
+static constexpr std::pair<PipelineSchedule, llvm::StringLiteral> kNames[] = {
+    {PipelineSchedule::GPipe, "gpipe"},
+    {PipelineSchedule::OneFOneB, "1f1b"},
+    {PipelineSchedule::Interleaved, "interleaved"},
+    {PipelineSchedule::ZBH1, "zb-h1"},
+    {PipelineSchedule::ZBH2, "zb-h2"},
+    {PipelineSchedule::ZBV, "zb-v"}};
+static_assert(std::size(kNames) == getMaxEnumValForPipelineSchedule() + 1);
+
+llvm::StringRef heddle::getScheduleName(PipelineSchedule schedule) {
+  return kNames[static_cast<unsigned>(schedule)].second;
+}
+
+std::optional<PipelineSchedule>
+heddle::parseScheduleName(llvm::StringRef name) {
+  for (auto [schedule, known] : kNames)
+    if (known == name)
+      return schedule;
+  return std::nullopt;
+}
+
+std::string heddle::listScheduleNames() {
+  std::string names;
+  for (auto [schedule, name] : kNames)
+    names += (names.empty() ? "" : ", ") + name.str();
+  return names;
+}
+
+bool heddle::splitsBackward(PipelineSchedule schedule) {
+  return schedule >= PipelineSchedule::ZBH1;
+}
+
+bool heddle::hasChunks(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::Interleaved ||
+         schedule == PipelineSchedule::ZBV;
+}
+
+int64_t heddle::getDeviceOfStage(PipelineSchedule schedule, int64_t devices,
+                                 int64_t stage) {
+  int64_t place = stage % devices;
+  bool isBack = schedule == PipelineSchedule::ZBV && stage / devices % 2 == 1;
+  return isBack ? devices - 1 - place : place;
+}
+
+//===----------------------------------------------------------------------===//
+// Lists by a greedy rule
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A rule by which a device that is free chooses its next task.
+struct Rule {
+  std::vector<int64_t> mostInFlight; ///< by device
+  /// The most of them with which the first of a device's stages still begins
+  /// another one. The rest are for its later stages.
+  int64_t mostAtFirst = std::numeric_limits<int64_t>::max();
+  /// The number of backward passes from which a pass for weights goes first.
+  /// Otherwise these passes only fill gaps.
+  int64_t mostPending = 1;
+};
+
+/// Plays a pipeline forward in time. A free device takes, in this order: a pass
+/// for weights if too many are pending; a backward pass, of the lowest
+/// micro-batch; a forward pass, of the last stage that has one, unless too many
+/// are in flight; a pass for weights.
+class Greedy {
+public:
+  Greedy(const StageSchedule &empty, const Rule &rule)
+      : schedule(empty), rule(rule), numStages(empty.getNumStages()),
+        forward(numStages), backward(numStages), inFlight(empty.devices.size()),
+        pending(empty.devices.size()) {}
+
+  /// Returns the schedule. It lacks tasks if the rule comes to a halt.
+  StageSchedule run();
+
+private:
+  bool choose(int64_t device);
+  void addForward(int64_t stage, int64_t device);
+  void addBackward(int64_t stage, int64_t device);
+  void addWeights(int64_t device);
+  void add(StageWork work, int64_t stage, int64_t number, int64_t device,
+           double time);
+  static bool isDone(const std::vector<double> &ends, int64_t number,
+                     double now) {
+    return number < int64_t(ends.size()) && ends[number] <= now;
+  }
+
+  StageSchedule schedule;
+  const Rule &rule;
+  int64_t numStages;
+  double now = 0;
+  std::vector<std::vector<double>> forward, backward; ///< ends, by stage
+  std::vector<int64_t> inFlight;
+  std::vector<std::deque<std::pair<int64_t, int64_t>>> pending;
+  std::vector<double> freeAt;
+};
+
+} // namespace
+
+void Greedy::add(StageWork work, int64_t stage, int64_t number, int64_t device,
+                 double time) {
+  double begin = std::max(now, freeAt[device]);
+  freeAt[device] = begin + time;
+  schedule.devices[device].push_back(
+      {work, stage, number, begin, begin + time});
+}
+
+void Greedy::addForward(int64_t stage, int64_t device) {
+  auto number = int64_t(forward[stage].size());
+  add(StageWork::Forward, stage, number, device, schedule.times[stage].forward);
+  forward[stage].push_back(freeAt[device]);
+  ++inFlight[device];
+  if (stage == numStages - 1)
+    addBackward(stage, device);
+}
+
+void Greedy::addBackward(int64_t stage, int64_t device) {
+  auto number = int64_t(backward[stage].size());
+  const StageTimes &times = schedule.times[stage];
+  add(StageWork::Backward, stage, number, device,
+      times.backward + (schedule.splitsBackward ? 0 : times.weights));
+  backward[stage].push_back(freeAt[device]);
+  --inFlight[device];
+  if (schedule.splitsBackward)
+    pending[device].push_back({stage, number});
+}
+
+void Greedy::addWeights(int64_t device) {
+  auto [stage, number] = pending[device].front();
+  pending[device].pop_front();
+  add(StageWork::BackwardWeights, stage, number, device,
+      schedule.times[stage].weights);
+}
+
+bool Greedy::choose(int64_t device) {
+  if (int64_t(pending[device].size()) >= rule.mostPending) {
+    addWeights(device);
+    return true;
+  }
+  std::optional<std::pair<int64_t, int64_t>> back; // micro-batch, stage
+  std::optional<int64_t> ahead;
+  for (int64_t stage = numStages - 1; stage >= 0; --stage) {
+    if (schedule.deviceOf[stage] != device)
+      continue;
+    auto number = int64_t(backward[stage].size());
+    if (stage + 1 < numStages && isDone(forward[stage], number, now) &&
+        isDone(backward[stage + 1], number, now) &&
+        (!back || number < back->first))
+      back = {number, stage};
+    number = int64_t(forward[stage].size());
+    if (!ahead && number < schedule.microBatches &&
+        (stage == 0 || isDone(forward[stage - 1], number, now)))
+      ahead = stage;
+  }
+  if (back)
+    addBackward(back->second, device);
+  else if (ahead && inFlight[device] < rule.mostInFlight[device] &&
+           (*ahead >= int64_t(schedule.devices.size()) ||
+            inFlight[device] < rule.mostAtFirst))
+    addForward(*ahead, device);
+  else if (!pending[device].empty())
+    addWeights(device);
+  else
+    return false;
+  return true;
+}
+
+StageSchedule Greedy::run() {
+  auto devices = int64_t(schedule.devices.size());
+  freeAt.assign(devices, 0);
+  std::priority_queue<double, std::vector<double>, std::greater<>> times;
+  times.push(0);
+  while (!times.empty()) {
+    now = times.top();
+    while (!times.empty() && times.top() <= now)
+      times.pop();
+    for (int64_t device = 0; device < devices; ++device)
+      if (freeAt[device] <= now && choose(device))
+        times.push(freeAt[device]);
+  }
+  return std::move(schedule);
+}
+
+//===----------------------------------------------------------------------===//
+// Lists by definition
+//===----------------------------------------------------------------------===//
+
+/// All forward passes, then all backward passes. The last stage has both of a
+/// micro-batch together.
+static StageSchedule makeGPipe(StageSchedule schedule) {
+  int64_t last = schedule.getNumStages() - 1;
+  for (int64_t stage = 0; stage <= last; ++stage) {
+    std::vector<StageTask> &list = schedule.devices[schedule.deviceOf[stage]];
+    for (int64_t i = 0; i < schedule.microBatches; ++i) {
+      list.push_back({StageWork::Forward, stage, i});
+      if (stage == last)
+        list.push_back({StageWork::Backward, stage, i});
+    }
+    for (int64_t i = 0; stage < last && i < schedule.microBatches; ++i)
+      list.push_back({StageWork::Backward, stage, i});
+  }
+  return schedule;
+}
+
+/// Each device runs a group of micro-batches through one of its stages before
+/// it runs the group through the next one. After as many forward passes as it
+/// takes until its first backward pass can run, it alternates.
+static StageSchedule makeInterleaved(StageSchedule schedule,
+                                     llvm::ArrayRef<int64_t> groups) {
+  auto devices = int64_t(schedule.devices.size());
+  int64_t chunks = schedule.getNumStages() / devices;
+  std::vector<std::pair<int64_t, int64_t>> order; // (chunk, micro-batch)
+  int64_t first = 0;
+  for (int64_t size : groups) {
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      for (int64_t i = 0; i < size; ++i)
+        order.push_back({chunk, first + i});
+    first += size;
+  }
+  auto count = int64_t(order.size());
+  int64_t largest = *llvm::max_element(groups);
+  for (int64_t device = 0; device < devices; ++device) {
+    std::vector<StageTask> &list = schedule.devices[device];
+    // The last stage has both passes of a micro-batch together.
+    auto add = [&](StageWork work, int64_t chunk, int64_t number) {
+      int64_t stage = chunk * devices + device;
+      bool isLast = stage == schedule.getNumStages() - 1;
+      if (isLast && work == StageWork::Backward)
+        return;
+      list.push_back({work, stage, number});
+      if (isLast)
+        list.push_back({StageWork::Backward, stage, number});
+    };
+    auto addForward = [&](int64_t i) {
+      add(StageWork::Forward, order[i].first, order[i].second);
+    };
+    auto addBackward = [&](int64_t i) {
+      add(StageWork::Backward, chunks - 1 - order[i].first, order[i].second);
+    };
+    int64_t warmUp =
+        std::min((devices - 1 - device) * 2 + (chunks - 1) * largest, count);
+    for (int64_t i = 0; i < warmUp; ++i)
+      addForward(i);
+    for (int64_t i = warmUp; i < count; ++i) {
+      addForward(i);
+      addBackward(i - warmUp);
+    }
+    for (int64_t i = count - warmUp; i < count; ++i)
+      addBackward(i);
+  }
+  return schedule;
+}
+
+/// Returns ways to divide micro-batches into groups of at least one for each
+/// device: a group that is larger, or several, at the end or at the beginning.
+static std::vector<std::vector<int64_t>> divide(int64_t microBatches,
+                                                int64_t devices) {
+  int64_t count = std::max<int64_t>(microBatches / devices, 1);
+  std::vector<int64_t> even, uneven(count, devices);
+  for (int64_t i = 0; i < count; ++i)
+    even.push_back(microBatches / count + (i < microBatches % count));
+  uneven.back() = microBatches - devices * (count - 1);
+  std::vector<std::vector<int64_t>> ways = {even, uneven};
+  for (int i : {0, 1})
+    ways.emplace_back(ways[i].rbegin(), ways[i].rend());
+  return ways;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+static llvm::Error checkProblem(const ScheduleProblem &p) {
+  auto expect = [](const llvm::Twine &what, const llvm::Twine &got) {
+    return llvm::createStringError("pipeline: expected " + what + ", got " +
+                                   got);
+  };
+  if (p.devices < 1 || p.microBatches < 1)
+    return expect("at least one device and one micro-batch",
+                  llvm::Twine(p.devices) + " and " +
+                      llvm::Twine(p.microBatches));
+  int64_t chunks = p.devices > 0 ? p.stages / p.devices : 0;
+  llvm::StringRef name = getScheduleName(p.schedule);
+  if (p.stages % p.devices != 0 || chunks < 1)
+    return expect("as many stages on each of " + llvm::Twine(p.devices) +
+                      " devices",
+                  llvm::Twine(p.stages) + " stages");
+  if (!hasChunks(p.schedule) && chunks != 1)
+    return expect("one stage on each device for " + name,
+                  llvm::Twine(chunks) + "; interleaved and zb-v take several");
+  if (p.schedule == PipelineSchedule::ZBV && chunks != 2)
+    return expect("two stages on each device for zb-v", llvm::Twine(chunks));
+  if (!p.times.empty() && int64_t(p.times.size()) != p.stages)
+    return expect("the times of " + llvm::Twine(p.stages) + " stages",
+                  "those of " + llvm::Twine(p.times.size()));
+  return llvm::Error::success();
+}
+
+namespace {
+/// Keeps the best of several schedules.
+class Choice {
+public:
+  explicit Choice(int64_t mostInFlight) : mostInFlight(mostInFlight) {}
+
+  /// Takes a schedule if it is legal and shorter than the ones before; the
+  /// shorter span decides between equal ones.
+  void consider(StageSchedule schedule) {
+    if (llvm::Error problem = verifySchedule(schedule, mostInFlight)) {
+      reason = llvm::toString(std::move(problem));
+      return;
+    }
+    auto key = std::tuple(schedule.getMakespan(), schedule.getSpan());
+    if (!best || key < bestKey) {
+      best = std::move(schedule);
+      bestKey = key;
+    }
+  }
+
+  llvm::Expected<StageSchedule> take(PipelineSchedule schedule) {
+    if (best)
+      return std::move(*best);
+    return llvm::createStringError("pipeline: no " + getScheduleName(schedule) +
+                                   " schedule: " + reason);
+  }
+
+private:
+  int64_t mostInFlight;
+  std::optional<StageSchedule> best;
+  std::tuple<double, double> bestKey;
+  std::string reason;
+};
+} // namespace
+
+/// Returns the most forward passes in flight on a device by the schedule's
+/// definition.
+static int64_t getMostInFlight(const ScheduleProblem &p, int64_t device) {
+  int64_t chunks = p.stages / p.devices, most = p.devices - device;
+  if (p.schedule == PipelineSchedule::ZBH2)
+    most = 2 * most - 1;
+  if (p.schedule == PipelineSchedule::ZBV)
+    most = p.devices * chunks;
+  return p.mostInFlight > 0 ? std::min(most, p.mostInFlight) : most;
+}
+
+llvm::Expected<StageSchedule>
+heddle::makeSchedule(const ScheduleProblem &problem) {
+  if (llvm::Error error = checkProblem(problem))
+    return std::move(error);
+  StageSchedule empty;
+  empty.splitsBackward = splitsBackward(problem.schedule);
+  empty.microBatches = problem.microBatches;
+  double part = double(problem.devices) / double(problem.stages);
+  empty.times = problem.times;
+  empty.times.resize(problem.stages, {part, part, part});
+  for (int64_t stage = 0; stage < problem.stages; ++stage)
+    empty.deviceOf.push_back(
+        getDeviceOfStage(problem.schedule, problem.devices, stage));
+  empty.devices.resize(problem.devices);
+
+  Choice choice(problem.mostInFlight);
+  Rule rule;
+  for (int64_t device = 0; device < problem.devices; ++device)
+    rule.mostInFlight.push_back(getMostInFlight(problem, device));
+  switch (problem.schedule) {
+  case PipelineSchedule::GPipe:
+    choice.consider(makeGPipe(empty));
+    break;
+  case PipelineSchedule::OneFOneB:
+    choice.consider(Greedy(empty, rule).run());
+    break;
+  case PipelineSchedule::Interleaved:
+    for (const auto &groups : divide(problem.microBatches, problem.devices))
+      choice.consider(makeInterleaved(empty, groups));
+    break;
+  case PipelineSchedule::ZBH1:
+  case PipelineSchedule::ZBH2:
+  case PipelineSchedule::ZBV: {
+    int64_t most = problem.schedule == PipelineSchedule::ZBH1
+                       ? problem.devices
+                       : 2 * problem.devices;
+    for (rule.mostPending = 1; rule.mostPending <= most; ++rule.mostPending)
+      choice.consider(Greedy(empty, rule).run());
+    if (problem.schedule != PipelineSchedule::ZBV)
+      break;
+    // If passes take unequal times, the devices may fill up with micro-batches
+    // whose second half none has room for.
+    int64_t room = rule.mostInFlight.front();
+    for (int64_t first : {room - 1, room * 3 / 4, room / 2})
+      for (int64_t pending : {problem.devices, 2 * problem.devices}) {
+        rule.mostAtFirst = std::max<int64_t>(first, 1);
+        rule.mostPending = pending;
+        choice.consider(Greedy(empty, rule).run());
+      }
+    break;
+  }
+  }
+  return choice.take(problem.schedule);
+}
