@@ -1,0 +1,25 @@
+//===- LiveBytes.h - Bytes of a device that programs use --------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SCHEDULE_LIVEBYTES_H
+#define HEDDLE_LIB_SCHEDULE_LIVEBYTES_H
+
+#include "heddle/Support/Cluster.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle {
+
+/// Returns the bytes of a device that the variables of a module leave free.
+int64_t getFreeBytes(mlir::ModuleOp module, const ClusterDevice &device);
+
+/// Returns whether the op only shows its operand in another shape.
+bool isView(mlir::Operation *op);
+
+/// Returns the most bytes of tensors that are live at one op of the block, in
+/// the order of its text. A view lies in its operand. Variables and constants
+/// do not count. As no op works in place here and none are fused, a program
+/// whose memory is planned needs less.
+int64_t getPeakBytes(mlir::Block &block);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SCHEDULE_LIVEBYTES_H

@@ -1,0 +1,230 @@
+//===- Recompute.cpp - heddle-recompute -----------------------------------===//
+
+#include "../LiveBytes.h"
+#include "Repeater.h"
+#include "Selection.h"
+#include "dialects/Comm/Comm.h"
+#include "heddle/Cost/Roofline.h"
+#include "heddle/Cost/Work.h"
+#include "heddle/Schedule/Passes.h"
+#include "heddle/Sharding/CollectiveCosts.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Support/Bytes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+namespace heddle {
+#define GEN_PASS_DEF_RECOMPUTEPASS
+#include "heddle/Schedule/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+/// The price of keeping a byte that is as good as no limit on the time of
+/// recomputation.
+static constexpr double kFewestBytes = 1e-6;
+
+namespace {
+/// The ops that run again, for each segment, by their indices.
+using Choice = SmallVector<SmallVector<int32_t>>;
+
+struct Recompute : heddle::impl::RecomputePassBase<Recompute> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  /// Returns the time of an op that may run again, else nullopt.
+  std::optional<double> getSeconds(Operation *op);
+  void recompute(func::FuncOp function);
+  /// Returns the cheapest choice where each kept byte has a price.
+  Choice choose(const ForwardPass &forward, ArrayRef<Segment> segments,
+                double secondsPerByte);
+  /// Returns the choice that recomputes least of those that fit into
+  /// `limitBytes`, as far as prices find it. A choice that keeps at most as
+  /// many bytes as one of a single price and takes less time does not exist.
+  Choice chooseForMemory(func::FuncOp function, const ForwardPass &forward,
+                         ArrayRef<Segment> segments);
+  /// Writes the choice into the function, and returns the number of new ops.
+  int64_t apply(func::FuncOp function, const Choice &choice);
+  /// Returns the live bytes of the function if the choice were applied.
+  int64_t tryChoice(func::FuncOp function, const Choice &choice);
+
+  int64_t limitBytes = 0;
+  MeshRef mesh;
+  std::optional<MeshTopology> topology;
+  ClusterDevice device;
+};
+} // namespace
+
+/// Returns whether running the op once more changes nothing. A collective may
+/// run again.
+static bool isRepeatable(Operation *op) {
+  return !op->walk([](Operation *inner) {
+              return inner->hasTrait<comm::Collective>() ||
+                             isMemoryEffectFree(inner) || isa<LoadOp>(inner)
+                         ? WalkResult::advance()
+                         : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+static bool communicates(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return inner->hasTrait<comm::Collective>() ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::optional<double> Recompute::getSeconds(Operation *op) {
+  if (!isRepeatable(op) ||
+      (mode == RecomputeMode::Communication && communicates(op)))
+    return std::nullopt;
+  if (topology && getCollectiveAxes(op))
+    return getCollectiveCost(op, mesh.mesh, *topology).seconds;
+  Work work;
+  if (auto itself = dyn_cast<WorkOpInterface>(op)) {
+    work = itself.getWork();
+    if (work.flops == 0 && work.bytesRead == 0 && work.bytesWritten == 0)
+      return 0;
+  } else {
+    for (Type type : op->getOperandTypes())
+      work.bytesRead += getBytes(type);
+    for (Type type : op->getResultTypes())
+      work.bytesWritten += getBytes(type);
+  }
+  Type type = op->getNumOperands() ? op->getOperand(0).getType()
+                                   : op->getResult(0).getType();
+  std::optional<double> rate = getPeakRate(getElementTypeOrSelf(type), device);
+  return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
+                            device);
+}
+
+Choice Recompute::choose(const ForwardPass &forward, ArrayRef<Segment> segments,
+                         double secondsPerByte) {
+  RecomputeCosts costs;
+  costs.secondsPerByte = secondsPerByte;
+  auto seconds = [&](Operation *op) { return getSeconds(op); };
+  costs.getSeconds = seconds;
+  costs.repeatsCollectives = whole;
+  Choice choice;
+  for (Segment segment : segments)
+    choice.push_back(selectRecomputed(forward, segment, costs));
+  return choice;
+}
+
+int64_t Recompute::apply(func::FuncOp function, const Choice &choice) {
+  ForwardPass forward(function);
+  Repeater repeater(forward, mode != RecomputeMode::Communication);
+  for (ArrayRef<int32_t> ops : choice)
+    repeater.repeat(ops);
+  repeater.finish();
+  return repeater.getNumRepeated();
+}
+
+int64_t Recompute::tryChoice(func::FuncOp function, const Choice &choice) {
+  func::FuncOp trial = function.clone();
+  trial.setName((function.getName() + ".trial").str());
+  getOperation().push_back(trial);
+  apply(trial, choice);
+  int64_t bytes = getPeakBytes(trial.getBody().front());
+  trial.erase();
+  return bytes;
+}
+
+Choice Recompute::chooseForMemory(func::FuncOp function,
+                                  const ForwardPass &forward,
+                                  ArrayRef<Segment> segments) {
+  Choice none(segments.size());
+  if (getPeakBytes(function.getBody().front()) <= limitBytes)
+    return none;
+  Choice least = choose(forward, segments, kFewestBytes);
+  if (int64_t bytes = tryChoice(function, least); bytes > limitBytes) {
+    function.emitWarning() << "@" << function.getName() << " needs " << bytes
+                           << " bytes beside its variables, though "
+                           << "all that can be is computed again; "
+                           << limitBytes << " are left";
+    return least;
+  }
+  // The least price of a byte at which the program fits. Prices are compared by
+  // their logarithms.
+  double low = 1e-15, high = kFewestBytes;
+  Choice more = none;
+  for (int step = 0; step < 12; ++step) {
+    double price = std::sqrt(low * high);
+    Choice choice = choose(forward, segments, price);
+    bool fits = tryChoice(function, choice) <= limitBytes;
+    (fits ? high : low) = price;
+    (fits ? least : more) = std::move(choice);
+  }
+  // At that price, equal layers all change their choice at once. As few as
+  // possible do.
+  size_t fits = segments.size(), exceeds = 0;
+  auto mix = [&](size_t count) {
+    Choice choice = more;
+    std::copy_n(least.begin(), count, choice.begin());
+    return choice;
+  };
+  while (fits - exceeds > 1) {
+    size_t count = (fits + exceeds) / 2;
+    (tryChoice(function, mix(count)) <= limitBytes ? fits : exceeds) = count;
+  }
+  return mix(fits);
+}
+
+void Recompute::recompute(func::FuncOp function) {
+  ForwardPass forward(function);
+  SmallVector<Segment> segments = findSegments(forward);
+  if (segments.empty())
+    return;
+  Choice choice = mode == RecomputeMode::Optimal
+                      ? chooseForMemory(function, forward, segments)
+                      : choose(forward, segments, kFewestBytes);
+  int64_t before = getPeakBytes(function.getBody().front());
+  double seconds = 0;
+  for (ArrayRef<int32_t> ops : choice)
+    for (int32_t op : ops)
+      seconds += getSeconds(forward.getOps()[op]).value_or(0);
+  int64_t count = apply(function, choice);
+  if (report && count > 0)
+    function.emitRemark() << "@" << function.getName() << " computes " << count
+                          << " of " << forward.getOps().size()
+                          << " ops again, in " << segments.size()
+                          << " segments; that takes "
+                          << llvm::formatv("{0:f3}", seconds * 1e3).str()
+                          << " ms by the cost model; before ops are fused, "
+                          << getPeakBytes(function.getBody().front())
+                          << " bytes are live at most, and " << before
+                          << " without";
+}
+
+void Recompute::runOnOperation() {
+  if (mode == RecomputeMode::None)
+    return;
+  ModuleOp module = getOperation();
+  if (memory < 0 ||
+      (mode == RecomputeMode::Optimal && memory == 0 && cluster.isNone())) {
+    module.emitError() << "expected the memory of a device, which limits what "
+                          "is kept: a cluster (--cluster), or a positive "
+                          "number of bytes";
+    return signalPassFailure();
+  }
+  mesh = getMesh(module);
+  device = makeUniformCluster(1).device;
+  if (mesh) {
+    FailureOr<ReshardSequences> found =
+        ReshardSequences::create(module, mesh, cluster);
+    if (failed(found))
+      return signalPassFailure();
+    topology = found->getTopology();
+    device = topology->getCluster().device;
+  }
+  limitBytes = memory > 0 ? int64_t(memory) : getFreeBytes(module, device);
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
+        function.getBody().hasOneBlock())
+      recompute(function);
+}

@@ -1,0 +1,129 @@
+//===- Segments.cpp - The parts in which a pass is recomputed -------------===//
+
+#include "Segments.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/Bytes.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns a number that two ops share if they compute the same from other
+/// operands. Names do not count.
+static uint64_t getShape(Operation *op) {
+  llvm::hash_code hash = llvm::hash_value(op->getName().getAsOpaquePointer());
+  for (Type type : op->getOperandTypes())
+    hash = llvm::hash_combine(hash, type);
+  for (Type type : op->getResultTypes())
+    hash = llvm::hash_combine(hash, type);
+  for (NamedAttribute attribute : op->getAttrDictionary())
+    if (!isa<StringAttr>(attribute.getValue()))
+      hash =
+          llvm::hash_combine(hash, attribute.getName(), attribute.getValue());
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      hash = llvm::hash_combine(hash, getShape(&inner));
+  return hash;
+}
+
+/// Returns for each op, and for the end, the bytes that the ops from there on
+/// read of what the ops before it computed.
+static SmallVector<int64_t> countCrossingBytes(const ForwardPass &forward) {
+  SmallVector<int64_t> crossing(forward.getOps().size() + 1, 0);
+  for (auto [i, op] : llvm::enumerate(forward.getOps()))
+    for (Value result : op->getResults()) {
+      auto last = static_cast<int32_t>(i);
+      for (Operation *user : result.getUsers())
+        last = std::max(last, forward.getIndex(forward.getOwner(user)));
+      int64_t bytes = getBytes(result.getType());
+      for (auto at = static_cast<int32_t>(i) + 1; at <= last; ++at)
+        crossing[at] += bytes;
+    }
+  return crossing;
+}
+
+namespace {
+/// Ops that repeat: op i is as op i + period, for all i from `begin` on.
+struct Run {
+  int32_t begin, end;
+};
+} // namespace
+
+/// Returns the runs of at least two periods.
+static SmallVector<Run> findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
+  SmallVector<Run> runs;
+  auto count = static_cast<int32_t>(shapes.size());
+  int32_t begin = 0;
+  for (int32_t i = 0; i + period <= count; ++i)
+    if (i + period == count || shapes[i] != shapes[i + period]) {
+      if (i - begin >= period)
+        runs.push_back({begin, i + period});
+      begin = i + 1;
+    }
+  return runs;
+}
+
+/// Adds the segments of a run: as many periods as it has, from the place on
+/// where the fewest bytes cross their borders.
+static void addSegments(Run run, int32_t period, ArrayRef<int64_t> crossing,
+                        SmallVectorImpl<Segment> &segments) {
+  int32_t count = (run.end - run.begin) / period;
+  int32_t begin = run.begin;
+  auto bytesFrom = [&](int32_t first) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i <= count; ++i)
+      bytes += crossing[first + i * period];
+    return bytes;
+  };
+  for (int32_t first = run.begin; first + count * period <= run.end; ++first)
+    if (bytesFrom(first) < bytesFrom(begin))
+      begin = first;
+  // A run may begin before the end of the one before it.
+  for (int32_t i = 0; i < count; ++i)
+    if (segments.empty() || segments.back().end <= begin + i * period)
+      segments.push_back({begin + i * period, begin + (i + 1) * period});
+}
+
+/// Returns the segments of a network without equal layers. A cut has fewer
+/// bytes than any other place near it.
+static SmallVector<Segment> cutAtMinima(ArrayRef<int64_t> crossing) {
+  auto count = static_cast<int32_t>(crossing.size()) - 1;
+  int32_t window = 1;
+  while (window * window < count)
+    ++window;
+  SmallVector<Segment> segments;
+  int32_t begin = 0;
+  for (int32_t at = 1; at < count; ++at) {
+    bool isLeast = crossing[at] > 0;
+    for (int32_t near = std::max(1, at - window);
+         near < std::min(count, at + window + 1); ++near)
+      isLeast &= near < at ? crossing[at] < crossing[near]
+                           : crossing[at] <= crossing[near];
+    if (!isLeast)
+      continue;
+    segments.push_back({begin, at});
+    begin = at;
+  }
+  return segments;
+}
+
+SmallVector<Segment> heddle::findSegments(const ForwardPass &forward) {
+  SmallVector<uint64_t> shapes;
+  for (Operation *op : forward.getOps())
+    shapes.push_back(getShape(op));
+  SmallVector<int64_t> crossing = countCrossingBytes(forward);
+  auto count = static_cast<int32_t>(shapes.size());
+  for (int32_t period = 1; 2 * period <= count; ++period) {
+    SmallVector<Run> runs = findRuns(shapes, period);
+    int32_t covered = 0;
+    for (Run run : runs)
+      covered += run.end - run.begin;
+    if (2 * covered < count)
+      continue;
+    SmallVector<Segment> segments;
+    for (Run run : runs)
+      addSegments(run, period, crossing, segments);
+    return segments;
+  }
+  return cutAtMinima(crossing);
+}
