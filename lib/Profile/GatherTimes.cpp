@@ -1,0 +1,160 @@
+//===- GatherTimes.cpp - From traces to a profile -------------------------===//
+
+#include "heddle/Profile/CallKey.h"
+#include "heddle/Profile/Measure.h"
+#include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Simulate/CallNumbers.h"
+#include "heddle/Simulate/CallWork.h"
+#include "heddle/Simulate/Communications.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The part of a call's time that communication must run beside it.
+static constexpr double kBesidePart = 0.9;
+
+static double getMedian(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  llvm::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// Finds the call of a module that an event of a trace is.
+namespace {
+class CallFinder {
+public:
+  explicit CallFinder(ModuleOp module) {
+    CallNumbers numbers(module);
+    for (auto program : module.getOps<rt::ProgramOp>())
+      program->walk([&](rt::DeviceCallOpInterface call) {
+        CallNumber number = numbers.get(call);
+        calls[{number.program.str(), number.index}] = call;
+      });
+  }
+  rt::DeviceCallOpInterface
+  find(const std::pair<std::string, int64_t> &place) const {
+    auto known = calls.find(place);
+    return known == calls.end() ? nullptr : known->second;
+  }
+
+private:
+  std::map<std::pair<std::string, int64_t>, rt::DeviceCallOpInterface> calls;
+};
+
+/// The calls of one rank in one run, in order of their start.
+using RunOfRank = std::tuple<std::string, int64_t, int64_t>;
+} // namespace
+
+static std::map<RunOfRank, std::vector<const TracedCall *>>
+groupByRun(const RunTrace &trace) {
+  std::map<RunOfRank, std::vector<const TracedCall *>> runs;
+  for (const TracedCall &call : trace.calls)
+    runs[{call.table, call.run, call.rank}].push_back(&call);
+  for (auto &[run, calls] : runs)
+    llvm::sort(calls, [](auto *a, auto *b) { return a->start < b->start; });
+  return runs;
+}
+
+/// Sets the times between calls, and those of a run before and after them.
+static void setGaps(MachineProfile &profile, const RunTrace &trace) {
+  std::vector<double> gaps, wakes, starts;
+  auto runs = groupByRun(trace);
+  for (const auto &[run, calls] : runs)
+    for (auto [before, after] :
+         llvm::zip(calls, llvm::drop_begin(ArrayRef(calls)))) {
+      double gap = after->start - before->start - before->seconds;
+      (before->stream == after->stream ? gaps : wakes)
+          .push_back(std::max(gap, 0.0));
+    }
+  for (const TracedTable &table : trace.tables) {
+    auto known = runs.find({table.table, table.run, table.rank});
+    if (known == runs.end() || table.table == "wake")
+      continue;
+    const TracedCall &first = *known->second.front(),
+                     &last = *known->second.back();
+    starts.push_back(table.seconds - (last.start + last.seconds - first.start));
+  }
+  profile.gap = getMedian(gaps);
+  profile.wake = std::max(0.0, getMedian(wakes) - profile.gap);
+  profile.start = std::max(0.0, getMedian(starts));
+}
+
+void heddle::addAloneTimes(MachineProfile &profile, ModuleOp module,
+                           const RunTrace &trace, const MeshTopology &topology,
+                           bool links) {
+  CallFinder finder(module);
+  CallKeys keys(module);
+  CallWork works(module);
+  MeshAttr mesh;
+  for (auto op : module.getOps<MeshOp>())
+    mesh = op.getMesh();
+  std::map<std::string, std::vector<double>> samples;
+  std::map<CollectiveKey, std::map<int64_t, std::vector<double>>> messages;
+  for (const auto &[place, seconds] : getCallTimes(trace)) {
+    rt::DeviceCallOpInterface call = finder.find(place);
+    if (!call || place.first == "wake")
+      continue;
+    if (!isCommunication(call)) {
+      const std::string &key = keys.get(call);
+      OperatorTime &time = profile.operators[key];
+      if (time.type.empty()) {
+        Work work = works.getWork(call);
+        llvm::raw_string_ostream(time.type) << CallWork::getComputeType(call);
+        time.flops = work.flops;
+        time.bytes = work.bytesRead + work.bytesWritten;
+      }
+      llvm::append_range(samples[key], seconds);
+      continue;
+    }
+    Communication communication = getCommunication(call, topology, mesh);
+    AxisMask axes = 0;
+    for (unsigned axis : communication.axes)
+      axes |= AxisMask(1) << axis;
+    CollectiveKey key{
+        getName(communication.kind).str(), topology.getSize(axes), {}};
+    if (links)
+      key.links = getLinks(topology, axes);
+    llvm::append_range(messages[key][communication.bytes], seconds);
+  }
+  for (const auto &[key, seconds] : samples) {
+    profile.operators[key].seconds = getMedian(seconds);
+    profile.operators[key].samples = int64_t(seconds.size());
+  }
+  for (const auto &[key, times] : messages)
+    for (const auto &[bytes, seconds] : times)
+      profile.collectives[key][bytes] = getMedian(seconds);
+  setGaps(profile, trace);
+}
+
+void heddle::addBesideTimes(MachineProfile &profile, ModuleOp module,
+                            const RunTrace &trace) {
+  CallFinder finder(module);
+  CallKeys keys(module);
+  std::map<std::string, std::vector<double>> samples;
+  for (const auto &[run, calls] : groupByRun(trace)) {
+    std::vector<std::pair<double, double>> busy; ///< with communication
+    for (const TracedCall *call : calls)
+      if (call->communicates)
+        busy.emplace_back(call->start, call->start + call->seconds);
+    size_t first = 0;
+    for (const TracedCall *event : calls) {
+      rt::DeviceCallOpInterface call =
+          finder.find({event->program, event->index});
+      if (!call || event->communicates || event->seconds <= 0)
+        continue;
+      double end = event->start + event->seconds, beside = 0;
+      while (first < busy.size() && busy[first].second <= event->start)
+        ++first;
+      for (size_t i = first; i < busy.size() && busy[i].first < end; ++i)
+        beside += std::min(end, busy[i].second) -
+                  std::max(event->start, busy[i].first);
+      if (beside >= kBesidePart * event->seconds)
+        samples[keys.get(call)].push_back(event->seconds);
+    }
+  }
+  for (const auto &[key, seconds] : samples)
+    if (auto known = profile.operators.find(key);
+        known != profile.operators.end())
+      known->second.beside = getMedian(seconds);
+}

@@ -1,0 +1,248 @@
+//===- ProfileJson.cpp - Reading and writing profiles ---------------------===//
+
+#include "heddle/Profile/Profile.h"
+#include "heddle/Support/JsonText.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cmath>
+
+using namespace heddle;
+using llvm::StringRef;
+using Json = nlohmann::json;
+
+namespace {
+/// Reads the parts of a profile. After the first error, reads return defaults.
+class ProfileReader {
+public:
+  explicit ProfileReader(StringRef source) : source(source) {}
+
+  llvm::Expected<Profile> read(StringRef text) {
+    Json root;
+    if (auto problem =
+            parseJson(std::string_view(text.data(), text.size()), root))
+      return llvm::createStringError(
+          describePlace(source, std::string_view(text.data(), text.size()),
+                        problem->offset) +
+          ": " + problem->message);
+    checkKeys(root, "$", {"version", "machines"});
+    if (problem.empty() && root["version"] != 1)
+      fail("$.version", "expected 1, got " + showJson(root["version"]));
+    Profile profile;
+    each(root, "$", "machines", [&](const Json &value, const std::string &at) {
+      MachineProfile machine = readMachine(value, at);
+      for (const MachineProfile &other : profile.machines)
+        if (other.isSameMachine(machine))
+          fail(at, "expected each machine with each number of ranks once");
+      profile.machines.push_back(std::move(machine));
+    });
+    if (!problem.empty())
+      return llvm::createStringError(source + ": " + problem);
+    return profile;
+  }
+
+private:
+  void fail(const std::string &path, const std::string &message) {
+    if (problem.empty())
+      problem = path + ": " + message;
+  }
+
+  /// Requires all keys but those in `optional`, and no others.
+  void checkKeys(const Json &object, const std::string &path,
+                 std::vector<std::string> required,
+                 const std::vector<std::string> &optional = {}) {
+    if (!object.is_object())
+      return fail(path, "expected an object, got " + showJson(object));
+    for (const std::string &key : required)
+      if (!object.contains(key))
+        return fail(path, "expected a key '" + key + "', got none");
+    required.insert(required.end(), optional.begin(), optional.end());
+    for (const auto &[key, value] : object.items())
+      if (!llvm::is_contained(required, key)) {
+        std::string names;
+        for (const std::string &name : required)
+          names += (names.empty() ? "" : ", ") + name;
+        return fail(path, "expected one of the keys " + names + ", got '" +
+                              key + "'");
+      }
+  }
+
+  template <typename Body>
+  void each(const Json &object, const std::string &path, const char *key,
+            Body body) {
+    if (!problem.empty())
+      return;
+    const Json &list = object[key];
+    std::string at = path + "." + key;
+    if (!list.is_array())
+      return fail(at, "expected a list, got " + showJson(list));
+    for (size_t i = 0; i < list.size() && problem.empty(); ++i)
+      body(list[i], at + "[" + std::to_string(i) + "]");
+  }
+
+  std::string readText(const Json &object, const std::string &path,
+                       const char *key) {
+    if (!problem.empty())
+      return "";
+    const Json &value = object[key];
+    if (value.is_string() && !value.get_ref<const std::string &>().empty())
+      return value.get<std::string>();
+    fail(path + "." + key, "expected a text, got " + showJson(value));
+    return "";
+  }
+  int64_t readCount(const Json &value, const std::string &path, int64_t least) {
+    if (value.is_number_integer() && value.get<int64_t>() >= least)
+      return value.get<int64_t>();
+    fail(path, "expected a whole number of at least " + std::to_string(least) +
+                   ", got " + showJson(value));
+    return least;
+  }
+  int64_t readCount(const Json &object, const std::string &path,
+                    const char *key, int64_t least) {
+    return problem.empty() ? readCount(object[key], path + "." + key, least)
+                           : least;
+  }
+  double readSeconds(const Json &value, const std::string &path) {
+    if (value.is_number() && value.get<double>() >= 0)
+      return value.get<double>();
+    fail(path, "expected a number of at least 0, got " + showJson(value));
+    return 0;
+  }
+  double readSeconds(const Json &object, const std::string &path,
+                     const char *key) {
+    return problem.empty() ? readSeconds(object[key], path + "." + key) : 0;
+  }
+
+  MachineProfile readMachine(const Json &value, const std::string &path) {
+    MachineProfile machine;
+    checkKeys(value, path,
+              {"kind", "cores", "ranks", "gap", "wake", "start", "operators",
+               "collectives"});
+    machine.kind = readText(value, path, "kind");
+    machine.cores = readCount(value, path, "cores", 1);
+    machine.ranks = readCount(value, path, "ranks", 1);
+    machine.gap = readSeconds(value, path, "gap");
+    machine.wake = readSeconds(value, path, "wake");
+    machine.start = readSeconds(value, path, "start");
+    each(value, path, "operators", [&](const Json &value, std::string at) {
+      checkKeys(value, at,
+                {"call", "type", "flops", "bytes", "seconds", "samples"},
+                {"beside"});
+      OperatorTime time;
+      std::string key = readText(value, at, "call");
+      time.type = readText(value, at, "type");
+      time.flops = readCount(value, at, "flops", 0);
+      time.bytes = readCount(value, at, "bytes", 0);
+      time.seconds = readSeconds(value, at, "seconds");
+      time.samples = readCount(value, at, "samples", 1);
+      if (problem.empty() && value.contains("beside"))
+        time.beside = readSeconds(value, at, "beside");
+      if (!machine.operators.try_emplace(key, time).second)
+        fail(at + ".call",
+             "expected each call once, got " + showJson(Json(key)) + " twice");
+    });
+    each(value, path, "collectives", [&](const Json &value, std::string at) {
+      checkKeys(value, at, {"kind", "members", "links", "times"});
+      CollectiveKey key;
+      key.kind = readText(value, at, "kind");
+      key.members = readCount(value, at, "members", 1);
+      each(value, at, "links", [&](const Json &link, std::string at) {
+        checkKeys(link, at, {"latency", "bandwidth"});
+        double latency = readSeconds(link, at, "latency");
+        key.links.emplace_back(latency, readSeconds(link, at, "bandwidth"));
+      });
+      MessageTimes times;
+      each(value, at, "times", [&](const Json &time, std::string at) {
+        checkKeys(time, at, {"bytes", "seconds"});
+        int64_t bytes = readCount(time, at, "bytes", 0);
+        times[bytes] = readSeconds(time, at, "seconds");
+      });
+      if (!machine.collectives.try_emplace(key, times).second)
+        fail(at, "expected each collective once");
+    });
+    return machine;
+  }
+
+  std::string source, problem;
+};
+} // namespace
+
+llvm::Expected<Profile> heddle::parseProfile(StringRef text, StringRef source) {
+  return ProfileReader(source).read(text);
+}
+
+llvm::Expected<Profile> heddle::loadProfile(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + file.getError().message());
+  return parseProfile((*file)->getBuffer(), path);
+}
+
+//===----------------------------------------------------------------------===//
+// Writing: one line a measurement
+//===----------------------------------------------------------------------===//
+
+/// Returns the shortest text that reads back as the same number.
+static std::string number(double value) { return Json(value).dump(); }
+static std::string quoted(const std::string &text) { return Json(text).dump(); }
+
+static std::string writeOperator(const std::string &key,
+                                 const OperatorTime &time) {
+  std::string text = "{\"call\": " + quoted(key) +
+                     ", \"type\": " + quoted(time.type) +
+                     ", \"flops\": " + std::to_string(time.flops) +
+                     ", \"bytes\": " + std::to_string(time.bytes) +
+                     ", \"seconds\": " + number(time.seconds);
+  if (time.beside > 0)
+    text += ", \"beside\": " + number(time.beside);
+  return text + ", \"samples\": " + std::to_string(time.samples) + "}";
+}
+
+static std::string writeCollective(const CollectiveKey &key,
+                                   const MessageTimes &times) {
+  std::string text = "{\"kind\": " + quoted(key.kind) +
+                     ", \"members\": " + std::to_string(key.members) +
+                     ", \"links\": [";
+  StringRef comma = "";
+  for (auto [latency, bandwidth] : key.links) {
+    text += (comma + "{\"latency\": " + number(latency) +
+             ", \"bandwidth\": " + number(bandwidth) + "}")
+                .str();
+    comma = ", ";
+  }
+  text += "],\n       \"times\": [";
+  comma = "";
+  for (auto [bytes, seconds] : times) {
+    text += (comma + "{\"bytes\": " + std::to_string(bytes) +
+             ", \"seconds\": " + number(seconds) + "}")
+                .str();
+    comma = ",\n                 ";
+  }
+  return text + "]}";
+}
+
+std::string heddle::writeProfile(const Profile &profile) {
+  std::string text = "{\n  \"version\": 1,\n  \"machines\": [";
+  std::string comma = "\n";
+  auto lines = [&](const auto &values, auto write) {
+    std::string list, separator = "\n";
+    for (const auto &[key, value] : values) {
+      list += separator + "      " + write(key, value);
+      separator = ",\n";
+    }
+    return "[" + list + (values.empty() ? "]" : "\n    ]");
+  };
+  for (const MachineProfile &machine : profile.machines) {
+    text += comma + "    {\n      \"kind\": " + quoted(machine.kind) +
+            ",\n      \"cores\": " + std::to_string(machine.cores) +
+            ",\n      \"ranks\": " + std::to_string(machine.ranks) +
+            ",\n      \"gap\": " + number(machine.gap) +
+            ",\n      \"wake\": " + number(machine.wake) +
+            ",\n      \"start\": " + number(machine.start) +
+            ",\n    \"operators\": " + lines(machine.operators, writeOperator) +
+            ",\n    \"collectives\": " +
+            lines(machine.collectives, writeCollective) + "\n    }";
+    comma = ",\n";
+  }
+  return text + (profile.machines.empty() ? "]\n}\n" : "\n  ]\n}\n");
+}

@@ -1,0 +1,199 @@
+//===- ProfiledCostModel.cpp - Seconds of calls from a profile ------------===//
+
+#include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Cost/Roofline.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle;
+
+/// The number of measured calls that an estimate is made from.
+static constexpr size_t kNeighbours = 4;
+
+static double getMedian(std::vector<double> values) {
+  if (values.empty())
+    return 1;
+  llvm::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+/// Returns the peak rate by the name of a type; f32's, or any, if the cluster
+/// does not state it.
+static double getPeak(const ClusterDevice &device, StringRef type) {
+  for (StringRef name : {type, StringRef("f32")})
+    if (auto known = device.peak.find(name.str()); known != device.peak.end())
+      return known->second;
+  return device.peak.empty() ? 1e12 : device.peak.begin()->second;
+}
+
+StringRef heddle::getName(CommunicationKind kind) {
+  switch (kind) {
+  case CommunicationKind::AllReduce:
+    return "all_reduce";
+  case CommunicationKind::AllGather:
+    return "all_gather";
+  case CommunicationKind::ReduceScatter:
+    return "reduce_scatter";
+  case CommunicationKind::AllToAll:
+    return "all_to_all";
+  case CommunicationKind::Broadcast:
+    return "broadcast";
+  case CommunicationKind::Permute:
+    return "permute";
+  case CommunicationKind::Transfer:
+    return "transfer";
+  }
+  llvm_unreachable("a kind of communication");
+}
+
+std::vector<std::pair<double, double>>
+heddle::getLinks(const MeshTopology &topology, AxisMask axes) {
+  std::vector<std::pair<double, double>> links;
+  int outermost = topology.getOutermostLevel(axes);
+  for (int level = 0; level <= outermost; ++level) {
+    const ClusterLevel &each = topology.getCluster().levels[level];
+    links.emplace_back(each.latency, each.getUnitBandwidth());
+  }
+  return links;
+}
+
+ProfiledCostModel::ProfiledCostModel(ModuleOp module, MeshTopology topology,
+                                     const MachineProfile &profile)
+    : topology(std::move(topology)), profile(profile), works(module),
+      keys(module) {
+  std::map<std::string, std::vector<double>> slowdowns;
+  const ClusterDevice &device = this->topology.getCluster().device;
+  for (const auto &[key, time] : profile.operators) {
+    Work work{time.flops, time.bytes, 0};
+    double roofline =
+        getRooflineSeconds(work, getPeak(device, time.type), device);
+    double slowdown = time.beside > 0 ? time.beside / time.seconds : 0;
+    std::string kind = CallKeys::getKind(key).str();
+    knownOfKind[kind].push_back(
+        {std::log(double(time.flops) + 1), std::log(double(time.bytes) + 1),
+         roofline > 0 ? time.seconds / roofline : 1, slowdown});
+    if (slowdown > 0) {
+      slowdowns[kind].push_back(slowdown);
+      slowdowns[""].push_back(slowdown);
+    }
+  }
+  for (const auto &[kind, values] : slowdowns)
+    slowdownOfKind[kind] = std::max(1.0, getMedian(values));
+}
+
+/// Returns the ratio of the most similar calls of a kind, the nearer the more
+/// it counts.
+double ProfiledCostModel::getRatio(StringRef kind, const Work &work) const {
+  auto known = knownOfKind.find(kind.str());
+  if (known == knownOfKind.end())
+    return 1;
+  double flops = std::log(double(work.flops) + 1);
+  double bytes = std::log(double(work.bytesRead + work.bytesWritten) + 1);
+  std::vector<std::pair<double, double>> distances;
+  for (const Known &each : known->second) {
+    double a = each.logFlops - flops, b = each.logBytes - bytes;
+    distances.emplace_back(a * a + b * b, std::log(each.ratio));
+  }
+  llvm::sort(distances);
+  if (distances.size() > kNeighbours)
+    distances.resize(kNeighbours);
+  double sum = 0, weights = 0;
+  for (auto [distance, ratio] : distances) {
+    double weight = 1 / (distance + 1e-3);
+    sum += weight * ratio;
+    weights += weight;
+  }
+  return std::exp(sum / weights);
+}
+
+FailureOr<double>
+ProfiledCostModel::getSeconds(rt::DeviceCallOpInterface call) {
+  const std::string &key = keys.get(call);
+  auto measured = profile.operators.find(key);
+  bool isMeasured = measured != profile.operators.end();
+  if (asked.insert(key).second)
+    numMeasured += isMeasured;
+  if (isMeasured)
+    return measured->second.seconds + profile.gap;
+  Work work = works.getWork(call);
+  std::string type;
+  llvm::raw_string_ostream(type) << CallWork::getComputeType(call);
+  const ClusterDevice &device = topology.getCluster().device;
+  return getRooflineSeconds(work, getPeak(device, type), device) *
+             getRatio(CallKeys::getKind(key), work) +
+         profile.gap;
+}
+
+/// Finds the times of a collective on the cluster's links, or on the machine
+/// alone. Of the latter, the nearest number of members will do.
+const MessageTimes *
+ProfiledCostModel::findTimes(const Communication &communication,
+                             bool onLinks) const {
+  AxisMask axes = 0;
+  for (unsigned axis : communication.axes)
+    axes |= AxisMask(1) << axis;
+  CollectiveKey wanted{
+      getName(communication.kind).str(), topology.getSize(axes), {}};
+  if (onLinks)
+    wanted.links = getLinks(topology, axes);
+  const MessageTimes *best = nullptr;
+  int64_t nearest = 0;
+  for (const auto &[key, times] : profile.collectives) {
+    if (key.kind != wanted.kind || key.links != wanted.links)
+      continue;
+    int64_t distance = std::abs(key.members - wanted.members);
+    if ((onLinks && distance > 0) || (best && distance >= nearest))
+      continue;
+    best = &times;
+    nearest = distance;
+  }
+  return best;
+}
+
+double ProfiledCostModel::getSeconds(const Communication &communication,
+                                     double linkSeconds) {
+  if (const MessageTimes *times = findTimes(communication, true))
+    return interpolate(*times, communication.bytes) + profile.gap;
+  double least = 0;
+  if (const MessageTimes *times = findTimes(communication, false))
+    least = interpolate(*times, communication.bytes);
+  return std::max(linkSeconds, least) + profile.gap;
+}
+
+double ProfiledCostModel::getSlowdown(rt::DeviceCallOpInterface call) {
+  const std::string &key = keys.get(call);
+  auto measured = profile.operators.find(key);
+  if (measured != profile.operators.end() && measured->second.beside > 0)
+    return std::max(1.0, measured->second.beside / measured->second.seconds);
+  for (const std::string &kind : {CallKeys::getKind(key).str(), std::string()})
+    if (auto known = slowdownOfKind.find(kind); known != slowdownOfKind.end())
+      return known->second;
+  return 1;
+}
+
+double ProfiledCostModel::getLoad(const Communication &communication,
+                                  double seconds) {
+  const MessageTimes *times = findTimes(communication, false);
+  if (!times || seconds <= 0)
+    return 1;
+  return std::min(1.0, interpolate(*times, communication.bytes) / seconds);
+}
+
+Cluster heddle::applyProfile(Cluster cluster, const MachineProfile &profile) {
+  std::map<std::string, double> rates;
+  double bandwidth = 0;
+  for (const auto &[key, time] : profile.operators) {
+    if (time.seconds <= 0)
+      continue;
+    double &rate = rates[time.type];
+    rate = std::max(rate, double(time.flops) / time.seconds);
+    bandwidth = std::max(bandwidth, double(time.bytes) / time.seconds);
+  }
+  for (auto [type, rate] : rates)
+    if (rate > 0)
+      cluster.device.peak[type] = rate;
+  if (bandwidth > 0)
+    cluster.device.memoryBandwidth = bandwidth;
+  cluster.device.launch = profile.gap;
+  return cluster;
+}
