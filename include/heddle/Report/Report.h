@@ -1,0 +1,33 @@
+//===- Report.h - Traces as pages -------------------------------*- C++ -*-===//
+//
+// Makes one self-contained HTML page of a trace (docs/trace.md), of a
+// simulation or of a real run. The page holds its data as JSON, and draws it
+// with a little script; it loads nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_REPORT_REPORT_H
+#define HEDDLE_REPORT_REPORT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace heddle {
+
+struct ReportOptions {
+  std::string title; ///< of the page
+  /// The entry point of a run's trace to show; empty: the one that takes
+  /// longest. Of its runs, the one of median length is shown.
+  std::string table;
+};
+
+/// Returns the page for a trace, whose text is `text`. `source` names the text
+/// in errors.
+llvm::Expected<std::string> makeReport(llvm::StringRef text,
+                                       llvm::StringRef source,
+                                       const ReportOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_REPORT_REPORT_H

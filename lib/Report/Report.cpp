@@ -1,0 +1,122 @@
+//===- Report.cpp - Traces as pages ---------------------------------------===//
+
+#include "heddle/Report/Report.h"
+#include "TraceData.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace heddle;
+using namespace heddle::report;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+static constexpr const char kPage[] =
+#include "Page.inc"
+    ;
+
+/// The most processes that a page shows.
+static constexpr size_t kMostProcesses = 16;
+
+namespace {
+/// Strings by number, so that the page holds each one once.
+class Names {
+public:
+  int64_t get(const std::string &name) {
+    return known.try_emplace(name, int64_t(known.size())).first->second;
+  }
+  json::Array list() const {
+    std::vector<std::string> names(known.size());
+    for (const auto &[name, number] : known)
+      names[number] = name;
+    return json::Array(names);
+  }
+
+private:
+  std::map<std::string, int64_t> known;
+};
+} // namespace
+
+/// Returns a call as page.html reads it.
+static json::Value makeCall(const TraceData &data, const Call &call,
+                            Names &names) {
+  auto describe = [&](int64_t index) -> int64_t {
+    if (index < 0 || index >= int64_t(data.calls.size()))
+      return -1;
+    const Call &other = data.calls[index];
+    return names.get(other.call + " " + other.operators);
+  };
+  return json::Array{call.start,
+                     call.seconds,
+                     names.get(call.kind),
+                     names.get(call.call),
+                     names.get(call.operators),
+                     call.exposed,
+                     call.bytes,
+                     names.get(call.axes),
+                     describe(call.waitsFor),
+                     describe(call.awaitedBy),
+                     call.repeat};
+}
+
+static json::Value makeData(const TraceData &data,
+                            const ReportOptions &options) {
+  Names names;
+  std::map<int64_t, std::map<int64_t, json::Array>> streams;
+  for (const Call &call : data.calls)
+    if (streams.size() < kMostProcesses || streams.count(call.process))
+      streams[call.process][call.stream].push_back(makeCall(data, call, names));
+  json::Array processes;
+  for (auto &[process, lanes] : streams) {
+    json::Array list;
+    for (auto &[stream, calls] : lanes)
+      list.push_back(
+          json::Object{{"stream", stream}, {"calls", std::move(calls)}});
+    auto name = data.processes.find(process);
+    processes.push_back(
+        json::Object{{"name", name == data.processes.end() ? "" : name->second},
+                     {"streams", std::move(list)}});
+  }
+  json::Array memory;
+  for (auto [time, bytes] : data.memory)
+    memory.push_back(json::Array{time, bytes});
+  return json::Object{{"title", options.title},
+                      {"run", data.isRun},
+                      {"cluster", data.cluster},
+                      {"devices", data.devices},
+                      {"seconds", data.seconds},
+                      {"exposed", data.exposed},
+                      {"table", data.table},
+                      {"number", data.run},
+                      {"runs", data.runs},
+                      {"ranks", int64_t(data.processes.size())},
+                      {"processes", std::move(processes)},
+                      {"memory", std::move(memory)},
+                      {"summary", json::Object(data.summary)},
+                      {"names", names.list()}};
+}
+
+static std::string replaceAll(std::string text, StringRef from, StringRef to) {
+  for (size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+llvm::Expected<std::string> heddle::makeReport(StringRef text, StringRef source,
+                                               const ReportOptions &options) {
+  llvm::Expected<TraceData> data = readTrace(text, source, options.table);
+  if (!data)
+    return data.takeError();
+  std::string embedded = llvm::formatv("{0}", makeData(*data, options)).str();
+  // The text of a script ends at "</script". JSON has '<' in strings only.
+  std::string safe;
+  for (char c : embedded)
+    if (c == '<')
+      safe += "\\u003c";
+    else
+      safe += c;
+  std::string title;
+  llvm::raw_string_ostream stream(title);
+  llvm::printHTMLEscaped(options.title, stream);
+  stream.flush();
+  return replaceAll(replaceAll(kPage, "PAGE_TITLE", title), "PAGE_DATA", safe);
+}
