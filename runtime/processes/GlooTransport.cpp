@@ -1,0 +1,341 @@
+//===- GlooTransport.cpp - Messages between processes over Gloo -----------===//
+//
+// A message is a buffer of Gloo's with one pending send or receive. Gloo's
+// waits have a timeout that breaks all connections, so they are called without
+// one. A thread of ours, the clock, ends the waits whose deadlines are over.
+//
+// Gloo reports errors by exceptions, which end here. A message whose length
+// differs from the receive's would end the process; so callers agree on lengths
+// first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "processes/GlooTransport.h"
+#include "processes/Sha256.h"
+#include "support/Message.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <vector>
+
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+namespace heddle::runtime {
+
+namespace {
+
+using Clock = Transport::Clock;
+using Buffer = gloo::transport::UnboundBuffer;
+
+/// For ever, as far as a run is concerned.
+constexpr std::chrono::hours noTimeout{1000};
+
+/// The addresses of Gloo's connections.
+class ControlStore final : public gloo::rendezvous::Store {
+public:
+  explicit ControlStore(Control &control) : control(control) {}
+
+  void set(const std::string &key, const std::vector<char> &data) override {
+    control.publish(key, data);
+  }
+  std::vector<char> get(const std::string &key) override {
+    wait({key});
+    return *control.find(key, std::chrono::milliseconds(0));
+  }
+  void wait(const std::vector<std::string> &keys) override {
+    wait(keys, control.jobOptions().joinTimeout);
+  }
+  void wait(const std::vector<std::string> &keys,
+            const std::chrono::milliseconds &timeout) override {
+    for (const std::string &key : keys)
+      if (!control.find(key, timeout))
+        throw ::gloo::IoException("a process has not opened its connections");
+  }
+
+private:
+  Control &control;
+};
+
+class GlooTransport final : public Transport {
+public:
+  GlooTransport(std::shared_ptr<gloo::Context> context)
+      : context(std::move(context)), clock([this] { endLateWaits(); }),
+        postman([this] { awaitCopies(); }) {}
+  ~GlooTransport() override;
+
+  std::unique_ptr<Message> send(int32_t process, uint64_t slot,
+                                const void *data, size_t bytes) override;
+  std::unique_ptr<Message> receive(int32_t process, uint64_t slot, void *data,
+                                   size_t bytes) override;
+  void sendCopy(int32_t process, uint64_t slot, const void *data,
+                size_t bytes) override;
+  void interrupt() override;
+
+private:
+  class GlooMessage;
+  /// A wait under way.
+  struct Wait {
+    Clock::time_point deadline;
+    GlooMessage *message;
+    bool isLate = false;
+  };
+  using Waits = std::list<Wait>;
+
+  Waits::iterator begin(GlooMessage &message, Clock::time_point deadline);
+  /// Returns true if the wait ended because of its deadline.
+  bool end(Waits::iterator wait);
+  void endLateWaits();
+  void awaitCopies();
+
+  std::shared_ptr<gloo::Context> context;
+  std::atomic<bool> interrupted{false};
+
+  std::mutex mutex; ///< guards what follows
+  Waits waits;
+  std::condition_variable deadlineChanged;
+  Clock::time_point nextDeadline = Clock::time_point::max();
+  bool stopping = false;
+
+  /// A message and the memory that it is sent from.
+  struct Copy {
+    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<Message> message;
+  };
+  std::condition_variable copyAdded;
+  std::deque<Copy> copies;
+
+  std::thread clock, postman;
+};
+
+class GlooTransport::GlooMessage final : public Message {
+public:
+  GlooMessage(GlooTransport &transport, const void *data, size_t bytes,
+              bool isSend)
+      : transport(transport), buffer(transport.context->createUnboundBuffer(
+                                  const_cast<void *>(data), bytes)),
+        isSend(isSend) {}
+
+  /// Starts the transfer. If it cannot start, `wait` says so.
+  void post(int32_t process, uint64_t slot) {
+    try {
+      isSend ? buffer->send(process, slot) : buffer->recv(process, slot);
+    } catch (const std::exception &) {
+      failed = true;
+    }
+  }
+
+  End wait(Clock::time_point deadline) override {
+    if (done)
+      return End::Done;
+    if (failed || transport.interrupted)
+      return End::Failed;
+    bool isLate = waitUntil(deadline);
+    // A message that has ended looks late, too, if the clock ends its wait
+    // first. The second wait finds it.
+    if (isLate)
+      isLate = waitUntil(Clock::now() + std::chrono::milliseconds(100));
+    return done ? End::Done : isLate ? End::Late : End::Failed;
+  }
+
+  /// Ends a wait on another thread.
+  void abortWait() {
+    isSend ? buffer->abortWaitSend() : buffer->abortWaitRecv();
+  }
+
+private:
+  /// Sets `done` or `failed`, or returns true if the deadline ended the wait.
+  bool waitUntil(Clock::time_point deadline) {
+    Waits::iterator entry = transport.begin(*this, deadline);
+    try {
+      done = isSend ? buffer->waitSend(noTimeout) : buffer->waitRecv(noTimeout);
+    } catch (const std::exception &) {
+      failed = true;
+    }
+    bool isLate = transport.end(entry) && !done && !failed;
+    failed |= !done && !isLate;
+    return isLate;
+  }
+
+  GlooTransport &transport;
+  std::unique_ptr<Buffer> buffer;
+  bool isSend, done = false, failed = false;
+};
+
+GlooTransport::~GlooTransport() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  interrupt();
+  deadlineChanged.notify_all();
+  copyAdded.notify_all();
+  clock.join();
+  postman.join();
+  copies.clear();
+}
+
+std::unique_ptr<Transport::Message> GlooTransport::send(int32_t process,
+                                                        uint64_t slot,
+                                                        const void *data,
+                                                        size_t bytes) {
+  auto message = std::make_unique<GlooMessage>(*this, data, bytes, true);
+  message->post(process, slot);
+  return message;
+}
+
+std::unique_ptr<Transport::Message> GlooTransport::receive(int32_t process,
+                                                           uint64_t slot,
+                                                           void *data,
+                                                           size_t bytes) {
+  auto message = std::make_unique<GlooMessage>(*this, data, bytes, false);
+  message->post(process, slot);
+  return message;
+}
+
+void GlooTransport::sendCopy(int32_t process, uint64_t slot, const void *data,
+                             size_t bytes) {
+  Copy copy{std::make_unique<std::byte[]>(bytes), nullptr};
+  std::memcpy(copy.bytes.get(), data, bytes);
+  copy.message = send(process, slot, copy.bytes.get(), bytes);
+  {
+    std::lock_guard lock(mutex);
+    copies.push_back(std::move(copy));
+  }
+  copyAdded.notify_all();
+}
+
+/// Frees copies that have been sent, the oldest first.
+void GlooTransport::awaitCopies() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    copyAdded.wait(lock, [&] { return stopping || !copies.empty(); });
+    if (stopping)
+      return;
+    Message &message = *copies.front().message;
+    lock.unlock();
+    Message::End end = message.wait(Clock::time_point::max());
+    lock.lock();
+    if (end != Message::End::Done) // the connections are broken
+      return;
+    copies.pop_front();
+  }
+}
+
+GlooTransport::Waits::iterator
+GlooTransport::begin(GlooMessage &message, Clock::time_point deadline) {
+  std::lock_guard lock(mutex);
+  waits.push_back({deadline, &message});
+  if (interrupted)
+    message.abortWait();
+  if (deadline < nextDeadline) {
+    nextDeadline = deadline;
+    deadlineChanged.notify_one();
+  }
+  return std::prev(waits.end());
+}
+
+bool GlooTransport::end(Waits::iterator wait) {
+  std::lock_guard lock(mutex);
+  bool isLate = wait->isLate;
+  waits.erase(wait);
+  return isLate;
+}
+
+void GlooTransport::endLateWaits() {
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    if (nextDeadline == Clock::time_point::max())
+      deadlineChanged.wait(lock);
+    else
+      deadlineChanged.wait_until(lock, nextDeadline);
+    Clock::time_point now = Clock::now();
+    nextDeadline = Clock::time_point::max();
+    for (Wait &wait : waits)
+      if (wait.deadline <= now) {
+        wait.isLate = true;
+        wait.message->abortWait();
+      } else {
+        nextDeadline = std::min(nextDeadline, wait.deadline);
+      }
+  }
+}
+
+void GlooTransport::interrupt() {
+  std::lock_guard lock(mutex);
+  interrupted = true;
+  for (Wait &wait : waits)
+    wait.message->abortWait();
+}
+
+/// Checks that each connection leads to the process that it should: while
+/// Gloo's connections are made, anybody could connect.
+Status checkPeers(Transport &transport, const JobOptions &options,
+                  const Joined &members) {
+  auto codeOf = [&](int32_t from, int32_t to) {
+    std::string text(reinterpret_cast<const char *>(members.session.data()),
+                     members.session.size());
+    return hmac(options.key, text + concat("gloo ", from, " ", to));
+  };
+  auto count = size_t(options.processes);
+  std::vector<Digest> mine(count), theirs(count);
+  std::vector<std::unique_ptr<Transport::Message>> sends(count),
+      receives(count);
+  for (int32_t i = 0; i < options.processes; ++i) {
+    if (i == options.process)
+      continue;
+    mine[size_t(i)] = codeOf(options.process, i);
+    receives[size_t(i)] =
+        transport.receive(i, slotOf(SlotPurpose::Job, 1, 0, i, options.process),
+                          theirs[size_t(i)].data(), sizeof(Digest));
+    sends[size_t(i)] =
+        transport.send(i, slotOf(SlotPurpose::Job, 1, 0, options.process, i),
+                       mine[size_t(i)].data(), sizeof(Digest));
+  }
+  Clock::time_point deadline = Clock::now() + std::chrono::seconds(30);
+  for (int32_t i = 0; i < options.processes; ++i)
+    if (i != options.process &&
+        (receives[size_t(i)]->wait(deadline) != Transport::Message::End::Done ||
+         sends[size_t(i)]->wait(deadline) != Transport::Message::End::Done ||
+         !isEqual(theirs[size_t(i)], codeOf(i, options.process))))
+      return errorOf("the connection to process ", i,
+                     " leads elsewhere or is broken: start the job again");
+  return Status::success();
+}
+
+} // namespace
+
+Status checkGloo() { return Status::success(); }
+
+Expected<std::unique_ptr<Transport>> makeGlooTransport(Control &control) {
+  const JobOptions &options = control.jobOptions();
+  std::unique_ptr<Transport> transport;
+  try {
+    gloo::transport::tcp::attr attribute;
+    attribute.hostname = control.members().localAddress;
+    std::shared_ptr<gloo::transport::Device> device =
+        gloo::transport::tcp::CreateDevice(attribute);
+    auto context = std::make_shared<gloo::rendezvous::Context>(
+        options.process, options.processes);
+    context->setTimeout(std::chrono::seconds(30));
+    ControlStore store(control);
+    context->connectFullMesh(store, device);
+    transport = std::make_unique<GlooTransport>(std::move(context));
+  } catch (const std::exception &problem) {
+    if (Status failure = control.awaitFailure(std::chrono::milliseconds(200));
+        !failure.ok())
+      return failure;
+    return errorOf("cannot connect to the other processes: ", problem.what());
+  }
+  HEDDLE_RT_RETURN_IF_ERROR(checkPeers(*transport, options, control.members()));
+  return transport;
+}
+
+} // namespace heddle::runtime
