@@ -1,0 +1,560 @@
+//===- SharedNestEmitter.cpp - One nest, shared by the threads of a row ---===//
+
+#include "SharedNestEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+//===----------------------------------------------------------------------===//
+// Iterations
+//===----------------------------------------------------------------------===//
+
+int64_t GpuEmitter::countOfThread(const SharedNest &shared) const {
+  size_t loops = shared.loops.extents.size();
+  int64_t before = shared.count(0, shared.border),
+          after = shared.count(shared.border, loops);
+  switch (shared.sharing) {
+  case Sharing::Elements:
+    return llvm::divideCeil(shared.count() / shared.width, layout.team);
+  case Sharing::Columns:
+    return shared.parts == 1
+               ? llvm::divideCeil(after / shared.width, layout.team) * before
+               : llvm::divideCeil(before, shared.parts);
+  case Sharing::Outer:
+    return llvm::divideCeil(before, layout.team / shared.group) *
+           llvm::divideCeil(after / shared.width, shared.group);
+  case Sharing::Repeated:
+    return shared.count();
+  }
+  return 0;
+}
+
+GpuEmitter::Carried GpuEmitter::strided(
+    Value first, int64_t step, int64_t count, ValueRange init, bool inChunk,
+    int64_t width, llvm::function_ref<Carried(Value, Value, ValueRange)> body) {
+  // Short loops are unrolled, so that values of a thread stay in registers.
+  constexpr int64_t kShort = 8;
+  int64_t trips = llvm::divideCeil(count, step);
+  auto iteration = [&](Value counter, ValueRange carried) {
+    Value index = step == 1 ? counter : b.addI(first, b.mulI(counter, step));
+    Value inRange;
+    auto require = [&](Value value, Value end) {
+      Value below =
+          b.create<arith::CmpIOp>(arith::CmpIPredicate::slt, value, end);
+      inRange = inRange ? b.create<arith::AndIOp>(inRange, below) : below;
+    };
+    if (trips * step != count)
+      require(index, b.i64(count));
+    if (inChunk && plan.chunk && plan.rows % plan.chunk != 0)
+      require(b.mulI(index, width), chunkEnd);
+    return when(inRange, carried,
+                [&] { return body(index, counter, carried); });
+  };
+  if (trips == 1)
+    return iteration(b.i64(0), init);
+  LLVM::LoopAnnotationAttr annotation;
+  if (trips <= kShort) {
+    auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), {}, {}, {},
+                                            b.getBoolAttr(true), {}, {}, {});
+    annotation =
+        LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {},
+                                      {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  }
+  return b.loop(b.i64(0), b.i64(trips), /*mayBeEmpty=*/false, init, annotation,
+                iteration);
+}
+
+void GpuEmitter::delinearize(NestState &state, Value index, size_t begin,
+                             size_t end) {
+  for (size_t loop = end; loop-- > begin;) {
+    if (loop == begin) {
+      state.indices[loop] = index;
+      break;
+    }
+    Value extent = b.i64(state.shared.loops.extents[loop]);
+    state.indices[loop] = b.create<arith::RemUIOp>(index, extent);
+    index = b.create<arith::DivUIOp>(index, extent);
+  }
+}
+
+void GpuEmitter::iterate(NestState &state, llvm::function_ref<void(Value)> body,
+                         llvm::function_ref<void(ValueRange)> finish) {
+  const SharedNest &shared = state.shared;
+  size_t loops = shared.loops.extents.size(), border = shared.border;
+  int64_t width = shared.width;
+  auto run = [&](Value counter, ValueRange carried) {
+    state.takeSums(carried);
+    body(counter);
+    return state.getSums();
+  };
+  auto initial = [&] {
+    Carried values;
+    for (NestState::Sum &sum : state.sums) {
+      Value value = b.create<arith::ConstantOp>(sum.initial);
+      values.append(sum.current.size(), value);
+    }
+    return values;
+  };
+  if (shared.sharing == Sharing::Elements ||
+      shared.sharing == Sharing::Repeated) {
+    bool isRepeated = shared.sharing == Sharing::Repeated;
+    Carried sums =
+        strided(isRepeated ? b.i64(0) : lane, isRepeated ? 1 : layout.team,
+                shared.count() / width, initial(), /*inChunk=*/true, width,
+                [&](Value index, Value counter, ValueRange carried) {
+                  delinearize(state, b.mulI(index, width), 0, loops);
+                  return run(counter, carried);
+                });
+    finish(sums);
+    return;
+  }
+  int64_t before = shared.count(0, border), after = shared.count(border, loops);
+  if (shared.parts > 1) {
+    iterateParts(state, body);
+    return;
+  }
+  if (shared.sharing == Sharing::Columns) {
+    strided(lane, layout.team, after / width, {}, /*inChunk=*/true, width,
+            [&](Value column, Value outer, ValueRange) {
+              delinearize(state, b.mulI(column, width), border, loops);
+              Carried sums = strided(
+                  b.i64(0), 1, before, initial(), /*inChunk=*/false, 1,
+                  [&](Value index, Value inner, ValueRange carried) {
+                    delinearize(state, index, 0, border);
+                    return run(b.addI(b.mulI(outer, before), inner), carried);
+                  });
+              finish(sums);
+              return Carried();
+            });
+    return;
+  }
+  int64_t group = shared.group;
+  int64_t inner = llvm::divideCeil(after / width, group);
+  strided(group == 1 ? lane : warp, layout.team / group, before, {},
+          /*inChunk=*/false, 1, [&](Value kept, Value outer, ValueRange) {
+            delinearize(state, kept, 0, border);
+            Carried sums = strided(
+                group == 1 ? b.i64(0) : laneOfWarp, group, after / width,
+                initial(), /*inChunk=*/false, width,
+                [&](Value index, Value counter, ValueRange carried) {
+                  delinearize(state, b.mulI(index, width), border, loops);
+                  return run(b.addI(b.mulI(outer, inner), counter), carried);
+                });
+            finish(sums);
+            return Carried();
+          });
+}
+
+void GpuEmitter::iterateParts(NestState &state,
+                              llvm::function_ref<void(Value)> body) {
+  const SharedNest &shared = state.shared;
+  int64_t columns = shared.countColumns(), parts = shared.parts,
+          width = shared.width, length = shared.count(0, shared.border);
+  Value count = b.i64(columns);
+  Value part = b.create<arith::DivUIOp>(lane, count);
+  Value column = b.create<arith::RemUIOp>(lane, count);
+  auto isBelow = [&](Value value, Value end) -> Value {
+    return b.create<arith::CmpIOp>(arith::CmpIPredicate::slt, value, end);
+  };
+  Value inRange;
+  if (columns * parts != layout.team)
+    inRange = isBelow(lane, b.i64(columns * parts));
+  if (plan.chunk && plan.rows % plan.chunk != 0) {
+    Value inChunk = isBelow(b.mulI(column, width), chunkEnd);
+    inRange = inRange ? b.create<arith::AndIOp>(inRange, inChunk) : inChunk;
+  }
+  Carried initial;
+  for (NestState::Sum &sum : state.sums) {
+    Value value = b.create<arith::ConstantOp>(sum.initial);
+    initial.append(sum.current.size(), value);
+  }
+  delinearize(state, b.mulI(column, width), shared.border,
+              shared.loops.extents.size());
+  Carried sums = when(inRange, initial, [&] {
+    return strided(part, parts, length, initial, /*inChunk=*/false, 1,
+                   [&](Value index, Value counter, ValueRange carried) {
+                     delinearize(state, index, 0, shared.border);
+                     state.takeSums(carried);
+                     body(counter);
+                     return state.getSums();
+                   });
+  });
+  if (failedOnce || state.sums.empty())
+    return;
+  // Each part leaves its sums; the first part adds those of the others.
+  SmallVector<Value> slots;
+  for (Value sum : sums) {
+    ElementType type(sum.getType());
+    int64_t bytes =
+        std::max<int64_t>(1, sum.getType().getIntOrFloatBitWidth() / 8);
+    Value slot = shareBytes(bytes * layout.team * layout.teamsInBlock);
+    Value team = b.mulI(teamInBlock, layout.team);
+    slots.push_back(b.address(slot, b.addI(team, column), type));
+  }
+  auto slotAt = [&](size_t i, Value index) {
+    ElementType type(sums[i].getType());
+    return b.address(slots[i],
+                     b.create<arith::MulIOp>(index, count).getResult(), type);
+  };
+  when(inRange, {}, [&] {
+    for (auto [i, sum] : llvm::enumerate(sums))
+      b.store(sum, slotAt(i, part), ElementType(sum.getType()), {});
+    return Carried();
+  });
+  barrier();
+  Value isFirst = isBelow(lane, count);
+  if (inRange)
+    isFirst = b.create<arith::AndIOp>(isFirst, inRange);
+  when(isFirst, {}, [&] {
+    Carried totals = b.loop(
+        b.i64(1), b.i64(parts), /*mayBeEmpty=*/false, sums, {},
+        [&](Value index, ValueRange carried) {
+          Carried next;
+          size_t at = 0;
+          for (NestState::Sum &sum : state.sums)
+            for (size_t i = 0; i < sum.current.size(); ++i, ++at) {
+              ElementType type(sums[at].getType());
+              next.push_back(combine(sum.combiner, carried[at],
+                                     b.load(slotAt(at, index), type, {})));
+            }
+          return next;
+        });
+    finishKeptSums(state, totals);
+    return Carried();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+Value GpuEmitter::offsetOf(NestState &state, const Location &location,
+                           int64_t lane) {
+  Value offset;
+  for (auto [loop, step] : llvm::enumerate(location.loops))
+    if (step != 0)
+      offset = b.addI(offset, b.mulI(state.indices[loop], step));
+  if (int64_t constant = lane * location.loops.back())
+    offset = b.addI(offset, b.i64(constant));
+  return offset;
+}
+
+Value GpuEmitter::ownAddress(NestState &state, Value memory,
+                             const ElementType &type, Value counter,
+                             int64_t lane) {
+  Value index = b.mulI(counter, state.shared.width);
+  if (lane != 0)
+    index = b.addI(index, b.i64(lane));
+  return b.address(memory, index, type);
+}
+
+SmallVector<Value> GpuEmitter::load(NestState &state, const Access &access,
+                                    const Location &location) {
+  ElementType type = memoryType(access.value);
+  int64_t width = state.shared.width;
+  if (location.loops.back() == 0) {
+    Value one =
+        b.load(b.address(location.pointer, offsetOf(state, location, 0), type),
+               type, {});
+    return SmallVector<Value>(width, one);
+  }
+  int64_t piece = layout.getPiece(access, location.loops, width);
+  int64_t bytes = type.memory.getIntOrFloatBitWidth() / 8;
+  SmallVector<Value> values;
+  for (int64_t at = 0; at < width; at += piece) {
+    Value address =
+        b.address(location.pointer, offsetOf(state, location, at), type);
+    if (piece == 1) {
+      values.push_back(b.load(address, type, {}));
+      continue;
+    }
+    Value all = b.create<LLVM::LoadOp>(VectorType::get({piece}, type.memory),
+                                       address, piece * bytes);
+    for (int64_t i = 0; i < piece; ++i)
+      values.push_back(
+          b.toCompute(b.create<LLVM::ExtractElementOp>(all, i32(i)), type));
+  }
+  return values;
+}
+
+void GpuEmitter::store(NestState &state, const Access &access,
+                       const Location &location, ArrayRef<Value> values) {
+  ElementType type = memoryType(access.value);
+  int64_t width = values.size();
+  int64_t piece = layout.getPiece(access, location.loops, width);
+  int64_t bytes = type.memory.getIntOrFloatBitWidth() / 8;
+  for (int64_t at = 0; at < width; at += piece) {
+    Value address =
+        b.address(location.pointer, offsetOf(state, location, at), type);
+    if (piece == 1) {
+      b.store(values[at], address, type, {});
+      continue;
+    }
+    Value all = b.create<LLVM::UndefOp>(VectorType::get({piece}, type.memory));
+    for (int64_t i = 0; i < piece; ++i)
+      all = b.create<LLVM::InsertElementOp>(
+          all, b.toMemory(values[at + i], type), i32(i));
+    b.create<LLVM::StoreOp>(all, address, piece * bytes);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The nest
+//===----------------------------------------------------------------------===//
+
+void GpuEmitter::describeReads(NestState &state) {
+  llvm::DenseSet<Value> inNest;
+  for (unsigned index : state.shared.nest->statements) {
+    const Statement &statement = plan.statements[index];
+    auto generic = dyn_cast<linalg::GenericOp>(statement.op);
+    for (auto [operand, access] : llvm::enumerate(statement.reads)) {
+      bool passes =
+          inNest.contains(access.value) &&
+          plan.canForward(plan.statements[plan.producer.lookup(access.value)],
+                          statement, access);
+      if (passes || rowValues.contains(access.value))
+        continue;
+      NestState::Read read{&access, {}, {}, /*once=*/false};
+      // The window operand of a pooling only gives the window's shape. Its
+      // elements are not read.
+      bool isUnused =
+          generic && generic.getBody()->getArgument(operand).use_empty();
+      if (isUnused) {
+        read.once = true;
+        read.values.assign(state.shared.width, Value());
+      } else if (!layout.own.contains(access.value)) {
+        read.location = locate(access);
+        read.location.loops = state.shared.loops.join(read.location.loops);
+        read.once = llvm::all_of(read.location.loops,
+                                 [](int64_t step) { return step == 0; });
+        if (read.once)
+          read.values = load(state, access, read.location);
+      }
+      state.reads.insert({{index, (unsigned)operand}, read});
+    }
+    for (const Access &write : statement.writes)
+      inNest.insert(write.value);
+  }
+}
+
+void GpuEmitter::emitIteration(NestState &state, Value counter) {
+  int64_t width = state.shared.width;
+  state.forwarded.clear();
+  // Every read of the iteration comes before any write, because a result may
+  // lie in the buffer of an operand.
+  for (auto &[key, read] : state.reads) {
+    if (read.once)
+      continue;
+    if (Value memory = owned.lookup(read.access->value)) {
+      ElementType type = memoryType(read.access->value);
+      read.values.clear();
+      for (int64_t i = 0; i < width; ++i)
+        read.values.push_back(
+            b.load(ownAddress(state, memory, type, counter, i), type, {}));
+      continue;
+    }
+    read.values = load(state, *read.access, read.location);
+  }
+  struct Store {
+    const Access *access;
+    SmallVector<Value> values;
+  };
+  SmallVector<Store> stores;
+  for (unsigned index : state.shared.nest->statements) {
+    const Statement &statement = plan.statements[index];
+    auto operandOf = [&](size_t operand, int64_t i) -> Value {
+      auto found = state.reads.find({index, (unsigned)operand});
+      if (found != state.reads.end())
+        return found->second.values[i];
+      Value value = statement.reads[operand].value;
+      auto forwarded = state.forwarded.find(value);
+      if (forwarded != state.forwarded.end())
+        return forwarded->second[i];
+      return rowValues.lookup(value);
+    };
+    if (auto blocks = dyn_cast<ReduceBlocksOp>(statement.op)) {
+      ElementType type = sumType(blocks);
+      Value memory = blockSums.lookup(blocks.getResult());
+      for (int64_t i = 0; i < width; ++i) {
+        Value address = ownAddress(state, memory, type, counter, i);
+        Value sum =
+            combineBlocks(blocks, operandOf(0, i), b.load(address, type, {}));
+        b.store(sum, address, type, {});
+      }
+      continue;
+    }
+    SmallVector<SmallVector<Value>> results(statement.writes.size());
+    for (int64_t i = 0; i < width; ++i) {
+      SmallVector<Value> arguments;
+      for (size_t operand = 0; operand < statement.reads.size(); ++operand)
+        arguments.push_back(operandOf(operand, i));
+      bool reduces = statement.kind == StatementKind::Reduce;
+      if (reduces)
+        for (NestState::Sum &sum : state.sums)
+          if (sum.statement == index)
+            arguments.push_back(sum.current[i % sum.current.size()]);
+      SmallVector<Value> yielded = cloneBody(
+          statement, arguments,
+          [&](int64_t dim) {
+            ArrayRef<int64_t> lastOf = state.shared.loops.lastOf;
+            size_t loop =
+                llvm::find(lastOf, statement.loopOfDim[dim]) - lastOf.begin();
+            Value at = state.indices[loop];
+            return loop + 1 == lastOf.size() && i > 0 ? b.addI(at, b.i64(i))
+                                                      : at;
+          },
+          {});
+      if (failedOnce)
+        return;
+      if (reduces) {
+        for (NestState::Sum &sum : state.sums)
+          if (sum.statement == index)
+            sum.current[i % sum.current.size()] = yielded[sum.result];
+        continue;
+      }
+      for (auto [list, value] : llvm::zip(results, yielded))
+        list.push_back(value);
+    }
+    if (statement.kind == StatementKind::Reduce)
+      continue;
+    bool isHome = layout.isHome(index, state.shared);
+    for (auto [write, values] : llvm::zip(statement.writes, results)) {
+      state.forwarded[write.value] = values;
+      if (isHome && (isInMemory(write.value) || owned.contains(write.value)))
+        stores.push_back({&write, values});
+    }
+  }
+  for (Store &each : stores) {
+    Value value = each.access->value;
+    if (Value memory = owned.lookup(value)) {
+      ElementType type = memoryType(value);
+      for (auto [i, element] : llvm::enumerate(each.values))
+        b.store(element, ownAddress(state, memory, type, counter, i), type, {});
+      continue;
+    }
+    const Location &location = state.targets.find(value)->second;
+    Value condition =
+        state.shared.sharing == Sharing::Repeated ? isFirstOfTeam() : Value();
+    when(condition, {}, [&] {
+      store(state, *each.access, location, each.values);
+      return Carried();
+    });
+  }
+}
+
+void GpuEmitter::emitNest(const SharedNest &shared, bool barrierInside) {
+  NestState state(shared);
+  describeReads(state);
+  bool combines = (shared.sharing == Sharing::Elements && layout.team > 1) ||
+                  (shared.sharing == Sharing::Outer && shared.group > 1) ||
+                  shared.parts > 1;
+  for (unsigned index : shared.nest->statements) {
+    const Statement &statement = plan.statements[index];
+    bool isHome = layout.isHome(index, shared);
+    for (auto [result, write] : llvm::enumerate(statement.writes)) {
+      if (isHome && isInMemory(write.value) &&
+          statement.kind != StatementKind::ReduceBlocks) {
+        Location location = locate(write);
+        location.loops = shared.loops.join(location.loops);
+        state.targets.insert({write.value, location});
+      }
+      if (statement.kind != StatementKind::Reduce)
+        continue;
+      TypedAttr initial = initialValue(statement, result);
+      NestState::Sum sum{index, (unsigned)result, &write, initial, initial, {},
+                         {}};
+      if (combines) {
+        sum.combiner = getCombiner(statement, result);
+        sum.initial = sum.combiner.identity;
+      }
+      sum.current.resize(shared.sharing == Sharing::Columns ? shared.width : 1);
+      state.sums.push_back(sum);
+    }
+  }
+  bool hasRowSums = shared.sharing == Sharing::Elements ||
+                    shared.sharing == Sharing::Repeated;
+  iterate(
+      state, [&](Value counter) { emitIteration(state, counter); },
+      [&](ValueRange sums) {
+        if (failedOnce)
+          return;
+        if (hasRowSums)
+          finishRowSums(state, sums, barrierInside);
+        else
+          finishKeptSums(state, sums);
+      });
+}
+
+/// Combines the sums of all threads, which become scalars of the row.
+void GpuEmitter::finishRowSums(NestState &state, ValueRange sums,
+                               bool barrierInside) {
+  if (state.sums.empty())
+    return;
+  Carried totals(sums);
+  if (state.sums.front().combiner.op) {
+    SmallVector<Combiner> combiners;
+    for (NestState::Sum &sum : state.sums)
+      combiners.push_back(sum.combiner);
+    totals = combineTeam(combiners, sums);
+  }
+  if (barrierInside)
+    barrier();
+  SmallVector<std::pair<NestState::Sum *, Value>> stores;
+  for (auto [sum, total] : llvm::zip(state.sums, totals)) {
+    Value value = state.complete(*this, sum, total);
+    rowValues[sum.write->value] = value;
+    if (state.targets.contains(sum.write->value))
+      stores.push_back({&sum, value});
+  }
+  if (stores.empty())
+    return;
+  when(isFirstOfTeam(), {}, [&] {
+    for (auto [sum, value] : stores) {
+      Value tensor = sum->write->value;
+      b.store(value, state.targets.find(tensor)->second.pointer,
+              memoryType(tensor), {});
+    }
+    return Carried();
+  });
+}
+
+/// Stores the sums of one kept iteration.
+void GpuEmitter::finishKeptSums(NestState &state, ValueRange sums) {
+  bool isColumns = state.shared.sharing == Sharing::Columns;
+  size_t next = 0;
+  SmallVector<std::pair<NestState::Sum *, SmallVector<Value>>> all;
+  for (NestState::Sum &sum : state.sums) {
+    SmallVector<Value> values;
+    for (size_t i = 0; i < sum.current.size(); ++i) {
+      Value value = sums[next++];
+      if (state.shared.group > 1)
+        value = combineWarp(sum.combiner, value);
+      values.push_back(state.complete(*this, sum, value));
+    }
+    if (state.targets.contains(sum.write->value))
+      all.push_back({&sum, values});
+  }
+  Value condition;
+  if (state.shared.group > 1)
+    condition =
+        b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, laneOfWarp, b.i64(0));
+  when(condition, {}, [&] {
+    for (auto &[sum, values] : all) {
+      Location location = state.targets.find(sum->write->value)->second;
+      if (isColumns) {
+        store(state, *sum->write, location, values);
+        continue;
+      }
+      // The reduced loops have the step 0, so their indices do not count.
+      Value offset;
+      for (size_t loop = 0; loop < state.shared.border; ++loop)
+        offset =
+            b.addI(offset, b.mulI(state.indices[loop], location.loops[loop]));
+      ElementType type = memoryType(sum->write->value);
+      b.store(values[0], b.address(location.pointer, offset, type), type, {});
+    }
+    return Carried();
+  });
+}
