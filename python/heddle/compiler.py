@@ -1,0 +1,69 @@
+"""Calls the program `heddle`."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from heddle import _find
+from heddle.errors import CompileError
+
+Path = str | os.PathLike[str]
+# A plan: a file, or the sizes of a mesh's axes.
+Plan = Path | Mapping[str, int]
+
+
+def run_program(*arguments: Path, program: str = "heddle") -> str:
+    """Runs one of Heddle's programs. Returns its standard output; raises
+    CompileError with its messages if it fails."""
+    command = [str(_find.program(program)), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        message = done.stderr.strip() or done.stdout.strip()
+        raise CompileError(
+            message or f"{command[0]} ended with status {done.returncode}"
+        )
+    return done.stdout
+
+
+def plan_flags(plan: Plan | None) -> list[str]:
+    """Returns the flags of `heddle compile` for a plan."""
+    if plan is None:
+        return []
+    if isinstance(plan, Mapping):
+        axes = ",".join(f"{axis}={size}" for axis, size in plan.items())
+        return ["--mesh", axes] if axes else []
+    return ["--plan", os.fspath(plan)]
+
+
+def import_model(path: Path, output: Path, flags: Sequence[str] = ()) -> pathlib.Path:
+    """Writes the model of a config.json, or of its folder, as an .mlir file."""
+    run_program("import", path, "-o", output, *flags)
+    return pathlib.Path(output)
+
+
+def compile(
+    module: Path,
+    output: Path,
+    *,
+    mesh: Mapping[str, int] | None = None,
+    plan: Path | None = None,
+    flags: Sequence[str] = (),
+) -> pathlib.Path:
+    """Compiles a module to the artifact `output` and returns its path.
+
+    `module` is a file, or the text of a module (which contains a line break).
+    `flags` are further flags of `heddle compile`.
+    """
+    if mesh is not None and plan is not None:
+        raise CompileError("expected a mesh or a plan, got both")
+    options = [*plan_flags(plan if mesh is None else mesh), *flags]
+    if isinstance(module, str) and "\n" in module:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "module.mlir"
+            path.write_text(module)
+            run_program("compile", path, "-o", output, *options)
+    else:
+        run_program("compile", module, "-o", output, *options)
+    return pathlib.Path(output)

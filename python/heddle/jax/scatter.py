@@ -1,0 +1,289 @@
+"""Scatters: sums by heddle.embedding_grad, everything else by dense ops.
+
+A scatter is first brought to one form: a table of rows [V, H], a row number for
+each update (-1 for an update that JAX drops), and updates [N, H]. Dimensions of
+the operand that are indexed, or batched, become V; the others become H.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from .ir import Refusal, Splicer, dtype_of, replace, shape_of, source
+
+# As many updates for each batch are compared with every row of the table.
+# More updates are summed by heddle.embedding_grad.
+_FEW_UPDATES = 4
+
+_COMBINERS = {
+    "stablehlo.add": "add",
+    "stablehlo.multiply": "mul",
+    "stablehlo.minimum": "min",
+    "stablehlo.maximum": "max",
+    "stablehlo.and": "and",
+    "stablehlo.or": "or",
+}
+
+
+def combiner_of(op: ir.Operation) -> str | None:
+    """Returns how a region combines the old element and the update, or None."""
+    block = op.regions[0].blocks[0]
+    ops = [inner.operation for inner in block.operations]
+    result = ops[-1].operands[0]
+    if len(ops) == 1:
+        return "set" if result == block.arguments[1] else None
+    if len(ops) == 2 and set(ops[0].operands) == set(block.arguments):
+        return _COMBINERS.get(ops[0].name)
+    return None
+
+
+class Scatter:
+    """The dimension numbers of a scatter, and its normal form."""
+
+    def __init__(self, op: ir.Operation) -> None:
+        numbers = stablehlo.ScatterDimensionNumbers(
+            op.attributes["scatter_dimension_numbers"]
+        )
+        operand, indices, updates = op.operands
+        self.operand = shape_of(operand)
+        self.indices = shape_of(indices)
+        self.updates = shape_of(updates)
+        self.window = list(numbers.update_window_dims)
+        self.inserted = list(numbers.inserted_window_dims)
+        self.batching = list(numbers.input_batching_dims)
+        self.index_batching = list(numbers.scatter_indices_batching_dims)
+        self.scattered = list(numbers.scattered_dims_to_operand_dims)
+        self.vector = numbers.index_vector_dim
+        rank = len(self.operand)
+        windowed = [
+            d for d in range(rank) if d not in self.inserted and d not in self.batching
+        ]
+        # The dimension of the updates that runs over a dimension of the operand.
+        self.window_of = dict(zip(windowed, self.window, strict=True))
+        # A window that is smaller than the operand lies at an offset of 0
+        # unless an index places it, so its dimension counts as indexed, too.
+        partial = [
+            d for d in windowed if self.updates[self.window_of[d]] != self.operand[d]
+        ]
+        self.rows = self.batching + sorted(
+            {*self.scattered, *partial} - set(self.batching)
+        )
+        self.columns = [d for d in range(rank) if d not in self.rows]
+        self.scatter_dims = [
+            d for d in range(len(self.updates)) if d not in self.window
+        ]
+        # Which scatter dimensions are batches: they follow the dimensions of
+        # the indices without the index vector.
+        index_dims = [d for d in range(len(self.indices)) if d != self.vector]
+        self.batch_of = {
+            operand_dim: index_dims.index(index_dim)
+            for operand_dim, index_dim in zip(
+                self.batching, self.index_batching, strict=True
+            )
+        }
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells the scatter from others of the same types."""
+        lists = (self.window, self.inserted, self.batching, self.index_batching)
+        return (*map(tuple, lists), tuple(self.scattered), self.vector)
+
+    @property
+    def table_rows(self) -> int:
+        return math.prod(self.operand[d] for d in self.rows)
+
+    @property
+    def table_columns(self) -> int:
+        return math.prod(self.operand[d] for d in self.columns)
+
+    @property
+    def num_batches(self) -> int:
+        return math.prod(self.operand[d] for d in self.batching)
+
+    def to_table(self, operand: jax.Array) -> jax.Array:
+        return lax.transpose(operand, self.rows + self.columns).reshape(
+            self.table_rows, self.table_columns
+        )
+
+    def from_table(self, table: jax.Array) -> jax.Array:
+        order = self.rows + self.columns
+        table = table.reshape([self.operand[d] for d in order])
+        return lax.transpose(table, [order.index(d) for d in range(len(order))])
+
+    def rows_and_updates(
+        self, indices: jax.Array, updates: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Returns the row of each update [B, N], and the updates [B, N, H].
+
+        B counts batches, N the updates of one batch. Rows are numbers within
+        the batch's part of the table; -1: dropped.
+        """
+        if self.vector == len(self.indices):
+            indices = indices[..., None]
+        else:
+            indices = jnp.moveaxis(indices, self.vector, -1)
+        indices = indices.astype(jnp.int32)
+        scatter_shape = indices.shape[:-1]
+        rank = len(scatter_shape)
+        # Windows on row dimensions become further scatter dimensions.
+        row_dims = [d for d in self.rows if d not in self.batching]
+        windows = [d for d in row_dims if d in self.window_of]
+        extra = [self.updates[self.window_of[d]] for d in windows]
+        number = jnp.zeros(scatter_shape + (1,) * len(extra), jnp.int32)
+        inside = jnp.ones(number.shape, jnp.bool_)
+        for d in row_dims:
+            size = self.operand[d]
+            place = jnp.zeros(number.shape, jnp.int32)
+            length = 1
+            if d in self.scattered:
+                column = indices[..., self.scattered.index(d)]
+                place = column.reshape(scatter_shape + (1,) * len(extra))
+            if d in self.window_of:
+                length = self.updates[self.window_of[d]]
+            inside &= (place >= 0) & (place <= size - length)
+            if d in self.window_of:
+                at = rank + windows.index(d)
+                place = place + lax.broadcasted_iota(
+                    jnp.int32,
+                    (1,) * at + (length,) + (1,) * (rank + len(extra) - at - 1),
+                    at,
+                )
+            number = number * jnp.int32(size) + place
+        number = jnp.where(inside, number, jnp.int32(-1))
+        # Updates in the order: batches, other scatter dims, windows, columns.
+        batches = [self.batch_of[d] for d in self.batching]
+        singles = [d for d in range(rank) if d not in batches]
+        order = batches + singles
+        number = lax.transpose(number, order + list(range(rank, number.ndim)))
+        place_of = [self.scatter_dims[d] for d in order]
+        place_of += [self.window_of[d] for d in windows] + [
+            self.window_of[d] for d in self.columns
+        ]
+        updates = lax.transpose(updates, place_of)
+        count = self.num_batches
+        return number.reshape(count, -1), updates.reshape(count, -1, self.table_columns)
+
+
+def heddle_embedding_grad(
+    ids: jax.Array, updates: jax.Array, table: jax.Array
+) -> jax.Array:
+    """Marks the place of heddle.embedding_grad: table[ids] += updates."""
+    return table + ids[0].astype(table.dtype) * updates[0, 0]
+
+
+def convert_scatter(op: ir.Operation, splicer: Splicer) -> None:
+    if len(op.operands) != 3:
+        raise Refusal(
+            f"{source(op)}: a scatter into several arrays at once is not supported"
+        )
+    kind = combiner_of(op)
+    if kind is None:
+        raise Refusal(
+            f"{source(op)}: expected a scatter that adds, multiplies, sets, or takes "
+            "the minimum or maximum"
+        )
+    if dtype_of(op.operands[0]) is None:
+        raise Refusal(
+            f"{source(op)}: scatter of {op.operands[0].type} is not supported"
+        )
+    form = Scatter(op)
+    key = ("scatter", kind, form.key)
+    replace(
+        op,
+        splicer.call(key, lambda *a: (scatter(form, kind, *a),), op, op.operands),
+    )
+
+
+def scatter(
+    form: Scatter,
+    kind: str,
+    operand: jax.Array,
+    indices: jax.Array,
+    updates: jax.Array,
+) -> jax.Array:
+
+    rows, values = form.rows_and_updates(indices, updates)
+    table = form.to_table(operand)
+    batches, count = rows.shape
+    height, width = table.shape[0] // batches, table.shape[1]
+    if kind == "add" and count > _FEW_UPDATES and table.dtype == jnp.float32:
+        # Rows of the whole table.
+        base = lax.broadcasted_iota(jnp.int32, (batches, 1), 0) * jnp.int32(height)
+        ids = jnp.where(rows < 0, jnp.int32(-1), rows + base).reshape(-1)
+        table = jax.jit(heddle_embedding_grad)(ids, values.reshape(-1, width), table)
+        return form.from_table(table)
+    if kind == "add" and width == 1 or count == 1 or kind != "set":
+        # Compares each row with each update: [B, V, N] or [B, V, N, H].
+        numbers = lax.broadcasted_iota(jnp.int32, (1, height, 1), 1)
+        table = table.reshape(batches, height, width)
+        for one in range(count) if count <= _FEW_UPDATES else ():
+            hit = rows[:, None, one, None] == numbers
+            table = combine(kind, hit, table, values[:, None, one, :])
+        if count > _FEW_UPDATES:
+            hit = (rows[:, None, :] == numbers)[..., None]
+            neutral = neutral_of(kind, table.dtype)
+            terms = jnp.where(hit, values[:, None, :, :], neutral)
+            table = reduce(kind, table, terms)
+        return form.from_table(table.reshape(batches * height, width))
+    # Sets: the last update of each row wins.
+    numbers = lax.broadcasted_iota(jnp.int32, (1, height, 1), 1)
+    order = lax.broadcasted_iota(jnp.int32, (1, 1, count), 2)
+    winner = jnp.max(
+        jnp.where(rows[:, None, :] == numbers, order, jnp.int32(-1)), axis=2
+    ).reshape(-1)
+    base = (
+        lax.broadcasted_iota(jnp.int32, (batches, height), 0) * jnp.int32(count)
+    ).reshape(-1)
+    chosen = jnp.take(
+        values.reshape(-1, width), jnp.maximum(winner, 0) + base, axis=0, mode="clip"
+    )
+    return form.from_table(jnp.where((winner >= 0)[:, None], chosen, table))
+
+
+def combine(kind: str, hit: jax.Array, old: jax.Array, update: jax.Array) -> jax.Array:
+    if kind == "add":
+        return old + jnp.where(hit, update, jnp.zeros((), old.dtype))
+    if kind == "set":
+        return jnp.where(hit, update, old)
+    function = {
+        "mul": jnp.multiply,
+        "min": jnp.minimum,
+        "max": jnp.maximum,
+        "and": jnp.bitwise_and,
+        "or": jnp.bitwise_or,
+    }
+    return jnp.where(hit, function[kind](old, update), old)
+
+
+def neutral_of(kind: str, dtype: np.dtype) -> jax.Array:
+    if kind in ("add", "or"):
+        return jnp.zeros((), dtype)
+    if kind == "mul":
+        return jnp.ones((), dtype)
+    if dtype == jnp.bool_:
+        return jnp.array(kind in ("min", "and"))
+    if kind == "and":
+        return jnp.array(-1).astype(dtype)
+    if jnp.issubdtype(dtype, jnp.floating):
+        return jnp.array(jnp.inf if kind == "min" else -jnp.inf, dtype)
+    info = jnp.iinfo(dtype)
+    return jnp.array(info.max if kind == "min" else info.min, dtype)
+
+
+def reduce(kind: str, table: jax.Array, terms: jax.Array) -> jax.Array:
+    function = {
+        "add": lax.add,
+        "mul": lax.mul,
+        "min": lax.min,
+        "max": lax.max,
+        "and": lax.bitwise_and,
+        "or": lax.bitwise_or,
+    }[kind]
+    combined = lax.reduce(terms, neutral_of(kind, table.dtype), function, (2,))
+    return function(table, combined)

@@ -1,0 +1,134 @@
+"""Sorts as networks of comparisons: dense, of static shapes, and stable."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxlib.mlir import ir
+
+from .ir import (
+    Refusal,
+    Splicer,
+    create,
+    dtype_of,
+    element_type,
+    replace,
+    shape_of,
+    source,
+    tensor_type,
+    walk,
+)
+
+
+def convert_sort(op: ir.Operation, splicer: Splicer) -> None:
+    for value in op.operands:
+        if dtype_of(value) is None:
+            raise Refusal(f"{source(op)}: sort of {value.type} is not supported")
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    block = op.regions[0].blocks[0]
+    text = op.get_asm(enable_debug_info=False)
+    key = ("sort", axis, text[text.index("{") :])
+
+    def function(*operands: jax.Array) -> tuple[jax.Array, ...]:
+        return network(axis, operands)
+
+    results = splicer.call(key, function, op, op.operands)
+    # The calls that compare stand in the new functions, once for each key.
+    for inner in walk(splicer.module):
+        if inner.name == "func.call" and ir.FlatSymbolRefAttr(
+            inner.attributes["callee"]
+        ).value.startswith("heddle_less"):
+            inline_comparator(block, inner)
+    replace(op, results)
+
+
+def inline_comparator(block: ir.Block, call: ir.Operation) -> None:
+    """Computes a comparator of numbers on whole tensors, in place of a call."""
+    shape = shape_of(call.operands[0])
+    mapping = {}
+    for argument, value in zip(block.arguments, call.operands, strict=True):
+        mapping[argument] = value
+    for op in block.operations:
+        op = op.operation
+        if op.name == "stablehlo.return":
+            replace(call, [mapping[op.operands[0]]])
+            return
+        if op.regions and len(op.regions):
+            raise Refusal(f"{source(op)}: a comparator of this form is not supported")
+        types = [tensor_type(shape, element_type(r)) for r in op.results]
+        attributes = {named: op.attributes[named] for named in op.attributes}
+        if op.name == "stablehlo.constant":
+            splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
+            attributes["value"] = ir.DenseElementsAttr.get_splat(types[0], splat)
+        operands = []
+        for value in op.operands:
+            if value not in mapping:
+                # A number from outside of the comparator.
+                raise Refusal(
+                    f"{source(op)}: a comparator that reads other values is not "
+                    "supported"
+                )
+            operands.append(mapping[value])
+        made = create(op.name, types, operands, attributes, at=call)
+        for old, new in zip(op.results, made.results, strict=True):
+            mapping[old] = new
+
+
+def heddle_less(*pairs: jax.Array) -> jax.Array:
+    """Marks the place of the comparator: (a0, b0, a1, b1, ...) -> a before b."""
+    return pairs[0] < pairs[1]
+
+
+def network(axis: int, operands: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    """Sorts along `axis` by Batcher's bitonic network.
+
+    Ties are broken by position, and positions beyond the end come last.
+    """
+    size = operands[0].shape[axis]
+    if size <= 1:
+        return tuple(operands)
+    rows = [jnp.moveaxis(x, axis, -1) for x in operands]
+    padded = 1 << (size - 1).bit_length()
+    lead = rows[0].shape[:-1]
+    rows = [jnp.pad(x, [(0, 0)] * len(lead) + [(0, padded - size)]) for x in rows]
+    rows.append(lax.broadcasted_iota(jnp.int32, lead + (padded,), len(lead)))
+    width = 2
+    while width <= padded:
+        rows = exchange(rows, width, True, size)
+        step = width // 2
+        while step >= 2:
+            rows = exchange(rows, step, False, size)
+            step //= 2
+        width *= 2
+    return tuple(jnp.moveaxis(x[..., :size], -1, axis) for x in rows[:-1])
+
+
+def exchange(
+    rows: list[jax.Array], width: int, is_mirrored: bool, size: int
+) -> list[jax.Array]:
+    """Orders pairs within groups of `width` elements: element i with i + width/2,
+    or mirrored with width - 1 - i."""
+    lead = rows[0].shape[:-1]
+    length = rows[0].shape[-1]
+    half = width // 2
+    groups = [x.reshape(lead + (length // width, 2, half)) for x in rows]
+    low = [x[..., 0, :] for x in groups]
+    high = [x[..., 1, :] for x in groups]
+    if is_mirrored and half > 1:
+        high = [jnp.flip(x, -1) for x in high]
+    less = jax.jit(heddle_less)
+    pairs = [v for pair in zip(low[:-1], high[:-1], strict=True) for v in pair]
+    turned = [v for pair in zip(high[:-1], low[:-1], strict=True) for v in pair]
+    is_less, is_greater = less(*pairs), less(*turned)
+    first, second = low[-1], high[-1]
+    swap = is_greater | (~is_less & (second < first))
+    # Positions beyond the end are greater than all others.
+    end = jnp.int32(size)
+    swap = jnp.where((first >= end) | (second >= end), second < first, swap)
+    new_low = [jnp.where(swap, b, a) for a, b in zip(low, high, strict=True)]
+    new_high = [jnp.where(swap, a, b) for a, b in zip(low, high, strict=True)]
+    if is_mirrored and half > 1:
+        new_high = [jnp.flip(x, -1) for x in new_high]
+    return [
+        jnp.stack([a, b], axis=-2).reshape(lead + (length,))
+        for a, b in zip(new_low, new_high, strict=True)
+    ]

@@ -1,0 +1,109 @@
+"""Models of transformers, built from their config without weights."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from heddle.torch.errors import TorchError
+
+# The class for each kind of model, where the config does not name one.
+_CLASSES = ("AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSpeechSeq2Seq")
+
+
+@contextlib.contextmanager
+def empty_parameters() -> Iterator[None]:
+    """Gives modules that are made meanwhile parameters on the meta device. Their
+    buffers are real, because the program holds their values. Such a module can
+    be exported after `place_parameters`."""
+    register = torch.nn.Module.register_parameter
+
+    def register_empty(
+        module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None
+    ) -> None:
+        if parameter is not None and not parameter.is_meta:
+            empty = torch.empty_like(parameter, device="meta")
+            parameter = torch.nn.Parameter(empty, parameter.requires_grad)
+        register(module, name, parameter)
+
+    torch.nn.Module.register_parameter = register_empty  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+def place_parameters(model: torch.nn.Module) -> torch.nn.Module:
+    """Replaces parameters on the meta device by ones on the CPU, all of whose
+    elements are one number in memory. torch.export wants all on one device."""
+    placed: dict[int, torch.nn.Parameter] = {}
+    for module in model.modules():
+        for name, old in module.named_parameters(recurse=False):
+            if old.is_meta:
+                zero = torch.zeros((), dtype=old.dtype).expand(old.shape)
+                new = torch.nn.Parameter(zero, old.requires_grad)
+                setattr(module, name, placed.setdefault(id(old), new))
+    return model
+
+
+def build(path: pathlib.Path) -> torch.nn.Module:
+    """Returns the model of a config in train() mode, without memory for its
+    parameters."""
+    import transformers
+
+    if path.is_dir():
+        path = path / "config.json"
+    if not path.is_file():
+        raise TorchError(f"{path}: expected a folder with a config.json, or the file")
+    config = transformers.AutoConfig.from_pretrained(str(path.parent))
+    if hasattr(config, "use_cache"):
+        config.use_cache = False
+    names = list(config.architectures or [])
+    for name in names:
+        if hasattr(transformers, name):
+            with empty_parameters():
+                model = getattr(transformers, name)(config)
+            return place_parameters(model).train()
+    for name in _CLASSES:
+        try:
+            with empty_parameters():
+                model = getattr(transformers, name).from_config(config)
+        except ValueError:
+            continue
+        return place_parameters(model).train()
+    raise TorchError(f"{path}: transformers has no model with a loss for it")
+
+
+def example(
+    model: torch.nn.Module, batch: int, sequence: int | None, mask: bool = False
+) -> dict[str, Any]:
+    """Returns a batch with labels for a model of transformers."""
+    config: Any = model.config
+    name = getattr(model, "main_input_name", "input_ids")
+    if name == "pixel_values":
+        size = config.image_size
+        sizes = (size, size) if isinstance(size, int) else tuple(size)
+        pixels = torch.zeros(batch, config.num_channels, *sizes)
+        return {"pixel_values": pixels, "labels": _ids(batch)}
+    length = sequence or _positions(config)
+    if name == "input_features":
+        frames = 2 * config.max_source_positions
+        sound = torch.zeros(batch, config.num_mel_bins, frames)
+        return {"input_features": sound, "labels": _ids(batch, length)}
+    inputs = {"input_ids": _ids(batch, length), "labels": _ids(batch, length)}
+    if mask:
+        inputs["attention_mask"] = torch.ones(batch, length, dtype=torch.int64)
+    return inputs
+
+
+def _ids(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.int64)
+
+
+def _positions(config: Any) -> int:
+    for key in ("max_target_positions", "max_position_embeddings", "n_positions"):
+        if getattr(config, key, None):
+            return int(getattr(config, key))
+    raise TorchError("expected --seq, because the config names no number of positions")
