@@ -1,6 +1,7 @@
 """Configuration of the lit tests: `.mlir` and `.test` files below test/."""
 
 import os
+import shutil
 
 import lit.formats
 
@@ -34,8 +35,12 @@ else:
         ]
     )
     config.environment["FILECHECK_OPTS"] = "--enable-var-scope"
+    if shutil.which("chromium"):  # tools/setup --browser installs it
+        config.available_features.add("chromium")
     if os.environ.get("HEDDLE_LONG_TESTS"):
         config.available_features.add("long")
+    if config.gloo in ("1", "TRUE", "ON"):
+        config.available_features.add("gloo")
 
     config.substitutions.append(
         ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))

@@ -5,8 +5,12 @@
 // product's time. If it hides behind the product, both at once take as long as
 // the longer of the two: "of longer" is 1.
 //
-// Times are medians, in milliseconds. The three programs take turns, so that
-// other work on the machine slows all of them.
+// Then a lone pair: an all-reduce that needs the product's result, and whose
+// result is read next. The scheduler cuts both into row chunks, so that a chunk
+// is summed while the next one is computed.
+//
+// Times are medians, in milliseconds. The programs take turns, so that other
+// work on the machine slows all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +28,9 @@ using namespace heddle::runtime;
 namespace {
 
 constexpr int rounds = 31;
-constexpr double bytes = 4 << 20; // of the all-reduce
-constexpr double latency = 20e-6; // of a message
+constexpr double bytes = 4 << 20;     // of the all-reduce
+constexpr double pairBytes = 8 << 20; // of the pair's
+constexpr double latency = 20e-6;     // of a message
 
 double median(std::vector<double> values) {
   auto middle = values.begin() + ptrdiff_t(values.size() / 2);
@@ -33,16 +38,22 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// A program of a session.
+struct Program {
+  Session *session;
+  const char *name;
+};
+
 /// Returns the median seconds of each program.
 template <size_t n>
 Expected<std::array<double, n>>
-measure(Session &session, const std::array<const char *, n> &programs) {
+measure(const std::array<Program, n> &programs) {
   std::array<std::vector<double>, n> seconds;
   for (int round = -2; round < rounds; ++round) // the first two warm up
     for (size_t i = 0; i < n; ++i) {
       auto begin = std::chrono::steady_clock::now();
-      HEDDLE_RT_RETURN_IF_ERROR(session.run(
-          programs[i], std::vector<ConstBytes>(), std::vector<Bytes>()));
+      HEDDLE_RT_RETURN_IF_ERROR(programs[i].session->run(
+          programs[i].name, std::vector<ConstBytes>(), std::vector<Bytes>()));
       if (round >= 0)
         seconds[i].push_back(std::chrono::duration<double>(
                                  std::chrono::steady_clock::now() - begin)
@@ -54,12 +65,40 @@ measure(Session &session, const std::array<const char *, n> &programs) {
   return medians;
 }
 
+/// Returns a network in which an all-reduce of two ranks takes the given time.
+NetworkInfo makeNetwork(double reducedBytes, double seconds) {
+  // Two ranks reduce in two steps, and each sends the buffer's size in all.
+  double bandwidth = reducedBytes / (seconds - 2 * latency);
+  return NetworkInfo{"bench", {{"all", 2, latency, bandwidth}}};
+}
+
+Status runPair(SessionOptions options) {
+  auto plain = Session::load(HEDDLE_PAIR_ARTIFACT, options);
+  HEDDLE_RT_RETURN_IF_ERROR(plain.status());
+  auto alone = measure<1>({{{plain->get(), "pair"}}});
+  HEDDLE_RT_RETURN_IF_ERROR(alone.status());
+  plain->reset();
+  options.network = makeNetwork(pairBytes, (*alone)[0]);
+  auto whole = Session::load(HEDDLE_PAIR_ARTIFACT, options);
+  HEDDLE_RT_RETURN_IF_ERROR(whole.status());
+  auto chunked = Session::load(HEDDLE_CHUNKED_PAIR_ARTIFACT, options);
+  HEDDLE_RT_RETURN_IF_ERROR(chunked.status());
+  auto times = measure<2>({{{whole->get(), "pair"}, {chunked->get(), "pair"}}});
+  HEDDLE_RT_RETURN_IF_ERROR(times.status());
+  auto [first, second] = *times;
+  std::printf("\nlone pair: %.2f ms without a network; in turn %.2f, in row "
+              "chunks %.2f: %.2f x\n",
+              (*alone)[0] * 1e3, first * 1e3, second * 1e3, first / second);
+  return Status::success();
+}
+
 Status run() {
   SessionOptions options;
   options.coresPerDevice = 1;
   auto plain = Session::load(HEDDLE_OVERLAP_ARTIFACT, options);
   HEDDLE_RT_RETURN_IF_ERROR(plain.status());
-  auto alone = measure<2>(**plain, {"product", "collective"});
+  auto alone =
+      measure<2>({{{plain->get(), "product"}, {plain->get(), "collective"}}});
   HEDDLE_RT_RETURN_IF_ERROR(alone.status());
   plain->reset();
   double product = (*alone)[0];
@@ -68,18 +107,19 @@ Status run() {
   std::printf("%5s %10s %12s %10s %10s\n", "ratio", "product", "collective",
               "both", "of longer");
   for (double ratio : {0.5, 1.0, 2.0}) {
-    // Two ranks reduce in two steps, and each sends the buffer's size in all.
-    double bandwidth = bytes / (ratio * product - 2 * latency);
-    options.network = NetworkInfo{"bench", {{"all", 2, latency, bandwidth}}};
+    options.network = makeNetwork(bytes, ratio * product);
     auto session = Session::load(HEDDLE_OVERLAP_ARTIFACT, options);
     HEDDLE_RT_RETURN_IF_ERROR(session.status());
-    auto times = measure<3>(**session, {"product", "collective", "both"});
+    auto times = measure<3>({{{session->get(), "product"},
+                              {session->get(), "collective"},
+                              {session->get(), "both"}}});
     HEDDLE_RT_RETURN_IF_ERROR(times.status());
     auto [first, second, both] = *times;
     std::printf("%5.1f %10.2f %12.2f %10.2f %10.3f\n", ratio, first * 1e3,
                 second * 1e3, both * 1e3, both / std::max(first, second));
   }
-  return Status::success();
+  options.network.reset();
+  return runPair(options);
 }
 
 } // namespace

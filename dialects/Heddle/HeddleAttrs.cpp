@@ -43,6 +43,18 @@ static void printBareAxisList(AsmPrinter &printer, AxisListAttr list) {
   printAxes(printer, list.getAxes());
 }
 
+static ParseResult parseBareDecay(AsmParser &parser, FloatAttr &decay) {
+  double value;
+  if (parser.parseFloat(value))
+    return failure();
+  decay = parser.getBuilder().getF64FloatAttr(value);
+  return success();
+}
+
+static void printBareDecay(AsmPrinter &printer, FloatAttr decay) {
+  printer.printFloat(decay.getValue());
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Heddle/HeddleAttrs.cpp.inc"
 
@@ -323,6 +335,19 @@ void InitAttr::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
+// GroupAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                FlatSymbolRefAttr learningRate,
+                                FloatAttr decay) {
+  if (!decay.getValue().isFinite() || decay.getValue().isNegative())
+    return emitError() << "expected a finite decay of at least 0, got "
+                       << decay.getValueAsDouble();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // SplitAttr and SliceAttr
 //===----------------------------------------------------------------------===//
 
@@ -378,6 +403,14 @@ LogicalResult RanksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << condition.getAxis() << ", got [" << values << "]";
   }
   return success();
+}
+
+LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StringAttr, PipelineSchedule,
+                                   int64_t stages) {
+  if (stages >= 1)
+    return success();
+  return emitError() << "expected at least one stage, got " << stages;
 }
 
 //===----------------------------------------------------------------------===//

@@ -31,7 +31,9 @@ def VariableRole : Heddle_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"OptimizerState", 1, "optimizer_state">,
   I32EnumAttrCase<"Gradient", 2, "gradient">,
   I32EnumAttrCase<"Counter", 3, "counter">,
-  I32EnumAttrCase<"Loss", 4, "loss">]>;
+  I32EnumAttrCase<"Loss", 4, "loss">,
+  I32EnumAttrCase<"Buffer", 5, "buffer">,
+  I32EnumAttrCase<"Setting", 6, "setting">]>;
 def VariableRoleAttr : EnumAttr<HeddleDialect, VariableRole, "role">;
 
 // The cases and numbers are those of heddle_rt/roles.h.
@@ -111,6 +113,24 @@ def GradientReductionAttr
     : EnumAttr<HeddleDialect, GradientReduction, "gradient_reduction"> {
   let assemblyFormat = "`<` $value `>`";
 }
+
+def PipelineSchedule : Heddle_Enum<"PipelineSchedule",
+    "the order in which the stages of a pipeline work on micro-batches", [
+  I32EnumAttrCase<"GPipe", 0, "gpipe">,
+  I32EnumAttrCase<"OneFOneB", 1, "one_f_one_b">,
+  I32EnumAttrCase<"Interleaved", 2, "interleaved">,
+  I32EnumAttrCase<"ZBH1", 3, "zb_h1">,
+  I32EnumAttrCase<"ZBH2", 4, "zb_h2">,
+  I32EnumAttrCase<"ZBV", 5, "zb_v">]>;
+
+def StageWork : Heddle_Enum<"StageWork",
+    "the part of a stage's work on a micro-batch, or of a device's work once a "
+    "step, that a program does", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"BackwardWeights", 2, "backward_weights">,
+  I32EnumAttrCase<"SendGradients", 3, "send_gradients">,
+  I32EnumAttrCase<"Update", 4, "update">]>;
 
 //===----------------------------------------------------------------------===//
 // Meshes and shardings
@@ -258,6 +278,43 @@ def SplitAttr : Heddle_Attr<"Split", "split"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+def PipelineAttr : Heddle_Attr<"Pipeline", "pipeline"> {
+  let summary = "the pipeline in which a module's programs run";
+  let description = [{
+    The programs are cut into `stages`, which lie on the devices along the mesh
+    axis `axis`. The schedule orders their work on micro-batches. Each device has
+    stages / (size of the axis) stages, and the schedule says which.
+
+    Constraints: at least one stage.
+
+    Example: `#heddle.pipeline<"pp", one_f_one_b, stages 4>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$axis,
+                        EnumParameter<PipelineSchedule>:$schedule,
+                        "int64_t":$stages);
+  let assemblyFormat = "`<` $axis `,` $schedule `,` `stages` $stages `>`";
+  let genVerifyDecl = 1;
+}
+
+def StageProgramAttr : Heddle_Attr<"StageProgram", "stage_program"> {
+  let summary = "what a program is in a pipeline";
+  let description = [{
+    A program of one stage does `work` of the entry point `entry` ("step",
+    "evaluate"). `update` and `send_gradients` belong to a device of the pipeline
+    instead, and `stage` is its coordinate. A result is the argument of the same
+    name of the entry point's other programs.
+
+    Example: `#heddle.stage_program<"step", backward, stage 1>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$entry,
+                        EnumParameter<StageWork>:$work, "int64_t":$stage);
+  let assemblyFormat = "`<` $entry `,` $work `,` `stage` $stage `>`";
+}
+
+//===----------------------------------------------------------------------===//
 // Names that survive
 //===----------------------------------------------------------------------===//
 
@@ -358,6 +415,22 @@ def StateAttr : Heddle_Attr<"State", "state"> {
                                               : VariableRole::OptimizerState;
     }
   }];
+}
+
+def GroupAttr : Heddle_Attr<"Group", "group"> {
+  let summary = "how the optimizer updates one parameter";
+  let description = [{
+    The learning rate is the value of a variable (tensor<f64>, role setting),
+    which the caller may set before each step. The decay is the factor of weight
+    decay, whatever the parameter's number of dimensions.
+    Constraint: the decay is finite and at least 0.
+
+    Example: `#heddle.group<@learning_rate.0, decay 1.0e-02>`.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$learningRate,
+                        "::mlir::FloatAttr":$decay);
+  let assemblyFormat = "`<` $learningRate `,` `decay` custom<BareDecay>($decay) `>`";
+  let genVerifyDecl = 1;
 }
 
 def PortRoleAttr : Heddle_Attr<"PortRole", "port_role"> {

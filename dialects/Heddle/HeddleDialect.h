@@ -26,6 +26,11 @@ inline constexpr llvm::StringLiteral kCarriedAttrName = "heddle.carried";
 inline constexpr llvm::StringLiteral kNameAttrName = "heddle.name";
 inline constexpr llvm::StringLiteral kRoleAttrName = "heddle.role";
 inline constexpr llvm::StringLiteral kRanksAttrName = "heddle.ranks";
+inline constexpr llvm::StringLiteral kGroupAttrName = "heddle.group";
+inline constexpr llvm::StringLiteral kStageAttrName = "heddle.stage";
+inline constexpr llvm::StringLiteral kPipelineAttrName = "heddle.pipeline";
+inline constexpr llvm::StringLiteral kStageProgramAttrName =
+    "heddle.stage_program";
 inline constexpr llvm::StringLiteral kServesAttrName = "heddle.serves";
 inline constexpr llvm::StringLiteral kSplitAttrName = "heddle.split";
 inline constexpr llvm::StringLiteral kStorageAxesAttrName =
@@ -36,9 +41,13 @@ inline constexpr llvm::StringLiteral kWeightsAttrName = "heddle.weights";
 inline constexpr llvm::StringLiteral kConfigAttrName = "heddle.config";
 inline constexpr llvm::StringLiteral kMicroBatchesAttrName =
     "heddle.micro_batches";
+inline constexpr llvm::StringLiteral kSubBatchesAttrName = "heddle.sub_batches";
 inline constexpr llvm::StringLiteral kHierarchyAttrName = "heddle.hierarchy";
 inline constexpr llvm::StringLiteral kReduceGradientsAttrName =
     "heddle.reduce_gradients";
+/// The GPU that kernels are made for, such as "sm_80". Without it, kernels are
+/// made for CPUs.
+inline constexpr llvm::StringLiteral kTargetGpuAttrName = "heddle.target_gpu";
 inline constexpr llvm::StringLiteral kPhaseAttrName = "heddle.phase";
 inline constexpr llvm::StringLiteral kPlanAttrName = "heddle.plan";
 inline constexpr llvm::StringLiteral kKernelAttrName = "heddle.kernel";

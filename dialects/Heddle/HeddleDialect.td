@@ -39,6 +39,15 @@ def HeddleDialect : Dialect {
     - `heddle.ranks` on variables, functions, programs, and on arguments and
       results of functions: the ranks that have it (`#heddle.ranks`). All ranks
       have what is without this attribute;
+    - `heddle.group` on variables of role parameter: how the optimizer updates
+      the parameter (`#heddle.group`), if the options of the training step do
+      not say so;
+    - `heddle.stage` on ops: the stage of a pipeline that the op belongs to;
+    - `heddle.pipeline` on the module: the pipeline in which its programs run
+      (`#heddle.pipeline`);
+    - `heddle.stage_program` on functions and programs that are parts of an entry
+      point: the entry point, the stage, and the part of its work
+      (`#heddle.stage_program`);
     - `heddle.serves` (`#heddle.serves`) on the calls and collectives of one
       device's program: the operators that they are made of, and the kind of
       their data;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
-#include "dialects/Heddle/SubBatches.h"
+#include "dialects/Heddle/StageTable.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -88,6 +88,15 @@ static constexpr DiscardableAttr kKnown[] = {
      "a role, such as #heddle.program_role<step>"},
     {kRanksAttrName, OnOp | OnPort, isOne<RanksAttr>,
      "a set of ranks, such as #heddle.ranks<@mesh, {\"pp\" = [0]}>"},
+    {kGroupAttrName, OnOp, isOne<GroupAttr>,
+     "a group, such as #heddle.group<@learning_rate.0, decay 1.0e-02>"},
+    {kStageAttrName, OnOp, isPriority, "an i64 from 0 to 65536"},
+    {kPipelineAttrName, OnModule, isOne<PipelineAttr>,
+     "a pipeline, such as #heddle.pipeline<\"pp\", one_f_one_b, stages 4>"},
+    {kStageTableAttrName, OnModule, isOne<StringAttr>, "a string"},
+    {kStageProgramAttrName, OnOp, isOne<StageProgramAttr>,
+     "a part of an entry point, such as #heddle.stage_program<\"step\", "
+     "forward, stage 0>"},
     {kServesAttrName, OnOp, isOne<ServesAttr>,
      "names of operators, such as #heddle.serves<activation "
      "[\"h.0.mlp.c_fc\"]>"},
@@ -104,6 +113,7 @@ static constexpr DiscardableAttr kKnown[] = {
     {kReduceGradientsAttrName, OnModule, isOne<GradientReductionAttr>,
      "#heddle.gradient_reduction<step> or <micro_batch>"},
     {kSubBatchesAttrName, OnModule, isPositive, "a positive i64"},
+    {kTargetGpuAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPhaseAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kPlanAttrName, OnModule, isOne<StringAttr>, "a string"},
     {kKernelAttrName, OnOp, isOne<UnitAttr>, "nothing but its name"},

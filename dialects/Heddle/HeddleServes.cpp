@@ -66,12 +66,14 @@ ServesAttr heddle::getServes(Operation *op) {
 static DataKind getKind(VariableRole role) {
   switch (role) {
   case VariableRole::Parameter:
+  case VariableRole::Buffer:
     return DataKind::Parameter;
   case VariableRole::Gradient:
     return DataKind::Gradient;
   case VariableRole::OptimizerState:
   case VariableRole::Counter:
   case VariableRole::Loss:
+  case VariableRole::Setting:
     return DataKind::State;
   }
   llvm_unreachable("a role without a kind");

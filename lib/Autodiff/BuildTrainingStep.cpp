@@ -183,6 +183,26 @@ static FailureOr<ForwardResults> verifyForward(func::FuncOp forward) {
   return results;
 }
 
+/// Checks that @forward stores nothing but buffers.
+static LogicalResult verifyStores(func::FuncOp forward,
+                                  const SymbolTable &symbols) {
+  for (StoreOp store : forward.getOps<StoreOp>()) {
+    auto variable = symbols.lookup<VariableOp>(store.getVariable());
+    if (!variable || variable.getRole() != VariableRole::Buffer)
+      return store.emitOpError()
+             << "expected @forward to store variables of role buffer alone, "
+                "got @"
+             << store.getVariable();
+  }
+  return success();
+}
+
+/// Erases the stores of a program that leaves the model as it is.
+static void removeStores(func::FuncOp function) {
+  for (StoreOp store : llvm::make_early_inc_range(function.getOps<StoreOp>()))
+    store.erase();
+}
+
 /// Erases unused ops.
 static void eraseDeadOps(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -437,12 +457,14 @@ LogicalResult StepBuilder::buildUpdateProgram() {
 void StepBuilder::buildEvaluate() {
   Program program(forward, results, ProgramRole::Evaluate, table.getSymbols());
   removeDropout(program.function);
+  removeStores(program.function);
   eraseDeadOps(program.body());
 }
 
 LogicalResult StepBuilder::buildGradientsProgram() {
   Program program(forward, results, ProgramRole::Gradients, table.getSymbols());
   removeDropout(program.function);
+  removeStores(program.function);
   OpBuilder &b = program.builder;
   Location loc = program.loc();
   Value count = atLeastOne(b, loc, program.count);
@@ -493,7 +515,9 @@ struct BuildTrainingStepPass
     if (!forward)
       return module.emitError() << "expected a function @forward";
     FailureOr<ForwardResults> results = verifyForward(forward);
-    if (failed(results))
+    SymbolTable symbols(module);
+    if (failed(results) || failed(verifyStores(forward, symbols)) ||
+        failed(verifyGroups(module, symbols)))
       return failure();
     for (unsigned role = 0; role <= getMaxEnumValForProgramRole(); ++role) {
       StringRef name = stringifyProgramRole(static_cast<ProgramRole>(role));
@@ -523,6 +547,8 @@ struct BuildTrainingStepPass
     if (options.gradients && failed(builder.buildGradientsProgram()))
       return failure();
     forward.erase();
+    for (VariableOp variable : module.getOps<VariableOp>())
+      variable->removeAttr(kGroupAttrName);
     return success();
   }
 

@@ -5,6 +5,7 @@
 #include "heddle/Autodiff/StateNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 #include <numbers>
@@ -50,6 +51,36 @@ LogicalResult heddle::verifyOptions(const TrainingStepOptions &options,
                           << std::max<int64_t>(o.warmupSteps, 1)
                           << ", for warmup-steps (--warmup) " << o.warmupSteps
                           << ", got " << o.totalSteps;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+GroupAttr heddle::getGroup(VariableOp parameter) {
+  return parameter->getAttrOfType<GroupAttr>(kGroupAttrName);
+}
+
+LogicalResult heddle::verifyGroups(ModuleOp module,
+                                   const SymbolTable &symbols) {
+  auto type = RankedTensorType::get({}, Float64Type::get(module.getContext()));
+  for (VariableOp variable : module.getOps<VariableOp>()) {
+    GroupAttr group = getGroup(variable);
+    if (!group)
+      continue;
+    if (variable.getRole() != VariableRole::Parameter)
+      return variable.emitOpError()
+             << "expected " << kGroupAttrName << " on parameters alone, got it "
+             << "on role " << stringifyVariableRole(variable.getRole());
+    auto rate = symbols.lookup<VariableOp>(group.getLearningRate().getAttr());
+    if (!rate || rate.getRole() != VariableRole::Setting ||
+        rate.getTensorType() != type)
+      return variable.emitOpError()
+             << "expected the learning rate of its group, "
+             << group.getLearningRate()
+             << ", to be a variable of role setting and type " << type;
+  }
   return success();
 }
 
@@ -229,26 +260,30 @@ static Value buildNorm(OpBuilder &builder, Location loc,
 
 namespace {
 
-/// Values that the updates of all parameters share, as tensor<f32>.
+/// Values that the updates of a group of parameters share, as tensor<f32>.
 struct Shared {
   Value gradientScale; ///< null for 1
   Value learningRate;
-  Value decay;          ///< AdamW: 1 - lr * weight decay
+  double weightDecay = 0;
+  Value decay;          ///< AdamW: 1 - lr * weight decay; null for 1
   Value stepSize;       ///< AdamW: lr / (1 - beta1^n)
   Value rootCorrection; ///< AdamW: 1 / sqrt(1 - beta2^n)
 };
 
 } // namespace
 
-/// Returns whether weight decay applies to a variable: not to biases and norms,
-/// which have one dimension in a checkpoint (a factored bias may have more in
-/// the program).
+/// Returns whether weight decay applies to a variable. A group decays all of
+/// its parameters. Without groups biases and norms are left out, which have one
+/// dimension in a checkpoint (a factored bias may have more in the program).
 static bool isDecayed(VariableOp variable) {
+  if (getGroup(variable))
+    return true;
   if (CheckpointAttr checkpoint = variable.getCheckpointAttr())
     return checkpoint.getShape().size() >= 2;
   return variable.getTensorType().getRank() >= 2;
 }
 
+/// Emits the update of AdamW, or of Adam, whose decay is part of the gradient.
 static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
                                  VariableTable &table,
                                  const ParameterGradient &p,
@@ -267,6 +302,9 @@ static LogicalResult updateAdamW(OpBuilder &builder, Location loc,
   Value g = p.gradient, x = p.parameter;
   if (shared.gradientScale)
     g = t.mul(g, t.repeat(shared.gradientScale));
+  if (o.optimizer == OptimizerKind::Adam && shared.weightDecay > 0 &&
+      isDecayed(variable))
+    g = t.add(g, t.mul(x, shared.weightDecay));
   Value m = loadVariable(builder, loc, *mean);
   Value v = loadVariable(builder, loc, *square);
   m = t.add(m, t.mul(t.sub(g, m), 1 - o.beta1));
@@ -292,8 +330,8 @@ static LogicalResult updateSGD(OpBuilder &builder, Location loc,
   Value g = p.gradient, x = p.parameter;
   if (shared.gradientScale)
     g = t.mul(g, t.repeat(shared.gradientScale));
-  if (o.weightDecay > 0 && isDecayed(variable))
-    g = t.add(g, t.mul(x, o.weightDecay));
+  if (shared.weightDecay > 0 && isDecayed(variable))
+    g = t.add(g, t.mul(x, shared.weightDecay));
   if (o.momentum > 0) {
     FailureOr<VariableOp> momentum =
         table.getOrCreateState(StateKind::SGDMomentum, variable);
@@ -307,20 +345,75 @@ static LogicalResult updateSGD(OpBuilder &builder, Location loc,
   return success();
 }
 
+namespace {
+
+/// Builds the values that groups of parameters share, from the step counter.
+/// Scalars are f64, because 1 - 0.999^n in f32 would lose three digits at the
+/// first steps.
+class SharedBuilder {
+public:
+  SharedBuilder(OpBuilder &builder, Location loc, Value count, Value next,
+                const TrainingStepOptions &options)
+      : builder(builder), loc(loc),
+        f64(builder, loc, scalarType(builder.getF64Type())), t(toF64(count)),
+        n(toF64(next)), options(options) {}
+
+  /// Builds the values of the parameters without a group.
+  Shared build() {
+    return build(buildLearningRate(f64, t, options), options.weightDecay);
+  }
+  /// Builds the values of a group.
+  Shared build(GroupAttr group) {
+    Value rate = builder.create<LoadOp>(loc, scalarType(builder.getF64Type()),
+                                        group.getLearningRate());
+    return build(rate, group.getDecay().getValueAsDouble());
+  }
+
+private:
+  Shared build(Value rate, double weightDecay) {
+    Shared shared;
+    shared.learningRate = narrow(rate);
+    shared.weightDecay = weightDecay;
+    if (options.optimizer == OptimizerKind::SGD)
+      return shared;
+    shared.stepSize = narrow(f64.div(rate, correction(options.beta1)));
+    shared.rootCorrection =
+        narrow(f64.div(f64.constant(1), f64.sqrt(correction(options.beta2))));
+    if (weightDecay > 0 && options.optimizer == OptimizerKind::AdamW)
+      shared.decay =
+          narrow(f64.sub(f64.constant(1), f64.mul(rate, weightDecay)));
+    return shared;
+  }
+  /// Builds 1 - beta^n.
+  Value correction(double beta) {
+    if (beta == 0)
+      return f64.constant(1);
+    return f64.sub(f64.constant(1), f64.exp(f64.mul(n, std::log(beta))));
+  }
+  Value toF64(Value integer) {
+    return builder.create<arith::SIToFPOp>(
+        loc, scalarType(builder.getF64Type()), integer);
+  }
+  Value narrow(Value wide) {
+    return builder.create<arith::TruncFOp>(
+        loc, scalarType(builder.getF32Type()), wide);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Arithmetic f64;
+  Value t, n; ///< the completed steps, without and with this one
+  const TrainingStepOptions &options;
+};
+
+} // namespace
+
 FailureOr<UpdateResults>
 heddle::buildUpdate(OpBuilder &builder, Location loc, VariableTable &table,
                     ArrayRef<ParameterGradient> gradients, Value scale,
                     const TrainingStepOptions &o) {
-  auto narrowType = scalarType(builder.getF32Type());
-  auto wideType = scalarType(builder.getF64Type());
   auto countType = scalarType(builder.getI64Type());
-  Arithmetic f32(builder, loc, narrowType), f64(builder, loc, wideType);
-  auto narrow = [&](Value wide) {
-    return builder.create<arith::TruncFOp>(loc, narrowType, wide).getResult();
-  };
-
-  // Scalars are f64, because 1 - 0.999^n in f32 would lose three digits at the
-  // first steps.
+  Arithmetic f32(builder, loc, scalarType(builder.getF32Type()));
   FailureOr<VariableOp> counter =
       table.getOrCreate("steps", countType, VariableRole::Counter);
   if (failed(counter))
@@ -328,46 +421,38 @@ heddle::buildUpdate(OpBuilder &builder, Location loc, VariableTable &table,
   Value count = loadVariable(builder, loc, *counter);
   Value next = builder.create<arith::AddIOp>(
       loc, count, createSplat(builder, loc, countType, 1));
-  Value t = builder.create<arith::SIToFPOp>(loc, wideType, count);
-  Value n = builder.create<arith::SIToFPOp>(loc, wideType, next);
-  Value rate = buildLearningRate(f64, t, o);
-
-  Shared shared;
-  shared.learningRate = narrow(rate);
-  if (o.optimizer == OptimizerKind::AdamW) {
-    auto correction = [&](double beta) {
-      if (beta == 0)
-        return f64.constant(1);
-      return f64.sub(f64.constant(1), f64.exp(f64.mul(n, std::log(beta))));
-    };
-    shared.stepSize = narrow(f64.div(rate, correction(o.beta1)));
-    shared.rootCorrection =
-        narrow(f64.div(f64.constant(1), f64.sqrt(correction(o.beta2))));
-    if (o.weightDecay > 0)
-      shared.decay =
-          narrow(f64.sub(f64.constant(1), f64.mul(rate, o.weightDecay)));
-  }
+  SharedBuilder sharedBuilder(builder, loc, count, next, o);
+  // In the order of the parameters.
+  llvm::MapVector<GroupAttr, Shared> groups;
+  for (const ParameterGradient &gradient : gradients)
+    if (GroupAttr group = getGroup(gradient.variable); !groups.count(group))
+      groups[group] =
+          group ? sharedBuilder.build(group) : sharedBuilder.build();
+  if (groups.empty())
+    groups[GroupAttr()] = sharedBuilder.build();
 
   Value norm = buildNorm(builder, loc, gradients);
   if (!norm)
     norm = f32.constant(0);
   if (scale)
     norm = f32.mul(norm, scale);
-  shared.gradientScale = scale;
+  Value gradientScale = scale;
   if (o.clip > 0) {
     Value ratio =
         f32.div(f32.constant(o.clip), f32.add(norm, f32.constant(1e-6)));
     Value clip = f32.min(ratio, f32.constant(1));
-    shared.gradientScale = scale ? f32.mul(scale, clip) : clip;
+    gradientScale = scale ? f32.mul(scale, clip) : clip;
   }
 
   for (const ParameterGradient &gradient : gradients) {
     Location at = gradient.gradient.getLoc();
-    bool adamw = o.optimizer == OptimizerKind::AdamW;
-    if (failed(adamw ? updateAdamW(builder, at, table, gradient, shared, o)
-                     : updateSGD(builder, at, table, gradient, shared, o)))
+    Shared shared = groups[getGroup(gradient.variable)];
+    shared.gradientScale = gradientScale;
+    bool sgd = o.optimizer == OptimizerKind::SGD;
+    if (failed(sgd ? updateSGD(builder, at, table, gradient, shared, o)
+                   : updateAdamW(builder, at, table, gradient, shared, o)))
       return failure();
   }
   storeVariable(builder, loc, *counter, next);
-  return UpdateResults{norm, shared.learningRate};
+  return UpdateResults{norm, groups.front().second.learningRate};
 }

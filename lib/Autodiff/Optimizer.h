@@ -51,6 +51,15 @@ mlir::Value loadVariable(mlir::OpBuilder &builder, mlir::Location loc,
 void storeVariable(mlir::OpBuilder &builder, mlir::Location loc,
                    VariableOp variable, mlir::Value value);
 
+/// Returns how the optimizer updates the parameter (`heddle.group`); null if
+/// the options of the training step say it.
+GroupAttr getGroup(VariableOp parameter);
+
+/// Checks that the learning rate of every parameter's group is a variable of
+/// the module, of role setting and type tensor<f64>.
+mlir::LogicalResult verifyGroups(mlir::ModuleOp module,
+                                 const mlir::SymbolTable &symbols);
+
 struct ParameterGradient {
   VariableOp variable;
   mlir::Value parameter; ///< its value before the update

@@ -12,6 +12,7 @@
 #include "heddle/Schedule/Passes.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Shard/ShardingRuleModels.h"
+#include "heddle/Stages/Passes.h"
 
 using namespace mlir;
 
@@ -28,5 +29,6 @@ void heddle::registerHeddlePasses() {
   registerHeddleLowerPasses();
   registerHeddleSchedulePasses();
   registerHeddleShardPasses();
+  registerHeddleStagesPasses();
   registerPipelines();
 }

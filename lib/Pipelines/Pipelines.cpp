@@ -2,7 +2,6 @@
 
 #include "heddle/Pipelines/Pipelines.h"
 #include "dialects/Heddle/Heddle.h"
-#include "dialects/Heddle/SubBatches.h"
 #include "heddle/Autodiff/StateNames.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
@@ -10,6 +9,7 @@
 #include "heddle/Plan/Plan.h"
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Shard/Passes.h"
+#include "heddle/Stages/Passes.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle/Support/TensorSizes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -96,6 +96,10 @@ static void buildShardPipeline(OpPassManager &passes,
     passes.addPass(createExplainShardingsPass());
   // Chooses a sharding for every op and value.
   passes.addPass(createPropagateShardingsPass());
+  // Before padding and reshards are stated, which follow from the factors.
+  ReadStoredRowsPassOptions rows;
+  rows.cluster = options.cluster;
+  passes.addPass(createReadStoredRowsPass(rows));
   // As soon as all splits are known. Reshards add no splits.
   passes.addPass(createWarnOfPaddingPass());
   // Propagation has used the pins. The pass turns them into reshards, like
@@ -107,10 +111,14 @@ static void buildShardPipeline(OpPassManager &passes,
   reshards.remarkBytes = options.remarkBytes;
   passes.addPass(createInsertReshardsPass(reshards));
   passes.addPass(createVerifyShardedPass());
+  // Values between stages have their shardings, and sums that would cross have
+  // been resolved.
+  passes.addPass(createCutStagesPass());
 }
 
 static void buildLocalizePipeline(OpPassManager &passes,
-                                  const CompileOptions &options) {
+                                  const CompileOptions &options,
+                                  const NamedSchedule &schedule) {
   LocalizePassOptions localize;
   localize.cluster = options.cluster;
   localize.remarkBytes = options.remarkBytes;
@@ -119,6 +127,16 @@ static void buildLocalizePipeline(OpPassManager &passes,
   // them.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  // Before collectives are combined: the sum of the losses may go with sums of
+  // the backward pass.
+  if (schedule.recompute.value_or(RecomputeMode::None) != RecomputeMode::None) {
+    RecomputePassOptions recompute;
+    recompute.mode = *schedule.recompute;
+    recompute.whole = schedule.repeatsWholeLayers;
+    recompute.cluster = options.cluster;
+    recompute.report = options.remarkBytes >= 0;
+    passes.addPass(createRecomputePass(recompute));
+  }
   passes.addNestedPass<func::FuncOp>(createCombineCollectivesPass());
   // After combining, writes the remaining collectives by levels of the
   // topology.
@@ -161,12 +179,14 @@ static void buildKernelPipeline(OpPassManager &passes) {
 }
 
 static void buildSchedulePipeline(OpPassManager &passes,
-                                  const CompileOptions &options) {
+                                  const CompileOptions &options,
+                                  const NamedSchedule &schedule) {
   // The order that needs little memory. The passes behind start from it.
   passes.addPass(createShortenLivesPass());
-  if (options.overlap == Overlap::Auto) {
+  if (schedule.isOrdered) {
     OrderProgramPassOptions order;
     order.cluster = options.cluster;
+    order.chunks = schedule.chunks;
     order.report = options.remarkBytes >= 0;
     passes.addPass(createOrderProgramPass(order));
   }
@@ -185,6 +205,17 @@ static void buildExecutablePipeline(OpPassManager &passes) {
 
 static void buildLLVMPipeline(OpPassManager &passes) {
   passes.addPass(createLowerKernelsPass());
+  passes.addPass(createConvertRtToLLVMPass());
+  passes.addPass(createVerifyLLVMPass());
+}
+
+static void buildGpuPipeline(OpPassManager &passes,
+                             const CompileOptions &options) {
+  LowerKernelsToGpuPassOptions kernels;
+  kernels.rows = options.gpuRows;
+  passes.addPass(createLowerKernelsToGpuPass(kernels));
+  // Before LLVM's code generator, which would end the process.
+  passes.addPass(createVerifyGpuKernelsPass());
   passes.addPass(createConvertRtToLLVMPass());
   passes.addPass(createVerifyLLVMPass());
 }
@@ -258,10 +289,44 @@ static LogicalResult choosePlan(ModuleOp module,
       options.planText.empty()
           ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
           : parsePlan(options.planText, options.planPath);
-  if (plan && options.subBatches != 0)
-    plan->subBatches = options.subBatches;
+  if (plan) {
+    plan->overlap = options.overlap.value_or(plan->overlap);
+    if (options.recompute)
+      plan->recompute = options.recompute;
+    if (options.subBatches != 0)
+      plan->subBatches = options.subBatches;
+    else if (plan->subBatches == 1)
+      plan->subBatches =
+          std::max<int64_t>(1, getNamedSchedule(plan->overlap).subBatches);
+  }
   return usePlan(module, std::move(plan), options.devices,
                  findAbsentState(module, options.training.train));
+}
+
+/// Returns the schedule of the options or else of the module's plan. What the
+/// options or the plan say of recomputation counts more than the schedule.
+static FailureOr<NamedSchedule> chooseSchedule(ModuleOp module,
+                                               const CompileOptions &options) {
+  Plan plan;
+  if (auto text = module->getAttrOfType<StringAttr>(kPlanAttrName)) {
+    llvm::Expected<Plan> stated = parsePlan(text.getValue(), kPlanAttrName);
+    if (!stated)
+      return emitPlanError(module.getContext(), stated.takeError());
+    plan = std::move(*stated);
+  }
+  NamedSchedule schedule =
+      getNamedSchedule(options.overlap.value_or(plan.overlap));
+  if (std::optional<RecomputeMode> stated =
+          options.recompute ? options.recompute : plan.recompute) {
+    schedule.recompute = stated;
+    schedule.repeatsWholeLayers &= stated == RecomputeMode::Layer;
+  }
+  if (schedule.isOrdered && options.cluster.isNone())
+    emitWarning(module.getLoc())
+        << "'" << schedule.name
+        << "' orders the program by the times of a cluster, and none is given: "
+           "assumes that all devices are equally near (--cluster)";
+  return schedule;
 }
 
 /// Returns whether the plan splits a factor of an operator of the module.
@@ -322,6 +387,25 @@ static LogicalResult verifyInput(ModuleOp module) {
   return failure(walked.wasInterrupted());
 }
 
+/// Sets the GPU of a module that has no kernels yet.
+static LogicalResult chooseTargetGpu(ModuleOp module, StringRef chip,
+                                     std::optional<Phase> phase) {
+  StringRef present = getTargetGpu(module);
+  if (chip.empty())
+    return present.empty() ? success()
+                           : checkTargetGpu(module.getLoc(), present);
+  if (failed(checkTargetGpu(module.getLoc(), chip)))
+    return failure();
+  if (present != chip && phase && *phase >= Phase::Kernels)
+    return module.emitError()
+           << "the program's kernels are made for "
+           << (present.empty() ? StringRef("a CPU") : present)
+           << ": leave out --target-gpu, or start from an earlier phase";
+  module->setAttr(kTargetGpuAttrName,
+                  StringAttr::get(module.getContext(), chip));
+  return success();
+}
+
 LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                                 Phase last) {
   if (failed(verifyInput(module)))
@@ -336,6 +420,8 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
   bool isProgram = !*present && !isModel(module);
   if (isProgram)
     *present = Phase::Autodiff;
+  if (failed(chooseTargetGpu(module, options.targetGpu, *present)))
+    return failure();
   bool isPlanned = *present >= Phase::Sharded;
   if (isPlanned &&
       (!options.planText.empty() || options.mesh.getNumDevices() != 1 ||
@@ -344,6 +430,16 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
            << "the program is in phase '" << stringifyPhase(**present)
            << "' and has a plan already: leave out the plan, the mesh and the "
               "sub-batches, or start from an earlier phase";
+
+  NamedSchedule wanted =
+      getNamedSchedule(options.overlap.value_or(Overlap::None));
+  if ((isPlanned && options.subBatches == 0 && wanted.subBatches > 1) ||
+      (*present >= Phase::Localized && (options.recompute || wanted.recompute)))
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(**present)
+           << "', so its sub-batches and what is computed again are decided: "
+              "leave out --recompute and take the schedule none or auto, or "
+              "start from an earlier phase";
 
   auto runPhase = [&](Phase phase, auto build) -> LogicalResult {
     if (*present >= phase || phase > last)
@@ -382,10 +478,18 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                 "in the program and shardings of its arguments";
   }
   // A program with a mesh of its own has no plan that could say so.
-  if (!isPlanned && !needsPlan && options.subBatches > 1)
-    module->setAttr(
-        kSubBatchesAttrName,
-        Builder(module.getContext()).getI64IntegerAttr(options.subBatches));
+  int64_t subBatches =
+      options.subBatches == 0 ? wanted.subBatches : options.subBatches;
+  if (!isPlanned && !needsPlan && subBatches > 1)
+    module->setAttr(kSubBatchesAttrName,
+                    Builder(module.getContext()).getI64IntegerAttr(subBatches));
+  if (last < Phase::Localized)
+    return runPhase(Phase::Sharded, [&](OpPassManager &passes) {
+      buildShardPipeline(passes, options);
+    });
+  FailureOr<NamedSchedule> schedule = chooseSchedule(module, options);
+  if (failed(schedule))
+    return failure();
   return success(
       succeeded(runPhase(Phase::Sharded,
                          [&](OpPassManager &passes) {
@@ -393,15 +497,20 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
                          })) &&
       succeeded(runPhase(Phase::Localized,
                          [&](OpPassManager &passes) {
-                           buildLocalizePipeline(passes, options);
+                           buildLocalizePipeline(passes, options, *schedule);
                          })) &&
       succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
       succeeded(runPhase(Phase::Scheduled,
                          [&](OpPassManager &passes) {
-                           buildSchedulePipeline(passes, options);
+                           buildSchedulePipeline(passes, options, *schedule);
                          })) &&
       succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
-      succeeded(runPhase(Phase::LLVM, buildLLVMPipeline)));
+      succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
+        if (isForGpu(module))
+          buildGpuPipeline(passes, options);
+        else
+          buildLLVMPipeline(passes);
+      })));
 }
 
 LogicalResult heddle::compileToArtifact(ModuleOp module,
@@ -438,7 +547,7 @@ LogicalResult heddle::partition(ModuleOp module,
   CompileOptions communication;
   communication.cluster = options.cluster;
   buildShardPipeline(passes, communication);
-  buildLocalizePipeline(passes, communication);
+  buildLocalizePipeline(passes, communication, getNamedSchedule(Overlap::None));
   if (failed(passes.run(module)))
     return failure();
   module->setAttr(
@@ -460,19 +569,21 @@ void heddle::registerPipelines() {
       [](OpPassManager &passes) {
         buildShardPipeline(passes, CompileOptions());
       });
-  PassPipelineRegistration<>("heddle-localize-pipeline",
-                             "One device's program with collectives",
-                             [](OpPassManager &passes) {
-                               buildLocalizePipeline(passes, CompileOptions());
-                             });
+  PassPipelineRegistration<>(
+      "heddle-localize-pipeline", "One device's program with collectives",
+      [](OpPassManager &passes) {
+        buildLocalizePipeline(passes, CompileOptions(),
+                              getNamedSchedule(Overlap::None));
+      });
   PassPipelineRegistration<>("heddle-kernels-pipeline",
                              "Calls of libraries and outlined kernels",
                              buildKernelPipeline);
-  PassPipelineRegistration<>("heddle-schedule-pipeline",
-                             "The order of the program chosen",
-                             [](OpPassManager &passes) {
-                               buildSchedulePipeline(passes, CompileOptions());
-                             });
+  PassPipelineRegistration<>(
+      "heddle-schedule-pipeline", "The order of the program chosen",
+      [](OpPassManager &passes) {
+        buildSchedulePipeline(passes, CompileOptions(),
+                              getNamedSchedule(Overlap::None));
+      });
   PassPipelineRegistration<>("heddle-executable-pipeline",
                              "rt programs with memory planned",
                              buildExecutablePipeline);

@@ -2,6 +2,7 @@
 
 #include "heddle/Plan/DefaultPlan.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -117,16 +118,18 @@ static bool isStoredSharded(VariableRole role, unsigned zeroLevel) {
   case VariableRole::Gradient:
     return zeroLevel >= 2;
   case VariableRole::Parameter:
+  case VariableRole::Buffer:
     return zeroLevel >= 3;
   case VariableRole::Counter:
   case VariableRole::Loss:
+  case VariableRole::Setting:
     return false;
   }
   return false;
 }
 
 int64_t DefaultMesh::getNumDevices() const {
-  int64_t devices = 1;
+  int64_t devices = std::min(pipeline, kMaxPlanDevices + 1);
   for (const std::vector<int64_t> *sizes : {&data, &tensor})
     for (int64_t size : *sizes) {
       if (size > kMaxPlanDevices / devices)
@@ -147,18 +150,18 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
     SmallVector<StringRef> sizes;
     numbers.split(sizes, 'x');
     std::vector<int64_t> list;
-    bool isRight =
-        axis == "dp" || axis == "tp" || (axis == "cp" && sizes.size() == 1);
+    bool isRight = axis == "dp" || axis == "tp" ||
+                   ((axis == "cp" || axis == "pp") && sizes.size() == 1);
     for (StringRef size : sizes) {
       int64_t number = 0;
       isRight &= !size.getAsInteger(10, number) && number >= 1;
       list.push_back(number);
     }
     if (!isRight)
-      return llvm::createStringError(
-          "expected dp=N,cp=N,tp=N with positive numbers, or products such as "
-          "dp=2x4, got '" +
-          part + "'; other meshes need a plan");
+      return llvm::createStringError("expected pp=N,dp=N,cp=N,tp=N with "
+                                     "positive numbers, or products such as "
+                                     "dp=2x4, got '" +
+                                     part + "'; other meshes need a plan");
     if (!given.insert(axis).second)
       return llvm::createStringError("expected each axis once, got '" + text +
                                      "'");
@@ -166,6 +169,8 @@ llvm::Expected<DefaultMesh> heddle::parseDefaultMesh(StringRef text) {
     mesh.statesContext |= axis == "cp";
     if (axis == "cp")
       mesh.context = list.front();
+    else if (axis == "pp")
+      mesh.pipeline = list.front();
     else
       (axis == "dp" ? mesh.data : mesh.tensor) = std::move(list);
   }
@@ -237,7 +242,10 @@ static void addSequenceEntries(Plan &plan, ModuleOp module,
 static llvm::Error checkDefaultPlan(const DefaultMesh &mesh,
                                     int64_t zeroLevel) {
   const std::pair<StringRef, std::vector<int64_t>> axes[] = {
-      {"dp", mesh.data}, {"tp", mesh.tensor}, {"cp", {mesh.context}}};
+      {"dp", mesh.data},
+      {"tp", mesh.tensor},
+      {"cp", {mesh.context}},
+      {"pp", {mesh.pipeline}}};
   for (const auto &[axis, sizes] : axes) {
     if (sizes.empty())
       return llvm::createStringError("expected a size of " + Twine(axis) +
@@ -260,6 +268,14 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
     return std::move(problem);
   Model model(module);
   Plan plan;
+  if (mesh.pipeline > 1) {
+    plan.addAxes(kPipelineAxis.str(), {mesh.pipeline});
+    int64_t chunks = mesh.chunks > 0            ? mesh.chunks
+                     : hasChunks(mesh.schedule) ? 2
+                                                : 1;
+    plan.numStages = mesh.pipeline * chunks;
+    plan.schedule = mesh.schedule;
+  }
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);
   std::vector<std::string> contextAxes;
   if (mesh.context > 1)

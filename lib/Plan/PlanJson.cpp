@@ -1,6 +1,7 @@
 //===- PlanJson.cpp - Reading and writing plans ---------------------------===//
 
 #include "heddle/Plan/Plan.h"
+#include "heddle/Stages/StageSchedule.h"
 #include "heddle/Support/JsonText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -61,6 +62,10 @@ private:
   Error readEntries(const json &value, StringRef section, size_t from,
                     const Plan &plan, std::vector<PlanEntry<KeyT>> &entries);
   Error readSplits(const json &value, size_t from, Plan &plan);
+  Error readStages(const json &value, size_t from, Plan &plan);
+  Error readPipeline(const json &root, Plan &plan);
+  Error readScheduleName(const json &value, size_t from, Plan &plan);
+  Error readScheduleTable(const json &value, size_t from, Plan &plan);
   Error readPriorities(const json &value, size_t from, Plan &plan);
   Error readSplit(const json &body, const std::string &path, size_t from,
                   PlanSplit &split);
@@ -273,24 +278,111 @@ Error PlanReader::readPriorities(const json &value, size_t from, Plan &plan) {
   return Error::success();
 }
 
+Error PlanReader::readStages(const json &value, size_t from, Plan &plan) {
+  plan.stagesPosition = position(from);
+  if (value.is_number_unsigned() && value.get<uint64_t>() >= 1 &&
+      value.get<uint64_t>() <= uint64_t(kMaxPlanDevices)) {
+    plan.numStages = value.get<int64_t>();
+    return Error::success();
+  }
+  if (!value.is_array() || value.empty())
+    return error(from, "$.stages",
+                 "expected a number of stages, or a list with the globs of "
+                 "each, got " +
+                     showJson(value));
+  for (const json &element : value) {
+    PlanStage &stage = plan.stages.emplace_back();
+    std::vector<json> globs = {element};
+    if (element.is_array())
+      globs.assign(element.begin(), element.end());
+    for (const json &glob : globs) {
+      if (!glob.is_string() || glob.get<std::string>().empty())
+        return error(from, "$.stages",
+                     "expected a glob of operators, or a list of globs, for "
+                     "each stage, got " +
+                         showJson(element));
+      stage.globs.push_back(glob.get<std::string>());
+    }
+    stage.position = position(
+        stage.globs.empty() ? from : locate(stage.globs.front(), from));
+  }
+  plan.numStages = int64_t(plan.stages.size());
+  return Error::success();
+}
+
+Error PlanReader::readScheduleName(const json &value, size_t from, Plan &plan) {
+  std::optional<PipelineSchedule> schedule =
+      value.is_string() ? parseScheduleName(value.get<std::string>())
+                        : std::nullopt;
+  if (!schedule)
+    return error(from, "$.pipeline",
+                 "expected one of " + listScheduleNames() +
+                     ", or a table such as {\"devices\": [[\"F0.0\", ...], "
+                     "...]}, got " +
+                     showJson(value));
+  plan.schedule = *schedule;
+  plan.numStages =
+      plan.getAxisSize(kPipelineAxis) * (hasChunks(plan.schedule) ? 2 : 1);
+  plan.stagesPosition = position(from);
+  return Error::success();
+}
+
+Error PlanReader::readScheduleTable(const json &value, size_t from,
+                                    Plan &plan) {
+  plan.scheduleTable = value.dump();
+  plan.stagesPosition = position(from);
+  llvm::Expected<StageSchedule> schedule =
+      parseSchedule(plan.scheduleTable, "$.pipeline", 0);
+  if (!schedule)
+    return error(from, "", llvm::toString(schedule.takeError()));
+  plan.numStages = schedule->getNumStages();
+  return Error::success();
+}
+
+Error PlanReader::readPipeline(const json &root, Plan &plan) {
+  int64_t devices = plan.getAxisSize(kPipelineAxis);
+  if (root.contains("pipeline")) {
+    const json &value = root["pipeline"];
+    size_t at = locate("pipeline", 0);
+    if (value.is_object()) {
+      if (Error failure = readScheduleTable(value, at, plan))
+        return failure;
+    } else if (Error failure = readScheduleName(value, at, plan)) {
+      return failure;
+    }
+  }
+  if (root.contains("stages"))
+    if (Error failure = readStages(root["stages"], locate("stages", 0), plan))
+      return failure;
+  for (StringRef key : {"stages", "pipeline"})
+    if (root.contains(key.str()) && devices == 0)
+      return error(locate(key, 0), "$." + key.str(),
+                   "expected a mesh with the axis \"pp\", over which the "
+                   "stages of a pipeline lie");
+  return Error::success();
+}
+
 llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
   const std::string known[] = {
-      "version", "mesh",       "operators", "storage",          "splits",
-      "pins",    "priorities", "hierarchy", "reduce_gradients", "sub_batches"};
+      "version",   "mesh",       "operators", "storage",          "splits",
+      "pins",      "priorities", "hierarchy", "reduce_gradients", "sub_batches",
+      "recompute", "overlap",    "stages",    "pipeline"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
-      return error(locate(key, 0), "$",
-                   "unknown key \"" + key + "\"" +
-                       (nearest.empty()
-                            ? std::string(": expected version, mesh, "
-                                          "operators, storage, splits, pins, "
-                                          "priorities, hierarchy, "
-                                          "reduce_gradients or sub_batches")
-                            : ", did you mean \"" + nearest.str() + "\"?"));
+      return error(
+          locate(key, 0), "$",
+          "unknown key \"" + key + "\"" +
+              (nearest.empty()
+                   ? std::string(": expected version, mesh, "
+                                 "operators, storage, splits, pins, "
+                                 "priorities, hierarchy, "
+                                 "reduce_gradients, sub_batches, "
+                                 "recompute, overlap, stages or pipeline")
+                   : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
     return error(0, "$", "expected a \"version\"");
@@ -354,6 +446,32 @@ llvm::Expected<Plan> PlanReader::read() {
                        showJson(value));
     plan.subBatches = value.get<int64_t>();
   }
+  if (root.contains("recompute")) {
+    const json &value = root["recompute"];
+    if (value.is_string())
+      plan.recompute = parseRecomputeMode(value.get<std::string>());
+    if (!plan.recompute)
+      return error(locate("recompute", 0), "$.recompute",
+                   "expected \"none\", \"layer\", \"communication\" or "
+                   "\"optimal\", got " +
+                       showJson(value));
+  }
+  if (root.contains("overlap")) {
+    const json &value = root["overlap"];
+    const NamedSchedule *schedule =
+        value.is_string() ? findNamedSchedule(value.get<std::string>())
+                          : nullptr;
+    if (!schedule) {
+      std::string names;
+      for (const NamedSchedule &known : getNamedSchedules())
+        names += (names.empty() ? "" : ", ") + json(known.name.str()).dump();
+      return error(locate("overlap", 0), "$.overlap",
+                   "expected one of " + names + ", got " + showJson(value));
+    }
+    plan.overlap = schedule->overlap;
+  }
+  if (Error failure = readPipeline(root, plan))
+    return std::move(failure);
   return plan;
 }
 
@@ -427,6 +545,19 @@ static std::string writePriorities(llvm::ArrayRef<PlanPriority> priorities) {
   return writeLines(lines);
 }
 
+static std::string writeStages(const Plan &plan) {
+  if (plan.stages.empty())
+    return std::to_string(plan.numStages);
+  json list = json::array();
+  for (const PlanStage &stage : plan.stages) {
+    if (stage.globs.size() == 1)
+      list.push_back(stage.globs.front());
+    else
+      list.push_back(stage.globs);
+  }
+  return list.dump();
+}
+
 std::string heddle::writePlan(const Plan &plan) {
   std::string text = "{\n  \"version\": 1,\n  \"mesh\": {";
   for (size_t i = 0; i < plan.mesh.size(); ++i)
@@ -448,5 +579,18 @@ std::string heddle::writePlan(const Plan &plan) {
             json(stringifyHierarchy(plan.hierarchy).str()).dump();
   if (plan.subBatches != 1)
     text += ",\n  \"sub_batches\": " + std::to_string(plan.subBatches);
+  if (plan.recompute)
+    text += ",\n  \"recompute\": " +
+            json(stringifyRecomputeMode(*plan.recompute).str()).dump();
+  if (plan.overlap != Overlap::None)
+    text += ",\n  \"overlap\": " +
+            json(getNamedSchedule(plan.overlap).name.str()).dump();
+  if (plan.numStages != 0) {
+    text += ",\n  \"stages\": " + writeStages(plan);
+    text += ",\n  \"pipeline\": " +
+            (plan.scheduleTable.empty()
+                 ? json(getScheduleName(plan.schedule).str()).dump()
+                 : plan.scheduleTable);
+  }
   return text + "\n}\n";
 }

@@ -214,16 +214,16 @@ LogicalResult Propagator::findStorage() {
 }
 
 /// Propagates from storage, so that an update is computed where its state is
-/// stored. A loaded parameter is also used by the model, so its storage is no
-/// seed. All other loaded or stored values belong to the update alone.
+/// stored. A loaded parameter or buffer is also used by the model, so its
+/// storage is no seed. All other loaded or stored values belong to the update
+/// alone.
 void Propagator::propagateStorage(int64_t level) {
   program.graph.clearLinks();
   program.freezeModel();
   for (const ModuleGraph::Access &access : program.accesses) {
     StringAttr name = getVariableOf(access.op);
     VariableOp variable = program.variables.find(name)->second.op;
-    if (!isa<LoadOp>(access.op) ||
-        variable.getRole() != VariableRole::Parameter)
+    if (!isa<LoadOp>(access.op) || !variable.isOfModel())
       seedFromStorage(access.cell, variable, storage.find(name)->second.dims);
   }
   program.graph.run(level);

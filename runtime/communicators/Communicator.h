@@ -1,10 +1,10 @@
 //===- Communicator.h - Collectives among the devices -----------*- C++ -*-===//
 //
 // The interface of collectives: one object for each rank of a session.
-// ThreadCommunicator.h implements it for ranks that are threads of one process.
-// An implementation with MPI or NCCL would implement this interface too, and
-// must pass the same conformance suite
-// (test/unit/Runtime/CommunicatorTest.cpp).
+// ThreadCommunicator.h implements it for ranks that are threads of one process,
+// ProcessCommunicator.h for ranks in several processes. An implementation with
+// NCCL would implement this interface too. All must pass the same conformance
+// suite (test/unit/Runtime/CommunicatorTest.cpp).
 //
 // Each function means what the `heddle_rt_*` function of the same name in
 // heddle_rt/abi.h means. A call returns when this rank's part is done: its

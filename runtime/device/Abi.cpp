@@ -8,16 +8,17 @@
 #include "support/Message.h"
 
 #include <exception>
+#include <utility>
 
 using namespace heddle::runtime;
 
 namespace {
 
-/// Issues a call unless the device has failed. If the call cannot be issued, it
-/// fails the device.
+/// Does something on the device's streams, unless the device has failed. If it
+/// cannot be done, the device fails.
 template <typename Call>
-heddle_rt_status issue(heddle_rt_device *device, const char *operation,
-                       Call &&call) {
+heddle_rt_status attempt(heddle_rt_device *device, const char *operation,
+                         Call &&call) {
   if (device->hasFailed())
     return 1;
   Status status;
@@ -29,6 +30,14 @@ heddle_rt_status issue(heddle_rt_device *device, const char *operation,
   if (status.ok())
     return 0;
   return device->fail(std::move(status).in(operation));
+}
+
+/// Issues a call, and counts it.
+template <typename Call>
+heddle_rt_status issue(heddle_rt_device *device, const char *operation,
+                       Call &&call) {
+  ++device->place.call;
+  return attempt(device, operation, std::forward<Call>(call));
 }
 
 heddle_rt_status issueCollective(heddle_rt_device *device, int32_t stream,
@@ -54,6 +63,16 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
   return issue(device, "launch", [&] {
     return device->launch(stream, kernel, {buffers, size_t(num_buffers)},
                           {words, size_t(num_words)}, blocks, grain);
+  });
+}
+
+heddle_rt_status heddle_rt_launch_kernel(heddle_rt_device *device,
+                                         int32_t stream, int32_t kernel,
+                                         const uint64_t *parameters,
+                                         int32_t num_parameters) {
+  return issue(device, "launch", [&] {
+    return device->launchKernel(stream, kernel,
+                                {parameters, size_t(num_parameters)});
   });
 }
 
@@ -238,18 +257,18 @@ heddle_rt_status heddle_rt_recv(heddle_rt_device *device, int32_t stream,
 
 heddle_rt_status heddle_rt_event_record(heddle_rt_device *device,
                                         int32_t stream, int32_t event) {
-  return issue(device, "event_record",
-               [&] { return device->recordEvent(stream, event); });
+  return attempt(device, "event_record",
+                 [&] { return device->recordEvent(stream, event); });
 }
 
 heddle_rt_status heddle_rt_event_wait(heddle_rt_device *device, int32_t stream,
                                       int32_t event) {
-  return issue(device, "event_wait",
-               [&] { return device->waitEvent(stream, event); });
+  return attempt(device, "event_wait",
+                 [&] { return device->waitEvent(stream, event); });
 }
 
 heddle_rt_status heddle_rt_synchronize(heddle_rt_device *device) {
-  return issue(device, "synchronize", [&] { return device->synchronize(); });
+  return attempt(device, "synchronize", [&] { return device->synchronize(); });
 }
 
 } // extern "C"

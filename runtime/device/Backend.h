@@ -6,6 +6,7 @@
 #include "communicators/Network.h"
 #include "device/CallTimes.h"
 #include "device/Device.h"
+#include "heddle_rt/job.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/status.h"
 #include "heddle_rt/stream_order.h"
@@ -23,6 +24,8 @@ struct DeviceOptions {
   std::vector<MeshAxis> mesh;
   std::vector<GroupInfo> groups;
   std::vector<int32_t> ranks; ///< those of this process
+  /// The processes that have the other ranks; null: this one has all of them.
+  std::shared_ptr<Job> job = {};
   int coresPerDevice = 1;
   int streams = 1;
   StreamOrder streamOrder;
@@ -53,7 +56,7 @@ public:
   virtual int defaultCores(int64_t devices) const = 0;
 
   /// Makes the devices of the ranks of this process, with communicators that
-  /// join them. No group has members in other processes. Throws
+  /// join them with each other and with the ranks of other processes. Throws
   /// std::system_error if the system refuses a thread.
   virtual Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const = 0;

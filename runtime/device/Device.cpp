@@ -10,6 +10,12 @@ void Region::forbid(const uint8_t *, size_t) {}
 
 heddle_rt_device::~heddle_rt_device() = default;
 
+Status heddle_rt_device::launchKernel(int32_t, int32_t kernel,
+                                      std::span<const uint64_t>) {
+  return errorOf("expected a device with a list of kernels, to launch kernel ",
+                 kernel);
+}
+
 heddle_rt_status heddle_rt_device::fail(Status status) {
   Status why;
   {

@@ -27,13 +27,18 @@
 
 namespace heddle::runtime {
 
-/// A recorded call of generated code, for the trace. Times are nanoseconds of
-/// the steady clock.
+/// The place of a call in the run of a table.
+struct CallPlace {
+  int32_t entry = -1; ///< of the table, as the device runs it
+  int32_t call = -1;  ///< counts the calls that the entry issues
+};
+
+/// A recorded call, for the trace. Times are nanoseconds of the steady clock.
 struct TraceEvent {
   const char *operation;
-  const void *symbol; ///< kernel or descriptor; null for other calls
   WorkKind kind;
   int32_t stream;
+  CallPlace place;
   int64_t begin, end;
 };
 
@@ -83,6 +88,9 @@ struct heddle_rt_device {
                         std::span<void *const> buffers,
                         std::span<const int64_t> words, int64_t blocks,
                         int64_t grain) = 0;
+  /// By default an error: a device of this kind has no list of kernels.
+  virtual Status launchKernel(int32_t stream, int32_t kernel,
+                              std::span<const uint64_t> parameters);
   virtual Status matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                         const void *a, const void *b, void *c,
                         const void *bias) = 0;
@@ -134,12 +142,12 @@ struct heddle_rt_device {
   /// on a device that has no peers.
   std::vector<std::unique_ptr<heddle::runtime::Communicator>> communicators;
 
-  /// Times and trace of finished calls. The host may access them while all
-  /// streams are idle.
+  /// The call that the host issues. Used by the host alone.
+  heddle::runtime::CallPlace place;
+  /// Times of finished calls, and the list to which a trace adds them; null: no
+  /// trace. The host may access both while all streams are idle.
   heddle::runtime::DeviceTimes times;
-  std::vector<heddle::runtime::TraceEvent>
-      trace; ///< reserved when tracing starts
-  bool tracing = false;
+  std::vector<heddle::runtime::TraceEvent> *trace = nullptr;
 
 protected:
   /// Drops all work that has not started. `fail` calls this.

@@ -4,18 +4,11 @@
 #include "heddle/Support/JsonText.h"
 #include "manifest/ManifestReader.h"
 #include "support/Message.h"
+#include "support/ReadFile.h"
 
 #include <algorithm>
-#include <fstream>
 
 namespace heddle::runtime {
-
-static int64_t product(const std::vector<int64_t> &shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
-}
 
 int64_t TensorInfo::elements() const { return product(shape); }
 
@@ -101,8 +94,6 @@ bool RankSet::contains(std::span<const int64_t> coordinates) const {
 
 /// A file that asks for more devices than this is damaged.
 static constexpr int64_t maxDevices = 1 << 16;
-/// The most streams of a device; rt.program has the same limit.
-static constexpr int64_t maxStreams = 8;
 /// A program that asks for more events than this is damaged.
 static constexpr int64_t maxEvents = 1 << 20;
 
@@ -248,13 +239,11 @@ Expected<Manifest> parseManifest(std::string_view text,
 }
 
 Expected<Manifest> readManifest(const std::filesystem::path &file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
+  std::optional<std::string> text = readFile(file);
+  if (!text)
     return errorOf("cannot read ", file.string(),
                    ": expected the manifest of a compiled model");
-  std::string text((std::istreambuf_iterator<char>(stream)),
-                   std::istreambuf_iterator<char>());
-  return parseManifest(text, file.string());
+  return parseManifest(*text, file.string());
 }
 
 } // namespace heddle::runtime

@@ -15,6 +15,16 @@
 
 namespace heddle::runtime {
 
+/// The most streams of a device; rt.program has the same limit.
+inline constexpr int64_t maxStreams = 8;
+
+inline int64_t product(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
 template <typename List>
 std::optional<size_t> findByName(const List &list, std::string_view name) {
   for (size_t i = 0; i < list.size(); ++i)

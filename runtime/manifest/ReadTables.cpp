@@ -10,8 +10,6 @@ namespace heddle::runtime {
 
 /// A file that asks for more micro-batches than this is damaged.
 static constexpr int64_t maxMicroBatches = 1 << 20;
-/// The most streams of a device.
-static constexpr int64_t maxStreams = 8;
 
 TableOperand ManifestReader::operand(const Json &value, const std::string &path,
                                      const TableInfo &table) {

@@ -6,13 +6,6 @@
 
 namespace heddle::runtime {
 
-static int64_t product(const std::vector<int64_t> &shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
-}
-
 Initializer ManifestReader::initializer(const Json &variable,
                                         const std::string &path) {
   Initializer init;

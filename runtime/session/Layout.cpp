@@ -40,6 +40,10 @@ Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh,
   }
   outerDimensions.assign(reversed.rbegin(), reversed.rend());
 
+  globalShape = info.shape;
+  storedShape = local;
+  blockStrides = blockStride;
+
   int64_t devices = 1;
   for (const MeshAxis &axis : mesh)
     devices *= axis.size;
@@ -57,6 +61,23 @@ Layout::Layout(const TensorInfo &info, const std::vector<MeshAxis> &mesh,
     if (ranks.contains(coordinates))
       holdersOf[size_t(block)].push_back(int32_t(device));
   }
+}
+
+std::vector<int64_t> Layout::startOf(int64_t block) const {
+  std::vector<int64_t> start;
+  for (size_t i = 0; i < globalShape.size(); ++i) {
+    int64_t part = block / blockStrides[i];
+    block %= blockStrides[i];
+    start.push_back(std::min(part * storedShape[i], globalShape[i]));
+  }
+  return start;
+}
+
+std::vector<int64_t> Layout::shapeOf(int64_t block) const {
+  std::vector<int64_t> shape = startOf(block);
+  for (size_t i = 0; i < shape.size(); ++i)
+    shape[i] = std::min(storedShape[i], globalShape[i] - shape[i]);
+  return shape;
 }
 
 } // namespace heddle::runtime

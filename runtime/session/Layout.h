@@ -37,6 +37,12 @@ public:
     return holdersOf[size_t(block)];
   }
   int64_t numBlocks() const { return int64_t(holdersOf.size()); }
+  /// Returns the shape in which every block is stored, padding included.
+  const std::vector<int64_t> &localShape() const { return storedShape; }
+  /// Return the first element of a block, by dimension, and the shape of the
+  /// block without padding.
+  std::vector<int64_t> startOf(int64_t block) const;
+  std::vector<int64_t> shapeOf(int64_t block) const;
 
   /// Cuts the global elements [first, first + count), in row-major order, into
   /// runs that are contiguous in one block too. Calls body(block, offset in the
@@ -74,6 +80,7 @@ private:
   // block (`localSplit`). One of its rows has `inner` elements.
   int64_t split = 1, localSplit = 1, lastBlockStride = 0, inner = 1;
   std::vector<Dimension> outerDimensions;
+  std::vector<int64_t> globalShape, storedShape, blockStrides;
   std::vector<int64_t> blocks;
   std::vector<std::vector<int32_t>> holdersOf;
 };

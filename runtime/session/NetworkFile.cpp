@@ -3,12 +3,11 @@
 #include "heddle/Support/ClusterJson.h"
 #include "heddle_rt/network.h"
 #include "support/Message.h"
+#include "support/ReadFile.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 namespace heddle::runtime {
 
@@ -45,13 +44,10 @@ Expected<NetworkInfo> parseNetwork(std::string_view text,
 }
 
 Expected<NetworkInfo> readNetwork(const std::filesystem::path &file) {
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream)
-    return errorOf("cluster '", file.string(),
-                   "': ", std::strerror(errno ? errno : EIO));
-  return parseNetwork(text, file.string());
+  std::optional<std::string> text = readFile(file);
+  if (!text)
+    return errorOf("cluster '", file.string(), "': ", std::strerror(errno));
+  return parseNetwork(*text, file.string());
 }
 
 } // namespace heddle::runtime

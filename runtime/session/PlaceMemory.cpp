@@ -10,6 +10,16 @@ namespace heddle::runtime {
 Status SessionState::chooseRanks() {
   int64_t ranks = manifest.numDevices();
   std::vector<int32_t> &local = options.localRanks;
+  if (options.job) {
+    int64_t processes = options.job->processes(), count = ranks / processes;
+    if (ranks % processes != 0)
+      return errorOf("expected a number of processes that divides the model's ",
+                     ranks, " ranks, got ", processes);
+    options.job->setRanksPerProcess(count);
+    local.clear();
+    for (int64_t i = 0; i < count; ++i)
+      local.push_back(int32_t(options.job->process() * count + i));
+  }
   if (local.empty())
     for (int64_t rank = 0; rank < ranks; ++rank)
       local.push_back(int32_t(rank));
@@ -22,6 +32,8 @@ Status SessionState::chooseRanks() {
       return errorOf("expected each local rank once, got ", local[i], " twice");
     deviceOfRank[size_t(local[i])] = int32_t(i);
   }
+  if (options.job)
+    return Status::success();
   for (const GroupInfo &group : manifest.groups)
     for (int32_t rank : local) {
       GroupView view = groupOf(manifest.mesh, group, rank);
@@ -32,9 +44,8 @@ Status SessionState::chooseRanks() {
                            " of this process communicates with "
                            "rank ",
                            other,
-                           " of another: expected all ranks in "
-                           "one process, for there is no communicator between "
-                           "processes");
+                           " of another: expected all ranks in one process, or "
+                           "processes that have joined a job");
     }
   return Status::success();
 }
@@ -147,8 +158,9 @@ Status SessionState::place() {
   }
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
       backend->makeDevices({manifest.mesh, manifest.groups, options.localRanks,
-                            cores, manifest.numStreams(), *options.streamOrder,
-                            options.collectiveTimeout, network, callTimes});
+                            options.job, cores, manifest.numStreams(),
+                            *options.streamOrder, options.collectiveTimeout,
+                            network, callTimes});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;

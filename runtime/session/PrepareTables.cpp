@@ -69,6 +69,7 @@ std::vector<PreparedEntry> SessionState::prepareTable(size_t table,
         continue;
       }
       prepared.program = &programs[entry.program];
+      prepared.microBatch = entry.microBatch;
       for (const TableOperand &operand : entry.arguments)
         prepared.arguments.push_back(addressOf(operand, entry.microBatch));
       for (const TableOperand &operand : entry.results)

@@ -1,12 +1,11 @@
-//===- Report.cpp - Memory, replicas and the trace of a session -----------===//
+//===- Report.cpp - Memory and replicas of a session ----------------------===//
 
 #include "session/Report.h"
+#include "heddle_rt/checksum.h"
 #include "support/Message.h"
 
 #include <algorithm>
-#include <dlfcn.h>
-#include <fstream>
-#include <iomanip>
+#include <cstring>
 
 namespace heddle::runtime {
 
@@ -20,6 +19,7 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
       size_t bytes = alignBuffer(state.variables[i].layout.localBytes());
       switch (state.manifest.variables[i].role) {
       case VariableRole::Parameter:
+      case VariableRole::Buffer:
         report.parameters += bytes;
         break;
       case VariableRole::OptimizerState:
@@ -30,6 +30,7 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
         report.gradients += bytes;
         break;
       case VariableRole::Counter:
+      case VariableRole::Setting:
         report.counters += bytes;
         break;
       }
@@ -43,7 +44,47 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
   return reports;
 }
 
-Status checkReplicas(const SessionState &state) {
+/// Compares the blocks that several processes hold, by their checksums. The
+/// blocks of one process are equal.
+static Status checkAmongProcesses(const SessionState &state) {
+  struct Entry {
+    uint64_t checksum;
+    int64_t rank; ///< of the process that holds the block; -1: none
+  };
+  std::vector<Entry> mine;
+  std::vector<std::byte> bytes;
+  for (const PlacedTensor &tensor : state.variables) {
+    bytes.resize(tensor.layout.localBytes());
+    for (int64_t block = 0; block < tensor.layout.numBlocks(); ++block) {
+      int32_t rank = tensor.localHolder(block);
+      if (rank >= 0)
+        HEDDLE_RT_RETURN_IF_ERROR(state.deviceOf(rank).copyToHost(
+            bytes.data(), tensor.buffers[size_t(rank)], bytes.size()));
+      mine.push_back({rank >= 0 ? checksumOf(bytes) : 0, rank});
+    }
+  }
+  auto all = state.options.job->allGather(std::as_bytes(std::span(mine)));
+  HEDDLE_RT_RETURN_IF_ERROR(all.status());
+  size_t number = 0;
+  for (const PlacedTensor &tensor : state.variables)
+    for (int64_t block = 0; block < tensor.layout.numBlocks();
+         ++block, ++number) {
+      Entry known{0, -1};
+      for (const std::vector<std::byte> &each : *all) {
+        Entry entry;
+        std::memcpy(&entry, each.data() + number * sizeof entry, sizeof entry);
+        if (entry.rank >= 0 && known.rank >= 0 &&
+            entry.checksum != known.checksum)
+          return errorOf(tensor.info->name, ": devices ", known.rank, " and ",
+                         entry.rank, " hold different replicas of a block");
+        if (entry.rank >= 0)
+          known = entry;
+      }
+    }
+  return Status::success();
+}
+
+static Status checkLocalReplicas(const SessionState &state) {
   std::vector<uint8_t> first, other;
   auto read = [&](const PlacedTensor &tensor, int32_t device,
                   std::vector<uint8_t> &to) {
@@ -91,62 +132,9 @@ Status checkReplicas(const SessionState &state) {
   return Status::success();
 }
 
-Status startTrace(SessionState &state, size_t maxEvents) {
-  for (DeviceState &device : state.devices) {
-    device.device->trace.clear();
-    device.device->trace.reserve(maxEvents);
-    device.device->tracing = true;
-  }
-  return Status::success();
-}
-
-/// Escapes a name for JSON. Proper symbols need no escapes, but a damaged file
-/// may have others.
-static std::string escaped(const char *text) {
-  std::string result;
-  for (; *text; ++text)
-    if (*text == '"' || *text == '\\')
-      result += concat('\\', *text);
-    else if (uint8_t(*text) >= 0x20)
-      result += *text;
-  return result;
-}
-
-Status writeTrace(SessionState &state, const std::filesystem::path &file) {
-  std::ofstream out(file);
-  out << "{\"traceEvents\":[\n";
-  int64_t origin = INT64_MAX;
-  for (const DeviceState &device : state.devices)
-    for (const TraceEvent &event : device.device->trace)
-      origin = std::min(origin, event.begin);
-  const char *separator = "";
-  out << std::fixed << std::setprecision(3);
-  for (DeviceState &state : state.devices) {
-    heddle_rt_device &device = *state.device;
-    device.tracing = false;
-    out << separator << R"({"ph":"M","name":"process_name","pid":)"
-        << device.rank << R"(,"args":{"name":"device )" << device.rank
-        << "\"}}";
-    separator = ",\n";
-    for (const TraceEvent &event : device.trace) {
-      Dl_info info;
-      const char *label = event.operation;
-      if (event.symbol && dladdr(event.symbol, &info) && info.dli_sname &&
-          info.dli_saddr == event.symbol)
-        label = info.dli_sname;
-      out << separator << R"({"ph":"X","name":")" << escaped(label)
-          << R"(","cat":")" << name(event.kind) << R"(","pid":)" << device.rank
-          << R"(,"tid":)" << event.stream
-          << ",\"ts\":" << double(event.begin - origin) * 1e-3
-          << ",\"dur\":" << double(event.end - event.begin) * 1e-3 << "}";
-    }
-    device.trace.clear();
-  }
-  out << "\n]}\n";
-  out.close();
-  if (!out)
-    return errorOf("cannot write the trace to ", file.string());
-  return Status::success();
+Status checkReplicas(const SessionState &state) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkLocalReplicas(state));
+  return state.options.job ? checkAmongProcesses(state) : Status::success();
 }
 
 } // namespace heddle::runtime

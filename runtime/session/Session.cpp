@@ -56,13 +56,18 @@ Session::load(const std::filesystem::path &directory,
     state->options.streamOrder = *order;
   }
   state->backend = backend;
+  // First, because the groups of very many ranks take long to compute.
+  if (options.localRanks.empty() && !options.job)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        backend->checkDevices(state->manifest.numDevices()));
   HEDDLE_RT_RETURN_IF_ERROR(state->chooseRanks());
   auto devices = int64_t(state->options.localRanks.size());
   HEDDLE_RT_RETURN_IF_ERROR(backend->checkDevices(devices));
   state->seed = options.seed.value_or(state->manifest.seed);
   state->cores = options.coresPerDevice;
   if (state->cores < 1)
-    state->cores = backend->defaultCores(devices);
+    state->cores = backend->defaultCores(
+        devices * (options.job ? options.job->processesOnHost() : 1));
   if (options.network) {
     if (devices != state->manifest.numDevices())
       return errorOf("expected all ranks in one process to emulate a network");
@@ -105,6 +110,22 @@ const Manifest &Session::manifest() const { return impl->state->manifest; }
 int Session::numDevices() const { return int(impl->state->devices.size()); }
 int Session::coresPerDevice() const { return impl->state->cores; }
 uint64_t Session::seed() const { return impl->state->seed; }
+Job *Session::job() const { return impl->state->options.job.get(); }
+std::vector<std::pair<int64_t, int64_t>>
+Session::localRows(size_t table, size_t input) const {
+  return impl->state->localRows(impl->state->tables[table].inputs[input]);
+}
+std::vector<OwnedBlock> Session::ownedBlocks() const {
+  return impl->state->ownedBlocks();
+}
+Status Session::readBlock(const OwnedBlock &block, int64_t first, int64_t count,
+                          Bytes to) const {
+  return impl->state->readBlock(block, first, count, to);
+}
+bool Session::holdsPart(size_t tensor, std::span<const int64_t> start,
+                        std::span<const int64_t> shape) const {
+  return impl->state->holdsPart(tensor, start, shape);
+}
 bool Session::emulatesCompute() const {
   return impl->state->options.emulateCompute;
 }
@@ -309,12 +330,17 @@ void Session::resetTimes() {
     device.device->times = DeviceTimes();
 }
 
-Status Session::startTrace(size_t maxEvents) {
-  return heddle::runtime::startTrace(*impl->state, maxEvents);
+void Session::startTrace(size_t runs) {
+  SessionState &state = *impl->state;
+  state.trace =
+      std::make_unique<Trace>(state.devices.size(), state.tables.size(), runs);
 }
 
-Status Session::writeTrace(const std::filesystem::path &file) {
-  return heddle::runtime::writeTrace(*impl->state, file);
+Status Session::writeTrace(const std::filesystem::path &file) const {
+  const SessionState &state = *impl->state;
+  if (!state.trace)
+    return error("expected a trace that was started");
+  return state.trace->write(state, file);
 }
 
 } // namespace heddle::runtime

@@ -215,11 +215,15 @@ static Status issue(heddle_rt_device &device, const PreparedEntry &entry) {
 
 Status SessionState::runTable(size_t table) {
   currentTable = table;
+  if (trace)
+    trace->beginRun(*this, table);
   return runOnDevices([](SessionState &state, DeviceState &rank) -> Status {
     heddle_rt_device &device = *rank.device;
     int64_t begin = nanoseconds();
     Status status;
+    device.place.entry = -1;
     for (const PreparedEntry &entry : rank.entries[state.currentTable]) {
+      device.place = {device.place.entry + 1, -1};
       status = issue(device, entry);
       if (!status.ok() || device.hasFailed())
         break;
@@ -227,7 +231,11 @@ Status SessionState::runTable(size_t table) {
     // Entries have only issued their calls. After a failure, too, those that
     // were issued still use the device's memory.
     Status ended = device.synchronize();
-    device.times.total += double(nanoseconds() - begin) * 1e-9;
+    int64_t end = nanoseconds();
+    device.times.total += double(end - begin) * 1e-9;
+    if (state.trace)
+      state.trace->setTimes(state.deviceOfRank[size_t(device.rank)],
+                            state.currentTable, begin, end);
     return device.hasFailed() || status.ok() ? ended : status;
   });
 }

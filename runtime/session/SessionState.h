@@ -8,6 +8,7 @@
 #include "heddle_rt/session.h"
 #include "session/Layout.h"
 #include "session/Team.h"
+#include "session/Trace.h"
 
 #include <deque>
 #include <memory>
@@ -26,6 +27,15 @@ struct PlacedTensor {
   /// The tensor of a table has a copy for each micro-batch, one after another:
   /// the distance between them.
   size_t copyBytes() const { return alignBuffer(layout.localBytes()); }
+
+  /// Returns the lowest rank of this process that holds a block; -1 if none
+  /// does.
+  int32_t localHolder(int64_t block) const {
+    for (int32_t rank : layout.holders(block))
+      if (buffers[size_t(rank)])
+        return rank;
+    return -1;
+  }
 };
 
 struct LoadedProgram {
@@ -45,6 +55,7 @@ struct PreparedEntry {
   int32_t event = -1; ///< recorded after the entry; -1: none
   // A call.
   const LoadedProgram *program = nullptr; ///< null for a transfer
+  int64_t microBatch = 0;
   heddle_rt_frame frame{};
   std::vector<uint8_t *> arguments, results; ///< of the frame
   // A transfer.
@@ -86,6 +97,7 @@ struct SessionState {
   std::deque<DeviceState> devices;   ///< of this process, at fixed addresses
   std::vector<int32_t> deviceOfRank; ///< index in `devices`; -1: not here
   Status broken;                     ///< if set, no device can be used
+  std::unique_ptr<Trace> trace;      ///< of the last runs; null: none
   Team team;
 
   /// Loads the shared object and finds every program in it.
@@ -120,7 +132,23 @@ struct SessionState {
   Status gather(const PlacedTensor &tensor, int64_t first, int64_t count,
                 Bytes to, int64_t copy = 0) const;
 
+  /// Implement the functions of Session that have these names.
+  std::vector<OwnedBlock> ownedBlocks() const;
+  Status readBlock(const OwnedBlock &block, int64_t first, int64_t count,
+                   Bytes to) const;
+  bool holdsPart(size_t tensor, std::span<const int64_t> start,
+                 std::span<const int64_t> shape) const;
+  std::vector<std::pair<int64_t, int64_t>>
+  localRows(const PlacedTensor &tensor) const;
+
+  /// Returns the process of the job that has a rank.
+  int32_t processOf(int32_t rank) const {
+    return rank / int32_t(devices.size());
+  }
+
 private:
+  Status gatherFromProcesses(const PlacedTensor &tensor, int64_t first,
+                             int64_t count, Bytes to, int64_t copy) const;
   void assignBorders(DeviceState &device);
   std::vector<PreparedEntry> prepareTable(size_t table, DeviceState &device);
 

@@ -70,6 +70,7 @@ private:
   Expected<BatchTensor> findTensor(const PortInfo &input) const;
   Expected<BatchTensor> makeLabels(const PortInfo &input) const;
   Status checkShape(const PortInfo &input, const BatchTensor &tensor) const;
+  bool isIds(const PortInfo &input) const;
   Status checkIds(const BatchTensor &tensor, bool mayIgnore) const;
   Status fillRows(const PortInfo &input, BatchTensor &tensor) const;
   Status countLabels(const BatchTensor &tensor, InputValues &result) const;
@@ -170,10 +171,17 @@ Status Matcher::checkShape(const PortInfo &input,
   return error(text);
 }
 
+/// Returns true if the input holds ids of the labels' vocabulary: labels, or
+/// the tokens whose successors they are. Features of another shape, such as the
+/// words of a text that has one label, have a vocabulary of their own.
+bool Matcher::isIds(const PortInfo &input) const {
+  std::optional<size_t> labels = findRole(inputs, PortRole::Labels);
+  return input.type == HEDDLE_RT_I32 && vocabulary && labels &&
+         input.shape == inputs[*labels].shape;
+}
+
 /// Checks that every id is in the vocabulary.
 Status Matcher::checkIds(const BatchTensor &tensor, bool mayIgnore) const {
-  if (tensor.type != HEDDLE_RT_I32 || !vocabulary)
-    return Status::success();
   std::span<const int32_t> ids = idsOf(tensor);
   for (size_t i = 0; i < ids.size(); ++i) {
     if ((ids[i] >= 0 && ids[i] < *vocabulary) ||
@@ -248,7 +256,8 @@ Expected<InputValues> Matcher::run() {
     if (!tensor.ok())
       return std::move(tensor).status();
     bool isLabels = input.role == PortRole::Labels;
-    HEDDLE_RT_RETURN_IF_ERROR(checkIds(*tensor, isLabels));
+    if (isIds(input))
+      HEDDLE_RT_RETURN_IF_ERROR(checkIds(*tensor, isLabels));
     HEDDLE_RT_RETURN_IF_ERROR(checkShape(input, *tensor));
     if (isLabels)
       HEDDLE_RT_RETURN_IF_ERROR(countLabels(*tensor, result));

@@ -3,8 +3,10 @@
 #include "heddle_rt/checkpoint.h"
 #include "heddle/Support/JsonText.h"
 #include "heddle_rt/atomic_file.h"
+#include "heddle_rt/checksum.h"
 #include "heddle_rt/safetensors.h"
 
+#include "CheckpointParts.h"
 #include "VariableIO.h"
 
 #include <nlohmann/json.hpp>
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include <fcntl.h>
@@ -34,7 +37,8 @@ static std::string stateToJSON(const TrainingState &state) {
                                  {"data_tokens", state.dataTokens},
                                  {"rows_per_step", state.rowsPerStep},
                                  {"sequence", state.sequence},
-                                 {"held_out_fraction", state.heldOutFraction}};
+                                 {"held_out_fraction", state.heldOutFraction},
+                                 {"checksums", true}};
   if (state.loss)
     json["loss"] = *state.loss;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
@@ -93,6 +97,67 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
 }
 
 //===----------------------------------------------------------------------===//
+// Checksums
+//===----------------------------------------------------------------------===//
+
+/// Names each tensor's checksum, in a checkpoint that one process wrote.
+static constexpr const char *checksumFile = "checksums.json";
+
+static Expected<nlohmann::json> readJson(const fs::path &file) {
+  std::ifstream stream(file);
+  if (!stream)
+    return error("cannot read '" + file.string() +
+                 "': " + std::strerror(errno));
+  std::stringstream content;
+  content << stream.rdbuf(); // unlike an iterator, this does not throw
+  std::string text = content.str();
+  nlohmann::json json;
+  if (auto problem = heddle::parseJson(text, json))
+    return error(heddle::describePlace(file.string(), text, problem->offset) +
+                 ": " + problem->message);
+  if (!json.is_object())
+    return error("'" + file.string() + "': expected a JSON object");
+  return json;
+}
+
+/// Checks the tensors of a checkpoint that one process wrote. Checkpoints of
+/// older versions have no checksums.
+static Status verifyTensors(const fs::path &directory,
+                            const safetensors::Reader &reader) {
+  std::error_code failure;
+  fs::path file = directory / checksumFile;
+  if (!fs::exists(file, failure)) {
+    auto state = readJson(directory / "state.json");
+    return state.ok() && state->contains("checksums")
+               ? error("'" + file.string() + "' is missing")
+               : Status::success();
+  }
+  auto checksums = readJson(file);
+  if (!checksums.ok())
+    return std::move(checksums).status();
+  for (const safetensors::Tensor &tensor : reader.tensors()) {
+    auto found = checksums->find("tensors");
+    bool matches = found != checksums->end() && found->is_object() &&
+                   found->value(tensor.name, nlohmann::json()) ==
+                       checksumText(checksumOf(tensor.data));
+    if (!matches)
+      return error("'" + directory.string() + "': variable '" + tensor.name +
+                   "': the file is damaged: its checksum differs");
+  }
+  return Status::success();
+}
+
+Status heddle::runtime::verifyCheckpoint(const fs::path &directory) {
+  std::string context = "checkpoint '" + directory.string() + "'";
+  HEDDLE_RT_RETURN_IF_ERROR(readState(directory).status());
+  if (hasParts(directory))
+    return verifyParts(directory).in(context);
+  auto reader = safetensors::Reader::open(directory.string());
+  HEDDLE_RT_RETURN_IF_ERROR(reader.status().in("checkpoint"));
+  return verifyTensors(directory, *reader).in("checkpoint");
+}
+
+//===----------------------------------------------------------------------===//
 // Variables
 //===----------------------------------------------------------------------===//
 
@@ -106,8 +171,7 @@ static std::vector<size_t> checkpointTensors(const Manifest &manifest) {
   return tensors;
 }
 
-static Status writeFiles(const Session &session, const TrainingState &state,
-                         const fs::path &directory) {
+static Status writeFiles(const Session &session, const fs::path &directory) {
   std::vector<size_t> held = checkpointTensors(session.manifest());
   std::vector<safetensors::TensorInfo> infos;
   for (size_t tensor : held) {
@@ -123,14 +187,22 @@ static Status writeFiles(const Session &session, const TrainingState &state,
       safetensors::DirectoryWriter::create(directory.string(), infos, {});
   if (!writer.ok())
     return writer.status();
-  for (size_t i = 0; i < held.size(); ++i)
+  nlohmann::json checksums = nlohmann::json::object();
+  for (size_t i = 0; i < held.size(); ++i) {
+    Checksum checksum;
     HEDDLE_RT_RETURN_IF_ERROR(
         forEachPiece(session, held[i], [&](int64_t first, ConstBytes bytes) {
+          checksum.update(bytes);
           return writer->write(i, first, bytes);
         }));
+    checksums[infos[i].name] = checksumText(checksum.value());
+  }
   HEDDLE_RT_RETURN_IF_ERROR(writer->commit());
-  return writeFileAtomically((directory / "state.json").string(),
-                             stateToJSON(state));
+  return writeFileAtomically(
+      (directory / checksumFile).string(),
+      nlohmann::json{{"version", 1}, {"tensors", std::move(checksums)}}.dump(
+          1, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n");
 }
 
 /// Makes the entries of a folder durable on disk.
@@ -162,36 +234,75 @@ static Status replaceFolder(const fs::path &from, const fs::path &to) {
   return Status::success();
 }
 
+/// Runs `work` on process 0 alone. Every process returns its error.
+static Status onFirst(Job *job, const std::function<Status()> &work) {
+  if (!job)
+    return work();
+  Status status = job->process() == 0 ? work() : Status::success();
+  auto message = job->fromFirst(status.message());
+  HEDDLE_RT_RETURN_IF_ERROR(message.status());
+  return message->empty() ? Status::success() : error(*message);
+}
+
 Status heddle::runtime::saveCheckpoint(const Session &session,
                                        const TrainingState &state,
                                        const fs::path &directory) {
   if (session.emulatesCompute())
     return error("checkpoint: computation is emulated, so the variables mean "
                  "nothing");
-  std::error_code failure;
+  Job *job = session.job();
+  std::string context = "checkpoint '" + directory.string() + "'";
   fs::path folder = directory.parent_path();
-  if (!folder.empty())
-    fs::create_directories(folder, failure);
-  if (failure)
-    return error("checkpoint: cannot make the folder '" + folder.string() +
-                 "': " + failure.message());
   fs::path partial =
       folder / ("." + directory.filename().string() + ".partial");
-  fs::remove_all(partial, failure);
-  Status status = writeFiles(session, state, partial);
-  if (status.ok()) {
-    syncFolder(partial);
-    status = replaceFolder(partial, directory);
-  }
-  if (!status.ok())
+  HEDDLE_RT_RETURN_IF_ERROR(onFirst(job, [&] {
+    std::error_code failure;
+    if (!folder.empty())
+      fs::create_directories(folder, failure);
+    if (failure)
+      return error("checkpoint: cannot make the folder '" + folder.string() +
+                   "': " + failure.message());
     fs::remove_all(partial, failure);
-  syncFolder(folder);
-  return std::move(status).in("checkpoint '" + directory.string() + "'");
+    fs::create_directory(partial, failure);
+    return failure ? error(context + ": cannot make the folder '" +
+                           partial.string() + "': " + failure.message())
+                   : Status::success();
+  }));
+  Status status;
+  std::string index;
+  if (job) {
+    auto parts = writeParts(session, partial);
+    status = parts.status();
+    index = parts.ok() ? std::move(*parts) : "";
+  } else {
+    status = writeFiles(session, partial);
+  }
+  if (status.ok())
+    status = onFirst(job, [&]() -> Status {
+      if (job)
+        HEDDLE_RT_RETURN_IF_ERROR(
+            writeFileAtomically((partial / partsFile).string(), index));
+      HEDDLE_RT_RETURN_IF_ERROR(writeFileAtomically(
+          (partial / "state.json").string(), stateToJSON(state)));
+      syncFolder(partial);
+      return replaceFolder(partial, directory);
+    });
+  if (!job || job->process() == 0) {
+    std::error_code ignored;
+    if (!status.ok())
+      fs::remove_all(partial, ignored);
+    syncFolder(folder);
+  }
+  return std::move(status).in(context);
 }
 
 Status heddle::runtime::loadCheckpoint(Session &session,
                                        const fs::path &directory) {
   std::string context = "checkpoint '" + directory.string() + "'";
+  if (hasParts(directory)) {
+    HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
+    return readParts(session, directory).in(context);
+  }
   auto reader = safetensors::Reader::open(directory.string());
   if (!reader.ok()) // the error names the file
     return std::move(reader).status().in("checkpoint");
@@ -217,57 +328,11 @@ Status heddle::runtime::loadCheckpoint(Session &session,
     tensors.push_back(tensor);
   }
 
+  HEDDLE_RT_RETURN_IF_ERROR(verifyTensors(directory, *reader).in("checkpoint"));
   HEDDLE_RT_RETURN_IF_ERROR(zeroSumsOfStep(session));
   for (size_t i = 0; i < held.size(); ++i)
     HEDDLE_RT_RETURN_IF_ERROR(
         session.writeTensor(held[i], 0, tensors[i]->elements, tensors[i]->data)
             .in(context));
   return Status::success();
-}
-
-//===----------------------------------------------------------------------===//
-// The folder of a run's checkpoints
-//===----------------------------------------------------------------------===//
-
-fs::path heddle::runtime::checkpointPath(const fs::path &folder, int64_t step) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof(buffer), "step-%08lld",
-                static_cast<long long>(step));
-  return folder / buffer;
-}
-
-std::vector<fs::path> heddle::runtime::listCheckpoints(const fs::path &folder) {
-  std::vector<std::pair<int64_t, fs::path>> found;
-  std::error_code failure;
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(folder, failure)) {
-    long long step;
-    int length = 0;
-    std::string fileName = entry.path().filename().string();
-    if (std::sscanf(fileName.c_str(), "step-%lld%n", &step, &length) == 1 &&
-        length == static_cast<int>(fileName.size()) &&
-        fs::exists(entry.path() / "state.json", failure))
-      found.push_back({step, entry.path()});
-  }
-  std::sort(found.begin(), found.end());
-  std::vector<fs::path> paths;
-  for (auto &[step, path] : found)
-    paths.push_back(std::move(path));
-  return paths;
-}
-
-void heddle::runtime::pruneCheckpoints(const fs::path &folder, int64_t keep) {
-  std::error_code ignored;
-  std::vector<fs::path> all = listCheckpoints(folder);
-  for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i)
-    fs::remove_all(all[i], ignored);
-  std::vector<fs::path> partial;
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(folder, ignored)) {
-    std::string fileName = entry.path().filename().string();
-    if (fileName.starts_with(".step-") && fileName.ends_with(".partial"))
-      partial.push_back(entry.path());
-  }
-  for (const fs::path &path : partial)
-    fs::remove_all(path, ignored);
 }

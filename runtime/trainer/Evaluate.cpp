@@ -188,6 +188,8 @@ heddle::runtime::evaluate(Session &session, const Batch &batch,
     if (session.emulatesCompute())
       return error("output '" + options.output.string() +
                    "': computation is emulated, so the results mean nothing");
+    if (session.job() && session.job()->process() != 0)
+      return result;
     bool hasRows = !table.inputs.empty() && !table.inputs[0].shape.empty();
     int64_t rows = hasRows ? table.inputs[0].shape[0] : 1;
     HEDDLE_RT_RETURN_IF_ERROR(

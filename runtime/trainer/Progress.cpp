@@ -194,6 +194,16 @@ private:
 
 } // namespace
 
+std::unique_ptr<TrainObserver> heddle::runtime::createSilence() {
+  class Silence : public TrainObserver {
+    void step(const StepReport &) override {}
+    void heldOut(int64_t, double, int64_t) override {}
+    void checkpoint(int64_t, const std::filesystem::path &) override {}
+    void note(const std::string &) override {}
+  };
+  return std::make_unique<Silence>();
+}
+
 std::unique_ptr<TrainObserver>
 heddle::runtime::createProgress(ProgressStyle style) {
   switch (style) {

@@ -49,7 +49,12 @@ private:
   Status checkSteps();
   Status resumeState(const fs::path &directory);
 
+  Expected<fs::path> chooseCheckpoint(const std::vector<fs::path> &existing);
+  Status describeIntact(const Status &why,
+                        const std::vector<fs::path> &existing) const;
+  Status sample();
   Expected<StepResults> runStep();
+  Expected<bool> isStopped(const std::function<bool()> &stopRequested);
   Status evaluateHeldOut();
   Status checkpoint();
   TrainingState state() const;
@@ -63,6 +68,8 @@ private:
   std::optional<TokenInputs> tokens;
   std::optional<TokenData> data;
   std::optional<WindowSampler> sampler;
+  /// Ranges [first, last) of a micro-batch's rows that this process needs.
+  std::vector<std::pair<int64_t, int64_t>> localRows;
   /// The values of each input, of all micro-batches of a step.
   std::vector<std::vector<std::byte>> inputs;
 
@@ -92,6 +99,9 @@ Status Trainer::prepare() {
   }
   HEDDLE_RT_RETURN_IF_ERROR(openData());
   HEDDLE_RT_RETURN_IF_ERROR(startState());
+  // No process writes checkpoints before all have looked for them.
+  if (Job *job = session.job())
+    HEDDLE_RT_RETURN_IF_ERROR(job->any(false).status());
   return checkSteps();
 }
 
@@ -115,6 +125,9 @@ Status Trainer::openData() {
   if (!created.ok())
     return std::move(created).status();
   sampler.emplace(*std::move(created));
+  localRows = session.localRows(tables.step, tokens->features);
+  if (localRows != session.localRows(tables.step, tokens->labels))
+    localRows = {{0, tokens->rows}};
   return Status::success();
 }
 
@@ -145,7 +158,11 @@ Status Trainer::startState() {
     if (existing.empty())
       return error("cannot resume: no checkpoint in '" +
                    checkpointFolder(options.output).string() + "'");
-    return resumeState(existing.back());
+    auto chosen = chooseCheckpoint(existing);
+    if (!chosen.ok())
+      return std::move(chosen).status();
+    Status status = resumeState(*chosen);
+    return status.ok() ? status : describeIntact(status, existing);
   }
   if (!existing.empty())
     return error("'" + options.output.string() +
@@ -165,6 +182,40 @@ Status Trainer::startState() {
     observer.note("starting from the weights in " + options.weights.string());
   }
   return Status::success();
+}
+
+/// Returns the checkpoint to resume from, which is the same for all processes.
+Expected<fs::path>
+Trainer::chooseCheckpoint(const std::vector<fs::path> &existing) {
+  fs::path chosen = existing.back();
+  if (options.fallBack && (!session.job() || session.job()->process() == 0)) {
+    auto intact = std::find_if(
+        existing.rbegin(), existing.rend(),
+        [](const fs::path &each) { return verifyCheckpoint(each).ok(); });
+    if (intact != existing.rend())
+      chosen = *intact;
+    if (chosen != existing.back())
+      observer.note("the newest checkpoint is damaged: " +
+                    std::string(verifyCheckpoint(existing.back()).message()));
+  }
+  if (!session.job())
+    return chosen;
+  auto agreed = session.job()->fromFirst(chosen.string());
+  HEDDLE_RT_RETURN_IF_ERROR(agreed.status());
+  return fs::path(*agreed);
+}
+
+/// If the newest checkpoint is damaged, adds to the error which one is intact.
+Status Trainer::describeIntact(const Status &why,
+                               const std::vector<fs::path> &existing) const {
+  std::string text(why.message());
+  if (verifyCheckpoint(existing.back()).ok())
+    return why;
+  for (auto each = existing.rbegin(); each != existing.rend(); ++each)
+    if (verifyCheckpoint(*each).ok())
+      return error(text + "; the newest intact checkpoint is '" +
+                   each->string() + "': --fall-back resumes from it");
+  return error(text + "; no other checkpoint of the run is intact");
 }
 
 /// Reports that no steps are left, so that the call does not look like a
@@ -245,11 +296,26 @@ static std::span<int32_t> idsOf(std::vector<std::byte> &input) {
           input.size() / sizeof(int32_t)};
 }
 
+/// Reads the rows of a step that ranks of this process have.
+Status Trainer::sample() {
+  int64_t sequence = tokens->sequence;
+  for (int64_t part = 0; part < tables.microBatches; ++part)
+    for (auto [first, last] : localRows) {
+      int64_t row = part * tokens->rows + first;
+      auto rowsOf = [&](size_t input) {
+        return idsOf(inputs[input])
+            .subspan(static_cast<size_t>(row * sequence),
+                     static_cast<size_t>((last - first) * sequence));
+      };
+      HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(
+          completed, row, rowsOf(tokens->features), rowsOf(tokens->labels)));
+    }
+  return Status::success();
+}
+
 Expected<StepResults> Trainer::runStep() {
   if (sampler)
-    HEDDLE_RT_RETURN_IF_ERROR(sampler->sample(completed, 0,
-                                              idsOf(inputs[tokens->features]),
-                                              idsOf(inputs[tokens->labels])));
+    HEDDLE_RT_RETURN_IF_ERROR(sample());
   StepResults results;
   std::vector<Bytes> outputs(
       session.manifest().tables[tables.step].outputs.size());
@@ -315,10 +381,17 @@ Status Trainer::checkpoint() {
   fs::path directory = checkpointPath(folder, completed);
   HEDDLE_RT_RETURN_IF_ERROR(saveCheckpoint(session, state(), directory));
   checkpointed = completed;
-  if (options.keepCheckpoints > 0)
+  if (options.keepCheckpoints > 0 &&
+      (!session.job() || session.job()->process() == 0))
     pruneCheckpoints(folder, options.keepCheckpoints);
   observer.checkpoint(completed, directory);
   return Status::success();
+}
+
+/// Returns true if a process of the job is asked to stop.
+Expected<bool> Trainer::isStopped(const std::function<bool()> &stopRequested) {
+  bool mine = stopRequested();
+  return session.job() ? session.job()->any(mine) : Expected<bool>(mine);
 }
 
 Expected<TrainOutcome>
@@ -331,7 +404,10 @@ Trainer::loop(const std::function<bool()> &stopRequested) {
   double smoothSeconds = 0; // average time of a step; recent steps weigh most
 
   while (completed < options.steps) {
-    if (stopRequested())
+    auto stopped = isStopped(stopRequested);
+    if (!stopped.ok())
+      return std::move(stopped).status();
+    if (*stopped)
       break;
     session.resetTimes();
     Clock::time_point begin = Clock::now();

@@ -14,12 +14,12 @@
 namespace fs = std::filesystem;
 using namespace heddle::runtime;
 
-/// Returns the parameters that have a tensor in the model's checkpoint format.
+/// Returns the parameters and buffers that have a tensor in the model's
+/// checkpoint format.
 static std::vector<size_t> exportedTensors(const Manifest &manifest) {
   std::vector<size_t> exported;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
-    if (manifest.tensors[i].role == VariableRole::Parameter &&
-        manifest.tensors[i].checkpoint)
+    if (isOfModel(manifest.tensors[i].role) && manifest.tensors[i].checkpoint)
       exported.push_back(i);
   return exported;
 }
@@ -118,6 +118,15 @@ Status heddle::runtime::exportWeights(const Session &session,
         {info.checkpoint->name,
          safetensorsType(info.type).value_or(safetensors::DType::F32),
          info.checkpoint->shape});
+  }
+  if (session.job() && session.job()->process() != 0) {
+    // Process 0 writes. The others send it their elements.
+    for (size_t tensor : exported)
+      HEDDLE_RT_RETURN_IF_ERROR(
+          forEachPiece(session, tensor, [](int64_t, ConstBytes) {
+            return Status::success();
+          }).in(context));
+    return Status::success();
   }
   auto writer = safetensors::DirectoryWriter::create(
       directory.string(), infos, safetensors::pytorchMetadata());

@@ -104,3 +104,18 @@ func.func @diagonal(%x: tensor<16x16xf32>) -> (tensor<16xf32>, tensor<16x16xf32>
   } -> tensor<16xf32>
   return %z, %y : tensor<16xf32>, tensor<16x16xf32>
 }
+
+// -----
+
+// No kernel reaches over a barrier, and equal ops on both sides stay two.
+// CHECK-LABEL: func.func @barrier
+// CHECK: %[[A:[0-9]+]] = call @kernel_0(%[[X:[a-z0-9]+]])
+// CHECK: %[[B:[0-9]+]] = heddle.barrier %[[X]] after %[[A]]
+// CHECK: %[[C:[0-9]+]] = call @kernel_0(%[[B]])
+// CHECK: return %[[A]], %[[C]]
+func.func @barrier(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %a = heddle.silu %x : tensor<64x64xf32>
+  %b = heddle.barrier %x after %a : tensor<64x64xf32> after tensor<64x64xf32>
+  %c = heddle.silu %b : tensor<64x64xf32>
+  return %a, %c : tensor<64x64xf32>, tensor<64x64xf32>
+}

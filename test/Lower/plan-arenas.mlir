@@ -284,3 +284,20 @@ func.func @join() -> tensor<3x2xf32> {
   %y = comm.reduce_scatter sum %whole dim 0 over @mesh <{"a"}> : tensor<6x2xf32> -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+func.func private @half(tensor<4x8xf32>) -> tensor<4x8xf32> attributes {heddle.kernel, heddle.inplace = [array<i64: 0>]}
+
+// A barrier takes neither memory nor time.
+// CHECK-LABEL: func.func @barrier
+// CHECK-SAME: rt.arena = 0 : i64
+// CHECK-NOT: heddle.barrier
+// CHECK: call @half(%{{.*}}){{.*}}rt.places = [#rt.buffer<result 0[
+// CHECK: call @half(%{{.*}}){{.*}}rt.places = [#rt.buffer<result 0[
+func.func @barrier(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = func.call @half(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = heddle.barrier %0 after %x : tensor<4x8xf32> after tensor<4x8xf32>
+  %2 = func.call @half(%1) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}

@@ -1,5 +1,7 @@
 // RUN: heddle-opt %s --heddle-order-program=chunks=4 | FileCheck %s
 // RUN: heddle-opt %s --heddle-order-program=chunks=1 | FileCheck %s --check-prefix=WHOLE
+// RUN: heddle-opt %s --heddle-order-program=chunks=9223372036854775807 | FileCheck %s --check-prefix=MANY
+// MANY: tensor.extract_slice
 // WHOLE-COUNT-4: comm.all_reduce
 // WHOLE-NOT: comm.all_reduce
 

@@ -1,6 +1,8 @@
 // RUN: heddle-opt %s --heddle-order-program | FileCheck %s
 // RUN: heddle-opt %s --heddle-order-program=report -o %t 2>&1 | FileCheck %s --check-prefix=REPORT
 // RUN: not heddle-opt %s --heddle-order-program=streams=0 2>&1 | FileCheck %s --check-prefix=STREAMS
+// RUN: not heddle-opt %s --heddle-order-program=memory=-1 2>&1 | FileCheck %s --check-prefix=MEMORY
+// MEMORY: expected a memory of at least 0 bytes, got -1
 // STREAMS: expected from 1 to 7 communication streams, got 0
 
 heddle.mesh @mesh <["dp"=2, "tp"=2]>
@@ -48,6 +50,28 @@ func.func @variable(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
   %new = heddle.load @v : tensor<1024x1024xf32>
   %b = heddle.contract [ij, jk -> ik] %a, %new : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
   return %b : tensor<1024x1024xf32>
+}
+
+// What is computed from a barrier's result follows what the barrier waits for:
+// the first sum hides the second product alone.
+// CHECK-LABEL: func.func @barrier
+func.func @barrier(%x: tensor<1024x1024xf32>, %y: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+  // CHECK: heddle.contract [ij, jk -> ik]
+  // CHECK: comm.start
+  // CHECK: heddle.contract [ij, kj -> ik]
+  // CHECK-NOT: heddle.contract
+  // CHECK: comm.wait
+  // CHECK: %[[C:[0-9]+]] = heddle.contract [ji, jk -> ik]
+  // CHECK: %[[Z:[0-9]+]] = heddle.barrier %{{.*}} after %[[C]]
+  // CHECK: heddle.contract [ji, kj -> ik] %[[Z]]
+  %w = heddle.load @w : tensor<1024x1024xf32>
+  %a = heddle.contract [ij, jk -> ik] %x, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %p = comm.all_reduce sum %a over @mesh <{"tp"}> : tensor<1024x1024xf32>
+  %b = heddle.contract [ij, kj -> ik] %y, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %c = heddle.contract [ji, jk -> ik] %p, %b : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %z = heddle.barrier %y after %c : tensor<1024x1024xf32> after tensor<1024x1024xf32>
+  %d = heddle.contract [ji, kj -> ik] %z, %w : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %c, %d : tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
 
 // A program without collectives stays as it is.

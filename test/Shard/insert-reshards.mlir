@@ -108,19 +108,36 @@ func.func @accumulator(%acc: tensor<4x6xf32>, %x: tensor<4x8xf32>, %w: tensor<8x
 
 // -----
 
-// A parameter that is stored over more axes is gathered again for each use.
+// A parameter that is stored over more axes is gathered at its use, and again
+// after another parameter of its size. Little that is gathered in between (%s)
+// does not count.
 heddle.mesh @mesh <["dp"=2]>
 heddle.variable @w : tensor<8x8xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
+heddle.variable @v : tensor<8x8xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}, {}]>}
+heddle.variable @s : tensor<8xf32> parameter init(zeros) {heddle.storage_axes = #heddle.sharding<@mesh, [{"dp"}]>}
 // CHECK-LABEL: @gathered
 func.func @gathered(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK-DAG: %[[W:.*]] = heddle.load @w
+  // CHECK-DAG: %[[V:.*]] = heddle.load @v
+  // CHECK-DAG: %[[S:.*]] = heddle.load @s
   %w = heddle.load @w : tensor<8x8xf32>
-  // CHECK: %[[W1:.*]] = heddle.reshard
+  %v = heddle.load @v : tensor<8x8xf32>
+  %s = heddle.load @s : tensor<8xf32>
+  // CHECK: %[[W1:.*]] = heddle.reshard %[[W]]
   // CHECK-NEXT: heddle.contract "a" {{.*}} %[[W1]]
   %a = heddle.contract "a" [bh, hf -> bf] %x, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-  // CHECK: %[[W2:.*]] = heddle.reshard
-  // CHECK-NEXT: heddle.contract "b" {{.*}} %[[W2]]
-  %b = heddle.contract "b" [bh, hf -> bf] %a, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
-  return %b : tensor<4x8xf32>
+  // CHECK-NEXT: %[[S1:.*]] = heddle.reshard %[[S]]
+  // CHECK-NEXT: heddle.contract "s" {{.*}} %[[S1]]
+  %b = heddle.contract "s" [bf, f -> bf] %a, %s {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: heddle.contract "b" {{.*}} %[[W1]]
+  %c = heddle.contract "b" [bh, hf -> bf] %b, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: %[[V1:.*]] = heddle.reshard %[[V]]
+  // CHECK-NEXT: heddle.contract "c" {{.*}} %[[V1]]
+  %d = heddle.contract "c" [bh, hf -> bf] %c, %v {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // CHECK-NEXT: %[[W2:.*]] = heddle.reshard %[[W]]
+  // CHECK-NEXT: heddle.contract "d" {{.*}} %[[W2]]
+  %e = heddle.contract "d" [bh, hf -> bf] %d, %w {heddle.factors = #heddle.factors<["b" = {"dp"}]>} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %e : tensor<4x8xf32>
 }
 
 // -----

@@ -205,3 +205,17 @@ func.func @unknown_sizes(%x: tensor<8x8xf32> {heddle.sharding = #heddle.sharding
   } : tensor<?xf32>
   return %0, %1, %2 : tensor<8x?xf32>, tensor<8x?xf32>, tensor<?xf32>
 }
+
+// -----
+
+// Each value of a barrier has shardings of its own, which its result shares.
+heddle.mesh @mesh <["dp"=2, "tp"=2]>
+// CHECK-LABEL: @barrier
+func.func @barrier(%x: tensor<4x8xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"dp"}, {}]>},
+                   %y: tensor<6xf32> {heddle.sharding = #heddle.sharding<@mesh, [{"tp"}]>},
+                   %g: tensor<2x2xf32>) -> (tensor<4x8xf32>, tensor<6xf32>) {
+  // CHECK: heddle.barrier %{{.*}}, %{{.*}} after %{{.*}} : tensor<2x8xf32>, tensor<3xf32> after tensor<2x2xf32>
+  // CHECK-NOT: comm.
+  %0:2 = heddle.barrier %x, %y after %g : tensor<4x8xf32>, tensor<6xf32> after tensor<2x2xf32>
+  return %0#0, %0#1 : tensor<4x8xf32>, tensor<6xf32>
+}

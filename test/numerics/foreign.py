@@ -4,9 +4,10 @@ runs them on the devices of their mesh and on one device. The results must agree
 and two runs must give the same bits.
 
 Usage: foreign.py --heddle HEDDLE --heddle-run HEDDLE_RUN --scratch DIR
-                  [--cluster CLUSTER] [--sub-batches N] FILE...
+                  [--cluster CLUSTER] [--sub-batches N] [--stages N] FILE...
 
-With --sub-batches, the program of many devices runs its batch in parts.
+With --sub-batches, the program of many devices runs its batch in parts. With
+--stages, it is cut into stages, which lie on two times as many devices.
 """
 
 import argparse
@@ -39,16 +40,20 @@ def inputs_of(artifact):
     return result
 
 
-def check(run, source, scratch, flags, sub_batches):
-    one = programs.on_one_device(source.read_text())
+def check(run, source, scratch, flags, sub_batches, stages):
+    many = source.read_text()
+    one = programs.on_one_device(many)
+    if stages:
+        many = programs.as_pipeline(many, stages)
     results = {}
-    for name, text in (("many", source.read_text()), ("one", one)):
+    for name, text in (("one", one), ("many", many)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(text)
         parts = ["--sub-batches", sub_batches]
         run.compile(module, artifact,
                     flags + (parts if sub_batches and name == "many" else []))
-        tensors.write(scratch / "in.safetensors", inputs_of(artifact))
+        if name == "one":  # a pipeline has several programs
+            tensors.write(scratch / "in.safetensors", inputs_of(artifact))
         for attempt in ("", "-again"):
             output = scratch / (name + attempt + ".safetensors")
             run.call([run.runner, "call", artifact, "--inputs",
@@ -75,6 +80,7 @@ def main():
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--cluster")
     parser.add_argument("--sub-batches")
+    parser.add_argument("--stages", type=int)
     parser.add_argument("--sanitize")
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
@@ -86,7 +92,7 @@ def main():
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         report.case(source.stem, lambda: check(
-            run, source, scratch, flags, options.sub_batches))
+            run, source, scratch, flags, options.sub_batches, options.stages))
     report.finish()
 
 

@@ -17,6 +17,26 @@ def on_one_device(text):
                   lambda mesh: re.sub(r"=\d+", "=1", mesh.group(0)), text, count=1)
 
 
+def as_pipeline(text, stages):
+    """Returns the program with a new first axis of its mesh, "pp" of size 2, and
+    the attribute that cuts it into so many stages."""
+    schedule = "one_f_one_b" if stages == 2 else "interleaved"
+    pipeline = 'heddle.pipeline = #heddle.pipeline<"pp", %s, stages %d>' % (
+        schedule, stages)
+    text = re.sub(r"(heddle\.mesh @\w+ <\[)", r'\1"pp"=2, ', text, count=1)
+    module = re.search(r"^module( @\w+)?( attributes \{)?", text, re.M)
+    if module:
+        return "%s%s%s%s" % (
+            text[:module.end()], "" if module.group(2) else " attributes {",
+            pipeline + (", " if module.group(2) else "}"), text[module.end():])
+    # Aliases of attributes stay outside of the module.
+    mesh = re.search(r"^heddle\.mesh .*\n", text, re.M)
+    text = text[:mesh.start()] + text[mesh.end():]
+    start = re.search(r"^(heddle\.|func\.)", text, re.M).start()
+    return "%smodule attributes {%s} {\n%s%s\n}\n" % (
+        text[:start], pipeline, mesh.group(0), text[start:])
+
+
 class Programs:
     def __init__(self, compiler, runner, sanitizer=None):
         self.compiler, self.runner = compiler, runner

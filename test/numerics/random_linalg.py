@@ -7,7 +7,7 @@ few programs, by an error at an op.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
-         [--first SEED] [--count N] [--start-collectives]
+         [--first SEED] [--count N] [--start-collectives] [--stages]
 """
 
 import argparse
@@ -59,7 +59,7 @@ def expect_near(name, actual, expected, bound):
     return worst
 
 
-def check(run, source, scratch, flags):
+def check(run, source, scratch, flags, stages=0):
     text = source.read_text()
     numbers = json.loads(source.with_suffix(".json").read_text())
     if any(abs(v) > LARGE for r in numbers["results"] for v in r["values"]):
@@ -69,7 +69,8 @@ def check(run, source, scratch, flags):
     tensors.write(scratch / "in.safetensors", inputs)
     bound = max(BOUND[t] for t in BOUND if t in text or t == "f64")
     worst = 0.0
-    for name, program in (("one", programs.on_one_device(text)), ("many", text)):
+    many = programs.as_pipeline(text, stages) if stages else text
+    for name, program in (("one", programs.on_one_device(text)), ("many", many)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(program)
         try:
@@ -101,6 +102,9 @@ def main():
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--start-collectives", action="store_true",
                         help="all collectives in flight, in a random order")
+    parser.add_argument("--stages", action="store_true",
+                        help="cut each program into 2, 4 or 6 stages on two times "
+                        "as many devices")
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     shutil.rmtree(options.scratch, ignore_errors=True)
@@ -121,7 +125,8 @@ def main():
         def checked():
             flags = (["--start-collectives=random:%d" % seed]
                      if options.start_collectives else [])
-            note = check(run, options.scratch / ("%d.mlir" % seed), scratch, flags)
+            note = check(run, options.scratch / ("%d.mlir" % seed), scratch, flags,
+                         2 * (seed % 3 + 1) if options.stages else 0)
             if note.startswith("refused"):
                 refused.append(seed)
             return note

@@ -89,8 +89,8 @@ static std::string describeArguments(const runtime::TableInfo &program) {
   return text;
 }
 
-static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
-  runtime::SessionOptions options;
+static runtime::Status call(const fs::path &artifact, const CallFlags &flags,
+                            runtime::SessionOptions options) {
   options.coresPerDevice = flags.cores;
   HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
   auto session = runtime::Session::load(artifact, options);
@@ -150,6 +150,8 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
   }
   std::vector<runtime::Bytes> results(storage.begin(), storage.end());
   HEDDLE_RT_RETURN_IF_ERROR((*session)->run(program.name, arguments, results));
+  if (options.job && options.job->process() != 0)
+    return runtime::Status::success();
   if (flags.output.empty()) {
     for (const st::TensorInfo &info : infos)
       std::printf("%s: %s %s\n", info.name.c_str(),
@@ -169,6 +171,14 @@ static runtime::Status call(const fs::path &artifact, const CallFlags &flags) {
 }
 
 int tools::runCall(const fs::path &artifact, const CallFlags &flags) {
-  runtime::Status status = call(artifact, flags);
-  return status.ok() ? exitSuccess : reportError(status.message());
+  runtime::SessionOptions options;
+  if (runtime::Status joined = joinJob(SessionFlags().hangTimeout, options);
+      !joined.ok())
+    return reportError(joined.message());
+  runtime::Status status = call(artifact, flags, options);
+  if (!status.ok())
+    return reportError(options.job.get(), status.message());
+  if (options.job)
+    options.job->leave();
+  return exitSuccess;
 }

@@ -9,11 +9,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <unistd.h>
@@ -45,9 +49,21 @@ CLI::Option *tools::addSessionFlags(CLI::App &app, SessionFlags &flags) {
       ->check(between(0, 4096));
   app.add_flag("--times", flags.times,
                "Print where the time went, by kind of work");
-  app.add_option("--trace", flags.trace,
-                 "Write every call of the run as Chrome trace JSON")
-      ->check(notEmpty("a file to write"));
+  CLI::Option *trace =
+      app.add_option("--trace", flags.trace,
+                     "Write every call of the last steps as a trace for "
+                     "Perfetto and chrome://tracing");
+  trace->check(notEmpty("a file to write"));
+  app.add_option("--trace-steps", flags.traceSteps,
+                 "Steps in the trace, the last ones")
+      ->capture_default_str()
+      ->check(between(1, 1000))
+      ->needs(trace);
+  app.add_option("--hang-timeout", flags.hangTimeout,
+                 "Among several processes: seconds without a sign of life "
+                 "after which one is taken to hang")
+      ->capture_default_str()
+      ->check(between(0.1, 86400));
   CLI::Option *emulateCompute = addEmulateFlags(app, flags.emulate);
   CLI::Option *weights = app.add_option(
       "--weights", flags.weights,
@@ -112,6 +128,10 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       "--resume", options.resume,
       "Continue the run in --output, or its default, from its newest "
       "checkpoint; ends with the same bits as one that was never interrupted");
+  app.add_flag("--fall-back", options.fallBack,
+               "If the newest checkpoint is damaged, resume from the newest "
+               "intact one")
+      ->needs(resume);
   app.add_option("--from", options.from,
                  "Start a new run from this checkpoint, which another plan or "
                  "number of devices may have written")
@@ -218,11 +238,28 @@ static std::string makeFolder(const fs::path &folder, const char *purpose) {
   return "";
 }
 
+/// Locks a run's folder until this process ends. Returns an error text, or an
+/// empty text.
+static std::string lockFolder(const fs::path &folder) {
+  static std::optional<runtime::RunLock> lock;
+  if (lock)
+    return "";
+  auto taken = runtime::RunLock::take(folder);
+  if (!taken.ok())
+    return std::string(taken.message());
+  lock.emplace(std::move(*taken));
+  return "";
+}
+
 std::string tools::makeTrainFolders(const TrainFlags &flags) {
-  if (flags.writesCheckpoints())
+  if (flags.writesCheckpoints()) {
     if (std::string problem = makeFolder(flags.options.output, "");
         !problem.empty())
       return problem;
+    if (std::string problem = lockFolder(flags.options.output);
+        !problem.empty())
+      return problem;
+  }
   return flags.options.exportTo.empty()
              ? ""
              : makeFolder(flags.options.exportTo, " for the export");
@@ -249,16 +286,40 @@ runtime::Status EmulateFlags::apply(runtime::SessionOptions &options) const {
   return network.status();
 }
 
+runtime::Status tools::joinJob(double hangTimeout,
+                               runtime::SessionOptions &options) {
+  auto described = runtime::jobFromEnvironment();
+  HEDDLE_RT_RETURN_IF_ERROR(described.status());
+  if (!*described)
+    return runtime::Status::success();
+  (*described)->hangTimeout =
+      std::chrono::milliseconds(static_cast<int64_t>(hangTimeout * 1000));
+  auto job = runtime::Job::join(**described);
+  HEDDLE_RT_RETURN_IF_ERROR(job.status());
+  options.job = std::move(*job);
+  // Processes that hang are found by their signs of life. A process may be slow
+  // for a good reason, such as an export.
+  options.collectiveTimeout = std::chrono::minutes(30);
+  return runtime::Status::success();
+}
+
+int tools::reportError(runtime::Job *job, std::string_view message) {
+  if (!job)
+    return reportError(message);
+  (void)job->fail(runtime::error(std::string(message)));
+  return reportError("process " + std::to_string(job->process()) + ": " +
+                     std::string(message));
+}
+
 static runtime::Expected<std::unique_ptr<runtime::Session>>
 openSession(const fs::path &artifact, const SessionFlags &flags,
-            bool initialize) {
-  runtime::SessionOptions options;
+            bool initialize, runtime::SessionOptions options) {
   options.coresPerDevice = flags.cores;
   options.initializeVariables = initialize;
   HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
   auto session = runtime::Session::load(artifact, options);
   if (session.ok() && !flags.trace.empty())
-    HEDDLE_RT_RETURN_IF_ERROR((*session)->startTrace());
+    (*session)->startTrace(size_t(flags.traceSteps));
   return session;
 }
 
@@ -329,48 +390,85 @@ static void stopOnSignals() {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-int tools::runTrain(const fs::path &artifact, const TrainFlags &flags) {
-  runtime::TrainOptions options = flags.options;
+void tools::resumeAfterFailure(TrainFlags &flags) {
+  const char *attempt = std::getenv("HEDDLE_JOB_ATTEMPT");
+  if (!attempt || std::strcmp(attempt, "0") == 0 || !flags.writesCheckpoints())
+    return;
+  fs::path folder = runtime::checkpointFolder(flags.options.output);
+  if (!runtime::listCheckpoints(folder).empty())
+    flags.options.resume = flags.options.fallBack = true;
+}
+
+/// Trains, in a job that has been joined.
+static int trainSession(fs::path artifact, TrainFlags flags,
+                        const runtime::SessionOptions &sessionOptions) {
+  runtime::Job *job = sessionOptions.job.get();
+  runtime::TrainOptions &options = flags.options;
+  bool isFirst = !job || job->process() == 0;
+  if (job) {
+    auto path = job->fromFirst(artifact.string());
+    if (!path.ok())
+      return reportError(job, path.message());
+    artifact = *path;
+  }
+  bool initialize = !options.resume && options.from.empty();
+  auto session =
+      openSession(artifact, flags.session, initialize, sessionOptions);
+  if (!session.ok())
+    return reportError(job, session.message());
+  // Only now: an artifact that cannot be loaded should leave no folder.
+  if (isFirst)
+    if (std::string problem = makeTrainFolders(flags); !problem.empty())
+      return reportError(job, problem);
   if (!flags.writesCheckpoints())
     options.output.clear();
-  if (std::string problem = checkTrainFlags(flags); !problem.empty())
-    return reportError(problem);
-  stopOnSignals();
-
-  bool initialize = !options.resume && options.from.empty();
-  auto session = openSession(artifact, flags.session, initialize);
-  if (!session.ok())
-    return reportError(session.message());
-  // Only now: an artifact that cannot be loaded should leave no folder.
-  if (std::string problem = makeTrainFolders(flags); !problem.empty())
-    return reportError(problem);
   if (initialize)
     options.weights = weightsFor(**session, flags.session);
 
   runtime::Expected<runtime::TrainOutcome> outcome = runtime::TrainOutcome();
   {
     std::unique_ptr<runtime::TrainObserver> progress =
-        runtime::createProgress(flags.json ? runtime::ProgressStyle::JSON
-                                           : runtime::defaultProgressStyle());
+        !isFirst
+            ? runtime::createSilence()
+            : runtime::createProgress(flags.json
+                                          ? runtime::ProgressStyle::JSON
+                                          : runtime::defaultProgressStyle());
     outcome = runtime::train(**session, options, *progress, [] {
       return interruptedBySignal != 0 || std::ferror(stdout) != 0;
     });
   } // the progress line ends here
   if (!outcome.ok())
-    return reportError(outcome.message());
-  if (runtime::Status status = finishSession(**session, flags.session);
-      !status.ok())
-    return reportError(status.message());
+    return reportError(job, outcome.message());
+  if (isFirst)
+    if (runtime::Status status = finishSession(**session, flags.session);
+        !status.ok())
+      return reportError(job, status.message());
+  if (job)
+    job->leave();
   if (std::ferror(stdout))
     return reportError("cannot write to standard output; stopped after step " +
                        std::to_string(outcome->step));
   if (!outcome->interrupted)
     return exitSuccess;
-  std::fprintf(stderr, "%s: interrupted after step %lld%s\n",
-               program_invocation_short_name,
-               static_cast<long long>(outcome->step),
-               options.output.empty() ? "" : "; --resume continues from here");
+  if (isFirst)
+    std::fprintf(
+        stderr, "%s: interrupted after step %lld%s\n",
+        program_invocation_short_name, static_cast<long long>(outcome->step),
+        options.output.empty() ? "" : "; --resume continues from here");
   return exitInterrupted;
+}
+
+int tools::runTrain(const fs::path &artifact, const TrainFlags &given) {
+  TrainFlags flags = given;
+  resumeAfterFailure(flags);
+  if (std::string problem = checkTrainFlags(flags); !problem.empty())
+    return reportError(problem);
+  stopOnSignals();
+  runtime::SessionOptions options;
+  if (runtime::Status status = joinJob(flags.session.hangTimeout, options);
+      !status.ok())
+    return reportError(status.message());
+  return trainSession(artifact, std::move(flags), options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -381,9 +479,15 @@ int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
   auto batch = runtime::readBatch(flags.data);
   if (!batch.ok())
     return reportError(batch.message());
-  auto session = openSession(artifact, flags.session, flags.checkpoint.empty());
+  runtime::SessionOptions options;
+  if (runtime::Status joined = joinJob(flags.session.hangTimeout, options);
+      !joined.ok())
+    return reportError(joined.message());
+  runtime::Job *job = options.job.get();
+  auto session =
+      openSession(artifact, flags.session, flags.checkpoint.empty(), options);
   if (!session.ok())
-    return reportError(session.message());
+    return reportError(job, session.message());
 
   runtime::Status status;
   if (!flags.checkpoint.empty())
@@ -392,14 +496,18 @@ int tools::runEvaluate(const fs::path &artifact, const EvaluateFlags &flags) {
            !weights.empty())
     status = runtime::loadWeights(**session, weights);
   if (!status.ok())
-    return reportError(status.message());
+    return reportError(job, status.message());
 
   auto result = runtime::evaluate(**session, *batch, flags.options);
   if (!result.ok())
-    return reportError(result.message());
+    return reportError(job, result.message());
   if (runtime::Status finished = finishSession(**session, flags.session);
       !finished.ok())
-    return reportError(finished.message());
+    return reportError(job, finished.message());
+  if (job)
+    job->leave();
+  if (job && job->process() != 0)
+    return exitSuccess;
   if (flags.json)
     std::printf(
         "%s\n",

@@ -31,13 +31,23 @@ struct EmulateFlags {
   runtime::Status apply(runtime::SessionOptions &options) const;
 };
 
+/// Joins the job that the environment describes, and sets the options for it.
+/// Does nothing if it describes none.
+runtime::Status joinJob(double hangTimeout, runtime::SessionOptions &options);
+
+/// Reports an error of a process of a job, and tells the other processes.
+/// `job` may be null. Returns exitFailure.
+int reportError(runtime::Job *job, std::string_view message);
+
 struct SessionFlags {
   int cores = 0;
   bool times = false;
-  std::string trace;
+  std::string trace; ///< a file to write; empty: none
+  int traceSteps = 3;
   /// If not empty, loaded instead of the weights that the artifact names.
   std::string weights;
   bool noWeights = false;
+  double hangTimeout = 60; ///< seconds; in a job of several processes
   EmulateFlags emulate;
 };
 
@@ -80,16 +90,21 @@ readTokenShape(const std::filesystem::path &batch);
 /// Returns the default folder of a model's run, e.g. "gpt2.run".
 std::filesystem::path defaultRunFolder(const std::filesystem::path &model);
 
+/// Makes a training resume if `launch` starts it again and it has checkpoints.
+void resumeAfterFailure(TrainFlags &flags);
+
 /// Checks the options and their files. Returns an error text, or an empty text.
 /// Called before anything slow.
 std::string checkTrainFlags(const TrainFlags &flags);
 
-/// Makes the folders of the run and of its export, if flags ask for them.
-/// Returns an error text, or an empty text. Called early, so that a folder that
-/// cannot be made does not cost a run.
+/// Makes the folders of the run and of its export, if flags ask for them, and
+/// locks the run's folder until this process ends. Returns an error text, or an
+/// empty text. Called early, so that a folder that cannot be made does not cost
+/// a run.
 std::string makeTrainFolders(const TrainFlags &flags);
 
-/// Load an artifact and train or evaluate it. Return the exit code.
+/// Load an artifact and train or evaluate it. Return the exit code. In a job,
+/// process 0 names the artifact; the others' path is ignored.
 int runTrain(const std::filesystem::path &artifact, const TrainFlags &flags);
 int runEvaluate(const std::filesystem::path &artifact,
                 const EvaluateFlags &flags);

@@ -1,6 +1,7 @@
 //===- main.cpp - heddle-run: runs compiled artifacts, without LLVM -------===//
 
 #include "../common/Call.h"
+#include "../common/Launch.h"
 
 using namespace heddle::tools;
 
@@ -41,5 +42,6 @@ int main(int argc, char **argv) {
   addCallFlags(*callCommand, call);
   callCommand->callback([&] { result = runCall(artifact, call); });
 
+  addLaunchCommand(app, result);
   return parseAndRun(app, argc, argv, result);
 }

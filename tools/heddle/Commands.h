@@ -13,7 +13,10 @@ void addImportCommand(CLI::App &app, int &result);
 void addCompileCommand(CLI::App &app, int &result);
 void addTrainCommand(CLI::App &app, int &result);
 void addEvaluateCommand(CLI::App &app, int &result);
+void addExplainCommand(CLI::App &app, int &result);
 void addInfoCommand(CLI::App &app, int &result);
+void addProfileCommand(CLI::App &app, int &result);
+void addReportCommand(CLI::App &app, int &result);
 void addSimulateCommand(CLI::App &app, int &result);
 void addSolveCommand(CLI::App &app, int &result);
 

@@ -5,6 +5,7 @@
 #include "../common/Run.h"
 
 #include "heddle/Cost/Cluster.h"
+#include "heddle/Stages/StageSchedule.h"
 
 #include <cmath>
 #include <limits>
@@ -104,10 +105,10 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
       ->group(group);
   CLI::Option *mesh =
       app.add_option("--mesh", flags.mesh,
-                     "Data, context and tensor parallelism, for example "
-                     "dp=2,tp=4, instead of a plan; with "
+                     "Pipeline, data, context and tensor parallelism, for "
+                     "example pp=2,dp=2,tp=4, instead of a plan; with "
                      "dp=2x4, --zero shards within groups of 4")
-          ->check(notEmpty("dp=N,cp=N,tp=N with positive numbers"))
+          ->check(notEmpty("pp=N,dp=N,cp=N,tp=N with positive numbers"))
           ->group(group);
   CLI::Option *zero =
       app.add_option("--zero", flags.options.zeroLevel,
@@ -129,6 +130,26 @@ void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
                    "along the sequence over tp")
           ->needs(mesh)
           ->group(group);
+  std::map<std::string, PipelineSchedule> schedules;
+  for (unsigned i = 0; i <= getMaxEnumValForPipelineSchedule(); ++i) {
+    auto schedule = static_cast<PipelineSchedule>(i);
+    schedules[getScheduleName(schedule).str()] = schedule;
+  }
+  CLI::Option *pipeline =
+      addChoice<PipelineSchedule>(
+          app, "--pipeline", flags.options.mesh.schedule, schedules,
+          "The order in which the stages over pp work on micro-batches "
+          "(default: 1f1b)")
+          ->needs(mesh)
+          ->group(group);
+  CLI::Option *chunks =
+      app.add_option("--chunks", flags.options.mesh.chunks,
+                     "Stages on each device along pp (default: 2 for "
+                     "interleaved and zb-v, otherwise 1)")
+          ->check(positive())
+          ->needs(mesh)
+          ->group(group);
+  plan->excludes(pipeline)->excludes(chunks);
   app.add_option("--sub-batches", flags.options.subBatches,
                  "Run the batch in so many parts, so that the communication of "
                  "one can run beside the computation of another (default: as "
@@ -162,10 +183,11 @@ void tools::addTrainingFlags(CLI::App &app, CompileFlags &flags) {
       ->check(between(1, 1 << 20)) // with more, a step would never end
       ->capture_default_str()
       ->group(group);
-  addChoice<OptimizerKind>(
-      app, "--optimizer", options.optimizer,
-      {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::SGD}},
-      "Optimizer (default: adamw)")
+  addChoice<OptimizerKind>(app, "--optimizer", options.optimizer,
+                           {{"adamw", OptimizerKind::AdamW},
+                            {"adam", OptimizerKind::Adam},
+                            {"sgd", OptimizerKind::SGD}},
+                           "Optimizer (default: adamw)")
       ->group(group);
   app.add_option("--lr", options.learningRate, "Learning rate")
       ->check(notNegative())
@@ -259,11 +281,26 @@ void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
   flags.trainingOptions.push_back(
       app.add_flag("--bf16", flags.options.training.bf16,
                    "Compute in bf16 with f32 master weights"));
-  addChoice<Overlap>(
-      app, "--overlap", flags.options.overlap,
-      {{"none", Overlap::None}, {"auto", Overlap::Auto}},
-      "What runs beside communication: nothing (default), or what is shortest "
-      "by the times of --cluster");
+  std::map<std::string, std::optional<Overlap>> schedules;
+  for (const NamedSchedule &schedule : getNamedSchedules())
+    schedules[schedule.name.str()] = schedule.overlap;
+  addChoice<std::optional<Overlap>>(
+      app, "--overlap", flags.options.overlap, schedules,
+      "The schedule, which says what runs beside communication (docs/plan.md; "
+      "default: as the plan says, or none)");
+  std::map<std::string, std::optional<RecomputeMode>> modes;
+  for (const auto &[mode, name] : kRecomputeModes)
+    modes[name.str()] = mode;
+  addChoice<std::optional<RecomputeMode>>(
+      app, "--recompute", flags.options.recompute, modes,
+      "What the backward pass computes again instead of keeping it in memory: "
+      "layers, or as much as needs no communication (default: as the plan or "
+      "--overlap says, or none)");
+  app.add_option("--profile", flags.profile,
+                 "Take the times of calls from what heddle profile measured, "
+                 "where --overlap auto weighs them")
+      ->check(notEmpty("a profile"))
+      ->needs("--cluster");
   app.add_flag(
          "--start-collectives{earliest}", flags.startCollectives,
          "For tests of schedules: start every collective early and wait "
@@ -287,6 +324,14 @@ void tools::addOutputFlags(CLI::App &app, CompileFlags &flags) {
                  "CPU to compile for: native, a name of LLVM's (x86-64-v3), or "
                  "name,+feature,-feature")
       ->capture_default_str();
+  app.add_option("--target-gpu", flags.options.targetGpu,
+                 "NVIDIA GPU to compile for, instead of a CPU: sm_80 (which "
+                 "newer GPUs also run) to sm_90a")
+      ->check(notEmpty("a GPU such as sm_80"));
+  app.add_option("--gpu-rows", flags.options.gpuRows,
+                 "Threads of a GPU that share a row, for tests: thread, warp "
+                 "or block (default: by the row's length)")
+      ->check(oneOf({"auto", "thread", "warp", "block"}));
   app.add_flag("--explain-shardings", flags.options.explainShardings,
                "Say of each value how it is split, which op that comes from, "
                "and where two ops want it differently");

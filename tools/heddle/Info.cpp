@@ -206,6 +206,20 @@ static int describeTensors(const fs::path &path) {
   return exitSuccess;
 }
 
+/// Describes a checkpoint that several processes wrote.
+static int describeParts(const fs::path &path) {
+  auto parts = runtime::readCheckpointParts(path);
+  if (!parts.ok())
+    return reportError(parts.message());
+  for (const runtime::CheckpointPart &part : *parts)
+    std::printf("%-20s from %-14s %-22s %s\n",
+                runtime::safetensors::shapeToString(part.shape).c_str(),
+                runtime::safetensors::shapeToString(part.start).c_str(),
+                part.file.c_str(), part.tensor.c_str());
+  std::printf("%zu parts of tensors\n", parts->size());
+  return exitSuccess;
+}
+
 //===----------------------------------------------------------------------===//
 // Models
 //===----------------------------------------------------------------------===//
@@ -369,6 +383,8 @@ static int describe(CompileFlags &flags, bool all) {
   fs::path path = flags.model.path;
   std::error_code failure;
   if (!flags.model.isParametric() && fs::exists(path, failure)) {
+    if (fs::exists(path / "parts.json", failure))
+      return describeParts(path);
     if (path.extension() == ".safetensors" ||
         path.string().ends_with(".safetensors.index.json") ||
         fs::exists(path / "state.json", failure))

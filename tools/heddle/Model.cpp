@@ -8,6 +8,7 @@
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/Profile/ProfiledCostModel.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -254,6 +255,33 @@ static bool canRun(const CompileFlags &flags, int64_t devices) {
   return status.ok();
 }
 
+/// Gives the device of the cluster the rates of the profile, if there is one.
+/// Only the scheduler weighs computation, so that without it a program does not
+/// depend on the profile. Prints errors.
+static bool useProfile(CompileFlags &flags) {
+  if (flags.profile.empty())
+    return true;
+  llvm::Expected<Profile> profile = loadProfile(flags.profile);
+  if (!profile) {
+    reportError("--profile: " + llvm::toString(profile.takeError()));
+    return false;
+  }
+  llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+  if (!cluster) {
+    reportError(llvm::toString(cluster.takeError()));
+    return false;
+  }
+  const MachineProfile *machine = profile->find(cluster->getNumDevices());
+  if (!machine) {
+    reportError("--profile: " + flags.profile +
+                ": expected measurements, got none");
+    return false;
+  }
+  if (flags.options.overlap == Overlap::Auto)
+    flags.options.cluster = ClusterChoice(applyProfile(*cluster, *machine));
+  return true;
+}
+
 bool tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
@@ -267,6 +295,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
       reportError(llvm::toString(std::move(problem)));
       return false;
     }
+  if (!useProfile(flags))
+    return false;
   if (!flags.plan.empty()) {
     auto text = llvm::MemoryBuffer::getFile(flags.plan);
     if (!text) {
@@ -292,6 +322,8 @@ bool tools::resolvePlan(CompileFlags &flags) {
     if (flags.context)
       mesh->attention = *flags.context;
     mesh->sequence = options.mesh.sequence;
+    mesh->schedule = options.mesh.schedule;
+    mesh->chunks = options.mesh.chunks;
     options.mesh = *mesh;
     int64_t devices = mesh->getNumDevices();
     if (devices <= kMaxPlanDevices && flags.devices != 0 &&
@@ -321,6 +353,14 @@ bool tools::resolvePlan(CompileFlags &flags) {
   if (flags.context && !options.mesh.statesContext) {
     reportError("--context says how attention sees a sequence that is split "
                 "over cp: expected --mesh with cp=N, got --mesh " +
+                flags.mesh);
+    return false;
+  }
+  bool statesSchedule = options.mesh.schedule != PipelineSchedule::OneFOneB ||
+                        options.mesh.chunks != 0;
+  if (statesSchedule && options.mesh.pipeline == 1) {
+    reportError("--pipeline and --chunks are about stages over pp: expected "
+                "--mesh with pp=N of at least 2, got --mesh " +
                 flags.mesh);
     return false;
   }

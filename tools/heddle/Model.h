@@ -56,6 +56,7 @@ struct CompileFlags {
   std::string remarks;
   /// Value of `--start-collectives[=ORDER]`.
   std::string startCollectives;
+  std::string profile; ///< of heddle profile; empty: none
   std::string stopAfter;
   /// True if this machine will also run the program.
   bool runsHere = false;

@@ -5,6 +5,8 @@
 #include "Model.h"
 
 #include "heddle/Lower/Passes.h"
+#include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Simulate/Compare.h"
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
@@ -16,7 +18,7 @@ using namespace heddle::tools;
 
 namespace {
 struct SimulateFlags : CompileFlags {
-  std::string entry, trace;
+  std::string entry, trace, compare;
   SimulateOptions simulation;
   bool json = false;
 };
@@ -35,10 +37,10 @@ static LogicalResult makePrograms(ModuleOp module, SimulateFlags &flags) {
 }
 
 static bool writeTrace(const SimulateFlags &flags, const Simulation &simulation,
-                       ModuleOp module) {
+                       const Cluster &cluster, ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  writeChromeTrace(stream, simulation, module);
+  writeChromeTrace(stream, simulation, cluster, module);
   runtime::Status status =
       runtime::writeFileAtomically(flags.trace, stream.str());
   if (!status.ok())
@@ -46,12 +48,77 @@ static bool writeTrace(const SimulateFlags &flags, const Simulation &simulation,
   return status.ok();
 }
 
+/// Prints the simulation beside the trace of a run.
+static int compareWithRun(const SimulateFlags &flags,
+                          const Simulation &simulation, ModuleOp module) {
+  llvm::Expected<RunTrace> trace = loadRunTrace(flags.compare);
+  if (!trace)
+    return reportError("--compare: " + llvm::toString(trace.takeError()));
+  llvm::Expected<Comparison> comparison = compare(simulation, module, *trace);
+  if (!comparison)
+    return reportError("--compare: " + flags.compare + ": " +
+                       llvm::toString(comparison.takeError()));
+  if (flags.json)
+    writeComparisonJson(llvm::outs(), *comparison);
+  else
+    printComparison(llvm::outs(), *comparison);
+  llvm::outs().flush();
+  return exitSuccess;
+}
+
+/// Returns the model of the calls' times: the cluster's roofline, or the
+/// profile that is read into `profile`. Prints an error and returns null if
+/// there is no such profile.
+static std::unique_ptr<CostModel> makeModel(const SimulateFlags &flags,
+                                            ModuleOp module,
+                                            const Cluster &cluster,
+                                            Profile &profile) {
+  if (flags.profile.empty())
+    return std::make_unique<RooflineCostModel>(module, cluster);
+  llvm::Expected<Profile> read = loadProfile(flags.profile);
+  if (!read) {
+    reportError("--profile: " + llvm::toString(read.takeError()));
+    return nullptr;
+  }
+  profile = std::move(*read);
+  SmallVector<int64_t> sizes;
+  for (auto op : module.getOps<MeshOp>())
+    for (MeshAxisAttr axis : op.getMesh().getAxes())
+      sizes.push_back(axis.getSize());
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology) {
+    reportError(llvm::toString(topology.takeError()));
+    return nullptr;
+  }
+  const MachineProfile *machine = profile.find(topology->getNumDevices());
+  if (!machine) {
+    reportError("--profile: " + flags.profile +
+                ": expected measurements, got none");
+    return nullptr;
+  }
+  return std::make_unique<ProfiledCostModel>(module, std::move(*topology),
+                                             *machine);
+}
+
+/// Says how much of the program the profile knows.
+static void printCoverage(const ProfiledCostModel &model,
+                          const std::string &profile) {
+  llvm::outs() << "times of " << model.getNumMeasured() << " of "
+               << model.getNumCalls() << " different calls are from '"
+               << profile << "'";
+  if (model.getNumMeasured() < model.getNumCalls())
+    llvm::outs() << ", others by its roofline";
+  llvm::outs() << "\n";
+}
+
 static int simulateModel(SimulateFlags &flags) {
-  if (!resolvePlan(flags))
-    return exitFailure;
-  llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+  // A profile would change the cluster that the program is compiled for.
+  llvm::Expected<Cluster> cluster =
+      loadCluster(flags.options.cluster.getName());
   if (!cluster)
     return reportError(llvm::toString(cluster.takeError()));
+  if (!resolvePlan(flags))
+    return exitFailure;
   Compiler compiler;
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, flags.model);
   if (failed(module))
@@ -63,13 +130,22 @@ static int simulateModel(SimulateFlags &flags) {
   llvm::Expected<std::vector<CallList>> lists = getEntry(**module, flags.entry);
   if (!lists)
     return reportError("--entry: " + llvm::toString(lists.takeError()));
-  RooflineCostModel model(**module, *cluster);
+  Profile profile;
+  std::unique_ptr<CostModel> model =
+      makeModel(flags, **module, *cluster, profile);
+  if (!model)
+    return exitFailure;
   FailureOr<Simulation> simulation =
-      simulate(**module, *lists, *cluster, model, flags.simulation);
+      simulate(**module, *lists, *cluster, *model, flags.simulation);
   if (failed(simulation))
     return exitFailure;
-  if (!flags.trace.empty() && !writeTrace(flags, *simulation, **module))
+  if (!flags.profile.empty() && !flags.json)
+    printCoverage(static_cast<ProfiledCostModel &>(*model), flags.profile);
+  if (!flags.trace.empty() &&
+      !writeTrace(flags, *simulation, *cluster, **module))
     return exitFailure;
+  if (!flags.compare.empty())
+    return compareWithRun(flags, *simulation, **module);
   if (flags.json)
     writeSimulationJson(llvm::outs(), *simulation, *cluster);
   else
@@ -106,6 +182,14 @@ void tools::addSimulateCommand(CLI::App &app, int &result) {
       ->add_option("--trace", flags->trace,
                    "Also write a trace for Perfetto and chrome://tracing")
       ->check(notEmpty("a file"));
+  command->get_option("--profile")
+      ->description("Take the times of calls from what heddle profile "
+                    "measured");
+  command
+      ->add_option("--compare", flags->compare,
+                   "Print the simulated times beside those of a real run: the "
+                   "file that `heddle train --trace` wrote")
+      ->check(notEmpty("a trace"));
   command->add_flag("--json", flags->json,
                     "Print one JSON object, with all collectives");
   command->callback([flags, &result] { result = simulateModel(*flags); });

@@ -1,5 +1,6 @@
 //===- Train.cpp - heddle train -------------------------------------------===//
 
+#include "../common/Launch.h"
 #include "../common/Run.h"
 #include "Commands.h"
 #include "Model.h"
@@ -15,10 +16,20 @@ struct Flags {
   /// The options that `compile` has too.
   std::vector<CLI::Option *> compileOptions;
   TrainFlags train;
+  int processes = 1;
 };
 } // namespace
 
 static int runCommand(Flags &flags) {
+  auto job = runtime::jobFromEnvironment();
+  if (!job.ok())
+    return reportError(job.message());
+  if (flags.processes > 1 && !*job) {
+    LaunchFlags launched;
+    launched.processes = flags.processes;
+    launched.command = ownCommand();
+    return launch(launched);
+  }
   ModelFlags &model = flags.compile.model;
   runtime::TrainOptions &options = flags.train.options;
   std::optional<ModelKind> kind;
@@ -29,6 +40,10 @@ static int runCommand(Flags &flags) {
   }
   if (options.output.empty())
     options.output = defaultRunFolder(model.path);
+  // Process 0 compiles. The others wait for it in `runTrain`.
+  if (*job && (*job)->process != 0)
+    return runTrain("", flags.train);
+  resumeAfterFailure(flags.train);
   // Report errors in the data and in the run's folder before compiling.
   if (std::string problem = checkTrainFlags(flags.train); !problem.empty())
     return reportError(problem);
@@ -81,6 +96,12 @@ void tools::addTrainCommand(CLI::App &app, int &result) {
   addOutputFlags(*command, flags->compile);
   flags->compileOptions = compilerOptions(*command);
   addTrainFlags(*command, flags->train);
+  command
+      ->add_option("--processes", flags->processes,
+                   "Spread the devices over so many processes on this machine "
+                   "(see launch)")
+      ->capture_default_str()
+      ->check(between(1, 1024));
   addEmulatePresets(*command, flags->train.session);
   command->callback([flags, &result] { result = runCommand(*flags); });
 }

@@ -2,7 +2,7 @@
 
 #include "Commands.h"
 
-#include "../common/Run.h"
+#include "../common/Launch.h"
 
 using namespace heddle::tools;
 
@@ -16,7 +16,11 @@ int main(int argc, char **argv) {
   addCompileCommand(app, result);
   addTrainCommand(app, result);
   addEvaluateCommand(app, result);
+  addLaunchCommand(app, result);
+  addExplainCommand(app, result);
   addInfoCommand(app, result);
+  addProfileCommand(app, result);
+  addReportCommand(app, result);
   addSimulateCommand(app, result);
   addSolveCommand(app, result);
   return parseAndRun(app, argc, argv, result);

@@ -25,6 +25,7 @@ Precision GeluOp::getPrecision() { return Precision::FollowsOperands; }
 Precision SiluOp::getPrecision() { return Precision::FollowsOperands; }
 Precision DropoutOp::getPrecision() { return Precision::FollowsOperands; }
 Precision RotaryOp::getPrecision() { return Precision::FollowsOperands; }
+Precision BarrierOp::getPrecision() { return Precision::FollowsOperands; }
 bool RotaryOp::keepsOperandWide(unsigned operand) {
   return operand != getXMutable().getOperandNumber();
 }

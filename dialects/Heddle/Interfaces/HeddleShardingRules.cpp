@@ -428,3 +428,26 @@ ShardingRule RotaryOp::getShardingRule() {
 ShardingRule MaskPaddingOp::getShardingRule() {
   return ShardingRule::elementwise(*this);
 }
+
+//===----------------------------------------------------------------------===//
+// Order of computations
+//===----------------------------------------------------------------------===//
+
+// Every value has factors of its own, which it shares with its result. The
+// tensors of `after` may lie in any way.
+ShardingRule BarrierOp::getShardingRule() {
+  ShardingRule rule;
+  for (Value operand : getOperands()) {
+    TensorFactors dims;
+    for (int64_t size : shapeOf(operand))
+      dims.push_back({rule.addFactor("", size, FactorKind::Parallel)});
+    rule.operands.push_back(std::move(dims));
+  }
+  for (unsigned i = 0; i < getNumResults(); ++i) {
+    rule.results.push_back(rule.operands[i]);
+    rule.linear.push_back({{i}, {i}});
+  }
+  rule.keepsFinite = true;
+  rule.defersPartialSums = true;
+  return rule;
+}

@@ -351,3 +351,16 @@ LogicalResult MaskPaddingOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
         PaddingValueAttr::get(getContext(), PaddingValue::Zero));
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Order of computations
+//===----------------------------------------------------------------------===//
+
+LogicalResult BarrierOp::buildVjp(OpBuilder &, ArrayRef<Value> grads,
+                                  ArrayRef<bool> wanted,
+                                  MutableArrayRef<Value> operandGrads) {
+  for (auto [i, grad] : llvm::enumerate(grads))
+    if (wanted[i])
+      operandGrads[i] = grad;
+  return success();
+}

@@ -166,3 +166,4 @@ Work RotaryTableOp::getWork() {
 }
 Work RotaryOp::getWork() { return streaming(*this, 3 * elementsOf(getX())); }
 Work MaskPaddingOp::getWork() { return streaming(*this, 0); }
+Work BarrierOp::getWork() { return {}; }

@@ -12,5 +12,6 @@ include "dialects/Heddle/Ops/HeddleProductOps.td"
 include "dialects/Heddle/Ops/HeddleNetworkOps.td"
 include "dialects/Heddle/Ops/HeddleShapeOps.td"
 include "dialects/Heddle/Ops/HeddleLoopOps.td"
+include "dialects/Heddle/Ops/HeddleScheduleOps.td"
 
 #endif // HEDDLE_OPS

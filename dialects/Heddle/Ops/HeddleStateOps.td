@@ -70,6 +70,12 @@ def VariableOp : Heddle_Op<"variable", [Symbol,
       return getRole() == VariableRole::Gradient ||
              getRole() == VariableRole::Loss;
     }
+    /// Whether the variable belongs to the model, which reads it: a parameter
+    /// or a buffer.
+    bool isOfModel() {
+      return getRole() == VariableRole::Parameter ||
+             getRole() == VariableRole::Buffer;
+    }
     /// The type of the tensor that this variable is a slice of, or the
     /// variable's own type if it is no slice.
     ::mlir::RankedTensorType getWholeType();

@@ -447,3 +447,21 @@ LogicalResult MaskPaddingOp::verify() {
                          << getX().getType() << ", got " << getType();
   return expectIncreasing(*this, "'dims'", getDims(), shapeOf(getX()).size());
 }
+
+//===----------------------------------------------------------------------===//
+// Order of computations
+//===----------------------------------------------------------------------===//
+
+LogicalResult BarrierOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location>,
+                                          Adaptor adaptor,
+                                          SmallVectorImpl<Type> &results) {
+  llvm::append_range(results, adaptor.getValues().getTypes());
+  return success();
+}
+
+LogicalResult BarrierOp::verify() {
+  if (getValues().empty())
+    return emitOpError() << "expected at least one value";
+  return success();
+}

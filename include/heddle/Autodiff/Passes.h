@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-enum class OptimizerKind { AdamW, SGD };
+enum class OptimizerKind { AdamW, Adam, SGD };
 enum class ScheduleKind { Constant, Cosine };
 enum class ComputeType { F32, BF16 };
 

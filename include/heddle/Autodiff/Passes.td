@@ -92,11 +92,20 @@ def BuildTrainingStepPass
     x = x (1 - lr weight-decay)
         - lr / (1 - beta1^n) * m / (sqrt(v) / sqrt(1 - beta2^n) + epsilon).
     State: `adamw.m.X`, `adamw.v.X`.
+    **Adam** as torch.optim.Adam: as AdamW, but weight decay adds
+    weight-decay x to g in place of the factor of x.
     **SGD** as torch.optim.SGD: g = g + weight-decay x; with momentum
     u = momentum u + g (`sgd.momentum.X`), else u = g; x = x - lr u.
     Weight decay applies to variables with at least two dimensions in the
     checkpoint (or in the program, if they are in no checkpoint): not to biases
     and norms.
+    **Groups.** A parameter with `heddle.group` has the learning rate and the
+    decay of its group, whatever the options and the parameter's dimensions. The
+    step's result `learning_rate` is that of the first group.
+
+    **Buffers** (variables of role buffer) are parts of the model without a
+    gradient. @forward may store them (running statistics): @step and
+    @accumulate do so too, @evaluate and @gradients do not.
 
     The learning rate and AdamW's corrections and decay are computed in f64 from
     the variable `steps` (i64, role counter), which counts completed steps. They
@@ -111,6 +120,8 @@ def BuildTrainingStepPass
 
     Errors: an op between a parameter and the loss that has no gradient; an
     argument or result of @forward of another role; a parameter that is not f32;
+    a store in @forward to a variable that is no buffer; a group whose learning
+    rate is no variable of role setting;
     a name that exists already.
   }];
   let options = [
@@ -118,6 +129,7 @@ def BuildTrainingStepPass
            "::heddle::OptimizerKind::AdamW", "how parameters are updated",
            [{::llvm::cl::values(
              clEnumValN(::heddle::OptimizerKind::AdamW, "adamw", "AdamW"),
+             clEnumValN(::heddle::OptimizerKind::Adam, "adam", "Adam"),
              clEnumValN(::heddle::OptimizerKind::SGD, "sgd", "SGD"))}]>,
     Option<"learningRate", "learning-rate", "double", "3e-4",
            "the learning rate after warm-up">,

@@ -16,6 +16,8 @@ class ClusterChoice {
 public:
   ClusterChoice() = default;
   ClusterChoice(std::string name);
+  /// Chooses a cluster that is known already.
+  explicit ClusterChoice(Cluster cluster);
 
   /// Returns the preset or path; empty if none was chosen.
   llvm::StringRef getName() const;

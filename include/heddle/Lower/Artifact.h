@@ -1,7 +1,8 @@
 //===- Artifact.h - The directory that the runtime loads --------*- C++ -*-===//
 //
 // A compiled model is a directory: `manifest.json` (docs/artifact.md),
-// `program.so` and a copy of the plan, `plan.json`. Loading it needs no LLVM.
+// `program.so`, for GPUs `program.ptx`, and a copy of the plan, `plan.json`.
+// Loading it needs no LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,6 +65,16 @@ struct ArtifactOptions {
   /// JSON text of the plan; empty for none.
   std::string planJson;
 };
+
+/// Returns whether the module's kernels are for a GPU.
+bool isForGpu(mlir::ModuleOp module);
+/// Returns the GPU that the kernels are made for, such as "sm_80".
+llvm::StringRef getTargetGpu(mlir::ModuleOp module);
+/// Emits an error at `loc` if kernels cannot be made for this GPU.
+mlir::LogicalResult checkTargetGpu(mlir::Location loc, llvm::StringRef chip);
+
+/// Returns the PTX of the module's kernels for its GPU.
+mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp module);
 
 /// Emits an error at `loc` if `path` exists and is neither an artifact nor an
 /// empty directory, because `writeArtifact` would not replace it. Call it

@@ -307,7 +307,8 @@ def PlanArenasPass : Pass<"heddle-plan-arenas", "::mlir::ModuleOp"> {
     stack, and a result in the place of an operand (lib/Lower/PlanArenas/
     ProgramBuffers.h has the rules). `heddle-lower-to-rt` makes a copy where two
     places differ. All other tensors are placed in the arena by best fit over
-    live intervals; the best of four orders is taken.
+    live intervals; the best of four orders is taken. `heddle.barrier` vanishes:
+    the order of the program is final.
   }];
   let options = [
     Option<"inPlace", "in-place", "bool", /*default=*/"true",
@@ -385,6 +386,45 @@ def LowerKernelsPass : Pass<"heddle-lower-kernels", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect"];
 }
 
+def LowerKernelsToGpuPass : Pass<"heddle-lower-kernels-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "lowers kernel functions to code of an NVIDIA GPU's threads";
+  let description = [{
+    For modules with `heddle.target_gpu`. Each kernel function becomes
+    `llvm.func @kernel_<k>` with `nvvm.kernel`. Its parameters are a pointer to
+    global memory for each operand and result, dense and row-major, and an i64
+    for each index operand. `heddle.blocks` is the number of blocks of the grid,
+    `nvvm.reqntid` that of the threads of a block. The shared memory is a global
+    `@kernel_<k>_shared`.
+
+    Rows become teams of threads: one thread, a warp or a block, by the length
+    of the row. The threads of a team share the iterations of each loop nest,
+    with accesses of 16 bytes where the shapes and the launches allow it. Sums
+    go through registers, shuffles and then shared memory, in an order that only
+    depends on the shapes. A value that another thread of the team reads lies in
+    shared memory. A barrier stands where a thread reads or overwrites memory
+    that another thread of the team wrote or reads.
+
+    Functions of f32 are polynomials; those of f64, and sin, cos and pow, are
+    expansions in f64.
+  }];
+  let dependentDialects = ["::heddle::rt::RtDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect"];
+  let options = [
+    Option<"rows", "rows", "std::string", /*default=*/"\"auto\"",
+           "threads that share a row: auto, or for tests thread, warp or "
+           "block">];
+}
+
+def VerifyGpuKernelsPass : Pass<"heddle-verify-gpu-kernels", "::mlir::ModuleOp"> {
+  let summary = "checks that a GPU has instructions for all ops of kernels";
+  let description = [{
+    Refuses functions of libm and intrinsics for which LLVM's NVPTX code
+    generator has no instructions. LLVM itself would end the process.
+  }];
+}
+
 def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> {
   let summary = "turns rt programs into functions that call the runtime";
   let description = [{
@@ -397,7 +437,8 @@ def ConvertRtToLLVMPass : Pass<"heddle-convert-rt-to-llvm", "::mlir::ModuleOp"> 
     mesh axes in the order of their numbers. The global `heddle_program_p.frame`
     holds the sizes of the frame that the function expects, for the loader. The
     global `heddle_kernel_work` lists the work of all kernels that have
-    `rt.work`, for emulated devices.
+    `rt.work`, for emulated devices. The global `heddle_calls` names the calls
+    of all programs, for traces.
 
     Input: kernels are lowered (`heddle-lower-kernels`).
   }];

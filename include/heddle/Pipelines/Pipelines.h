@@ -15,6 +15,7 @@
 #include "heddle/Autodiff/Passes.h"
 #include "heddle/Cost/ClusterChoice.h"
 #include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Plan/Schedules.h"
 #include "heddle/Schedule/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -48,12 +49,6 @@ struct TrainingOptions : BuildTrainingStepPassOptions {
   bool bf16 = false; ///< bf16 compute, f32 master weights
 };
 
-/// What runs beside communication.
-enum class Overlap {
-  None, ///< nothing: a program runs its ops in the order of the text
-  Auto, ///< the order that the cost model finds (heddle-order-program)
-};
-
 struct CompileOptions {
   TrainingOptions training;
   /// A plan as JSON text. If empty, the standard plan of the fields below.
@@ -61,8 +56,8 @@ struct CompileOptions {
   std::string planPath; ///< where the text came from, for messages
   DefaultMesh mesh;
   int64_t zeroLevel = 0; ///< 0..3, over the data-parallel axis
-  /// The number of parts in which the batch runs; 0: as the plan says, or
-  /// whole.
+  /// The number of parts in which the batch runs; 0: as the plan or its
+  /// schedule says, or whole.
   int64_t subBatches = 0;
   /// The cluster for which communication costs are computed: "dgx-a100:16", or
   /// the path of a JSON file. If none, all devices are equally near.
@@ -70,12 +65,20 @@ struct CompileOptions {
   /// Emits a remark on each reshard, and each exchange within an op, in which a
   /// device sends at least this many bytes. -1: no remarks.
   int64_t remarkBytes = -1;
-  Overlap overlap = Overlap::None;
+  /// The schedule, and what of the forward pass is computed again. If none: as
+  /// the plan says.
+  std::optional<Overlap> overlap;
+  std::optional<RecomputeMode> recompute;
   /// If set, every collective runs beside the computations, for tests of
   /// schedules.
   std::optional<StartCollectivesPassOptions> startCollectives;
   /// "native", an LLVM CPU name (x86-64-v3, x86-64-v4), or "cpu,+feature,...".
   std::string targetCpu = "native";
+  /// The GPU to compile for, such as "sm_80"; empty: a CPU.
+  std::string targetGpu;
+  /// The threads of a GPU that share a row: "auto", or for tests "thread",
+  /// "warp" or "block".
+  std::string gpuRows = "auto";
   /// "address" or "thread": instruments kernels for that sanitizer. They run
   /// only in processes that are linked with it (heddle-run of that preset).
   /// Empty: none.

@@ -21,6 +21,12 @@ enum class ContextParallelism {
 /// dp.1.
 struct DefaultMesh {
   std::vector<int64_t> data = {1}, tensor = {1};
+  /// The number of devices along the axis pp, which have different stages of a
+  /// pipeline. If above 1, the mesh has the axis, as its first.
+  int64_t pipeline = 1;
+  PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+  /// Stages on each of these devices; 0: as the schedule needs.
+  int64_t chunks = 0;
   /// The number of parts of the sequence. If above 1, the mesh has an axis cp.
   int64_t context = 1;
   ContextParallelism attention = ContextParallelism::Ring;
@@ -35,14 +41,15 @@ struct DefaultMesh {
   int64_t getNumDevices() const;
 };
 
-/// Reads "dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. The error says
-/// what is wrong with the text.
+/// Reads "pp=2,dp=2,cp=2,tp=4", or "dp=2x4,tp=2x2" with products. The error
+/// says what is wrong with the text.
 llvm::Expected<DefaultMesh> parseDefaultMesh(llvm::StringRef text);
 
 /// Makes the standard plan of a mesh for this module:
 ///  - the batch b is split over dp;
 ///  - heads n, feed-forward f and vocabulary v are split over tp (Megatron's
 ///    column and row form follows from that);
+///  - the model is cut into stages of equal work over pp;
 ///  - the sequence s is split over cp, and attention as `mesh.attention` says;
 ///  - state is stored over dp: at level 1 the optimizer's, at level 2 also
 ///    accumulated gradients, at level 3 also parameters.

@@ -10,6 +10,7 @@
 #define HEDDLE_PLAN_PLAN_H
 
 #include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Plan/Schedules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -91,6 +92,15 @@ struct PlanPriority {
   PlanPosition position;
 };
 
+/// One of the stages of a pipeline: the globs of its operators.
+struct PlanStage {
+  std::vector<std::string> globs;
+  PlanPosition position;
+};
+
+/// The mesh axis along which the stages of a pipeline lie.
+inline constexpr llvm::StringLiteral kPipelineAxis = "pp";
+
 struct Plan {
   /// The file that the plan was read from, for messages; "" if none.
   std::string source;
@@ -113,6 +123,18 @@ struct Plan {
   GradientReduction reduceGradients = GradientReduction::Step;
   /// The number of parts in which the batch of each program runs; 1: whole.
   int64_t subBatches = 1;
+  /// nullopt: as the schedule says, or nothing.
+  std::optional<RecomputeMode> recompute;
+  Overlap overlap = Overlap::None;
+  /// The number of stages of a pipeline over the axis "pp"; 0: there is no
+  /// pipeline.
+  int64_t numStages = 0;
+  /// The operators of each stage. Empty: stages of about equal work.
+  std::vector<PlanStage> stages;
+  PlanPosition stagesPosition;
+  PipelineSchedule schedule = PipelineSchedule::OneFOneB;
+  /// A schedule of the plan's own as JSON text; "" if it has none.
+  std::string scheduleTable;
 
   int64_t getNumDevices() const;
   /// Returns the size of an axis, or 0 if the mesh lacks it.

@@ -86,6 +86,64 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
+  let summary = "computes values of the forward pass again in the backward pass";
+  let description = [{
+    Runs on one device's program, before collectives are combined. In functions
+    that compute a loss and read values of the forward pass behind it, values
+    are computed again instead of being kept. The results of the program keep
+    their bits: random numbers are functions of seed, step and position.
+
+    The forward pass is cut into segments. Where its ops repeat, as the layers of
+    a network do, a segment is one period, cut where the fewest bytes are live.
+    (Names and kinds of ops do not matter.) A forward pass that does not repeat
+    is cut where fewer bytes are live than around. Values that cross a cut are
+    kept. Ops before the first and behind the last layer are not computed again.
+    Within a segment, a least cut of its graph decides:
+    - `layer`: the fewest bytes are kept;
+    - `communication`: no collective runs again. Of the values between the
+      collectives and what the backward pass reads, the fewest bytes are kept;
+    - `optimal`: a kept byte has a price in seconds, and the time of what runs
+      again plus the prices is least. The price is the least one at which the
+      program fits into the memory. No choice within these segments that keeps as
+      few bytes recomputes in less time. Then as few segments as possible take
+      that choice, the others that of the next lower price. Live bytes are counted
+      before ops are fused, which is more than the arena will have. If nothing
+      fits, a warning states the least that does.
+
+    A copy reads the kept values through a `heddle.barrier`. It waits for the
+    gradient that the first reader of the copies needs; if a collective brings
+    this gradient, it waits for the collective's operand, so that the copies can
+    run beside it. Copies that do not depend on each other have barriers of their
+    own. A weight that is gathered for the forward pass and for the backward pass
+    is not gathered a third time: copies read what the backward pass gathers.
+  }];
+  let options = [
+    Option<"mode", "mode", "::heddle::RecomputeMode",
+           /*default=*/"::heddle::RecomputeMode::Layer", "what is kept",
+           [{::llvm::cl::values(
+             clEnumValN(::heddle::RecomputeMode::None, "none", "all values"),
+             clEnumValN(::heddle::RecomputeMode::Layer, "layer",
+                        "values that cross from layer to layer"),
+             clEnumValN(::heddle::RecomputeMode::Communication, "communication",
+                        "these, and what spares collectives"),
+             clEnumValN(::heddle::RecomputeMode::Optimal, "optimal",
+                        "what recomputes least within the memory"))}]>,
+    Option<"memory", "memory", "int64_t", /*default=*/"0",
+           "for optimal: the most bytes of live tensors; 0: what the variables "
+           "leave of a device's memory">,
+    Option<"whole", "whole", "bool", /*default=*/"false",
+           "all collectives of a segment run again, also those whose results no "
+           "gradient needs, as in Megatron-LM">,
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           /*default=*/"::heddle::ClusterChoice()",
+           "the cluster whose times decide; by default, all devices are equally "
+           "near">,
+    Option<"report", "report", "bool", /*default=*/"false",
+           "emit a remark with the number of ops that run again">];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def VerifyScheduledPass : Pass<"heddle-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "checks the collectives in flight of phase `scheduled`";
   let description = [{

@@ -251,6 +251,33 @@ def PropagateShardingsPass
   let dependentDialects = ["::heddle::HeddleDialect"];
 }
 
+def ReadStoredRowsPass : Pass<"heddle-read-stored-rows", "::mlir::ModuleOp"> {
+  let summary = "Reads rows of a parameter on the devices that store them";
+  let description = [{
+    An op that reads few rows of a parameter (the lookup in an embedding table)
+    needs no gathered parameter: each device finds the rows that it stores, and
+    the results are summed. So if the storage of a parameter differs from what
+    such an op needs, the axes of the storage move to the factors of the
+    parameter's dimensions, provided that gathering the other operands and
+    reducing the results takes less time on the cluster than gathering the
+    parameter.
+
+    Example: a table of 50257 x 768 over "dp", ids of 4 x 128 over "dp". The axis
+    moves from factor "b" of the lookup to "v". Instead of 154 MB of table, 2 kB
+    of ids are gathered, and 1.6 MB of rows are reduced and scattered.
+
+    Input: the output of heddle-propagate-shardings. Constraint: the op states
+    its work, and reads fewer bytes than the parameter has.
+  }];
+  let options = [
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           "::heddle::ClusterChoice()",
+           "preset or JSON file of the cluster that communication is weighed "
+           "on; none: all devices are equally near">,
+  ];
+  let dependentDialects = ["::heddle::HeddleDialect"];
+}
+
 def WarnOfPaddingPass : Pass<"heddle-warn-of-padding", "::mlir::ModuleOp"> {
   let summary = "Warns where half of the devices hold nothing but padding";
   let description = [{
@@ -285,8 +312,9 @@ def InsertReshardsPass : Pass<"heddle-insert-reshards", "::mlir::ModuleOp"> {
     shardings, either all of these are made from the value, or one is made first
     and the others from it, whichever takes less time on the cluster. A value
     from outside a loop is resharded once, before the loop. A loaded value is
-    resharded anew for each use, so that a gathered parameter does not live from
-    the forward to the backward pass.
+    resharded at its use, so that a gathered parameter does not live from the
+    forward to the backward pass. Uses in one block share the reshard if hardly
+    any other parameter is gathered between them: at most an eighth of its bytes.
 
     Partial sums pass through ops that are linear and cheap: sums of two of
     them, products with replicated values, changes of shape. They pass if all

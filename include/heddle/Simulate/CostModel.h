@@ -57,9 +57,19 @@ public:
     return linkSeconds;
   }
 
-  /// Returns the factor by which a computing call takes longer while its device
-  /// communicates; at least 1.
+  /// Returns the factor by which a computing call takes longer while
+  /// communication of load 1 is under way on its device; at least 1.
   virtual double getSlowdown(rt::DeviceCallOpInterface call) { return 1; }
+  /// Returns how much of the device a communication of `seconds` occupies, from
+  /// 0 (it only waits for links) to 1.
+  virtual double getLoad(const Communication &communication, double seconds) {
+    return 1;
+  }
+  /// Returns the seconds from the end of a call until a call on another stream
+  /// that has waited for it starts.
+  virtual double getWake() const { return 0; }
+  /// Returns the seconds of a step before its first call and after its last.
+  virtual double getStart() const { return 0; }
 };
 
 /// Computing calls take the launch time of the device, and then the longer one

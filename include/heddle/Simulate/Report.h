@@ -4,6 +4,7 @@
 #define HEDDLE_SIMULATE_REPORT_H
 
 #include "heddle/Simulate/Simulate.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace heddle {
@@ -21,13 +22,19 @@ void writeSimulationJson(llvm::raw_ostream &out, const Simulation &simulation,
 /// Writes the calls as a trace for Perfetto and chrome://tracing. A set of
 /// ranks is a process, and its streams are threads. Memory is a counter.
 void writeChromeTrace(llvm::raw_ostream &out, const Simulation &simulation,
-                      mlir::ModuleOp module);
+                      const Cluster &cluster, mlir::ModuleOp module);
+
+/// Writes what the JSON object says of the step, its streams and memory.
+void writeSummary(llvm::json::OStream &out, const Simulation &simulation,
+                  const Cluster &cluster);
 
 /// Returns the kind of a call, such as "matmul", and of a launch its kernel.
 std::string getCallKind(rt::DeviceCallOpInterface call);
 /// Returns the names of the operators that a call serves; if there are more
 /// than two, the first and the number of the others.
 std::string getOperatorNames(rt::DeviceCallOpInterface call);
+/// Replaces numbers between dots by stars: "h.3.ln_1" becomes "h.*.ln_1".
+std::string generalizeNames(llvm::StringRef names);
 /// Returns the mesh axes of a collective or transfer, "dp" or "dp, tp".
 std::string getAxisNames(rt::DeviceCallOpInterface call);
 /// Returns "all ranks", or the condition on the coordinates: "pp 0 3".

@@ -13,6 +13,12 @@ struct ClusterChoice::State {
 ClusterChoice::ClusterChoice(std::string name)
     : state(std::make_shared<State>(State{std::move(name), std::nullopt})) {}
 
+ClusterChoice::ClusterChoice(Cluster cluster)
+    : state(std::make_shared<State>()) {
+  state->name = cluster.name.empty() ? "cluster" : cluster.name;
+  state->cluster = std::move(cluster);
+}
+
 llvm::StringRef ClusterChoice::getName() const {
   return state ? llvm::StringRef(state->name) : "";
 }

@@ -3,6 +3,7 @@
 #include "ProgramConversion.h"
 #include "heddle/Lower/StreamId.h"
 #include "heddle_rt/abi.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -19,6 +20,24 @@ void ProgramConversion::convert(rt::LaunchOp op) {
                      << " and " << kGrainAttrName
                      << "; run heddle-lower-kernels first";
     failed = true;
+    return;
+  }
+  if (kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName())) {
+    SmallVector<Value> parameters;
+    auto numbers = op.getIndices().begin();
+    for (Attribute operand : op.getOperands_()) {
+      if (auto buffer = dyn_cast<rt::BufferAttr>(operand))
+        parameters.push_back(address(op, buffer));
+      else
+        parameters.push_back(index(*numbers++));
+    }
+    for (auto buffer : op.getResults_().getAsRange<rt::BufferAttr>())
+      parameters.push_back(address(op, buffer));
+    SmallVector<LLVM::LLVMFuncOp> kernels =
+        getGpuKernels(program->getParentOfType<ModuleOp>());
+    f.call("heddle_rt_launch_kernel",
+           {stream(op), f.i32(llvm::find(kernels, kernel) - kernels.begin()),
+            f.pointers(parameters), f.i32(parameters.size())});
     return;
   }
   SmallVector<Value> indices = llvm::map_to_vector(

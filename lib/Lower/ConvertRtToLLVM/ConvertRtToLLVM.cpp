@@ -1,5 +1,6 @@
 //===- ConvertRtToLLVM.cpp - heddle-convert-rt-to-llvm --------------------===//
 
+#include "CallTable.h"
 #include "InPlaceResults.h"
 #include "ProgramConversion.h"
 #include "heddle/Lower/Passes.h"
@@ -175,6 +176,9 @@ struct ConvertRtToLLVM
     ModuleOp module = getOperation();
     RuntimeModule runtime(module);
     OpBuilder builder(module.getContext());
+    std::string calls;
+    if (!module.getOps<rt::ProgramOp>().empty())
+      calls = getCallTable(module);
     auto pointer = LLVM::LLVMPointerType::get(module.getContext());
     auto type =
         LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer, pointer});
@@ -200,7 +204,8 @@ struct ConvertRtToLLVM
           FlatSymbolRefAttr::get(function), program.getArenaAttr(),
           program.getStreamsAttr(), builder.getI32IntegerAttr(events),
           program.getInputsAttr(), program.getOutputsAttr());
-      for (StringRef name : {kRanksAttrName, kRoleAttrName})
+      for (StringRef name :
+           {kRanksAttrName, kRoleAttrName, kStageProgramAttrName})
         if (Attribute attribute = program->getAttr(name))
           exported->setAttr(name, attribute);
       if (inPlace)
@@ -215,6 +220,8 @@ struct ConvertRtToLLVM
     }
     runtime.recordGroups();
     runtime.recordWork();
+    if (!calls.empty() && !runtime.symbols.lookup(kCallTableName))
+      runtime.exportText(kCallTableName, calls);
   }
 };
 } // namespace

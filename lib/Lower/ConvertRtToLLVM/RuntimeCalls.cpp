@@ -3,10 +3,23 @@
 #include "RuntimeCalls.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle_rt/abi.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include <cstddef>
 
 using namespace mlir;
 using namespace heddle;
+
+static bool isGpuKernel(LLVM::LLVMFuncOp function) {
+  return function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+}
+
+SmallVector<LLVM::LLVMFuncOp> heddle::getGpuKernels(ModuleOp module) {
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (isGpuKernel(function))
+      kernels.push_back(function);
+  return kernels;
+}
 
 //===----------------------------------------------------------------------===//
 // RuntimeModule
@@ -112,7 +125,8 @@ void RuntimeModule::recordGroups() {
 void RuntimeModule::recordWork() {
   SmallVector<LLVM::LLVMFuncOp> kernels;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (function->hasAttrOfType<rt::WorkAttr>(rt::kWorkAttrName))
+    if (function->hasAttrOfType<rt::WorkAttr>(rt::kWorkAttrName) &&
+        !isGpuKernel(function))
       kernels.push_back(function);
   if (kernels.empty() || symbols.lookup(kKernelWorkName))
     return;

@@ -35,6 +35,11 @@ public:
                  {reinterpret_cast<const char *>(&object), sizeof(T)},
                  alignof(T));
   }
+  /// Makes a constant text, which ends with a null, that the library shows.
+  void exportText(llvm::StringRef name, llvm::StringRef text) {
+    makeConstant(name, mlir::LLVM::Linkage::External,
+                 {text.str().c_str(), text.size() + 1}, 1);
+  }
   /// Returns the data of the rt.constant named `symbol`, or failure with an
   /// error at `user`.
   mlir::FailureOr<mlir::LLVM::GlobalOp>
@@ -74,6 +79,9 @@ private:
 /// The module's attribute that holds the groups after the conversion, in the
 /// manifest's order.
 inline constexpr llvm::StringLiteral kGroupsAttrName = "rt.groups";
+
+/// Returns the kernels for a GPU. A launch names a kernel by its index here.
+llvm::SmallVector<mlir::LLVM::LLVMFuncOp> getGpuKernels(mlir::ModuleOp module);
 
 /// The global that holds the work of all kernels.
 inline constexpr llvm::StringLiteral kKernelWorkName = "heddle_kernel_work";

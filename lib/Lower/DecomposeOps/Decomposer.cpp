@@ -188,11 +188,10 @@ Value Decomposer::reduce(RankedTensorType result, ArrayRef<int64_t> reduced,
 
 /// Returns the number of rows of a block in the first stage of a reduction over
 /// rows. It follows from the shape alone, so sums do not depend on the number
-/// of threads. There are at most 64 blocks: more cores would gain little, and
-/// every block's partial sums cost traffic. A block has at least 32 rows, so
-/// partial sums are at most 1/32 of the elements read.
-static int64_t chooseBlock(int64_t rows) {
-  return std::max<int64_t>(32, llvm::divideCeil(rows, 64));
+/// of threads.
+static int64_t chooseBlock(int64_t rows, const KernelTarget &target) {
+  return std::max<int64_t>(target.leastBlockRows,
+                           llvm::divideCeil(rows, target.mostReductionBlocks));
 }
 
 static int64_t product(ArrayRef<int64_t> sizes) {
@@ -236,9 +235,10 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
   // A full reduction takes trailing dimensions first, so that the remaining
   // rows are shared by many threads.
   if (prefix == count && prefix == rank && rank > 1 &&
-      product(type.getShape()) > (1 << 14)) {
+      product(type.getShape()) > target.largeSum) {
     int64_t keep = 1;
-    while (keep < rank - 1 && product(type.getShape().take_front(keep)) < 64)
+    while (keep < rank - 1 &&
+           product(type.getShape().take_front(keep)) < target.fewRows)
       ++keep;
     auto trailing = llvm::to_vector(llvm::seq<int64_t>(keep, rank));
     Value rows = reduceDims(x, trailing, kind, without(trailing));
@@ -257,10 +257,11 @@ Value Decomposer::reduceDims(Value x, ArrayRef<int64_t> over,
   if (prefix > 0 && prefix < rank) {
     int64_t rows = product(type.getShape().take_front(prefix));
     int64_t columns = product(type.getShape().drop_front(prefix));
-    int64_t block = chooseBlock(rows);
+    int64_t block = chooseBlock(rows, target);
     // With few rows of many columns, the columns alone give enough parallel
     // work.
-    if (rows > block && !(rows <= 64 && columns >= 4096)) {
+    if (rows > block &&
+        !(rows <= target.fewRows && columns >= target.manyColumns)) {
       SmallVector<int64_t> shape(type.getShape().drop_front(prefix));
       shape.insert(shape.begin(), llvm::divideCeil(rows, block));
       auto partialType = RankedTensorType::get(shape, accumulator);

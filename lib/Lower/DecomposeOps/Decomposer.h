@@ -8,6 +8,7 @@
 #ifndef HEDDLE_LIB_LOWER_DECOMPOSEOPS_DECOMPOSER_H
 #define HEDDLE_LIB_LOWER_DECOMPOSEOPS_DECOMPOSER_H
 
+#include "../KernelPlan/KernelTarget.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -55,7 +56,8 @@ struct Operand {
 class Decomposer {
 public:
   Decomposer(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+      : builder(builder), loc(loc),
+        target(KernelTarget::of(builder.getBlock()->getParentOp())) {}
 
   using MapBody =
       llvm::function_ref<mlir::Value(Body &, mlir::ValueRange operands)>;
@@ -86,6 +88,7 @@ public:
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  KernelTarget target;
 };
 
 /// Returns the type in which elements are computed: f32 for narrower floats,
@@ -104,6 +107,7 @@ bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeLookup(mlir::Operation *op, mlir::OpBuilder &builder);
+bool decomposeAttention(mlir::Operation *op, mlir::OpBuilder &builder);
 
 /// Brings a structured op into the form that kernels accept; see
 /// Structured.cpp. Emits an error on an op without such a form.

@@ -1,6 +1,7 @@
 //===- Elementwise.cpp - arith, math, activations, dropout, rotary --------===//
 
 #include "Decomposer.h"
+#include "Philox.h"
 #include "heddle/Lower/StreamId.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -127,40 +128,6 @@ static void decompose(SiluGradOp op, Decomposer &d) {
 // Dropout
 //===----------------------------------------------------------------------===//
 
-/// Returns the first word of Philox4x32-10 (Salmon et al., SC 2011) with
-/// counter (index low, index high, step low, stream). Words are i64 values
-/// below 2^32, because the product of two such values is one vector
-/// instruction.
-static Value philox(Body &b, Value index, Value step, uint32_t stream,
-                    uint64_t seed) {
-  Type i64 = b.getI64Type();
-  Value mask = b.integer(i64, 0xFFFFFFFFll), shift = b.integer(i64, 32);
-  auto low = [&](Value v) -> Value { return b.create<arith::AndIOp>(v, mask); };
-  auto high = [&](Value v) -> Value {
-    return b.create<arith::ShRUIOp>(v, shift);
-  };
-  auto xorOf = [&](Value x, Value y) -> Value {
-    return b.create<arith::XOrIOp>(x, y);
-  };
-  Value m0 = b.integer(i64, 0xD2511F53u), m1 = b.integer(i64, 0xCD9E8D57u);
-  Value c0 = low(index), c1 = high(index), c2 = low(step);
-  Value c3 = b.integer(i64, stream);
-  uint32_t k0 = seed, k1 = seed >> 32;
-  for (int round = 0; round < 10; ++round) {
-    Value p0 = b.create<arith::MulIOp>(m0, c0);
-    Value p1 = b.create<arith::MulIOp>(m1, c2);
-    Value n0 = xorOf(xorOf(high(p1), c1), b.integer(i64, k0));
-    Value n2 = xorOf(xorOf(high(p0), c3), b.integer(i64, k1));
-    c1 = low(p1);
-    c3 = low(p0);
-    c0 = n0;
-    c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return c0;
-}
-
 static void decompose(DropoutOp op, Decomposer &d) {
   auto type = cast<RankedTensorType>(op.getType());
   int64_t rank = type.getRank();
@@ -186,8 +153,8 @@ static void decompose(DropoutOp op, Decomposer &d) {
               index, b.create<arith::MulIOp>(at, b.integer(i64, stride)));
           stride *= global[dim];
         }
-        Value word =
-            philox(b, index, v[1], getStreamId(*op.getOpName()), op.getSeed());
+        Value word = philox(b, index, v[1], getStreamId(*op.getOpName()),
+                            op.getSeed())[0];
         Value limit = b.integer(i64, static_cast<int64_t>(rate * 4294967296.0));
         Value keep =
             b.create<arith::CmpIOp>(arith::CmpIPredicate::uge, word, limit);

@@ -10,10 +10,6 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-/// The largest distance, in ops of the program, over which two ops are merged:
-/// about a layer.
-static constexpr unsigned kNear = 48;
-
 bool lower::isFree(Operation *op) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(op))
     return true;
@@ -44,6 +40,8 @@ static void describe(Operation *op, Cluster &cluster) {
          llvm::zip(ranges, generic.getIteratorTypesArray()))
       if (type == utils::IteratorType::parallel)
         cluster.rows.push_back(range);
+      else
+        cluster.sums = true;
     return;
   }
   auto blocks = cast<ReduceBlocksOp>(op);
@@ -54,7 +52,7 @@ static void describe(Operation *op, Cluster &cluster) {
   cluster.block = blocks.getBlock();
 }
 
-Clusters::Clusters(Block &body) {
+Clusters::Clusters(Block &body, const KernelTarget &target) : target(target) {
   for (Operation &op : body.without_terminator()) {
     if (isFree(&op))
       continue;
@@ -217,9 +215,7 @@ int64_t Clusters::sharedRowDims(Operation *from, Operation *to) const {
 
 std::optional<Cluster> Clusters::combine(const Cluster &a,
                                          const Cluster &b) const {
-  constexpr size_t kMostOps = 256;
-  constexpr int64_t kEnoughRows = 8, kLittleWork = 4096;
-  if (a.ops.size() + b.ops.size() > kMostOps)
+  if (a.ops.size() + b.ops.size() > target.mostOps)
     return std::nullopt;
   Cluster both;
   both.isKernel = true;
@@ -254,9 +250,14 @@ std::optional<Cluster> Clusters::combine(const Cluster &a,
   both.rows.assign(a.rows.begin(), a.rows.begin() + common);
   // Threads share rows, so a kernel with much work needs enough of them.
   int64_t most = std::max(product(a.rows), product(b.rows));
-  if (product(both.rows) < std::min(kEnoughRows, most) &&
-      both.work > kLittleWork)
+  if (product(both.rows) < std::min(target.enoughRows, most) &&
+      both.work > target.littleWork)
     return std::nullopt;
+  both.sums = a.sums || b.sums;
+  for (const Cluster *cluster : {&a, &b})
+    if (cluster->sums && product(both.rows) < product(cluster->rows) &&
+        both.work / product(both.rows) > target.mostRowWork)
+      return std::nullopt;
   both.ops.resize(a.ops.size() + b.ops.size());
   std::merge(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
              both.ops.begin());
@@ -291,7 +292,7 @@ void Clusters::fuseProducers() {
       // An op of the backward pass that computes from saved values stays there.
       // Merged into the forward kernel, its result would be stored and live in
       // between.
-      if (op - clusters[clusterOf[from]].ops.back() > kNear &&
+      if (op - clusters[clusterOf[from]].ops.back() > target.near &&
           op > clusters[clusterOf[from]].ops.back())
         continue;
       tryMerge(clusterOf[from], clusterOf[op]);
@@ -300,7 +301,6 @@ void Clusters::fuseProducers() {
 }
 
 void Clusters::fuseSiblings() {
-  constexpr int64_t kLarge = 1024;
   llvm::MapVector<Value, SmallVector<unsigned>> readers;
   for (unsigned op = 0; op < ops.size(); ++op) {
     if (!clusters[clusterOf[op]].isKernel)
@@ -308,13 +308,14 @@ void Clusters::fuseSiblings() {
     for (Value operand : ops[op]->getOperands()) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
       Operation *from = operand.getDefiningOp();
-      if (type && type.getNumElements() >= kLarge && !(from && isFree(from)))
+      if (type && type.getNumElements() >= target.largeOperand &&
+          !(from && isFree(from)))
         readers[operand].push_back(op);
     }
   }
   for (auto &[value, list] : readers)
     for (size_t i = 0; i + 1 < list.size(); ++i) {
-      if (list[i + 1] - list[i] > kNear)
+      if (list[i + 1] - list[i] > target.near)
         continue;
       // Merges the clusters only if both read the tensor row by row.
       unsigned a = clusterOf[list[i]], b = clusterOf[list[i + 1]];

@@ -8,6 +8,7 @@
 #ifndef HEDDLE_LIB_LOWER_FORMKERNELS_CLUSTERS_H
 #define HEDDLE_LIB_LOWER_FORMKERNELS_CLUSTERS_H
 
+#include "../KernelPlan/KernelTarget.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -28,13 +29,14 @@ struct Cluster {
   /// The row dimensions and block of heddle.reduce_blocks, if the cluster has
   /// one.
   std::optional<int64_t> rowDims, block;
-  int64_t work = 0; ///< iterations of all ops together
+  int64_t work = 0;  ///< iterations of all ops together
+  bool sums = false; ///< an op of the cluster is a reduction
 };
 
 class Clusters {
 public:
   /// Starts with every op in a cluster of its own.
-  explicit Clusters(mlir::Block &body);
+  Clusters(mlir::Block &body, const KernelTarget &target);
 
   /// Merges along edges from producers to consumers, in program order.
   void fuseProducers();
@@ -62,6 +64,7 @@ private:
   void place(unsigned merged, unsigned a, unsigned b);
   void addOrderEdges();
 
+  KernelTarget target;
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, unsigned> position;
   llvm::SmallVector<llvm::SmallVector<unsigned>> predecessors; ///< of ops

@@ -134,8 +134,7 @@ static linalg::GenericOp foldOperands(linalg::GenericOp op,
 /// Returns whether repeating the op in each reader is cheap: reading its
 /// operands takes no more bytes than reading its result, and its arithmetic is
 /// a few simple ops. Casts, masks and scalings are cheap.
-static bool isCheap(linalg::GenericOp op) {
-  constexpr int64_t kFewOps = 4;
+static bool isCheap(linalg::GenericOp op, const KernelTarget &target) {
   if (op.getNumLoops() != op.getNumParallelLoops() || op->getNumResults() != 1)
     return false;
   int64_t count = 0;
@@ -150,15 +149,16 @@ static bool isCheap(linalg::GenericOp op) {
   int64_t read = 0;
   for (Value input : op.getInputs())
     read += getBytes(input.getType());
-  return count <= kFewOps && read <= getBytes(op->getResult(0).getType());
+  return count <= target.fewOps && read <= getBytes(op->getResult(0).getType());
 }
 
 /// Gives every reader in a kernel its own copy of a cheap producer.
-static void repeatCheapProducers(Block &body, OpBuilder &builder) {
+static void repeatCheapProducers(Block &body, OpBuilder &builder,
+                                 const KernelTarget &target) {
   SmallVector<linalg::GenericOp> ops(body.getOps<linalg::GenericOp>());
   // In reverse order, so that a chain of cheap ops is repeated as a whole.
   for (linalg::GenericOp op : llvm::reverse(ops)) {
-    if (op->use_empty() || op->hasOneUse() || !isCheap(op))
+    if (op->use_empty() || op->hasOneUse() || !isCheap(op, target))
       continue;
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
@@ -214,6 +214,7 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
   LogicalResult form(func::FuncOp program, Outliner &outliner) {
     Block &body = program.getBody().front();
     IRRewriter rewriter(program.getContext());
+    KernelTarget target = KernelTarget::of(program);
     SmallVector<linalg::GenericOp> ops(body.getOps<linalg::GenericOp>());
     for (linalg::GenericOp op : ops)
       foldOperands(op, rewriter);
@@ -221,11 +222,11 @@ struct FormKernels : heddle::impl::FormKernelsPassBase<FormKernels> {
     DominanceInfo dominance(program);
     eliminateCommonSubExpressions(rewriter, dominance, program);
     if (fuse) {
-      repeatCheapProducers(body, rewriter);
+      repeatCheapProducers(body, rewriter, target);
       eraseUnused(body);
     }
 
-    Clusters clusters(body);
+    Clusters clusters(body, target);
     if (fuse) {
       clusters.fuseProducers();
       clusters.fuseSiblings();

@@ -90,7 +90,7 @@ static bool sumsAcrossMemory(const KernelPlan &plan) {
 /// themselves can be cut into vectors (column mode).
 LogicalResult Outliner::chooseRows(func::FuncOp kernel,
                                    const Cluster &cluster) {
-  constexpr int64_t kLongRow = 256, kShortRow = 16, kManyRows = 64;
+  KernelTarget target = KernelTarget::of(kernel);
   Builder builder(kernel.getContext());
   auto set = [&](int64_t count) {
     kernel->setAttr(kRowDimsAttrName, builder.getI64IntegerAttr(count));
@@ -121,7 +121,8 @@ LogicalResult Outliner::chooseRows(func::FuncOp kernel,
   }
   while (count > 0) {
     rows /= cluster.rows[count - 1];
-    if (inner >= kLongRow || (rows < kManyRows && inner >= kShortRow))
+    if (inner >= target.longRow ||
+        (rows < target.manyRows && inner >= target.shortRow))
       break;
     inner *= cluster.rows[--count];
   }

@@ -313,11 +313,11 @@ bool KernelPlan::suitsColumns() const {
 }
 
 void KernelPlan::makeColumns() {
-  // A chunk has at least 64 rows, and at most 2048, so that a few scratch
-  // buffers of f32 fit the first-level cache. In between it is a sixteenth of
-  // the rows, to give threads work.
-  int64_t sixteenth = llvm::alignTo(llvm::divideCeil(rows, 16), 64);
-  chunk = std::max<int64_t>(64, std::min<int64_t>(2048, sixteenth));
+  // A chunk is short enough that a few scratch buffers of f32 fit the
+  // first-level cache, and that there are chunks for many threads.
+  int64_t part =
+      llvm::alignTo(llvm::divideCeil(rows, target.chunks), target.leastChunk);
+  chunk = std::max(target.leastChunk, std::min(target.mostChunk, part));
   auto change = [&](Access &access) {
     int64_t step = access.rows.back();
     access.rows.assign(1, step * chunk);
@@ -380,16 +380,14 @@ void KernelPlan::chooseBlocks() {
     work +=
         iterations * (statement.cost + 2 * (int64_t)statement.reads.size() + 1);
   }
-  // About ten microseconds of vectorized work: several times the cost of waking
-  // a thread.
-  constexpr int64_t kWorthAThread = 1 << 17;
-  grain = llvm::divideCeil(kWorthAThread, work * blockUnits);
+  grain = llvm::divideCeil(target.worthAThread, work * blockUnits);
   grain = std::clamp<int64_t>(grain, 1, std::max<int64_t>(blocks, 1));
 }
 
 FailureOr<KernelPlan> KernelPlan::create(func::FuncOp kernel) {
   KernelPlan plan;
   plan.kernel = kernel;
+  plan.target = KernelTarget::of(kernel);
   auto rowDims = kernel->getAttrOfType<IntegerAttr>(kRowDimsAttrName);
   if (!rowDims || rowDims.getInt() < 0)
     return kernel.emitOpError()

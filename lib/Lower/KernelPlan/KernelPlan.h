@@ -31,6 +31,7 @@
 #ifndef HEDDLE_LIB_LOWER_KERNELPLAN_KERNELPLAN_H
 #define HEDDLE_LIB_LOWER_KERNELPLAN_KERNELPLAN_H
 
+#include "KernelTarget.h"
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -87,6 +88,7 @@ public:
   /// Plans a kernel function. Emits an error at an op that does not fit.
   static mlir::FailureOr<KernelPlan> create(mlir::func::FuncOp kernel);
 
+  KernelTarget target;
   int64_t rowDims = 0;
   llvm::SmallVector<int64_t> units; ///< extents of the row dimensions; column
                                     ///< mode: the number of chunks
@@ -131,11 +133,17 @@ private:
   void orderLoops();
   void assignLevels();
   void formNests();
+  bool reducesOtherLoops(const Nest &nest, const Statement &statement) const;
   void placeValues(Nest &nest);
   void chooseHosts();
   bool canHost(mlir::Value value, mlir::Value result) const;
   void chooseBlocks();
   bool isCheap(unsigned statement) const;
+  /// The same; `known` holds the answers for statements that were asked before.
+  /// Without it, a chain of statements that read each other twice would be
+  /// walked 2^length times.
+  bool isCheap(unsigned statement,
+               llvm::SmallDenseMap<unsigned, bool> &known) const;
 };
 
 /// Returns the linear form of an indexing map over a dense tensor of this

@@ -40,9 +40,23 @@ void KernelPlan::assignLevels() {
 }
 
 bool KernelPlan::isCheap(unsigned index) const {
+  llvm::SmallDenseMap<unsigned, bool> known;
+  return isCheap(index, known);
+}
+
+bool KernelPlan::isCheap(unsigned index,
+                         llvm::SmallDenseMap<unsigned, bool> &known) const {
+  if (auto found = known.find(index); found != known.end())
+    return found->second;
+  known[index] = false;
   const Statement &statement = statements[index];
-  if (statement.kind != StatementKind::Map || statement.cost > 6 ||
-      statement.reads.size() > 4 ||
+  int64_t elements = 1;
+  for (int64_t extent : statement.loops)
+    elements *= extent;
+  bool isLong = elements > target.mostKeptElements;
+  if (statement.kind != StatementKind::Map ||
+      (statement.cost > target.cheapCost && !isLong) ||
+      (statement.reads.size() > target.cheapReads && !isLong) ||
       !getExtracted(statement.op, rowDims).empty())
     return false;
   for (const Access &read : statement.reads) {
@@ -53,9 +67,10 @@ bool KernelPlan::isCheap(unsigned index) const {
     const Statement &from = statements[found->second];
     if (from.kind == StatementKind::Reduce && from.firstReduced == 0)
       continue;
-    if (!canForward(from, statement, read) || !isCheap(found->second))
+    if (!canForward(from, statement, read) || !isCheap(found->second, known))
       return false;
   }
+  known[index] = true;
   return true;
 }
 
@@ -105,6 +120,25 @@ void KernelPlan::placeValues(Nest &nest) {
   llvm::sort(nest.statements);
 }
 
+/// Returns whether a reduction of the nest keeps other loops than the
+/// statement, if that is a reduction too. The threads of a GPU deal with all
+/// iterations of a nest in one way, which suits only one choice of reduced
+/// loops.
+bool KernelPlan::reducesOtherLoops(const Nest &nest,
+                                   const Statement &statement) const {
+  return statement.kind == StatementKind::Reduce &&
+         llvm::any_of(nest.statements, [&](unsigned index) {
+           const Statement &other = statements[index];
+           auto keepSameLoops = [](int64_t left, int64_t right) {
+             return (left == 0) == (right == 0);
+           };
+           return other.kind == StatementKind::Reduce &&
+                  (other.firstReduced != statement.firstReduced ||
+                   !llvm::equal(other.writes[0].loops,
+                                statement.writes[0].loops, keepSameLoops));
+         });
+}
+
 void KernelPlan::formNests() {
   int64_t levels = 0;
   for (const Statement &statement : statements)
@@ -116,7 +150,8 @@ void KernelPlan::formNests() {
         if (statement.level != level || statement.isScalar() != scalars)
           continue;
         auto same = llvm::find_if(nests, [&](const Nest &nest) {
-          return nest.level == level && nest.loops == statement.loops;
+          return nest.level == level && nest.loops == statement.loops &&
+                 !(target.isGpu && reducesOtherLoops(nest, statement));
         });
         if (same == nests.end()) {
           nests.push_back({statement.loops, {}, level});

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelEmitter.h"
+#include "BodyEmitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-Value KernelEmitter::mapScalar(Value value, IRMapping &mapping) {
+Value BodyEmitter::mapScalar(Value value, IRMapping &mapping) {
   if (Value mapped = mapping.lookupOrNull(value))
     return mapped;
   Value outside = scalars.lookup(value);
@@ -24,8 +24,8 @@ Value KernelEmitter::mapScalar(Value value, IRMapping &mapping) {
   return outside;
 }
 
-Value KernelEmitter::combineBlocks(ReduceBlocksOp op, Value x,
-                                   Value accumulator) {
+Value BodyEmitter::combineBlocks(ReduceBlocksOp op, Value x,
+                                 Value accumulator) {
   if (isa<FloatType>(accumulator.getType())) {
     if (x.getType() != accumulator.getType())
       x = x.getType().getIntOrFloatBitWidth() <
@@ -41,8 +41,8 @@ Value KernelEmitter::combineBlocks(ReduceBlocksOp op, Value x,
   return b.create<arith::MaxSIOp>(accumulator, x);
 }
 
-Value KernelEmitter::extract(tensor::ExtractOp op, IRMapping &mapping,
-                             ArrayAttr groups) {
+Value BodyEmitter::extract(tensor::ExtractOp op, IRMapping &mapping,
+                           ArrayAttr groups) {
   Value tensor = op.getTensor();
   auto type = cast<RankedTensorType>(tensor.getType());
   if (!isInMemory(tensor)) {
@@ -63,7 +63,7 @@ Value KernelEmitter::extract(tensor::ExtractOp op, IRMapping &mapping,
                 groups);
 }
 
-Value KernelEmitter::emitConstant(arith::ConstantOp op) {
+Value BodyEmitter::emitConstant(arith::ConstantOp op) {
   Type type = ElementType(op.getType()).compute;
   if (type == op.getType())
     return b.clone(*op)->getResult(0);
@@ -73,48 +73,8 @@ Value KernelEmitter::emitConstant(arith::ConstantOp op) {
   return b.create<arith::ConstantOp>(FloatAttr::get(type, value));
 }
 
-/// Returns the C library's function for an op without intrinsic and polynomial,
-/// or an empty string. Polynomials exist for f32 only.
-static StringRef libraryFunction(Operation *op, Type type) {
-  StringRef always = llvm::TypeSwitch<Operation *, StringRef>(op)
-                         .Case([](math::TanOp) { return "tan"; })
-                         .Case([](math::SinhOp) { return "sinh"; })
-                         .Case([](math::CoshOp) { return "cosh"; })
-                         .Case([](math::AsinOp) { return "asin"; })
-                         .Case([](math::AcosOp) { return "acos"; })
-                         .Case([](math::AsinhOp) { return "asinh"; })
-                         .Case([](math::AcoshOp) { return "acosh"; })
-                         .Case([](math::AtanhOp) { return "atanh"; })
-                         .Default(StringRef());
-  if (!always.empty() || type.isF32())
-    return always;
-  return llvm::TypeSwitch<Operation *, StringRef>(op)
-      .Case([](math::TanhOp) { return "tanh"; })
-      .Case([](math::ErfOp) { return "erf"; })
-      .Case([](math::AtanOp) { return "atan"; })
-      .Case([](math::Atan2Op) { return "atan2"; })
-      .Case([](math::CbrtOp) { return "cbrt"; })
-      .Case([](math::ExpM1Op) { return "expm1"; })
-      .Case([](math::Log1pOp) { return "log1p"; })
-      .Default(StringRef());
-}
-
-Value KernelEmitter::callLibrary(StringRef name, Type type,
-                                 ValueRange operands) {
-  std::string symbol = name.str() + (type.isF32() ? "f" : "");
-  auto module = plan.kernel->getParentOfType<ModuleOp>();
-  if (!module.lookupSymbol(symbol)) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module.getBody());
-    b.create<LLVM::LLVMFuncOp>(
-        symbol, LLVM::LLVMFunctionType::get(
-                    type, SmallVector<Type>(operands.size(), type)));
-  }
-  return b.create<LLVM::CallOp>(TypeRange{type}, symbol, operands).getResult();
-}
-
 /// Emits an op of a body, with operands and result of compute types.
-Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
+Value BodyEmitter::cloneOp(Operation *op, IRMapping &mapping) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
     Value mapped = mapScalar(operand, mapping);
@@ -152,19 +112,14 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
     (void)fail(op, "expected no bit casts of bf16 or f16 in a kernel");
     return Value();
   }
-  // Calls libm where the polynomial is inexact or missing.
-  if (isa<math::SinOp>(op))
-    return b.create<LLVM::SinOp>(type, operands);
-  if (isa<math::CosOp>(op))
-    return b.create<LLVM::CosOp>(type, operands);
-  if (isa<math::PowFOp>(op))
-    return b.create<LLVM::PowOp>(type, operands);
+  if (Value value = emitMath(op, operands))
+    return value;
+  if (failedOnce)
+    return Value();
   if (isa<math::RsqrtOp>(op)) {
     Value one = b.create<arith::ConstantOp>(FloatAttr::get(type, 1.0));
     return b.create<arith::DivFOp>(one, b.create<math::SqrtOp>(operands[0]));
   }
-  if (StringRef name = libraryFunction(op, type); !name.empty())
-    return callLibrary(name, type, operands);
   if (!op->getDialect() ||
       !isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op->getDialect())) {
@@ -182,9 +137,9 @@ Value KernelEmitter::cloneOp(Operation *op, IRMapping &mapping) {
 }
 
 SmallVector<Value>
-KernelEmitter::cloneBody(const Statement &statement, ValueRange arguments,
-                         llvm::function_ref<Value(int64_t)> loopIndex,
-                         ArrayAttr groups) {
+BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
+                       llvm::function_ref<Value(int64_t)> loopIndex,
+                       ArrayAttr groups) {
   auto generic = cast<linalg::GenericOp>(statement.op);
   Block *body = generic.getBody();
   IRMapping mapping;
@@ -222,4 +177,142 @@ KernelEmitter::cloneBody(const Statement &statement, ValueRange arguments,
     results.push_back(value);
   }
   return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+ElementType BodyEmitter::memoryType(Value value) const {
+  Type element = cast<RankedTensorType>(value.getType()).getElementType();
+  if (plan.scratch.contains(value))
+    return ElementType(ElementType(element).compute);
+  return ElementType(element);
+}
+
+bool BodyEmitter::isInMemory(Value value) const { return base.contains(value); }
+
+void BodyEmitter::emitConstants() {
+  Block &body = plan.kernel.getBody().front();
+  for (auto constant : body.getOps<arith::ConstantOp>())
+    if (!isa<TensorType>(constant.getType()))
+      scalars[constant] = emitConstant(constant);
+}
+
+FailureOr<int64_t> BodyEmitter::getScratchElements(Value value) {
+  int64_t size = 1, most = plan.target.mostScratchElements;
+  auto type = cast<RankedTensorType>(value.getType());
+  for (int64_t extent : type.getShape().drop_front(plan.rowDims))
+    size *= extent;
+  if (plan.chunk)
+    size *= plan.chunk;
+  if (size > most)
+    return fail(value.getDefiningOp(),
+                "expected a row of at most " + Twine(most) +
+                    " elements between the loops of a kernel, got " +
+                    Twine(size));
+  return size;
+}
+
+void BodyEmitter::beginRow(Value index) {
+  unit = index;
+  unitIndices.clear();
+  rowValues.clear();
+  if (plan.units.size() > 1)
+    unitIndex(0); // before any loop, so that it dominates all of the row
+  if (plan.chunk)
+    chunkEnd = b.create<arith::MinSIOp>(
+        b.i64(plan.chunk),
+        b.create<arith::SubIOp>(b.i64(plan.rows), b.mulI(unit, plan.chunk)));
+}
+
+Value BodyEmitter::unitIndex(size_t dim) {
+  if (plan.units.size() == 1)
+    return unit;
+  if (unitIndices.empty()) {
+    unitIndices.resize(plan.units.size());
+    Value rest = unit;
+    for (size_t i = plan.units.size(); i-- > 1;) {
+      Value extent = b.i64(plan.units[i]);
+      unitIndices[i] = b.create<arith::RemUIOp>(rest, extent);
+      rest = b.create<arith::DivUIOp>(rest, extent);
+    }
+    unitIndices[0] = rest;
+  }
+  return unitIndices[dim];
+}
+
+Value BodyEmitter::rowOffset(const Access &access) {
+  ArrayRef<int64_t> steps = access.rows;
+  if (llvm::all_of(steps, [](int64_t step) { return step == 0; }))
+    return Value();
+  bool collapses = true;
+  for (size_t i = 0; i + 1 < steps.size(); ++i)
+    collapses &= steps[i] == plan.units[i + 1] * steps[i + 1];
+  if (collapses)
+    return b.mulI(unit, steps.back());
+  Value offset;
+  for (auto [dim, step] : llvm::enumerate(steps))
+    if (step != 0)
+      offset = b.addI(offset, b.mulI(unitIndex(dim), step));
+  return offset;
+}
+
+BodyEmitter::Location BodyEmitter::locate(const Access &access) {
+  Location location{base.lookup(access.value), access.loops};
+  if (plan.scratch.contains(access.value)) {
+    if (access.constant != 0)
+      location.pointer = b.address(location.pointer, b.i64(access.constant),
+                                   memoryType(access.value));
+    return location;
+  }
+  Value offset = rowOffset(access);
+  bool isPartial = false;
+  if (auto found = plan.producer.find(access.value);
+      found != plan.producer.end()) {
+    const Statement &from = plan.statements[found->second];
+    isPartial = from.kind == StatementKind::ReduceBlocks;
+  }
+  if (isPartial) {
+    auto type = cast<RankedTensorType>(access.value.getType());
+    offset = b.mulI(block, type.getNumElements() / type.getDimSize(0));
+  }
+  if (access.constant != 0)
+    offset = b.addI(offset, b.i64(access.constant));
+  location.pointer =
+      b.address(location.pointer, offset, memoryType(access.value));
+  return location;
+}
+
+TypedAttr BodyEmitter::initialValue(const Statement &statement,
+                                    unsigned result) const {
+  TypedAttr value;
+  if (auto generic = dyn_cast<linalg::GenericOp>(statement.op)) {
+    auto fill = generic.getDpsInitOperand(result)
+                    ->get()
+                    .getDefiningOp<linalg::FillOp>();
+    matchPattern(fill.getInputs()[0], m_Constant(&value));
+  } else {
+    auto op = cast<ReduceBlocksOp>(statement.op);
+    Type type = op.getType().getElementType();
+    bool isSum = op.getKind() == ReductionKind::Sum;
+    if (auto floatType = dyn_cast<FloatType>(type))
+      value = FloatAttr::get(
+          type, isSum ? APFloat::getZero(floatType.getFloatSemantics())
+                      : APFloat::getInf(floatType.getFloatSemantics(), true));
+    else
+      value = IntegerAttr::get(
+          type, isSum ? APInt(type.getIntOrFloatBitWidth(), 0)
+                      : APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
+  }
+  Type compute = ElementType(value.getType()).compute;
+  if (compute != value.getType())
+    return FloatAttr::get(compute,
+                          cast<FloatAttr>(value).getValue().convertToFloat());
+  return value;
+}
+
+LogicalResult BodyEmitter::fail(Operation *op, Twine message) {
+  failedOnce = true;
+  return op->emitOpError(message);
 }

@@ -10,14 +10,9 @@ using namespace heddle::lower;
 
 KernelEmitter::KernelEmitter(const KernelPlan &plan, mlir::Location loc,
                              OpBuilder &builder)
-    : plan(plan), b(loc, builder) {
+    : BodyEmitter(plan, loc, builder) {
   accessGroup = LLVM::AccessGroupAttr::get(b.getContext());
   accessGroups = b.getArrayAttr({accessGroup});
-}
-
-LogicalResult KernelEmitter::fail(Operation *op, Twine message) {
-  failedOnce = true;
-  return op->emitOpError(message);
 }
 
 //===----------------------------------------------------------------------===//
@@ -112,9 +107,7 @@ void KernelEmitter::emitEntry(Value buffers) {
     base[result] = bufferAt(next++);
   for (auto [guest, result] : plan.host)
     base[guest] = base.lookup(result);
-  for (auto constant : body.getOps<arith::ConstantOp>())
-    if (!isa<TensorType>(constant.getType()))
-      scalars[constant] = emitConstant(constant);
+  emitConstants();
   for (const Statement &statement : plan.statements)
     for (Value result : statement.op->getResults())
       if (plan.scratch.contains(result))
@@ -122,109 +115,21 @@ void KernelEmitter::emitEntry(Value buffers) {
 }
 
 void KernelEmitter::allocateScratch(Value value) {
-  constexpr int64_t kLargestScratch = 4 << 20; // bytes, of a thread's stack
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t size = 1;
-  for (int64_t extent : type.getShape().drop_front(plan.rowDims))
-    size *= extent;
-  if (plan.chunk)
-    size *= plan.chunk;
-  ElementType element = memoryType(value);
-  if (size * 8 > kLargestScratch) {
-    (void)fail(value.getDefiningOp(),
-               "expected a row of at most " + Twine(kLargestScratch / 8) +
-                   " elements between the loops of a kernel, got " +
-                   Twine(size));
+  FailureOr<int64_t> size = getScratchElements(value);
+  if (failed(size))
     return;
-  }
-  base[value] = b.create<LLVM::AllocaOp>(
-      LLVM::LLVMPointerType::get(b.getContext()), element.memory, b.i64(size),
-      /*alignment=*/64);
-}
-
-ElementType KernelEmitter::memoryType(Value value) const {
-  Type element = cast<RankedTensorType>(value.getType()).getElementType();
-  if (plan.scratch.contains(value))
-    return ElementType(ElementType(element).compute);
-  return ElementType(element);
-}
-
-bool KernelEmitter::isInMemory(Value value) const {
-  return base.contains(value);
+  base[value] =
+      b.create<LLVM::AllocaOp>(LLVM::LLVMPointerType::get(b.getContext()),
+                               memoryType(value).memory, b.i64(*size),
+                               /*alignment=*/64);
 }
 
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value KernelEmitter::unitIndex(size_t dim) {
-  if (plan.units.size() == 1)
-    return unit;
-  if (unitIndices.empty()) {
-    unitIndices.resize(plan.units.size());
-    Value rest = unit;
-    for (size_t i = plan.units.size(); i-- > 1;) {
-      Value extent = b.i64(plan.units[i]);
-      unitIndices[i] = b.create<arith::RemUIOp>(rest, extent);
-      rest = b.create<arith::DivUIOp>(rest, extent);
-    }
-    unitIndices[0] = rest;
-  }
-  return unitIndices[dim];
-}
-
-Value KernelEmitter::rowOffset(const Access &access) {
-  ArrayRef<int64_t> steps = access.rows;
-  if (llvm::all_of(steps, [](int64_t step) { return step == 0; }))
-    return Value();
-  bool collapses = true;
-  for (size_t i = 0; i + 1 < steps.size(); ++i)
-    collapses &= steps[i] == plan.units[i + 1] * steps[i + 1];
-  if (collapses)
-    return b.mulI(unit, steps.back());
-  Value offset;
-  for (auto [dim, step] : llvm::enumerate(steps))
-    if (step != 0)
-      offset = b.addI(offset, b.mulI(unitIndex(dim), step));
-  return offset;
-}
-
-KernelEmitter::Location KernelEmitter::locate(const Access &access) {
-  Location location{base.lookup(access.value), access.loops};
-  if (plan.scratch.contains(access.value)) {
-    if (access.constant != 0)
-      location.pointer = b.address(location.pointer, b.i64(access.constant),
-                                   memoryType(access.value));
-    return location;
-  }
-  Value offset = rowOffset(access);
-  bool isPartial = false;
-  if (auto found = plan.producer.find(access.value);
-      found != plan.producer.end()) {
-    const Statement &from = plan.statements[found->second];
-    isPartial = from.kind == StatementKind::ReduceBlocks;
-  }
-  if (isPartial) {
-    auto type = cast<RankedTensorType>(access.value.getType());
-    offset = b.mulI(block, type.getNumElements() / type.getDimSize(0));
-  }
-  if (access.constant != 0)
-    offset = b.addI(offset, b.i64(access.constant));
-  location.pointer =
-      b.address(location.pointer, offset, memoryType(access.value));
-  return location;
-}
-
 void KernelEmitter::emitRow(Value index) {
-  unit = index;
-  unitIndices.clear();
-  rowValues.clear();
-  if (plan.units.size() > 1)
-    unitIndex(0); // before any loop, so that it dominates all of the row
-  if (plan.chunk)
-    chunkEnd = b.create<arith::MinSIOp>(
-        b.i64(plan.chunk),
-        b.create<arith::SubIOp>(b.i64(plan.rows), b.mulI(unit, plan.chunk)));
+  beginRow(index);
   initAccumulators(/*ofBlock=*/false);
   for (const Nest &nest : plan.nests) {
     if (nest.loops.empty())
@@ -232,34 +137,6 @@ void KernelEmitter::emitRow(Value index) {
     else
       emitNest(nest);
   }
-}
-
-TypedAttr KernelEmitter::initialValue(const Statement &statement,
-                                      unsigned result) const {
-  TypedAttr value;
-  if (auto generic = dyn_cast<linalg::GenericOp>(statement.op)) {
-    auto fill = generic.getDpsInitOperand(result)
-                    ->get()
-                    .getDefiningOp<linalg::FillOp>();
-    matchPattern(fill.getInputs()[0], m_Constant(&value));
-  } else {
-    auto op = cast<ReduceBlocksOp>(statement.op);
-    Type type = op.getType().getElementType();
-    bool isSum = op.getKind() == ReductionKind::Sum;
-    if (auto floatType = dyn_cast<FloatType>(type))
-      value = FloatAttr::get(
-          type, isSum ? APFloat::getZero(floatType.getFloatSemantics())
-                      : APFloat::getInf(floatType.getFloatSemantics(), true));
-    else
-      value = IntegerAttr::get(
-          type, isSum ? APInt(type.getIntOrFloatBitWidth(), 0)
-                      : APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
-  }
-  Type compute = ElementType(value.getType()).compute;
-  if (compute != value.getType())
-    return FloatAttr::get(compute,
-                          cast<FloatAttr>(value).getValue().convertToFloat());
-  return value;
 }
 
 /// Sets accumulators in memory to their initial values: those of a block of

@@ -1,6 +1,6 @@
 //===- LoopBuilder.cpp - Vector loops and element types -------------------===//
 
-#include "KernelEmitter.h"
+#include "LoopBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -46,8 +46,7 @@ Value LoopBuilder::address(Value pointer, Value index,
                            const ElementType &type) {
   if (!index)
     return pointer;
-  auto pointerType = LLVM::LLVMPointerType::get(getContext());
-  return create<LLVM::GEPOp>(pointerType, type.memory, pointer,
+  return create<LLVM::GEPOp>(pointer.getType(), type.memory, pointer,
                              ArrayRef<LLVM::GEPArg>{index}, /*inbounds=*/true);
 }
 
@@ -56,7 +55,10 @@ Value LoopBuilder::load(Value address, const ElementType &type,
   auto load = create<LLVM::LoadOp>(type.memory, address);
   if (groups)
     load.setAccessGroupsAttr(groups);
-  Value value = load;
+  return toCompute(load, type);
+}
+
+Value LoopBuilder::toCompute(Value value, const ElementType &type) {
   if (type.element.isBF16()) {
     // bf16 is the upper half of an f32.
     Value wide = create<arith::ExtUIOp>(getI32Type(), value);
@@ -93,17 +95,25 @@ static Value roundToBF16(LoopBuilder &b, Value value) {
   return b.create<arith::TruncIOp>(b.getI16Type(), chosen);
 }
 
+Value LoopBuilder::toMemory(Value value, const ElementType &type) {
+  if (type.element.isBF16()) {
+    if (!roundsToBF16)
+      return roundToBF16(*this, value);
+    Value rounded = create<arith::TruncFOp>(type.element, value);
+    return create<arith::BitcastOp>(type.memory, rounded);
+  }
+  if (type.element.isF16())
+    return create<arith::TruncFOp>(type.element, value);
+  if (type.element.isInteger(1))
+    return create<arith::ExtUIOp>(getI8Type(), value);
+  if (type.element.isIndex())
+    return create<arith::IndexCastOp>(getI64Type(), value);
+  return value;
+}
+
 void LoopBuilder::store(Value value, Value address, const ElementType &type,
                         ArrayAttr groups) {
-  if (type.element.isBF16())
-    value = roundToBF16(*this, value);
-  else if (type.element.isF16())
-    value = create<arith::TruncFOp>(type.element, value);
-  else if (type.element.isInteger(1))
-    value = create<arith::ExtUIOp>(getI8Type(), value);
-  else if (type.element.isIndex())
-    value = create<arith::IndexCastOp>(getI64Type(), value);
-  auto store = create<LLVM::StoreOp>(value, address);
+  auto store = create<LLVM::StoreOp>(toMemory(value, type), address);
   if (groups)
     store.setAccessGroupsAttr(groups);
 }

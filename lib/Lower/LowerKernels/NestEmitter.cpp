@@ -10,13 +10,11 @@ using namespace heddle;
 using namespace heddle::lower;
 
 struct KernelEmitter::NestState {
-  explicit NestState(const Nest &nest) : nest(nest) {}
+  NestState(const KernelPlan &plan, const Nest &nest)
+      : nest(nest), loops(plan, nest) {}
 
   const Nest &nest;
-  /// The extents of the loops that are emitted, after adjacent loops of the
-  /// nest were joined; and the last of the nest's loops that each covers.
-  SmallVector<int64_t> extents;
-  SmallVector<int64_t> lastOf;
+  JoinedLoops loops;
 
   struct Read {
     Location location;
@@ -40,37 +38,6 @@ struct KernelEmitter::NestState {
   ArrayAttr groups;
 };
 
-/// Returns whether loops i and i + 1 of a nest can be one loop: in every
-/// access, the step of loop i is the extent of loop i + 1 times its step.
-static bool canJoin(const KernelPlan &plan, const Nest &nest, size_t i) {
-  if (plan.chunk && i + 2 == nest.loops.size())
-    return false;
-  for (unsigned index : nest.statements) {
-    const Statement &statement = plan.statements[index];
-    if (statement.usesIndex)
-      return false;
-    if (statement.kind == StatementKind::Reduce) {
-      // A kept loop and a reduced loop are not joined.
-      int64_t border = statement.firstReduced;
-      if (border < 0)
-        for (auto [j, step] : llvm::enumerate(statement.writes[0].loops))
-          if (step != 0) {
-            border = j;
-            break;
-          }
-      if (border == (int64_t)i + 1)
-        return false;
-    }
-    auto steps = [&](const Access &access) {
-      return access.loops[i] == nest.loops[i + 1] * access.loops[i + 1];
-    };
-    if (!llvm::all_of(statement.reads, steps) ||
-        !llvm::all_of(statement.writes, steps))
-      return false;
-  }
-  return true;
-}
-
 static bool hasTranscendental(const Statement &statement) {
   bool found = false;
   statement.op->walk([&](Operation *op) {
@@ -80,21 +47,9 @@ static bool hasTranscendental(const Statement &statement) {
 }
 
 void KernelEmitter::emitNest(const Nest &nest) {
-  NestState state(nest);
-  for (size_t i = 0; i < nest.loops.size(); ++i) {
-    if (i > 0 && canJoin(plan, nest, i - 1)) {
-      state.extents.back() *= nest.loops[i];
-      state.lastOf.back() = i;
-    } else {
-      state.extents.push_back(nest.loops[i]);
-      state.lastOf.push_back(i);
-    }
-  }
+  NestState state(plan, nest);
   auto joined = [&](Location location) {
-    SmallVector<int64_t> loops;
-    for (int64_t last : state.lastOf)
-      loops.push_back(location.loops[last]);
-    location.loops = loops;
+    location.loops = state.loops.join(location.loops);
     return location;
   };
 
@@ -133,8 +88,8 @@ void KernelEmitter::emitNest(const Nest &nest) {
       if (statement.kind == StatementKind::Reduce &&
           statement.firstReduced >= 0) {
         size_t depth = 0;
-        while (depth < state.lastOf.size() &&
-               state.lastOf[depth] < statement.firstReduced)
+        while (depth < state.loops.lastOf.size() &&
+               state.loops.lastOf[depth] < statement.firstReduced)
           ++depth;
         state.accumulators.push_back({index, (unsigned)result, depth, {}});
       }
@@ -173,7 +128,7 @@ void KernelEmitter::emitLoads(NestState &state, size_t depth) {
         if (read.location.loops[loop] != 0)
           offset = b.addI(
               offset, b.mulI(state.indices[loop], read.location.loops[loop]));
-      bool innermost = depth == state.extents.size();
+      bool innermost = depth == state.loops.extents.size();
       read.value = b.load(b.address(read.location.pointer, offset, read.type),
                           read.type, innermost ? state.groups : ArrayAttr());
     }
@@ -181,7 +136,7 @@ void KernelEmitter::emitLoads(NestState &state, size_t depth) {
 
 void KernelEmitter::emitDepth(NestState &state, size_t depth) {
   emitLoads(state, depth);
-  if (depth == state.extents.size()) {
+  if (depth == state.loops.extents.size()) {
     emitInnermost(state);
     return;
   }
@@ -196,9 +151,9 @@ void KernelEmitter::emitDepth(NestState &state, size_t depth) {
     active.push_back(&accumulator);
     init.push_back(accumulator.current);
   }
-  bool innermost = depth + 1 == state.extents.size();
+  bool innermost = depth + 1 == state.loops.extents.size();
   bool isChunk = plan.chunk && innermost;
-  Value end = isChunk ? chunkEnd : b.i64(state.extents[depth]);
+  Value end = isChunk ? chunkEnd : b.i64(state.loops.extents[depth]);
   SmallVector<Value> finals =
       b.loop(b.i64(0), end, /*mayBeEmpty=*/false, init,
              innermost ? state.annotation : LLVM::LoopAnnotationAttr(),
@@ -286,8 +241,8 @@ void KernelEmitter::emitInnermost(NestState &state) {
           statement, arguments,
           [&](int64_t dim) {
             int64_t loop = statement.loopOfDim[dim];
-            return state
-                .indices[llvm::find(state.lastOf, loop) - state.lastOf.begin()];
+            return state.indices[llvm::find(state.loops.lastOf, loop) -
+                                 state.loops.lastOf.begin()];
           },
           state.groups);
     }

@@ -55,6 +55,10 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
         if (auto given = dyn_cast<RankedTensorType>(attribute.getValue()))
           global = given;
     }
+    // What goes from part to part of a pipeline has no caller. A partial sum
+    // stays one: each rank gets that of the rank with its other coordinates.
+    if (sharding && function->hasAttr(kStageProgramAttrName) && !role)
+      sharding = sharding.withoutPartial();
     if (!name)
       name = StringAttr::get(type.getContext(), kind + Twine(index));
     return rt::PortAttr::get(type.getContext(), name, global, sharding, role,
@@ -109,7 +113,8 @@ struct LowerToRt : heddle::impl::LowerToRtPassBase<LowerToRt> {
     auto program = builder.create<rt::ProgramOp>(
         function.getLoc(), function.getName(), arena.getInt(), 1,
         builder.getArrayAttr(inputs), builder.getArrayAttr(outputs));
-    for (StringRef name : {kRanksAttrName, kRoleAttrName})
+    for (StringRef name :
+         {kRanksAttrName, kRoleAttrName, kStageProgramAttrName})
       if (Attribute attribute = function->getAttr(name))
         program->setAttr(name, attribute);
     program.getBody().emplaceBlock();

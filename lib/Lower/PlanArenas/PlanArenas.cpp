@@ -121,6 +121,14 @@ void ArenaPlanner::annotate(func::FuncOp program,
   }
 }
 
+/// Removes barriers. The order of the program, which they decide, is final.
+static void eraseBarriers(func::FuncOp program) {
+  for (auto barrier : llvm::make_early_inc_range(program.getOps<BarrierOp>())) {
+    barrier.replaceAllUsesWith(barrier.getValues());
+    barrier.erase();
+  }
+}
+
 namespace {
 struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
   using PlanArenasPassBase::PlanArenasPassBase;
@@ -128,9 +136,13 @@ struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     ArenaPlanner planner(module, inPlace);
-    for (auto program : module.getOps<func::FuncOp>())
-      if (!program.isExternal() && !program->hasAttr(kKernelAttrName) &&
-          failed(planner.plan(program)))
+    SmallVector<func::FuncOp> programs;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal() && !function->hasAttr(kKernelAttrName))
+        programs.push_back(function);
+    llvm::for_each(programs, eraseBarriers);
+    for (func::FuncOp program : programs)
+      if (failed(planner.plan(program)))
         return signalPassFailure();
   }
 };

@@ -61,7 +61,7 @@ static bool isProgramOp(Operation *op) {
   if (isJoin(op) ||
       isa<ContractOp, heddle::AttentionOp, heddle::AttentionGradOp,
           heddle::EmbeddingGradOp, heddle::RotaryTableOp, LoadOp, StoreOp,
-          UnstackOp, WhileOp, func::CallOp, func::ReturnOp,
+          UnstackOp, BarrierOp, WhileOp, func::CallOp, func::ReturnOp,
           tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return true;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))

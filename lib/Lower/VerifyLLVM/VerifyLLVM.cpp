@@ -2,6 +2,7 @@
 
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "heddle/Lower/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_VERIFYLLVMPASS
@@ -113,6 +114,9 @@ struct VerifyLLVMPass : heddle::impl::VerifyLLVMPassBase<VerifyLLVMPass> {
       return verifyExport(program, symbols);
     auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
     if (!function)
+      return success();
+    // heddle-verify-gpu-kernels checks kernels for GPUs.
+    if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       return success();
     if (function->hasAttr(kBlocksAttrName) && failed(verifyKernel(function)))
       return failure();

@@ -79,7 +79,10 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
     path = path.drop_back();
   if (failed(checkArtifactPath(loc, path)))
     return failure();
-  FailureOr<NativeTarget> target = NativeTarget::parse(loc, options.targetCpu);
+  // The host program of a GPU only calls the runtime, on any x86 CPU.
+  bool isNative = options.targetCpu == "native";
+  FailureOr<NativeTarget> target = NativeTarget::parse(
+      loc, isForGpu(module) && isNative ? "x86-64" : options.targetCpu);
   if (failed(target))
     return failure();
   FailureOr<std::string> manifest = getManifest(module, *target, options);
@@ -90,6 +93,14 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
   if (failed(objects))
     return failure();
 
+  std::string ptx;
+  if (isForGpu(module)) {
+    FailureOr<std::string> code = emitPtx(module);
+    if (failed(code))
+      return failure();
+    ptx = std::move(*code);
+  }
+
   SmallString<256> folder;
   fs::createUniquePath(Twine(path) + ".new-%%%%%%%%", folder, false);
   if (std::error_code error = fs::create_directories(folder, true, fs::all_all))
@@ -98,6 +109,9 @@ LogicalResult heddle::writeArtifact(ModuleOp module, StringRef path,
   auto removeFolder =
       llvm::make_scope_exit([&] { (void)fs::remove_directories(folder); });
   if (failed(linkSharedLibrary(loc, *objects, inFolder(folder, "program.so"))))
+    return failure();
+  if (!ptx.empty() &&
+      failed(writeFile(loc, inFolder(folder, "program.ptx"), ptx)))
     return failure();
   if (!options.planJson.empty() &&
       failed(writeFile(loc, inFolder(folder, "plan.json"), options.planJson)))

@@ -3,6 +3,7 @@
 #include "NativeTarget.h"
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -36,7 +37,8 @@ public:
           (global.getValueOrNull() || global.getInitializerBlock()))
         others.push_back(global);
       auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-      if (!function || function.isExternal())
+      if (!function || function.isExternal() ||
+          function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
         continue;
       if (!function->hasAttr(kBlocksAttrName)) {
         others.push_back(function);

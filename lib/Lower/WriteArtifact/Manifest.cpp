@@ -5,6 +5,7 @@
 #include "heddle/Lower/Artifact.h"
 #include "heddle_rt/abi.h"
 #include "heddle_rt/roles.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/JSON.h"
 
@@ -57,7 +58,9 @@ static StringRef getRoleName(VariableRole role) {
           uint32_t(Known::OptimizerState) &&
       uint32_t(VariableRole::Gradient) == uint32_t(Known::Gradient) &&
       uint32_t(VariableRole::Counter) == uint32_t(Known::Counter) &&
-      uint32_t(VariableRole::Loss) == uint32_t(Known::Loss));
+      uint32_t(VariableRole::Loss) == uint32_t(Known::Loss) &&
+      uint32_t(VariableRole::Buffer) == uint32_t(Known::Buffer) &&
+      uint32_t(VariableRole::Setting) == uint32_t(Known::Setting));
   return runtime::name(static_cast<Known>(role));
 }
 
@@ -106,7 +109,7 @@ namespace {
 /// The sets of ranks in a manifest. The first is that of all ranks.
 class RankSets {
 public:
-  explicit RankSets(ModuleOp module) {
+  RankSets(ModuleOp module, ArrayRef<EntryTable> tables) {
     auto addPorts = [&](ArrayAttr ports) {
       for (auto port : ports.getAsRange<rt::PortAttr>())
         add(port.getRanks());
@@ -117,6 +120,12 @@ public:
         addPorts(program.getInputs());
         addPorts(program.getOutputs());
       }
+    }
+    for (const EntryTable &table : tables) {
+      for (rt::PortAttr port : table.inputs)
+        add(port.getRanks());
+      for (rt::PortAttr port : table.outputs)
+        add(port.getRanks());
     }
   }
 
@@ -186,26 +195,46 @@ static void writeResults(json::OStream &out, rt::ExportOp program,
   });
 }
 
-static void writeCall(json::OStream &out, const TableCall &call) {
-  out.attribute("call", call.program);
-  out.attribute("micro_batch", call.microBatch);
-  out.attributeArray("arguments", [&] {
-    for (std::optional<unsigned> input : call.inputs) {
-      if (input)
-        out.object([&] { out.attribute("input", *input); });
-      else
+static void writePlaces(json::OStream &out, StringRef key,
+                        ArrayRef<TablePlace> places) {
+  out.attributeArray(key, [&] {
+    for (TablePlace place : places) {
+      if (place.kind == TablePlace::Kind::MicroBatch) {
         out.value("micro_batch");
+        continue;
+      }
+      StringRef kind = place.kind == TablePlace::Kind::Input    ? "input"
+                       : place.kind == TablePlace::Kind::Output ? "output"
+                                                                : "slot";
+      out.object([&] { out.attribute(kind, place.index); });
     }
   });
-  out.attributeArray("results", [&] {
-    for (unsigned output : call.outputs)
-      out.object([&] { out.attribute("output", output); });
+}
+
+/// Writes an entry. `group` is that of transfers.
+static void writeEntry(json::OStream &out, const TableEntry &entry,
+                       int64_t group) {
+  if (entry.kind == TableEntry::Kind::Call) {
+    out.attribute("call", entry.program);
+    out.attribute("micro_batch", entry.microBatch);
+    writePlaces(out, "arguments", entry.arguments);
+    writePlaces(out, "results", entry.results);
+  } else {
+    out.attributeObject(entry.kind == TableEntry::Kind::Send ? "send"
+                                                             : "receive",
+                        [&] { out.attribute("slot", entry.slot); });
+    out.attribute("group", group);
+    out.attribute("peer", entry.peer);
+    out.attribute("stream", entry.stream);
+  }
+  out.attributeArray("after", [&] {
+    for (unsigned other : entry.after)
+      out.value(other);
   });
-  out.attributeArray("after", [] {});
 }
 
 static void writeTable(json::OStream &out, const EntryTable &table,
-                       const RankSets &sets) {
+                       const RankSets &sets, int64_t group) {
   out.attribute("name", table.name);
   if (std::optional<runtime::TableRole> role = getTableRole(table))
     out.attribute("role", StringRef(runtime::name(*role)));
@@ -221,15 +250,50 @@ static void writeTable(json::OStream &out, const EntryTable &table,
         out.attribute("of", "step");
       });
   });
-  out.attributeArray("slots", [] {});
+  out.attributeArray("slots", [&] {
+    for (const TableSlot &slot : table.slots)
+      out.object([&] { out.attribute("bytes", slot.bytes); });
+  });
   out.attributeArray("lists", [&] {
-    out.object([&] {
-      sets.writeIndex(out, table.ranks);
-      out.attributeArray("entries", [&] {
-        for (const TableCall &call : table.calls)
-          out.object([&] { writeCall(out, call); });
+    for (const TableList &list : table.lists)
+      out.object([&] {
+        sets.writeIndex(out, list.ranks);
+        out.attributeArray("entries", [&] {
+          for (const TableEntry &entry : list.entries)
+            out.object([&] { writeEntry(out, entry, group); });
+        });
       });
-    });
+  });
+}
+
+/// Writes the members of the code for a GPU: its PTX and its kernels.
+static void writeGpuCode(json::OStream &out, ModuleOp module) {
+  out.attribute("chip", getTargetGpu(module));
+  out.attribute("ptx", "program.ptx");
+  out.attributeArray("kernels", [&] {
+    for (LLVM::LLVMFuncOp kernel : getGpuKernels(module))
+      out.object([&] {
+        out.attribute("symbol", kernel.getName());
+        out.attribute(
+            "grid",
+            kernel->getAttrOfType<IntegerAttr>(kBlocksAttrName).getInt());
+        out.attribute("block", kernel
+                                   ->getAttrOfType<DenseI32ArrayAttr>(
+                                       NVVM::NVVMDialect::getReqntidAttrName())
+                                   .asArrayRef()
+                                   .front());
+        auto shared = module.lookupSymbol<LLVM::GlobalOp>(
+            (kernel.getName() + "_shared").str());
+        out.attribute(
+            "shared_bytes",
+            shared
+                ? cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()
+                : 0);
+        out.attributeArray("parameters", [&] {
+          for (Type type : kernel.getArgumentTypes())
+            out.value(isa<LLVM::LLVMPointerType>(type) ? "buffer" : "number");
+        });
+      });
   });
 }
 
@@ -284,7 +348,21 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
   if (failed(plan))
     return failure();
 
-  RankSets sets(module);
+  std::vector<EntryTable> tables = getTables(module);
+  RankSets sets(module, tables);
+  // Transfers of all tables are between the members of one group.
+  SmallVector<AxisListAttr> groups;
+  if (auto known = module->getAttrOfType<ArrayAttr>(kGroupsAttrName))
+    groups.append(known.getAsRange<AxisListAttr>().begin(),
+                  known.getAsRange<AxisListAttr>().end());
+  int64_t transfers = 0;
+  for (const EntryTable &table : tables)
+    if (table.axis) {
+      auto axes = AxisListAttr::get(module.getContext(), {table.axis});
+      transfers = llvm::find(groups, axes) - groups.begin();
+      if (transfers == int64_t(groups.size()))
+        groups.push_back(axes);
+    }
   std::string text;
   llvm::raw_string_ostream stream(text);
   json::OStream out(stream, /*IndentSize=*/1);
@@ -293,7 +371,7 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
     out.attribute("abi", HEDDLE_RT_ABI_VERSION);
     out.attributeArray("code", [&] {
       out.object([&] {
-        out.attribute("kind", "cpu");
+        out.attribute("kind", isForGpu(module) ? "cuda" : "cpu");
         out.attribute("library", "program.so");
         out.attribute("triple", target.triple);
         out.attributeArray("features", [&] {
@@ -304,6 +382,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
           out.attribute("sanitizer", options.sanitizer == Sanitizer::Thread
                                          ? "thread"
                                          : "address");
+        if (isForGpu(module))
+          writeGpuCode(out, module);
       });
     });
     out.attributeArray("mesh", [&] {
@@ -316,12 +396,11 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
     });
     sets.write(out);
     out.attributeArray("groups", [&] {
-      if (auto groups = module->getAttrOfType<ArrayAttr>(kGroupsAttrName))
-        for (auto axes : groups.getAsRange<AxisListAttr>())
-          out.object([&] {
-            out.attributeArray("axes",
-                               [&] { writeAxisNames(out, axes.getAxes()); });
-          });
+      for (AxisListAttr axes : groups)
+        out.object([&] {
+          out.attributeArray("axes",
+                             [&] { writeAxisNames(out, axes.getAxes()); });
+        });
     });
     out.attributeArray("variables", [&] {
       for (auto variable : module.getOps<VariableOp>())
@@ -362,8 +441,8 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
         });
     });
     out.attributeArray("tables", [&] {
-      for (const EntryTable &table : getTables(module))
-        out.object([&] { writeTable(out, table, sets); });
+      for (const EntryTable &table : tables)
+        out.object([&] { writeTable(out, table, sets, transfers); });
     });
     out.attribute("seed", options.seed);
     out.attribute("model", getModelNotes(module));
@@ -380,12 +459,31 @@ static int64_t getAllocatedBytes(RankedTensorType type) {
   return llvm::alignTo(rt::getByteSize(type), kBufferAlignment);
 }
 
-DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
+/// Returns whether a set of ranks has one with the coordinate `device` along
+/// the axis. A null set has all ranks, and without an axis all devices are
+/// alike.
+static bool isOn(RanksAttr ranks, StringAttr axis, int64_t device) {
+  if (!ranks || !axis)
+    return true;
+  return llvm::all_of(ranks.getWhere(), [&](CoordinatesAttr condition) {
+    return condition.getAxis() != axis ||
+           llvm::is_contained(condition.getValues(), device);
+  });
+}
+
+/// Returns the memory of the ranks with the coordinate `device` along the axis.
+static DeviceMemoryPlan getMemoryPlan(ModuleOp module,
+                                      ArrayRef<EntryTable> tables,
+                                      StringAttr axis, int64_t device) {
   DeviceMemoryPlan memory;
+  auto isOnDevice = [&](RanksAttr ranks) { return isOn(ranks, axis, device); };
   for (auto variable : module.getOps<VariableOp>()) {
+    if (!isOnDevice(variable->getAttrOfType<RanksAttr>(kRanksAttrName)))
+      continue;
     int64_t bytes = getAllocatedBytes(rt::getLocalType(variable));
     switch (variable.getRole()) {
     case VariableRole::Parameter:
+    case VariableRole::Buffer:
       memory.parameters += bytes;
       break;
     case VariableRole::OptimizerState:
@@ -396,11 +494,14 @@ DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
       memory.gradients += bytes;
       break;
     case VariableRole::Counter:
+    case VariableRole::Setting:
       memory.counters += bytes;
       break;
     }
   }
   for (Operation &op : *module.getBody()) {
+    if (!isOnDevice(op.getAttrOfType<RanksAttr>(kRanksAttrName)))
+      continue;
     if (auto program = dyn_cast<rt::ProgramOp>(op))
       memory.arena = std::max<int64_t>(memory.arena, program.getArena());
     else if (auto program = dyn_cast<rt::ExportOp>(op))
@@ -408,18 +509,42 @@ DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
   }
   int64_t numbers = 0; // of micro-batches, one buffer each
   bool hasNumbers = false;
-  for (const EntryTable &table : getTables(module)) {
+  for (const EntryTable &table : tables) {
     numbers = std::max(numbers, table.microBatches);
     hasNumbers |= takesMicroBatch(table);
     for (rt::PortAttr port : table.inputs)
-      memory.argumentsAndResults +=
-          table.microBatches *
-          getAllocatedBytes(rt::getLocalType(module, port));
+      if (isOnDevice(port.getRanks()))
+        memory.argumentsAndResults +=
+            table.microBatches *
+            getAllocatedBytes(rt::getLocalType(module, port));
     for (rt::PortAttr port : table.outputs)
-      memory.argumentsAndResults +=
-          getAllocatedBytes(rt::getLocalType(module, port));
+      if (isOnDevice(port.getRanks()))
+        memory.argumentsAndResults +=
+            getAllocatedBytes(rt::getLocalType(module, port));
+    for (const TableSlot &slot : table.slots)
+      if (slot.device == device)
+        memory.argumentsAndResults +=
+            llvm::alignTo(slot.bytes, kBufferAlignment);
   }
   if (hasNumbers)
     memory.argumentsAndResults += numbers * kBufferAlignment;
   return memory;
+}
+
+DeviceMemoryPlan heddle::getDeviceMemoryPlan(ModuleOp module) {
+  std::vector<EntryTable> tables = getTables(module);
+  StringAttr axis;
+  int64_t devices = 1;
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName)) {
+    axis = pipeline.getAxis();
+    for (auto mesh : module.getOps<MeshOp>())
+      devices = mesh.getMesh().getAxisSize(axis);
+  }
+  // Of the devices of a pipeline, that with the most memory.
+  DeviceMemoryPlan most = getMemoryPlan(module, tables, axis, 0);
+  for (int64_t device = 1; device < devices; ++device)
+    if (DeviceMemoryPlan own = getMemoryPlan(module, tables, axis, device);
+        own.total() > most.total())
+      most = own;
+  return most;
 }

@@ -10,30 +10,71 @@
 
 namespace heddle {
 
-/// A call of a program in a table.
-struct TableCall {
-  llvm::StringRef program;
-  int64_t microBatch = 0;
-  /// By argument: the table's input, or nothing for the micro-batch's number.
-  llvm::SmallVector<std::optional<unsigned>> inputs;
-  llvm::SmallVector<unsigned> outputs; ///< by result
+/// Where a call of a table finds an argument or puts a result.
+struct TablePlace {
+  enum class Kind { Input, Output, Slot, MicroBatch };
+  Kind kind = Kind::Input;
+  unsigned index = 0; ///< of the table's input, output or slot
 };
 
-/// What one call of an entry point runs, in order, on all ranks of a set.
-struct EntryTable {
-  llvm::StringRef name;
-  std::optional<ProgramRole> role;
+/// One entry of a table: a call of a program, or a transfer of a slot between
+/// two devices of a pipeline.
+struct TableEntry {
+  enum class Kind { Call, Send, Receive };
+  Kind kind = Kind::Call;
+  llvm::StringRef program;
+  int64_t microBatch = 0;
+  llvm::SmallVector<TablePlace> arguments, results;
+  unsigned slot = 0;
+  int64_t peer = 0; ///< the other device's coordinate along the pipeline's axis
+  int32_t stream = 0;
+  llvm::SmallVector<unsigned> after; ///< earlier entries
+};
+
+/// The entries of all ranks of a set, in the order of issue.
+struct TableList {
   RanksAttr ranks; ///< null: all
+  std::vector<TableEntry> entries;
+};
+
+/// Memory for a value between two entries.
+struct TableSlot {
+  int64_t bytes = 0;
+  int64_t device = 0; ///< along the pipeline's axis
+};
+
+/// What one call of an entry point runs.
+struct EntryTable {
+  std::string name;
+  std::optional<ProgramRole> role;
   int64_t microBatches = 1;
   llvm::SmallVector<rt::PortAttr> inputs, outputs;
-  llvm::SmallVector<TableCall> calls;
+  std::vector<TableSlot> slots;
+  std::vector<TableList> lists;
+  mlir::StringAttr axis; ///< of transfers; null if there are none
+};
+
+/// The facts of a program that are the same in rt.program and rt.export.
+struct ProgramPorts {
+  llvm::StringRef name;
+  RanksAttr ranks;
+  std::optional<ProgramRole> role;
+  StageProgramAttr part; ///< null if the program is an entry point alone
+  mlir::ArrayAttr inputs, outputs;
 };
 
 /// Returns the tables of a module of rt.program ops or their exports. The table
 /// `step` calls the program of role accumulate for each micro-batch of the
-/// module, then that of role update. Every other program has a table of its own
-/// name and role that calls it once.
+/// module, then that of role update. The programs of a pipeline have tables
+/// that follow its schedule. Every other program has a table of its own name
+/// and role that calls it once.
 std::vector<EntryTable> getTables(mlir::ModuleOp module);
+
+/// Returns the table of an entry point of a pipeline (PipelineTable.cpp), from
+/// the programs that are its parts.
+EntryTable getPipelineTable(mlir::ModuleOp module, PipelineAttr pipeline,
+                            llvm::ArrayRef<ProgramPorts> programs,
+                            int32_t numProgramStreams);
 
 /// Returns whether a call of a table takes the number of its micro-batch.
 bool takesMicroBatch(const EntryTable &table);

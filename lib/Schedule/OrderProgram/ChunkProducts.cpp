@@ -23,7 +23,8 @@ static std::optional<Pair> getPair(comm::AllReduceOp sum, int64_t chunks) {
       product->getBlock() != sum->getBlock() || product.getAccumulate())
     return std::nullopt;
   auto type = cast<RankedTensorType>(product.getType());
-  if (type.getRank() == 0 || type.getDimSize(0) % chunks != 0)
+  if (type.getRank() == 0 || type.getDimSize(0) < chunks ||
+      type.getDimSize(0) % chunks != 0)
     return std::nullopt;
   if (auto along = product.getBiasAlong();
       along && llvm::is_contained(*along, int64_t(0)))

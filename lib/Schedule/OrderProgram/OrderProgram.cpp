@@ -1,11 +1,11 @@
 //===- OrderProgram.cpp - heddle-order-program ----------------------------===//
 
 #include "../Flight.h"
+#include "../LiveBytes.h"
 #include "ChunkProducts.h"
 #include "ProgramGraph.h"
 #include "heddle/Schedule/Passes.h"
 #include "heddle/Sharding/ReshardSequence.h"
-#include "heddle/Support/Bytes.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <deque>
@@ -71,6 +71,7 @@ private:
     MeshTopology topology;
     ScheduleOptions options;
     GroupStreams groups;
+    llvm::SmallSetVector<Type, 2> typesWithoutRate;
   };
   std::optional<Context> context;
 };
@@ -136,23 +137,6 @@ static void startCollectives(Block &block, GroupStreams &groups) {
     flight.wait->moveBefore(getFirstReader(flight));
 }
 
-/// Returns the bytes of a device that variables leave free.
-static int64_t getFreeBytes(ModuleOp module, const ClusterDevice &device) {
-  int64_t bytes = device.memory;
-  llvm::DenseSet<Attribute> counted;
-  auto count = [&](Attribute variable, Type type) {
-    if (counted.insert(variable).second)
-      bytes -= getBytes(type);
-  };
-  module.walk([&](Operation *op) {
-    if (auto load = dyn_cast<LoadOp>(op))
-      count(load.getVariableAttr(), load.getType());
-    else if (auto store = dyn_cast<StoreOp>(op))
-      count(store.getVariableAttr(), store.getValue().getType());
-  });
-  return std::max<int64_t>(bytes, 0);
-}
-
 static std::string inMilliseconds(double seconds) {
   return llvm::formatv("{0:f3} ms", seconds * 1e3);
 }
@@ -161,6 +145,12 @@ Candidate OrderProgram::makeCandidate(func::FuncOp function) {
   ProgramGraph program =
       buildProgramGraph(function.getBody().front(), context->symbols,
                         context->mesh, context->topology);
+  for (Type type : program.typesWithoutRate)
+    if (context->typesWithoutRate.insert(type))
+      function.emitWarning()
+          << "the cluster '" << context->topology.getCluster().name
+          << "' states no peak rate of " << type
+          << ": the order is chosen as if it were that of f32 (device.peak)";
   Schedule schedule = findSchedule(program.graph, context->options);
   return {function, std::move(program), std::move(schedule)};
 }
@@ -193,16 +183,18 @@ void OrderProgram::orderFunction(func::FuncOp function) {
   // Smaller chunks hide more and cost more launches.
   for (int64_t count = 2; count <= chunks; count *= 2) {
     func::FuncOp copy = function.clone();
-    if (chunkProducts(copy.getBody().front(), count) > 0) {
-      Candidate next = makeCandidate(copy);
-      if (isBetter(next.schedule, best.schedule, context->options.limitBytes)) {
-        if (best.function != function)
-          best.function.erase();
-        best = std::move(next);
-        continue;
-      }
+    if (chunkProducts(copy.getBody().front(), count) == 0) {
+      copy.erase();
+      break; // no product has so many rows, or a multiple of so many
     }
-    copy.erase();
+    Candidate next = makeCandidate(copy);
+    if (!isBetter(next.schedule, best.schedule, context->options.limitBytes)) {
+      copy.erase();
+      continue;
+    }
+    if (best.function != function)
+      best.function.erase();
+    best = std::move(next);
   }
   Writer(best.function.getBody().front(), best.program).order(best.schedule);
   startCollectives(best.function.getBody().front(), context->groups);
@@ -219,6 +211,11 @@ void OrderProgram::runOnOperation() {
   ModuleOp module = getOperation();
   if (failed(verifyStreams(module, streams)))
     return signalPassFailure();
+  if (memory < 0) {
+    module.emitError() << "expected a memory of at least 0 bytes, got "
+                       << int64_t(memory);
+    return signalPassFailure();
+  }
   MeshRef mesh = getMesh(module);
   if (!mesh)
     return;
@@ -232,8 +229,12 @@ void OrderProgram::runOnOperation() {
                            : getFreeBytes(module, topology.getCluster().device);
   options.tries = tries;
   options.seed = seed;
-  context.emplace(Context{SymbolTable(module), mesh.mesh, topology, options,
-                          GroupStreams(streams)});
+  context.emplace(Context{SymbolTable(module),
+                          mesh.mesh,
+                          topology,
+                          options,
+                          GroupStreams(streams),
+                          {}});
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
         function.getBody().hasOneBlock())

@@ -138,11 +138,15 @@ void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
                   : Type(Float32Type::get(op.getContext()));
   const ClusterDevice &device = topology.getCluster().device;
   // An order needs no exact times: without a rate for the type, f32's will do.
+  Work work = getWork(op);
   std::optional<double> peakRate = getPeakRate(type, device);
-  if (!peakRate)
+  if (!peakRate) {
     peakRate = getPeakRate(Float32Type::get(op.getContext()), device);
+    if (work.flops > 0 && isa<FloatType>(type))
+      program.typesWithoutRate.insert(type);
+  }
   unit.seconds = getRooflineSeconds(
-      getWork(op), peakRate.value_or(device.peak.begin()->second), device);
+      work, peakRate.value_or(device.peak.begin()->second), device);
 }
 
 void GraphBuilder::addStore(StoreOp store, int32_t unit) {
@@ -226,8 +230,17 @@ ProgramGraph GraphBuilder::build() {
       history.loads.push_back(load);
       origin.loads.insert(load);
     }
-    for (Value result : op.getResults())
+    for (OpResult result : op.getResults())
       origins[result] = origin;
+    // A barrier's result lies where its value does, but comes after all that
+    // the barrier waits for.
+    if (auto barrier = dyn_cast<BarrierOp>(op))
+      for (auto [result, value] :
+           llvm::zip(barrier.getResults(), barrier.getValues())) {
+        Origin own = origins.lookup(value);
+        own.units = origin.units;
+        origins[result] = std::move(own);
+      }
   }
   // A returned value lives to the end.
   if (!program.ops.empty())

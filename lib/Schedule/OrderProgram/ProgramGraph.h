@@ -13,6 +13,7 @@
 #include "ListScheduler.h"
 #include "heddle/Sharding/CollectiveCosts.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace heddle {
 
@@ -25,6 +26,9 @@ struct ProgramGraph {
   /// loads.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 2>>
       before;
+  /// The types of floats whose peak rate the cluster does not state. Their
+  /// computations have the times of f32.
+  llvm::SmallSetVector<mlir::Type, 2> typesWithoutRate;
 };
 
 /// Builds the graph of a program's block. A collective is on the queue of the

@@ -2,7 +2,7 @@
 
 #include "heddle/Shard/ApplyPlan.h"
 #include "PlanApplier.h"
-#include "dialects/Heddle/SubBatches.h"
+#include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Shard/Passes.h"
 
 namespace heddle {

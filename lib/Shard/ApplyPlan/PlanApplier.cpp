@@ -1,6 +1,7 @@
 //===- PlanApplier.cpp - Checks and applies a plan ------------------------===//
 
 #include "PlanApplier.h"
+#include "dialects/Heddle/StageTable.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -248,7 +249,8 @@ LogicalResult PlanApplier::apply(int64_t devices) {
     if (failed(assignOp(planned)))
       return failure();
   if (failed(assignStorage()) || failed(assignSplits()) ||
-      failed(assignPins()) || failed(assignPriorities()))
+      failed(assignPins()) || failed(assignPriorities()) ||
+      failed(assignStages()))
     return failure();
 
   SmallVector<DimensionAxes> dims;
@@ -275,6 +277,16 @@ LogicalResult PlanApplier::apply(int64_t devices) {
   }
   for (auto [op, priority] : priorities)
     op->setAttr(kPriorityAttrName, builder.getI64IntegerAttr(priority));
+  for (auto [op, stage] : stages)
+    op->setAttr(kStageAttrName, builder.getI64IntegerAttr(stage));
+  if (plan.numStages > 0 && plan.getAxisSize(kPipelineAxis) > 1)
+    module->setAttr(kPipelineAttrName,
+                    PipelineAttr::get(context,
+                                      builder.getStringAttr(kPipelineAxis),
+                                      plan.schedule, plan.numStages));
+  if (!plan.scheduleTable.empty() && module->hasAttr(kPipelineAttrName))
+    module->setAttr(kStageTableAttrName,
+                    builder.getStringAttr(plan.scheduleTable));
   return success();
 }
 

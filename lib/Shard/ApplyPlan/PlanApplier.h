@@ -55,6 +55,9 @@ private:
   mlir::LogicalResult assignPriorities();
   mlir::LogicalResult checkPriority(const PlanPriority &priority);
 
+  // "stages"
+  mlir::LogicalResult assignStages();
+
   /// Returns the named axes, without those of size 1, which split nothing.
   Axes toAxes(llvm::ArrayRef<std::string> names);
   void setFactors(const PlannedOp &planned);
@@ -77,6 +80,7 @@ private:
   llvm::SmallVector<std::pair<VariableOp, DimensionAxes>> storage;
   llvm::SmallVector<std::pair<mlir::Operation *, SplitAttr>> splits;
   llvm::SmallVector<std::pair<mlir::Operation *, int64_t>> priorities;
+  llvm::SmallVector<std::pair<mlir::Operation *, int64_t>> stages;
 };
 
 } // namespace heddle

@@ -7,6 +7,7 @@
 #include "heddle/Sharding/PartialSums.h"
 #include "heddle/Sharding/Pins.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -48,6 +49,15 @@ private:
   LogicalResult findNeeds();
   LogicalResult needOf(OpOperand &operand, ShardingAttr &need);
   void insert();
+  /// Returns whether a value is loaded from a variable and no partial sum.
+  bool isParameter(Value value) {
+    return value.getDefiningOp<LoadOp>() && !produced[value].isPartial();
+  }
+  /// Inserts a reshard at the uses of loaded parameters, so that a gathered
+  /// parameter is freed after its use. Uses in one block share a reshard if
+  /// hardly any other parameter is gathered between them. So a tied table is
+  /// gathered once for the head's forward and backward product.
+  void insertForParameters();
   /// Inserts reshards for all uses of `value` that need another sharding.
   void insertFor(Value value,
                  ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses);
@@ -71,6 +81,10 @@ private:
   /// One entry a block, because partial sums do not leave their block.
   DenseMap<Block *, std::unique_ptr<PartialSums>> partialSums;
 };
+
+/// A parameter stays gathered until its next use if at most this part of its
+/// bytes is gathered in between.
+constexpr int64_t kLittle = 8;
 
 } // namespace
 
@@ -336,13 +350,6 @@ static Operation *getPartitionedOp(Operation *op) {
 void ReshardInserter::insertFor(
     Value value, ArrayRef<std::pair<OpOperand *, ShardingAttr>> uses) {
   ShardingAttr from = produced[value];
-  if (value.getDefiningOp<LoadOp>() && !from.isPartial()) {
-    // Each use gets its own reshard: the gathered parameter is freed after it.
-    for (auto [operand, to] : uses)
-      operand->set(
-          reshard(value, from, to, getPartitionedOp(operand->getOwner())));
-    return;
-  }
   Targets targets;
   SmallVector<OpOperand *> all;
   for (auto [operand, to] : uses) {
@@ -367,9 +374,52 @@ void ReshardInserter::insertFor(
   }
 }
 
-void ReshardInserter::insert() {
+void ReshardInserter::insertForParameters() {
+  struct Use {
+    OpOperand *operand;
+    ShardingAttr to;
+    Operation *place;
+  };
+  struct Gathered {
+    Value value;
+    Block *block;
+    int64_t bytesBefore; ///< of all parameters that were gathered before
+  };
+  DenseMap<Operation *, SmallVector<Use>> usesAt;
   for (auto &[value, uses] : mismatches)
-    insertFor(value, uses);
+    if (isParameter(value))
+      for (auto [operand, to] : uses) {
+        Operation *place = getPartitionedOp(operand->getOwner());
+        usesAt[place].push_back({operand, to, place});
+      }
+
+  DenseMap<std::pair<Value, ShardingAttr>, Gathered> gathered;
+  int64_t bytesBefore = 0;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto found = usesAt.find(op);
+    if (found == usesAt.end())
+      return;
+    for (Use &use : found->second) {
+      Value value = use.operand->get();
+      int64_t bytes = getBytes(value.getType());
+      Gathered &last = gathered[{value, use.to}];
+      if (!last.value || last.block != op->getBlock() ||
+          bytesBefore - last.bytesBefore > bytes / kLittle) {
+        last.value = reshard(value, produced[value], use.to, op);
+        bytesBefore += bytes;
+      }
+      last.block = op->getBlock();
+      last.bytesBefore = bytesBefore;
+      use.operand->set(last.value);
+    }
+  });
+}
+
+void ReshardInserter::insert() {
+  insertForParameters();
+  for (auto &[value, uses] : mismatches)
+    if (!isParameter(value))
+      insertFor(value, uses);
   for (auto &[op, entry] : factors) {
     SmallVector<Attribute> shardings;
     for (Value result : op->getResults())

@@ -2,7 +2,7 @@
 
 #include "../Propagate/RepeatConstants.h"
 #include "FunctionParts.h"
-#include "dialects/Heddle/SubBatches.h"
+#include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Shard/Passes.h"
 
 namespace heddle {

@@ -1,6 +1,6 @@
 //===- Communications.cpp - Collectives and transfers of programs ---------===//
 
-#include "Communications.h"
+#include "heddle/Simulate/Communications.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

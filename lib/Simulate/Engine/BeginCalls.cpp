@@ -1,7 +1,7 @@
 //===- BeginCalls.cpp - Calls that streams come to ------------------------===//
 
-#include "../Calls/Communications.h"
 #include "EngineState.h"
+#include "heddle/Simulate/Communications.h"
 #include <set>
 
 using namespace mlir;
@@ -28,9 +28,22 @@ LogicalResult Engine::begin(Place place) {
   if (failed(seconds))
     return failure();
   stream.state = Stream::Computing;
-  stream.left = time.alone = *seconds;
+  time.alone = *seconds;
+  stream.left = *seconds + getWake(place);
   stream.slowdown = model.getSlowdown(call);
   return success();
+}
+
+/// Returns the seconds that the stream needs to begin after the call of another
+/// stream that it has waited for.
+double Engine::getWake(Place place) const {
+  const CallRef &cause = streams[place.list][place.stream].cause;
+  if (cause.list < 0)
+    return 0;
+  rt::DeviceCallOpInterface awaited = lists[cause.list].calls[cause.call];
+  bool isOwn =
+      unsigned(cause.list) == place.list && awaited.getStream() == place.stream;
+  return isOwn ? 0 : model.getWake();
 }
 
 /// Returns the lists that have members of the groups over `axes` in which
@@ -129,15 +142,19 @@ void Engine::start(Flow &flow, const Communication &communication) {
       device.launch + std::max(least, links.getSeconds(flow.traffic));
   double wanted = model.getSeconds(communication, seconds);
   double factor = seconds > 0 ? wanted / seconds : 1;
+  double wake = 0;
+  for (const Place &member : flow.members)
+    wake = std::max(wake, getWake(member));
+  flow.load = model.getLoad(communication, wanted);
   int64_t sent = 0;
   for (TrafficPhase &phase : flow.traffic) {
     sent += int64_t(phase.bytes);
     phase.latency *= factor;
     phase.bytes *= factor;
   }
-  flow.least = factor * (device.launch + least);
+  flow.least = factor * (device.launch + least) + wake;
   flow.traffic.insert(flow.traffic.begin(),
-                      TrafficPhase{factor * device.launch, 0, -1});
+                      TrafficPhase{factor * device.launch + wake, 0, -1});
   for (const Place &member : flow.members) {
     CallTimes &time = times[member.list][member.call];
     time.alone = wanted;

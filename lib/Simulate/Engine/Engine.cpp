@@ -190,10 +190,10 @@ double Engine::findPaces() {
   }
 
   // The computing calls of a device share it.
-  std::vector<bool> communicates(lists.size());
+  std::vector<double> loads(lists.size());
   for (const auto &flow : underWay)
     for (const Place &member : flow->members)
-      communicates[member.list] = true;
+      loads[member.list] = std::max(loads[member.list], flow->load);
   streamPaces.assign(lists.size(), {});
   for (unsigned list = 0; list < lists.size(); ++list) {
     auto computing =
@@ -202,7 +202,7 @@ double Engine::findPaces() {
         }));
     for (auto [stream, pace] : llvm::zip(streams[list], streamPaces[list]))
       if (stream.state == Stream::Computing) {
-        pace = computing * (communicates[list] ? stream.slowdown : 1);
+        pace = computing * (1 + (stream.slowdown - 1) * loads[list]);
         next = std::min(next, stream.left * pace);
       }
   }

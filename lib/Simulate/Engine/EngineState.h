@@ -21,6 +21,7 @@ struct Flow {
   std::vector<Place> members; ///< that have come to it
   Traffic traffic;
   double least = 0; ///< seconds that it takes from now on at least
+  double load = 1;  ///< see CostModel::getLoad
   size_t phase = 0;
   double latency = 0, bytes = 0; ///< left of the phase
   bool hasEnded = false;
@@ -79,6 +80,7 @@ private:
   void beginCollective(Place place, const Communication &collective);
   mlir::LogicalResult beginTransfer(Place place, const Communication &transfer);
   void start(Flow &flow, const Communication &communication);
+  double getWake(Place place) const;
   std::vector<unsigned> getLists(unsigned list, llvm::ArrayRef<unsigned> axes);
   void takeTransfers();
   bool endReceives();

@@ -1,10 +1,10 @@
 //===- Simulate.cpp - Times of rt programs on a cluster -------------------===//
 
 #include "heddle/Simulate/Simulate.h"
-#include "../Calls/Communications.h"
 #include "../Dataflow/CriticalPath.h"
 #include "../Dataflow/MemoryCurve.h"
 #include "Engine.h"
+#include "heddle/Simulate/Communications.h"
 #include "llvm/ADT/StringExtras.h"
 #include <numeric>
 
@@ -24,6 +24,10 @@ static CallList makeList(std::vector<ProgramCall> calls) {
 
 llvm::Expected<std::vector<CallList>> heddle::getEntry(ModuleOp module,
                                                        StringRef name) {
+  if (module->hasAttr(kPipelineAttrName))
+    return llvm::createStringError(
+        "the program is a pipeline, which cannot be simulated yet: heddle "
+        "explain --schedule draws the order of its stages");
   std::vector<std::string> names;
   for (auto program : module.getOps<rt::ProgramOp>())
     names.push_back(program.getSymName().str());
@@ -230,6 +234,7 @@ FailureOr<Simulation> Simulator::run() {
     if (failed(runTogether(queues)))
       return failure();
   }
+  result.seconds += model.getStart();
   fillWaitedBy(result.calls);
   result.bounds.links = links.getBusiestLinks(patternBytes);
   for (double seconds : exposed)

@@ -1,5 +1,6 @@
 //===- ChromeTrace.cpp - Simulations as traces ----------------------------===//
 
+#include "heddle/Simulate/CallNumbers.h"
 #include "heddle/Simulate/Report.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -24,7 +25,7 @@ static void writeName(json::OStream &out, StringRef kind, unsigned process,
 }
 
 static void writeCall(json::OStream &out, const SimulatedCall &call,
-                      CallWork &works) {
+                      CallWork &works, const CallNumbers &numbers) {
   rt::DeviceCallOpInterface op = call.op;
   out.attribute("ph", "X");
   out.attribute("name", getOperatorNames(op));
@@ -40,6 +41,9 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
         out.value(name.getValue());
     });
     out.attribute("kind", stringifyDataKind(op.getServes().getKind()));
+    CallNumber number = numbers.get(op);
+    out.attribute("program", number.program);
+    out.attribute("index", number.index);
     if (call.repeat > 1)
       out.attribute("repeat", call.repeat);
     if (call.communicates) {
@@ -47,6 +51,10 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
       out.attribute("bytes", call.bytes);
       out.attribute("hidden_us", microseconds(call.hidden));
       out.attribute("exposed_us", microseconds(call.exposed));
+      if (call.waitedFor >= 0)
+        out.attribute("waits_for", call.waitedFor);
+      if (call.waitedBy >= 0)
+        out.attribute("awaited_by", call.waitedBy);
       return;
     }
     Work work = works.getWork(op);
@@ -56,11 +64,21 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
 }
 
 void heddle::writeChromeTrace(llvm::raw_ostream &stream,
-                              const Simulation &simulation, ModuleOp module) {
+                              const Simulation &simulation,
+                              const Cluster &cluster, ModuleOp module) {
   CallWork works(module);
+  CallNumbers numbers(module);
   json::OStream out(stream);
   out.object([&] {
     out.attribute("displayTimeUnit", "ms");
+    out.attributeObject("heddle", [&] {
+      out.attribute("version", 1);
+      out.attribute("source", "simulation");
+      out.attribute("devices", simulation.devices);
+      out.attribute("cluster", simulation.cluster);
+      out.attributeObject("summary",
+                          [&] { writeSummary(out, simulation, cluster); });
+    });
     out.attributeArray("traceEvents", [&] {
       for (auto [i, list] : llvm::enumerate(simulation.lists))
         writeName(out, "process_name", i, -1, getRankNames(list));
@@ -70,7 +88,7 @@ void heddle::writeChromeTrace(llvm::raw_ostream &stream,
                       ? "stream 0: compute"
                       : "stream " + std::to_string(times.stream));
       for (const SimulatedCall &call : simulation.calls)
-        out.object([&] { writeCall(out, call, works); });
+        out.object([&] { writeCall(out, call, works, numbers); });
       for (auto [time, bytes] : simulation.memory.curve)
         out.object([&, time = time, bytes = bytes] {
           out.attribute("ph", "C");

@@ -66,39 +66,50 @@ static void writeMemory(json::OStream &out, const Simulation &simulation) {
   });
 }
 
+static void writeStep(json::OStream &out, const Simulation &simulation,
+                      const Cluster &cluster) {
+  out.attribute("cluster", simulation.cluster);
+  out.attribute("devices", simulation.devices);
+  out.attribute("seconds", simulation.seconds);
+  out.attribute("exposed", simulation.exposed);
+  out.attributeObject("bounds", [&] {
+    const StepBounds &bounds = simulation.bounds;
+    out.attribute("seconds", bounds.get());
+    out.attribute("compute", bounds.compute);
+    out.attribute("critical_path", bounds.criticalPath);
+    out.attributeObject("links", [&] {
+      for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
+        out.attribute(level.name, seconds);
+    });
+  });
+  out.attributeArray("streams", [&] {
+    for (const StreamTimes &times : simulation.streams)
+      out.object([&] {
+        out.attribute("list", times.list);
+        out.attribute("stream", times.stream);
+        out.attribute("calls", times.calls);
+        out.attribute("computing", times.computing);
+        out.attribute("communicating", times.communicating);
+      });
+  });
+  out.attributeArray("lists", [&] {
+    for (const CallList &list : simulation.lists)
+      out.value(getRankNames(list));
+  });
+}
+
+void heddle::writeSummary(json::OStream &out, const Simulation &simulation,
+                          const Cluster &cluster) {
+  writeStep(out, simulation, cluster);
+  out.attributeObject("memory", [&] { writeMemory(out, simulation); });
+}
+
 void heddle::writeSimulationJson(llvm::raw_ostream &stream,
                                  const Simulation &simulation,
                                  const Cluster &cluster) {
   json::OStream out(stream, /*IndentSize=*/1);
   out.object([&] {
-    out.attribute("cluster", simulation.cluster);
-    out.attribute("devices", simulation.devices);
-    out.attribute("seconds", simulation.seconds);
-    out.attribute("exposed", simulation.exposed);
-    out.attributeObject("bounds", [&] {
-      const StepBounds &bounds = simulation.bounds;
-      out.attribute("seconds", bounds.get());
-      out.attribute("compute", bounds.compute);
-      out.attribute("critical_path", bounds.criticalPath);
-      out.attributeObject("links", [&] {
-        for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
-          out.attribute(level.name, seconds);
-      });
-    });
-    out.attributeArray("streams", [&] {
-      for (const StreamTimes &times : simulation.streams)
-        out.object([&] {
-          out.attribute("list", times.list);
-          out.attribute("stream", times.stream);
-          out.attribute("calls", times.calls);
-          out.attribute("computing", times.computing);
-          out.attribute("communicating", times.communicating);
-        });
-    });
-    out.attributeArray("lists", [&] {
-      for (const CallList &list : simulation.lists)
-        out.value(getRankNames(list));
-    });
+    writeStep(out, simulation, cluster);
     out.attributeArray("collectives", [&] {
       for (const SimulatedCall &call : simulation.calls)
         if (call.communicates)

@@ -27,6 +27,19 @@ std::string heddle::getOperatorNames(rt::DeviceCallOpInterface call) {
          " more";
 }
 
+std::string heddle::generalizeNames(StringRef names) {
+  std::string general;
+  while (!names.empty()) {
+    StringRef word = names.take_until([](char c) { return c == '.'; });
+    names = names.drop_front(word.size());
+    bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
+    general += isNumber ? "*" : word.str();
+    if (names.consume_front("."))
+      general += '.';
+  }
+  return general;
+}
+
 std::string heddle::getAxisNames(rt::DeviceCallOpInterface call) {
   std::string names;
   if (auto axes = call->getAttrOfType<AxisListAttr>("axes"))
@@ -130,25 +143,12 @@ private:
     return sorted;
   }
 
-  /// Replaces numbers between dots by stars: "h.3.ln_1" becomes "h.*.ln_1".
-  static std::string generalize(StringRef names) {
-    std::string general;
-    while (!names.empty()) {
-      StringRef word = names.take_until([](char c) { return c == '.'; });
-      names = names.drop_front(word.size());
-      bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
-      general += isNumber ? "*" : word.str();
-      if (names.consume_front("."))
-        general += '.';
-    }
-    return general;
-  }
-
   std::string describe(CallIndex index) const {
     if (index < 0)
       return "-";
     const SimulatedCall &call = simulation.calls[index];
-    return getCallKind(call.op) + " " + generalize(getOperatorNames(call.op));
+    return getCallKind(call.op) + " " +
+           generalizeNames(getOperatorNames(call.op));
   }
 
   void printCollectives() {
@@ -164,7 +164,7 @@ private:
       seconds += repeat * (call.end - call.start);
       exposed += repeat * call.exposed;
       Row &row = rows[getCallKind(call.op) + " over " + getAxisNames(call.op) +
-                      ", of " + generalize(getOperatorNames(call.op)) +
+                      ", of " + generalizeNames(getOperatorNames(call.op)) +
                       std::string(1, '\0') + std::to_string(call.bytes)];
       row.weight += repeat * call.exposed;
       row.hidden += repeat * call.hidden;
@@ -227,8 +227,8 @@ private:
     for (const LiveValue &value : memory.aliveAtPeak) {
       rt::DeviceCallOpInterface writer = simulation.calls[value.writer].op;
       Row &row = rows[stringifyDataKind(writer.getServes().getKind()).str() +
-                      " of " + generalize(getOperatorNames(writer)) + ", by " +
-                      getCallKind(writer)];
+                      " of " + generalizeNames(getOperatorNames(writer)) +
+                      ", by " + getCallKind(writer)];
       row.weight += double(value.bytes);
       ++row.count;
     }

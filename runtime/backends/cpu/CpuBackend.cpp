@@ -5,7 +5,7 @@
 #include "backends/cpu/CpuFeatures.h"
 #include "backends/cpu/Machine.h"
 #include "backends/cpu/SleepingDevice.h"
-#include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "backends/cpu/communicators/ProcessCommunicator.h"
 #include "communicators/EmptyMessages.h"
 #include "communicators/EmulatedLinks.h"
 
@@ -35,7 +35,8 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
-    bool spin = int64_t(options.ranks.size()) *
+    int64_t processes = options.job ? options.job->processesOnHost() : 1;
+    bool spin = processes * int64_t(options.ranks.size()) *
                     (options.coresPerDevice + options.streams - 1) <=
                 int64_t(std::thread::hardware_concurrency());
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
@@ -54,9 +55,18 @@ public:
         ofStreams.push_back(&device->threads(stream));
       devices.push_back(std::move(device));
     }
-    auto communicators = makeThreadCommunicators(
-        options.mesh, options.groups, pools,
-        {options.collectiveTimeout, spin, options.ranks});
+    ThreadCommunicatorOptions ofCommunicators{options.collectiveTimeout, spin,
+                                              options.ranks};
+    std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
+    if (options.job) {
+      auto made = makeProcessCommunicators(options.mesh, options.groups, pools,
+                                           options.job, ofCommunicators);
+      HEDDLE_RT_RETURN_IF_ERROR(made.status());
+      communicators = std::move(*made);
+    } else {
+      communicators = makeThreadCommunicators(options.mesh, options.groups,
+                                              pools, ofCommunicators);
+    }
     if (options.callTimes)
       communicators = emptyMessages(std::move(communicators));
     if (options.network)

@@ -93,16 +93,14 @@ Status CpuDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
     });
     return Status::success();
   };
-  return streams.issue(
-      stream,
-      {WorkKind::Kernel, "launch", reinterpret_cast<const void *>(kernel)}, run,
-      buffers, words);
+  return streams.issue(stream, {WorkKind::Kernel, "launch"}, run, buffers,
+                       words);
 }
 
 Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                          const void *a, const void *b, void *c,
                          const void *bias) {
-  return issue(stream, {WorkKind::Matmul, "matmul", &desc},
+  return issue(stream, {WorkKind::Matmul, "matmul"},
                [=, desc = &desc](Lane &lane) {
                  return lane.matmul.run(*desc, a, b, c, bias);
                });
@@ -113,7 +111,7 @@ Status CpuDevice::attention(int32_t stream,
                             const heddle_rt_attention_offsets &offsets,
                             const int64_t *step, const void *q, const void *k,
                             const void *v, void *o, float *lse) {
-  return issue(stream, {WorkKind::Attention, "attention", &desc},
+  return issue(stream, {WorkKind::Attention, "attention"},
                [=, desc = &desc](Lane &lane) {
                  return lane.attention.forward(*desc, offsets, step, q, k, v, o,
                                                lse);
@@ -127,7 +125,7 @@ Status CpuDevice::attentionGrad(int32_t stream,
                                 const void *k, const void *v, const void *o,
                                 const float *lse, const void *d_o, void *dq,
                                 void *dk, void *dv) {
-  return issue(stream, {WorkKind::Attention, "attention_grad", &desc},
+  return issue(stream, {WorkKind::Attention, "attention_grad"},
                [=, desc = &desc](Lane &lane) {
                  return lane.attention.backward(*desc, offsets, step, q, k, v,
                                                 o, lse, d_o, dq, dk, dv);

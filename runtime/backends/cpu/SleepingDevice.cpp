@@ -31,17 +31,14 @@ Status SleepingDevice::launch(int32_t stream, heddle_rt_kernel_fn kernel,
   if (!seconds)
     return errorOf("cannot emulate a kernel whose work the artifact does not "
                    "list (compile the model again)");
-  return sleep(
-      stream,
-      {WorkKind::Kernel, "launch", reinterpret_cast<const void *>(kernel)},
-      *seconds);
+  return sleep(stream, {WorkKind::Kernel, "launch"}, *seconds);
 }
 
 Status SleepingDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
                               const void *, const void *, void *,
                               const void *) {
   return sleep(
-      stream, {WorkKind::Matmul, "matmul", &desc},
+      stream, {WorkKind::Matmul, "matmul"},
       callTimes->seconds(workOf(desc), static_cast<DType>(desc.a_type)));
 }
 
@@ -51,7 +48,7 @@ Status SleepingDevice::attention(int32_t stream,
                                  const int64_t *, const void *, const void *,
                                  const void *, void *, float *) {
   return sleep(
-      stream, {WorkKind::Attention, "attention", &desc},
+      stream, {WorkKind::Attention, "attention"},
       callTimes->seconds(workOfAttention(desc), static_cast<DType>(desc.type)));
 }
 
@@ -62,7 +59,7 @@ Status SleepingDevice::attentionGrad(int32_t stream,
                                      const void *, const void *, const void *,
                                      const float *, const void *, void *,
                                      void *, void *) {
-  return sleep(stream, {WorkKind::Attention, "attention_grad", &desc},
+  return sleep(stream, {WorkKind::Attention, "attention_grad"},
                callTimes->seconds(workOfAttentionGrad(desc),
                                   static_cast<DType>(desc.type)));
 }

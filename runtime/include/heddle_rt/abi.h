@@ -105,6 +105,15 @@ heddle_rt_status heddle_rt_launch(heddle_rt_device *device, int32_t stream,
                                   const int64_t *words, int32_t num_words,
                                   int64_t blocks, int64_t grain);
 
+/// Launches the kernel of the manifest's list `kernels` with the index
+/// `kernel`, on a device whose code has such a list. Each parameter has 8
+/// bytes: a buffer's address, or a number. They are copied before the call
+/// returns.
+heddle_rt_status heddle_rt_launch_kernel(heddle_rt_device *device,
+                                         int32_t stream, int32_t kernel,
+                                         const uint64_t *parameters,
+                                         int32_t num_parameters);
+
 /// The work of one launch of `kernel`: operations (a multiplication and an
 /// addition count as two), and the bytes that it must read and write. The
 /// library may export `const heddle_rt_kernel_work heddle_kernel_work[]`, one
@@ -114,6 +123,16 @@ typedef struct heddle_rt_kernel_work {
   heddle_rt_kernel_fn kernel;
   int64_t flops, bytes;
 } heddle_rt_kernel_work;
+
+/// The names of all calls, for traces. The library may export `const char
+/// heddle_calls[]`: JSON, one list a program. An item of the list is one call
+/// that the program function makes, in order, events left out:
+///   {"call": "all_reduce", "operators": ["h.0.mlp"], "kind": "activation",
+///    "axes": "tp", "bytes": 512}
+/// `call` is the name of a kernel or of a function above, without prefix. Only
+/// communication has `axes` and `bytes`, which a device sends. A loop is one
+/// item: {"before": [...], "after": [...]}. `before` runs once more than
+/// `after`. The text is read only when a trace is written.
 
 enum { HEDDLE_RT_MATMUL_MAX_LOOPS = 4 };
 

@@ -1,8 +1,9 @@
-/*===- c_api.h - Sessions from C --------------------------------------*- C -*-===*\
+/*===- c_api.h - Sessions from C ----------------------------------*- C -*-===*\
 |*                                                                            *|
-|* heddle_rt/session.h for C and for languages that call C. Functions that can *|
-|* fail write a message of at most error_size bytes, with the terminating zero, *|
-|* to `error` (cut off if it is longer; may be null with size 0).              *|
+|* heddle_rt/session.h for C and for languages that call C. A function that   *|
+|* can fail writes a message of at most error_size bytes, with the            *|
+|* terminating zero, to `error`. A longer message is cut off. `error` may be  *|
+|* null with size 0.                                                          *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -4,7 +4,9 @@
 // neither depends on the plan or on the number of devices:
 //  - a checkpoint has all data that a run needs to continue with the same bits:
 //    a folder with `state.json` and every variable under its own name and
-//    shape, except the sums within a step (gradients and the loss);
+//    shape, except the sums within a step (gradients and the loss), and the
+//    checksum of each. The processes of a job each write the parts that they
+//    own to a file of their own, and `parts.json` lists them;
 //  - weights are the parameters under the names and shapes of the model's own
 //    checkpoint format (Hugging Face's).
 //
@@ -20,6 +22,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace heddle::runtime {
@@ -37,16 +40,32 @@ struct TrainingState {
 };
 
 /// Writes the session's variables and `state` to the folder `directory`. An
-/// older folder of that name is replaced whole or not at all.
+/// older folder of that name is replaced whole or not at all. In a job, all
+/// processes call this, and all see the folder.
 Status saveCheckpoint(const Session &session, const TrainingState &state,
                       const std::filesystem::path &directory);
 
 /// Reads `state.json` alone.
 Expected<TrainingState> readState(const std::filesystem::path &directory);
 
+/// Returns an error if a file of a checkpoint is missing or damaged. Reads all
+/// of it.
+Status verifyCheckpoint(const std::filesystem::path &directory);
+
+/// A part of a whole tensor in a checkpoint that several processes wrote.
+struct CheckpointPart {
+  std::string file, tensor;
+  std::vector<int64_t> start, shape;
+  std::string checksum;
+};
+
+/// Returns what each file of such a checkpoint should hold.
+Expected<std::vector<CheckpointPart>>
+readCheckpointParts(const std::filesystem::path &directory);
+
 /// Fills the session's variables; the sums within a step become zero. If names,
 /// types or shapes of any variable differ, returns an error and changes no
-/// variable.
+/// variable. If a checksum differs, returns an error.
 Status loadCheckpoint(Session &session, const std::filesystem::path &directory);
 
 /// Returns the checkpoints in a run's folder (`step-00000042`), oldest first.
@@ -58,6 +77,26 @@ std::filesystem::path checkpointPath(const std::filesystem::path &folder,
 /// Removes all but the newest `keep` checkpoints, and the unfinished folders of
 /// writers that were interrupted.
 void pruneCheckpoints(const std::filesystem::path &folder, int64_t keep);
+
+/// The right to write to a run's folder, which one process has at a time. The
+/// system takes it back when the process ends, however it does.
+class RunLock {
+public:
+  /// Takes the lock of a folder, and removes what a run that was killed left
+  /// there. An error names the process that has the lock.
+  static Expected<RunLock> take(const std::filesystem::path &folder);
+  RunLock(RunLock &&other) noexcept
+      : descriptor(std::exchange(other.descriptor, -1)) {}
+  RunLock &operator=(RunLock &&other) noexcept {
+    std::swap(descriptor, other.descriptor);
+    return *this;
+  }
+  ~RunLock();
+
+private:
+  RunLock() = default;
+  int descriptor = -1;
+};
 
 /// Fills the parameters from a weights file or folder. Names in the file may
 /// lack their first component ("transformer.", "model."), as in files of models

@@ -22,15 +22,24 @@ enum class VariableRole : uint32_t {
   OptimizerState, ///< kept from step to step for a parameter
   Gradient,       ///< of a parameter, summed over a step's micro-batches
   Counter,        ///< a number such as that of completed steps
-  Loss, ///< the loss or its count of tokens, summed over micro-batches
+  Loss,   ///< the loss or its count of tokens, summed over micro-batches
+  Buffer, ///< of the model, but not learned: running statistics, frozen weights
+  Setting, ///< a number that the caller sets, such as the learning rate
 };
 
 /// The manifest's spelling of each role.
-inline constexpr std::array<std::string_view, 5> variableRoles = {
-    "parameter", "optimizer_state", "gradient", "counter", "loss"};
+inline constexpr std::array<std::string_view, 7> variableRoles = {
+    "parameter", "optimizer_state", "gradient", "counter",
+    "loss",      "buffer",          "setting"};
 
 constexpr std::string_view name(VariableRole role) {
   return variableRoles[size_t(role)];
+}
+
+/// Returns true if a variable of this role belongs to the model, which reads
+/// it.
+constexpr bool isOfModel(VariableRole role) {
+  return role == VariableRole::Parameter || role == VariableRole::Buffer;
 }
 
 /// Returns true if a variable of this role is summed up within a step and zero

@@ -13,6 +13,10 @@
 //       (*session)->run("step", {bytesOf(tokens), bytesOf(targets)},
 //                       {writableBytesOf(loss), {}, {}}); // just the loss
 //
+// The processes of a job make the same calls in the same order. Each passes
+// whole tensors as inputs, of which it uses the parts of its own ranks, and
+// gets whole tensors as outputs.
+//
 // A session is used by one thread at a time. After a device has failed, every
 // later call that needs the devices returns that failure: load a new session
 // and resume from a checkpoint.
@@ -22,6 +26,7 @@
 #ifndef HEDDLE_RT_SESSION_H
 #define HEDDLE_RT_SESSION_H
 
+#include "heddle_rt/job.h"
 #include "heddle_rt/manifest.h"
 #include "heddle_rt/network.h"
 #include "heddle_rt/status.h"
@@ -38,6 +43,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace heddle::runtime {
@@ -51,9 +57,12 @@ struct SessionOptions {
   /// Replaces the manifest's seed.
   std::optional<uint64_t> seed;
   /// The ranks of this process; empty: all of them. Its session allocates,
-  /// initializes and runs only what these ranks own. No group of collectives
-  /// may join them with other ranks.
+  /// initializes and runs only what these ranks own. Without a job, no group of
+  /// collectives may join them with other ranks.
   std::vector<int32_t> localRanks;
+  /// The processes that run the artifact together; null: this one alone. Each
+  /// has the same number of consecutive ranks, in place of `localRanks`.
+  std::shared_ptr<Job> job;
   /// Longest time that a collective waits for a peer. After it, the collective
   /// fails and names the peer.
   std::chrono::milliseconds collectiveTimeout{120'000};
@@ -92,6 +101,14 @@ template <typename T> Bytes writableBytesOf(T &object) {
   else
     return std::as_writable_bytes(std::span(object));
 }
+
+/// A part of a whole tensor (Manifest::tensors) that ranks hold as one block:
+/// elements from `start` on, of which there are `shape`.
+struct OwnedBlock {
+  size_t tensor = 0, variable = 0;
+  int64_t block = 0; ///< of the variable's layout
+  std::vector<int64_t> start, shape;
+};
 
 /// The memory of one device, in bytes.
 struct DeviceMemory {
@@ -140,6 +157,12 @@ public:
   int numDevices() const;
   int coresPerDevice() const;
   uint64_t seed() const;
+  /// The job of SessionOptions; null if there is none.
+  Job *job() const;
+  /// Returns the ranges [first, last) of rows of dimension 0 of an input's
+  /// tensor that ranks of this process have.
+  std::vector<std::pair<int64_t, int64_t>> localRows(size_t table,
+                                                     size_t input) const;
   /// Returns true if nothing is computed: SessionOptions::emulateCompute.
   bool emulatesCompute() const;
 
@@ -168,6 +191,16 @@ public:
                     Bytes to) const;
   Status writeTensor(size_t tensor, int64_t first, int64_t count,
                      ConstBytes from);
+  /// The parts of variables that this process writes to checkpoints: one of
+  /// the ranks that hold a block owns it.
+  std::vector<OwnedBlock> ownedBlocks() const;
+  /// Reads elements [first, first + count) of an owned block.
+  Status readBlock(const OwnedBlock &block, int64_t first, int64_t count,
+                   Bytes to) const;
+  /// Returns true if a rank of this process holds elements of a part of a whole
+  /// tensor.
+  bool holdsPart(size_t tensor, std::span<const int64_t> start,
+                 std::span<const int64_t> shape) const;
   /// Read and write a variable or a whole tensor by name.
   Status readVariable(std::string_view name, Bytes to) const;
   Status writeVariable(std::string_view name, ConstBytes from);
@@ -193,12 +226,12 @@ public:
   std::vector<DeviceTimes> times() const;
   void resetTimes();
 
-  /// Records every call of generated code until `writeTrace`, but at most
-  /// `maxEvents` calls a device. Allocates the memory for them.
-  Status startTrace(size_t maxEvents = 100'000);
+  /// Records every call in the last `runs` runs of each table from now on. The
+  /// first of these runs allocate memory.
+  void startTrace(size_t runs);
   /// Writes the recorded calls as Chrome trace JSON (chrome://tracing,
-  /// Perfetto) and stops recording.
-  Status writeTrace(const std::filesystem::path &file);
+  /// Perfetto; docs/trace.md).
+  Status writeTrace(const std::filesystem::path &file) const;
 
 private:
   struct Impl;

@@ -99,8 +99,9 @@ struct TableInfo {
 ///   that (ProgramInfo::inPlace);
 /// - every output is written exactly once (for each micro-batch);
 /// - every send has a receive of the same size and every receive a send;
-/// - no rank waits for ever. A send does not wait for its receive, and a call
-///   may keep later entries from being issued until it has begun.
+/// - no rank waits for ever for a transfer. A send does not wait for its
+///   receive, and a call may keep later entries from being issued until it has
+///   begun. Collectives inside of programs are not checked.
 /// An error names the list and the entry.
 Status verifyTable(const Manifest &manifest, const TableInfo &table);
 

@@ -37,6 +37,8 @@ struct TrainOptions {
   int64_t checkpointEach = 100; ///< in steps; 0: only at the end
   int64_t keepCheckpoints = 3;
   bool resume = false; ///< continue from the newest checkpoint in `output`
+  /// If the newest checkpoint is damaged, continue from the newest intact one.
+  bool fallBack = false;
   std::filesystem::path from;     ///< start from this checkpoint's variables
   std::filesystem::path weights;  ///< start from these weights
   std::filesystem::path exportTo; ///< write weights here at the end
@@ -76,9 +78,13 @@ struct TrainOutcome {
   bool interrupted = false;
 };
 
+/// Returns an observer that shows nothing.
+std::unique_ptr<TrainObserver> createSilence();
+
 /// Trains until `options.steps` steps are done, or until `stopRequested`
 /// returns true after a step. In both cases saves the state in
-/// `options.output`. After an error, such as a loss that is not finite, the
+/// `options.output`. The processes of a job train together; each shows its own
+/// progress. After an error, such as a loss that is not finite, the
 /// older checkpoints remain.
 Expected<TrainOutcome> train(Session &session, const TrainOptions &options,
                              TrainObserver &observer,

@@ -138,3 +138,24 @@ func.func @mask_twice(%x: tensor<2xf32>, %o: index) -> tensor<2xf32> {
     : tensor<2xf32> -> tensor<2xf32>
   return %1 : tensor<2xf32>
 }
+
+// Neither folds nor mergers look through a barrier; one that nothing reads
+// vanishes.
+// CHECK-LABEL: func.func @barrier
+// CHECK-SAME: %[[X:.*]]: tensor<2xf32>, %[[G:.*]]: tensor<f32>
+// CHECK: %[[C:.*]] = arith.constant dense<1.0
+// CHECK: %[[A:.*]] = heddle.silu %[[X]]
+// CHECK: %[[B:.*]] = heddle.barrier %[[X]] after %[[G]]
+// CHECK-NEXT: %[[D:.*]] = heddle.silu %[[B]]
+// CHECK-NEXT: %[[E:.*]] = heddle.barrier %[[C]]
+// CHECK-NEXT: return %[[A]], %[[D]], %[[E]]
+func.func @barrier(%x: tensor<2xf32>, %g: tensor<f32>)
+    -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %ones = arith.constant dense<1.0> : tensor<2xf32>
+  %0 = heddle.silu %x : tensor<2xf32>
+  %1 = heddle.barrier %x after %g : tensor<2xf32> after tensor<f32>
+  %2 = heddle.silu %1 : tensor<2xf32>
+  %3 = heddle.barrier %ones : tensor<2xf32>
+  %4 = heddle.barrier %0 : tensor<2xf32>
+  return %0, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}

@@ -289,7 +289,7 @@ heddle.variable @w : tensor<2xf32> parameter init(normal<-1.0>)
 
 // -----
 
-// expected-error @below {{expected 'parameter' or 'optimizer_state' or 'gradient' or 'counter' or 'loss', got 'weight'}}
+// expected-error @below {{expected 'parameter' or 'optimizer_state' or 'gradient' or 'counter' or 'loss' or 'buffer' or 'setting', got 'weight'}}
 heddle.variable @w : tensor<2xf32> weight init(zeros)
 
 // -----
@@ -535,3 +535,20 @@ heddle.variable @w : tensor<2xf32> parameter init(zeros) {heddle.ranks = #heddle
 heddle.mesh @mesh <["pp"=2]>
 // expected-error @below {{expected heddle.ranks of argument 0 to have coordinates below 2 along axis "pp", got 2}}
 func.func private @f(tensor<8xf32> {heddle.ranks = #heddle.ranks<@mesh, {"pp" = [2]}>})
+
+// -----
+
+func.func @f(%g: tensor<2xf32>) {
+  // expected-error @below {{expected at least one value}}
+  "heddle.barrier"(%g) <{operandSegmentSizes = array<i32: 0, 1>}> : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2xf32>) {
+  // expected-error @+2 {{failed to infer returned types}}
+  // expected-error @below {{incompatible with return type(s) of operation}}
+  %0 = "heddle.barrier"(%x) <{operandSegmentSizes = array<i32: 1, 0>}> : (tensor<2xf32>) -> tensor<3xf32>
+  return
+}

@@ -185,6 +185,15 @@ func.func @sharding(%x: tensor<4x8xf32>
   return
 }
 
+// CHECK-LABEL: func.func @barrier
+func.func @barrier(%x: tensor<4xf32>, %i: tensor<2xi32>, %g: tensor<f32>) {
+  // CHECK: %[[B:.*]]:2 = heddle.barrier %{{.*}}, %{{.*}} after %{{.*}} : tensor<4xf32>, tensor<2xi32> after tensor<f32>
+  %0:2 = heddle.barrier %x, %i after %g : tensor<4xf32>, tensor<2xi32> after tensor<f32>
+  // CHECK: heddle.barrier %[[B]]#0 : tensor<4xf32>
+  %1 = heddle.barrier %0#0 : tensor<4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @loop
 func.func @loop(%x: tensor<4xf32>, %a: tensor<2xf32>) -> tensor<4xf32> {
   // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}}, %{{.*}} = heddle.while @before, @after init(%{{.*}} : tensor<4xf32>) captured(%{{.*}} : tensor<2xf32>) -> (tensor<4xf32>) carried(tensor<4xf32>) condition tensor<i1> workspace tensor<1xi8>

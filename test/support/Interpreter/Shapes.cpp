@@ -245,6 +245,12 @@ static bool evaluateMaskPadding(MaskPaddingOp op, Evaluation &e) {
   return true;
 }
 
+static bool evaluateBarrier(Evaluation &e) {
+  for (auto [result, value] : llvm::zip(e.results, e.operands))
+    result->values = value->values;
+  return true;
+}
+
 bool heddle::evaluateShape(Evaluation &e) {
   auto copy = [&](Operation *) {
     e.result().values = e.operand(0).values;
@@ -255,6 +261,7 @@ bool heddle::evaluateShape(Evaluation &e) {
       .Case([&](BroadcastOp op) { return evaluateBroadcast(op, e); })
       .Case([&](UnstackOp) { return evaluateUnstack(e); })
       .Case([&](StackOp) { return evaluateStack(e); })
+      .Case([&](BarrierOp) { return evaluateBarrier(e); })
       .Case([&](MaskPaddingOp op) { return evaluateMaskPadding(op, e); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
             ReshardOp>(copy)

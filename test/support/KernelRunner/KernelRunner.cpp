@@ -1,6 +1,7 @@
 //===- KernelRunner.cpp - Runs tensor functions in this process -----------===//
 
 #include "KernelRunner.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/InitAll.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle/Support/Bytes.h"
@@ -11,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "test/support/GpuEmulator/GpuEmulator.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
@@ -37,6 +39,7 @@ struct Step {
   std::string kernel;
   KernelFunction function = nullptr;
   SmallVector<Place> buffers;
+  SmallVector<std::pair<size_t, size_t>> sizes; ///< of buffers and elements
   int64_t blocks, grain;
 };
 
@@ -62,6 +65,7 @@ struct FreeDeleter {
 struct KernelRunner::State {
   llvm::StringMap<Function> functions;
   std::unique_ptr<llvm::orc::LLJIT> jit;
+  std::unique_ptr<GpuEmulator> emulator;
 };
 
 KernelRunner::KernelRunner(std::unique_ptr<State> state)
@@ -130,6 +134,14 @@ static llvm::Error record(func::FuncOp func, Function &out) {
     step.kernel = call.getCallee();
     step.blocks = kernel->getAttrOfType<IntegerAttr>(kBlocksAttrName).getInt();
     step.grain = kernel->getAttrOfType<IntegerAttr>(kGrainAttrName).getInt();
+    auto addType = [&](Type type) {
+      bool isTensor = isa<RankedTensorType>(type);
+      step.sizes.push_back(
+          {isTensor ? getBytes(type) : sizeof(int64_t),
+           isTensor ? getElementBytes(getElementTypeOrSelf(type)) : 1});
+    };
+    llvm::for_each(call.getOperandTypes(), addType);
+    llvm::for_each(call.getResultTypes(), addType);
     for (Value operand : call.getOperands())
       step.buffers.push_back(placeOf(operand));
     auto inplace = kernel->getAttrOfType<ArrayAttr>(kInplaceAttrName);
@@ -203,6 +215,8 @@ KernelRunner::compile(StringRef text, const Options &options) {
   if (!module)
     return makeError(messages);
 
+  if (!options.gpuRows.empty())
+    (*module)->setAttr(kTargetGpuAttrName, StringAttr::get(&context, "sm_80"));
   PassManager form(&context);
   form.addPass(createDecomposeOpsPass());
   FormKernelsPassOptions formOptions;
@@ -222,9 +236,23 @@ KernelRunner::compile(StringRef text, const Options &options) {
     func.erase();
   }
   PassManager lower(&context);
-  lower.addPass(createLowerKernelsPass());
+  if (options.gpuRows.empty()) {
+    lower.addPass(createLowerKernelsPass());
+  } else {
+    LowerKernelsToGpuPassOptions gpu;
+    gpu.rows = options.gpuRows;
+    lower.addPass(createLowerKernelsToGpuPass(gpu));
+    lower.addPass(createVerifyGpuKernelsPass());
+  }
   if (failed(lower.run(*module)))
     return makeError(messages);
+  if (!options.gpuRows.empty()) {
+    auto emulator = GpuEmulator::compile(*module);
+    if (!emulator)
+      return emulator.takeError();
+    state->emulator = std::move(*emulator);
+    return std::unique_ptr<KernelRunner>(new KernelRunner(std::move(state)));
+  }
 
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> llvmModule =
@@ -262,36 +290,88 @@ KernelRunner::compile(StringRef text, const Options &options) {
   return std::unique_ptr<KernelRunner>(new KernelRunner(std::move(state)));
 }
 
-llvm::Error KernelRunner::run(StringRef name, ArrayRef<void *> arguments,
-                              ArrayRef<void *> results,
-                              const Launcher &launch) {
-  auto found = state->functions.find(name);
-  if (found == state->functions.end())
-    return makeError("expected a function of the module, got " + name);
-  const Function &function = found->second;
-  std::vector<std::unique_ptr<void, FreeDeleter>> temporaries;
-  temporaries.reserve(function.temporaries.size());
-  for (size_t bytes : function.temporaries)
-    temporaries.emplace_back(std::aligned_alloc(64, llvm::alignTo(bytes, 64)));
-  auto resolve = [&](const Place &place) -> void * {
+bool KernelRunner::isGpu() const { return state->emulator != nullptr; }
+
+namespace {
+/// The memory of one call of a function.
+class Memory {
+public:
+  Memory(const Function &function, ArrayRef<void *> arguments,
+         ArrayRef<void *> results)
+      : arguments(arguments), results(results) {
+    for (size_t bytes : function.temporaries)
+      temporaries.emplace_back(
+          std::aligned_alloc(64, llvm::alignTo(bytes, 64)));
+  }
+
+  void *at(const Place &place) const {
     void *buffer = place.kind == Place::Argument ? arguments[place.index]
                    : place.kind == Place::Result
                        ? results[place.index]
                        : temporaries[place.index].get();
     return static_cast<char *>(buffer) + place.offset;
-  };
+  }
+
+  void makeCopies(const Function &function) const {
+    for (const Copy &copy : function.copies)
+      std::memmove(results[copy.result], at(copy.from), copy.bytes);
+  }
+
+private:
+  ArrayRef<void *> arguments, results;
+  std::vector<std::unique_ptr<void, FreeDeleter>> temporaries;
+};
+} // namespace
+
+llvm::Error KernelRunner::run(StringRef name, ArrayRef<void *> arguments,
+                              ArrayRef<void *> results,
+                              const Launcher &launch) {
+  if (isGpu())
+    return runOnGpu(name, arguments, results, /*backwards=*/bool(launch));
+  auto found = state->functions.find(name);
+  if (found == state->functions.end())
+    return makeError("expected a function of the module, got " + name);
+  const Function &function = found->second;
+  Memory memory(function, arguments, results);
   int64_t coordinates[8] = {};
   for (const Step &step : function.steps) {
     std::vector<void *> buffers{coordinates};
     for (const Place &place : step.buffers)
-      buffers.push_back(resolve(place));
+      buffers.push_back(memory.at(place));
     if (launch)
       launch(step.function, buffers.data(), step.blocks, step.grain);
     else
       step.function(buffers.data(), 0, step.blocks);
   }
-  for (const Copy &copy : function.copies)
-    std::memmove(results[copy.result], resolve(copy.from), copy.bytes);
+  memory.makeCopies(function);
+  return llvm::Error::success();
+}
+
+llvm::Error KernelRunner::runOnGpu(StringRef name, ArrayRef<void *> arguments,
+                                   ArrayRef<void *> results, bool backwards) {
+  auto found = state->functions.find(name);
+  if (found == state->functions.end())
+    return makeError("expected a function of the module, got " + name);
+  const Function &function = found->second;
+  Memory memory(function, arguments, results);
+  for (const Step &step : function.steps) {
+    const GpuKernel &kernel = state->emulator->getKernel(step.kernel);
+    std::vector<uint64_t> parameters;
+    std::vector<GpuBuffer> buffers;
+    for (auto [i, place] : llvm::enumerate(step.buffers)) {
+      void *data = memory.at(place);
+      if (kernel.isNumber[i]) {
+        parameters.push_back(*static_cast<const uint64_t *>(data));
+        continue;
+      }
+      parameters.push_back(reinterpret_cast<uintptr_t>(data));
+      buffers.push_back({data, step.sizes[i].first, step.sizes[i].second});
+    }
+    if (llvm::Error error = state->emulator->launch(step.kernel, parameters,
+                                                    buffers, backwards))
+      return error;
+  }
+  memory.makeCopies(function);
   return llvm::Error::success();
 }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace heddle {
 
@@ -29,6 +30,9 @@ public:
     bool fuse = true;
     /// Print the optimized LLVM IR to standard error.
     bool dump = false;
+    /// Compile for a GPU and run on the emulator of GPUs, with these threads
+    /// sharing a row: auto, thread, warp or block. Empty: for this CPU.
+    std::string gpuRows = "";
   };
   /// Calls a kernel on ranges that cover [0, blocks), each of at least `grain`
   /// blocks.
@@ -51,6 +55,10 @@ public:
   llvm::Error run(llvm::StringRef function, llvm::ArrayRef<void *> arguments,
                   llvm::ArrayRef<void *> results,
                   const Launcher &launch = nullptr);
+  /// Returns whether kernels run on the emulator of GPUs. It takes no launcher;
+  /// with one, blocks and threads run backwards. An error of `run` then also
+  /// tells an access out of bounds or a race.
+  bool isGpu() const;
 
   /// Whether the kernel that computes a result may overwrite an argument with
   /// it.
@@ -59,6 +67,10 @@ public:
   unsigned countKernels(llvm::StringRef function) const;
 
 private:
+  llvm::Error runOnGpu(llvm::StringRef function,
+                       llvm::ArrayRef<void *> arguments,
+                       llvm::ArrayRef<void *> results, bool backwards);
+
   struct State;
   explicit KernelRunner(std::unique_ptr<State> state);
   std::unique_ptr<State> state;

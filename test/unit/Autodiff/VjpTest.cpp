@@ -331,6 +331,14 @@ static const OpCase productCases[] = {
 };
 
 static const OpCase modelCases[] = {
+    {"barrier", R"((%x: tensor<2x3xf32>, %y: tensor<4xf32>)
+        -> (tensor<2x3xf32>, tensor<4xf32>) {
+      %a, %b = heddle.barrier %x, %y after %x
+        : tensor<2x3xf32>, tensor<4xf32> after tensor<2x3xf32>
+      %s = arith.mulf %b, %y : tensor<4xf32>
+      return %a, %s : tensor<2x3xf32>, tensor<4xf32>
+    })",
+     2},
     {"layer_norm", R"((%x: tensor<2x3x4xf32>, %w: tensor<4xf32>,
         %b: tensor<4xf32>) -> tensor<2x3x4xf32> {
       %y, %m, %r = heddle.layer_norm %x, %w, %b epsilon(1.0e-5)

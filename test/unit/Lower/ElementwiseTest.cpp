@@ -68,6 +68,11 @@ TEST(Elementwise, Functions) {
     std::vector<double> expected;
     for (float value : x) {
       double exact = test.reference(value);
+      // A GPU's sine of a large number is NaN.
+      if (runner->isGpu() && std::abs(value) >= 0x1p30f &&
+          (llvm::StringRef(test.op).contains("sin") ||
+           llvm::StringRef(test.op).contains("cos")))
+        exact = kNaN;
       expected.push_back(std::abs(exact) > 3.4e38 ? exact * kInf : exact);
     }
     expectNear(y, expected, test.tolerance, test.op);

@@ -323,6 +323,7 @@ TEST(NetworkInfo, ReadsTheLevelsOfACluster) {
                                   "number, 0 or more, got -1");
   EXPECT_EQ(readNetwork("no/such.json").message(),
             "cluster 'no/such.json': No such file or directory");
+  EXPECT_EQ(readNetwork(".").message(), "cluster '.': Is a directory");
 }
 
 } // namespace

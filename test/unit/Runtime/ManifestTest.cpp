@@ -94,7 +94,7 @@ TEST(Manifest, ErrorsNameTheField) {
             "again");
   EXPECT_EQ(errorAfter("/variables/1/role", "weights"),
             "m: variables[1].role: expected one of parameter, optimizer_state, "
-            "gradient, counter, loss, got \"weights\"");
+            "gradient, counter, loss, buffer, setting, got \"weights\"");
   EXPECT_EQ(errorAfter("/programs/0/arena_bytes", 1.5),
             "m: programs[0].arena_bytes: expected a non-negative integer, got "
             "1.5");
@@ -226,6 +226,11 @@ TEST(Manifest, EveryFieldIsNeeded) {
             "m:2:2: expected each key once, got \"seed\" twice");
   EXPECT_EQ(parseManifest("[]", "m").message(),
             "m: expected an object, got array");
+}
+
+TEST(Manifest, AFolderIsNoManifest) {
+  EXPECT_EQ(readManifest(".").message(),
+            "cannot read .: expected the manifest of a compiled model");
 }
 
 TEST(Manifest, SlicesMakeOneTensor) {

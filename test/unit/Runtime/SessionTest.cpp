@@ -165,6 +165,16 @@ TEST(Session, HostAccessByRangesAndPadding) {
             "the model has no variable bias");
 }
 
+TEST(Session, RefusesManyDevicesAtOnce) {
+  // The groups of so many ranks would take minutes.
+  Json manifest = testManifest();
+  manifest["mesh"][0]["size"] = 65536;
+  manifest["mesh"][1]["size"] = 1;
+  TestArtifact artifact(manifest);
+  EXPECT_EQ(Session::load(artifact.path).message().find("expected at most "),
+            0u);
+}
+
 TEST(Session, RefusesWhatItCannotLoad) {
   auto messageOf = [](const Json &manifest) {
     TestArtifact artifact(manifest);
@@ -252,22 +262,47 @@ TEST(Session, AHungDeviceIsNamed) {
   EXPECT_NE(message.find("device 1 does not return"), std::string::npos);
 }
 
-TEST(Session, TraceIsJson) {
+TEST(Session, TheTraceNamesTheCallsOfTheLastRuns) {
   TestArtifact artifact;
   std::unique_ptr<Session> session = load(artifact);
-  ASSERT_TRUE(session->startTrace(10).ok());
+  std::filesystem::path file = artifact.path / "trace.json";
+  EXPECT_NE(session->writeTrace(file).message(), "");
+  session->startTrace(2);
   float x[8] = {};
   for (int step = 0; step < 3; ++step)
     ASSERT_TRUE(session->run("step", {bytesOf(x)}, {{}, {}}).ok());
-  std::filesystem::path file = artifact.path / "trace.json";
   ASSERT_TRUE(session->writeTrace(file).ok());
   std::ifstream stream(file);
   Json trace = Json::parse(stream, nullptr, false);
   ASSERT_FALSE(trace.is_discarded());
-  int launches = 0;
-  for (const Json &event : trace["traceEvents"])
-    launches += event["name"] == "launch" && event["cat"] == "kernel";
-  EXPECT_EQ(launches, 12);
+  int launches = 0, collectives = 0, runs = 0;
+  for (const Json &event : trace["traceEvents"]) {
+    if (event["ph"] != "X")
+      continue;
+    const Json &arguments = event["args"];
+    EXPECT_EQ(arguments["table"], "step");
+    EXPECT_GE(arguments["run"], 1);
+    EXPECT_GE(event["ts"], 0);
+    if (event["cat"] == "run") {
+      ++runs;
+      continue;
+    }
+    EXPECT_EQ(arguments["program"], "step");
+    if (event["name"] == "weight") {
+      ++launches;
+      EXPECT_EQ(event["cat"], "compute");
+      EXPECT_EQ(arguments["call"], "doubleRows");
+      EXPECT_EQ(arguments["index"], 0);
+    } else if (event["name"] == "x and 2 more") {
+      ++collectives;
+      EXPECT_EQ(event["cat"], "communication");
+      EXPECT_EQ(arguments["axes"], "dp");
+      EXPECT_EQ(arguments["index"], 1);
+    }
+  }
+  EXPECT_EQ(launches, 8);
+  EXPECT_EQ(collectives, 8);
+  EXPECT_EQ(runs, 8);
   EXPECT_NE(session->writeTrace("/nonexistent/trace.json").message(), "");
 }
 

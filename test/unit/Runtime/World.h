@@ -1,17 +1,19 @@
 //===- World.h - Backends of the conformance suite --------------*- C++ -*-===//
 //
 // To join the conformance suite, a backend of communication implements World,
-// which starts the ranks and runs a function on each. A World of processes
-// (MPI) runs the function on its own rank only.
+// which starts the ranks and runs a function on each. Members of a job are
+// usually processes. Here they are threads of one process, which share nothing
+// but that: they connect and exchange messages as processes do.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_TEST_RUNTIME_WORLD_H
 #define HEDDLE_TEST_RUNTIME_WORLD_H
 
-#include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "backends/cpu/communicators/ProcessCommunicator.h"
 #include "backends/cpu/threads/ThreadPool.h"
 #include "communicators/EmulatedLinks.h"
+#include "processes/GlooTransport.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +21,8 @@
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 namespace heddle::runtime {
 
@@ -74,6 +78,84 @@ private:
   std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
 };
 
+/// Joins so many members of a job, each on a thread of its own.
+inline std::vector<std::shared_ptr<Job>>
+joinAll(int32_t processes, const JobOptions &common = {}) {
+  Expected<Socket> listener = listenAt("127.0.0.1", 0);
+  std::vector<std::shared_ptr<Job>> jobs{size_t(processes)};
+  std::vector<std::thread> threads;
+  for (int32_t i = 0; i < processes; ++i)
+    threads.emplace_back([&, i] {
+      JobOptions options = common;
+      options.process = i;
+      options.processes = processes;
+      options.port = portOf(*listener);
+      options.listener = i == 0 ? ::dup(listener->descriptor()) : -1;
+      options.key = "a secret";
+      auto job = Job::join(options);
+      EXPECT_TRUE(job.ok()) << job.message();
+      if (job.ok())
+        jobs[size_t(i)] = std::move(*job);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return jobs;
+}
+
+/// Makes all members leave.
+inline void leaveAll(std::vector<std::shared_ptr<Job>> &jobs) {
+  std::vector<std::thread> threads;
+  for (std::shared_ptr<Job> &job : jobs)
+    threads.emplace_back([&job] { job->leave(); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+class ProcessWorld final : public World {
+public:
+  ProcessWorld(const WorldOptions &options, int32_t processes) {
+    int64_t ranks = 1;
+    for (const MeshAxis &axis : options.mesh)
+      ranks *= axis.size;
+    std::vector<GroupInfo> groups;
+    for (const std::vector<int32_t> &axes : options.groups)
+      groups.push_back({axes, {}});
+    jobs = joinAll(processes);
+    for (int32_t process = 0; process < processes; ++process) {
+      std::vector<std::vector<ThreadPool *>> pointers;
+      for (int64_t rank = 0; rank < ranks / processes; ++rank) {
+        pools.push_back(std::make_unique<ThreadPool>(options.cores, false));
+        pointers.push_back({pools.back().get()});
+      }
+      auto made = makeProcessCommunicators(options.mesh, groups, pointers,
+                                           jobs[size_t(process)],
+                                           {options.timeout, /*spin=*/false});
+      EXPECT_TRUE(made.ok()) << made.message();
+      for (auto &ofRank : *made)
+        communicators.push_back(std::move(ofRank));
+    }
+  }
+  ~ProcessWorld() override {
+    communicators.clear();
+    leaveAll(jobs);
+  }
+
+  void run(const std::function<void(int32_t, Communicator &)> &body) override {
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < communicators.size(); ++rank)
+      threads.emplace_back(
+          [&, rank] { body(int32_t(rank), *communicators[rank].front()); });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+private:
+  std::vector<std::unique_ptr<ThreadPool>> pools;
+  std::vector<std::shared_ptr<Job>> jobs;
+  /// By rank and stream.
+  std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
+};
+
 struct WorldKind {
   const char *name;
   std::unique_ptr<World> (*make)(const WorldOptions &options);
@@ -92,7 +174,19 @@ inline std::vector<WorldKind> communicatorBackends() {
     copy.network = *Network::create(info, 4);
     return std::make_unique<ThreadWorld>(copy);
   };
-  return {{"threads", threads}, {"emulated_threads", emulated}};
+  std::vector<WorldKind> kinds{{"threads", threads},
+                               {"emulated_threads", emulated}};
+  if (checkGloo().ok()) {
+    kinds.push_back({"four_processes", [](const WorldOptions &options) {
+                       return std::unique_ptr<World>(
+                           std::make_unique<ProcessWorld>(options, 4));
+                     }});
+    kinds.push_back({"two_processes", [](const WorldOptions &options) {
+                       return std::unique_ptr<World>(
+                           std::make_unique<ProcessWorld>(options, 2));
+                     }});
+  }
+  return kinds;
 }
 
 class CommunicatorSuite : public testing::TestWithParam<WorldKind> {

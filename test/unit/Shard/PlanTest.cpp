@@ -98,7 +98,7 @@ TEST(PlanTest, SplitsAndProducts) {
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
           "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
           "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
-          "sub_batches": 3,
+          "sub_batches": 3, "overlap": "oases", "recompute": "layer",
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -120,7 +120,9 @@ TEST(PlanTest, SplitsAndProducts) {
     "h.*": {"h": {"slices": 4, "sharded": 2}}
   },
   "reduce_gradients": "micro_batch",
-  "sub_batches": 3
+  "sub_batches": 3,
+  "recompute": "layer",
+  "overlap": "oases"
 }
 )");
   auto again = parsePlan(text, "again");
@@ -205,6 +207,13 @@ TEST(PlanTest, ErrorsNameThePlace) {
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"sub_batches\": 0}"),
             "plan.json:2:2: $.sub_batches: expected a number from 1 to 1024, "
             "got 0");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute\": 1}"),
+            "plan.json:2:2: $.recompute: expected \"none\", \"layer\", "
+            "\"communication\" or \"optimal\", got 1");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"overlap\": \"x\"}"),
+            "plan.json:2:2: $.overlap: expected one of \"none\", \"default\", "
+            "\"fine-grained-recompute\", \"cross-pass\", \"oases\", \"auto\", "
+            "got \"x\"");
   EXPECT_EQ(errorOf("{\"version\": 1,\n \"mesh\": {\"dp\": " +
                     std::string(400, '9') + "}}"),
             "plan.json:2:17: expected a number that a double can hold, got "

@@ -62,7 +62,7 @@ private:
   void addOp() {
     size_t x = any();
     Shape shape = values[x];
-    switch (pick(0, 10)) {
+    switch (pick(0, 11)) {
     case 0: {
       const char *ops[] = {"math.tanh", "math.cos", "math.absf", "arith.negf"};
       return emit(ops[pick(0, 3)] + std::string(" ") + name(x) + " : " +
@@ -102,6 +102,12 @@ private:
       return emit("heddle.stack " + name(x) + ", " + name(x) + " : " +
                       type(shape) + ", " + type(shape) + " -> " + type(stacked),
                   stacked);
+    }
+    case 10: {
+      size_t y = any();
+      return emit("heddle.barrier " + name(x) + " after " + name(y) + " : " +
+                      type(shape) + " after " + type(values[y]),
+                  shape);
     }
     default: // bounded, so that nothing overflows
       return emit("math.tanh " + name(x) + " : " + type(shape), shape);

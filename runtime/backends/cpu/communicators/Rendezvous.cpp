@@ -1,13 +1,18 @@
 //===- Rendezvous.cpp - Meeting point of a group's threads ----------------===//
 
 #include "backends/cpu/communicators/Rendezvous.h"
-#include "support/Message.h"
+#include "backends/cpu/communicators/Errors.h"
 
 #include <cstring>
 
 namespace heddle::runtime {
 
 void Failure::set(const Status &why) {
+  if (!isSet())
+    record(agree ? agree(why) : why);
+}
+
+void Failure::record(const Status &why) {
   std::lock_guard lock(mutex);
   if (flag.load(std::memory_order_relaxed))
     return;
@@ -49,10 +54,7 @@ Status Rendezvous::missing(std::string_view operation, uint64_t arrivals) {
   for (size_t i = 0; i < ranks.size(); ++i)
     if (places[i].arrivals < arrivals)
       names += concat(names.empty() ? "" : ", ", ranks[i]);
-  Status status = errorOf("device ", names, " did not arrive at ", operation,
-                          " within ", double(options.timeout.count()) / 1000,
-                          " s: it is hung or dead, or runs another program");
-  failure.set(status);
+  failure.set(didNotArrive(names, operation, options));
   return failure.get();
 }
 
@@ -94,26 +96,24 @@ Status Rendezvous::meet(int32_t member, std::string_view operation) {
 
 /// Returns an error unless all members call the same collective.
 Status Rendezvous::agreement() const {
-  const Offer &first = places[0].offer;
-  for (size_t i = 1; i < places.size(); ++i) {
-    const Offer &other = places[i].offer;
-    if (other.operation == first.operation && other.type == first.type &&
-        other.count == first.count && other.detail == first.detail)
-      continue;
-    return errorOf("devices disagree on a collective: device ", ranks[0],
-                   " calls ", first.operation, " of ", first.count, " ",
-                   name(DType(first.type)), ", device ", ranks[i], " calls ",
-                   other.operation, " of ", other.count, " ",
-                   name(DType(other.type)),
-                   other.detail == first.detail ? "" : " in another shape");
-  }
+  auto callOf = [&](size_t i) {
+    const Offer &offer = places[i].offer;
+    return MemberCall{ranks[i], offer.operation, offer.type, offer.count,
+                      offer.detail};
+  };
+  for (size_t i = 1; i < places.size(); ++i)
+    HEDDLE_RT_RETURN_IF_ERROR(checkAgreement(callOf(0), callOf(i)));
   return Status::success();
 }
 
-Status Rendezvous::enter(int32_t member, const Offer &offer) {
+Status Rendezvous::enterUnchecked(int32_t member, const Offer &offer) {
   // Other members read this offer only after all members have met.
   places[member].offer = offer;
-  HEDDLE_RT_RETURN_IF_ERROR(meet(member, offer.operation));
+  return meet(member, offer.operation);
+}
+
+Status Rendezvous::enter(int32_t member, const Offer &offer) {
+  HEDDLE_RT_RETURN_IF_ERROR(enterUnchecked(member, offer));
   Status agreed = agreement();
   if (!agreed.ok())
     failure.set(agreed);
@@ -160,9 +160,7 @@ Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
   Channel &channel = channels[peer * size() + member];
   std::unique_lock lock(mutex);
   if (!waitFor(lock, [&] { return channel.first != nullptr; })) {
-    failure.set(errorOf("device ", ranks[peer], " did not send to device ",
-                        ranks[member], " within ",
-                        double(options.timeout.count()) / 1000, " s"));
+    failure.set(didNotSend(ranks[peer], ranks[member], options));
     return failure.get();
   }
   if (failure.isSet())
@@ -171,11 +169,10 @@ Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
   channel.first = std::move(message->next);
   if (!channel.first)
     channel.last = nullptr;
-  if (message->type != type || message->count != count) {
-    failure.set(errorOf("device ", ranks[member], " expects ", count, " ",
-                        name(type), " from device ", ranks[peer],
-                        ", which sends ", message->count, " ",
-                        name(message->type)));
+  Status matches = checkMessage(ranks[member], type, count, ranks[peer],
+                                message->type, message->count);
+  if (!matches.ok()) {
+    failure.set(matches);
     return failure.get();
   }
   lock.unlock();

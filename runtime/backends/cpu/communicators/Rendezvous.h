@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -20,12 +21,22 @@ namespace heddle::runtime {
 /// The first error of a session. Waiting members check it.
 class Failure {
 public:
-  /// Records `why` unless an error is already recorded.
+  Failure() = default;
+  /// `agree` returns the failure that counts, which may be that of another
+  /// process.
+  explicit Failure(std::function<Status(const Status &)> agree)
+      : agree(std::move(agree)) {}
+
+  /// Records `why`, or what `agree` makes of it, unless an error is already
+  /// recorded.
   void set(const Status &why);
+  /// Records `why` likewise, without asking `agree`.
+  void record(const Status &why);
   bool isSet() const { return flag.load(std::memory_order_acquire); }
   Status get() const;
 
 private:
+  const std::function<Status(const Status &)> agree;
   mutable std::mutex mutex;
   Status status;
   std::atomic<bool> flag{false};
@@ -48,6 +59,8 @@ public:
              const ThreadCommunicatorOptions &options);
 
   Status enter(int32_t member, const Offer &offer);
+  /// Enters likewise, but does not compare the offers.
+  Status enterUnchecked(int32_t member, const Offer &offer);
   Status leave(int32_t member);
   const Offer &offer(int32_t member) const { return places[member].offer; }
   int32_t size() const { return int32_t(ranks.size()); }

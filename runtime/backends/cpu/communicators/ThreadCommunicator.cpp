@@ -1,7 +1,7 @@
 //===- ThreadCommunicator.cpp - Ranks are threads of one process ----------===//
 
 #include "backends/cpu/communicators/ThreadCommunicator.h"
-#include "backends/cpu/communicators/Reduce.h"
+#include "backends/cpu/communicators/Arguments.h"
 #include "backends/cpu/communicators/Rendezvous.h"
 #include "backends/cpu/threads/ThreadPool.h"
 #include "support/Message.h"
@@ -76,32 +76,11 @@ private:
   };
 
   Expected<Group> find(int32_t group) const {
-    if (group < 0 || size_t(group) >= groups.size())
-      return errorOf("group ", group, " does not exist: the artifact has ",
-                     groups.size());
-    if (!groups[size_t(group)].place)
-      return errorOf("group ", group, " has this rank as no member");
+    HEDDLE_RT_RETURN_IF_ERROR(checkGroup(group, groups.size(),
+                                         size_t(group) < groups.size() &&
+                                             groups[size_t(group)].place));
     return groups[size_t(group)];
   }
-  Status checkPeer(const Group &group, int32_t peer) const {
-    if (peer >= 0 && peer < group.place->size() && peer != group.member)
-      return Status::success();
-    return errorOf("expected another member of a group of ",
-                   group.place->size(), " as peer, got ", peer);
-  }
-  Status checkReducible(DType type) const {
-    return isReducible(type)
-               ? Status::success()
-               : errorOf("elements of type ", name(type), " cannot be reduced");
-  }
-
-  Status checkSeparate(std::string_view operation, const void *in,
-                       const void *out) const {
-    return in != out ? Status::success()
-                     : errorOf(operation, ": expected different buffers for "
-                                          "input and output");
-  }
-
   /// Copies `bytes` bytes from each member's buffer to `out`, one after the
   /// other, starting at byte `first` of the buffer.
   void copyFromAll(const Rendezvous &place, int64_t first, int64_t bytes,
@@ -218,9 +197,7 @@ Status ThreadCommunicator::broadcast(int32_t group, int32_t root, DType type,
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
   auto [place, member] = *found;
-  if (root < 0 || root >= place->size())
-    return errorOf("broadcast: expected a root below ", place->size(), ", got ",
-                   root);
+  HEDDLE_RT_RETURN_IF_ERROR(checkRoot(place->size(), root));
   HEDDLE_RT_RETURN_IF_ERROR(
       place->enter(member, {"broadcast", type, count, root, in, out}));
   copy(place->offer(root).in, out, count * int64_t(byteSize(type)));
@@ -235,9 +212,7 @@ Status ThreadCommunicator::permute(int32_t group, const int32_t *sources,
   HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("permute", in, out));
   auto [place, member] = *found;
   int32_t source = sources[member];
-  if (source < -1 || source >= place->size())
-    return errorOf("permute: expected sources below ", place->size(), ", got ",
-                   source);
+  HEDDLE_RT_RETURN_IF_ERROR(checkSource(place->size(), source));
   HEDDLE_RT_RETURN_IF_ERROR(
       place->enter(member, {"permute", type, count, 0, in, out}));
   int64_t bytes = count * int64_t(byteSize(type));
@@ -252,7 +227,8 @@ Status ThreadCommunicator::send(int32_t group, int32_t peer, DType type,
                                 const void *from, int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkPeer(*found, peer));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      checkPeer(found->place->size(), found->member, peer));
   return found->place->send(found->member, peer, type, from, count);
 }
 
@@ -260,7 +236,8 @@ Status ThreadCommunicator::recv(int32_t group, int32_t peer, DType type,
                                 void *to, int64_t count) {
   Expected<Group> found = find(group);
   HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkPeer(*found, peer));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      checkPeer(found->place->size(), found->member, peer));
   return found->place->recv(found->member, peer, type, to, count);
 }
 

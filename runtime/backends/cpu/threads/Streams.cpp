@@ -285,12 +285,12 @@ void Streams::run(size_t number, std::unique_lock<std::mutex> &lock) {
   if (!status.ok())
     device.fail(std::move(status).in(entry.label.operation));
   lock.lock();
-  const auto &[kind, operation, symbol] = entry.label;
+  const auto &[kind, operation] = entry.label;
   device.times.seconds[size_t(kind)] += double(end - begin) * 1e-9;
   ++device.times.calls[size_t(kind)];
-  if (device.tracing && device.trace.size() < device.trace.capacity())
-    device.trace.push_back(
-        {operation, symbol, kind, int32_t(number), begin, end});
+  if (device.trace)
+    device.trace->push_back(
+        {operation, kind, int32_t(number), entry.place, begin, end});
   stream.running = false;
   if (alone)
     exclusive = false;

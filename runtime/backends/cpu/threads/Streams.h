@@ -39,8 +39,7 @@ public:
   /// A call as errors, times and the trace show it.
   struct Label {
     WorkKind kind;
-    const char *operation;        ///< a string literal
-    const void *symbol = nullptr; ///< see TraceEvent
+    const char *operation; ///< a string literal
   };
 
   /// Starts the threads of `count` streams of a device. With `spin`, an idle
@@ -77,6 +76,7 @@ private:
   struct alignas(64) Entry {
     Status (*run)(Entry &call); ///< null: a wait, or unused bytes of the ring
     Label label;
+    CallPlace place;
     uint64_t number;       ///< counts the entries of all streams
     uint64_t awaited;      ///< a wait: the place in the other stream
     int32_t awaitedStream; ///< a wait: the other stream; -1 for unused bytes
@@ -179,6 +179,7 @@ Status Streams::issue(int32_t stream, const Label &label, const Work &work,
     return isWord ? copiedWords + (word - words.data()) : pointer;
   });
   entry.label = label;
+  entry.place = device.place;
   entry.awaitedStream = -1;
   entry.run = [](Entry &entry) -> Status {
     auto *arguments = reinterpret_cast<std::byte *>(&entry + 1);

@@ -17,6 +17,12 @@ static void doubleRows(void *const *buffers, int64_t begin, int64_t end) {
 const heddle_rt_kernel_work heddle_kernel_work[] = {
     {doubleRows, 50 * 1000 * 1000, 72}, {0, 0, 0}};
 
+const char heddle_calls[] =
+    "{\"step\": [{\"call\": \"doubleRows\", \"operators\": [\"weight\"],"
+    " \"kind\": \"parameter\"},"
+    " {\"call\": \"all_reduce\", \"operators\": [\"x\", \"y\", \"z\"],"
+    " \"kind\": \"activation\", \"axes\": \"dp\", \"bytes\": 4}]}";
+
 /* Doubles the weight, increments `steps` and returns the sum of the argument
  * (f32 [4, 2] over dp) over its elements and dp, by way of the arena. */
 heddle_rt_status heddle_program_step(heddle_rt_device *device,

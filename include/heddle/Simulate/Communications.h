@@ -1,7 +1,7 @@
 //===- Communications.h - Collectives and transfers of programs -*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H
-#define HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H
+#ifndef HEDDLE_SIMULATE_COMMUNICATIONS_H
+#define HEDDLE_SIMULATE_COMMUNICATIONS_H
 
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/Simulate/CostModel.h"
@@ -24,4 +24,4 @@ std::optional<int64_t> getPeer(rt::DeviceCallOpInterface transfer,
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_SIMULATE_CALLS_COMMUNICATIONS_H
+#endif // HEDDLE_SIMULATE_COMMUNICATIONS_H

@@ -1,0 +1,313 @@
+"""Breaks processes of a training and checks what the others do.
+
+    bench/faults/faults.py --heddle build/bin/heddle \\
+                           --heddle-run build/bin/heddle-run [--runs 200]
+
+Every run trains a tiny model in four processes and breaks one of them: kills it
+(SIGKILL), stops it (SIGSTOP), or lets its writes fail as on a full disk. Half of
+the faults come at a random time, mostly within collectives, and half while a
+checkpoint is written. Then:
+ - all other processes stop in time and name the process that was broken (for a
+   full disk: the checkpoint that could not be written);
+ - the newest checkpoints are intact, and the run resumes to the same bits as one
+   without faults.
+Every tenth run breaks none. Instead, 1,000 random and 100 nearly right messages
+go to the port at which the processes join, and to every port that is open later;
+the run ends as if nothing had been.
+Prints a line for each run and a table at the end.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = {
+    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
+    "vocab_size": 64, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4,
+    "n_inner": None, "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0, "initializer_range": 0.02, "tie_word_embeddings": True}
+PROCESSES = 4
+HANG = 2.0  # seconds
+STEPS, EVERY = 60, 3
+
+
+class Wrong(Exception):
+    """A process did not do what it should."""
+
+
+def children(pid):
+    try:
+        text = pathlib.Path("/proc/%d/task/%d/children" % (pid, pid)).read_text()
+    except FileNotFoundError:
+        return []
+    return [int(word) for word in text.split()]
+
+
+def environment_of(pid, name):
+    try:
+        environment = pathlib.Path("/proc/%d/environ" % pid).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    found = re.search(rb"(?:^|\0)%s=([^\0]*)\0" % name.encode(), environment)
+    return int(found.group(1)) if found else None
+
+
+def listening_ports(pids):
+    """Returns the TCP ports at which processes listen."""
+    sockets = set()
+    for pid in pids:
+        for file in pathlib.Path("/proc/%d/fd" % pid).iterdir():
+            try:
+                sockets.add(os.readlink(file))
+            except FileNotFoundError:
+                pass
+    ports = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in pathlib.Path(table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and "socket:[%s]" % words[9] in sockets:
+                ports.add(int(words[1].rsplit(":", 1)[1], 16))
+    return ports
+
+
+def pester(port, count=1100):
+    """Sends messages to a port, of which some are nearly right. Returns how many
+    were taken."""
+    taken = 0
+    for number in range(count):
+        message = random.randbytes(random.randrange(1, 300))
+        if number % 11 == 0:
+            message = b"heddle 1" + message[8:] + bytes(132)
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as connection:
+                connection.sendall(message)
+                taken += 1
+        except OSError:
+            if number == 0:
+                return 0
+    return taken
+
+
+def rank_of(pid):
+    return environment_of(pid, "RANK")
+
+
+class Campaign:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.artifact, self.text = folder / "model.heddle", folder / "text"
+        (folder / "config.json").write_text(json.dumps(CONFIG))
+        self.text.write_bytes(bytes((7 * i * i + i) % 61 for i in range(4000)))
+        subprocess.run(
+            [options.heddle, "compile", folder / "config.json", "--batch", "4",
+             "--seq", "16", "--mesh", "dp=2,tp=2", "--zero", "3", "--lr", "1e-3",
+             "-o", self.artifact], check=True)
+        self.finish(folder / "reference", resume=False)
+        self.expected = self.bits(folder / "reference")
+
+    def command(self, output, steps, extra=()):
+        return [self.options.heddle_run, "launch", "-n", str(PROCESSES),
+                "--logs", output.with_suffix(".logs"), "--",
+                self.options.heddle_run, "train", self.artifact, "--data",
+                self.text, "--steps", str(steps), "--eval-every", "0",
+                "--checkpoint-every", str(EVERY), "--keep", "0",
+                "--hang-timeout", str(HANG), "-o", output, *extra]
+
+    def finish(self, output, resume, steps=STEPS):
+        extra = ["--resume", "--fall-back"] if resume else []
+        result = subprocess.run(self.command(output, steps, extra),
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True)
+        if result.returncode != 0:
+            raise Wrong("exit code %d\n%s" % (result.returncode, result.stdout))
+
+    def bits(self, output):
+        newest = sorted((output / "checkpoints").glob("step-*"))[-1]
+        return {file.name: file.read_bytes() for file in newest.iterdir()
+                if file.name != "state.json"}
+
+    def run(self, number, fault, moment):
+        output = self.folder / ("run-%d" % number)
+        log = open(output.with_suffix(".err"), "w+")
+        launcher = subprocess.Popen(self.command(output, STEPS),
+                                    stdout=subprocess.DEVNULL, stderr=log)
+        try:
+            victim = self.break_one(launcher, output, fault, moment)
+            noticed = self.wait(launcher, output, fault, victim, log)
+        finally:
+            for pid in children(launcher.pid):
+                os.kill(pid, signal.SIGKILL)
+            launcher.kill()
+            launcher.wait()
+        if victim is None:
+            note = "the run was over"
+        else:
+            note = "process %d, noticed after %.2f s" % (victim, noticed)
+        lost = [path for path in (output / "checkpoints").glob("step-*")
+                if not (path / "state.json").exists()]
+        if lost:
+            raise Wrong("unfinished checkpoints: %s" % lost)
+        resume = any((output / "checkpoints").glob("step-*"))
+        self.finish(output, resume)
+        if self.bits(output) != self.expected:
+            raise Wrong("%s; other bits after the resume" % note)
+        left = list((output / "checkpoints").glob(".*"))
+        if left:
+            raise Wrong("left behind: %s" % left)
+        shutil.rmtree(output)
+        return note, noticed
+
+    def run_pestered(self, number):
+        """Returns a note, and the seconds of the run."""
+        output = self.folder / ("run-%d" % number)
+        start = time.monotonic()
+        with open(output.with_suffix(".err"), "w+") as log:
+            launcher = subprocess.Popen(self.command(output, STEPS),
+                                        stdout=subprocess.DEVNULL, stderr=log)
+            last = None
+            while last is None and launcher.poll() is None:
+                ranks = {rank_of(pid): pid for pid in children(launcher.pid)}
+                last = ranks.get(PROCESSES - 1)
+            # The others wait for this one, so the port stays open.
+            os.kill(last, signal.SIGSTOP)
+            messages = pester(environment_of(last, "MASTER_PORT"))
+            os.kill(last, signal.SIGCONT)
+            later = set()
+            while launcher.poll() is None:
+                if any((output / "checkpoints").glob("step-*")):
+                    try:
+                        later |= listening_ports(children(launcher.pid))
+                    except FileNotFoundError:
+                        pass
+                for open_port in later:
+                    messages += pester(open_port)
+                time.sleep(0.05)
+            log.seek(0)
+            if launcher.returncode != 0:
+                raise Wrong("exit code %d\n%s" % (launcher.returncode, log.read()))
+        if self.bits(output) != self.expected:
+            raise Wrong("other bits")
+        shutil.rmtree(output)
+        return "%d messages, %d ports open later" % (
+            messages, len(later)), time.monotonic() - start
+
+    def break_one(self, launcher, output, fault, moment):
+        """Returns the process that was broken, or None if the run was over."""
+        after = random.random() * 1.0
+        start = time.monotonic()
+        while launcher.poll() is None:
+            ranks = {rank_of(pid): pid for pid in children(launcher.pid)}
+            ready = len(ranks) == PROCESSES and None not in ranks and any(
+                (output / "checkpoints").glob("step-*"))
+            if not ready:
+                start = time.monotonic()
+            elif moment == "checkpoint":
+                if any((output / "checkpoints").glob(".step-*")):
+                    break
+            elif time.monotonic() - start > after:
+                break
+            time.sleep(0.0005 if ready else 0.01)
+        if launcher.poll() is not None:
+            return None
+        victim = random.randrange(PROCESSES)
+        self.broken_at = time.monotonic()
+        if fault == "kill":
+            os.kill(ranks[victim], signal.SIGKILL)
+        elif fault == "stop":
+            os.kill(ranks[victim], signal.SIGSTOP)
+        else:
+            resource.prlimit(ranks[victim], resource.RLIMIT_FSIZE, (100, 100))
+        return victim
+
+    def wait(self, launcher, output, fault, victim, log):
+        """Waits until the survivors have stopped. Returns the seconds that they
+        took."""
+        if victim is None:
+            return 0.0
+        limit = {"kill": 1.0, "stop": HANG + 2.0, "disk": 30.0}[fault]
+        broken = None
+        while True:
+            alive = {rank_of(pid): pid for pid in children(launcher.pid)}
+            alive = {rank: pid for rank, pid in alive.items() if rank is not None
+                     and "Z" != pathlib.Path("/proc/%d/stat" % pid).read_text()
+                     .rsplit(")", 1)[1].split()[0]} if alive else {}
+            if not set(alive) - {victim} or launcher.poll() is not None:
+                break
+            if time.monotonic() - self.broken_at > limit + 10:
+                raise Wrong("%s still run %.1f s after the fault" % (
+                    sorted(alive), limit + 10))
+            time.sleep(0.005)
+        seconds = time.monotonic() - self.broken_at
+        if fault == "stop" and victim in alive:
+            os.kill(alive[victim], signal.SIGKILL)
+        code = launcher.wait(timeout=30)
+        if code == 0:
+            return 0.0  # it was at its end
+        if seconds > limit:
+            raise Wrong("noticed after %.2f s" % seconds)
+        logs = {rank: (output.with_suffix(".logs") /
+                       ("process-%d.log" % rank)).read_text()
+                for rank in range(1, PROCESSES)}
+        log.seek(0)
+        logs[0] = log.read()
+        name = "checkpoint" if fault == "disk" else "process %d (rank %d" % (
+            victim, victim)
+        for rank, text in logs.items():
+            if rank == victim and fault != "disk":
+                continue
+            if name not in text:
+                raise Wrong("process %d does not name '%s':\n%s" % (
+                    rank, name, text[-1000:]))
+        return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    random.seed(options.seed)
+    outcomes = collections.defaultdict(list)
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(options, pathlib.Path(folder))
+        for number in range(options.runs):
+            fault = ["kill", "stop", "disk"][number % 3]
+            moment = ["any time", "checkpoint"][number // 3 % 2]
+            if number % 10 == 9:
+                fault, moment = "junk", "start"
+            try:
+                note, seconds = (
+                    campaign.run_pestered(number) if fault == "junk"
+                    else campaign.run(number, fault, moment))
+                outcomes[fault, moment].append(seconds)
+                print("ok      %3d %-5s %-10s %s" % (number, fault, moment, note),
+                      flush=True)
+            except (Wrong, subprocess.TimeoutExpired) as problem:
+                failures += 1
+                print("FAILED  %3d %-5s %-10s %s" % (
+                    number, fault, moment, problem), flush=True)
+    print("\nfault  moment      right  noticed after, most (s)")
+    for (fault, moment), seconds in sorted(outcomes.items()):
+        print("%-6s %-10s %6d  %.2f" % (fault, moment, len(seconds), max(seconds)))
+    if failures:
+        sys.exit("%d of %d runs failed" % (failures, options.runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+//===- PrecompiledMLIR.cpp - The target of the precompiled header ---------===//

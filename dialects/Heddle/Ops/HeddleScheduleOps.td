@@ -1,0 +1,35 @@
+//===- HeddleScheduleOps.td - Order of computations --------*- tablegen -*-===//
+
+#ifndef HEDDLE_SCHEDULE_OPS
+#define HEDDLE_SCHEDULE_OPS
+
+include "dialects/Heddle/Ops/HeddleOpBase.td"
+
+def BarrierOp : Heddle_Op<"barrier", [Pure, AttrSizedOperandSegments,
+    InferTypeOpAdaptor, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<PrecisionOpInterface>,
+    DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+    DeclareOpInterfaceMethods<WorkOpInterface>]> {
+  let summary = "ties values to the time when they may be computed from";
+  let description = [{
+    The results are the `values`, but no op that reads a result runs before all
+    `values` and all tensors of `after` are computed. To all passes a result is
+    another tensor than its value: no fold, merger of equal ops or fusion looks
+    through the op. So what is computed from a result is computed anew, and late.
+    (StableHLO's optimization_barrier is such an op without `after`.) The op
+    moves no data. It vanishes when memory is planned, as the order of the
+    program is final by then.
+    Constraints: at least one value; the results have the types of the values.
+
+    Example: `%y = heddle.barrier %x after %g : tensor<4x8xf32> after tensor<4x2xf32>`
+  }];
+  let arguments = (ins Variadic<StaticTensor>:$values,
+                       Variadic<StaticTensor>:$after);
+  let results = (outs Variadic<StaticTensor>:$results);
+  let assemblyFormat = [{
+    $values (`after` $after^)? attr-dict `:` type($values) (`after` type($after)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // HEDDLE_SCHEDULE_OPS

@@ -1,0 +1,42 @@
+//===- KernelTarget.cpp - The numbers that suit a machine -----------------===//
+
+#include "KernelTarget.h"
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::lower;
+
+KernelTarget KernelTarget::gpu() {
+  // A GPU has 100 to 150 multiprocessors, each of which hides latency with four
+  // blocks or more.
+  KernelTarget target;
+  target.isGpu = true;
+  target.mostReductionBlocks = 640;
+  target.leastBlockRows = 8;
+  target.fewRows = 1024;
+  target.manyColumns = 1;
+  target.enoughRows = 64;
+  target.littleWork = 1 << 14;
+  target.mostRowWork = 1 << 14;
+  target.longRow = 128;
+  target.shortRow = 32;
+  target.manyRows = 512;
+  target.chunks = 528;
+  target.leastChunk = 32;
+  target.mostChunk = 1024;
+  target.cheapCost = 12;
+  // 16 registers in each of 1024 threads.
+  target.mostKeptElements = 1 << 14;
+  return target;
+}
+
+KernelTarget KernelTarget::of(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (module && module->hasAttr(kTargetGpuAttrName))
+    return gpu();
+  return KernelTarget();
+}

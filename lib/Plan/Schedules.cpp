@@ -1,0 +1,29 @@
+//===- Schedules.cpp - Schedules by name ----------------------------------===//
+
+#include "heddle/Plan/Schedules.h"
+
+using namespace heddle;
+
+// A transformer layer under tensor parallelism has two all-reduces in the
+// forward pass and two in the backward pass, one behind the attention and one
+// behind the feed-forward block. In the backward pass of `default` and
+// `cross-pass` the forward pass's two run again.
+static constexpr NamedSchedule kSchedules[] = {
+    // overlap, name, sub-batches, recompute, whole layers, ordered, chunks
+    {Overlap::None, "none", 0, std::nullopt, false, false, 1},
+    {Overlap::Default, "default", 0, RecomputeMode::Layer, true, false, 1},
+    {Overlap::FineGrainedRecompute, "fine-grained-recompute", 0,
+     RecomputeMode::Communication, false, false, 1},
+    {Overlap::CrossPass, "cross-pass", 2, RecomputeMode::Layer, true, true, 1},
+    {Overlap::Oases, "oases", 2, RecomputeMode::Communication, false, true, 1},
+    {Overlap::Auto, "auto", 0, std::nullopt, false, true, 8},
+};
+
+llvm::ArrayRef<NamedSchedule> heddle::getNamedSchedules() { return kSchedules; }
+
+const NamedSchedule *heddle::findNamedSchedule(llvm::StringRef name) {
+  for (const NamedSchedule &schedule : kSchedules)
+    if (schedule.name == name)
+      return &schedule;
+  return nullptr;
+}

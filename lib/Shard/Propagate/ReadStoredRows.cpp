@@ -1,0 +1,125 @@
+//===- ReadStoredRows.cpp - Reads rows where they are stored --------------===//
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "heddle/Shard/Passes.h"
+#include "heddle/Sharding/Boundaries.h"
+#include "heddle/Sharding/ControlFlow.h"
+#include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Support/Bytes.h"
+
+namespace heddle {
+#define GEN_PASS_DEF_READSTOREDROWSPASS
+#include "heddle/Shard/Passes.h.inc"
+} // namespace heddle
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns the axes of the op's factors if operand `index` is read as `storage`
+/// splits it: an axis of the storage moves to the factor of the dimension that
+/// it splits. None if a dimension has no single factor, or if the factors
+/// cannot be split so.
+static std::optional<FactorAxes> readAsStored(const ShardingRule &rule,
+                                              FactorAxes axes, unsigned index,
+                                              ShardingAttr storage,
+                                              MeshRef mesh) {
+  DimensionAxes stored = getDimensions(storage);
+  for (auto [dim, wanted] : llvm::enumerate(stored)) {
+    const DimensionFactors &factors = rule.operands[index][dim];
+    if (factors.size() != 1) {
+      if (wanted.empty())
+        continue;
+      return std::nullopt;
+    }
+    for (StringAttr axis : wanted) {
+      for (Axes &others : axes)
+        llvm::erase(others, axis);
+      axes[factors.front()].push_back(axis);
+    }
+  }
+  for (auto [factor, split] : llvm::enumerate(axes))
+    if (!split.empty() && rule.factors[factor].kind == FactorKind::Replicate)
+      return std::nullopt;
+  if (findSharedAxis(rule, axes) || !isRepresentable(rule, axes, mesh.mesh) ||
+      getOperandSharding(rule, axes, index, mesh) != storage)
+    return std::nullopt;
+  return axes;
+}
+
+/// Returns the seconds that it takes to bring the operands to the op, and its
+/// results to where they are without this pass.
+static double getSeconds(Operation *op, const ShardingRule &rule,
+                         const FactorAxes &from, const FactorAxes &to,
+                         OpOperand &parameter, ShardingAttr storage,
+                         MeshRef mesh, ReshardSequences &sequences) {
+  double seconds = 0;
+  auto add = [&](Type type, ShardingAttr source, ShardingAttr target) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      seconds += sequences.getCost(tensor, source, target).seconds;
+  };
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned index = operand.getOperandNumber();
+    add(operand.get().getType(),
+        &operand == &parameter ? storage
+                               : getOperandSharding(rule, from, index, mesh),
+        getOperandSharding(rule, to, index, mesh));
+  }
+  for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
+    add(type, getResultSharding(rule, to, index, mesh),
+        getResultSharding(rule, from, index, mesh));
+  return seconds;
+}
+
+namespace {
+struct ReadStoredRowsPass
+    : heddle::impl::ReadStoredRowsPassBase<ReadStoredRowsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<MeshRef> mesh = getMeshOfGlobalProgram(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
+    if (!*mesh)
+      return;
+    auto sequences = ReshardSequences::create(getOperation(), *mesh, cluster);
+    if (failed(sequences))
+      return signalPassFailure();
+    SymbolTableCollection tables;
+    WalkResult status = getOperation().walk([&](WorkOpInterface op) {
+      return WalkResult(change(op, tables, *mesh, *sequences));
+    });
+    if (status.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult change(WorkOpInterface op, SymbolTableCollection &tables,
+                       MeshRef mesh, ReshardSequences &sequences) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto load = operand.get().getDefiningOp<LoadOp>();
+      // An op that reads more than the parameter's bytes reads all of it.
+      if (!load || !hasFactors(op) ||
+          op.getWork().bytesRead >= getBytes(load.getType()))
+        continue;
+      auto variable = tables.lookupNearestSymbolFrom<VariableOp>(
+          op, load.getVariableAttr());
+      ShardingAttr storage = variable ? variable.getStorageAttr() : nullptr;
+      if (!storage || storage.isPartial())
+        continue;
+      ShardingRule rule = getRule(op);
+      FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+      if (failed(axes))
+        return failure();
+      std::optional<FactorAxes> asStored =
+          readAsStored(rule, *axes, operand.getOperandNumber(), storage, mesh);
+      auto seconds = [&](const FactorAxes &to) {
+        return getSeconds(op, rule, *axes, to, operand, storage, mesh,
+                          sequences);
+      };
+      if (asStored && seconds(*asStored) < seconds(*axes))
+        writeFactorAxes(op, rule, *asStored);
+    }
+    return success();
+  }
+};
+} // namespace

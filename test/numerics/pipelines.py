@@ -1,0 +1,115 @@
+"""Trains tiny models as pipelines and compares with one device.
+
+    pipelines.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
+                 --scratch FOLDER [--long] [--only CASE] [MODEL ...]
+
+A case is a mesh and a schedule, such as pp2-tp2/zb-h1. The loss of each of ten
+optimizer steps must be within 1e-5 (relative) of the one-device program's with
+the same micro-batches, and every gradient of one micro-batch within 1e-4
+(relative L2). All replicas must be equal, and a second run, in a random legal
+order of the streams, must give the same bits.
+"""
+
+import argparse
+import os
+import pathlib
+
+import matrix
+from programs import Failure, Programs, Report
+
+ROWS = 2  # of a micro-batch
+MESHES = {
+    "pp2": (["--mesh", "pp=2"], 4),
+    "pp4": (["--mesh", "pp=4"], 6),
+    "pp2-tp2": (["--mesh", "pp=2,tp=2"], 4),
+    "pp2-dp2": (["--mesh", "pp=2,dp=2"], 4),
+    "pp2-dp2-tp2": (["--mesh", "pp=2,dp=2,tp=2"], 4),
+    "pp2-zero1": (["--mesh", "pp=2,dp=2", "--zero", "1"], 4),
+    "pp2-zero2": (["--mesh", "pp=2,dp=2", "--zero", "2"], 4),
+    "pp2-cp2": (["--mesh", "pp=2,cp=2"], 4),
+    "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
+}
+SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
+MODELS = ["gpt2", "llama", "gpt2-dropout"]
+# The cases of every check.
+SHORT = {
+    "gpt2": ["pp2/1f1b", "pp2-tp2/zb-h1", "pp2-dp2/gpipe", "pp2-zero1/interleaved",
+             "pp4/zb-v"],
+    "llama": ["pp2/zb-v", "pp4/1f1b", "pp2-dp2/interleaved"],
+    "gpt2-dropout": ["pp2/zb-h1"],
+}
+
+
+class Pipelines(matrix.Model):
+    ROWS = ROWS
+
+    def train(self, name, arguments, micro):
+        """Trains ten steps. Returns the losses and the gradients of a batch."""
+        artifact = self.folder / (name.replace("/", "-") + ".heddle")
+        self.programs.compile(
+            self.path, artifact, arguments + matrix.TRAINING +
+            ["--batch", str(ROWS), "--seq", str(self.sequence),
+             "--micro-batches", str(micro), "--gradients"])
+        train = ["--data", self.folder / "text", "--steps", matrix.STEPS,
+                 "--eval-every", str(matrix.STEPS), "--check-replicas",
+                 "--no-checkpoints"]
+        steps = self.programs.train(artifact, train)
+        if len(steps) != matrix.STEPS:
+            raise Failure("expected %d steps, got %d" % (matrix.STEPS, len(steps)))
+        os.environ["HEDDLE_RT_STREAM_ORDER"] = "random:%d" % (len(name) + micro)
+        try:
+            again = self.programs.train(artifact, train)
+        finally:
+            del os.environ["HEDDLE_RT_STREAM_ORDER"]
+        for a, b in zip(steps, again):
+            for key in ("loss", "gradient_norm"):
+                if a[key] != b[key]:
+                    raise Failure("step %d: %s is %r, and %r in another order of "
+                                  "streams" % (a["step"], key, a[key], b[key]))
+        return ([step["loss"] for step in steps],
+                self.gradients(artifact, name.replace("/", "-"), 0))
+
+
+def run_model(name, programs, scratch, report, cases):
+    model = Pipelines(name, programs, scratch)
+    serial = {}
+    for case in cases:
+        mesh, schedule = case.split("/")
+        arguments, micro = MESHES[mesh]
+
+        def run():
+            if micro not in serial:
+                serial[micro] = model.train("serial-%d" % micro, [], micro)
+                losses = serial[micro][0]
+                if not losses[-1] < losses[0]:
+                    raise Failure("the loss does not fall: %s" % losses)
+            return matrix.compare(
+                model.train(case, arguments + ["--pipeline", schedule], micro),
+                serial[micro], matrix.LOSS, matrix.GRADIENT)
+
+        report.case(name + " " + case, run)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--sanitize", choices=["address", "thread"])
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--only", action="append", help="run these cases only")
+    parser.add_argument("--long", action="store_true",
+                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                        help="run all meshes with all schedules")
+    parser.add_argument("models", nargs="*", metavar="MODEL", default=[])
+    options = parser.parse_args()
+    report = Report()
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    everything = [mesh + "/" + schedule for mesh in MESHES for schedule in SCHEDULES]
+    for name in options.models or MODELS:
+        cases = options.only or (everything if options.long else SHORT[name])
+        run_model(name, programs, options.scratch, report, cases)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Trains tiny models with the ranks in several processes.
+
+    processes.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
+                 --scratch FOLDER
+
+Where the ranks are changes no bits: for every plan, the losses of ten steps and
+the gradients of a batch equal those of threads of one process.
+"""
+
+import argparse
+import os
+import pathlib
+
+from matrix import Model
+from programs import Failure, Programs, Report
+
+# For each model, its plans; for each of them the numbers of processes.
+CONFIGURATIONS = {
+    "gpt2": {"dp2-tp2": [2, 4], "zero3": [4], "ring2-tp2": [2]},
+    "llama-odd": {"zero3-tp2": [2, 4]},
+}
+LONG = {
+    "gpt2": {"dp4": [2, 4], "tp4": [4], "zero1": [2], "heads4": [4],
+             "sequence4": [2], "hierarchy-zero3": [2, 4], "degrees8": [4]},
+    "llama": {"dp2-tp2": [4], "split-uneven": [2], "gather2-tp2": [2, 4]},
+}
+
+
+class Launched(Programs):
+    """Calls heddle-run in several processes."""
+
+    def __init__(self, programs, processes):
+        super().__init__(programs.compiler, programs.runner)
+        self.run_flags = programs.run_flags
+        self.processes = processes
+
+    def call(self, arguments):
+        return super().call([self.runner, "launch", "-n", self.processes, "--"]
+                            + list(arguments))
+
+
+def reference(model, plan):
+    losses, _ = model.run(plan, model.plan(plan), repeat=False)
+    model.reference = losses, model.gradients_file(plan, 0).read_bytes()
+    return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+
+def check(model, plan, processes, order):
+    artifact = model.folder / (plan + ".heddle")
+    programs = Launched(model.programs, processes)
+    os.environ["HEDDLE_RT_STREAM_ORDER"] = order
+    try:
+        steps = programs.train(artifact, [
+            "--data", model.folder / "text", "--steps", 10, "--eval-every", "0",
+            "--check-replicas", "--no-checkpoints"])
+        output = model.gradients_file("%s-%d" % (plan, processes), 0)
+        programs.evaluate(artifact, [
+            "--data", model.folder / "batch.safetensors", "-o", output])
+    finally:
+        del os.environ["HEDDLE_RT_STREAM_ORDER"]
+    losses = [step["loss"] for step in steps]
+    if losses != model.reference[0]:
+        raise Failure("other losses\n  got      %s\n  expected %s" % (
+            losses, model.reference[0]))
+    if output.read_bytes() != model.reference[1]:
+        raise Failure("the losses agree, the gradients differ")
+    return "the same bits"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--long", action="store_true",
+                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                        help="more plans, and random orders of streams for all")
+    options = parser.parse_args()
+    report = Report()
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    for configurations in [CONFIGURATIONS] + [LONG] * options.long:
+        for name, plans in configurations.items():
+            model = Model(name, programs, options.scratch)
+            for plan, counts in plans.items():
+                model.reference = None
+                report.case("%s %s" % (name, plan),
+                            lambda: reference(model, plan))
+                if model.reference is None:
+                    continue
+                for processes in counts:
+                    orders = ["", "random:1"] if (
+                        options.long or plan == "dp2-tp2") else [""]
+                    for order in orders:
+                        report.case(
+                            "%s %s, %d processes%s" % (
+                                name, plan, processes, order and " " + order),
+                            lambda: check(model, plan, processes, order))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

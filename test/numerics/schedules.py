@@ -1,0 +1,84 @@
+"""Trains tiny models with dropout under every schedule.
+
+    schedules.py --heddle build/bin/heddle --heddle-run build/bin/heddle-run \\
+                 --scratch FOLDER
+
+Under every schedule and plan, the losses of ten steps and the gradients must be
+those of the serial program, which has no schedule, within the bounds of
+matrix.py. The runtime executes streams in a random order.
+"""
+
+import argparse
+import os
+import pathlib
+
+from matrix import GRADIENT, LOSS, Model, compare
+from programs import Programs, Report
+
+SCHEDULES = {name: ["--overlap", name] for name in (
+    "default", "fine-grained-recompute", "cross-pass", "oases", "auto")}
+SCHEDULES["layer"] = ["--recompute", "layer"]
+SCHEDULES["auto-layer-2"] = ["--overlap", "auto", "--recompute", "layer",
+                             "--sub-batches", "2"]
+PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4"]
+MODELS = ["gpt2-dropout", "llama-dropout"]
+# What every check runs: each schedule, plan and model, but not all of their
+# combinations.
+COVER = {
+    "gpt2-dropout": {
+        "serial": ["layer"],
+        "tp4": ["oases", "default"],
+        "dp2-tp2": ["fine-grained-recompute"],
+        "zero3": ["cross-pass", "fine-grained-recompute"],
+        "ring4": ["default", "oases"]},
+    "llama-dropout": {
+        "tp4": ["cross-pass"],
+        "dp2-tp2": ["oases", "auto-layer-2"],
+        "zero3": ["oases", "default"],
+        "ring4": ["fine-grained-recompute", "auto"]},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--heddle", required=True)
+    parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--sanitize", choices=["address", "thread"],
+                        help="what heddle-run is built with")
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--long", action="store_true",
+                        default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
+                        help="all schedules under all plans")
+    options = parser.parse_args()
+    report = Report()
+    programs = Programs(options.heddle, options.heddle_run, options.sanitize)
+    os.environ["HEDDLE_RT_STREAM_ORDER"] = "random:1"
+    for name in MODELS:
+        model = Model(name, programs, options.scratch)
+        model.reference = None
+
+        def reference():
+            model.reference = model.run("serial", [], repeat=False)
+            losses = model.reference[0]
+            return "loss %.4f -> %.4f" % (losses[0], losses[-1])
+
+        report.case(name + " serial", reference)
+        if model.reference is None:
+            continue
+        for plan in PLANS:
+            names = (SCHEDULES if options.long
+                     else COVER[name].get(plan, []))
+            for schedule in names:
+                arguments = [] if plan == "serial" else model.plan(plan)
+                report.case(
+                    "%s %s %s" % (name, plan, schedule),
+                    lambda: compare(
+                        model.run("%s-%s" % (plan, schedule),
+                                  arguments + SCHEDULES[schedule],
+                                  repeat=False),
+                        model.reference, LOSS, GRADIENT))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
