@@ -125,12 +125,10 @@ function(heddle_ignore_gloo test)
   endif()
 endfunction()
 
-# heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR] [OPTIMIZED]
-# [SHARDS n])
-# SHARDS n makes n tests of ctest, each with some of the cases. OPTIMIZED: the
-# test's own files compute much.
+# heddle_add_unittest(name file.cpp ... [LINK lib ...] [MLIR] [SHARDS n])
+# SHARDS n makes n tests of ctest, each with some of the cases.
 function(heddle_add_unittest name)
-  cmake_parse_arguments(ARG "MLIR;OPTIMIZED" "SHARDS" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "SHARDS" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   if(ARG_MLIR)
@@ -139,9 +137,7 @@ function(heddle_add_unittest name)
     heddle_precompile(${name} HeddlePrecompiledPlain)
     heddle_compile_options(${name})
   endif()
-  if(NOT ARG_OPTIMIZED)
-    heddle_compile_quickly(${name})
-  endif()
+  heddle_compile_quickly(${name})
   if(ARG_SHARDS)
     math(EXPR last "${ARG_SHARDS} - 1")
     foreach(shard RANGE ${last})

@@ -30,7 +30,8 @@ struct NamedSchedule {
   llvm::StringLiteral name;
   /// The number of parts of the batch; 0: as the plan says, or whole.
   int64_t subBatches;
-  /// What is computed again; nullopt: as the plan says, or nothing.
+  /// What the backward pass computes again. Without a mode the plan decides,
+  /// and without one there, nothing is.
   std::optional<RecomputeMode> recompute;
   /// Layers are computed again as a whole, with collectives whose results no
   /// gradient needs.

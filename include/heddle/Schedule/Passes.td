@@ -91,8 +91,9 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
   let description = [{
     Runs on one device's program, before collectives are combined. In functions
     that compute a loss and read values of the forward pass behind it, values
-    are computed again instead of being kept. The results of the program keep
-    their bits: random numbers are functions of seed, step and position.
+    are computed again instead of being kept. Random numbers are the same again,
+    as functions of seed, step and position. Results may differ in the last bits,
+    because copies are fused with other ops than their originals.
 
     The forward pass is cut into segments. Where its ops repeat, as the layers of
     a network do, a segment is one period, cut where the fewest bytes are live.

@@ -28,7 +28,8 @@ public:
   void addEdge(int32_t from, int32_t to, int64_t capacity);
 
   /// Returns for each node whether it is on the source's side of a least cut.
-  /// Of all least cuts it is the one nearest to the source. To be called once.
+  /// If there are several least cuts, the cut nearest to the source is taken.
+  /// Call the function once: it uses up the capacities.
   std::vector<bool> findSourceSide();
 
 private:
