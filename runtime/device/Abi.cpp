@@ -29,7 +29,7 @@ heddle_rt_status attempt(heddle_rt_device *device, const char *operation,
   }
   if (status.ok())
     return 0;
-  return device->fail(std::move(status).in(operation));
+  return device->fail(std::move(status).in(operation), device->place);
 }
 
 /// Issues a call, and counts it.

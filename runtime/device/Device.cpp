@@ -16,7 +16,7 @@ Status heddle_rt_device::launchKernel(int32_t, int32_t kernel,
                  kernel);
 }
 
-heddle_rt_status heddle_rt_device::fail(Status status) {
+heddle_rt_status heddle_rt_device::fail(Status status, CallPlace callPlace) {
   Status why;
   {
     std::lock_guard lock(errorMutex);
@@ -24,6 +24,7 @@ heddle_rt_status heddle_rt_device::fail(Status status) {
       return 1;
     why = Status::error(concat("device ", rank, ": ", status.message()));
     firstError = std::move(status);
+    firstErrorPlace = callPlace;
     firstErrorTime = nanoseconds();
     failed.store(true, std::memory_order_release);
   }
@@ -31,6 +32,11 @@ heddle_rt_status heddle_rt_device::fail(Status status) {
     communicators.front()->abort(why);
   dropWork();
   return 1;
+}
+
+CallPlace heddle_rt_device::errorPlace() const {
+  std::lock_guard lock(errorMutex);
+  return firstErrorPlace;
 }
 
 Status heddle_rt_device::error() const {

@@ -131,11 +131,12 @@ struct heddle_rt_device {
   //===--------------------------------------------------------------------===//
 
   /// Records the first error, makes the peers stop, and returns the status for
-  /// generated code.
-  heddle_rt_status fail(Status status);
+  /// generated code. `place` is that of the call that failed.
+  heddle_rt_status fail(Status status, heddle::runtime::CallPlace place = {});
   bool hasFailed() const { return failed.load(std::memory_order_acquire); }
-  /// The first error, and when it came (`nanoseconds()`).
+  /// The first error, the call that failed, and when it did (`nanoseconds()`).
   Status error() const;
+  heddle::runtime::CallPlace errorPlace() const;
   int64_t errorTime() const;
 
   /// Collectives of this rank with its peers, one object for each stream. Empty
@@ -156,8 +157,9 @@ protected:
 private:
   std::atomic<bool> failed{false};
   mutable std::mutex errorMutex;
-  Status firstError;          ///< guarded by `errorMutex`
-  int64_t firstErrorTime = 0; ///< guarded by `errorMutex`
+  Status firstError;                          ///< guarded by `errorMutex`
+  heddle::runtime::CallPlace firstErrorPlace; ///< guarded by `errorMutex`
+  int64_t firstErrorTime = 0;                 ///< guarded by `errorMutex`
 };
 
 #endif // HEDDLE_RT_DEVICE_DEVICE_H

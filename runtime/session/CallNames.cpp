@@ -1,10 +1,24 @@
 //===- CallNames.cpp - What the calls of programs serve -------------------===//
 
 #include "session/CallNames.h"
+#include "support/Message.h"
 
 namespace heddle::runtime {
 
 using Json = nlohmann::json;
+
+std::string joinOperators(const Json &call) {
+  auto operators = call.find("operators");
+  if (operators == call.end() || !operators->is_array() || operators->empty() ||
+      !operators->front().is_string())
+    return "";
+  auto first = operators->front().get<std::string>();
+  if (operators->size() == 1)
+    return first;
+  if (operators->size() == 2 && operators->back().is_string())
+    return first + ", " + operators->back().get<std::string>();
+  return concat(first, " and ", operators->size() - 1, " more");
+}
 
 void CallNames::add(Program &program, const Json &items, bool inLoop) {
   for (const Json &item : items) {

@@ -12,6 +12,11 @@
 
 namespace heddle::runtime {
 
+/// Returns the names of the operators that an item of `heddle_calls` serves,
+/// separated by commas. If there are more than two, returns the first and the
+/// number of the others.
+std::string joinOperators(const nlohmann::json &call);
+
 /// The table `heddle_calls` of a library (heddle_rt/abi.h). A library of
 /// another compiler may have none, or a damaged one: then calls have no names.
 class CallNames {

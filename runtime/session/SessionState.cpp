@@ -1,6 +1,7 @@
 //===- SessionState.cpp - Loading a session and running its devices -------===//
 
 #include "session/SessionState.h"
+#include "session/CallNames.h"
 #include "support/Message.h"
 #include "support/Sanitizer.h"
 
@@ -102,9 +103,31 @@ Status SessionState::openLibrary(const std::filesystem::path &directory) {
   return Status::success();
 }
 
+/// Describes a call: " (for h.0.mlp.c_proj, activation, in program 'step')".
+/// Empty if the library does not say what its calls serve.
+std::string SessionState::describeCall(const DeviceState &device,
+                                       CallPlace place) const {
+  if (currentTable >= device.entries.size() || place.entry < 0)
+    return "";
+  const auto &entries = device.entries[currentTable];
+  if (size_t(place.entry) >= entries.size() ||
+      !entries[size_t(place.entry)].program)
+    return "";
+  const std::string &program = entries[size_t(place.entry)].program->info->name;
+  CallNames names(static_cast<const char *>(dlsym(library, "heddle_calls")));
+  // The number of calls in a loop is not known, so its calls have no names.
+  const nlohmann::json *item = names.find(program, place.call, 0);
+  std::string served = item ? joinOperators(*item) : "";
+  if (served.empty())
+    return "";
+  if (auto kind = item->find("kind"); kind != item->end() && kind->is_string())
+    served += ", " + kind->get<std::string>();
+  return concat(" (for ", served, ", in program '", program, "')");
+}
+
 /// Records the error that came first. It is the cause of the others.
 Status SessionState::gatherError(bool allReturned) {
-  const heddle_rt_device *first = nullptr;
+  const DeviceState *first = nullptr;
   std::string hung;
   for (size_t index = 0; index < devices.size(); ++index) {
     if (!allReturned && !team.isFinished(int32_t(index))) {
@@ -113,11 +136,13 @@ Status SessionState::gatherError(bool allReturned) {
     }
     const heddle_rt_device &device = *devices[index].device;
     if (device.hasFailed() &&
-        (!first || device.errorTime() < first->errorTime()))
-      first = &device;
+        (!first || device.errorTime() < first->device->errorTime()))
+      first = &devices[index];
   }
   if (first)
-    broken = errorOf("device ", first->rank, ": ", first->error().message());
+    broken = errorOf("device ", first->device->rank, ": ",
+                     first->device->error().message(),
+                     describeCall(*first, first->device->errorPlace()));
   if (!hung.empty())
     broken = errorOf(broken.message(), broken.ok() ? "" : "; ", "device ", hung,
                      " does not return");

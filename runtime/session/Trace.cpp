@@ -98,19 +98,6 @@ private:
         << ",\"dur\":" << double(duration) * 1e-3 << R"(,"args":{)";
   }
 
-  /// Returns the names of the operators that a call serves; if there are more
-  /// than two, the first and the number of the others.
-  static std::string join(const Json &operators) {
-    if (!operators.is_array() || operators.empty() || !operators[0].is_string())
-      return "";
-    auto first = operators[0].get<std::string>();
-    if (operators.size() == 1)
-      return first;
-    if (operators.size() == 2 && operators[1].is_string())
-      return first + ", " + operators[1].get<std::string>();
-    return concat(first, " and ", operators.size() - 1, " more");
-  }
-
   /// Returns true if an event may be the call that the table lists.
   static bool isCall(const TraceEvent &event, const Json &item) {
     std::string_view operation = event.operation;
@@ -126,7 +113,7 @@ private:
     if (item && !isCall(event, *item))
       item = nullptr;
     Json known = item ? *item : Json::object();
-    std::string name = join(known.value("operators", Json::array()));
+    std::string name = joinOperators(known);
     writeEvent(name.empty() ? event.operation : name,
                event.kind == WorkKind::Collective ? "communication" : "compute",
                rank, event.stream, event.begin - origin,

@@ -236,7 +236,7 @@ TEST(Session, AFailingDeviceIsNamed) {
     ASSERT_TRUE(session->run("fail", {bytesOf(nobody)}, {}).ok());
     std::string expected = "device " + std::to_string(who) +
                            ": matmul: expected m, n and k of at least 1, got "
-                           "0, 0, 0";
+                           "0, 0, 0 (for h.0.mlp, gradient, in program 'fail')";
     EXPECT_EQ(session->run("fail", {bytesOf(who)}, {}).message(), expected);
     // The session stays broken, with the same cause.
     EXPECT_EQ(session->run("fail", {bytesOf(nobody)}, {}).message(), expected);
@@ -252,6 +252,8 @@ TEST(Session, AHungDeviceIsNamed) {
   std::string message(session->run("hang", {bytesOf(late)}, {}).message());
   EXPECT_NE(message.find("device 2 did not arrive at all_reduce within 0.2 s"),
             std::string::npos)
+      << message;
+  EXPECT_NE(message.find("(for loss, in program 'hang')"), std::string::npos)
       << message;
   EXPECT_EQ(message.find("does not return"), std::string::npos);
   // A device that does not return for long is abandoned.

@@ -283,7 +283,7 @@ void Streams::run(size_t number, std::unique_lock<std::mutex> &lock) {
   }
   int64_t end = nanoseconds();
   if (!status.ok())
-    device.fail(std::move(status).in(entry.label.operation));
+    device.fail(std::move(status).in(entry.label.operation), entry.place);
   lock.lock();
   const auto &[kind, operation] = entry.label;
   device.times.seconds[size_t(kind)] += double(end - begin) * 1e-9;

@@ -18,7 +18,10 @@ const heddle_rt_kernel_work heddle_kernel_work[] = {
     {doubleRows, 50 * 1000 * 1000, 72}, {0, 0, 0}};
 
 const char heddle_calls[] =
-    "{\"step\": [{\"call\": \"doubleRows\", \"operators\": [\"weight\"],"
+    "{\"fail\": [{\"call\": \"matmul\", \"operators\": [\"h.0.mlp\"],"
+    " \"kind\": \"gradient\"}],"
+    " \"hang\": [{\"call\": \"all_reduce\", \"operators\": [\"loss\"]}],"
+    " \"step\": [{\"call\": \"doubleRows\", \"operators\": [\"weight\"],"
     " \"kind\": \"parameter\"},"
     " {\"call\": \"all_reduce\", \"operators\": [\"x\", \"y\", \"z\"],"
     " \"kind\": \"activation\", \"axes\": \"dp\", \"bytes\": 4}]}";
