@@ -1,8 +1,10 @@
 //===- Session.cpp - Loads an artifact and runs its programs --------------===//
 
 #include "heddle_rt/session.h"
+#include "heddle_rt/checksum.h"
 #include "session/Report.h"
 #include "support/Message.h"
+#include "support/ReadFile.h"
 
 #include <system_error>
 
@@ -20,6 +22,17 @@ struct Session::Impl {
 Session::Session(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 
 Session::~Session() { impl->state->team.stop(); }
+
+/// Returns a checksum of the files' contents. A file that cannot be read counts
+/// as empty: loading it reports the error.
+static uint64_t
+getFingerprint(std::initializer_list<std::filesystem::path> files) {
+  Checksum sum;
+  for (const std::filesystem::path &file : files)
+    if (std::optional<std::string> content = readFile(file))
+      sum.update(std::as_bytes(std::span(*content)));
+  return sum.value();
+}
 
 Expected<std::unique_ptr<Session>>
 Session::load(const std::filesystem::path &directory,
@@ -56,6 +69,8 @@ Session::load(const std::filesystem::path &directory,
     state->options.streamOrder = *order;
   }
   state->backend = backend;
+  state->fingerprint = getFingerprint(
+      {directory / "manifest.json", directory / state->code->library});
   // First, because the groups of very many ranks take long to compute.
   if (options.localRanks.empty() && !options.job)
     HEDDLE_RT_RETURN_IF_ERROR(
@@ -110,6 +125,7 @@ const Manifest &Session::manifest() const { return impl->state->manifest; }
 int Session::numDevices() const { return int(impl->state->devices.size()); }
 int Session::coresPerDevice() const { return impl->state->cores; }
 uint64_t Session::seed() const { return impl->state->seed; }
+uint64_t Session::fingerprint() const { return impl->state->fingerprint; }
 Job *Session::job() const { return impl->state->options.job.get(); }
 std::vector<std::pair<int64_t, int64_t>>
 Session::localRows(size_t table, size_t input) const {

@@ -87,6 +87,7 @@ struct SessionState {
   const Backend *backend = nullptr;
   const CodeInfo *code = nullptr; ///< in the manifest, for that backend
   uint64_t seed = 0;
+  uint64_t fingerprint = 0; ///< of the manifest and the code
   int cores = 1;
   std::shared_ptr<Network> network;           ///< to emulate; null: none
   std::shared_ptr<const CallTimes> callTimes; ///< see DeviceOptions
@@ -115,6 +116,7 @@ struct SessionState {
   using Job = Status (*)(SessionState &state, DeviceState &device);
   Status runOnDevices(Job newJob);
   Status gatherError(bool allReturned);
+  std::string describeCall(const DeviceState &device, CallPlace place) const;
 
   Status touchMemory();
   Status initializeVariables();

@@ -41,6 +41,8 @@ static std::string stateToJSON(const TrainingState &state) {
                                  {"checksums", true}};
   if (state.loss)
     json["loss"] = *state.loss;
+  if (state.program)
+    json["program"] = *state.program;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
@@ -84,6 +86,9 @@ Expected<TrainingState> heddle::runtime::readState(const fs::path &directory) {
     found->get_to(state.data);
   if (auto found = json.find("loss"); found != json.end() && found->is_number())
     state.loss = found->get<double>();
+  if (auto found = json.find("program");
+      found != json.end() && found->is_number_unsigned())
+    state.program = found->get<uint64_t>();
   if (auto found = json.find("held_out_fraction");
       found != json.end() && found->is_number())
     found->get_to(state.heldOutFraction);

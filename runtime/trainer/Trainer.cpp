@@ -270,6 +270,10 @@ Status Trainer::resumeState(const fs::path &directory) {
                  ", but the step counter is " + std::to_string(*step));
   completed = checkpointed = *step;
   observer.note("resuming after step " + std::to_string(completed));
+  if (saved->program && saved->program != now.program)
+    observer.note("the program is not the one that wrote the checkpoint (other "
+                  "options, another plan or compiler): the bits will not be "
+                  "those of a run that was never interrupted");
   return Status::success();
 }
 
@@ -283,6 +287,7 @@ TrainingState Trainer::state() const {
   state.sequence = tables.labelsPerStep() / tables.rowsPerStep();
   state.heldOutFraction = options.heldOutFraction;
   state.loss = lastLoss;
+  state.program = session.fingerprint();
   return state;
 }
 
@@ -328,7 +333,9 @@ Expected<StepResults> Trainer::runStep() {
 }
 
 Status Trainer::evaluateHeldOut() {
-  if (!tables.evaluate || !sampler || evaluated == completed)
+  // Emulated computation has no loss.
+  if (!tables.evaluate || !sampler || evaluated == completed ||
+      session.emulatesCompute())
     return Status::success();
   int64_t windows = sampler->numHeldOutWindows();
   if (options.evaluateWindows > 0)
@@ -364,7 +371,7 @@ Status Trainer::evaluateHeldOut() {
   observer.heldOut(completed, loss, static_cast<int64_t>(count));
   // After the last update no training loss follows, so only the held-out loss
   // can show that the update went wrong.
-  if (!std::isfinite(loss) && !session.emulatesCompute())
+  if (!std::isfinite(loss))
     return error("after step " + std::to_string(completed) +
                  ": the held-out loss is " + std::to_string(loss) +
                  ", so the parameters are lost; resume from an earlier "

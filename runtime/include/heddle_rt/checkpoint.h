@@ -37,6 +37,9 @@ struct TrainingState {
   int64_t sequence = 0;       ///< tokens of a window
   double heldOutFraction = 0; ///< fraction of the tokens
   std::optional<double> loss; ///< of the last step, if one was run
+  /// Session::fingerprint() of the program that wrote the checkpoint; nullopt
+  /// if the checkpoint does not say.
+  std::optional<uint64_t> program;
 };
 
 /// Writes the session's variables and `state` to the folder `directory`. An

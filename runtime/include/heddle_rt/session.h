@@ -157,6 +157,9 @@ public:
   int numDevices() const;
   int coresPerDevice() const;
   uint64_t seed() const;
+  /// A checksum of the artifact's manifest and code. Programs with the same
+  /// fingerprint compute the same bits on the same machine.
+  uint64_t fingerprint() const;
   /// The job of SessionOptions; null if there is none.
   Job *job() const;
   /// Returns the ranges [first, last) of rows of dimension 0 of an input's
