@@ -441,6 +441,16 @@ LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
               "leave out --recompute and take the schedule none or auto, or "
               "start from an earlier phase";
 
+  if (*present >= Phase::Scheduled && options.overlap)
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(**present)
+           << "', so its order is decided: leave out --overlap, or start from "
+              "an earlier phase";
+  if (*present > last)
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(**present)
+           << "', which comes after '" << stringifyPhase(last) << "'";
+
   auto runPhase = [&](Phase phase, auto build) -> LogicalResult {
     if (*present >= phase || phase > last)
       return success();

@@ -107,6 +107,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
   auto formatter = std::make_shared<HelpFormatter>();
   for (CLI::App *command : app.get_subcommands([](auto *) { return true; }))
     command->formatter(formatter);
+  app.set_version_flag("--version", "Heddle " HEDDLE_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // --help, --version

@@ -275,8 +275,13 @@ static int runOnce(const LaunchFlags &flags, int attempt,
 int tools::launch(const LaunchFlags &flags) {
   if (!flags.hosts.empty())
     return printLines(flags);
+  std::error_code failure;
+  if (fs::is_directory(flags.command.front(), failure))
+    return reportError(
+        "expected a command after --, such as heddle-run train " +
+        flags.command.front() + " ..., got the folder '" +
+        flags.command.front() + "'");
   if (!flags.logs.empty()) {
-    std::error_code failure;
     fs::create_directories(flags.logs, failure);
     if (failure)
       return reportError("cannot make the folder '" + flags.logs.string() +
@@ -341,7 +346,8 @@ void tools::addLaunchCommand(CLI::App &app, int &result) {
           ->add_option("--hosts", flags->hosts,
                        "Start nothing, but print the command lines that start "
                        "the processes on these hosts, separated by commas")
-          ->delimiter(',');
+          ->delimiter(',')
+          ->allow_extra_args(false); // "--hosts a,b -- COMMAND"
   command
       ->add_option("--port", flags->port,
                    "Port of the first of --hosts on which it waits for the "
