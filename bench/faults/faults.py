@@ -4,7 +4,8 @@
                            --heddle-run build/bin/heddle-run [--runs 200]
 
 Every run trains a tiny model in four processes and breaks one of them: kills it
-(SIGKILL), stops it (SIGSTOP), or lets its writes fail as on a full disk. Half of
+(SIGKILL), stops it (SIGSTOP), cuts it off (shuts all of its connections down), or
+lets its writes fail as on a full disk. Half of
 the faults come at a random time, mostly within collectives, and half while a
 checkpoint is written. Then:
  - all other processes stop in time and name the process that was broken (for a
@@ -19,6 +20,7 @@ Prints a line for each run and a table at the end.
 
 import argparse
 import collections
+import ctypes
 import json
 import os
 import pathlib
@@ -81,6 +83,30 @@ def listening_ports(pids):
             if words[3] == "0A" and "socket:[%s]" % words[9] in sockets:
                 ports.add(int(words[1].rsplit(":", 1)[1], 16))
     return ports
+
+
+def cut_off(pid):
+    """Shuts down every connection of another process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pidfd_open, pidfd_getfd = 434, 438  # the same numbers on all machines
+    process = libc.syscall(pidfd_open, pid, 0)
+    if process < 0:
+        raise OSError(ctypes.get_errno(), "pidfd_open")
+    for file in pathlib.Path("/proc/%d/fd" % pid).iterdir():
+        try:
+            if not os.readlink(file).startswith("socket:"):
+                continue
+        except FileNotFoundError:
+            continue
+        copy = libc.syscall(pidfd_getfd, process, int(file.name), 0)
+        if copy < 0:
+            continue
+        with socket.socket(fileno=copy) as connection:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it only listens, or is over
+    os.close(process)
 
 
 def pester(port, count=1100):
@@ -228,6 +254,8 @@ class Campaign:
             os.kill(ranks[victim], signal.SIGKILL)
         elif fault == "stop":
             os.kill(ranks[victim], signal.SIGSTOP)
+        elif fault == "cut":
+            cut_off(ranks[victim])
         else:
             resource.prlimit(ranks[victim], resource.RLIMIT_FSIZE, (100, 100))
         return victim
@@ -237,14 +265,14 @@ class Campaign:
         took."""
         if victim is None:
             return 0.0
-        limit = {"kill": 1.0, "stop": HANG + 2.0, "disk": 30.0}[fault]
-        broken = None
+        limit = {"kill": 1.0, "cut": 1.0, "stop": HANG + 2.0, "disk": 30.0}[fault]
         while True:
             alive = {rank_of(pid): pid for pid in children(launcher.pid)}
             alive = {rank: pid for rank, pid in alive.items() if rank is not None
                      and "Z" != pathlib.Path("/proc/%d/stat" % pid).read_text()
                      .rsplit(")", 1)[1].split()[0]} if alive else {}
-            if not set(alive) - {victim} or launcher.poll() is not None:
+            gone = {victim} if fault == "stop" else set()
+            if not set(alive) - gone or launcher.poll() is not None:
                 break
             if time.monotonic() - self.broken_at > limit + 10:
                 raise Wrong("%s still run %.1f s after the fault" % (
@@ -287,8 +315,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, pathlib.Path(folder))
         for number in range(options.runs):
-            fault = ["kill", "stop", "disk"][number % 3]
-            moment = ["any time", "checkpoint"][number // 3 % 2]
+            fault = ["kill", "stop", "cut", "disk"][number % 4]
+            moment = ["any time", "checkpoint"][number // 4 % 2]
             if number % 10 == 9:
                 fault, moment = "junk", "start"
             try:
