@@ -85,13 +85,29 @@ def listening_ports(pids):
     return ports
 
 
+def is_stopped(pid):
+    """Returns whether all threads of a process stand still, or are over."""
+    for thread in pathlib.Path("/proc/%d/task" % pid).iterdir():
+        try:
+            state = (thread / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            continue
+        if state not in "TZX":
+            return False
+    return True
+
+
 def cut_off(pid):
-    """Shuts down every connection of another process."""
+    """Shuts down every connection of another process. The process stands still
+    meanwhile, so that it loses all of them at once."""
     libc = ctypes.CDLL(None, use_errno=True)
     pidfd_open, pidfd_getfd = 434, 438  # the same numbers on all machines
     process = libc.syscall(pidfd_open, pid, 0)
     if process < 0:
         raise OSError(ctypes.get_errno(), "pidfd_open")
+    os.kill(pid, signal.SIGSTOP)
+    while not is_stopped(pid):
+        time.sleep(0.0005)
     for file in pathlib.Path("/proc/%d/fd" % pid).iterdir():
         try:
             if not os.readlink(file).startswith("socket:"):
@@ -107,6 +123,7 @@ def cut_off(pid):
             except OSError:
                 pass  # it only listens, or is over
     os.close(process)
+    os.kill(pid, signal.SIGCONT)
 
 
 def pester(port, count=1100):
