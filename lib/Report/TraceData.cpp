@@ -39,6 +39,7 @@ public:
     for (const json::Value &value : *events)
       if (const json::Object *event = value.getAsObject())
         add(*event);
+    chooseMemory();
     data.seconds = data.isRun ? chosenSeconds
                               : data.summary.getNumber("seconds").value_or(0);
     data.exposed = data.summary.getNumber("exposed").value_or(0);
@@ -107,7 +108,8 @@ private:
     if (phase == "M" && name == "process_name")
       data.processes[process] = arguments->getString("name").value_or("").str();
     else if (phase == "C" && name == "memory")
-      data.memory.emplace_back(time, arguments->getNumber("bytes").value_or(0));
+      memories[process].emplace_back(time,
+                                     arguments->getNumber("bytes").value_or(0));
     else if (phase == "X" && event.getString("cat") != StringRef("run"))
       addCall(event, *arguments, process, time);
   }
@@ -135,6 +137,19 @@ private:
     data.calls.push_back(std::move(call));
   }
 
+  /// Takes the memory of the process that needs most.
+  void chooseMemory() {
+    double most = -1;
+    int64_t largest = 0;
+    for (auto &[process, curve] : memories)
+      for (auto [time, bytes] : curve)
+        if (bytes > most) {
+          most = bytes;
+          largest = process;
+        }
+    data.memory = std::move(memories[largest]);
+  }
+
   static std::string getKind(const Call &call) {
     if (call.communicates)
       return "communication";
@@ -150,6 +165,7 @@ private:
 
   std::string source, wanted;
   TraceData data;
+  std::map<int64_t, std::vector<std::pair<double, double>>> memories;
   double origin = 0, chosenSeconds = 0;
 };
 } // namespace

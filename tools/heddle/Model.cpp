@@ -399,6 +399,7 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
   part("counters", memory.counters);
   part("arena", memory.arena);
   part("arguments and results", memory.argumentsAndResults);
+  part("slots", memory.slots);
   part("in all", memory.total());
   llvm::outs().flush();
 }

@@ -62,7 +62,8 @@ static llvm::Expected<std::vector<std::string>> getPrograms(ModuleOp module,
   std::vector<std::string> names;
   for (const CallList &list : *lists)
     for (ProgramCall call : list.calls)
-      names.push_back(call.program.getSymName().str());
+      if (call.program && !llvm::is_contained(names, call.program.getSymName()))
+        names.push_back(call.program.getSymName().str());
   return names;
 }
 

@@ -38,14 +38,21 @@ struct DeviceMemoryPlan {
   int64_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
   int64_t arena = 0; ///< of the largest program; all programs share the memory
   int64_t argumentsAndResults = 0;
+  /// Values between the programs of a pipeline: activations of micro-batches in
+  /// flight, and their gradients.
+  int64_t slots = 0;
   int64_t total() const {
     return parameters + optimizerState + gradients + counters + arena +
-           argumentsAndResults;
+           argumentsAndResults + slots;
   }
 };
 
-/// Returns the memory plan of a module that holds rt.program ops or their
-/// exports. All devices have the same plan.
+/// Returns the memory plans of a module that holds rt.program ops or their
+/// exports, by coordinate along the pipeline's axis. A module without a
+/// pipeline has one plan, of all devices.
+std::vector<DeviceMemoryPlan> getDeviceMemoryPlans(mlir::ModuleOp module);
+
+/// Returns the plan of the devices with the most memory.
 DeviceMemoryPlan getDeviceMemoryPlan(mlir::ModuleOp module);
 
 /// The sanitizer whose checks are compiled into the kernels. The process that

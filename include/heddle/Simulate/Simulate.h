@@ -23,21 +23,40 @@ namespace heddle {
 // The calls to simulate
 //===----------------------------------------------------------------------===//
 
+/// One entry of a list: a call of a program, or a transfer between two lists.
 struct ProgramCall {
-  rt::ProgramOp program;
-  int64_t repeat = 1; ///< how often it is called in a row
+  rt::ProgramOp program; ///< null: a transfer
+  int64_t repeat = 1;    ///< how often the program is called in a row
+
+  /// A transfer is an rt.send or rt.recv of CallList::transfers, whose buffer
+  /// is argument or result N for slot N.
+  rt::DeviceCallOpInterface transfer = {};
+  int64_t microBatch = 0;
+  /// Earlier entries of the list whose ends the entry's stream waits for. A
+  /// program's stream is the compute stream.
+  llvm::SmallVector<unsigned> after = {};
+  /// The slots of the program's arguments and results; -1 for those that are
+  /// inputs or outputs of the entry point, and for all beyond the vectors'
+  /// ends.
+  llvm::SmallVector<int64_t> argumentSlots = {}, resultSlots = {};
 };
 
-/// What every rank of a set calls, in order. One of these ranks is simulated
-/// for all of them.
+/// What every rank of a set does, in order. One of these ranks is simulated for
+/// all of them.
 struct CallList {
   RanksAttr ranks; ///< null: all ranks of the mesh
   std::vector<ProgramCall> calls;
+  /// Holds the ops of the entries that are transfers.
+  std::shared_ptr<mlir::OwningOpRef<mlir::ModuleOp>> transfers = {};
+  /// The bytes of each slot.
+  std::vector<int64_t> slots = {};
 };
 
 /// Returns what an entry point of a module calls. "step" is @step, or
-/// @accumulate for each micro-batch and then @update. Any other name is that of
-/// a program. An empty name is "step" if the module has one, or else its only
+/// @accumulate for each micro-batch and then @update. An entry point of a
+/// pipeline has a list for each of its devices, from the tables that the
+/// artifact has, too (heddle/Lower/Tables.h). Any other name is that of a
+/// program. An empty name is "step" if the module has one, or else its only
 /// program. The error of an unknown name lists the names that there are.
 llvm::Expected<std::vector<CallList>> getEntry(mlir::ModuleOp module,
                                                llvm::StringRef name);
@@ -58,7 +77,8 @@ using CallIndex = int64_t;
 /// time, and `repeat` says how often it runs.
 struct SimulatedCall {
   rt::DeviceCallOpInterface op;
-  unsigned list = 0; ///< index of the list of calls
+  unsigned list = 0;  ///< index of the list of calls
+  unsigned entry = 0; ///< index of the entry of the list that it belongs to
   int64_t repeat = 1;
   double start = 0, end = 0; ///< seconds
   bool communicates = false;
@@ -79,9 +99,18 @@ struct StreamTimes {
   double computing = 0, communicating = 0; ///< seconds
 };
 
+/// The seconds of a list's compute stream. What is left of the step, it waits
+/// for other lists, which compute: in a pipeline, the bubble.
+struct ListTimes {
+  double computing = 0;
+  double exposed = 0; ///< waits for communication that is under way
+};
+
 /// Lower bounds of the step, in seconds. No order of the calls takes less.
 struct StepBounds {
-  double compute = 0; ///< all computing calls of a rank, one after the other
+  /// All computing calls of a rank, one after the other. Of several lists, the
+  /// longest.
+  double compute = 0;
   /// By level of the cluster: the bytes over its busiest link.
   std::vector<double> links;
   /// The longest chain of calls of which each reads what an earlier one wrote.
@@ -105,15 +134,15 @@ struct MemoryUse {
   DeviceMemoryPlan plan;
   int64_t capacity = 0; ///< of a device of the cluster
   /// Bytes in use from a time on: variables, arguments and results, and the
-  /// part of the arena that holds values. Times ascend. Of the list with the
-  /// highest peak.
+  /// parts of the arena and of slots that hold values. Times ascend.
   std::vector<std::pair<double, int64_t>> curve;
   double peakTime = 0;
   int64_t peak = 0;
-  /// The values in the arena at the peak, the largest first.
+  /// The values in the arena and in slots at the peak, the largest first.
   std::vector<LiveValue> aliveAtPeak;
 };
 
+/// Refers to ops of the module, and may not outlive it.
 struct Simulation {
   std::string cluster;
   int64_t devices = 1;
@@ -123,9 +152,18 @@ struct Simulation {
   double exposed = 0;
   StepBounds bounds;
   std::vector<CallList> lists;
+  std::vector<ListTimes> times; ///< by list
+
+  /// Returns the part of the step, from 0 to 1, in which the compute stream of
+  /// a list waits for other lists.
+  double getBubble(unsigned list) const;
+  /// Returns the mean over all lists.
+  double getBubble() const;
   std::vector<SimulatedCall> calls;
   std::vector<StreamTimes> streams; ///< those that have calls
+  /// Of the list with the highest peak, and of each list.
   MemoryUse memory;
+  std::vector<MemoryUse> memories;
   /// True if a loop was counted SimulateOptions::loopIterations times.
   bool hasLoops = false;
 };

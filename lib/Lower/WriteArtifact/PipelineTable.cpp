@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Tables.h"
 #include "dialects/Heddle/Streams.h"
+#include "heddle/Lower/Tables.h"
 #include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -411,6 +411,8 @@ void PipelineTable::buildList(int64_t device) {
         TableValue next = channels[channel][received[channel]++];
         TableEntry entry;
         entry.kind = TableEntry::Kind::Receive;
+        entry.value = next.first;
+        entry.microBatch = next.second;
         entry.peer = channel.from;
         entry.stream = streams[channel];
         list.add(entry, {}, {{0, next}}, getBytes);
@@ -454,6 +456,8 @@ void PipelineTable::buildList(int64_t device) {
         Channel channel = getChannel(*call.program, to);
         TableEntry send;
         send.kind = TableEntry::Kind::Send;
+        send.value = value.first;
+        send.microBatch = value.second;
         send.peer = to;
         send.stream = streams[channel];
         list.add(send, {{0, value}}, {}, getBytes);

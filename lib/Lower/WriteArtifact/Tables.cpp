@@ -1,6 +1,6 @@
 //===- Tables.cpp - The entry points of an artifact -----------------------===//
 
-#include "Tables.h"
+#include "heddle/Lower/Tables.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -77,6 +77,8 @@ std::vector<EntryTable> heddle::getTables(ModuleOp module) {
                  update != programs.end() && accumulate->outputs.empty();
   std::vector<EntryTable> tables;
   auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
+  if (module.getOps<MeshOp>().empty())
+    pipeline = PipelineAttr();
   llvm::SmallDenseSet<StringAttr> entries; // of the pipeline
   for (ProgramPorts &program : programs) {
     if (hasStep && &program == update)

@@ -16,11 +16,30 @@ public:
   }
 
   void add(const CallList &list) {
+    std::vector<bool> isAwaited(list.calls.size());
     for (const ProgramCall &call : list.calls)
-      repeat(call.repeat, [&] {
-        events.clear();
-        add(call.program->getRegion(0).front());
-      });
+      for (unsigned other : call.after)
+        isAwaited[other] = true;
+    endOf.resize(list.calls.size());
+    for (entry = 0; entry < list.calls.size(); ++entry) {
+      const ProgramCall &call = list.calls[entry];
+      rt::DeviceCallOpInterface transfer = call.transfer;
+      int32_t stream = transfer ? transfer.getStream() : kComputeStream;
+      // In parts, earlier entries have ended.
+      if (!inParts)
+        for (unsigned other : call.after)
+          push(stream, QueueItem::Wait, endOf[other]);
+      if (transfer)
+        add(transfer);
+      else
+        repeat(call.repeat, [&] {
+          events.clear();
+          rt::ProgramOp program = call.program;
+          add(program->getRegion(0).front());
+        });
+      if (isAwaited[entry])
+        endOf[entry] = record(stream);
+    }
   }
   std::vector<CallQueues> take() {
     llvm::erase_if(parts,
@@ -31,7 +50,7 @@ public:
 private:
   CallQueues &part() { return parts.back(); }
   void beginPart(int64_t repeat) {
-    parts.push_back({devices, {}, {}, {}, repeat});
+    parts.push_back({devices, {}, {}, {}, {}, repeat});
     events.clear();
   }
   /// Adds what addOnce() adds, `count` times.
@@ -46,16 +65,24 @@ private:
     addOnce();
     beginPart(outer);
   }
+  void add(rt::DeviceCallOpInterface call) {
+    push(call.getStream(), QueueItem::Call, part().calls.size());
+    part().calls.push_back(call);
+    part().entries.push_back(entry);
+  }
+  /// Records an event on the stream, and returns its number.
+  unsigned record(int32_t stream) {
+    unsigned event = part().recorders.size();
+    part().recorders.push_back(stream);
+    push(stream, QueueItem::Record, event);
+    return event;
+  }
   void add(Block &block) {
     for (Operation &op : block) {
       if (auto call = dyn_cast<rt::DeviceCallOpInterface>(op)) {
-        push(call.getStream(), QueueItem::Call, part().calls.size());
-        part().calls.push_back(call);
-      } else if (auto record = dyn_cast<rt::RecordOp>(op)) {
-        unsigned event = part().recorders.size();
-        events[record.getEvent()] = event;
-        part().recorders.push_back(record.getStream());
-        push(record.getStream(), QueueItem::Record, event);
+        add(call);
+      } else if (auto recordOp = dyn_cast<rt::RecordOp>(op)) {
+        events[recordOp.getEvent()] = record(recordOp.getStream());
       } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
         // An event of an earlier part has occurred.
         if (auto event = events.find(wait.getEvent()); event != events.end())
@@ -86,7 +113,9 @@ private:
   std::vector<int64_t> devices;
   int64_t loopIterations;
   bool inParts;
+  unsigned entry = 0; ///< that is being added
   std::vector<CallQueues> parts;
+  std::vector<unsigned> endOf;              ///< by entry, the event of its end
   llvm::DenseMap<int32_t, unsigned> events; ///< the latest record of each
 };
 } // namespace
@@ -106,6 +135,6 @@ CallQueues heddle::makeQueues(const CallList &list,
   builder.add(list);
   std::vector<CallQueues> parts = builder.take();
   if (parts.empty())
-    return {std::move(devices), {}, {}, {}, 1};
+    return {std::move(devices), {}, {}, {}, {}, 1};
   return std::move(parts.front());
 }

@@ -26,6 +26,8 @@ struct CallQueues {
   /// The ranks that issue these calls, in ascending order.
   std::vector<int64_t> devices;
   std::vector<rt::DeviceCallOpInterface> calls; ///< in order of issue
+  std::vector<unsigned>
+      entries; ///< by call, the index of its entry in the list
   std::array<std::vector<QueueItem>, kMaxStreams> streams;
   std::vector<int32_t> recorders; ///< by event, the stream that records it
   /// The number of times that this part of the program runs.

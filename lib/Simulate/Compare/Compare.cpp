@@ -29,7 +29,8 @@ public:
       : simulation(simulation), numbers(module), trace(trace) {
     for (const CallList &list : simulation.lists)
       for (ProgramCall call : list.calls)
-        programs.insert(call.program.getSymName().str());
+        if (call.program)
+          programs.insert(call.program.getSymName().str());
   }
 
   llvm::Expected<Comparison> run() {
@@ -82,6 +83,9 @@ private:
 
   llvm::Error add(const SimulatedCall &call) {
     rt::DeviceCallOpInterface op = call.op;
+    // Transfers between programs belong to none.
+    if (simulation.lists[call.list].calls[call.entry].transfer)
+      return llvm::Error::success();
     CallNumber number = numbers.get(op);
     std::pair<std::string, int64_t> key(number.program.str(), number.index);
     auto known = kindOf.find(key);

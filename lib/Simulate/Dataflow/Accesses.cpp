@@ -17,3 +17,18 @@ bool heddle::readsWhatItWrites(rt::DeviceCallOpInterface call) {
                copy.getTo().getBytes();
   return false;
 }
+
+std::optional<int64_t> heddle::getSlot(const ProgramCall &entry,
+                                       rt::BufferAttr buffer) {
+  bool isArgument = buffer.getSpace() == rt::Space::Argument;
+  if (!isArgument && buffer.getSpace() != rt::Space::Result)
+    return std::nullopt;
+  if (entry.transfer)
+    return buffer.getIndex();
+  ArrayRef<int64_t> slots =
+      isArgument ? entry.argumentSlots : entry.resultSlots;
+  auto index = size_t(buffer.getIndex());
+  if (index >= slots.size() || slots[index] < 0)
+    return std::nullopt;
+  return slots[index];
+}

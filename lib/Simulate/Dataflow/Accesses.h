@@ -3,7 +3,7 @@
 #ifndef HEDDLE_LIB_SIMULATE_DATAFLOW_ACCESSES_H
 #define HEDDLE_LIB_SIMULATE_DATAFLOW_ACCESSES_H
 
-#include "dialects/Rt/Rt.h"
+#include "heddle/Simulate/Simulate.h"
 #include <map>
 
 namespace heddle {
@@ -12,6 +12,11 @@ namespace heddle {
 /// keep it: products that accumulate, and copies that write a part of their
 /// destination.
 bool readsWhatItWrites(rt::DeviceCallOpInterface call);
+
+/// Returns the slot of a list that a buffer of one of its calls lies in, or
+/// nullopt if it lies in no slot. `entry` is the entry that the call belongs
+/// to.
+std::optional<int64_t> getSlot(const ProgramCall &entry, rt::BufferAttr buffer);
 
 /// A fact about each byte of one memory, such as the last call that wrote it.
 /// Bytes that were never replaced have none. If `Fact` has a member `bytes`, it

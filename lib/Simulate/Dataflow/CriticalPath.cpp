@@ -6,18 +6,24 @@
 using namespace mlir;
 using namespace heddle;
 
-double heddle::getCriticalPath(ArrayRef<rt::DeviceCallOpInterface> calls,
-                               ArrayRef<double> seconds) {
-  // For each byte, the end of the chain that leads to its value.
-  std::map<std::tuple<uint32_t, const void *, int64_t>, ByteMap<double>>
-      memories;
+double heddle::getCriticalPath(ArrayRef<PathCall> calls,
+                               ArrayRef<size_t> order) {
+  // For each byte, the end of the chain that leads to its value. The key of a
+  // memory has its list, space, symbol, and index or slot.
+  using Key = std::tuple<unsigned, uint32_t, const void *, int64_t>;
+  static constexpr uint32_t kSlots = ~0u;
+  std::map<Key, ByteMap<double>> memories;
+  std::vector<double> ends(calls.size()); ///< of the chains of sends
   double longest = 0;
-  for (auto [op, time] : llvm::zip(calls, seconds)) {
-    rt::DeviceCallOpInterface call = op;
-    double start = 0;
+  for (size_t index : order) {
+    const PathCall &path = calls[index];
+    rt::DeviceCallOpInterface call = path.op;
+    double start = path.send < 0 ? 0 : ends[path.send];
     rt::Accesses accesses = call.getAccesses();
     auto memoryOf = [&](rt::BufferAttr buffer) -> ByteMap<double> & {
-      return memories[{static_cast<uint32_t>(buffer.getSpace()),
+      if (std::optional<int64_t> slot = getSlot(*path.entry, buffer))
+        return memories[{path.list, kSlots, nullptr, *slot}];
+      return memories[{path.list, static_cast<uint32_t>(buffer.getSpace()),
                        buffer.getSymbol().getAsOpaquePointer(),
                        buffer.getIndex()}];
     };
@@ -26,11 +32,12 @@ double heddle::getCriticalPath(ArrayRef<rt::DeviceCallOpInterface> calls,
         memoryOf(access.buffer).forEach(access.buffer, [&](double end) {
           start = std::max(start, end);
         });
-    longest = std::max(longest, start + time);
+    ends[index] = start + path.seconds;
+    longest = std::max(longest, ends[index]);
     for (const rt::Access &access : accesses)
       if (access.writes)
-        memoryOf(access.buffer)
-            .replace(access.buffer, start + time, [](double) {});
+        memoryOf(access.buffer).replace(access.buffer, ends[index], [](double) {
+        });
   }
   return longest;
 }

@@ -1,8 +1,9 @@
 //===- MemoryCurve.cpp - Which bytes hold values at which time ------------===//
 //
-// A value is a run of bytes of the arena from the start of the call that writes
-// it. Its life ends with the last call that uses the bytes before another call
-// writes them. A call that adds to its result prolongs the value's life.
+// A value is a run of bytes of the arena, or of a slot of a pipeline's table,
+// from the start of the call that writes it. Its life ends with the last call
+// that uses the bytes before another call writes them. A call that adds to its
+// result prolongs the value's life.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,33 +14,37 @@ using namespace mlir;
 using namespace heddle;
 
 namespace {
-class ArenaLives {
+class Lives {
 public:
-  explicit ArenaLives(Simulation &simulation) : simulation(simulation) {}
+  Lives(const Simulation &simulation, const CallList &list)
+      : simulation(simulation), list(list) {}
 
   void add(CallIndex index) {
-    SimulatedCall &call = simulation.calls[index];
-    rt::Accesses accesses = call.op.getAccesses();
+    const SimulatedCall &call = simulation.calls[index];
+    rt::DeviceCallOpInterface op = call.op;
+    rt::Accesses accesses = op.getAccesses();
+    bool keeps = readsWhatItWrites(op);
     for (const rt::Access &access : accesses)
-      if (access.buffer.getSpace() == rt::Space::Arena &&
-          (!access.writes || readsWhatItWrites(call.op)))
-        arena.forEach(access.buffer, [&](LiveValue &life) {
+      if (ByteMap<LiveValue> *memory = find(call, access.buffer);
+          memory && (!access.writes || keeps))
+        memory->forEach(access.buffer, [&](LiveValue &life) {
           life.end = std::max(life.end, call.end);
         });
     for (const rt::Access &access : accesses)
-      if (access.buffer.getSpace() == rt::Space::Arena && access.writes &&
-          !readsWhatItWrites(call.op))
-        arena.replace(access.buffer, {index, 0, call.start, call.end},
-                      [&](LiveValue life) {
-                        // A call that works in place ends the life of its
-                        // operand as its own result's begins.
-                        life.end = std::min(life.end, call.start);
-                        lives.push_back(life);
-                      });
+      if (ByteMap<LiveValue> *memory = find(call, access.buffer);
+          memory && access.writes && !keeps)
+        memory->replace(access.buffer, {index, 0, call.start, call.end},
+                        [&](LiveValue life) {
+                          // A call that works in place ends the life of its
+                          // operand as its own result's begins.
+                          life.end = std::min(life.end, call.start);
+                          lives.push_back(life);
+                        });
   }
 
   std::vector<LiveValue> take() {
-    arena.clear([&](LiveValue life) { lives.push_back(life); });
+    for (auto &[place, memory] : memories)
+      memory.clear([&](LiveValue life) { lives.push_back(life); });
     llvm::erase_if(lives, [](const LiveValue &life) {
       return life.end <= life.start || life.bytes == 0;
     });
@@ -47,8 +52,20 @@ public:
   }
 
 private:
-  Simulation &simulation;
-  ByteMap<LiveValue> arena;
+  static constexpr int64_t kArena = -1;
+
+  /// Returns the memory that a buffer lies in; null if it is allocated for the
+  /// whole step.
+  ByteMap<LiveValue> *find(const SimulatedCall &call, rt::BufferAttr buffer) {
+    if (buffer.getSpace() == rt::Space::Arena)
+      return &memories[kArena];
+    std::optional<int64_t> slot = getSlot(list.calls[call.entry], buffer);
+    return slot ? &memories[*slot] : nullptr;
+  }
+
+  const Simulation &simulation;
+  const CallList &list;
+  std::map<int64_t, ByteMap<LiveValue>> memories; ///< by slot
   std::vector<LiveValue> lives;
 };
 } // namespace
@@ -70,39 +87,44 @@ static std::vector<LiveValue> joinParts(ArrayRef<LiveValue> parts) {
   return values;
 }
 
-void heddle::fillMemoryCurve(Simulation &simulation) {
-  MemoryUse &memory = simulation.memory;
-  int64_t base = memory.plan.total() - memory.plan.arena;
-  for (unsigned list = 0; list < simulation.lists.size(); ++list) {
-    ArenaLives arena(simulation);
-    for (auto [index, call] : llvm::enumerate(simulation.calls))
-      if (call.list == list)
-        arena.add(index);
-    std::vector<LiveValue> lives = arena.take();
-    std::map<double, int64_t> changes = {{0.0, 0}};
-    for (const LiveValue &life : lives) {
-      changes[life.start] += life.bytes;
-      changes[life.end] -= life.bytes;
-    }
-    std::vector<std::pair<double, int64_t>> curve;
-    int64_t bytes = base, peak = -1;
-    double peakTime = 0;
-    for (auto [time, change] : changes) {
-      bytes += change;
-      curve.emplace_back(time, bytes);
-      if (bytes > peak) {
-        peak = bytes;
-        peakTime = time;
-      }
-    }
-    if (peak <= memory.peak)
-      continue;
-    memory.curve = std::move(curve);
-    memory.peak = peak;
-    memory.peakTime = peakTime;
-    llvm::erase_if(lives, [&](const LiveValue &life) {
-      return peakTime < life.start || peakTime >= life.end;
-    });
-    memory.aliveAtPeak = joinParts(lives);
+/// Fills the memory of a list, whose calls are given.
+static void fillMemoryCurve(const Simulation &simulation, const CallList &list,
+                            ArrayRef<CallIndex> calls, MemoryUse &memory) {
+  Lives all(simulation, list);
+  for (CallIndex call : calls)
+    all.add(call);
+  std::vector<LiveValue> lives = all.take();
+  std::map<double, int64_t> changes = {{0.0, 0}};
+  for (const LiveValue &life : lives) {
+    changes[life.start] += life.bytes;
+    changes[life.end] -= life.bytes;
   }
+  int64_t bytes = memory.plan.total() - memory.plan.arena - memory.plan.slots;
+  memory.peak = -1;
+  for (auto [time, change] : changes) {
+    bytes += change;
+    memory.curve.emplace_back(time, bytes);
+    if (bytes > memory.peak) {
+      memory.peak = bytes;
+      memory.peakTime = time;
+    }
+  }
+  llvm::erase_if(lives, [&](const LiveValue &life) {
+    return memory.peakTime < life.start || memory.peakTime >= life.end;
+  });
+  memory.aliveAtPeak = joinParts(lives);
+}
+
+void heddle::fillMemoryCurves(Simulation &simulation) {
+  std::vector<std::vector<CallIndex>> calls(simulation.lists.size());
+  for (auto [index, call] : llvm::enumerate(simulation.calls))
+    calls[call.list].push_back(index);
+  for (unsigned list = 0; list < simulation.lists.size(); ++list)
+    fillMemoryCurve(simulation, simulation.lists[list], calls[list],
+                    simulation.memories[list]);
+  simulation.memory = *llvm::max_element(
+      simulation.memories, [](const MemoryUse &a, const MemoryUse &b) {
+        return std::pair(a.plan.total(), a.peak) <
+               std::pair(b.plan.total(), b.peak);
+      });
 }

@@ -7,10 +7,10 @@
 
 namespace heddle {
 
-/// Fills `curve`, `peakTime`, `peak` and `aliveAtPeak` for the list with the
-/// highest peak. `simulation` has its calls, in order of issue for each list,
-/// and the memory plan.
-void fillMemoryCurve(Simulation &simulation);
+/// Fills `curve`, `peakTime`, `peak` and `aliveAtPeak` of each list's memory,
+/// which has its plan, and chooses the largest one. `simulation` has its calls,
+/// in order of issue for each list.
+void fillMemoryCurves(Simulation &simulation);
 
 } // namespace heddle
 

@@ -8,29 +8,48 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::simulator;
 
+/// Returns what is known of a call, however often it runs.
+FailureOr<const KnownCall *> Engine::getKnown(rt::DeviceCallOpInterface call) {
+  auto [known, isNew] = knownCalls.try_emplace(call);
+  KnownCall &result = known->second;
+  if (!isNew)
+    return &result;
+  if (isCommunication(call)) {
+    result.communication = getCommunication(call, topology, mesh);
+    return &result;
+  }
+  FailureOr<double> seconds = model.getSeconds(call);
+  if (failed(seconds))
+    return failure();
+  result.seconds = *seconds;
+  result.slowdown = model.getSlowdown(call);
+  return &result;
+}
+
 /// Begins a call on its stream.
 LogicalResult Engine::begin(Place place) {
   rt::DeviceCallOpInterface call = lists[place.list].calls[place.call];
+  FailureOr<const KnownCall *> found = getKnown(call);
+  if (failed(found))
+    return failure();
+  const KnownCall &known = **found;
   Stream &stream = streams[place.list][place.stream];
   CallTimes &time = times[place.list][place.call];
   time.start = now;
   time.waitedFor = stream.cause;
   stream.call = place.call;
-  if (isCommunication(call)) {
+  if (known.communication) {
     stream.state = Stream::Communicating;
-    Communication communication = getCommunication(call, topology, mesh);
-    if (communication.kind == CommunicationKind::Transfer)
-      return beginTransfer(place, communication);
-    beginCollective(place, communication);
+    stream.hasBegun = false;
+    if (known.communication->kind == CommunicationKind::Transfer)
+      return beginTransfer(place, *known.communication);
+    beginCollective(place, *known.communication);
     return success();
   }
-  FailureOr<double> seconds = model.getSeconds(call);
-  if (failed(seconds))
-    return failure();
   stream.state = Stream::Computing;
-  time.alone = *seconds;
-  stream.left = *seconds + getWake(place);
-  stream.slowdown = model.getSlowdown(call);
+  time.alone = known.seconds;
+  stream.left = known.seconds + getWake(place);
+  stream.slowdown = known.slowdown;
   return success();
 }
 
@@ -47,10 +66,12 @@ double Engine::getWake(Place place) const {
 }
 
 /// Returns the lists that have members of the groups over `axes` in which
-/// `list` takes part, directly or through further groups.
-std::vector<unsigned> Engine::getLists(unsigned list, ArrayRef<unsigned> axes) {
-  if (lists.size() == 1)
-    return {0};
+/// `list` takes part, directly or through further groups, and their devices.
+const Engine::Meeting &Engine::getMeeting(unsigned list, const Axes &axes) {
+  auto [known, isNew] = meetingsOf.try_emplace({list, axes});
+  Meeting &meeting = known->second;
+  if (!isNew)
+    return meeting;
   AxisMask mask = 0;
   for (unsigned axis : axes)
     mask |= AxisMask(1) << axis;
@@ -64,37 +85,47 @@ std::vector<unsigned> Engine::getLists(unsigned list, ArrayRef<unsigned> axes) {
       if (llvm::any_of(owners, [&](unsigned o) { return together.count(o); }))
         together.insert(owners.begin(), owners.end());
   }
-  return {together.begin(), together.end()};
+  meeting.lists.assign(together.begin(), together.end());
+  for (unsigned other : together)
+    llvm::append_range(meeting.devices, lists[other].devices);
+  llvm::sort(meeting.devices);
+  return meeting;
 }
 
 /// Enters a collective. It starts when the last of its lists enters.
 void Engine::beginCollective(Place place, const Communication &collective) {
-  std::vector<unsigned> axes(collective.axes.begin(), collective.axes.end());
-  std::vector<unsigned> together = getLists(place.list, axes);
-  unsigned number = numCollectives[{place.list, axes, place.stream}]++;
-  auto [meeting, isFirst] =
-      meetings.try_emplace({together, axes, place.stream, number});
-  if (isFirst)
-    meeting->second = std::make_shared<Flow>();
-  std::shared_ptr<Flow> flow = meeting->second;
-  flow->members.push_back(place);
-  if (flow->members.size() < together.size())
-    return;
-  meetings.erase(meeting);
-  std::vector<int64_t> devices;
-  for (unsigned list : together)
-    llvm::append_range(devices, lists[list].devices);
-  llvm::sort(devices);
-  flow->traffic = links.getTraffic(collective, devices);
-  underWay.push_back(flow);
-  start(*flow, collective);
+  Axes axes(collective.axes.begin(), collective.axes.end());
+  const Meeting &meeting = getMeeting(place.list, axes);
+  auto flow = std::make_shared<Flow>();
+  if (meeting.lists.size() > 1) {
+    unsigned number = numCollectives[{place.list, axes, place.stream}]++;
+    auto [waiting, isFirst] =
+        meetings.try_emplace({meeting.lists, axes, place.stream, number}, flow);
+    flow = waiting->second;
+    flow->members.push_back(place);
+    if (flow->members.size() < meeting.lists.size())
+      return;
+    meetings.erase(waiting);
+  } else {
+    flow->members.push_back(place);
+  }
+  Operation *op = lists[place.list].calls[place.call];
+  auto [known, isNew] = effortOf.try_emplace({op, place.list});
+  if (isNew)
+    known->second =
+        getEffort(collective, links.getTraffic(collective, meeting.devices));
+  start(flow, known->second);
 }
 
-/// Starts a send, or lets a receive wait for its sends.
-LogicalResult Engine::beginTransfer(Place place,
-                                    const Communication &transfer) {
+/// Finds the lists with which a transfer of a list goes on, and its traffic.
+FailureOr<const Engine::Route *>
+Engine::getRoute(Place place, const Communication &transfer) {
   rt::DeviceCallOpInterface call = lists[place.list].calls[place.call];
-  std::vector<unsigned> axes(transfer.axes.begin(), transfer.axes.end());
+  auto [known, isNew] = routes.try_emplace({call, place.list});
+  Route &route = known->second;
+  if (!isNew)
+    return &route;
+  Axes axes(transfer.axes.begin(), transfer.axes.end());
   bool sends = isa<rt::SendOp>(call.getOperation());
   Messages messages;
   std::set<unsigned> others;
@@ -111,25 +142,37 @@ LogicalResult Engine::beginTransfer(Place place,
     others.insert(other->second);
     messages.emplace_back(device, *peer);
   }
-  if (sends) {
-    auto flow = std::make_shared<Flow>();
-    flow->members.push_back(place);
-    flow->traffic = links.getTransfer(messages, transfer.bytes);
-    for (unsigned other : others)
-      sent[{axes, place.stream, place.list, other}].push_back(flow);
-    underWay.push_back(flow);
-    start(*flow, transfer);
+  for (unsigned other : others)
+    route.channels.push_back({axes, place.stream, sends ? place.list : other,
+                              sends ? other : place.list});
+  if (sends)
+    route.effort =
+        getEffort(transfer, links.getTransfer(messages, transfer.bytes));
+  return &route;
+}
+
+/// Starts a send, or lets a receive wait for its sends.
+LogicalResult Engine::beginTransfer(Place place,
+                                    const Communication &transfer) {
+  FailureOr<const Route *> route = getRoute(place, transfer);
+  if (failed(route))
+    return failure();
+  rt::DeviceCallOpInterface call = lists[place.list].calls[place.call];
+  if (!isa<rt::SendOp>(call.getOperation())) {
+    receives.push_back({place, (*route)->channels, {}});
     return success();
   }
-  Receive receive{place, {}, {}};
-  for (unsigned other : others)
-    receive.channels.push_back({axes, place.stream, other, place.list});
-  receives.push_back(std::move(receive));
+  auto flow = std::make_shared<Flow>();
+  flow->members.push_back(place);
+  for (const Channel &channel : (*route)->channels)
+    sent[channel].push_back(flow);
+  start(flow, (*route)->effort);
   return success();
 }
 
-/// Starts a flow whose traffic is known, with the time that the model gives it.
-void Engine::start(Flow &flow, const Communication &communication) {
+/// Returns what a communication takes, with the time that the model gives it.
+Engine::Effort Engine::getEffort(const Communication &communication,
+                                 Traffic traffic) {
   const ClusterDevice &device = topology.getCluster().device;
   // A member of a permute that receives its own block, or zeros, copies it.
   double least = 0;
@@ -138,36 +181,49 @@ void Engine::start(Flow &flow, const Communication &communication) {
         return source.value() < 0 || source.value() == int64_t(source.index());
       }))
     least = 2 * double(communication.bytes) / device.memoryBandwidth;
-  double seconds =
-      device.launch + std::max(least, links.getSeconds(flow.traffic));
-  double wanted = model.getSeconds(communication, seconds);
-  double factor = seconds > 0 ? wanted / seconds : 1;
-  double wake = 0;
-  for (const Place &member : flow.members)
-    wake = std::max(wake, getWake(member));
-  flow.load = model.getLoad(communication, wanted);
-  int64_t sent = 0;
-  for (TrafficPhase &phase : flow.traffic) {
-    sent += int64_t(phase.bytes);
+  double seconds = device.launch + std::max(least, links.getSeconds(traffic));
+  Effort effort;
+  effort.seconds = model.getSeconds(communication, seconds);
+  double factor = seconds > 0 ? effort.seconds / seconds : 1;
+  effort.load = model.getLoad(communication, effort.seconds);
+  for (TrafficPhase &phase : traffic) {
+    effort.bytes += int64_t(phase.bytes);
     phase.latency *= factor;
     phase.bytes *= factor;
   }
-  flow.least = factor * (device.launch + least) + wake;
-  flow.traffic.insert(flow.traffic.begin(),
-                      TrafficPhase{factor * device.launch + wake, 0, -1});
-  for (const Place &member : flow.members) {
+  effort.least = factor * (device.launch + least);
+  traffic.insert(traffic.begin(), TrafficPhase{factor * device.launch, 0, -1});
+  effort.traffic = std::move(traffic);
+  return effort;
+}
+
+/// Starts a flow that all of its lists have come to.
+void Engine::start(const std::shared_ptr<Flow> &flow, const Effort &effort) {
+  double wake = 0;
+  for (const Place &member : flow->members)
+    wake = std::max(wake, getWake(member));
+  flow->load = effort.load;
+  flow->least = effort.least + wake;
+  flow->traffic = effort.traffic;
+  flow->traffic.front().latency += wake;
+  for (const Place &member : flow->members) {
+    streams[member.list][member.stream].hasBegun = true;
     CallTimes &time = times[member.list][member.call];
-    time.alone = wanted;
-    time.bytes = sent;
+    time.begun = now;
+    time.alone = effort.seconds;
+    time.bytes = effort.bytes;
   }
-  const Place &first = flow.members.front();
-  times[first.list][first.call].traffic = flow.traffic;
-  flow.beginPhase();
+  const Place &first = flow->members.front();
+  times[first.list][first.call].traffic = effort.traffic;
+  flow->beginPhase();
+  underWay.push_back(flow);
 }
 
 /// Gives each receive the next transfers of its channels.
 void Engine::takeTransfers() {
-  for (Receive &receive : receives)
+  for (Receive &receive : receives) {
+    if (receive.channels.empty())
+      continue;
     llvm::erase_if(receive.channels, [&](const Channel &channel) {
       std::deque<std::shared_ptr<Flow>> &flows = sent[channel];
       if (flows.empty())
@@ -176,6 +232,10 @@ void Engine::takeTransfers() {
       flows.pop_front();
       return true;
     });
+    const Place &place = receive.place;
+    streams[place.list][place.stream].hasBegun = receive.channels.empty();
+    times[place.list][place.call].begun = now;
+  }
 }
 
 /// Ends the receives whose transfers are over. Returns whether there are any.
@@ -186,7 +246,10 @@ bool Engine::endReceives() {
         !llvm::all_of(receive.flows,
                       [](const auto &flow) { return flow->hasEnded; }))
       return false;
-    end(receive.place);
+    const Place &sender = receive.flows.back()->members.front(),
+                &place = receive.place;
+    times[place.list][place.call].send = {int(sender.list), sender.call};
+    end(place);
     return true;
   });
   return receives.size() != count;

@@ -127,14 +127,14 @@ LogicalResult Engine::emitDeadlock() {
 //===----------------------------------------------------------------------===//
 
 /// Adds `seconds` to the exposed time of the communication for which the
-/// compute stream of each list waits.
+/// compute stream of each list waits, unless it waits for another list.
 void Engine::blame(double seconds) {
   for (auto [list, queues] : llvm::enumerate(lists)) {
     int32_t number = kComputeStream;
     // At most one step for each stream: events do not wait in circles.
     for (int32_t hops = 0; hops < kMaxStreams; ++hops) {
       Stream &stream = streams[list][number];
-      if (stream.state == Stream::Communicating)
+      if (stream.state == Stream::Communicating && stream.hasBegun)
         times[list][stream.call].exposed += seconds;
       if (stream.state != Stream::Idle ||
           stream.next >= queues.streams[number].size())

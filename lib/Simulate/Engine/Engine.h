@@ -22,6 +22,8 @@ struct CallRef {
 
 struct CallTimes {
   double start = 0, end = 0;
+  /// When a communication is under way, because all its lists have come to it.
+  double begun = 0;
   double alone = 0;  ///< the seconds of the call if nothing else runs
   int64_t bytes = 0; ///< that a device sends
   /// The seconds for which the compute stream waits for this communication.
@@ -30,6 +32,7 @@ struct CallTimes {
   /// the list that comes to it first, a transfer in that of the sender.
   Traffic traffic = {};
   CallRef waitedFor = {};
+  CallRef send = {}; ///< of a receive: what it has received
 };
 
 /// Runs the lists. Returns the times of all calls, by list. Emits an error if

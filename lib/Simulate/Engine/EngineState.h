@@ -6,6 +6,7 @@
 #include "Engine.h"
 #include <deque>
 #include <memory>
+#include <unordered_map>
 
 namespace heddle::simulator {
 
@@ -47,6 +48,8 @@ struct Stream {
   unsigned call = 0;   ///< that runs
   double left = 0;     ///< seconds of a computing call, at full pace
   double slowdown = 1; ///< while the device communicates
+  /// Whether the communication is under way: all lists have come to it.
+  bool hasBegun = false;
   /// The call whose end let the stream come to `next`, and the time.
   CallRef cause;
   double ready = 0;
@@ -57,6 +60,12 @@ struct Event {
   bool hasOccurred = false;
   double time = 0;
   CallRef cause;
+};
+
+/// What is the same each time that a call runs.
+struct KnownCall {
+  double seconds = 0, slowdown = 1;
+  std::optional<Communication> communication; ///< if it is one
 };
 
 /// Runs queues. Times are seconds from the start of the part.
@@ -75,13 +84,37 @@ private:
   bool passBarrier(unsigned list);
   void end(const Place &place);
 
+  using Axes = std::vector<unsigned>;
+  /// The lists that take part in collectives, and their devices, in order.
+  struct Meeting {
+    std::vector<unsigned> lists;
+    std::vector<int64_t> devices;
+  };
+  /// What a communication takes: see Flow and CallTimes. Its first phase is the
+  /// launch.
+  struct Effort {
+    Traffic traffic;
+    double least = 0, load = 1, seconds = 0;
+    int64_t bytes = 0;
+  };
+  /// The axes, stream, sending and receiving list of a transfer.
+  using Channel = std::tuple<Axes, int32_t, unsigned, unsigned>;
+  struct Route {
+    std::vector<Channel> channels;
+    Effort effort; ///< of a send
+  };
+
   // Calls that streams come to.
+  mlir::FailureOr<const KnownCall *> getKnown(rt::DeviceCallOpInterface call);
   mlir::LogicalResult begin(Place place);
+  const Meeting &getMeeting(unsigned list, const Axes &axes);
   void beginCollective(Place place, const Communication &collective);
+  mlir::FailureOr<const Route *> getRoute(Place place,
+                                          const Communication &transfer);
   mlir::LogicalResult beginTransfer(Place place, const Communication &transfer);
-  void start(Flow &flow, const Communication &communication);
+  Effort getEffort(const Communication &communication, Traffic traffic);
+  void start(const std::shared_ptr<Flow> &flow, const Effort &effort);
   double getWake(Place place) const;
-  std::vector<unsigned> getLists(unsigned list, llvm::ArrayRef<unsigned> axes);
   void takeTransfers();
   bool endReceives();
 
@@ -108,7 +141,12 @@ private:
   std::vector<double> flowPaces;
   std::vector<std::array<double, kMaxStreams>> streamPaces;
 
-  using Axes = std::vector<unsigned>;
+  // What is known of calls, and of calls of a list. Nodes do not move.
+  std::unordered_map<mlir::Operation *, KnownCall> knownCalls;
+  std::map<std::pair<unsigned, Axes>, Meeting> meetingsOf;
+  std::map<std::pair<mlir::Operation *, unsigned>, Effort> effortOf;
+  std::map<std::pair<mlir::Operation *, unsigned>, Route> routes;
+
   /// Collectives that not all lists have come to. The key has the lists, axes,
   /// stream, and number among the collectives of this list, axes and stream.
   std::map<std::tuple<std::vector<unsigned>, Axes, int32_t, unsigned>,
@@ -116,8 +154,6 @@ private:
       meetings;
   std::map<std::tuple<unsigned, Axes, int32_t>, unsigned> numCollectives;
 
-  /// The axes, stream, sending and receiving list of a transfer.
-  using Channel = std::tuple<Axes, int32_t, unsigned, unsigned>;
   struct Receive {
     Place place;
     std::vector<Channel> channels; ///< whose next transfer was not sent yet

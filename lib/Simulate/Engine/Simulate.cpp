@@ -5,58 +5,26 @@
 #include "../Dataflow/MemoryCurve.h"
 #include "Engine.h"
 #include "heddle/Simulate/Communications.h"
-#include "llvm/ADT/StringExtras.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace heddle;
 
 //===----------------------------------------------------------------------===//
-// Entry points
-//===----------------------------------------------------------------------===//
-
-static CallList makeList(std::vector<ProgramCall> calls) {
-  CallList list;
-  list.ranks = calls.front().program->getAttrOfType<RanksAttr>(kRanksAttrName);
-  list.calls = std::move(calls);
-  return list;
-}
-
-llvm::Expected<std::vector<CallList>> heddle::getEntry(ModuleOp module,
-                                                       StringRef name) {
-  if (module->hasAttr(kPipelineAttrName))
-    return llvm::createStringError(
-        "the program is a pipeline, which cannot be simulated yet: heddle "
-        "explain --schedule draws the order of its stages");
-  std::vector<std::string> names;
-  for (auto program : module.getOps<rt::ProgramOp>())
-    names.push_back(program.getSymName().str());
-  auto find = [&](StringRef symbol) {
-    return module.lookupSymbol<rt::ProgramOp>(symbol);
-  };
-  if (auto program = find(name.empty() ? "step" : name))
-    return std::vector<CallList>{makeList({{program, 1}})};
-  if (name.empty() || name == "step") {
-    auto accumulate = find("accumulate"), update = find("update");
-    auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
-    if (accumulate && update)
-      return std::vector<CallList>{
-          makeList({{accumulate, count ? count.getInt() : 1}, {update, 1}})};
-  }
-  if (name.empty() && names.size() == 1)
-    return std::vector<CallList>{makeList({{find(names.front()), 1}})};
-  if (names.empty())
-    return llvm::createStringError("expected a module with rt programs, got "
-                                   "none");
-  return llvm::createStringError("expected the name of a program, one of " +
-                                 llvm::join(names, ", ") +
-                                 (name.empty() ? ", because there is no step"
-                                               : ", got '" + name.str() + "'"));
-}
-
-//===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
+
+double Simulation::getBubble(unsigned list) const {
+  double busy = times[list].computing + times[list].exposed;
+  return seconds > 0 ? std::max(0.0, 1 - busy / seconds) : 0;
+}
+
+double Simulation::getBubble() const {
+  double sum = 0;
+  for (unsigned list = 0; list < lists.size(); ++list)
+    sum += getBubble(list);
+  return lists.empty() ? 0 : sum / double(lists.size());
+}
 
 double StepBounds::get() const {
   double most = std::max(compute, criticalPath);
@@ -82,9 +50,14 @@ public:
     const Cluster &cluster = links.getTopology().getCluster();
     result.cluster = cluster.name;
     result.devices = links.getTopology().getNumDevices();
-    result.memory.plan = getDeviceMemoryPlan(module);
-    result.memory.capacity = cluster.device.memory;
-    exposed.resize(lists.size());
+    plans = getDeviceMemoryPlans(module);
+    pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
+    result.times.resize(lists.size());
+    for (const CallList &list : lists) {
+      MemoryUse &memory = result.memories.emplace_back();
+      memory.plan = plans[getDeviceOfPipeline(list)];
+      memory.capacity = cluster.device.memory;
+    }
     for (unsigned list = 0; list < lists.size(); ++list)
       for (int32_t stream = 0; stream < kMaxStreams; ++stream)
         result.streams.push_back({list, stream, 0, 0, 0});
@@ -93,7 +66,18 @@ public:
   FailureOr<Simulation> run();
 
 private:
+  /// Returns the index of the memory plan of a list's ranks.
+  size_t getDeviceOfPipeline(const CallList &list) const {
+    if (pipeline && list.ranks)
+      for (CoordinatesAttr where : list.ranks.getWhere())
+        if (where.getAxis() == pipeline.getAxis() &&
+            size_t(where.getValues().front()) < plans.size())
+          return where.getValues().front();
+    return 0;
+  }
   FailureOr<std::vector<int64_t>> getDevices(const CallList &list);
+  double getLongestPath(ArrayRef<CallQueues> queues,
+                        ArrayRef<std::vector<CallTimes>> times);
   LogicalResult runTogether(ArrayRef<CallQueues> queues);
   void add(unsigned list, const CallQueues &queues, ArrayRef<CallTimes> times,
            ArrayRef<CallIndex> first);
@@ -104,8 +88,9 @@ private:
   CostModel &model;
   const SimulateOptions &options;
   Simulation result;
-  std::vector<double> exposed;      ///< by list
-  std::vector<double> patternBytes; ///< by pattern, of the whole step
+  std::vector<DeviceMemoryPlan> plans; ///< by device of the pipeline
+  PipelineAttr pipeline;               ///< null: none
+  std::vector<double> patternBytes;    ///< by pattern, of the whole step
 };
 } // namespace
 
@@ -124,7 +109,8 @@ FailureOr<std::vector<int64_t>> Simulator::getDevices(const CallList &list) {
       devices.push_back(device);
   }
   for (const ProgramCall &call : list.calls)
-    if (call.program->getAttrOfType<RanksAttr>(kRanksAttrName) != list.ranks) {
+    if (!call.transfer &&
+        call.program->getAttrOfType<RanksAttr>(kRanksAttrName) != list.ranks) {
       rt::ProgramOp program = call.program;
       return program.emitOpError()
              << "expected the programs of a list to be of the same ranks";
@@ -136,11 +122,13 @@ FailureOr<std::vector<int64_t>> Simulator::getDevices(const CallList &list) {
 void Simulator::add(unsigned list, const CallQueues &queues,
                     ArrayRef<CallTimes> times, ArrayRef<CallIndex> first) {
   auto repeat = double(queues.repeat);
-  for (auto [op, time] : llvm::zip(queues.calls, times)) {
+  for (auto [op, entry, time] :
+       llvm::zip(queues.calls, queues.entries, times)) {
     SimulatedCall call;
     call.op = op;
     int32_t number = call.op.getStream();
     call.list = list;
+    call.entry = entry;
     call.repeat = queues.repeat;
     call.start = result.seconds + time.start;
     call.end = result.seconds + time.end;
@@ -152,12 +140,15 @@ void Simulator::add(unsigned list, const CallQueues &queues,
     stream.calls += queues.repeat;
     double seconds = time.end - time.start;
     if (call.communicates) {
+      seconds = time.end - time.begun;
       stream.communicating += repeat * seconds;
       call.exposed = time.exposed;
       call.hidden = std::max(0.0, seconds - time.exposed);
-      exposed[list] += repeat * time.exposed;
+      result.times[list].exposed += repeat * time.exposed;
     } else {
       stream.computing += repeat * seconds;
+      if (number == kComputeStream)
+        result.times[list].computing += repeat * seconds;
     }
     for (const TrafficPhase &phase : time.traffic)
       if (phase.pattern >= 0) {
@@ -167,6 +158,39 @@ void Simulator::add(unsigned list, const CallQueues &queues,
       }
     result.calls.push_back(call);
   }
+}
+
+/// Returns the seconds of the longest chain of a part's calls.
+double Simulator::getLongestPath(ArrayRef<CallQueues> queues,
+                                 ArrayRef<std::vector<CallTimes>> times) {
+  std::vector<size_t> first, order;
+  size_t count = 0;
+  for (const CallQueues &list : queues) {
+    first.push_back(count);
+    count += list.calls.size();
+  }
+  std::vector<PathCall> calls;
+  std::vector<double> ends;
+  for (auto [list, part] : llvm::enumerate(queues))
+    for (auto [op, entry, time] :
+         llvm::zip(part.calls, part.entries, times[list])) {
+      PathCall &call = calls.emplace_back(
+          PathCall{op, time.alone, unsigned(list), &lists[list].calls[entry]});
+      if (time.send.list >= 0)
+        call.send = int64_t(first[time.send.list] + time.send.call);
+      order.push_back(order.size());
+      ends.push_back(time.end);
+    }
+  // Within a list, the order of issue will do. A send ends with its receive.
+  auto isSend = [&](size_t index) {
+    return isa<rt::SendOp>(calls[index].op.getOperation());
+  };
+  if (queues.size() > 1)
+    llvm::sort(order, [&](size_t a, size_t b) {
+      return std::tuple(ends[a], !isSend(a), a) <
+             std::tuple(ends[b], !isSend(b), b);
+    });
+  return getCriticalPath(calls, order);
 }
 
 /// Simulates a part of the step that all lists begin at the same time.
@@ -181,19 +205,17 @@ LogicalResult Simulator::runTogether(ArrayRef<CallQueues> queues) {
     first.push_back(count);
     count += list.calls.size();
   }
-  double length = 0, path = 0, compute = 0;
+  double length = 0, compute = 0;
   for (auto [list, part] : llvm::enumerate(queues)) {
-    std::vector<double> alone;
     double busy = 0;
     for (auto [op, time] : llvm::zip(part.calls, (*times)[list])) {
-      alone.push_back(time.alone);
       busy += isCommunication(op) ? 0 : time.alone;
       length = std::max(length, time.end);
     }
     compute = std::max(compute, busy);
-    path = std::max(path, getCriticalPath(part.calls, alone));
     add(list, part, (*times)[list], first);
   }
+  double path = getLongestPath(queues, *times);
   auto repeat = double(queues.front().repeat);
   result.seconds += repeat * length;
   result.bounds.compute += repeat * compute;
@@ -219,8 +241,10 @@ FailureOr<Simulation> Simulator::run() {
     if (failed(ranks))
       return failure();
     devices.push_back(std::move(*ranks));
+    llvm::SmallPtrSet<Operation *, 8> programs;
     for (ProgramCall call : list.calls)
-      call.program.walk([&](rt::WhileOp) { result.hasLoops = true; });
+      if (call.program && programs.insert(call.program).second)
+        call.program.walk([&](rt::WhileOp) { result.hasLoops = true; });
   }
   if (lists.size() == 1) {
     for (const CallQueues &part :
@@ -237,11 +261,11 @@ FailureOr<Simulation> Simulator::run() {
   result.seconds += model.getStart();
   fillWaitedBy(result.calls);
   result.bounds.links = links.getBusiestLinks(patternBytes);
-  for (double seconds : exposed)
-    result.exposed = std::max(result.exposed, seconds);
+  for (const ListTimes &list : result.times)
+    result.exposed = std::max(result.exposed, list.exposed);
   llvm::erase_if(result.streams,
                  [](const StreamTimes &stream) { return stream.calls == 0; });
-  fillMemoryCurve(result);
+  fillMemoryCurves(result);
   return std::move(result);
 }
 

@@ -25,7 +25,8 @@ static void writeName(json::OStream &out, StringRef kind, unsigned process,
 }
 
 static void writeCall(json::OStream &out, const SimulatedCall &call,
-                      CallWork &works, const CallNumbers &numbers) {
+                      const ProgramCall &entry, CallWork &works,
+                      const CallNumbers &numbers) {
   rt::DeviceCallOpInterface op = call.op;
   out.attribute("ph", "X");
   out.attribute("name", getOperatorNames(op));
@@ -41,9 +42,13 @@ static void writeCall(json::OStream &out, const SimulatedCall &call,
         out.value(name.getValue());
     });
     out.attribute("kind", stringifyDataKind(op.getServes().getKind()));
-    CallNumber number = numbers.get(op);
-    out.attribute("program", number.program);
-    out.attribute("index", number.index);
+    if (!entry.transfer) {
+      CallNumber number = numbers.get(op);
+      out.attribute("program", number.program);
+      out.attribute("index", number.index);
+    }
+    if (entry.repeat == 1)
+      out.attribute("micro_batch", entry.microBatch);
     if (call.repeat > 1)
       out.attribute("repeat", call.repeat);
     if (call.communicates) {
@@ -88,15 +93,19 @@ void heddle::writeChromeTrace(llvm::raw_ostream &stream,
                       ? "stream 0: compute"
                       : "stream " + std::to_string(times.stream));
       for (const SimulatedCall &call : simulation.calls)
-        out.object([&] { writeCall(out, call, works, numbers); });
-      for (auto [time, bytes] : simulation.memory.curve)
-        out.object([&, time = time, bytes = bytes] {
-          out.attribute("ph", "C");
-          out.attribute("name", "memory");
-          out.attribute("pid", 0);
-          out.attribute("ts", microseconds(time));
-          out.attributeObject("args", [&] { out.attribute("bytes", bytes); });
+        out.object([&] {
+          writeCall(out, call, simulation.lists[call.list].calls[call.entry],
+                    works, numbers);
         });
+      for (auto [list, memory] : llvm::enumerate(simulation.memories))
+        for (auto [time, bytes] : memory.curve)
+          out.object([&, list = list, time = time, bytes = bytes] {
+            out.attribute("ph", "C");
+            out.attribute("name", "memory");
+            out.attribute("pid", list);
+            out.attribute("ts", microseconds(time));
+            out.attributeObject("args", [&] { out.attribute("bytes", bytes); });
+          });
     });
   });
   stream << '\n';

@@ -39,8 +39,8 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
   writeCall(out, "awaited_by", simulation, call.waitedBy);
 }
 
-static void writeMemory(json::OStream &out, const Simulation &simulation) {
-  const MemoryUse &memory = simulation.memory;
+static void writeMemory(json::OStream &out, const Simulation &simulation,
+                        const MemoryUse &memory) {
   const DeviceMemoryPlan &plan = memory.plan;
   out.attribute("parameters", plan.parameters);
   out.attribute("optimizer_state", plan.optimizerState);
@@ -48,6 +48,7 @@ static void writeMemory(json::OStream &out, const Simulation &simulation) {
   out.attribute("counters", plan.counters);
   out.attribute("arena", plan.arena);
   out.attribute("arguments_and_results", plan.argumentsAndResults);
+  out.attribute("slots", plan.slots);
   out.attribute("total", plan.total());
   out.attribute("capacity", memory.capacity);
   out.attribute("peak", memory.peak);
@@ -96,12 +97,25 @@ static void writeStep(json::OStream &out, const Simulation &simulation,
     for (const CallList &list : simulation.lists)
       out.value(getRankNames(list));
   });
+  out.attribute("bubble", simulation.getBubble());
+  out.attributeArray("list_times", [&] {
+    for (auto [list, times] : llvm::enumerate(simulation.times))
+      out.object([&, list = list, &times = times] {
+        out.attribute("computing", times.computing);
+        out.attribute("exposed", times.exposed);
+        out.attribute("bubble", simulation.getBubble(list));
+        out.attribute("slots", simulation.memories[list].plan.slots);
+        out.attribute("memory", simulation.memories[list].plan.total());
+        out.attribute("peak", simulation.memories[list].peak);
+      });
+  });
 }
 
 void heddle::writeSummary(json::OStream &out, const Simulation &simulation,
                           const Cluster &cluster) {
   writeStep(out, simulation, cluster);
-  out.attributeObject("memory", [&] { writeMemory(out, simulation); });
+  out.attributeObject("memory",
+                      [&] { writeMemory(out, simulation, simulation.memory); });
 }
 
 void heddle::writeSimulationJson(llvm::raw_ostream &stream,
@@ -115,7 +129,8 @@ void heddle::writeSimulationJson(llvm::raw_ostream &stream,
         if (call.communicates)
           out.object([&] { writeCollective(out, simulation, call); });
     });
-    out.attributeObject("memory", [&] { writeMemory(out, simulation); });
+    out.attributeObject(
+        "memory", [&] { writeMemory(out, simulation, simulation.memory); });
   });
   stream << '\n';
 }

@@ -74,6 +74,8 @@ public:
     out << "simulated on " << simulation.devices
         << " device(s) of the cluster '" << simulation.cluster << "'\n";
     printStep();
+    if (simulation.lists.size() > 1)
+      printLists();
     printStreams();
     printCollectives();
     printMemory();
@@ -101,6 +103,10 @@ private:
     printTime("step", simulation.seconds);
     printTime("  communication exposed", simulation.exposed,
               percent(simulation.exposed));
+    if (simulation.lists.size() > 1) {
+      double bubble = simulation.getBubble() * simulation.seconds;
+      printTime("  bubble", bubble, percent(bubble) + ", mean of all ranks");
+    }
     double bound = bounds.get();
     printTime("lower bound", bound,
               bounds.getName(cluster) + ", " + percent(bound) + " of the step");
@@ -108,6 +114,21 @@ private:
     for (auto [seconds, level] : llvm::zip(bounds.links, cluster.levels))
       printTime("  links of " + level.name, seconds);
     printTime("  critical path", bounds.criticalPath);
+  }
+
+  void printLists() {
+    out << "ranks               computing ms  exposed ms   bubble  slots MiB  "
+           "memory MiB\n";
+    for (auto [index, list] : llvm::enumerate(simulation.lists)) {
+      const ListTimes &times = simulation.times[index];
+      const MemoryUse &memory = simulation.memories[index];
+      out << llvm::format(
+          "  %-18s %11.3f %11.3f %6.1f %% %10.1f %11.1f\n",
+          getRankNames(list).c_str(), milliseconds(times.computing),
+          milliseconds(times.exposed), 100 * simulation.getBubble(index),
+          mebibytes(double(memory.plan.slots)),
+          mebibytes(double(memory.plan.total())));
+    }
   }
 
   void printStreams() {
@@ -159,10 +180,14 @@ private:
       if (!call.communicates)
         continue;
       auto repeat = double(call.repeat);
-      count += call.repeat;
-      bytes += repeat * double(call.bytes);
-      seconds += repeat * (call.end - call.start);
       exposed += repeat * call.exposed;
+      // The send of a transfer counts.
+      rt::DeviceCallOpInterface op = call.op;
+      if (!isa<rt::RecvOp>(op.getOperation())) {
+        count += call.repeat;
+        bytes += repeat * double(call.bytes);
+        seconds += repeat * (call.hidden + call.exposed);
+      }
       Row &row = rows[getCallKind(call.op) + " over " + getAxisNames(call.op) +
                       ", of " + generalizeNames(getOperatorNames(call.op)) +
                       std::string(1, '\0') + std::to_string(call.bytes)];
@@ -206,13 +231,15 @@ private:
   void printMemory() {
     const MemoryUse &memory = simulation.memory;
     const DeviceMemoryPlan &plan = memory.plan;
-    out << "memory of each device\n";
+    out << (simulation.lists.size() > 1 ? "memory of the largest device\n"
+                                        : "memory of each device\n");
     printBytes("parameters", plan.parameters);
     printBytes("optimizer state", plan.optimizerState);
     printBytes("gradients", plan.gradients);
     printBytes("counters", plan.counters);
     printBytes("arena", plan.arena);
     printBytes("arguments and results", plan.argumentsAndResults);
+    printBytes("slots", plan.slots);
     printBytes("in all", plan.total());
     if (plan.total() > memory.capacity)
       out << llvm::format("  more than the %.1f MiB of a device of '",

@@ -231,7 +231,11 @@ TEST(Simulate, ListsOfRanksMeetInTransfers) {
   expectTimes(s, "b", 1, 3);
   expectTimes(s, "receive", 0, 2);
   expectTimes(s, "c", 2, 3);
-  EXPECT_NEAR(s.exposed, 2e-3, 1e-12);
+  // The second stage waits for the first one, then for the transfer.
+  EXPECT_NEAR(s.exposed, 1e-3, 1e-12);
+  EXPECT_NEAR(s.times[1].exposed, 1e-3, 1e-12);
+  EXPECT_NEAR(s.getBubble(0), 0, 1e-9);
+  EXPECT_NEAR(s.getBubble(1), 1.0 / 3, 1e-9);
 }
 
 TEST(Simulate, ListsThatWaitForEverAreAnError) {

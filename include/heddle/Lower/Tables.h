@@ -1,7 +1,13 @@
 //===- Tables.h - The entry points of an artifact ---------------*- C++ -*-===//
+//
+// What each rank calls, sends and receives in an entry point, in order of
+// issue. The manifest of an artifact holds these tables (docs/artifact.md), and
+// the simulator executes them.
+//
+//===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_LIB_LOWER_WRITEARTIFACT_TABLES_H
-#define HEDDLE_LIB_LOWER_WRITEARTIFACT_TABLES_H
+#ifndef HEDDLE_LOWER_TABLES_H
+#define HEDDLE_LOWER_TABLES_H
 
 #include "dialects/Rt/Rt.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -25,10 +31,12 @@ struct TableEntry {
   llvm::StringRef program;
   int64_t microBatch = 0;
   llvm::SmallVector<TablePlace> arguments, results;
+  llvm::StringRef value; ///< of a transfer: the name of what it moves
   unsigned slot = 0;
   int64_t peer = 0; ///< the other device's coordinate along the pipeline's axis
   int32_t stream = 0;
-  llvm::SmallVector<unsigned> after; ///< earlier entries
+  /// Earlier entries of other streams whose ends this one waits for.
+  llvm::SmallVector<unsigned> after;
 };
 
 /// The entries of all ranks of a set, in the order of issue.
@@ -81,4 +89,4 @@ bool takesMicroBatch(const EntryTable &table);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_LOWER_WRITEARTIFACT_TABLES_H
+#endif // HEDDLE_LOWER_TABLES_H
