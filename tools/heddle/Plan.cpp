@@ -43,8 +43,11 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
   if (report.plan) {
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
                  << llvm::format("step: %.6g s, of which %.6g s wait for "
-                                 "communication\n",
-                                 figures.seconds, figures.exposed)
+                                 "communication%s\n",
+                                 figures.seconds, figures.exposed,
+                                 report.isExtrapolated
+                                     ? " (extrapolated from few layers)"
+                                     : "")
                  << llvm::format("bound: %.6g s, gap %.1f %%\n", report.bound,
                                  100 * report.plan->prediction->gap)
                  << llvm::format("memory of each device (%.1f MiB may be "
@@ -91,6 +94,7 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
   out.object([&] {
     out.attribute("feasible", report.plan.has_value());
     out.attribute("interrupted", report.isInterrupted);
+    out.attribute("extrapolated", report.isExtrapolated);
     out.attribute("cluster", request.cluster.name);
     out.attribute("devices", request.devices);
     out.attribute("rows", request.program.rows);

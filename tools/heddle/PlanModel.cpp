@@ -14,8 +14,9 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
 
-#include <cmath>
+#include <algorithm>
 #include <csignal>
+#include <thread>
 
 using namespace mlir;
 using namespace heddle;
@@ -69,6 +70,10 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "The most candidates that are compiled")
       ->check(positive())
       ->capture_default_str()
+      ->group(group);
+  app.add_flag("--estimate", flags.estimate,
+               "Do not compile the best plan with all layers; extrapolate its "
+               "time and memory from few")
       ->group(group);
   app.add_flag("--quiet", flags.quiet, "Show no progress")->group(group);
 }
@@ -229,6 +234,11 @@ public:
                                    progress.bound);
     llvm::errs() << "\n";
   }
+  void compilesWhole(const Candidate &candidate) override {
+    if (!quiet)
+      llvm::errs() << "heddle: compiling with all layers: "
+                   << candidate.getName() << "\n";
+  }
   bool isInterrupted() override { return interrupted != 0; }
 
 private:
@@ -240,6 +250,13 @@ private:
 //===----------------------------------------------------------------------===//
 // The search
 //===----------------------------------------------------------------------===//
+
+static bool statesMicroBatches(const CompileFlags &flags) {
+  for (const CLI::Option *option : flags.trainingOptions)
+    if (option->get_name() == "--micro-batches" && option->count() > 0)
+      return true;
+  return false;
+}
 
 std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
                                            const PlannerFlags &planner) {
@@ -260,15 +277,16 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
   request.training = flags.options.training;
   request.training.seed = flags.model.seed;
   request.mostCompiled = planner.mostCompiled;
-  request.threads = 2;
+  request.compilesWinner = !planner.estimate;
+  request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+  request.pins = planner.decided;
   for (const std::string &pin : planner.pins)
     if (llvm::Error problem = parsePin(pin, request.pins)) {
       reportError("--pin: " + llvm::toString(std::move(problem)));
       return std::nullopt;
     }
-  for (const CLI::Option *option : flags.trainingOptions)
-    if (option->get_name() == "--micro-batches" && option->count() > 0)
-      request.pins.microBatches = flags.options.training.microBatches;
+  if (statesMicroBatches(flags))
+    request.pins.microBatches = flags.options.training.microBatches;
 
   DialectRegistry dialects;
   registerAllDialects(dialects);
@@ -286,4 +304,49 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
   }
   search.report = std::move(*report);
   return search;
+}
+
+bool tools::planAutomatically(CompileFlags &flags) {
+  CompileOptions &options = flags.options;
+  if (options.cluster.isNone()) {
+    reportError("--plan auto: expected a --cluster, on which plans are "
+                "weighed, got none");
+    return false;
+  }
+  PlannerFlags planner;
+  planner.decided.overlap = options.overlap;
+  planner.decided.recompute = options.recompute;
+  if (options.subBatches != 0)
+    planner.decided.subBatches = options.subBatches;
+  CompileFlags asked = flags;
+  if (asked.model.batch && statesMicroBatches(flags))
+    *asked.model.batch *= options.training.microBatches;
+  std::optional<PlanSearch> search = planModel(asked, planner);
+  if (!search)
+    return false;
+  const PlanReport &report = search->report;
+  if (report.isInterrupted) {
+    reportError("interrupted");
+    return false;
+  }
+  if (!report.plan) {
+    reportError("--plan auto: nothing fits into " +
+                std::to_string(search->request.memory) +
+                " bytes a device; the least found is " +
+                std::to_string(report.figures.memory.total()) +
+                " bytes, with " + report.winner.getName());
+    return false;
+  }
+  llvm::errs() << "heddle: plan: " << report.winner.getName() << "\n";
+  options.planText = writePlan(*report.plan);
+  options.planPath = "the plan that was chosen";
+  options.training.microBatches = report.winner.microBatches;
+  // What was asked for is in the plan, whose prediction holds.
+  options.overlap.reset();
+  options.recompute.reset();
+  options.subBatches = 0;
+  if (!search->request.program.microBatchRows)
+    flags.model.batch =
+        search->request.program.rows / report.winner.microBatches;
+  return true;
 }

@@ -79,6 +79,9 @@ struct PlanRequest {
   /// The most candidates that are compiled. It is a limit on work and not on
   /// time, so that a request always has the same answer.
   int64_t mostCompiled = 24;
+  /// Whether the winner is compiled with all layers. Otherwise its figures are
+  /// extrapolated from few.
+  bool compilesWinner = true;
   /// The answer does not depend on the number of threads.
   unsigned threads = 1;
 };
@@ -133,9 +136,10 @@ struct SkippedCandidates {
 struct PlanReport {
   /// The best plan, with its predictions; nullopt if nothing fits.
   std::optional<Plan> plan;
-  /// The winner. Its figures are those of the whole program.
   Candidate winner;
-  PlanFigures figures;
+  PlanFigures figures; ///< of the winner
+  /// Whether the figures are those of few layers, extrapolated.
+  bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds
   /// of candidates that were not compiled and the times of those that were.
   double bound = 0;
@@ -160,6 +164,8 @@ class PlanObserver {
 public:
   virtual ~PlanObserver() = default;
   virtual void progress(const PlanProgress &progress) {}
+  /// The candidate is about to be compiled with all layers.
+  virtual void compilesWhole(const Candidate &candidate) {}
   /// Returns whether to end the search with the best plan so far.
   virtual bool isInterrupted() { return false; }
 };

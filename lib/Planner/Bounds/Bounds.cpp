@@ -129,6 +129,9 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   // known.
   result.state = one.parameters / stored(3) + one.optimizerState / stored(1) +
                  (micro > 1 ? one.gradients / stored(2) : 0);
+  // Tables of positions may be split with the sequence.
+  if (context > 1 && one.parameters > 0)
+    result.state *= one.weights / one.parameters;
   double keptPart = candidate.recompute == RecomputeMode::None ? 1
                     : candidate.recompute == RecomputeMode::Communication
                         ? kKeptByCommunication
@@ -139,7 +142,9 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
-  double products = micro * one.products / devices;
+  double launches =
+      micro * one.numProducts * double(candidate.subBatches) * device.launch;
+  double products = micro * one.products / devices + launches;
   double updateBytes =
       micro > 1 ? one.updateBytes : one.updateBytes - 2 * one.gradients;
   double update =

@@ -5,8 +5,10 @@
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -16,10 +18,11 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr double ProgramCounts::*kCounts[] = {
-    &ProgramCounts::parameters,        &ProgramCounts::optimizerState,
-    &ProgramCounts::gradients,         &ProgramCounts::products,
-    &ProgramCounts::forwardProducts,   &ProgramCounts::otherBytes,
-    &ProgramCounts::updateBytes,       &ProgramCounts::keptBytes,
+    &ProgramCounts::weights,           &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState,    &ProgramCounts::gradients,
+    &ProgramCounts::products,          &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,        &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,         &ProgramCounts::numProducts,
     &ProgramCounts::tensorSums,        &ProgramCounts::numTensorSums,
     &ProgramCounts::forwardTensorSums, &ProgramCounts::keyBytes};
 
@@ -75,6 +78,7 @@ public:
   ProgramCounts run();
 
 private:
+  llvm::StringSet<> findWeights();
   void countVariables();
   void findForwardPass(func::FuncOp function);
   void countMicroBatch(func::FuncOp function);
@@ -91,13 +95,41 @@ private:
 
 } // namespace
 
+/// Returns the load from which a value comes through ops that keep its shape
+/// (casts); null if there is none.
+static LoadOp getLoad(Value value) {
+  Type shape = value.getType();
+  Operation *op = value.getDefiningOp();
+  while (op && !isa<LoadOp>(op) && op->getNumOperands() == 1 &&
+         succeeded(verifyCompatibleShape(op->getOperand(0).getType(), shape)))
+    op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<LoadOp>(op);
+}
+
+llvm::StringSet<> Counter::findWeights() {
+  llvm::StringSet<> weights;
+  module.walk([&](ShardingRuleOpInterface op) {
+    ShardingRule rule = op.getShardingRule();
+    std::optional<unsigned> sequence = rule.getFactor(FactorRole::Sequence);
+    if (!sequence)
+      return;
+    for (auto [operand, factors] : llvm::zip(op->getOperands(), rule.operands))
+      if (!ShardingRule::runsOver(factors, *sequence))
+        if (LoadOp load = getLoad(operand))
+          weights.insert(load.getVariable());
+  });
+  return weights;
+}
+
 void Counter::countVariables() {
+  llvm::StringSet<> weights = findWeights();
   for (auto variable : module.getOps<VariableOp>()) {
     auto bytes = double(getBytes(variable.getTensorType()));
     switch (variable.getRole()) {
     case VariableRole::Parameter:
     case VariableRole::Buffer:
       counts.parameters += bytes;
+      counts.weights += weights.contains(variable.getSymName()) ? bytes : 0;
       break;
     case VariableRole::OptimizerState:
       counts.optimizerState += bytes;
@@ -156,6 +188,7 @@ void Counter::countMicroBatch(func::FuncOp function) {
     if (auto work = dyn_cast<WorkOpInterface>(op)) {
       double seconds = getProductSeconds(work);
       counts.products += seconds;
+      counts.numProducts += seconds > 0;
       counts.forwardProducts += isForward ? seconds : 0;
       if (seconds == 0) {
         Work bytes = work.getWork();

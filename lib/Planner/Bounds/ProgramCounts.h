@@ -19,9 +19,13 @@ bool isTensorRole(FactorRole role);
 struct ProgramCounts {
   /// Bytes of variables. Gradients are those that a step adds up.
   double parameters = 0, optimizerState = 0, gradients = 0;
+  /// Of the parameters, those over which no loop over the sequence runs. They
+  /// stay whole if the sequence is split.
+  double weights = 0;
   /// Of a micro-batch. Seconds of all products of one device at the cluster's
   /// peak rate, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
+  double numProducts = 0;
   /// Bytes that all other ops read and write, if no two are fused.
   double otherBytes = 0;
   /// Bytes that the update reads and writes.

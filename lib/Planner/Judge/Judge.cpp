@@ -146,6 +146,24 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   return Judgement{std::move(*plan), figures};
 }
 
+bool Judge::extrapolates(std::optional<int64_t> layers) {
+  return layers && *layers > kMoreLayers;
+}
+
+llvm::Expected<Judgement> Judge::plan(const Candidate &candidate,
+                                      const PlanFigures &figures) {
+  ProgramSize size;
+  size.rows = request.program.rows / candidate.microBatches;
+  size.layers = request.program.layers;
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  llvm::Expected<Plan> plan = makePlan(*step, candidate, request.pins);
+  if (!plan)
+    return plan.takeError();
+  return Judgement{std::move(*plan), figures};
+}
+
 /// Returns the figures of a program of `layers` layers.
 static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
                                int64_t layers) {
@@ -166,7 +184,7 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
 
 llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
   std::optional<int64_t> layers = request.program.layers;
-  if (!layers || *layers <= kMoreLayers) {
+  if (!extrapolates(layers)) {
     llvm::Expected<Judgement> whole = judge(candidate, layers);
     if (!whole)
       return whole.takeError();

@@ -33,6 +33,12 @@ public:
   llvm::Expected<Judgement> judge(const Candidate &candidate,
                                   std::optional<int64_t> layers);
 
+  /// Makes the plan of the whole program, with figures that are known.
+  llvm::Expected<Judgement> plan(const Candidate &candidate,
+                                 const PlanFigures &figures);
+
+  /// Returns whether programs of few layers stand for one of so many.
+  static bool extrapolates(std::optional<int64_t> layers);
   /// Judges by programs of few layers, if the program has more.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
 

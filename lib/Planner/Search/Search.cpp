@@ -1,9 +1,9 @@
-//===- Planner.cpp - The search for the best plan -------------------------===//
+//===- Search.cpp - The search for the best plan --------------------------===//
 
+#include "../Bounds/Bounds.h"
+#include "../Candidates/Candidates.h"
+#include "../Judge/Judge.h"
 #include "heddle/Planner/Planner.h"
-#include "Bounds/Bounds.h"
-#include "Candidates/Candidates.h"
-#include "Judge/Judge.h"
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -279,7 +279,7 @@ void Search::recordPrediction(Plan &plan) const {
   prediction.limit = request.memory;
 }
 
-/// Compiles the best candidates as a whole, until one fits.
+/// Compiles the best candidates with all layers, until one fits.
 llvm::Error Search::judgeWinner() {
   std::vector<JudgedCandidate *> ranking;
   for (JudgedCandidate &judged : report.judged)
@@ -289,8 +289,15 @@ llvm::Error Search::judgeWinner() {
     return std::pair(a->figures.seconds, a) < std::pair(b->figures.seconds, b);
   });
   for (JudgedCandidate *judged : ranking) {
+    bool fewLayers = !request.compilesWinner || observer.isInterrupted();
+    report.isExtrapolated =
+        fewLayers && judges.front()->extrapolates(request.program.layers);
+    if (!fewLayers)
+      observer.compilesWhole(judged->candidate);
     llvm::Expected<Judgement> whole =
-        judges.front()->judge(judged->candidate, request.program.layers);
+        fewLayers
+            ? judges.front()->plan(judged->candidate, judged->figures)
+            : judges.front()->judge(judged->candidate, request.program.layers);
     if (!whole) {
       judged->error = llvm::toString(whole.takeError());
       judged->fits = false;
