@@ -30,6 +30,11 @@ void checkArchitectures(Config &config,
                         llvm::ArrayRef<llvm::StringRef> supported,
                         llvm::StringRef base);
 
+/// Returns the number of layers to import: that of the config, but at most that
+/// of the options.
+int64_t chooseLayers(Config &config, const ImportOptions &options,
+                     Config::Keys keys);
+
 /// Returns the number of tokens in a row: that of the options, else `most`, but
 /// at most 1024.
 int64_t chooseSequence(const ImportOptions &options, int64_t most);

@@ -44,7 +44,7 @@ static FailureOr<Gpt2Config> readConfig(Config &config,
         {"n_positions", "max_position_embeddings", "n_ctx"});
   }
   c.hidden = config.positiveInteger({"n_embd", "hidden_size"});
-  c.layers = config.numLayers({"n_layer", "num_hidden_layers"});
+  c.layers = chooseLayers(config, options, {"n_layer", "num_hidden_layers"});
   c.heads = config.positiveInteger({"n_head", "num_attention_heads"});
   config.mayBeNull({"n_inner"}); // null: four times n_embd
   c.inner = config.positiveInteger({"n_inner"}, 4 * c.hidden);

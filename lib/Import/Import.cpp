@@ -98,6 +98,12 @@ int64_t heddle::chooseSequence(const ImportOptions &options, int64_t most) {
   return options.sequence.value_or(std::min<int64_t>(most, 1024));
 }
 
+int64_t heddle::chooseLayers(Config &config, const ImportOptions &options,
+                             Config::Keys keys) {
+  int64_t layers = config.numLayers(keys);
+  return std::min(layers, options.mostLayers.value_or(layers));
+}
+
 /// Returns the config of a GPT given by sizes, as a GPT-2's config, so that any
 /// program that reads GPT-2 can read the trained weights.
 static json makeConfig(const GptShape &shape) {
@@ -124,6 +130,22 @@ static bool hasOtherWeights(StringRef directory) {
       return true;
   }
   return false;
+}
+
+FailureOr<int64_t> heddle::readNumLayers(MLIRContext &context,
+                                         const ImportOptions &options) {
+  if (options.gpt)
+    return options.gpt->layers;
+  SmallString<256> path(options.path);
+  if (llvm::sys::fs::is_directory(path))
+    llvm::sys::path::append(path, "config.json");
+  FailureOr<Config> config = Config::read(context, path);
+  if (failed(config))
+    return failure();
+  int64_t layers = config->numLayers({"num_hidden_layers", "n_layer"});
+  if (config->hasFailed())
+    return failure();
+  return layers;
 }
 
 FailureOr<OwningOpRef<ModuleOp>>

@@ -112,7 +112,7 @@ static FailureOr<LlamaConfig> readConfig(Config &config,
   c.vocabulary = config.positiveInteger({"vocab_size"});
   c.hidden = config.positiveInteger({"hidden_size"});
   c.inner = config.positiveInteger({"intermediate_size"});
-  c.layers = config.numLayers({"num_hidden_layers"});
+  c.layers = chooseLayers(config, options, {"num_hidden_layers"});
   c.heads = config.positiveInteger({"num_attention_heads"});
   c.groups = config.positiveInteger({"num_key_value_heads"}, c.heads);
   c.positions = config.positiveInteger({"max_position_embeddings"}, 2048);

@@ -298,6 +298,9 @@ static LogicalResult choosePlan(ModuleOp module,
     else if (plan->subBatches == 1)
       plan->subBatches =
           std::max<int64_t>(1, getNamedSchedule(plan->overlap).subBatches);
+    // A prediction is of the plan as it was written.
+    if (options.overlap || options.recompute || options.subBatches != 0)
+      plan->prediction.reset();
   }
   return usePlan(module, std::move(plan), options.devices,
                  findAbsentState(module, options.training.train));

@@ -1,5 +1,6 @@
 //===- PlanJson.cpp - Reading and writing plans ---------------------------===//
 
+#include "PredictionJson.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Stages/StageSchedule.h"
 #include "heddle/Support/JsonText.h"
@@ -369,7 +370,7 @@ llvm::Expected<Plan> PlanReader::read() {
   const std::string known[] = {
       "version",   "mesh",       "operators", "storage",          "splits",
       "pins",      "priorities", "hierarchy", "reduce_gradients", "sub_batches",
-      "recompute", "overlap",    "stages",    "pipeline"};
+      "recompute", "overlap",    "stages",    "pipeline",         "prediction"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -381,7 +382,8 @@ llvm::Expected<Plan> PlanReader::read() {
                                  "operators, storage, splits, pins, "
                                  "priorities, hierarchy, "
                                  "reduce_gradients, sub_batches, "
-                                 "recompute, overlap, stages or pipeline")
+                                 "recompute, overlap, stages, pipeline or "
+                                 "prediction")
                    : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -472,6 +474,12 @@ llvm::Expected<Plan> PlanReader::read() {
   }
   if (Error failure = readPipeline(root, plan))
     return std::move(failure);
+  if (root.contains("prediction")) {
+    size_t at = locate("prediction", 0);
+    if (auto problem =
+            readPrediction(root["prediction"], plan.prediction.emplace()))
+      return error(locate(problem->key, at), problem->path, problem->message);
+  }
   return plan;
 }
 
@@ -592,5 +600,7 @@ std::string heddle::writePlan(const Plan &plan) {
                  ? json(getScheduleName(plan.schedule).str()).dump()
                  : plan.scheduleTable);
   }
+  if (plan.prediction)
+    text += ",\n  \"prediction\": " + writePrediction(*plan.prediction);
   return text + "\n}\n";
 }

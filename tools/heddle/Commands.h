@@ -15,6 +15,7 @@ void addTrainCommand(CLI::App &app, int &result);
 void addEvaluateCommand(CLI::App &app, int &result);
 void addExplainCommand(CLI::App &app, int &result);
 void addInfoCommand(CLI::App &app, int &result);
+void addPlanCommand(CLI::App &app, int &result);
 void addProfileCommand(CLI::App &app, int &result);
 void addReportCommand(CLI::App &app, int &result);
 void addSimulateCommand(CLI::App &app, int &result);

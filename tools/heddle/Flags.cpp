@@ -96,7 +96,9 @@ void tools::addEmulatePresets(CLI::App &app, SessionFlags &flags) {
 
 void tools::addPlanFlags(CLI::App &app, CompileFlags &flags) {
   const char *group = "Distribution";
-  CLI::Option *plan = app.add_option("--plan", flags.plan, "Plan (JSON)")
+  CLI::Option *plan = app.add_option("--plan", flags.plan,
+                                     "Plan (JSON), or auto to choose one for "
+                                     "the --cluster (see heddle plan)")
                           ->check(notEmpty("a plan's file"))
                           ->group(group);
   app.add_option("--devices", flags.devices,

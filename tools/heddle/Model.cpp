@@ -1,6 +1,7 @@
 //===- Model.cpp - Models and compilations from the command line ----------===//
 
 #include "Model.h"
+#include "PlanModel.h"
 
 #include "../common/Run.h"
 
@@ -297,6 +298,16 @@ bool tools::resolvePlan(CompileFlags &flags) {
     }
   if (!useProfile(flags))
     return false;
+  if (flags.plan == autoPlan) {
+    if (!planAutomatically(flags))
+      return false;
+    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+    if (!plan) {
+      reportError(llvm::toString(plan.takeError()));
+      return false;
+    }
+    return canRun(flags, plan->getNumDevices());
+  }
   if (!flags.plan.empty()) {
     auto text = llvm::MemoryBuffer::getFile(flags.plan);
     if (!text) {

@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   addLaunchCommand(app, result);
   addExplainCommand(app, result);
   addInfoCommand(app, result);
+  addPlanCommand(app, result);
   addProfileCommand(app, result);
   addReportCommand(app, result);
   addSimulateCommand(app, result);

@@ -52,6 +52,9 @@ struct ImportOptions {
   /// Tokens in a row. By default the model's largest position, but at most
   /// 1024.
   std::optional<int64_t> sequence;
+  /// Imports only so many layers, if the config has more: a small program that
+  /// shows what a layer takes.
+  std::optional<int64_t> mostLayers;
   /// Replaces every dropout rate of the config.
   std::optional<double> dropout;
   /// Selects the random streams of dropout.
@@ -67,6 +70,11 @@ struct ImportOptions {
 /// lines where they concern a key.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModel(mlir::MLIRContext &context, const ImportOptions &options);
+
+/// Returns the number of layers of the config. Emits an error if the config
+/// cannot be read.
+mlir::FailureOr<int64_t> readNumLayers(mlir::MLIRContext &context,
+                                       const ImportOptions &options);
 
 } // namespace heddle
 

@@ -10,6 +10,7 @@
 #define HEDDLE_PLAN_PLAN_H
 
 #include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Plan/Prediction.h"
 #include "heddle/Plan/Schedules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -135,6 +136,8 @@ struct Plan {
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   /// A schedule of the plan's own as JSON text; "" if it has none.
   std::string scheduleTable;
+  /// What the planner expected of the plan, if it made it.
+  std::optional<PlanPrediction> prediction;
 
   int64_t getNumDevices() const;
   /// Returns the size of an axis, or 0 if the mesh lacks it.

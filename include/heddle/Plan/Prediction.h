@@ -1,0 +1,30 @@
+//===- Prediction.h - What a plan was expected to need ----------*- C++ -*-===//
+
+#ifndef HEDDLE_PLAN_PREDICTION_H
+#define HEDDLE_PLAN_PREDICTION_H
+
+#include <cstdint>
+#include <string>
+
+namespace heddle {
+
+/// What the planner predicted for a plan, and for which training step. Nothing
+/// is decided by it.
+struct PlanPrediction {
+  std::string cluster; ///< the cluster's name
+  /// The step: rows of all devices and micro-batches together.
+  int64_t rows = 1, microBatches = 1;
+  bool bf16 = false;
+  double seconds = 0; ///< of a step
+  double exposed = 0; ///< of these, computation waits for communication
+  /// No plan that was considered takes fewer seconds; 1 - bound / seconds.
+  double bound = 0, gap = 0;
+  /// Bytes of each device, and how many it may use.
+  int64_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
+  int64_t arena = 0, argumentsAndResults = 0;
+  int64_t limit = 0;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_PLAN_PREDICTION_H

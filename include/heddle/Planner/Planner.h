@@ -1,0 +1,180 @@
+//===- Planner.h - The best plan for a program on a cluster -----*- C++ -*-===//
+//
+// Searches for the plan with which a training step takes the least time on the
+// devices of a cluster and fits their memory. A candidate is a mesh with a
+// standard plan and a schedule. Lower bounds leave most candidates untried.
+// Others are compiled with few layers and simulated; the winner is compiled and
+// simulated as a whole. Nothing is printed; an observer hears of progress.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PLANNER_PLANNER_H
+#define HEDDLE_PLANNER_PLANNER_H
+
+#include "heddle/Lower/Artifact.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+//===----------------------------------------------------------------------===//
+// What to plan
+//===----------------------------------------------------------------------===//
+
+struct ProgramSize {
+  int64_t rows = 1; ///< of a micro-batch, of all devices together
+  /// The number of layers; nullopt: as many as the program has.
+  std::optional<int64_t> layers;
+};
+
+/// Makes a program of a size. It is called several times, from several threads,
+/// each with a context of its own. Errors are diagnostics on the context.
+using ProgramMaker =
+    std::function<mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>(
+        mlir::MLIRContext &, const ProgramSize &)>;
+
+struct ProgramToPlan {
+  ProgramMaker make;
+  /// The dialects of the program.
+  const mlir::DialectRegistry *dialects = nullptr;
+  /// The rows of one step, of all devices and micro-batches together.
+  int64_t rows = 1;
+  /// The layers of the program, if it can be made with fewer.
+  std::optional<int64_t> layers;
+  /// The rows of a micro-batch, if the program has no other number of them.
+  std::optional<int64_t> microBatchRows;
+};
+
+/// What the user has decided. The planner chooses everything else.
+struct PlanPins {
+  std::optional<int64_t> data, tensor, context, pipeline;
+  std::optional<int64_t> zeroLevel, microBatches, subBatches;
+  std::optional<bool> sequence;
+  std::optional<RecomputeMode> recompute;
+  std::optional<Overlap> overlap;
+  /// Globs of operators that every device of a tensor parallel group computes
+  /// whole.
+  std::vector<std::string> replicated;
+};
+
+/// Adds a pin in the form of the command line: "tp=4", "recompute=layer",
+/// "h.*.mlp*=replicated". The error says what was expected.
+llvm::Error parsePin(llvm::StringRef text, PlanPins &pins);
+
+struct PlanRequest {
+  ProgramToPlan program;
+  /// The type of products and the optimizer. The planner chooses the number of
+  /// micro-batches.
+  TrainingOptions training;
+  Cluster cluster;
+  int64_t devices = 1; ///< at most those of the cluster
+  int64_t memory = 0;  ///< bytes that each device may use
+  PlanPins pins;
+  /// The most candidates that are compiled. It is a limit on work and not on
+  /// time, so that a request always has the same answer.
+  int64_t mostCompiled = 24;
+  /// Whether the winner is compiled with all layers. Otherwise its figures are
+  /// extrapolated from few.
+  bool compilesWinner = true;
+  /// The answer does not depend on the number of threads.
+  unsigned threads = 1;
+};
+
+//===----------------------------------------------------------------------===//
+// What the search considers
+//===----------------------------------------------------------------------===//
+
+/// A point of the search space.
+struct Candidate {
+  DefaultMesh mesh;
+  int64_t zeroLevel = 0;
+  int64_t microBatches = 1;
+  int64_t subBatches = 1;
+  RecomputeMode recompute = RecomputeMode::None;
+  Overlap overlap = Overlap::None;
+
+  /// Returns the command line's form, such as
+  /// "--mesh dp=2,tp=4 --zero 1 --micro-batches 4".
+  std::string getName() const;
+};
+
+/// What a program with a plan needs.
+struct PlanFigures {
+  double seconds = 0; ///< of a step
+  /// The part of the step in which computation waits for communication.
+  double exposed = 0;
+  DeviceMemoryPlan memory; ///< bytes of each device
+};
+
+//===----------------------------------------------------------------------===//
+// The answer
+//===----------------------------------------------------------------------===//
+
+/// A candidate that was compiled and simulated.
+struct JudgedCandidate {
+  Candidate candidate;
+  double bound = 0; ///< lower bound of the seconds, by counting
+  /// Extrapolated from few layers, unless the program has no more.
+  PlanFigures figures;
+  bool fits = false;
+  /// Why the candidate could not be compiled or simulated; empty if it was.
+  std::string error;
+};
+
+/// Candidates that were never compiled, by reason.
+struct SkippedCandidates {
+  std::string reason;
+  int64_t count = 0;
+};
+
+struct PlanReport {
+  /// The best plan, with its predictions; nullopt if nothing fits.
+  std::optional<Plan> plan;
+  Candidate winner;
+  PlanFigures figures; ///< of the winner
+  /// Whether the figures are those of few layers, extrapolated.
+  bool isExtrapolated = false;
+  /// No candidate of the search space takes less: the least of the lower bounds
+  /// of candidates that were not compiled and the times of those that were.
+  double bound = 0;
+  int64_t candidates = 0;              ///< in the search space
+  std::vector<JudgedCandidate> judged; ///< in the order of their judgement
+  std::vector<SkippedCandidates> skipped;
+  /// True if the observer ended the search.
+  bool isInterrupted = false;
+  /// If nothing fits: the candidate that needs least memory. `figures` has its
+  /// memory, and `consumers` names the largest parts.
+  std::vector<std::pair<std::string, int64_t>> consumers;
+};
+
+struct PlanProgress {
+  int64_t candidates = 0, judged = 0;
+  const JudgedCandidate *last = nullptr; ///< judged just now
+  const JudgedCandidate *best = nullptr; ///< of those that fit
+  double bound = 0;                      ///< as PlanReport::bound
+};
+
+class PlanObserver {
+public:
+  virtual ~PlanObserver() = default;
+  virtual void progress(const PlanProgress &progress) {}
+  /// The candidate is about to be compiled with all layers.
+  virtual void compilesWhole(const Candidate &candidate) {}
+  /// Returns whether to end the search with the best plan so far.
+  virtual bool isInterrupted() { return false; }
+};
+
+/// Searches for the best plan. The error says what of the request is wrong, or
+/// why the program cannot be compiled at all. That nothing fits is no error.
+llvm::Expected<PlanReport> findPlan(const PlanRequest &request,
+                                    PlanObserver &observer);
+
+} // namespace heddle
+
+#endif // HEDDLE_PLANNER_PLANNER_H

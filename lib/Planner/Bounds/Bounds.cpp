@@ -1,0 +1,230 @@
+//===- Bounds.cpp - What a candidate takes at least -----------------------===//
+
+#include "Bounds.h"
+#include <algorithm>
+
+using namespace heddle;
+
+namespace {
+
+/// The part of the bytes of unfused ops that fused kernels still move. An
+/// estimate, from the programs of gpt2 and llama.
+constexpr double kFusedPart = 0.35;
+/// The part of the forward pass that is computed again, and of the kept bytes
+/// that stay, by mode of recomputation. Estimates.
+constexpr double kRepeated = 0.8;
+constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
+
+/// The axes of a candidate's mesh: those of dp, then cp, then tp.
+struct MeshAxes {
+  std::vector<int64_t> sizes;
+  AxisMask data = 0, storage = 0, context = 0, tensor = 0;
+
+  explicit MeshAxes(const DefaultMesh &mesh) : sizes(mesh.data) {
+    data = (AxisMask(1) << sizes.size()) - 1;
+    storage = AxisMask(1) << (sizes.size() - 1);
+    context = AxisMask(1) << sizes.size();
+    sizes.push_back(mesh.context);
+    AxisMask next = AxisMask(1) << sizes.size();
+    for (int64_t size : mesh.tensor) {
+      tensor |= next;
+      next <<= 1;
+      sizes.push_back(size);
+    }
+  }
+};
+
+/// Bytes that exchanges have to carry, by level of the topology.
+class LinkBounds {
+public:
+  explicit LinkBounds(const MeshTopology &topology)
+      : topology(topology), seconds(topology.getCluster().levels.size()) {}
+
+  /// Adds `times` exchanges in which every group over `axes` scatters or
+  /// gathers `bytes` in all. If a group has members in U units of a level, each
+  /// unit receives the parts of the other U - 1.
+  void add(AxisMask axes, double bytes, double times) {
+    const Cluster &cluster = topology.getCluster();
+    int64_t members = topology.getSize(axes);
+    for (unsigned level = 0; level < seconds.size(); ++level) {
+      int64_t unit =
+          std::min(topology.getUnitSize(level), topology.getNumDevices());
+      int64_t inside = countInside(axes, unit);
+      // Groups that do not fill units alike are left to the simulation.
+      if (members % inside != 0 || unit % inside != 0)
+        continue;
+      double units = double(members / inside);
+      seconds[level] += times * (units - 1) / units * bytes *
+                        double(unit / inside) /
+                        cluster.levels[level].getUnitBandwidth();
+    }
+  }
+  double getMost() const {
+    return seconds.empty() ? 0
+                           : *std::max_element(seconds.begin(), seconds.end());
+  }
+
+private:
+  /// Returns how many members of device 0's group are in the first unit.
+  int64_t countInside(AxisMask axes, int64_t unit) const {
+    int64_t inside = 0;
+    for (int64_t device = 0; device < unit; ++device)
+      inside += topology.getFirstOfGroup(device, axes) == 0;
+    return inside;
+  }
+
+  const MeshTopology &topology;
+  std::vector<double> seconds;
+};
+
+} // namespace
+
+BoundModel::BoundModel(const PlanRequest &request, CountModel counts)
+    : request(request), model(counts) {}
+
+llvm::Expected<MeshTopology &>
+BoundModel::getTopology(const DefaultMesh &mesh) {
+  MeshAxes axes(mesh);
+  auto known = topologies.find(axes.sizes);
+  if (known == topologies.end()) {
+    llvm::Expected<MeshTopology> topology =
+        MeshTopology::create(request.cluster, axes.sizes);
+    if (!topology)
+      return topology.takeError();
+    known = topologies.emplace(axes.sizes, std::move(*topology)).first;
+  }
+  return known->second;
+}
+
+const ProgramCounts &BoundModel::getCounts(int64_t microBatches) {
+  auto [known, isNew] = counts.try_emplace(microBatches);
+  if (isNew)
+    known->second = model.at(double(request.program.rows) / microBatches,
+                             double(request.program.layers.value_or(1)));
+  return known->second;
+}
+
+llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
+  llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
+  if (!topology)
+    return topology.takeError();
+  const ProgramCounts &one = getCounts(candidate.microBatches);
+  const ClusterDevice &device = request.cluster.device;
+  MeshAxes axes(candidate.mesh);
+  double micro = double(candidate.microBatches);
+  double devices = double(request.devices);
+  double data = double(topology->getSize(axes.data));
+  double context = double(topology->getSize(axes.context));
+  double tensor = double(topology->getSize(axes.tensor));
+  double group = double(topology->getSize(axes.storage));
+  double part = 1 / (data * context); // of the tokens
+  auto stored = [&](int64_t level) {
+    return tensor * (candidate.zeroLevel >= level ? group : 1);
+  };
+  bool storesParameters = candidate.zeroLevel >= 3;
+  AxisMask replicas = axes.data | axes.context;
+  CandidateBounds result;
+
+  // Memory. Gradients of one micro-batch lie in the arena, until their norm is
+  // known.
+  result.state = one.parameters / stored(3) + one.optimizerState / stored(1) +
+                 (micro > 1 ? one.gradients / stored(2) : 0);
+  // Tables of positions may be split with the sequence.
+  if (context > 1 && one.parameters > 0)
+    result.state *= one.weights / one.parameters;
+  double keptPart = candidate.recompute == RecomputeMode::None ? 1
+                    : candidate.recompute == RecomputeMode::Communication
+                        ? kKeptByCommunication
+                        : kKeptByLayer;
+  double split = candidate.mesh.sequence ? 1 / tensor : 0.35 + 0.65 / tensor;
+  result.arena = one.keptBytes * part * split * keptPart +
+                 (micro > 1 ? 0 : one.gradients / stored(1));
+
+  // Computation.
+  double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
+  double launches =
+      micro * one.numProducts * double(candidate.subBatches) * device.launch;
+  double products = micro * one.products / devices + launches;
+  double updateBytes =
+      micro > 1 ? one.updateBytes : one.updateBytes - 2 * one.gradients;
+  double update =
+      std::max(updateBytes, 0.0) / stored(1) / device.memoryBandwidth;
+  double accumulation =
+      micro > 1 ? micro * 2 * one.gradients / tensor / device.memoryBandwidth
+                : 0;
+  double others = micro * one.otherBytes * kFusedPart * part * split /
+                  device.memoryBandwidth;
+  double compute = products + micro * one.forwardProducts / devices * repeated +
+                   others * (1 + 0.3 * repeated) + update + accumulation;
+
+  // Traffic that no schedule avoids. What is narrow in products may travel
+  // narrow.
+  double narrow = request.training.bf16 ? 0.5 : 1;
+  LinkBounds links(*topology);
+  links.add(axes.tensor, one.tensorSums * part, 2 * micro);
+  links.add(replicas, one.gradients / tensor, 1);
+  if (candidate.zeroLevel == 0)
+    links.add(replicas, one.gradients / tensor, 1);
+  else if (storesParameters)
+    links.add(axes.storage, one.parameters / tensor * narrow, micro);
+  else
+    links.add(axes.storage, one.parameters / tensor, 1);
+  bool hides = getNamedSchedule(candidate.overlap).isOrdered;
+  double least = products + update;
+  result.seconds =
+      hides ? std::max(least, links.getMost()) : least + links.getMost();
+
+  // Collectives as they are likely to run.
+  double sums = std::max(one.numTensorSums, 1.0);
+  double tensorSeconds =
+      tensor == 1 ? 0
+                  : micro * sums *
+                        topology
+                            ->allReduce(axes.tensor,
+                                        int64_t(one.tensorSums * part / sums))
+                            .seconds;
+  double gradients = one.gradients / tensor;
+  double dataSeconds = 0;
+  if (data * context > 1) {
+    // A level-by-level sum costs what its innermost and its outer part do.
+    bool isProduct = candidate.mesh.data.size() > 1;
+    if (isProduct || candidate.zeroLevel > 0) {
+      double whole = gradients / group;
+      dataSeconds +=
+          topology->reduceScatter(axes.storage, int64_t(whole)).seconds *
+          (candidate.zeroLevel >= 2 ? micro : 1);
+      if (AxisMask outer = replicas & ~axes.storage)
+        dataSeconds += topology->allReduce(outer, int64_t(whole)).seconds;
+      double gathers = storesParameters ? 2 * micro * narrow : 1;
+      dataSeconds +=
+          gathers * topology
+                        ->allGather(axes.storage,
+                                    int64_t(one.parameters / tensor / group))
+                        .seconds;
+    } else {
+      dataSeconds += topology->allReduce(replicas, int64_t(gradients)).seconds;
+    }
+  }
+  double contextSeconds = 0;
+  if (context > 1)
+    contextSeconds =
+        3 * micro *
+        topology->allGather(axes.context, int64_t(one.keyBytes * part / tensor))
+            .seconds;
+
+  // What of them is exposed.
+  double exposed = tensorSeconds + dataSeconds + contextSeconds;
+  if (hides) {
+    double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
+    double exposedTensor = std::max(tensorSeconds * (1 - hidden),
+                                    tensorSeconds - compute * hidden);
+    // With several micro-batches, the update sums gradients; nothing hides it.
+    double atEnd = micro > 1 && candidate.zeroLevel < 2 ? 0.8 : 0.1;
+    double exposedData =
+        std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);
+    exposed = exposedTensor + exposedData +
+              std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
+  }
+  result.estimate = std::max(result.seconds, compute + exposed);
+  return result;
+}

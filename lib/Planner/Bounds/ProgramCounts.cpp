@@ -1,0 +1,359 @@
+//===- ProgramCounts.cpp - Work and bytes of a global program -------------===//
+
+#include "ProgramCounts.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/Roofline.h"
+#include "heddle/Support/Bytes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// Counts
+//===----------------------------------------------------------------------===//
+
+static constexpr double ProgramCounts::*kCounts[] = {
+    &ProgramCounts::weights,           &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState,    &ProgramCounts::gradients,
+    &ProgramCounts::products,          &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,        &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,         &ProgramCounts::numProducts,
+    &ProgramCounts::tensorSums,        &ProgramCounts::numTensorSums,
+    &ProgramCounts::forwardTensorSums, &ProgramCounts::keyBytes};
+
+ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
+                                 double factor) {
+  ProgramCounts sum = a;
+  for (double ProgramCounts::*count : kCounts)
+    sum.*count += factor * (b.*count);
+  return sum;
+}
+
+CountModel::CountModel(const ProgramCounts (&counts)[2][2],
+                       const double (&rows)[2], const double (&layers)[2]) {
+  using Counts = ProgramCounts;
+  double rowStep = rows[1] - rows[0], layerStep = layers[1] - layers[0];
+  auto slope = [](const Counts &from, const Counts &to, double step) {
+    return Counts::add({}, Counts::add(to, from, -1), 1 / step);
+  };
+  // By row, at each number of layers; then how that grows with the layers.
+  Counts rowAtFirst = slope(counts[0][0], counts[1][0], rowStep);
+  Counts rowAtSecond = slope(counts[0][1], counts[1][1], rowStep);
+  perRowAndLayer = slope(rowAtFirst, rowAtSecond, layerStep);
+  perRow = Counts::add(rowAtFirst, perRowAndLayer, -layers[0]);
+  Counts layerAtFirst = slope(counts[0][0], counts[0][1], layerStep);
+  perLayer = Counts::add(layerAtFirst, perRowAndLayer, -rows[0]);
+  base = Counts::add(counts[0][0], perRow, -rows[0]);
+  base = Counts::add(base, perLayer, -layers[0]);
+  base = Counts::add(base, perRowAndLayer, -rows[0] * layers[0]);
+}
+
+ProgramCounts CountModel::at(double rows, double layers) const {
+  ProgramCounts counts = ProgramCounts::add(base, perRow, rows);
+  counts = ProgramCounts::add(counts, perLayer, layers);
+  return ProgramCounts::add(counts, perRowAndLayer, rows * layers);
+}
+
+//===----------------------------------------------------------------------===//
+// Counting a program
+//===----------------------------------------------------------------------===//
+
+bool heddle::isTensorRole(FactorRole role) {
+  return role == FactorRole::Features || role == FactorRole::Groups ||
+         role == FactorRole::GroupMembers || role == FactorRole::Vocabulary;
+}
+
+namespace {
+
+class Counter {
+public:
+  Counter(ModuleOp module, const ClusterDevice &device)
+      : module(module), device(device) {}
+
+  ProgramCounts run();
+
+private:
+  llvm::StringSet<> findWeights();
+  void countVariables();
+  void findForwardPass(func::FuncOp function);
+  void countMicroBatch(func::FuncOp function);
+  void countUpdate(func::FuncOp function);
+  void countSums(func::FuncOp function);
+  double getProductSeconds(WorkOpInterface op) const;
+
+  ModuleOp module;
+  const ClusterDevice &device;
+  ProgramCounts counts;
+  /// The ops on which the loss depends.
+  llvm::DenseSet<Operation *> forward;
+};
+
+} // namespace
+
+/// Returns the load from which a value comes through ops that keep its shape
+/// (casts); null if there is none.
+static LoadOp getLoad(Value value) {
+  Type shape = value.getType();
+  Operation *op = value.getDefiningOp();
+  while (op && !isa<LoadOp>(op) && op->getNumOperands() == 1 &&
+         succeeded(verifyCompatibleShape(op->getOperand(0).getType(), shape)))
+    op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<LoadOp>(op);
+}
+
+llvm::StringSet<> Counter::findWeights() {
+  llvm::StringSet<> weights;
+  module.walk([&](ShardingRuleOpInterface op) {
+    ShardingRule rule = op.getShardingRule();
+    std::optional<unsigned> sequence = rule.getFactor(FactorRole::Sequence);
+    if (!sequence)
+      return;
+    for (auto [operand, factors] : llvm::zip(op->getOperands(), rule.operands))
+      if (!ShardingRule::runsOver(factors, *sequence))
+        if (LoadOp load = getLoad(operand))
+          weights.insert(load.getVariable());
+  });
+  return weights;
+}
+
+void Counter::countVariables() {
+  llvm::StringSet<> weights = findWeights();
+  for (auto variable : module.getOps<VariableOp>()) {
+    auto bytes = double(getBytes(variable.getTensorType()));
+    switch (variable.getRole()) {
+    case VariableRole::Parameter:
+    case VariableRole::Buffer:
+      counts.parameters += bytes;
+      counts.weights += weights.contains(variable.getSymName()) ? bytes : 0;
+      break;
+    case VariableRole::OptimizerState:
+      counts.optimizerState += bytes;
+      break;
+    case VariableRole::Gradient:
+      counts.gradients += bytes;
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+void Counter::findForwardPass(func::FuncOp function) {
+  SmallVector<Operation *> worklist;
+  auto push = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && forward.insert(op).second)
+      worklist.push_back(op);
+  };
+  SymbolTable symbols(module);
+  function.walk([&](StoreOp store) {
+    auto variable = symbols.lookup<VariableOp>(store.getVariable());
+    if (variable && variable.getRole() == VariableRole::Loss)
+      push(store.getValue());
+  });
+  while (!worklist.empty())
+    for (Value operand : worklist.pop_back_val()->getOperands())
+      push(operand);
+}
+
+/// Returns the seconds of a product at the device's peak rate; 0 for an op that
+/// is no product: one that sums over no loop of its own.
+double Counter::getProductSeconds(WorkOpInterface op) const {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
+  if (!ruled || op->getNumOperands() < 2)
+    return 0;
+  ShardingRule rule = ruled.getShardingRule();
+  bool sums = rule.meet.has_value();
+  for (auto [i, factor] : llvm::enumerate(rule.factors)) {
+    unsigned readers = 0;
+    for (const TensorFactors &operand : rule.operands)
+      readers += ShardingRule::runsOver(operand, i);
+    sums |= factor.kind == FactorKind::Sum && readers >= 2;
+  }
+  auto operand = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  if (!sums || !operand)
+    return 0;
+  std::optional<double> peak = getPeakRate(operand.getElementType(), device);
+  return peak ? double(op.getWork().flops) / *peak : 0;
+}
+
+void Counter::countMicroBatch(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    bool isForward = forward.contains(op);
+    if (auto work = dyn_cast<WorkOpInterface>(op)) {
+      double seconds = getProductSeconds(work);
+      counts.products += seconds;
+      counts.numProducts += seconds > 0;
+      counts.forwardProducts += isForward ? seconds : 0;
+      if (seconds == 0) {
+        Work bytes = work.getWork();
+        counts.otherBytes += double(bytes.bytesRead + bytes.bytesWritten);
+      }
+    }
+    if (isForward && !isa<LoadOp>(op))
+      for (Value result : op->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+              return !forward.contains(user) && !isa<StoreOp>(user) &&
+                     !user->hasTrait<OpTrait::IsTerminator>();
+            }))
+          counts.keptBytes += double(getBytes(result.getType()));
+    auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!ruled || !isForward)
+      return;
+    ShardingRule rule = ruled.getShardingRule();
+    if (!rule.meet)
+      return;
+    auto [queries, keys] = *rule.meet;
+    for (auto [operand, factors] : llvm::zip(op->getOperands(), rule.operands))
+      if (ShardingRule::runsOver(factors, keys) &&
+          !ShardingRule::runsOver(factors, queries))
+        counts.keyBytes += double(getBytes(operand.getType()));
+  });
+  countSums(function);
+}
+
+/// A value is a sum over devices if its op sums over a split factor, or if the
+/// op passes such sums on. A sum is exchanged where it meets an op that does
+/// not.
+void Counter::countSums(func::FuncOp function) {
+  llvm::DenseSet<Value> partial, exchanged;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+    bool isSum = false, passesOn = false;
+    if (ruled && !op->getOperands().empty()) {
+      ShardingRule rule = ruled.getShardingRule();
+      for (const Factor &factor : rule.factors)
+        isSum |= factor.kind == FactorKind::Sum && isTensorRole(factor.role);
+      for (const LinearGroup &group : rule.linear)
+        passesOn |= rule.defersPartialSums && !group.operands.empty() &&
+                    llvm::all_of(group.operands, [&](unsigned operand) {
+                      return operand < op->getNumOperands() &&
+                             partial.contains(op->getOperand(operand));
+                    });
+    }
+    if (isSum || passesOn)
+      for (Value result : op->getResults())
+        partial.insert(result);
+    if (passesOn)
+      return;
+    for (Value operand : op->getOperands()) {
+      if (!partial.contains(operand) || !exchanged.insert(operand).second)
+        continue;
+      auto bytes = double(getBytes(operand.getType()));
+      counts.tensorSums += bytes;
+      counts.numTensorSums += 1;
+      if (forward.contains(operand.getDefiningOp()))
+        counts.forwardTensorSums += bytes;
+    }
+  });
+}
+
+void Counter::countUpdate(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    // The update is a chain for each parameter, which becomes one kernel: it
+    // reads and writes each variable once.
+    if (auto load = dyn_cast<LoadOp>(op))
+      counts.updateBytes += double(getBytes(load.getType()));
+    else if (auto store = dyn_cast<StoreOp>(op))
+      counts.updateBytes += double(getBytes(store.getValue().getType()));
+  });
+}
+
+ProgramCounts Counter::run() {
+  countVariables();
+  auto accumulate = module.lookupSymbol<func::FuncOp>("accumulate");
+  auto update = module.lookupSymbol<func::FuncOp>("update");
+  if (accumulate && update) {
+    findForwardPass(accumulate);
+    countMicroBatch(accumulate);
+    countUpdate(update);
+    return counts;
+  }
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic())
+      countMicroBatch(function);
+  return counts;
+}
+
+ProgramCounts heddle::countProgram(ModuleOp module,
+                                   const ClusterDevice &device) {
+  return Counter(module, device).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+bool SplitLimits::canSplitTensor(int64_t parts) const {
+  if (parts == 1)
+    return true;
+  if (features.empty() && heads.empty() && vocabularies.empty())
+    return false;
+  for (int64_t size : features)
+    if (size % parts != 0)
+      return false;
+  // If the axis does not divide the groups, it is cut: a part splits the
+  // groups, the rest the heads of each.
+  for (auto [groups, members] : heads)
+    if (groups % parts != 0 &&
+        (parts % groups != 0 || members % (parts / groups) != 0))
+      return false;
+  for (int64_t size : vocabularies)
+    if (size < parts)
+      return false;
+  return true;
+}
+
+bool SplitLimits::canSplitSequence(int64_t parts) const {
+  if (parts == 1)
+    return true;
+  // A causal ring exchanges two chunks of each device.
+  return !sequences.empty() && llvm::all_of(sequences, [&](int64_t size) {
+    return size % (2 * parts) == 0;
+  });
+}
+
+SplitLimits heddle::getSplitLimits(ModuleOp module) {
+  SplitLimits limits;
+  auto note = [](auto &list, auto entry) {
+    if (!llvm::is_contained(list, entry))
+      list.push_back(entry);
+  };
+  module.walk([&](ShardingRuleOpInterface op) {
+    if (getOpName(op).empty())
+      return;
+    ShardingRule rule = op.getShardingRule();
+    for (const Factor &factor : rule.factors) {
+      if (factor.kind == FactorKind::Replicate)
+        continue;
+      limits.hasBatch |= factor.role == FactorRole::Batch;
+      if (factor.role == FactorRole::Features)
+        note(limits.features, factor.size);
+      else if (factor.role == FactorRole::Vocabulary)
+        note(limits.vocabularies, factor.size);
+      else if (factor.role == FactorRole::Sequence && rule.meet)
+        note(limits.sequences, factor.size);
+    }
+    if (auto groups = rule.getFactor(FactorRole::Groups)) {
+      auto members = rule.getFactor(FactorRole::GroupMembers);
+      // Operators of one head alone (keys of grouped queries) say nothing about
+      // the heads of a group.
+      if (members || rule.meet)
+        note(limits.heads,
+             std::pair(rule.factors[*groups].size,
+                       members ? rule.factors[*members].size : int64_t(1)));
+    }
+  });
+  limits.hasBackward =
+      !module.getOps<VariableOp>().empty() &&
+      llvm::any_of(module.getOps<VariableOp>(), [](VariableOp variable) {
+        return variable.getRole() == VariableRole::Gradient ||
+               variable.getRole() == VariableRole::OptimizerState;
+      });
+  return limits;
+}

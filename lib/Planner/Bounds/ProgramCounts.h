@@ -1,0 +1,87 @@
+//===- ProgramCounts.h - Work and bytes of a global program -----*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_BOUNDS_PROGRAMCOUNTS_H
+#define HEDDLE_LIB_PLANNER_BOUNDS_PROGRAMCOUNTS_H
+
+#include "dialects/Interfaces/ShardingRule.h"
+#include "heddle/Support/Cluster.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <cstdint>
+#include <vector>
+
+namespace heddle {
+
+/// Returns whether tensor parallelism splits factors of this role.
+bool isTensorRole(FactorRole role);
+
+/// What one micro-batch, and the update after the last one, compute and move in
+/// all, before anything is split. Counted over ops and their rules.
+struct ProgramCounts {
+  /// Bytes of variables. Gradients are those that a step adds up.
+  double parameters = 0, optimizerState = 0, gradients = 0;
+  /// Of the parameters, those over which no loop over the sequence runs. They
+  /// stay whole if the sequence is split.
+  double weights = 0;
+  /// Of a micro-batch. Seconds of all products of one device at the cluster's
+  /// peak rate, and of those in the forward pass.
+  double products = 0, forwardProducts = 0;
+  double numProducts = 0;
+  /// Bytes that all other ops read and write, if no two are fused.
+  double otherBytes = 0;
+  /// Bytes that the update reads and writes.
+  double updateBytes = 0;
+  /// Bytes of results of the forward pass that the backward pass reads.
+  double keptBytes = 0;
+  /// Bytes, and number, of the values that are sums over devices if tensor
+  /// parallelism splits features, heads and vocabulary; those of the forward
+  /// pass.
+  double tensorSums = 0, numTensorSums = 0, forwardTensorSums = 0;
+  /// Bytes of the keys and values of attention.
+  double keyBytes = 0;
+
+  /// Returns a + factor * b.
+  static ProgramCounts add(const ProgramCounts &a, const ProgramCounts &b,
+                           double factor);
+};
+
+/// Counts a program after autodiff. A program without a training step counts
+/// its public functions as one micro-batch.
+ProgramCounts countProgram(mlir::ModuleOp module, const ClusterDevice &device);
+
+/// Counts as a function of rows and layers. They are affine in each, so that
+/// programs of one and two rows and layers determine those of any size.
+class CountModel {
+public:
+  /// A program of which only one size is known.
+  explicit CountModel(ProgramCounts counts) : base(counts) {}
+  /// `counts[i][j]` is that of rows[i] rows and layers[j] layers.
+  CountModel(const ProgramCounts (&counts)[2][2], const double (&rows)[2],
+             const double (&layers)[2]);
+
+  ProgramCounts at(double rows, double layers) const;
+
+private:
+  ProgramCounts base, perRow, perLayer, perRowAndLayer;
+};
+
+/// The sizes that axes have to divide.
+struct SplitLimits {
+  bool hasBatch = false, hasBackward = false;
+  /// Sizes of factors of the role features.
+  std::vector<int64_t> features;
+  /// Groups of heads and the heads of each.
+  std::vector<std::pair<int64_t, int64_t>> heads;
+  std::vector<int64_t> vocabularies;
+  /// Sizes of factors of the role sequence in operators that can be computed
+  /// in parts of it.
+  std::vector<int64_t> sequences;
+
+  bool canSplitTensor(int64_t parts) const;
+  bool canSplitSequence(int64_t parts) const;
+};
+
+SplitLimits getSplitLimits(mlir::ModuleOp module);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_BOUNDS_PROGRAMCOUNTS_H

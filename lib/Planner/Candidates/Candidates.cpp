@@ -1,0 +1,221 @@
+//===- Candidates.cpp - The search space of the planner -------------------===//
+
+#include "Candidates.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace heddle;
+
+static int64_t getProduct(const std::vector<int64_t> &sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes)
+    product *= size;
+  return product;
+}
+
+static std::string joinSizes(const std::vector<int64_t> &sizes) {
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+std::string Candidate::getName() const {
+  std::string text = "--mesh ";
+  if (mesh.pipeline > 1)
+    text += "pp=" + std::to_string(mesh.pipeline) + ",";
+  text += "dp=" + joinSizes(mesh.data);
+  if (mesh.context > 1)
+    text += ",cp=" + std::to_string(mesh.context);
+  if (getProduct(mesh.tensor) > 1)
+    text += ",tp=" + joinSizes(mesh.tensor);
+  if (zeroLevel > 0)
+    text += " --zero " + std::to_string(zeroLevel);
+  if (mesh.sequence)
+    text += " --sequence";
+  if (microBatches > 1)
+    text += " --micro-batches " + std::to_string(microBatches);
+  if (subBatches > 1)
+    text += " --sub-batches " + std::to_string(subBatches);
+  if (recompute != RecomputeMode::None)
+    text += (" --recompute " + stringifyRecomputeMode(recompute)).str();
+  if (overlap != Overlap::None)
+    text += (" --overlap " + getNamedSchedule(overlap).name).str();
+  return text;
+}
+
+unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
+  const DefaultMesh &x = a.mesh, &y = b.mesh;
+  return unsigned(x.pipeline != y.pipeline ||
+                  getProduct(x.data) != getProduct(y.data) ||
+                  x.context != y.context ||
+                  getProduct(x.tensor) != getProduct(y.tensor)) +
+         unsigned(x.data.back() != y.data.back()) +
+         unsigned(x.sequence != y.sequence) +
+         unsigned(x.attention != y.attention) +
+         unsigned(a.zeroLevel != b.zeroLevel) +
+         unsigned(a.microBatches != b.microBatches) +
+         unsigned(a.subBatches != b.subBatches) +
+         unsigned(a.recompute != b.recompute) +
+         unsigned(a.overlap != b.overlap);
+}
+
+static std::vector<int64_t> getDivisors(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t divisor = 1; divisor <= number; ++divisor)
+    if (number % divisor == 0)
+      divisors.push_back(divisor);
+  return divisors;
+}
+
+namespace {
+
+class Enumerator {
+public:
+  Enumerator(const PlanRequest &request, const SplitLimits &limits)
+      : request(request), limits(limits), pins(request.pins) {}
+
+  SearchSpace run() {
+    for (int64_t tensor : getDivisors(request.devices))
+      for (int64_t context : getDivisors(request.devices / tensor))
+        addMeshes(request.devices / tensor / context, context, tensor);
+    for (const auto &[reason, count] : leftOut)
+      space.leftOut.push_back({reason, count});
+    return std::move(space);
+  }
+
+private:
+  /// Returns whether the user's choice, if there is one, is `value`.
+  template <typename T> static bool allows(std::optional<T> pin, T value) {
+    return !pin || *pin == value;
+  }
+  void addMeshes(int64_t data, int64_t context, int64_t tensor);
+  /// Returns the ways to write the axis dp: whole, or as groups times the
+  /// members of a group.
+  std::vector<std::vector<int64_t>> getGroups(int64_t data,
+                                              int64_t inner) const;
+  void addStorage(Candidate candidate, int64_t data);
+  void addBatches(Candidate candidate, int64_t data);
+  void addSchedules(Candidate candidate, int64_t rowsOfDevice);
+
+  const PlanRequest &request;
+  const SplitLimits &limits;
+  const PlanPins &pins;
+  SearchSpace space;
+  std::map<std::string, int64_t> leftOut;
+};
+
+} // namespace
+
+void Enumerator::addMeshes(int64_t data, int64_t context, int64_t tensor) {
+  if (!allows(pins.data, data) || !allows(pins.context, context) ||
+      !allows(pins.tensor, tensor))
+    return;
+  // The simulator does not run pipelines yet, so no candidate has stages.
+  if (pins.pipeline.value_or(1) != 1) {
+    ++leftOut["pipelines are not judged yet"];
+    return;
+  }
+  if (!limits.canSplitTensor(tensor)) {
+    ++leftOut["tensor parallelism does not divide heads or features"];
+    return;
+  }
+  if (!limits.canSplitSequence(context)) {
+    ++leftOut["context parallelism does not divide the sequence"];
+    return;
+  }
+  if (data > 1 && !limits.hasBatch) {
+    ++leftOut["no operator has a batch to split"];
+    return;
+  }
+  for (std::vector<int64_t> &sizes : getGroups(data, context * tensor))
+    for (bool sequence : {false, true}) {
+      if (!allows(pins.sequence, sequence) ||
+          (sequence && (tensor == 1 || !limits.canSplitSequence(tensor))))
+        continue;
+      Candidate candidate;
+      candidate.mesh.data = sizes;
+      candidate.mesh.statesData = true;
+      candidate.mesh.context = context;
+      candidate.mesh.statesContext = context > 1;
+      candidate.mesh.tensor = {tensor};
+      candidate.mesh.sequence = sequence;
+      addStorage(candidate, data);
+    }
+}
+
+std::vector<std::vector<int64_t>> Enumerator::getGroups(int64_t data,
+                                                        int64_t inner) const {
+  std::vector<std::vector<int64_t>> groups = {{data}};
+  // A group within one unit of a level talks over that unit's links alone.
+  int64_t unit = 1;
+  for (const ClusterLevel &level : request.cluster.levels) {
+    unit *= level.count;
+    int64_t members = unit / inner;
+    if (unit % inner == 0 && members > 1 && members < data &&
+        data % members == 0)
+      groups.push_back({data / members, members});
+  }
+  return groups;
+}
+
+void Enumerator::addStorage(Candidate candidate, int64_t data) {
+  for (int64_t level = 0; level <= 3; ++level) {
+    if (!allows(pins.zeroLevel, level) || (level > 0 && data == 1))
+      continue;
+    candidate.zeroLevel = level;
+    addBatches(candidate, data);
+  }
+}
+
+void Enumerator::addBatches(Candidate candidate, int64_t data) {
+  const ProgramToPlan &program = request.program;
+  for (int64_t count : getDivisors(program.rows)) {
+    int64_t rows = program.rows / count;
+    if (!allows(pins.microBatches, count) ||
+        !allows(program.microBatchRows, rows))
+      continue;
+    // Without accumulated gradients, level 2 stores what level 1 does.
+    if (count == 1 && candidate.zeroLevel == 2 && !pins.zeroLevel)
+      continue;
+    if (limits.hasBatch && rows % data != 0) {
+      ++leftOut["the rows of a micro-batch do not divide over dp"];
+      continue;
+    }
+    candidate.microBatches = count;
+    addSchedules(candidate, limits.hasBatch ? rows / data : 1);
+  }
+}
+
+void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
+  // One device has nothing to hide.
+  bool isAlone = request.devices == 1;
+  candidate.overlap =
+      pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
+  bool isOrdered = getNamedSchedule(candidate.overlap).isOrdered;
+  for (int64_t parts : {int64_t(1), int64_t(2), int64_t(4)}) {
+    bool isAsked = pins.subBatches && *pins.subBatches == parts;
+    if (!allows(pins.subBatches, parts) ||
+        (!isAsked && parts > 1 && (!isOrdered || rowsOfDevice % parts != 0)))
+      continue;
+    candidate.subBatches = parts;
+    for (RecomputeMode mode :
+         {RecomputeMode::None, RecomputeMode::Communication,
+          RecomputeMode::Layer}) {
+      if (!allows(pins.recompute, mode) ||
+          (mode != RecomputeMode::None && !limits.hasBackward))
+        continue;
+      // Without communication inside of layers, both keep the same.
+      if (mode == RecomputeMode::Communication && !pins.recompute &&
+          candidate.mesh.tensor.front() == 1 && candidate.mesh.context == 1)
+        continue;
+      candidate.recompute = mode;
+      space.candidates.push_back(candidate);
+    }
+  }
+}
+
+SearchSpace heddle::enumerateCandidates(const PlanRequest &request,
+                                        const SplitLimits &limits) {
+  return Enumerator(request, limits).run();
+}

@@ -1,0 +1,30 @@
+//===- Candidates.h - The search space of the planner -----------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_CANDIDATES_CANDIDATES_H
+#define HEDDLE_LIB_PLANNER_CANDIDATES_CANDIDATES_H
+
+#include "../Bounds/ProgramCounts.h"
+#include "heddle/Planner/Planner.h"
+
+namespace heddle {
+
+struct SearchSpace {
+  std::vector<Candidate> candidates;
+  /// Points that are left out before any bound, by reason.
+  std::vector<SkippedCandidates> leftOut;
+};
+
+/// Enumerates the candidates that agree with the pins: factorizations of the
+/// devices into axes, groups of devices that store state, ZeRO levels,
+/// micro-batches, sub-batches, and recomputation. Sizes divide: the axes divide
+/// the rows, heads and features of the program, so no candidate pads, except
+/// the vocabulary. The order is that of the loops, and so always the same.
+SearchSpace enumerateCandidates(const PlanRequest &request,
+                                const SplitLimits &limits);
+
+/// Returns the number of choices in which two candidates differ.
+unsigned getDistance(const Candidate &a, const Candidate &b);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_CANDIDATES_CANDIDATES_H

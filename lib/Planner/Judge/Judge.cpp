@@ -1,0 +1,222 @@
+//===- Judge.cpp - Candidates compiled and simulated ----------------------===//
+
+#include "Judge.h"
+#include "../Bounds/ProgramCounts.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Simulate/Simulate.h"
+#include "mlir/IR/Diagnostics.h"
+#include <atomic>
+#include <set>
+#include <thread>
+
+using namespace mlir;
+using namespace heddle;
+
+/// The numbers of layers of the programs that stand for a deeper one. Two are
+/// the fewest that repeat; a third shows what one more takes.
+static constexpr int64_t kFewLayers = 2, kMoreLayers = 3;
+
+/// Keeps the first error, and drops remarks and warnings.
+class Judge::Messages {
+public:
+  explicit Messages(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+              error.empty())
+            error = show(diagnostic);
+          return success();
+        }) {}
+
+  /// Returns the first error since the last call.
+  llvm::Error take() {
+    std::string text = std::move(error);
+    error.clear();
+    return llvm::createStringError(text.empty() ? "failed without a message"
+                                                : text);
+  }
+  void clear() { error.clear(); }
+
+private:
+  static std::string show(Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+      text = "'" + name.getName().str() + "': " + text;
+    return text;
+  }
+
+  std::string error;
+  ScopedDiagnosticHandler handler;
+};
+
+Judge::Judge(const PlanRequest &request)
+    : request(request),
+      context(*request.program.dialects, MLIRContext::Threading::DISABLED),
+      messages(std::make_unique<Messages>(&context)) {
+  context.printOpOnDiagnostic(false);
+}
+
+Judge::~Judge() = default;
+
+llvm::Expected<ModuleOp> Judge::getTrainingStep(ProgramSize size,
+                                                int64_t microBatches) {
+  auto [known, isNew] =
+      steps.try_emplace(Key(size.rows, size.layers.value_or(0), microBatches));
+  if (!isNew)
+    return *known->second;
+  messages->clear();
+  FailureOr<OwningOpRef<ModuleOp>> module = request.program.make(context, size);
+  CompileOptions options;
+  options.training = request.training;
+  options.training.microBatches = microBatches;
+  if (failed(module) || failed(runPhases(**module, options, Phase::Autodiff))) {
+    steps.erase(known);
+    return messages->take();
+  }
+  known->second = std::move(*module);
+  return *known->second;
+}
+
+/// Adds entries that keep the factors of tensor parallelism whole for the
+/// operators of the globs.
+static void addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
+  for (const std::string &glob : pins.replicated) {
+    std::set<std::string> factors;
+    module.walk([&](ShardingRuleOpInterface op) {
+      if (!matchesGlob(glob, getOpName(op)))
+        return;
+      for (const Factor &factor : op.getShardingRule().factors)
+        if (isTensorRole(factor.role) && !factor.name.empty())
+          factors.insert(factor.name);
+    });
+    FactorEntry entry{glob, {}, {}};
+    for (const std::string &factor : factors)
+      entry.assignments.push_back({factor, {}, {}});
+    plan.operators.push_back(std::move(entry));
+  }
+}
+
+llvm::Expected<Plan> heddle::makePlan(ModuleOp module,
+                                      const Candidate &candidate,
+                                      const PlanPins &pins) {
+  llvm::Expected<Plan> plan =
+      makeDefaultPlan(module, candidate.mesh, candidate.zeroLevel);
+  if (!plan)
+    return plan.takeError();
+  plan->subBatches = candidate.subBatches;
+  plan->overlap = candidate.overlap;
+  if (candidate.recompute != RecomputeMode::None)
+    plan->recompute = candidate.recompute;
+  addReplicated(*plan, module, pins);
+  return plan;
+}
+
+llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
+                                       std::optional<int64_t> layers) {
+  ProgramSize size;
+  size.rows = request.program.rows / candidate.microBatches;
+  size.layers = layers;
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  llvm::Expected<Plan> plan = makePlan(*step, candidate, request.pins);
+  if (!plan)
+    return plan.takeError();
+  CompileOptions options;
+  options.training = request.training;
+  options.training.microBatches = candidate.microBatches;
+  options.planText = writePlan(*plan);
+  options.planPath = "plan";
+  options.cluster = ClusterChoice(request.cluster);
+  OwningOpRef<ModuleOp> module(step->clone());
+  messages->clear();
+  if (failed(runPhases(*module, options, Phase::Executable)))
+    return messages->take();
+  llvm::Expected<std::vector<CallList>> lists = getEntry(*module, "");
+  if (!lists)
+    return lists.takeError();
+  RooflineCostModel model(*module, request.cluster);
+  FailureOr<Simulation> simulation =
+      simulate(*module, *lists, request.cluster, model);
+  if (failed(simulation))
+    return messages->take();
+  PlanFigures figures;
+  figures.seconds = simulation->seconds;
+  figures.exposed = simulation->exposed;
+  figures.memory = simulation->memory.plan;
+  return Judgement{std::move(*plan), figures};
+}
+
+bool Judge::extrapolates(std::optional<int64_t> layers) {
+  return layers && *layers > kMoreLayers;
+}
+
+llvm::Expected<Judgement> Judge::plan(const Candidate &candidate,
+                                      const PlanFigures &figures) {
+  ProgramSize size;
+  size.rows = request.program.rows / candidate.microBatches;
+  size.layers = request.program.layers;
+  llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
+  if (!step)
+    return step.takeError();
+  llvm::Expected<Plan> plan = makePlan(*step, candidate, request.pins);
+  if (!plan)
+    return plan.takeError();
+  return Judgement{std::move(*plan), figures};
+}
+
+/// Returns the figures of a program of `layers` layers.
+static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
+                               int64_t layers) {
+  int64_t steps = (layers - kFewLayers) / (kMoreLayers - kFewLayers);
+  PlanFigures figures = few;
+  auto line = [&](auto &value, auto next) { value += steps * (next - value); };
+  line(figures.seconds, more.seconds);
+  line(figures.exposed, more.exposed);
+  DeviceMemoryPlan &memory = figures.memory;
+  line(memory.parameters, more.memory.parameters);
+  line(memory.optimizerState, more.memory.optimizerState);
+  line(memory.gradients, more.memory.gradients);
+  line(memory.counters, more.memory.counters);
+  line(memory.arena, more.memory.arena);
+  line(memory.argumentsAndResults, more.memory.argumentsAndResults);
+  return figures;
+}
+
+llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
+  std::optional<int64_t> layers = request.program.layers;
+  if (!extrapolates(layers)) {
+    llvm::Expected<Judgement> whole = judge(candidate, layers);
+    if (!whole)
+      return whole.takeError();
+    return whole->figures;
+  }
+  llvm::Expected<Judgement> few = judge(candidate, kFewLayers);
+  if (!few)
+    return few.takeError();
+  llvm::Expected<Judgement> more = judge(candidate, kMoreLayers);
+  if (!more)
+    return more.takeError();
+  return ::extrapolate(few->figures, more->figures, *layers);
+}
+
+std::vector<llvm::Expected<PlanFigures>>
+heddle::extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
+                       llvm::ArrayRef<Candidate> candidates) {
+  std::vector<std::optional<llvm::Expected<PlanFigures>>> results(
+      candidates.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&](Judge &judge) {
+    for (size_t i = next++; i < candidates.size(); i = next++)
+      results[i].emplace(judge.extrapolate(candidates[i]));
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min(judges.size(), candidates.size()); ++i)
+    threads.emplace_back([&, i] { work(*judges[i]); });
+  work(*judges.front());
+  for (std::thread &thread : threads)
+    thread.join();
+  std::vector<llvm::Expected<PlanFigures>> ordered;
+  for (std::optional<llvm::Expected<PlanFigures>> &result : results)
+    ordered.push_back(std::move(*result));
+  return ordered;
+}

@@ -1,0 +1,66 @@
+//===- Judge.h - Candidates compiled and simulated --------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
+#define HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
+
+#include "heddle/Planner/Planner.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <memory>
+#include <tuple>
+
+namespace heddle {
+
+/// A plan and what its program needs.
+struct Judgement {
+  Plan plan;
+  PlanFigures figures;
+};
+
+/// Compiles and simulates candidates in a context of its own. Keeps the
+/// training steps that it has built, so that candidates of equal micro-batches
+/// share one. Only one thread may use it.
+class Judge {
+public:
+  explicit Judge(const PlanRequest &request);
+  ~Judge();
+
+  /// Returns a program after autodiff. It belongs to the judge.
+  llvm::Expected<mlir::ModuleOp> getTrainingStep(ProgramSize size,
+                                                 int64_t microBatches);
+
+  /// Judges the program with so many layers (nullopt: all).
+  llvm::Expected<Judgement> judge(const Candidate &candidate,
+                                  std::optional<int64_t> layers);
+
+  /// Makes the plan of the whole program, with figures that are known.
+  llvm::Expected<Judgement> plan(const Candidate &candidate,
+                                 const PlanFigures &figures);
+
+  /// Returns whether programs of few layers stand for one of so many.
+  static bool extrapolates(std::optional<int64_t> layers);
+  /// Judges by programs of few layers, if the program has more.
+  llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
+
+private:
+  class Messages;
+  using Key = std::tuple<int64_t, int64_t, int64_t>;
+
+  const PlanRequest &request;
+  mlir::MLIRContext context;
+  std::unique_ptr<Messages> messages;
+  std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
+};
+
+/// Judges candidates on several threads. Results have the candidates' order.
+std::vector<llvm::Expected<PlanFigures>>
+extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
+               llvm::ArrayRef<Candidate> candidates);
+
+/// Makes the plan of a candidate for this module, which is after autodiff.
+llvm::Expected<Plan> makePlan(mlir::ModuleOp module, const Candidate &candidate,
+                              const PlanPins &pins);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H

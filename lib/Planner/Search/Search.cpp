@@ -1,0 +1,408 @@
+//===- Search.cpp - The search for the best plan --------------------------===//
+
+#include "../Bounds/Bounds.h"
+#include "../Candidates/Candidates.h"
+#include "../Judge/Judge.h"
+#include "heddle/Planner/Planner.h"
+#include <algorithm>
+#include <limits>
+#include <set>
+
+using namespace mlir;
+using namespace heddle;
+
+/// Candidates of one round. The rounds, and so the answer, are the same for any
+/// number of threads.
+static constexpr size_t kRound = 4;
+
+namespace {
+
+/// A candidate of the search space, and what is known of it.
+struct Entry {
+  Candidate candidate;
+  CandidateBounds bounds;
+  size_t index = 0; ///< in the order of enumeration, which decides ties
+  bool isJudged = false;
+};
+
+class Search {
+public:
+  Search(const PlanRequest &request, PlanObserver &observer)
+      : request(request), observer(observer) {
+    for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
+      judges.push_back(std::make_unique<Judge>(request));
+  }
+
+  llvm::Expected<PlanReport> run();
+
+private:
+  llvm::Error checkRequest() const;
+  llvm::Expected<CountModel> countSmallPrograms();
+  llvm::Error makeEntries();
+  std::vector<Entry *> chooseRound();
+  void judgeRound(llvm::ArrayRef<Entry *> round);
+  llvm::Error judgeWinner();
+  llvm::Error explainInfeasible();
+  void recordPrediction(Plan &plan) const;
+  double getBound() const;
+  void summarize();
+
+  /// Returns the bytes that the candidate is expected to need.
+  double getMemory(const Entry &entry) const {
+    auto known = arenaRatios.find(entry.candidate.recompute);
+    double ratio = known == arenaRatios.end() ? 1 : known->second;
+    return entry.bounds.state + ratio * entry.bounds.arena;
+  }
+  const JudgedCandidate *getBest() const {
+    return best < 0 ? nullptr : &report.judged[best];
+  }
+
+  const PlanRequest &request;
+  PlanObserver &observer;
+  std::vector<std::unique_ptr<Judge>> judges;
+  SplitLimits limits;
+  std::vector<Entry> entries;
+  /// Judged arenas over their estimates, of the last judged candidate by what
+  /// it computes again.
+  std::map<RecomputeMode, double> arenaRatios;
+  PlanReport report;
+  int64_t best = -1; ///< index into report.judged
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The search space
+//===----------------------------------------------------------------------===//
+
+llvm::Error Search::checkRequest() const {
+  int64_t available = request.cluster.getNumDevices();
+  if (request.devices < 1 || request.devices > available)
+    return llvm::createStringError(
+        "expected 1 to " + std::to_string(available) +
+        " devices, which the cluster '" + request.cluster.name + "' has, got " +
+        std::to_string(request.devices));
+  const ProgramToPlan &program = request.program;
+  if (program.rows < 1)
+    return llvm::createStringError("expected a step of 1 row or more, got " +
+                                   std::to_string(program.rows));
+  if (program.microBatchRows && program.rows % *program.microBatchRows != 0)
+    return llvm::createStringError(
+        "expected the rows of a step to be a multiple of " +
+        std::to_string(*program.microBatchRows) +
+        ", those of the program's micro-batches, got " +
+        std::to_string(program.rows));
+  return llvm::Error::success();
+}
+
+llvm::Expected<CountModel> Search::countSmallPrograms() {
+  Judge &judge = *judges.front();
+  const ProgramToPlan &program = request.program;
+  const ClusterDevice &device = request.cluster.device;
+  auto count =
+      [&](int64_t rows,
+          std::optional<int64_t> layers) -> llvm::Expected<ProgramCounts> {
+    // Two micro-batches, so that the update is a program of its own.
+    llvm::Expected<ModuleOp> step =
+        judge.getTrainingStep({rows, layers}, /*microBatches=*/2);
+    if (!step)
+      return step.takeError();
+    limits = getSplitLimits(*step);
+    return countProgram(*step, device);
+  };
+  if (program.microBatchRows || !program.layers) {
+    llvm::Expected<ProgramCounts> counts =
+        count(program.microBatchRows.value_or(program.rows), program.layers);
+    if (!counts)
+      return counts.takeError();
+    return CountModel(*counts);
+  }
+  constexpr double sizes[2] = {1, 2};
+  ProgramCounts counts[2][2];
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      llvm::Expected<ProgramCounts> small =
+          count(int64_t(sizes[i]), int64_t(sizes[j]));
+      if (!small)
+        return small.takeError();
+      counts[i][j] = *small;
+    }
+  return CountModel(counts, sizes, sizes);
+}
+
+llvm::Error Search::makeEntries() {
+  llvm::Expected<CountModel> counts = countSmallPrograms();
+  if (!counts)
+    return counts.takeError();
+  SearchSpace space = enumerateCandidates(request, limits);
+  report.skipped = std::move(space.leftOut);
+  report.candidates = int64_t(space.candidates.size());
+  BoundModel model(request, *counts);
+  for (Candidate &candidate : space.candidates) {
+    llvm::Expected<CandidateBounds> bounds = model.rate(candidate);
+    if (!bounds)
+      return bounds.takeError();
+    entries.push_back({std::move(candidate), *bounds, entries.size()});
+  }
+  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+    return std::pair(a.bounds.estimate, a.index) <
+           std::pair(b.bounds.estimate, b.index);
+  });
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Judging
+//===----------------------------------------------------------------------===//
+
+/// Chooses what to compile next: of the candidates that may be better than the
+/// best one, and are expected to fit, half of them the most promising ones of
+/// meshes that were not tried yet, half of them next to the best one.
+std::vector<Entry *> Search::chooseRound() {
+  size_t most = std::min<size_t>(
+      kRound, size_t(std::max<int64_t>(0, request.mostCompiled -
+                                              int64_t(report.judged.size()))));
+  const JudgedCandidate *incumbent = getBest();
+  double seconds = incumbent ? incumbent->figures.seconds
+                             : std::numeric_limits<double>::infinity();
+  std::vector<Entry *> open;
+  for (Entry &entry : entries)
+    if (!entry.isJudged && entry.bounds.seconds < seconds &&
+        entry.bounds.state <= double(request.memory))
+      open.push_back(&entry);
+  // If nothing is expected to fit, what needs least is tried first.
+  std::vector<Entry *> likely;
+  llvm::copy_if(open, std::back_inserter(likely), [&](Entry *entry) {
+    return getMemory(*entry) <= double(request.memory);
+  });
+  if (likely.empty() && !incumbent) {
+    likely = open;
+    llvm::sort(likely, [&](Entry *a, Entry *b) {
+      return std::pair(getMemory(*a), a->index) <
+             std::pair(getMemory(*b), b->index);
+    });
+  }
+  std::vector<Entry *> round;
+  auto take = [&](size_t upTo, auto accepts) {
+    for (Entry *entry : likely)
+      if (round.size() < upTo && !llvm::is_contained(round, entry) &&
+          accepts(*entry))
+        round.push_back(entry);
+  };
+  using Sizes = std::tuple<std::vector<int64_t>, int64_t, int64_t>;
+  auto getMesh = [](const Candidate &candidate) {
+    return Sizes(candidate.mesh.data, candidate.mesh.context,
+                 candidate.mesh.tensor.front());
+  };
+  std::set<Sizes> tried;
+  for (const JudgedCandidate &judged : report.judged)
+    tried.insert(getMesh(judged.candidate));
+  if (incumbent)
+    take(most / 2, [&](const Entry &entry) {
+      return getDistance(entry.candidate, incumbent->candidate) == 1;
+    });
+  take(most, [&](const Entry &entry) {
+    return tried.insert(getMesh(entry.candidate)).second;
+  });
+  take(most, [](const Entry &) { return true; });
+  return round;
+}
+
+void Search::judgeRound(ArrayRef<Entry *> round) {
+  std::vector<Candidate> candidates;
+  for (Entry *entry : round)
+    candidates.push_back(entry->candidate);
+  std::vector<llvm::Expected<PlanFigures>> results =
+      extrapolateAll(judges, candidates);
+  for (auto [entry, result] : llvm::zip(round, results)) {
+    entry->isJudged = true;
+    JudgedCandidate &judged = report.judged.emplace_back();
+    judged.candidate = entry->candidate;
+    judged.bound = entry->bounds.seconds;
+    if (!result) {
+      judged.error = llvm::toString(result.takeError());
+    } else {
+      judged.figures = *result;
+      judged.fits = result->memory.total() <= request.memory;
+      double arena =
+          double(result->memory.arena + result->memory.argumentsAndResults);
+      if (entry->bounds.arena > 0)
+        arenaRatios[entry->candidate.recompute] = arena / entry->bounds.arena;
+      if (judged.fits &&
+          (best < 0 || judged.figures.seconds < getBest()->figures.seconds))
+        best = int64_t(report.judged.size()) - 1;
+    }
+    PlanProgress progress;
+    progress.candidates = report.candidates;
+    progress.judged = int64_t(report.judged.size());
+    progress.last = &judged;
+    progress.best = getBest();
+    progress.bound = getBound();
+    observer.progress(progress);
+  }
+}
+
+/// Returns the least time that a candidate which was not compiled could take,
+/// or the best one does.
+double Search::getBound() const {
+  double bound = best < 0 ? std::numeric_limits<double>::infinity()
+                          : getBest()->figures.seconds;
+  for (const Entry &entry : entries)
+    if (!entry.isJudged && entry.bounds.state <= double(request.memory))
+      bound = std::min(bound, entry.bounds.seconds);
+  return bound;
+}
+
+//===----------------------------------------------------------------------===//
+// The answer
+//===----------------------------------------------------------------------===//
+
+void Search::recordPrediction(Plan &plan) const {
+  PlanPrediction &prediction = plan.prediction.emplace();
+  prediction.cluster = request.cluster.name;
+  prediction.rows = request.program.rows;
+  prediction.microBatches = report.winner.microBatches;
+  prediction.bf16 = request.training.bf16;
+  prediction.seconds = report.figures.seconds;
+  prediction.exposed = report.figures.exposed;
+  prediction.bound = report.bound;
+  prediction.gap = report.figures.seconds > 0
+                       ? 1 - report.bound / report.figures.seconds
+                       : 0;
+  const DeviceMemoryPlan &memory = report.figures.memory;
+  prediction.parameters = memory.parameters;
+  prediction.optimizerState = memory.optimizerState;
+  prediction.gradients = memory.gradients;
+  prediction.counters = memory.counters;
+  prediction.arena = memory.arena;
+  prediction.argumentsAndResults = memory.argumentsAndResults;
+  prediction.limit = request.memory;
+}
+
+/// Compiles the best candidates with all layers, until one fits.
+llvm::Error Search::judgeWinner() {
+  std::vector<JudgedCandidate *> ranking;
+  for (JudgedCandidate &judged : report.judged)
+    if (judged.fits)
+      ranking.push_back(&judged);
+  llvm::sort(ranking, [](JudgedCandidate *a, JudgedCandidate *b) {
+    return std::pair(a->figures.seconds, a) < std::pair(b->figures.seconds, b);
+  });
+  for (JudgedCandidate *judged : ranking) {
+    bool fewLayers = !request.compilesWinner || observer.isInterrupted();
+    report.isExtrapolated =
+        fewLayers && judges.front()->extrapolates(request.program.layers);
+    if (!fewLayers)
+      observer.compilesWhole(judged->candidate);
+    llvm::Expected<Judgement> whole =
+        fewLayers
+            ? judges.front()->plan(judged->candidate, judged->figures)
+            : judges.front()->judge(judged->candidate, request.program.layers);
+    if (!whole) {
+      judged->error = llvm::toString(whole.takeError());
+      judged->fits = false;
+      continue;
+    }
+    judged->figures = whole->figures;
+    judged->fits = whole->figures.memory.total() <= request.memory;
+    if (!judged->fits)
+      continue;
+    best = judged - report.judged.data();
+    report.winner = judged->candidate;
+    report.figures = whole->figures;
+    report.bound = std::min(getBound(), report.figures.seconds);
+    report.plan = std::move(whole->plan);
+    recordPrediction(*report.plan);
+    return llvm::Error::success();
+  }
+  best = -1;
+  return llvm::Error::success();
+}
+
+/// Finds what needs least memory, and its largest parts.
+llvm::Error Search::explainInfeasible() {
+  const JudgedCandidate *least = nullptr;
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.error.empty() && (!least || judged.figures.memory.total() <
+                                               least->figures.memory.total()))
+      least = &judged;
+  if (!least) {
+    for (const JudgedCandidate &judged : report.judged)
+      return llvm::createStringError("no candidate can be compiled; " +
+                                     judged.candidate.getName() + ": " +
+                                     judged.error);
+    return llvm::createStringError(
+        "no mesh of " + std::to_string(request.devices) +
+        " devices divides the program and agrees with the pins");
+  }
+  report.winner = least->candidate;
+  report.figures = least->figures;
+  const DeviceMemoryPlan &memory = least->figures.memory;
+  report.consumers = {{"parameters", memory.parameters},
+                      {"optimizer state", memory.optimizerState},
+                      {"gradients", memory.gradients},
+                      {"activations and temporaries", memory.arena},
+                      {"arguments and results", memory.argumentsAndResults}};
+  llvm::sort(report.consumers, [](const auto &a, const auto &b) {
+    return std::tie(b.second, a.first) < std::tie(a.second, b.first);
+  });
+  report.consumers.resize(3);
+  return llvm::Error::success();
+}
+
+void Search::summarize() {
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, untried = 0;
+  const JudgedCandidate *winner = getBest();
+  for (const Entry &entry : entries) {
+    if (entry.isJudged)
+      continue;
+    if (entry.bounds.state > double(request.memory))
+      ++tooLarge;
+    else if (winner && entry.bounds.seconds >= winner->figures.seconds)
+      ++tooSlow;
+    else if (getMemory(entry) > double(request.memory))
+      ++unlikely;
+    else
+      ++untried;
+  }
+  auto add = [&](const char *reason, int64_t count) {
+    if (count > 0)
+      report.skipped.push_back({reason, count});
+  };
+  add("parameters and optimizer state alone exceed the memory", tooLarge);
+  add("the lower bound of the time is not below the best plan's", tooSlow);
+  add("the estimated memory exceeds the limit", unlikely);
+  add("the estimated time is above that of those compiled", untried);
+}
+
+llvm::Expected<PlanReport> Search::run() {
+  if (llvm::Error problem = checkRequest())
+    return std::move(problem);
+  if (llvm::Error problem = makeEntries())
+    return std::move(problem);
+  while (!(report.isInterrupted = observer.isInterrupted())) {
+    std::vector<Entry *> round = chooseRound();
+    if (round.empty())
+      break;
+    judgeRound(round);
+  }
+  // Candidates whose state alone is too large are compiled only to say how much
+  // is missing.
+  if (report.judged.empty() && !entries.empty()) {
+    Entry *least = &*llvm::min_element(
+        entries, [&](auto &a, auto &b) { return getMemory(a) < getMemory(b); });
+    judgeRound({least});
+  }
+  if (llvm::Error problem = judgeWinner())
+    return std::move(problem);
+  if (!report.plan)
+    if (llvm::Error problem = explainInfeasible())
+      return std::move(problem);
+  summarize();
+  return std::move(report);
+}
+
+llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
+                                            PlanObserver &observer) {
+  return Search(request, observer).run();
+}

@@ -1,0 +1,214 @@
+//===- PlannerTest.cpp - The search for plans -----------------------------===//
+
+#include "heddle/Planner/Planner.h"
+#include "Bounds/Bounds.h"
+#include "Candidates/Candidates.h"
+#include "Judge/Judge.h"
+#include "heddle/Cost/Cluster.h"
+#include "heddle/Import/Import.h"
+#include "heddle/InitAll.h"
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+/// A GPT of four layers and four heads.
+PlanRequest makeRequest(int64_t devices, int64_t rows) {
+  static DialectRegistry *registry = [] {
+    auto *dialects = new DialectRegistry;
+    registerAllDialects(*dialects);
+    return dialects;
+  }();
+  PlanRequest request;
+  request.program.dialects = registry;
+  request.program.rows = rows;
+  request.program.layers = 4;
+  request.program.make = [](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{4, 64, 4, 256, 32};
+    options.sequence = 32;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  request.cluster = cantFail(loadCluster("dgx-a100:1"));
+  request.devices = devices;
+  request.memory = request.cluster.device.memory;
+  return request;
+}
+
+TEST(ProgramCounts, AreAffineInRowsAndLayers) {
+  PlanRequest request = makeRequest(1, 8);
+  Judge judge(request);
+  auto count = [&](int64_t rows, int64_t layers) {
+    return countProgram(cantFail(judge.getTrainingStep({rows, layers}, 2)),
+                        request.cluster.device);
+  };
+  ProgramCounts counts[2][2] = {{count(1, 1), count(1, 2)},
+                                {count(2, 1), count(2, 2)}};
+  constexpr double sizes[2] = {1, 2};
+  ProgramCounts expected = count(5, 4);
+  ProgramCounts model = CountModel(counts, sizes, sizes).at(5, 4);
+  EXPECT_DOUBLE_EQ(model.parameters, expected.parameters);
+  EXPECT_DOUBLE_EQ(model.optimizerState, expected.optimizerState);
+  EXPECT_DOUBLE_EQ(model.gradients, expected.gradients);
+  EXPECT_DOUBLE_EQ(model.products, expected.products);
+  EXPECT_DOUBLE_EQ(model.keptBytes, expected.keptBytes);
+  EXPECT_DOUBLE_EQ(model.tensorSums, expected.tensorSums);
+  EXPECT_DOUBLE_EQ(model.numTensorSums, expected.numTensorSums);
+  EXPECT_DOUBLE_EQ(model.updateBytes, expected.updateBytes);
+  // Parameters have AdamW's two moments and a gradient.
+  EXPECT_DOUBLE_EQ(expected.optimizerState, 2 * expected.parameters);
+  EXPECT_DOUBLE_EQ(expected.gradients, expected.parameters);
+  // Megatron-LM's two sums in each direction of a layer, one of the embedding,
+  // and one of the head's gradient.
+  EXPECT_DOUBLE_EQ(expected.numTensorSums, 4 * 4 + 2);
+}
+
+TEST(Candidates, Divide) {
+  PlanRequest request = makeRequest(8, 8);
+  Judge judge(request);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  EXPECT_TRUE(limits.canSplitTensor(4));
+  EXPECT_FALSE(limits.canSplitTensor(8)); // four heads
+  SearchSpace space = enumerateCandidates(request, limits);
+  std::set<std::string> names;
+  for (const Candidate &candidate : space.candidates) {
+    EXPECT_TRUE(names.insert(candidate.getName()).second)
+        << candidate.getName() << " twice";
+    EXPECT_EQ(candidate.mesh.getNumDevices(), 8);
+    int64_t data = 1;
+    for (int64_t size : candidate.mesh.data)
+      data *= size;
+    EXPECT_EQ(request.program.rows / candidate.microBatches % data, 0);
+  }
+  EXPECT_TRUE(names.count("--mesh dp=2,tp=4 --zero 1 --sequence "
+                          "--micro-batches 2 --overlap auto"));
+}
+
+TEST(Candidates, AgreeWithPins) {
+  PlanRequest request = makeRequest(8, 8);
+  request.pins.tensor = 2;
+  request.pins.zeroLevel = 3;
+  request.pins.recompute = RecomputeMode::Layer;
+  Judge judge(request);
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  SearchSpace space = enumerateCandidates(request, limits);
+  EXPECT_FALSE(space.candidates.empty());
+  for (const Candidate &candidate : space.candidates) {
+    EXPECT_EQ(candidate.mesh.tensor.front(), 2);
+    EXPECT_EQ(candidate.zeroLevel, 3);
+    EXPECT_EQ(candidate.recompute, RecomputeMode::Layer);
+  }
+}
+
+// No candidate takes less time or state than its bounds.
+TEST(Bounds, HoldForSimulatedPrograms) {
+  PlanRequest request = makeRequest(4, 8);
+  request.training.bf16 = true;
+  Judge judge(request);
+  auto count = [&](int64_t rows, int64_t layers) {
+    return countProgram(cantFail(judge.getTrainingStep({rows, layers}, 2)),
+                        request.cluster.device);
+  };
+  ProgramCounts counts[2][2] = {{count(1, 1), count(1, 2)},
+                                {count(2, 1), count(2, 2)}};
+  constexpr double sizes[2] = {1, 2};
+  BoundModel model(request, CountModel(counts, sizes, sizes));
+  SplitLimits limits =
+      getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
+  SearchSpace space = enumerateCandidates(request, limits);
+  // A few, with a step that is prime to the sizes of the inner loops.
+  for (size_t i = 0; i < space.candidates.size(); i += 23) {
+    const Candidate &candidate = space.candidates[i];
+    CandidateBounds bounds = cantFail(model.rate(candidate));
+    llvm::Expected<Judgement> judged = judge.judge(candidate, 4);
+    ASSERT_TRUE(bool(judged))
+        << candidate.getName() << ": " << llvm::toString(judged.takeError());
+    EXPECT_LE(bounds.seconds, judged->figures.seconds) << candidate.getName();
+    EXPECT_GT(bounds.seconds, 0);
+    const DeviceMemoryPlan &memory = judged->figures.memory;
+    EXPECT_LE(bounds.state,
+              memory.parameters + memory.optimizerState + memory.gradients)
+        << candidate.getName();
+  }
+}
+
+TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
+  PlanRequest request = makeRequest(4, 8);
+  request.mostCompiled = 4;
+  PlanObserver observer;
+  PlanReport one = cantFail(findPlan(request, observer));
+  request.threads = 3;
+  PlanReport three = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(one.plan && three.plan);
+  EXPECT_EQ(writePlan(*one.plan), writePlan(*three.plan));
+  ASSERT_EQ(one.judged.size(), three.judged.size());
+  for (size_t i = 0; i < one.judged.size(); ++i)
+    EXPECT_EQ(one.judged[i].candidate.getName(),
+              three.judged[i].candidate.getName());
+  EXPECT_LE(one.bound, one.figures.seconds);
+}
+
+TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
+  struct Impatient : PlanObserver {
+    void progress(const PlanProgress &progress) override {
+      judged = progress.judged;
+    }
+    bool isInterrupted() override { return judged > 0; }
+    int64_t judged = 0;
+  } observer;
+  PlanRequest request = makeRequest(4, 8);
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_TRUE(report.isInterrupted);
+  EXPECT_TRUE(report.plan.has_value());
+  EXPECT_EQ(report.judged.size(), 4u);
+}
+
+TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
+  PlanRequest request = makeRequest(2, 2);
+  request.memory = 1000;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  EXPECT_FALSE(report.plan.has_value());
+  EXPECT_GT(report.figures.memory.total(), request.memory);
+  ASSERT_EQ(report.consumers.size(), 3u);
+  EXPECT_GE(report.consumers[0].second, report.consumers[1].second);
+}
+
+TEST(FindPlan, RefusesRequests) {
+  PlanObserver observer;
+  PlanRequest request = makeRequest(9, 9);
+  EXPECT_EQ(llvm::toString(findPlan(request, observer).takeError()),
+            "expected 1 to 8 devices, which the cluster 'dgx-a100' has, got 9");
+  request = makeRequest(4, 4);
+  request.pins.tensor = 3;
+  EXPECT_EQ(llvm::toString(findPlan(request, observer).takeError()),
+            "no mesh of 4 devices divides the program and agrees with the "
+            "pins");
+}
+
+TEST(Pins, AreRead) {
+  PlanPins pins;
+  EXPECT_FALSE(parsePin("tp=4", pins));
+  EXPECT_FALSE(parsePin("sequence=off", pins));
+  EXPECT_FALSE(parsePin("recompute=layer", pins));
+  EXPECT_FALSE(parsePin("h.*.mlp*=replicated", pins));
+  EXPECT_EQ(pins.tensor, 4);
+  EXPECT_EQ(pins.sequence, false);
+  EXPECT_EQ(pins.recompute, RecomputeMode::Layer);
+  ASSERT_EQ(pins.replicated.size(), 1u);
+  EXPECT_EQ(pins.replicated[0], "h.*.mlp*");
+  for (const char *bad :
+       {"tp", "tp=", "=4", "tp=0", "tp=x", "zero=4", "sequence=yes",
+        "recompute=all", "overlap=fast", "h.*=gathered"})
+    EXPECT_TRUE(llvm::toString(parsePin(bad, pins)).find("expected") == 0)
+        << bad;
+}
+
+} // namespace

@@ -1,0 +1,194 @@
+//===- Plan.cpp - heddle plan ---------------------------------------------===//
+
+#include "../common/Run.h"
+#include "Commands.h"
+#include "PlanModel.h"
+
+#include "heddle_rt/atomic_file.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace heddle;
+using namespace heddle::tools;
+namespace json = llvm::json;
+
+namespace {
+struct Flags {
+  CompileFlags compile;
+  PlannerFlags planner;
+  std::string output;
+  bool json = false;
+};
+} // namespace
+
+static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
+
+static void printMemory(const DeviceMemoryPlan &memory) {
+  auto part = [](const char *name, int64_t bytes) {
+    if (bytes > 0)
+      llvm::outs() << llvm::format("  %-21s %12.1f MiB\n", name, inMiB(bytes));
+  };
+  part("parameters", memory.parameters);
+  part("optimizer state", memory.optimizerState);
+  part("gradients", memory.gradients);
+  part("counters", memory.counters);
+  part("arena", memory.arena);
+  part("arguments and results", memory.argumentsAndResults);
+  part("in all", memory.total());
+}
+
+static void printReport(const PlanReport &report, const PlanRequest &request) {
+  const PlanFigures &figures = report.figures;
+  if (report.plan) {
+    llvm::outs() << "plan: " << report.winner.getName() << "\n"
+                 << llvm::format("step: %.6g s, of which %.6g s wait for "
+                                 "communication%s\n",
+                                 figures.seconds, figures.exposed,
+                                 report.isExtrapolated
+                                     ? " (extrapolated from few layers)"
+                                     : "")
+                 << llvm::format("bound: %.6g s, gap %.1f %%\n", report.bound,
+                                 100 * report.plan->prediction->gap)
+                 << llvm::format("memory of each device (%.1f MiB may be "
+                                 "used)\n",
+                                 inMiB(request.memory));
+    printMemory(figures.memory);
+  } else {
+    llvm::outs() << llvm::format("nothing fits into %.1f MiB; the least found "
+                                 "is %.1f MiB:\n",
+                                 inMiB(request.memory),
+                                 inMiB(figures.memory.total()))
+                 << "  " << report.winner.getName() << "\n"
+                 << "largest parts:\n";
+    for (const auto &[name, bytes] : report.consumers)
+      llvm::outs() << llvm::format("  %-27s %12.1f MiB\n", name.c_str(),
+                                   inMiB(bytes));
+  }
+  llvm::outs() << "candidates: " << report.candidates << ", compiled "
+               << report.judged.size() << "\n";
+  for (const SkippedCandidates &skipped : report.skipped)
+    llvm::outs() << "  left out " << skipped.count << ": " << skipped.reason
+                 << "\n";
+  if (report.isInterrupted)
+    llvm::outs() << "interrupted: this is the best plan so far\n";
+}
+
+static void writeFigures(json::OStream &out, const PlanFigures &figures) {
+  out.attribute("seconds", figures.seconds);
+  out.attribute("exposed", figures.exposed);
+  out.attributeObject("memory", [&] {
+    const DeviceMemoryPlan &memory = figures.memory;
+    out.attribute("parameters", memory.parameters);
+    out.attribute("optimizer_state", memory.optimizerState);
+    out.attribute("gradients", memory.gradients);
+    out.attribute("counters", memory.counters);
+    out.attribute("arena", memory.arena);
+    out.attribute("arguments_and_results", memory.argumentsAndResults);
+    out.attribute("total", memory.total());
+  });
+}
+
+static void writeReport(const PlanReport &report, const PlanRequest &request) {
+  json::OStream out(llvm::outs(), /*IndentSize=*/1);
+  out.object([&] {
+    out.attribute("feasible", report.plan.has_value());
+    out.attribute("interrupted", report.isInterrupted);
+    out.attribute("extrapolated", report.isExtrapolated);
+    out.attribute("cluster", request.cluster.name);
+    out.attribute("devices", request.devices);
+    out.attribute("rows", request.program.rows);
+    out.attribute("limit", request.memory);
+    out.attribute("options", report.winner.getName());
+    out.attribute("micro_batches", report.winner.microBatches);
+    writeFigures(out, report.figures);
+    if (report.plan) {
+      out.attribute("bound", report.bound);
+      out.attribute("gap", report.plan->prediction->gap);
+    } else {
+      out.attributeArray("consumers", [&] {
+        for (const auto &[name, bytes] : report.consumers)
+          out.object([&] {
+            out.attribute("name", name);
+            out.attribute("bytes", bytes);
+          });
+      });
+    }
+    out.attribute("candidates", report.candidates);
+    out.attributeArray("judged", [&] {
+      for (const JudgedCandidate &judged : report.judged)
+        out.object([&] {
+          out.attribute("options", judged.candidate.getName());
+          out.attribute("bound", judged.bound);
+          if (!judged.error.empty()) {
+            out.attribute("error", judged.error);
+            return;
+          }
+          out.attribute("fits", judged.fits);
+          writeFigures(out, judged.figures);
+        });
+    });
+    out.attributeArray("left_out", [&] {
+      for (const SkippedCandidates &skipped : report.skipped)
+        out.object([&] {
+          out.attribute("reason", skipped.reason);
+          out.attribute("count", skipped.count);
+        });
+    });
+  });
+  llvm::outs() << "\n";
+}
+
+static int runPlan(Flags &flags) {
+  std::optional<PlanSearch> search = planModel(flags.compile, flags.planner);
+  if (!search)
+    return exitFailure;
+  const PlanReport &report = search->report;
+  if (flags.json)
+    writeReport(report, search->request);
+  else
+    printReport(report, search->request);
+  llvm::outs().flush();
+  if (!report.plan)
+    return report.isInterrupted ? exitInterrupted : exitFailure;
+  if (!flags.output.empty()) {
+    runtime::Status status =
+        runtime::writeFileAtomically(flags.output, writePlan(*report.plan));
+    if (!status.ok())
+      return reportError(status.message());
+  }
+  return report.isInterrupted ? exitInterrupted : exitSuccess;
+}
+
+void tools::addPlanCommand(CLI::App &app, int &result) {
+  CLI::App *command = app.add_subcommand(
+      "plan", "Choose the plan with which a training step takes the least time "
+              "on a cluster");
+  auto flags = std::make_shared<Flags>();
+  addModelFlags(*command, flags->compile.model);
+  command->get_option("--batch")->description(
+      "Rows of a step, of all devices and micro-batches together (default: one "
+      "for each device; for an .mlir file, those that it has)");
+  addTrainingFlags(*command, flags->compile);
+  flags->compile.trainingOptions.push_back(
+      command->add_flag("--bf16", flags->compile.options.training.bf16,
+                        "Compute in bf16 with f32 master weights"));
+  command
+      ->add_option("--cluster", flags->compile.options.cluster,
+                   "The cluster to plan for: a JSON file, or one of " +
+                       listPresets())
+      ->check(notEmpty("a cluster's file or preset"))
+      ->required();
+  command
+      ->add_option("--devices", flags->compile.devices,
+                   "Number of devices (default: those of the cluster)")
+      ->check(positive());
+  addPlannerFlags(*command, flags->planner);
+  command
+      ->add_option("-o,--output", flags->output,
+                   "The file to write the plan to")
+      ->check(notEmpty("a file"));
+  command->add_flag("--json", flags->json,
+                    "Print one JSON object instead of text");
+  command->callback([flags, &result] { result = runPlan(*flags); });
+}

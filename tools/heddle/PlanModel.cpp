@@ -1,0 +1,352 @@
+//===- PlanModel.cpp - The planner on the command line --------------------===//
+
+#include "PlanModel.h"
+
+#include "../common/Run.h"
+
+#include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Cost/Cluster.h"
+#include "heddle/InitAll.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/Format.h"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+using namespace mlir;
+using namespace heddle;
+using namespace heddle::tools;
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+/// Reads "80GiB", "40e9" or "1048576"; nullopt for any other text.
+static std::optional<int64_t> parseBytes(StringRef text) {
+  constexpr std::pair<StringLiteral, double> units[] = {
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+      {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9}};
+  double unit = 1;
+  for (const auto &[name, size] : units)
+    if (text.consume_back(name)) {
+      unit = size;
+      break;
+    }
+  double number = 0;
+  if (text.trim().getAsDouble(number) || !(number * unit >= 1) ||
+      number * unit > 0x1p62)
+    return std::nullopt;
+  return static_cast<int64_t>(number * unit);
+}
+
+void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
+  const char *group = "Planner";
+  app.add_option("--memory", flags.memory,
+                 "Bytes that each device may use, such as 40GiB (default: the "
+                 "memory of the cluster's device)")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            return parseBytes(text) ? std::string()
+                                    : "expected a number of bytes, such as "
+                                      "40GiB, got '" +
+                                          text + "'";
+          },
+          "BYTES"))
+      ->group(group);
+  app.add_option("--pin", flags.pins,
+                 "Decide a part of the plan: dp, cp, tp, zero, micro-batches "
+                 "or sub-batches=N, sequence=on, recompute=MODE, "
+                 "overlap=SCHEDULE, or GLOB=replicated for operators")
+      ->check(notEmpty("a pin such as tp=4"))
+      ->expected(1)
+      ->take_all()
+      ->group(group);
+  app.add_option("--work", flags.mostCompiled,
+                 "The most candidates that are compiled")
+      ->check(positive())
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--estimate", flags.estimate,
+               "Do not compile the best plan with all layers; extrapolate its "
+               "time and memory from few")
+      ->group(group);
+  app.add_flag("--quiet", flags.quiet, "Show no progress")->group(group);
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+/// Returns the rows of the features that the program is made for.
+static std::optional<int64_t> getRows(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+      auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+      if (role && role.getRole() == PortRole::Features && type &&
+          type.getRank() > 0)
+        return type.getDimSize(0);
+    }
+  return std::nullopt;
+}
+
+/// Makes the program of an .mlir file, which has one size.
+static bool planFile(Compiler &compiler, const ModelFlags &flags,
+                     ProgramToPlan &program) {
+  ModelFlags file = flags;
+  file.batch.reset(); // it is that of a step
+  FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, file);
+  if (failed(module))
+    return false;
+  if ((**module)->hasAttr(kPhaseAttrName)) {
+    reportError("'" + flags.path +
+                "' is past the import: expected a model or program that has no "
+                "plan yet");
+    return false;
+  }
+  int64_t rows = getRows(**module).value_or(1);
+  program.microBatchRows = rows;
+  program.rows = flags.batch.value_or(rows);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (failed(writeBytecodeToFile(**module, stream)))
+    return false;
+  program.make = [text = stream.str()](
+                     MLIRContext &context,
+                     const ProgramSize &) -> FailureOr<OwningOpRef<ModuleOp>> {
+    OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(text, &context);
+    if (!parsed)
+      return failure();
+    return parsed;
+  };
+  return true;
+}
+
+/// Makes programs of a config of any size.
+static bool planConfig(Compiler &compiler, const ModelFlags &flags,
+                       int64_t devices, ProgramToPlan &program) {
+  ImportOptions options;
+  options.sequence = flags.sequence;
+  options.dropout = flags.dropout;
+  options.seed = static_cast<int64_t>(flags.seed);
+  options.checkWeights = false;
+  if (flags.isParametric()) {
+    options.gpt = flags.gpt;
+    options.gpt->sequence = flags.sequence.value_or(1024);
+  } else {
+    options.path = flags.path;
+  }
+  FailureOr<int64_t> layers = readNumLayers(compiler.context(), options);
+  if (failed(layers))
+    return false;
+  // Errors in the config have positions in its file, which this context shows.
+  ImportOptions small = options;
+  small.mostLayers = 1;
+  if (failed(importModel(compiler.context(), small)))
+    return false;
+  program.layers = *layers;
+  program.rows = flags.batch.value_or(devices);
+  program.make = [options](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions sized = options;
+    sized.batch = size.rows;
+    sized.mostLayers = size.layers;
+    return importModel(context, sized);
+  };
+  return true;
+}
+
+static bool chooseProgram(Compiler &compiler, const CompileFlags &flags,
+                          int64_t devices, ProgramToPlan &program) {
+  const ModelFlags &model = flags.model;
+  if (model.isParametric()) {
+    if (model.gpt.layers == 0) {
+      reportError("expected a MODEL, or the sizes of a parametric one "
+                  "(--layers --hidden --heads --vocab --seq)");
+      return false;
+    }
+    return planConfig(compiler, model, devices, program);
+  }
+  std::optional<ModelKind> kind = classifyModel(model.path);
+  if (!kind)
+    return false;
+  if (*kind == ModelKind::Artifact) {
+    reportError("'" + model.path +
+                "' is compiled already: expected a model's folder, a "
+                "config.json or an .mlir file");
+    return false;
+  }
+  if (*kind == ModelKind::Module)
+    return planFile(compiler, model, program);
+  return planConfig(compiler, model, devices, program);
+}
+
+//===----------------------------------------------------------------------===//
+// Progress
+//===----------------------------------------------------------------------===//
+
+static volatile std::sig_atomic_t interrupted = 0;
+
+namespace {
+
+/// Notes Ctrl-C while it exists. A second one ends the process as ever.
+class InterruptNote {
+public:
+  InterruptNote() {
+    interrupted = 0;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before);
+  }
+  ~InterruptNote() { sigaction(SIGINT, &before, nullptr); }
+
+private:
+  struct sigaction before = {};
+};
+
+class ProgressLines : public PlanObserver {
+public:
+  explicit ProgressLines(bool quiet) : quiet(quiet) {}
+
+  void progress(const PlanProgress &progress) override {
+    if (quiet)
+      return;
+    const JudgedCandidate &last = *progress.last;
+    llvm::errs() << llvm::format("heddle: %lld of %lld candidates: ",
+                                 static_cast<long long>(progress.judged),
+                                 static_cast<long long>(progress.candidates));
+    if (!last.error.empty())
+      llvm::errs() << "cannot be compiled (" << last.error << ")";
+    else
+      llvm::errs() << llvm::format("%.4g s, %.0f MiB%s", last.figures.seconds,
+                                   double(last.figures.memory.total()) /
+                                       double(1 << 20),
+                                   last.fits ? "" : " (too much)");
+    llvm::errs() << ": " << last.candidate.getName();
+    if (progress.best)
+      llvm::errs() << llvm::format("; best %.4g s, bound %.4g s",
+                                   progress.best->figures.seconds,
+                                   progress.bound);
+    llvm::errs() << "\n";
+  }
+  void compilesWhole(const Candidate &candidate) override {
+    if (!quiet)
+      llvm::errs() << "heddle: compiling with all layers: "
+                   << candidate.getName() << "\n";
+  }
+  bool isInterrupted() override { return interrupted != 0; }
+
+private:
+  bool quiet;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+static bool statesMicroBatches(const CompileFlags &flags) {
+  for (const CLI::Option *option : flags.trainingOptions)
+    if (option->get_name() == "--micro-batches" && option->count() > 0)
+      return true;
+  return false;
+}
+
+std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
+                                           const PlannerFlags &planner) {
+  llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
+  if (!cluster) {
+    reportError(llvm::toString(cluster.takeError()));
+    return std::nullopt;
+  }
+  PlanSearch search;
+  PlanRequest &request = search.request;
+  request.cluster = *cluster;
+  request.devices =
+      flags.devices != 0 ? flags.devices : cluster->getNumDevices();
+  request.memory = planner.memory.empty() ? cluster->device.memory
+                                          : *parseBytes(planner.memory);
+  // The scheduler keeps what is alive within the device's memory.
+  request.cluster.device.memory = request.memory;
+  request.training = flags.options.training;
+  request.training.seed = flags.model.seed;
+  request.mostCompiled = planner.mostCompiled;
+  request.compilesWinner = !planner.estimate;
+  request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+  request.pins = planner.decided;
+  for (const std::string &pin : planner.pins)
+    if (llvm::Error problem = parsePin(pin, request.pins)) {
+      reportError("--pin: " + llvm::toString(std::move(problem)));
+      return std::nullopt;
+    }
+  if (statesMicroBatches(flags))
+    request.pins.microBatches = flags.options.training.microBatches;
+
+  DialectRegistry dialects;
+  registerAllDialects(dialects);
+  request.program.dialects = &dialects;
+  Compiler compiler;
+  if (!chooseProgram(compiler, flags, request.devices, request.program))
+    return std::nullopt;
+  InterruptNote note;
+  ProgressLines lines(planner.quiet);
+  llvm::Expected<PlanReport> report = findPlan(request, lines);
+  request.program.dialects = nullptr; // it ends here
+  if (!report) {
+    reportError(llvm::toString(report.takeError()));
+    return std::nullopt;
+  }
+  search.report = std::move(*report);
+  return search;
+}
+
+bool tools::planAutomatically(CompileFlags &flags) {
+  CompileOptions &options = flags.options;
+  if (options.cluster.isNone()) {
+    reportError("--plan auto: expected a --cluster, on which plans are "
+                "weighed, got none");
+    return false;
+  }
+  PlannerFlags planner;
+  planner.decided.overlap = options.overlap;
+  planner.decided.recompute = options.recompute;
+  if (options.subBatches != 0)
+    planner.decided.subBatches = options.subBatches;
+  CompileFlags asked = flags;
+  if (asked.model.batch && statesMicroBatches(flags))
+    *asked.model.batch *= options.training.microBatches;
+  std::optional<PlanSearch> search = planModel(asked, planner);
+  if (!search)
+    return false;
+  const PlanReport &report = search->report;
+  if (report.isInterrupted) {
+    reportError("interrupted");
+    return false;
+  }
+  if (!report.plan) {
+    reportError("--plan auto: nothing fits into " +
+                std::to_string(search->request.memory) +
+                " bytes a device; the least found is " +
+                std::to_string(report.figures.memory.total()) +
+                " bytes, with " + report.winner.getName());
+    return false;
+  }
+  llvm::errs() << "heddle: plan: " << report.winner.getName() << "\n";
+  options.planText = writePlan(*report.plan);
+  options.planPath = "the plan that was chosen";
+  options.training.microBatches = report.winner.microBatches;
+  // What was asked for is in the plan, whose prediction holds.
+  options.overlap.reset();
+  options.recompute.reset();
+  options.subBatches = 0;
+  if (!search->request.program.microBatchRows)
+    flags.model.batch =
+        search->request.program.rows / report.winner.microBatches;
+  return true;
+}

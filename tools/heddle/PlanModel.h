@@ -1,0 +1,46 @@
+//===- PlanModel.h - The planner on the command line ------------*- C++ -*-===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
+#define HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
+
+#include "Model.h"
+#include "heddle/Planner/Planner.h"
+
+namespace heddle::tools {
+
+/// What commands that plan ask beside the model.
+struct PlannerFlags {
+  std::string memory; ///< with a unit; empty: that of the cluster's device
+  std::vector<std::string> pins;
+  int64_t mostCompiled = PlanRequest().mostCompiled;
+  bool estimate = false, quiet = false;
+  /// What other options decide.
+  PlanPins decided;
+};
+
+void addPlannerFlags(CLI::App &app, PlannerFlags &flags);
+
+struct PlanSearch {
+  PlanRequest request;
+  PlanReport report;
+};
+
+/// Searches for the best plan of a model on the cluster of the flags. Shows
+/// progress on standard error. Ctrl-C ends the search with the best plan so
+/// far. Prints an error and returns nullopt if there can be no search.
+std::optional<PlanSearch> planModel(CompileFlags &flags,
+                                    const PlannerFlags &planner);
+
+/// The value of --plan that asks for the planner.
+inline constexpr const char *autoPlan = "auto";
+
+/// Chooses the plan and the number of micro-batches of a command whose --plan
+/// is `auto`, and sets them in the flags. What other options decide is kept:
+/// the rows of a step, that is --batch times --micro-batches, and each of
+/// --micro-batches, --sub-batches, --recompute and --overlap that is given.
+/// Prints an error and returns false if there is no plan.
+bool planAutomatically(CompileFlags &flags);
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
