@@ -142,7 +142,7 @@ struct OperatorsResult {
   /// least 0. Contains what the plan cannot say and propagation decides
   /// otherwise than the solver.
   double gap = 0;
-  bool isOptimal = false; ///< the solver has proven its optimum
+  bool isOptimal = false;              ///< the solver has proven its optimum
   std::vector<OperatorChoice> choices; ///< largest time first
   /// Size of the problem and work done, for reports.
   int64_t numNodes = 0, numEdges = 0;
