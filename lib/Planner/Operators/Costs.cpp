@@ -1,13 +1,26 @@
 //===- Costs.cpp - Seconds of ops and reshardings on a mesh ---------------===//
 
 #include "Costs.h"
+#include "LocalOp.h"
 #include "LocalWork.h"
+#include "dialects/Comm/Comm.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Sharding/CollectiveCosts.h"
 #include "heddle/Support/Bytes.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace heddle;
+
+ReshardingStep::Kind heddle::getCollectiveKind(Operation *collective) {
+  using Kind = ReshardingStep::Kind;
+  return llvm::TypeSwitch<Operation *, Kind>(collective)
+      .Case([](comm::AllReduceOp) { return Kind::AllReduce; })
+      .Case([](comm::AllGatherOp) { return Kind::AllGather; })
+      .Case([](comm::ReduceScatterOp) { return Kind::ReduceScatter; })
+      .Case([](comm::AllToAllOp) { return Kind::AllToAll; })
+      .Default([](Operation *) { return Kind::Permute; });
+}
 
 /// Copies a topology: the search for reshardings owns one.
 static MeshTopology copyOf(const MeshTopology &topology) { return topology; }
@@ -48,70 +61,45 @@ int64_t Costs::getBytes(RankedTensorType type, ShardingAttr sharding) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Returns the seconds of the collectives inside of an op: sums over a factor
-/// that the op combines itself, and the ring of two factors that meet.
-double Costs::getExchangeSeconds(const OpClass &made, const FactorAxes &axes) {
-  const ShardingRule &rule = made.rule;
-  Operation *op = made.op();
+/// Returns the seconds of an op whose local form is several ops.
+FailureOr<double> Costs::getExchangeSeconds(const OpClass &made,
+                                            const FactorAxes &axes,
+                                            double peak) {
+  const ClusterDevice &device = topology.getCluster().device;
   double seconds = 0;
-  auto add = [&](ReshardingStep::Kind kind, AxisMask mask,
-                 CollectiveCost cost) {
-    seconds +=
-        cost.seconds * exposure.get(kind, topology.getOutermostLevel(mask));
-  };
-  auto localBytes = [&](Value value, ShardingAttr sharding) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type ? getBytes(type, sharding) : 0;
-  };
-  bool meets = rule.meet && !axes[rule.meet->first].empty() &&
-               axes[rule.meet->first] == axes[rule.meet->second];
-  for (auto [f, factor] : llvm::enumerate(rule.factors)) {
-    if (axes[f].empty())
-      continue;
-    AxisMask mask = getAxisMask(mesh.mesh, axes[f]);
-    if (meets && f == rule.meet->second) {
-      // Keys and values go once around the ring, and their gradients, too.
-      int64_t in = 0, out = 0;
-      for (auto [i, dims] : llvm::enumerate(rule.operands))
-        if (ShardingRule::runsOver(dims, f))
-          in += localBytes(op->getOperand(i),
-                           getOperandSharding(rule, axes, i, mesh));
-      for (auto [i, dims] : llvm::enumerate(rule.results))
-        if (ShardingRule::runsOver(dims, f))
-          out += localBytes(op->getResult(i),
-                            getResultSharding(rule, axes, i, mesh));
-      add(ReshardingStep::Permute, mask, topology.allGather(mask, in));
-      if (out)
-        add(ReshardingStep::Permute, mask, topology.allGather(mask, out));
-    } else if (factor.kind == FactorKind::Combine) {
-      int64_t bytes = 0;
-      for (auto [i, dims] : llvm::enumerate(rule.results))
-        if (!ShardingRule::runsOver(dims, f))
-          bytes += localBytes(op->getResult(i),
-                              getResultSharding(rule, axes, i, mesh));
-      add(ReshardingStep::AllReduce, mask, topology.allReduce(mask, bytes));
+  LogicalResult status = forEachLocalOp(made, axes, mesh, [&](Operation *op) {
+    if (AxisListAttr list = getCollectiveAxes(op)) {
+      AxisMask mask = getAxisMask(mesh.mesh, list.getAxes());
+      seconds +=
+          getCollectiveCost(op, mesh.mesh, topology).seconds *
+          exposure.get(getCollectiveKind(op), topology.getOutermostLevel(mask));
+    } else if (auto model = dyn_cast<WorkOpInterface>(op)) {
+      Work work = model.getWork();
+      if (work.flops != 0 || work.bytesRead + work.bytesWritten != 0)
+        seconds += getRooflineSeconds(work, peak, device);
     }
-  }
+  });
+  if (failed(status))
+    return failure();
   return seconds;
 }
 
 FailureOr<double> Costs::getSeconds(const OpClass &made,
                                     const FactorAxes &axes) {
-  auto model = dyn_cast<WorkOpInterface>(made.op());
-  if (!model)
+  if (!isa<WorkOpInterface>(made.op()))
     return 0.0;
   FailureOr<double> peak = getPeakOf(made.op(), topology.getCluster());
   if (failed(peak))
     return failure();
+  if (hasExchange(made, axes))
+    if (FailureOr<double> seconds = getExchangeSeconds(made, axes, *peak);
+        succeeded(seconds))
+      return *seconds;
   Work work = getLocalWork(made, axes, mesh);
-  if (made.rule.meet && !axes[made.rule.meet->first].empty() &&
-      axes[made.rule.meet->first] == axes[made.rule.meet->second])
-    work.flops *= mesh.getSize(axes[made.rule.meet->first]); // steps of a ring
-  double seconds = getExchangeSeconds(made, axes);
   if (work.flops == 0 && work.bytesRead + work.bytesWritten == 0)
-    return seconds;
+    return 0.0;
   ClusterDevice device = topology.getCluster().device;
   if (!made.launches)
     device.launch = 0;
-  return seconds + getRooflineSeconds(work, *peak, device);
+  return getRooflineSeconds(work, *peak, device);
 }

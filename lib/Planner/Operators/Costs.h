@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// Returns the step of a resharding that an op of the comm dialect is.
+ReshardingStep::Kind getCollectiveKind(mlir::Operation *collective);
+
 /// Prices single ops and reshardings. Seconds of communication are weighted by
 /// exposure.
 class Costs {
@@ -29,7 +32,8 @@ public:
   int64_t getBytes(mlir::RankedTensorType type, ShardingAttr sharding) const;
 
 private:
-  double getExchangeSeconds(const OpClass &made, const FactorAxes &axes);
+  mlir::FailureOr<double>
+  getExchangeSeconds(const OpClass &made, const FactorAxes &axes, double peak);
 
   MeshRef mesh;
   const MeshTopology &topology;

@@ -11,10 +11,7 @@ static constexpr unsigned kLeastPeriod = 4;
 /// A longer period is not looked for, so that the search stays short.
 static constexpr unsigned kMostPeriod = 4096;
 
-/// Returns a number that two ops share if they compute the same from other
-/// operands. Names do not count, and integers do not, which seed an op's random
-/// numbers.
-static uint64_t getShape(Operation *op) {
+uint64_t heddle::getOpShape(Operation *op) {
   llvm::hash_code hash = llvm::hash_value(op->getName().getAsOpaquePointer());
   for (Type type : op->getOperandTypes())
     hash = llvm::hash_combine(hash, type);
@@ -26,7 +23,7 @@ static uint64_t getShape(Operation *op) {
           llvm::hash_combine(hash, attribute.getName(), attribute.getValue());
   for (Region &region : op->getRegions())
     for (Operation &inner : region.getOps())
-      hash = llvm::hash_combine(hash, getShape(&inner));
+      hash = llvm::hash_combine(hash, getOpShape(&inner));
   return hash;
 }
 
@@ -61,7 +58,7 @@ void heddle::uniteLayers(ArrayRef<Operation *> ops,
                          llvm::EquivalenceClasses<unsigned> &classes) {
   SmallVector<uint64_t> shapes;
   for (auto [i, op] : llvm::enumerate(ops)) {
-    shapes.push_back(getShape(op));
+    shapes.push_back(getOpShape(op));
     classes.insert(i);
   }
   SmallVector<std::pair<unsigned, unsigned>> rest = {{0, ops.size()}};
@@ -70,9 +67,11 @@ void heddle::uniteLayers(ArrayRef<Operation *> ops,
     Run run = findLongestRun(shapes, begin, end);
     if (run.size() == 0)
       continue;
-    for (unsigned i = run.begin; i + run.period < run.end; ++i)
+    // Whole periods. What comes behind the last layer may begin like a layer.
+    unsigned last = run.begin + run.size() / run.period * run.period;
+    for (unsigned i = run.begin; i + run.period < last; ++i)
       classes.unionSets(i, i + run.period);
     rest.push_back({begin, run.begin});
-    rest.push_back({run.end, end});
+    rest.push_back({last, end});
   }
 }

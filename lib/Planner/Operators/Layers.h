@@ -8,6 +8,11 @@
 
 namespace heddle {
 
+/// Returns a number that two ops share if they compute the same from other
+/// operands. Names do not count, and numbers do not, which may seed an op's
+/// random numbers.
+uint64_t getOpShape(mlir::Operation *op);
+
 /// Unites the indices of ops that have the same place in equal layers: the ops
 /// of a program repeat with some period, as their kinds, types and attributes
 /// say. Names do not count. The longest repetition of the program is found

@@ -1,14 +1,13 @@
 //===- PredictStep.cpp - Time and memory of a plan, op by op --------------===//
 
+#include "Costs.h"
 #include "Liveness.h"
 #include "LocalWork.h"
 #include "Weights.h"
-#include "dialects/Comm/Comm.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Planner/Operators.h"
 #include "heddle/Sharding/CollectiveCosts.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -36,16 +35,6 @@ localize(ModuleOp module, const Plan &plan, const MeshTopology &topology) {
   if (failed(runPhases(*copy, options, Phase::Localized)))
     return failure();
   return copy;
-}
-
-static ReshardingStep::Kind getKind(Operation *collective) {
-  using Kind = ReshardingStep::Kind;
-  return llvm::TypeSwitch<Operation *, Kind>(collective)
-      .Case([](comm::AllReduceOp) { return Kind::AllReduce; })
-      .Case([](comm::AllGatherOp) { return Kind::AllGather; })
-      .Case([](comm::ReduceScatterOp) { return Kind::ReduceScatter; })
-      .Case([](comm::AllToAllOp) { return Kind::AllToAll; })
-      .Default([](Operation *) { return Kind::Permute; });
 }
 
 namespace {
@@ -96,7 +85,8 @@ void Predictor::addCollective(Operation *op) {
   double seconds = cost.seconds * weights.get(op);
   result.communicationSeconds += seconds;
   result.exposedSeconds +=
-      seconds * exposure.get(getKind(op), topology.getOutermostLevel(mask));
+      seconds *
+      exposure.get(getCollectiveKind(op), topology.getOutermostLevel(mask));
 }
 
 LogicalResult Predictor::addWork(Operation *op) {

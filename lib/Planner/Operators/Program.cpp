@@ -1,8 +1,8 @@
 //===- Program.cpp - A global program as a planner sees it ----------------===//
 
 #include "Program.h"
-#include "Layers.h"
 #include "Liveness.h"
+#include "Ties.h"
 #include "Weights.h"
 #include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/ControlFlow.h"
@@ -46,7 +46,7 @@ private:
   SmallVector<Operation *> ops;
   SmallVector<double> weights; ///< by op
   DenseMap<Operation *, unsigned> indexOf, classOf;
-  llvm::EquivalenceClasses<unsigned> layers;
+  Ties ties;
   /// Over the indices of classes.
   llvm::EquivalenceClasses<unsigned> groups;
   llvm::DenseSet<unsigned> updates; ///< classes
@@ -96,14 +96,10 @@ LogicalResult ProgramReader::collectOps() {
 }
 
 void ProgramReader::makeClasses() {
-  if (options.unitesLayers)
-    uniteLayers(ops, layers);
-  else
-    for (unsigned i = 0; i < ops.size(); ++i)
-      layers.insert(i);
+  ties = findTies(module, ops, options.unitesLayers);
   DenseMap<unsigned, unsigned> classOfLeader;
   for (auto [i, op] : llvm::enumerate(ops)) {
-    unsigned leader = layers.getLeaderValue(i);
+    unsigned leader = ties.ops.getLeaderValue(i);
     auto [known, isNew] = classOfLeader.try_emplace(leader, program.ops.size());
     if (isNew) {
       program.ops.emplace_back();
@@ -133,47 +129,16 @@ void ProgramReader::makeClasses() {
 // Variables
 //===----------------------------------------------------------------------===//
 
-static StringAttr getVariableOf(Operation *access) {
-  if (auto load = dyn_cast<LoadOp>(access))
-    return load.getVariableAttr().getAttr();
-  return cast<StoreOp>(access).getVariableAttr().getAttr();
-}
-
-/// Unites the variables that ops of one class access at the same place.
 void ProgramReader::addVariables() {
-  llvm::MapVector<StringAttr, VariableOp> all;
-  DenseMap<StringAttr, unsigned> number;
-  llvm::EquivalenceClasses<unsigned> alike;
-  for (VariableOp variable : module.getOps<VariableOp>()) {
-    number[variable.getSymNameAttr()] = all.size();
-    alike.insert(all.size());
-    all.insert({variable.getSymNameAttr(), variable});
-  }
-  auto unite = [&](Operation *a, Operation *b) {
-    if (!a || !b || a->getName() != b->getName() || !isa<LoadOp, StoreOp>(a))
-      return;
-    StringAttr x = getVariableOf(a), y = getVariableOf(b);
-    if (number.contains(x) && number.contains(y) &&
-        all[x].getType() == all[y].getType() &&
-        all[x].getRole() == all[y].getRole())
-      alike.unionSets(number[x], number[y]);
-  };
-  for (const OpClass &made : program.ops)
-    for (Operation *op : llvm::drop_begin(made.ops)) {
-      for (auto [a, b] : llvm::zip(made.op()->getOperands(), op->getOperands()))
-        unite(a.getDefiningOp(), b.getDefiningOp());
-      for (auto [a, b] : llvm::zip(made.op()->getResults(), op->getResults()))
-        for (auto [x, y] : llvm::zip(a.getUsers(), b.getUsers()))
-          unite(x, y);
-    }
   DenseMap<unsigned, unsigned> classOfLeader;
-  for (auto &[name, variable] : all) {
+  unsigned number = 0;
+  for (VariableOp variable : module.getOps<VariableOp>()) {
     auto [known, isNew] = classOfLeader.try_emplace(
-        alike.getLeaderValue(number[name]), program.variables.size());
+        ties.variables.getLeaderValue(number++), program.variables.size());
     if (isNew)
       program.variables.emplace_back();
     program.variables[known->second].variables.push_back(variable);
-    variableOf[name] = known->second;
+    variableOf[variable.getSymNameAttr()] = known->second;
   }
 }
 
@@ -197,59 +162,18 @@ void ProgramReader::uniteNames() {
     }
 }
 
-/// Returns whether dimension i of every tensor of the op, except of scalars, is
-/// run over by factor i alone.
-static bool isAligned(const ShardingRule &rule) {
-  auto check = [&](const TensorFactors &dims) {
-    if (dims.empty())
-      return true;
-    if (dims.size() != rule.factors.size())
-      return false;
-    for (auto [i, dim] : llvm::enumerate(dims))
-      if (dim.size() > 1 || (dim.size() == 1 && dim[0] != i))
-        return false;
-    return true;
-  };
-  return !rule.factors.empty() && llvm::all_of(rule.operands, check) &&
-         llvm::all_of(rule.results, check);
-}
-
-/// Unites the elementwise ops that update one variable. They lie as the
-/// optimizer's state does.
+/// Unites the ops that update one variable. They lie as its state does.
 void ProgramReader::uniteUpdates() {
-  SmallVector<Value> needed;
-  DenseSet<Operation *> ofModel;
-  for (Operation *op : ops)
-    if (op->hasTrait<NetworkOp>() && ofModel.insert(op).second)
-      llvm::append_range(needed, op->getOperands());
-  if (ofModel.empty())
-    return;
-  while (!needed.empty()) {
-    Operation *op = needed.pop_back_val().getDefiningOp();
-    if (op && indexOf.contains(op) && ofModel.insert(op).second)
-      llvm::append_range(needed, op->getOperands());
-  }
-  auto isUpdate = [&](Operation *op) {
-    auto found = classOf.find(op);
-    return found != classOf.end() && !ofModel.contains(op) &&
-           isAligned(program.ops[found->second].rule);
-  };
-  for (Operation *op : ops) {
-    if (!isUpdate(op))
+  for (auto i = ties.updates.begin(); i != ties.updates.end(); ++i) {
+    if (!i->isLeader())
       continue;
-    updates.insert(classOf[op]);
-    auto unite = [&](Value value) {
-      auto type = dyn_cast<RankedTensorType>(value.getType());
-      if (!type || type.getRank() == 0)
-        return;
-      for (Operation *user : value.getUsers())
-        if (isUpdate(user))
-          groups.unionSets(classOf[op], classOf[user]);
-    };
-    for (Value value : op->getOperands())
-      unite(value);
-    for (Value value : op->getResults())
-      unite(value);
+    unsigned first = classOf[ops[*ties.updates.member_begin(i)]];
+    for (auto member = ties.updates.member_begin(i);
+         member != ties.updates.member_end(); ++member) {
+      unsigned made = classOf[ops[*member]];
+      updates.insert(made);
+      groups.unionSets(first, made);
+    }
   }
 }
 
@@ -396,7 +320,7 @@ Place ProgramReader::getTarget(OpOperand &use) {
   if (auto known = targetOf.find(&use); known != targetOf.end())
     return known->second;
   if (auto store = dyn_cast<StoreOp>(op)) {
-    auto variable = variableOf.find(getVariableOf(store));
+    auto variable = variableOf.find(getAccessedVariable(store));
     if (variable != variableOf.end())
       return {Place::Variable, variable->second, 0};
   }
@@ -433,7 +357,7 @@ void ProgramReader::addFlowsOf(Value value) {
   Place from;
   double weight = 0;
   if (auto load = value.getDefiningOp<LoadOp>()) {
-    auto variable = variableOf.find(getVariableOf(load));
+    auto variable = variableOf.find(getAccessedVariable(load));
     if (variable == variableOf.end())
       return;
     from = {Place::Variable, variable->second, 0};
