@@ -136,12 +136,13 @@ struct OperatorsResult {
   Plan plan;
   /// Of the complete plan, after propagation has decided what it leaves open.
   StepPrediction prediction;
-  /// No assignment of strategies takes less, by the same costs. In seconds.
+  /// The seconds of the chosen strategies by the costs of the problem. The
+  /// prediction differs from it, because it counts the ops that partitioning
+  /// really makes, and because propagation decides what the plan leaves open.
+  double seconds = 0;
+  /// No assignment of strategies takes less by the same costs.
   double lowerBound = 0;
-  /// (prediction.getSeconds() - lowerBound) / prediction.getSeconds(), at
-  /// least 0. Contains what the plan cannot say and propagation decides
-  /// otherwise than the solver.
-  double gap = 0;
+  double gap = 0;                      ///< (seconds - lowerBound) / seconds
   bool isOptimal = false;              ///< the solver has proven its optimum
   std::vector<OperatorChoice> choices; ///< largest time first
   /// Size of the problem and work done, for reports.

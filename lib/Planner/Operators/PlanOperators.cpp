@@ -71,6 +71,14 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     return module.emitError("no plan for this mesh: ") << solved->explanation;
   const solver::Assignment &assignment =
       solved->best ? *solved->best : solved->miss->strategies;
+  llvm::Expected<solver::Evaluation> evaluation =
+      solver::evaluate(problem->problem, assignment);
+  if (!evaluation)
+    return module.emitError(llvm::toString(evaluation.takeError()));
+  result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
+  if (result.seconds > 0)
+    result.gap =
+        std::max(0.0, (result.seconds - result.lowerBound) / result.seconds);
   OperatorSolution solution{*program, *problem, assignment};
   result.plan = writeSolution(solution, options.base);
   result.choices = explainSolution(solution);
@@ -79,8 +87,5 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
   if (failed(prediction))
     return failure();
   result.prediction = *prediction;
-  double seconds = prediction->getSeconds();
-  if (seconds > 0)
-    result.gap = std::max(0.0, (seconds - result.lowerBound) / seconds);
   return result;
 }
