@@ -5,8 +5,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Fusable ops at most this far from each other are one kernel. A value that
-/// lives no longer is left out of the peak.
+/// Fusable ops at most this far from each other are one kernel.
 static constexpr unsigned kNear = 8;
 
 bool heddle::isFusableOp(Operation *op, const ShardingRule &rule) {
@@ -55,7 +54,9 @@ static bool isView(Operation *op) {
   return work.flops == 0 && work.bytesRead == 0 && work.bytesWritten == 0;
 }
 
-std::vector<LiveResult> heddle::findLiveAtPeak(ArrayRef<Operation *> ops) {
+std::vector<LiveResult>
+heddle::findLiveAtPeak(ArrayRef<Operation *> ops,
+                       function_ref<bool(Operation *)> isFusable) {
   DenseMap<Operation *, unsigned> indexOf;
   for (auto [i, op] : llvm::enumerate(ops))
     indexOf[op] = i;
@@ -85,7 +86,13 @@ std::vector<LiveResult> heddle::findLiveAtPeak(ArrayRef<Operation *> ops) {
       }
       lastUse[result] = last;
       int64_t bytes = getBytes(result.getType());
-      if (bytes == 0 || isView(op) || last - i <= kNear)
+      if (bytes == 0 || isView(op) || last == i)
+        continue;
+      // Inside of a kernel, the value is never in memory.
+      if (last - i <= kNear && isFusable(op) &&
+          llvm::all_of(result.getUsers(), [&](Operation *user) {
+            return indexOf.contains(user) && isFusable(user);
+          }))
         continue;
       lives.push_back({unsigned(i), last, result.getResultNumber()});
       change[i] += bytes;

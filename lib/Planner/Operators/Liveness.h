@@ -28,7 +28,9 @@ struct LiveResult {
 /// Returns the results of ops that are in memory when the unsharded program
 /// uses most memory for them. `ops` are those of all functions, in order. The
 /// result of a view (an op without work) lives in the memory of its operand.
-std::vector<LiveResult> findLiveAtPeak(llvm::ArrayRef<mlir::Operation *> ops);
+std::vector<LiveResult>
+findLiveAtPeak(llvm::ArrayRef<mlir::Operation *> ops,
+               llvm::function_ref<bool(mlir::Operation *)> isFusable);
 
 } // namespace heddle
 

@@ -134,7 +134,8 @@ FailureOr<StepPrediction> Predictor::run() {
   for (Operation *op : ops)
     if (!getCollectiveAxes(op) && failed(addWork(op)))
       return failure();
-  for (const LiveResult &live : findLiveAtPeak(ops))
+  for (const LiveResult &live :
+       findLiveAtPeak(ops, [&](Operation *op) { return fusable.contains(op); }))
     result.memory.activations +=
         getBytes(live.op->getResult(live.result).getType());
   return result;

@@ -113,15 +113,13 @@ void ProgramReader::makeClasses() {
     program.ops[known->second].weight += weights[i];
     classOf[op] = known->second;
   }
+  auto isFusable = [&](Operation *op) {
+    auto found = classOf.find(op);
+    return found != classOf.end() && program.ops[found->second].isFusable;
+  };
   for (OpClass &made : program.ops)
-    findKernelBorders(
-        made,
-        [&](Operation *op) {
-          auto found = classOf.find(op);
-          return found != classOf.end() && program.ops[found->second].isFusable;
-        },
-        indexOf);
-  for (auto &[op, result, count] : findLiveAtPeak(ops))
+    findKernelBorders(made, isFusable, indexOf);
+  for (auto &[op, result, count] : findLiveAtPeak(ops, isFusable))
     program.ops[classOf[op]].live[result] += count;
 }
 
@@ -129,6 +127,7 @@ void ProgramReader::makeClasses() {
 // Variables
 //===----------------------------------------------------------------------===//
 
+/// Unites tied variables in classes.
 void ProgramReader::addVariables() {
   DenseMap<unsigned, unsigned> classOfLeader;
   unsigned number = 0;
