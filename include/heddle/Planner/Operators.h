@@ -143,6 +143,9 @@ struct OperatorsResult {
   /// No assignment of strategies takes less by the same costs.
   double lowerBound = 0;
   double gap = 0;                      ///< (seconds - lowerBound) / seconds
+  /// The bytes of a device by the usages of the problem, which are compared with
+  /// the memory limit.
+  int64_t bytes = 0;
   bool isOptimal = false;              ///< the solver has proven its optimum
   std::vector<OperatorChoice> choices; ///< largest time first
   /// Size of the problem and work done, for reports.

@@ -75,6 +75,7 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
       solver::evaluate(problem->problem, assignment);
   if (!evaluation)
     return module.emitError(llvm::toString(evaluation.takeError()));
+  result.bytes = evaluation->peakUsage;
   result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
   if (result.seconds > 0)
     result.gap =

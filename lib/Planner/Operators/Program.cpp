@@ -1,9 +1,7 @@
 //===- Program.cpp - A global program as a planner sees it ----------------===//
 
-#include "Program.h"
 #include "Liveness.h"
-#include "Ties.h"
-#include "Weights.h"
+#include "ProgramReader.h"
 #include "heddle/Sharding/Boundaries.h"
 #include "heddle/Sharding/ControlFlow.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -11,53 +9,6 @@
 
 using namespace mlir;
 using namespace heddle;
-
-namespace heddle {
-
-class ProgramReader {
-public:
-  ProgramReader(ModuleOp module, const ProgramOptions &options)
-      : module(module), options(options),
-        stepWeights(module, options.microBatches) {}
-
-  FailureOr<Program> read();
-
-private:
-  LogicalResult collectOps();
-  void makeClasses();
-  void addVariables();
-  void uniteNames();
-  void uniteUpdates();
-  void makeGroups();
-  LogicalResult addCells();
-  void addCell(ArrayRef<Value> values, ArrayRef<OpOperand *> sources,
-               CellClass cell, double weight);
-  void addCalledFunction(func::FuncOp function, ArrayRef<func::CallOp> calls);
-  LogicalResult addFlows();
-  void addFlowsOf(Value value);
-  Place getTarget(OpOperand &use);
-  /// Returns a text that two uses share if they need a value in one layout.
-  std::string getNeed(Place from, Place to, OpOperand &use);
-
-  ModuleOp module;
-  const ProgramOptions &options;
-  StepWeights stepWeights;
-  Program program;
-  SmallVector<Operation *> ops;
-  SmallVector<double> weights; ///< by op
-  DenseMap<Operation *, unsigned> indexOf, classOf;
-  Ties ties;
-  /// Over the indices of classes.
-  llvm::EquivalenceClasses<unsigned> groups;
-  llvm::DenseSet<unsigned> updates; ///< classes
-  DenseMap<StringAttr, unsigned> variableOf;
-  DenseMap<Value, Place> placeOf;
-  DenseMap<OpOperand *, Place> targetOf;
-  DenseMap<OpOperand *, double> targetWeight;
-  std::map<std::tuple<Place, Place, std::string>, unsigned> flowOf;
-};
-
-} // namespace heddle
 
 //===----------------------------------------------------------------------===//
 // Ops and classes
@@ -145,6 +96,13 @@ void ProgramReader::addVariables() {
 // Groups
 //===----------------------------------------------------------------------===//
 
+/// Returns whether a plan can name the factor, and the factor can be split.
+static bool isSayable(const OpClass &made, unsigned factor) {
+  const Factor &what = made.rule.factors[factor];
+  return !what.name.empty() && what.kind != FactorKind::Replicate &&
+         what.size > 1 && !getOpName(made.op()).empty();
+}
+
 /// Unites classes that share a factor of one name: a plan gives both the same
 /// axes.
 void ProgramReader::uniteNames() {
@@ -154,8 +112,8 @@ void ProgramReader::uniteNames() {
       StringRef name = getOpName(op);
       if (name.empty())
         continue;
-      for (const Factor &factor : made.rule.factors)
-        if (!factor.name.empty())
+      for (auto [f, factor] : llvm::enumerate(made.rule.factors))
+        if (isSayable(made, f))
           groups.unionSets(
               i, first.try_emplace({name.str(), factor.name}, i).first->second);
     }
@@ -176,6 +134,49 @@ void ProgramReader::uniteUpdates() {
   }
 }
 
+/// Finds the ops that only cast a loaded parameter for ops of a group: they lie
+/// as these need it. Propagation decides so, too.
+void ProgramReader::findFollowers() {
+  for (auto [i, made] : llvm::enumerate(program.ops)) {
+    Operation *op = made.op();
+    if (!getOpName(op).empty() || updates.contains(i) ||
+        op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+        !op->getOperand(0).getDefiningOp<LoadOp>() || !isAligned(made.rule))
+      continue;
+    for (OpOperand &use : op->getResult(0).getUses()) {
+      auto user = classOf.find(use.getOwner());
+      if (user == classOf.end() || updates.contains(user->second) ||
+          user->second == i)
+        continue;
+      const TensorFactors &dims =
+          program.ops[user->second].rule.operands[use.getOperandNumber()];
+      if (llvm::any_of(dims, [](const DimensionFactors &dim) {
+            return dim.size() != 1;
+          }))
+        continue;
+      followed[i] = {user->second, use.getOperandNumber()};
+      groups.unionSets(i, user->second);
+      break;
+    }
+  }
+}
+
+/// Returns the name of a factor among the keys of the class's group. It begins
+/// with '#' if a plan cannot say it.
+std::string ProgramReader::getKey(unsigned index, unsigned factor) const {
+  const OpClass &made = program.ops[index];
+  if (isSayable(made, factor))
+    return made.rule.factors[factor].name;
+  if (updates.contains(index))
+    return "#" + std::to_string(factor);
+  if (auto leader = followed.find(index); leader != followed.end()) {
+    auto [user, operand] = leader->second;
+    return getKey(user,
+                  program.ops[user].rule.operands[operand][factor].front());
+  }
+  return "#" + std::to_string(index) + "." + std::to_string(factor);
+}
+
 void ProgramReader::makeGroups() {
   DenseMap<unsigned, unsigned> groupOfLeader;
   SmallVector<std::map<std::string, unsigned>> keyOf;
@@ -191,19 +192,13 @@ void ProgramReader::makeGroups() {
     group.classes.push_back(i);
     group.isUpdate |= updates.contains(i);
     bool isNamed = false;
-    for (auto [f, factor] : llvm::enumerate(made.rule.factors)) {
-      // A key that no other class has, unless the factor has a name.
-      std::string key = group.isUpdate
-                            ? "#" + std::to_string(f)
-                            : "#" + std::to_string(i) + "." + std::to_string(f);
-      bool isSayable = !factor.name.empty() && !getOpName(made.op()).empty();
-      if (isSayable)
-        key = factor.name;
-      isNamed |= isSayable;
+    for (unsigned f = 0; f < made.rule.factors.size(); ++f) {
+      std::string key = getKey(i, f);
+      isNamed |= isSayable(made, f);
       auto [entry, isFirst] =
           keyOf[made.group].try_emplace(key, group.keys.size());
       if (isFirst)
-        group.keys.push_back(isSayable ? factor.name : "");
+        group.keys.push_back(key.front() == '#' ? "" : key);
       made.keys.push_back(entry->second);
     }
     if (isNamed)
@@ -213,218 +208,6 @@ void ProgramReader::makeGroups() {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Cells
-//===----------------------------------------------------------------------===//
-
-void ProgramReader::addCell(ArrayRef<Value> values,
-                            ArrayRef<OpOperand *> sources, CellClass cell,
-                            double weight) {
-  unsigned index = program.cells.size();
-  for (Value value : values)
-    placeOf[value] = {Place::Cell, index, 0};
-  for (OpOperand *source : sources) {
-    targetOf[source] = {Place::Cell, index, 0};
-    targetWeight[source] = weight;
-  }
-  program.cells.push_back(cell);
-}
-
-/// The operands of all calls flow into the function's arguments. The operands
-/// of its return flow into the results of all calls.
-void ProgramReader::addCalledFunction(func::FuncOp function,
-                                      ArrayRef<func::CallOp> calls) {
-  Block &body = function.getBody().front();
-  double weight = stepWeights.get(function) / double(calls.size());
-  for (BlockArgument argument : body.getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type)
-      continue;
-    SmallVector<OpOperand *> sources;
-    for (func::CallOp call : calls)
-      sources.push_back(&call->getOpOperand(argument.getArgNumber()));
-    addCell({argument}, sources, {type, {}, false}, weight);
-  }
-  for (OpOperand &returned : body.getTerminator()->getOpOperands()) {
-    auto type = dyn_cast<RankedTensorType>(returned.get().getType());
-    if (!type)
-      continue;
-    SmallVector<Value> values;
-    for (func::CallOp call : calls)
-      values.push_back(call.getResult(returned.getOperandNumber()));
-    addCell(values, {&returned}, {type, {}, false}, stepWeights.get(function));
-  }
-}
-
-LogicalResult ProgramReader::addCells() {
-  llvm::MapVector<Operation *, SmallVector<func::CallOp>> callsOf;
-  LogicalResult status = success();
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || stepWeights.get(function) == 0)
-      continue;
-    forEachOp(function, [&](Operation *op) {
-      if (failed(status))
-        return;
-      if (auto call = dyn_cast<func::CallOp>(op)) {
-        FailureOr<func::FuncOp> callee = getCallee(call);
-        status = success(succeeded(callee));
-        if (succeeded(callee))
-          callsOf[*callee].push_back(call);
-      } else if (isControlFlow(op)) {
-        FailureOr<SmallVector<CarriedValue>> carried = getCarriedValues(op);
-        status = success(succeeded(carried));
-        if (succeeded(carried))
-          for (const CarriedValue &value : *carried)
-            addCell(value.values, value.sources, {value.getType(), {}, false},
-                    stepWeights.get(op));
-      }
-    });
-  }
-  if (failed(status))
-    return failure();
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || stepWeights.get(function) == 0)
-      continue;
-    if (auto calls = callsOf.find(function); calls != callsOf.end()) {
-      addCalledFunction(function, calls->second);
-      continue;
-    }
-    Block &body = function.getBody().front();
-    for (BlockArgument argument : body.getArguments())
-      if (auto type = dyn_cast<RankedTensorType>(argument.getType()))
-        addCell({argument}, {},
-                {type,
-                 function.getArgAttrOfType<ShardingAttr>(
-                     argument.getArgNumber(), kShardingAttrName),
-                 true},
-                0);
-    for (OpOperand &returned : body.getTerminator()->getOpOperands())
-      if (auto type = dyn_cast<RankedTensorType>(returned.get().getType()))
-        addCell({}, {&returned},
-                {type,
-                 function.getResultAttrOfType<ShardingAttr>(
-                     returned.getOperandNumber(), kShardingAttrName),
-                 false},
-                stepWeights.get(function));
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Flows
-//===----------------------------------------------------------------------===//
-
-Place ProgramReader::getTarget(OpOperand &use) {
-  Operation *op = use.getOwner();
-  if (auto known = targetOf.find(&use); known != targetOf.end())
-    return known->second;
-  if (auto store = dyn_cast<StoreOp>(op)) {
-    auto variable = variableOf.find(getAccessedVariable(store));
-    if (variable != variableOf.end())
-      return {Place::Variable, variable->second, 0};
-  }
-  if (auto found = classOf.find(op); found != classOf.end())
-    return {Place::Op, found->second, use.getOperandNumber()};
-  return {};
-}
-
-std::string ProgramReader::getNeed(Place from, Place to, OpOperand &use) {
-  if (to.kind != Place::Op)
-    return std::to_string(to.kind) + ":" + std::to_string(to.index);
-  const OpClass &user = program.ops[to.index];
-  std::string need = "g" + std::to_string(user.group);
-  // A parameter is gathered again for each op of the model.
-  if (from.kind == Place::Variable && !program.groups[user.group].isUpdate)
-    need += ":" + std::to_string(to.index);
-  for (const DimensionFactors &dim : user.rule.operands[to.number]) {
-    need += ",";
-    for (unsigned factor : dim)
-      need += " " + std::to_string(user.keys[factor]);
-  }
-  // An accumulator may be a partial sum, unlike other operands.
-  for (const LinearGroup &group : user.rule.linear)
-    if (llvm::is_contained(group.operands, to.number) &&
-        group.operands.size() > 1)
-      need += ";" + std::to_string(to.index) + "." + std::to_string(to.number);
-  return need;
-}
-
-void ProgramReader::addFlowsOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type)
-    return;
-  Place from;
-  double weight = 0;
-  if (auto load = value.getDefiningOp<LoadOp>()) {
-    auto variable = variableOf.find(getAccessedVariable(load));
-    if (variable == variableOf.end())
-      return;
-    from = {Place::Variable, variable->second, 0};
-    weight = stepWeights.get(load);
-  } else if (auto known = placeOf.find(value); known != placeOf.end()) {
-    from = known->second;
-  } else if (Operation *op = value.getDefiningOp();
-             op && classOf.contains(op)) {
-    from = {Place::Op, classOf[op], cast<OpResult>(value).getResultNumber()};
-    weight = weights[indexOf[op]];
-  }
-  if (from.kind == Place::None)
-    return;
-  std::map<std::string, bool> seen;
-  for (OpOperand &use : value.getUses()) {
-    Place to = getTarget(use);
-    if (to.kind == Place::None)
-      continue;
-    std::string need = getNeed(from, to, use);
-    if (!seen.try_emplace(need, true).second)
-      continue;
-    double times = weight;
-    if (auto known = targetWeight.find(&use); known != targetWeight.end())
-      times = known->second;
-    else if (times == 0)
-      times = indexOf.contains(use.getOwner())
-                  ? weights[indexOf[use.getOwner()]]
-                  : 1;
-    auto [entry, isNew] =
-        flowOf.try_emplace({from, to, need}, program.flows.size());
-    if (isNew)
-      program.flows.push_back({from, to, type, 0});
-    program.flows[entry->second].weight += times;
-  }
-}
-
-LogicalResult ProgramReader::addFlows() {
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || stepWeights.get(function) == 0)
-      continue;
-    for (BlockArgument argument : function.getArguments())
-      addFlowsOf(argument);
-    forEachOp(function, [&](Operation *op) {
-      for (Value result : op->getResults())
-        addFlowsOf(result);
-      if (!isControlFlow(op)) {
-        // A tensor that a region reads at any place is needed whole.
-        for (Region &region : op->getRegions())
-          visitUsedValuesDefinedAbove(region, [&](OpOperand *operand) {
-            auto type = dyn_cast<RankedTensorType>(operand->get().getType());
-            if (!type || targetOf.contains(operand))
-              return;
-            auto whole = ShardingAttr::getReplicated(
-                FlatSymbolRefAttr::get(module.getContext(), "mesh"),
-                type.getRank());
-            addCell({}, {operand}, {type, whole, false}, stepWeights.get(op));
-          });
-        return;
-      }
-      for (Region &region : op->getRegions())
-        for (Block &block : region)
-          for (BlockArgument argument : block.getArguments())
-            addFlowsOf(argument);
-    });
-  }
-  return success();
-}
-
 FailureOr<Program> ProgramReader::read() {
   if (failed(collectOps()))
     return failure();
@@ -432,6 +215,7 @@ FailureOr<Program> ProgramReader::read() {
   addVariables();
   uniteNames();
   uniteUpdates();
+  findFollowers();
   makeGroups();
   if (failed(addCells()) || failed(addFlows()))
     return failure();

@@ -15,9 +15,7 @@ StringAttr heddle::getAccessedVariable(Operation *access) {
   return cast<StoreOp>(access).getVariableAttr().getAttr();
 }
 
-/// Returns whether dimension i of every tensor of the op, except of scalars, is
-/// run over by factor i alone.
-static bool isAligned(const ShardingRule &rule) {
+bool heddle::isAligned(const ShardingRule &rule) {
   auto check = [&](const TensorFactors &dims) {
     if (dims.empty())
       return true;

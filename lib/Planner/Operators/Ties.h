@@ -4,6 +4,7 @@
 #define HEDDLE_LIB_PLANNER_OPERATORS_TIES_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Sharding/FactorShardings.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -26,6 +27,10 @@ struct Ties {
 /// `unitesLayers`, every op and variable is of its own.
 Ties findTies(mlir::ModuleOp module, llvm::ArrayRef<mlir::Operation *> ops,
               bool unitesLayers);
+
+/// Returns whether dimension i of every tensor of the op, except of scalars, is
+/// run over by factor i alone.
+bool isAligned(const ShardingRule &rule);
 
 /// Returns the name of the variable that a load or store accesses.
 mlir::StringAttr getAccessedVariable(mlir::Operation *access);

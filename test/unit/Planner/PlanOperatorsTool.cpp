@@ -122,9 +122,10 @@ int main(int argc, char **argv) {
   llvm::outs() << (result->isFeasible ? "feasible" : "infeasible") << ", "
                << (result->isOptimal ? "optimal" : "not proven") << ", nodes "
                << result->numNodes << ", edges " << result->numEdges << "\n";
-  llvm::outs() << llvm::format("cost: %.3f ms, lower bound %.3f ms, gap %.4f\n",
-                               1e3 * result->seconds, 1e3 * result->lowerBound,
-                               result->gap);
+  llvm::outs() << llvm::format(
+      "cost: %.3f ms, lower bound %.3f ms, gap %.4f, %lld bytes\n",
+      1e3 * result->seconds, 1e3 * result->lowerBound, result->gap,
+      (long long)result->bytes);
   print(result->prediction);
   if (explains)
     for (const OperatorChoice &choice : result->choices) {
