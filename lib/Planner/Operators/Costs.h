@@ -1,0 +1,48 @@
+//===- Costs.h - Seconds of ops and reshardings on a mesh -------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H
+
+#include "Program.h"
+#include "heddle/Planner/Operators.h"
+#include "heddle/Sharding/ReshardSequence.h"
+
+namespace heddle {
+
+/// Returns the step of a resharding that an op of the comm dialect is.
+ReshardingStep::Kind getCollectiveKind(mlir::Operation *collective);
+
+/// Prices single ops and reshardings. Seconds of communication are weighted by
+/// exposure.
+class Costs {
+public:
+  Costs(MeshRef mesh, const MeshTopology &topology, const Exposure &exposure);
+
+  MeshRef getMesh() const { return mesh; }
+
+  /// Returns the seconds of the local work of one op of the class, and of what
+  /// it communicates inside, with these axes. Fails, with a diagnostic, if the
+  /// cluster lacks a peak rate.
+  mlir::FailureOr<double> getSeconds(const OpClass &made,
+                                     const FactorAxes &axes);
+  /// Returns the exposed seconds of a resharding.
+  double getSeconds(mlir::RankedTensorType type, ShardingAttr from,
+                    ShardingAttr to);
+  /// Returns the bytes of a device's part.
+  int64_t getBytes(mlir::RankedTensorType type, ShardingAttr sharding) const;
+
+private:
+  mlir::FailureOr<double>
+  getExchangeSeconds(const OpClass &made, const FactorAxes &axes, double peak);
+
+  MeshRef mesh;
+  const MeshTopology &topology;
+  const Exposure &exposure;
+  ReshardSequences sequences;
+  llvm::DenseMap<std::tuple<const void *, const void *, const void *>, double>
+      known;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H

@@ -1,0 +1,26 @@
+//===- Layers.h - Ops at the same place of equal layers ---------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+
+namespace heddle {
+
+/// Returns a number that two ops share if they compute the same from other
+/// operands. Names do not count, and numbers do not, which may seed an op's
+/// random numbers.
+uint64_t getOpShape(mlir::Operation *op);
+
+/// Unites the indices of ops that have the same place in equal layers: the ops
+/// of a program repeat with some period, as their kinds, types and attributes
+/// say. Names do not count. The longest repetition of the program is found
+/// first, then the longest one in the rest, so forward pass, backward pass and
+/// update each have a period of their own. Index i stands for ops[i].
+void uniteLayers(llvm::ArrayRef<mlir::Operation *> ops,
+                 llvm::EquivalenceClasses<unsigned> &classes);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H

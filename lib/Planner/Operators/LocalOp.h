@@ -1,0 +1,24 @@
+//===- LocalOp.h - What an op communicates inside ---------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H
+
+#include "Program.h"
+
+namespace heddle {
+
+/// Returns whether the local form of an op with these axes is more than the op
+/// on local types: it combines parts, passes parts around a ring or fetches the
+/// rows of a window.
+bool hasExchange(const OpClass &made, const FactorAxes &axes);
+
+/// Localizes a copy of the op, with operands that lie as it needs them, and
+/// calls `body` for each op of the result that works or communicates. Fails,
+/// without a diagnostic, if the op cannot be localized with these axes.
+mlir::LogicalResult
+forEachLocalOp(const OpClass &made, const FactorAxes &axes, MeshRef mesh,
+               llvm::function_ref<void(mlir::Operation *)> body);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H

@@ -1,0 +1,92 @@
+//===- PlanOperators.cpp - The best plan of operators on one mesh ---------===//
+
+#include "PlanWriter.h"
+#include "heddle/Solver/Solve.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The solver stops when its cost is proven to be this near to the least.
+static constexpr double kEnough = 1e-4;
+
+/// Returns the base plan's mesh, after a check that it is the topology's.
+static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
+                                   const MeshTopology &topology) {
+  MLIRContext *context = module.getContext();
+  SmallVector<MeshAxisAttr> axes;
+  SmallVector<int64_t> sizes;
+  for (const PlanAxis &axis : base.mesh) {
+    axes.push_back(MeshAxisAttr::get(
+        context, StringAttr::get(context, axis.name), axis.size));
+    sizes.push_back(axis.size);
+  }
+  if (ArrayRef<int64_t>(sizes) != topology.getAxisSizes())
+    return module.emitError("expected the plan's mesh and the topology to have "
+                            "the same axes");
+  return MeshRef{FlatSymbolRefAttr::get(context, "mesh"),
+                 MeshAttr::get(context, axes)};
+}
+
+static llvm::Expected<solver::Solution>
+solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
+  solver::SolveOptions solve;
+  solve.timeoutSeconds = 1e9; // the limit is work, so that plans repeat
+  solve.workLimit = options.workLimit;
+  solve.seed = options.seed;
+  solve.threads = options.threads;
+  solve.gap = kEnough;
+  solve.stop = options.stop;
+  return solver::solve(problem, solve);
+}
+
+FailureOr<OperatorsResult>
+heddle::planOperators(ModuleOp module, const MeshTopology &topology,
+                      const OperatorsOptions &options) {
+  FailureOr<MeshRef> mesh = makeMesh(module, options.base, topology);
+  if (failed(mesh))
+    return failure();
+  ProgramOptions reading;
+  reading.microBatches = options.microBatches;
+  FailureOr<Program> program = Program::create(module, reading);
+  if (failed(program))
+    return failure();
+  Costs costs(*mesh, topology, options.exposure);
+  FailureOr<OperatorProblem> problem =
+      buildProblem(*program, costs, options, module);
+  if (failed(problem))
+    return failure();
+  llvm::Expected<solver::Solution> solved =
+      solveProblem(problem->problem, options);
+  if (!solved)
+    return module.emitError(llvm::toString(solved.takeError()));
+  OperatorsResult result;
+  result.isFeasible = solved->best.has_value();
+  result.isOptimal = solved->why == solver::StopReason::Optimal ||
+                     solved->why == solver::StopReason::Gap;
+  result.lowerBound = double(solved->lowerBound) / kPicosecondsPerSecond;
+  result.numNodes = int64_t(problem->problem.nodes.size());
+  result.numEdges = int64_t(problem->problem.edges.size());
+  result.work = solved->work;
+  if (!solved->best && !solved->miss)
+    return module.emitError("no plan for this mesh: ") << solved->explanation;
+  const solver::Assignment &assignment =
+      solved->best ? *solved->best : solved->miss->strategies;
+  llvm::Expected<solver::Evaluation> evaluation =
+      solver::evaluate(problem->problem, assignment);
+  if (!evaluation)
+    return module.emitError(llvm::toString(evaluation.takeError()));
+  result.bytes = evaluation->peakUsage;
+  result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
+  if (result.seconds > 0)
+    result.gap =
+        std::max(0.0, (result.seconds - result.lowerBound) / result.seconds);
+  OperatorSolution solution{*program, *problem, assignment};
+  result.plan = writeSolution(solution, options.base);
+  result.choices = explainSolution(solution);
+  FailureOr<StepPrediction> prediction = predictStep(
+      module, result.plan, topology, options.exposure, options.microBatches);
+  if (failed(prediction))
+    return failure();
+  result.prediction = *prediction;
+  return result;
+}

@@ -1,0 +1,262 @@
+//===- PlanWriter.cpp - From a solution to the entries of a plan ----------===//
+
+#include "PlanWriter.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// Globs
+//===----------------------------------------------------------------------===//
+
+/// Returns globs that match exactly these names of all names: one with a
+/// common prefix and suffix if that matches no other name, or the names.
+static std::vector<std::string> getGlobs(ArrayRef<std::string> names,
+                                         ArrayRef<std::string> all) {
+  if (names.size() < 2)
+    return std::vector<std::string>(names.begin(), names.end());
+  StringRef first = names.front();
+  size_t shortest = first.size(), prefix = first.size(), suffix = first.size();
+  for (StringRef name : names) {
+    size_t length = std::min(first.size(), name.size()), i = 0;
+    shortest = std::min(shortest, name.size());
+    while (i < length && name[i] == first[i])
+      ++i;
+    prefix = std::min(prefix, i);
+    for (i = 0; i < length &&
+                name[name.size() - 1 - i] == first[first.size() - 1 - i];)
+      ++i;
+    suffix = std::min(suffix, i);
+  }
+  suffix = std::min(suffix, shortest - prefix);
+  std::string glob =
+      (first.take_front(prefix) + "*" + first.take_back(suffix)).str();
+  llvm::StringSet<> wanted;
+  for (const std::string &name : names)
+    wanted.insert(name);
+  for (const std::string &name : all)
+    if (matchesGlob(glob, name) && !wanted.contains(name))
+      return std::vector<std::string>(names.begin(), names.end());
+  return {glob};
+}
+
+static std::vector<std::string> getNames(const VariableClass &made) {
+  std::vector<std::string> names;
+  for (VariableOp variable : made.variables)
+    names.push_back(variable.getSymName().str());
+  return names;
+}
+
+namespace {
+/// The names of a program's operators and variables.
+struct Names {
+  explicit Names(const Program &program) {
+    llvm::StringSet<> seen;
+    for (const OpClass &made : program.ops)
+      for (Operation *op : made.ops)
+        if (StringRef name = getOpName(op);
+            !name.empty() && seen.insert(name).second)
+          operators.push_back(name.str());
+    for (const VariableClass &made : program.variables)
+      llvm::append_range(variables, getNames(made));
+  }
+
+  std::vector<std::string> operators, variables;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+template <typename KeyT>
+static void assign(std::vector<PlanEntry<KeyT>> &entries,
+                   const std::string &glob, const KeyT &key,
+                   ArrayRef<StringAttr> axes) {
+  auto entry = llvm::find_if(entries, [&](const PlanEntry<KeyT> &known) {
+    return known.glob == glob;
+  });
+  if (entry == entries.end()) {
+    entries.push_back({glob, {}, {}});
+    entry = std::prev(entries.end());
+  }
+  if (entry->find(key))
+    return;
+  PlanAssignment<KeyT> assignment{key, {}, {}};
+  for (StringAttr axis : axes)
+    assignment.axes.push_back(axis.str());
+  entry->assignments.push_back(std::move(assignment));
+}
+
+static void writeGroup(const Group &group, const Strategy &strategy,
+                       const Names &names, const Plan &base, Plan &plan) {
+  for (auto [key, axes] : llvm::zip(group.keys, strategy.axes)) {
+    if (key.empty())
+      continue;
+    std::vector<std::string> open;
+    for (const std::string &name : group.names)
+      if (!findPlanEntry(base.operators, name, key))
+        open.push_back(name);
+    for (const std::string &glob : getGlobs(open, names.operators))
+      assign(plan.operators, glob, key, axes);
+  }
+}
+
+/// Returns the axes over which the uses of each parameter want it to be stored.
+static llvm::StringMap<DenseSet<StringAttr>>
+findWantedAxes(const OperatorSolution &solution, MeshRef mesh) {
+  llvm::StringMap<DenseSet<StringAttr>> wanted;
+  for (const Flow &flow : solution.program.flows) {
+    if (flow.from.kind != Place::Variable || flow.to.kind != Place::Op)
+      continue;
+    const OpClass &user = solution.program.ops[flow.to.index];
+    if (solution.program.groups[user.group].isUpdate)
+      continue;
+    ShardingAttr need =
+        getNeed(user, solution.getStrategy(user.group), flow.to.number, mesh);
+    for (VariableOp variable :
+         solution.program.variables[flow.from.index].variables)
+      for (const Axes &axes : getDimensions(need))
+        wanted[variable.getSymName()].insert(axes.begin(), axes.end());
+  }
+  return wanted;
+}
+
+/// Returns the axes that the plan adds to each dimension.
+static DimensionAxes
+getAddedAxes(VariableOp variable, ShardingAttr layout,
+             const llvm::StringMap<DenseSet<StringAttr>> &wanted) {
+  StringRef name = variable.getSymName();
+  if (std::optional<StateAttr> state = variable.getState())
+    name = state->getParameter().getValue();
+  auto uses = wanted.find(name);
+  DimensionAxes added = getDimensions(layout);
+  if (uses != wanted.end())
+    for (Axes &axes : added)
+      llvm::erase_if(
+          axes, [&](StringAttr axis) { return uses->second.contains(axis); });
+  return added;
+}
+
+Plan heddle::writeSolution(const OperatorSolution &solution, const Plan &base) {
+  Plan plan = base;
+  Names names(solution.program);
+  for (auto [i, group] : llvm::enumerate(solution.program.groups))
+    if (!group.names.empty())
+      writeGroup(group, solution.getStrategy(i), names, base, plan);
+  auto wanted = findWantedAxes(solution, solution.problem.mesh);
+  for (auto [i, node] : llvm::enumerate(solution.problem.layouts)) {
+    if (node.place.kind != Place::Variable)
+      continue;
+    const VariableClass &made = solution.program.variables[node.place.index];
+    VariableOp variable = made.variables.front();
+    if (variable.getStorageAttr())
+      continue;
+    DimensionAxes added = getAddedAxes(variable, solution.getLayout(i), wanted);
+    std::vector<std::string> open;
+    for (const std::string &name : getNames(made))
+      if (!findPlanEntry(base.storage, name))
+        open.push_back(name);
+    for (auto [dim, axes] : llvm::enumerate(added))
+      if (!axes.empty())
+        for (const std::string &glob : getGlobs(open, names.variables))
+          assign(plan.storage, glob, unsigned(dim), axes);
+  }
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Explanation
+//===----------------------------------------------------------------------===//
+
+template <typename KeysT>
+static std::string format(const KeysT &keys, ArrayRef<Axes> axes) {
+  std::vector<std::string> parts;
+  for (auto [key, list] : llvm::zip(keys, axes))
+    if (!list.empty() && !key.empty()) {
+      std::vector<std::string> quoted;
+      for (StringAttr axis : list)
+        quoted.push_back("\"" + axis.str() + "\"");
+      parts.push_back("\"" + std::string(key) + "\": [" +
+                      llvm::join(quoted, ", ") + "]");
+    }
+  return "{" + llvm::join(parts, ", ") + "}";
+}
+
+std::vector<OperatorChoice>
+heddle::explainSolution(const OperatorSolution &solution) {
+  const solver::Problem &problem = solution.problem.problem;
+  std::vector<std::vector<const solver::Edge *>> edgesOf(problem.nodes.size());
+  for (const solver::Edge &edge : problem.edges)
+    for (uint32_t node : edge.nodes)
+      edgesOf[node].push_back(&edge);
+  auto getCost = [&](unsigned node, int32_t strategy) {
+    solver::Cost cost = problem.nodes[node].costs[strategy];
+    for (const solver::Edge *edge : edgesOf[node]) {
+      size_t at = 0;
+      for (uint32_t end : edge->nodes)
+        at = at * problem.nodes[end].costs.size() +
+             (end == node ? strategy : solution.assignment[end]);
+      cost = solver::addCosts(cost, edge->costs[at]);
+    }
+    return cost;
+  };
+  std::vector<OperatorChoice> choices;
+  auto add = [&](unsigned node, OperatorChoice choice,
+                 function_ref<std::string(int32_t)> text) {
+    auto getStrategyCost = [&](int32_t strategy) {
+      return StrategyCost{text(strategy),
+                          double(getCost(node, strategy)) /
+                              kPicosecondsPerSecond,
+                          problem.nodes[node].usages[strategy]};
+    };
+    int32_t chosen = solution.assignment[node];
+    choice.chosen = getStrategyCost(chosen);
+    std::optional<int32_t> second;
+    for (int32_t s = 0; s < int32_t(problem.nodes[node].costs.size()); ++s)
+      if (s != chosen && getCost(node, s) < solver::kInfiniteCost &&
+          text(s) != choice.chosen.strategy &&
+          (!second || getCost(node, s) < getCost(node, *second)))
+        second = s;
+    if (second)
+      choice.runnerUp = getStrategyCost(*second);
+    choices.push_back(std::move(choice));
+  };
+  Names names(solution.program);
+  for (auto [i, group] : llvm::enumerate(solution.program.groups)) {
+    if (group.names.empty())
+      continue;
+    OperatorChoice choice;
+    choice.glob = llvm::join(getGlobs(group.names, names.operators), ", ");
+    choice.count = group.names.size();
+    const std::vector<Strategy> &all = solution.problem.strategies[i];
+    add(solution.problem.getNode(i), choice,
+        [&, &keys = group.keys](int32_t s) {
+          return format(keys, all[s].axes);
+        });
+  }
+  for (auto [i, node] : llvm::enumerate(solution.problem.layouts)) {
+    if (node.place.kind != Place::Variable)
+      continue;
+    const VariableClass &made = solution.program.variables[node.place.index];
+    OperatorChoice choice;
+    choice.glob = llvm::join(getGlobs(getNames(made), names.variables), ", ");
+    choice.isVariable = true;
+    choice.count = made.variables.size();
+    const std::vector<ShardingAttr> &layouts = node.layouts;
+    add(solution.problem.getLayoutNode(i), choice, [&](int32_t s) {
+      SmallVector<std::string> dims;
+      for (int64_t d = 0; d < layouts[s].getRank(); ++d)
+        dims.push_back(std::to_string(d));
+      return format(dims, getDimensions(layouts[s]));
+    });
+  }
+  llvm::sort(choices, [](const OperatorChoice &a, const OperatorChoice &b) {
+    return a.chosen.seconds > b.chosen.seconds ||
+           (a.chosen.seconds == b.chosen.seconds && a.glob < b.glob);
+  });
+  return choices;
+}

@@ -1,0 +1,36 @@
+//===- PlanWriter.h - From a solution to the entries of a plan --*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+
+#include "ProblemBuilder.h"
+
+namespace heddle {
+
+/// A solution of the problem of a program.
+struct OperatorSolution {
+  const Program &program;
+  const OperatorProblem &problem;
+  const solver::Assignment &assignment;
+
+  const Strategy &getStrategy(unsigned group) const {
+    return problem.strategies[group][assignment[problem.getNode(group)]];
+  }
+  ShardingAttr getLayout(unsigned layout) const {
+    return problem.layouts[layout]
+        .layouts[assignment[problem.getLayoutNode(layout)]];
+  }
+};
+
+/// Returns the base plan with entries for what the solution decides: the
+/// factors of operators, and the axes added to the storage of variables. Equal
+/// layers share an entry, whose glob matches nothing else.
+Plan writeSolution(const OperatorSolution &solution, const Plan &base);
+
+/// Returns for each decision that a plan can state its cost and that of the
+/// next best strategy, while all other nodes keep theirs.
+std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H

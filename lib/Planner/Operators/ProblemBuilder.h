@@ -1,0 +1,43 @@
+//===- ProblemBuilder.h - The solver's problem of a program -----*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H
+
+#include "Costs.h"
+#include "Strategies.h"
+#include "heddle/Solver/Problem.h"
+
+namespace heddle {
+
+/// The costs of a problem are picoseconds, its usages bytes.
+inline constexpr double kPicosecondsPerSecond = 1e12;
+
+/// The nodes of a problem, and what their strategies mean. Node i of the
+/// problem is groups[i] for the first nodes, and then a layout.
+struct OperatorProblem {
+  solver::Problem problem;
+  /// By group: its strategies.
+  std::vector<std::vector<Strategy>> strategies;
+  struct LayoutNode {
+    Place place; ///< a result of an op class, a variable or a cell
+    std::vector<ShardingAttr> layouts;
+  };
+  std::vector<LayoutNode> layouts;
+  MeshRef mesh;
+
+  unsigned getNode(unsigned group) const { return group; }
+  unsigned getLayoutNode(unsigned layout) const {
+    return strategies.size() + layout;
+  }
+};
+
+/// Builds the problem. Errors as diagnostics: a group that cannot have the axes
+/// of the base plan, and the errors of Costs.
+mlir::FailureOr<OperatorProblem> buildProblem(const Program &program,
+                                              Costs &costs,
+                                              const OperatorsOptions &options,
+                                              mlir::ModuleOp module);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H

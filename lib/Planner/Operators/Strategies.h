@@ -1,0 +1,48 @@
+//===- Strategies.h - The ways to split a group of ops ----------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H
+
+#include "Program.h"
+#include "heddle/Plan/Plan.h"
+
+namespace heddle {
+
+/// One way to split the ops of a group.
+struct Strategy {
+  llvm::SmallVector<Axes> axes; ///< by key of the group
+  /// The axes over which the op takes partial sums and passes them on, and the
+  /// linear group of operands that are these sums.
+  Axes passed;
+  unsigned linear = 0;
+};
+
+/// Returns all strategies of a group: every axis splits one key or none, two
+/// keys that meet, or passes as a partial sum. No part is larger than the
+/// factor, and every split can be written as a sharding. Factors that the base
+/// plan names have its axes.
+std::vector<Strategy> enumerateStrategies(const Program &program,
+                                          unsigned group, MeshRef mesh,
+                                          const Plan &base);
+
+FactorAxes getFactorAxes(const OpClass &made, const Strategy &strategy);
+/// Returns the sharding that an operand must have, or that a result gets.
+ShardingAttr getNeed(const OpClass &made, const Strategy &strategy,
+                     unsigned operand, MeshRef mesh);
+ShardingAttr getMade(const OpClass &made, const Strategy &strategy,
+                     unsigned result, MeshRef mesh);
+
+/// Returns all layouts of a tensor in which every axis splits one dimension or
+/// none. With `orders`, axes of one dimension come in any order, else in that
+/// of the mesh. With `partial`, the tensor may also be a partial sum.
+std::vector<ShardingAttr> enumerateLayouts(mlir::RankedTensorType type,
+                                           MeshRef mesh, bool orders,
+                                           bool partial);
+
+/// The mesh axes that a plan may give to factors: those with several devices,
+/// except the pipeline's.
+Axes getPlannedAxes(MeshRef mesh);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H

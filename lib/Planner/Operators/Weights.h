@@ -1,0 +1,33 @@
+//===- Weights.h - How often a step runs an op ------------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace heddle {
+
+/// How often a step runs each function and op: @accumulate once for each
+/// micro-batch, @evaluate and @gradients never, a function that is called as
+/// often as its callers, and a loop of known length as often as it says.
+class StepWeights {
+public:
+  /// `microBatches` is 0 if the module says how many there are.
+  StepWeights(mlir::ModuleOp module, int64_t microBatches)
+      : module(module), symbols(module), microBatches(microBatches) {}
+
+  double get(mlir::func::FuncOp function);
+  double get(mlir::Operation *op);
+
+private:
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  int64_t microBatches;
+  llvm::DenseMap<mlir::Operation *, double> known;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
