@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../common/Run.h"
+#include "ArtifactMemory.h"
 #include "Commands.h"
 #include "Model.h"
 
@@ -46,21 +47,6 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
 // Artifacts
 //===----------------------------------------------------------------------===//
 
-/// Returns the elements that one device holds. Each dimension is split into
-/// equal parts, whose size is rounded up.
-static int64_t localElements(const runtime::TensorInfo &info,
-                             const runtime::Manifest &manifest) {
-  int64_t elements = 1;
-  for (size_t i = 0; i < info.shape.size(); ++i) {
-    int64_t parts = 1;
-    if (i < info.sharding.size())
-      for (int32_t axis : info.sharding[i])
-        parts *= manifest.mesh[axis].size;
-    elements *= (info.shape[i] + parts - 1) / parts;
-  }
-  return elements;
-}
-
 static int describeArtifact(const fs::path &path, bool all) {
   auto manifest = runtime::readManifest(path / "manifest.json");
   if (!manifest.ok())
@@ -75,59 +61,58 @@ static int describeArtifact(const fs::path &path, bool all) {
               manifest->code.empty() ? "no code"
                                      : manifest->code[0].triple.c_str());
 
-  // Number of elements, and bytes on one device.
-  std::array<std::pair<int64_t, double>, runtime::variableRoles.size()>
-      byRole{};
+  std::array<int64_t, runtime::variableRoles.size()> elements{};
   for (const runtime::VariableInfo &variable : manifest->variables) {
-    auto &[elements, bytes] = byRole[static_cast<size_t>(variable.role)];
-    elements += variable.elements();
-    bytes += double(localElements(variable, *manifest)) *
-             double(runtime::byteSize(variable.type));
+    elements[static_cast<size_t>(variable.role)] += variable.elements();
     if (all)
       std::printf("  %s%.*s  %s\n", shapeText(variable.shape).c_str(),
                   static_cast<int>(runtime::name(variable.type).size()),
                   runtime::name(variable.type).data(), variable.name.c_str());
   }
+  std::vector<RankMemory> memory = getMemory(*manifest);
+  // Of devices that differ, the most that one has.
+  auto most = [&](auto getBytes) {
+    double bytes = 0;
+    for (const RankMemory &ranks : memory)
+      bytes = std::max(bytes, getBytes(ranks));
+    return mebibytes(bytes);
+  };
   std::printf("variables            elements   MiB/device\n");
-  double total = 0;
-  for (size_t role = 0; role < byRole.size(); ++role) {
-    if (byRole[role].first == 0)
+  for (size_t role = 0; role < elements.size(); ++role) {
+    if (elements[role] == 0)
       continue;
     std::string_view roleName =
         runtime::name(static_cast<runtime::VariableRole>(role));
-    std::printf("  %-16.*s %10lld   %10.1f\n",
-                static_cast<int>(roleName.size()), roleName.data(),
-                static_cast<long long>(byRole[role].first),
-                mebibytes(byRole[role].second));
-    total += byRole[role].second;
+    std::printf(
+        "  %-16.*s %10lld   %10.1f\n", static_cast<int>(roleName.size()),
+        roleName.data(), static_cast<long long>(elements[role]),
+        most([&](const RankMemory &ranks) { return ranks.variables[role]; }));
   }
   std::printf("programs                          MiB/device\n");
-  int64_t arena = 0;
-  double passed = 0; // inputs and outputs of all tables
   for (const runtime::ProgramInfo &program : manifest->programs) {
     std::string text = program.name;
-    for (const runtime::TensorInfo &argument : program.arguments)
-      text += " " + shapeText(argument.shape) +
-              std::string(runtime::name(argument.type));
+    // A stage's program has an argument for each value between programs.
+    if (memory.size() == 1)
+      for (const runtime::TensorInfo &argument : program.arguments)
+        text += " " + shapeText(argument.shape) +
+                std::string(runtime::name(argument.type));
     std::printf("  %-30s  %10.1f\n", text.c_str(),
                 mebibytes(double(program.arenaBytes)));
-    arena = std::max(arena, program.arenaBytes);
   }
-  auto add = [&](const runtime::TensorInfo &tensor, int64_t copies) {
-    passed +=
-        double(copies) * double(runtime::localBytes(tensor, manifest->mesh));
-  };
-  for (const runtime::TableInfo &table : manifest->tables) {
-    for (const runtime::PortInfo &input : table.inputs)
-      add(input, table.microBatches);
-    for (const runtime::TableOutput &output : table.outputs)
-      add(output, output.perMicroBatch ? table.microBatches : 1);
-    for (const runtime::SlotInfo &slot : table.slots)
-      passed += double(slot.bytes);
+  if (memory.size() == 1) {
+    std::printf("arguments and results             %10.1f\n",
+                mebibytes(memory[0].passed + memory[0].slots));
+    std::printf("in all                            %10.1f\n",
+                mebibytes(memory[0].getTotal()));
+    return exitSuccess;
   }
-  std::printf("arguments and results             %10.1f\n", mebibytes(passed));
-  std::printf("in all                            %10.1f\n",
-              mebibytes(total + double(arena) + passed));
+  std::printf("MiB/device   variables      arena  in and out      slots     in "
+              "all\n");
+  for (const RankMemory &ranks : memory)
+    std::printf("  %-10s %9.1f  %9.1f   %9.1f  %9.1f  %9.1f\n",
+                ranks.ranks.c_str(), mebibytes(ranks.getVariables()),
+                mebibytes(ranks.arena), mebibytes(ranks.passed),
+                mebibytes(ranks.slots), mebibytes(ranks.getTotal()));
   return exitSuccess;
 }
 

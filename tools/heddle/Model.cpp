@@ -403,7 +403,10 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
                                    static_cast<long long>(bytes),
                                    double(bytes) / double(1 << 20));
   };
-  llvm::outs() << output.string() << ": memory of each device\n";
+  llvm::outs() << output.string()
+               << (module->hasAttr(kPipelineAttrName)
+                       ? ": memory of the largest device\n"
+                       : ": memory of each device\n");
   part("parameters", memory.parameters);
   part("optimizer state", memory.optimizerState);
   part("gradients", memory.gradients);
