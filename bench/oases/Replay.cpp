@@ -87,10 +87,7 @@ Result runInSequence(const Row &cell, Recompute recompute) {
 Result runHalves(const Row &half, Recompute recompute) {
   UnitGraph graph = makeGraph(half, {kLayers, 2, recompute, true});
   std::vector<double> rank(graph.units.size());
-  return {
-      scheduleByRank(graph, rank, std::numeric_limits<int64_t>::max()).seconds /
-          kLayers,
-      getBound(graph), 2};
+  return {scheduleByRank(graph, rank).seconds / kLayers, getBound(graph), 2};
 }
 
 /// Runs the best number of parts in the best order that the scheduler finds.

@@ -368,9 +368,10 @@ llvm::Expected<Plan> PlanReader::read() {
   if (Error failure = parseText(root))
     return std::move(failure);
   const std::string known[] = {
-      "version",   "mesh",       "operators", "storage",          "splits",
-      "pins",      "priorities", "hierarchy", "reduce_gradients", "sub_batches",
-      "recompute", "overlap",    "stages",    "pipeline",         "prediction"};
+      "version",     "mesh",      "operators",       "storage",
+      "splits",      "pins",      "priorities",      "hierarchy",
+      "overlap",     "stages",    "pipeline",        "reduce_gradients",
+      "sub_batches", "recompute", "recompute_bytes", "prediction"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
@@ -382,8 +383,8 @@ llvm::Expected<Plan> PlanReader::read() {
                                  "operators, storage, splits, pins, "
                                  "priorities, hierarchy, "
                                  "reduce_gradients, sub_batches, "
-                                 "recompute, overlap, stages, pipeline or "
-                                 "prediction")
+                                 "recompute, recompute_bytes, overlap, stages, "
+                                 "pipeline or prediction")
                    : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
@@ -457,6 +458,18 @@ llvm::Expected<Plan> PlanReader::read() {
                    "expected \"none\", \"layer\", \"communication\" or "
                    "\"optimal\", got " +
                        showJson(value));
+  }
+  if (root.contains("recompute_bytes")) {
+    const json &value = root["recompute_bytes"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
+        value.get<uint64_t>() > uint64_t(kMaxRecomputeBytes))
+      return error(locate("recompute_bytes", 0), "$.recompute_bytes",
+                   "expected a positive number of bytes, got " +
+                       showJson(value));
+    if (plan.recompute != RecomputeMode::Optimal)
+      return error(locate("recompute_bytes", 0), "$.recompute_bytes",
+                   "expected \"recompute\": \"optimal\" beside it");
+    plan.recomputeBytes = value.get<int64_t>();
   }
   if (root.contains("overlap")) {
     const json &value = root["overlap"];
@@ -585,11 +598,13 @@ std::string heddle::writePlan(const Plan &plan) {
   if (plan.hierarchy != Hierarchy::Auto)
     text += ",\n  \"hierarchy\": " +
             json(stringifyHierarchy(plan.hierarchy).str()).dump();
-  if (plan.subBatches != 1)
-    text += ",\n  \"sub_batches\": " + std::to_string(plan.subBatches);
+  if (plan.subBatches)
+    text += ",\n  \"sub_batches\": " + std::to_string(*plan.subBatches);
   if (plan.recompute)
     text += ",\n  \"recompute\": " +
             json(stringifyRecomputeMode(*plan.recompute).str()).dump();
+  if (plan.recomputeBytes)
+    text += ",\n  \"recompute_bytes\": " + std::to_string(*plan.recomputeBytes);
   if (plan.overlap != Overlap::None)
     text += ",\n  \"overlap\": " +
             json(getNamedSchedule(plan.overlap).name.str()).dump();

@@ -9,14 +9,17 @@ using namespace heddle;
 // behind the feed-forward block. In the backward pass of `default` and
 // `cross-pass` the forward pass's two run again.
 static constexpr NamedSchedule kSchedules[] = {
-    // overlap, name, sub-batches, recompute, whole layers, ordered, chunks
-    {Overlap::None, "none", 0, std::nullopt, false, false, 1},
-    {Overlap::Default, "default", 0, RecomputeMode::Layer, true, false, 1},
+    // overlap, name, sub-batches, recompute, whole layers, order, chunks
+    {Overlap::None, "none", 0, std::nullopt, false, std::nullopt, 1},
+    {Overlap::Default, "default", 0, RecomputeMode::Layer, true, std::nullopt,
+     1},
     {Overlap::FineGrainedRecompute, "fine-grained-recompute", 0,
-     RecomputeMode::Communication, false, false, 1},
-    {Overlap::CrossPass, "cross-pass", 2, RecomputeMode::Layer, true, true, 1},
-    {Overlap::Oases, "oases", 2, RecomputeMode::Communication, false, true, 1},
-    {Overlap::Auto, "auto", 0, std::nullopt, false, true, 8},
+     RecomputeMode::Communication, false, std::nullopt, 1},
+    {Overlap::CrossPass, "cross-pass", 2, RecomputeMode::Layer, true,
+     ProgramOrder::Turns, 1},
+    {Overlap::Oases, "oases", 2, RecomputeMode::Communication, false,
+     ProgramOrder::Turns, 1},
+    {Overlap::Auto, "auto", 0, std::nullopt, false, ProgramOrder::Shortest, 8},
 };
 
 llvm::ArrayRef<NamedSchedule> heddle::getNamedSchedules() { return kSchedules; }

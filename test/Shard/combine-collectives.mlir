@@ -1,4 +1,4 @@
-// RUN: heddle-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(heddle-combine-collectives{max-bytes=64}))" | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(heddle-combine-collectives{max-bytes=64 max-weight=0}))" | FileCheck %s
 
 // Independent small all-reduces become one. Users of the first come after it.
 heddle.mesh @mesh <["dp"=2, "tp"=2]>

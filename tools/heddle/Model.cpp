@@ -256,6 +256,24 @@ static bool canRun(const CompileFlags &flags, int64_t devices) {
   return status.ok();
 }
 
+/// Returns the model of measured times, or null if the mesh does not fit on the
+/// cluster.
+static std::unique_ptr<CostModel> makeCostModel(ModuleOp module,
+                                                const Cluster &cluster,
+                                                const MachineProfile &times) {
+  SmallVector<int64_t> sizes;
+  for (auto op : module.getOps<MeshOp>())
+    for (MeshAxisAttr axis : op.getMesh().getAxes())
+      sizes.push_back(axis.getSize());
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology) {
+    llvm::consumeError(topology.takeError());
+    return nullptr;
+  }
+  return std::make_unique<ProfiledCostModel>(module, std::move(*topology),
+                                             times);
+}
+
 /// Gives the device of the cluster the rates of the profile, if there is one.
 /// Only the scheduler weighs computation, so that without it a program does not
 /// depend on the profile. Prints errors.
@@ -278,6 +296,11 @@ static bool useProfile(CompileFlags &flags) {
                 ": expected measurements, got none");
     return false;
   }
+  flags.options.makeCostModel =
+      [times = std::make_shared<const MachineProfile>(*machine),
+       cluster = *cluster](ModuleOp module) {
+        return makeCostModel(module, cluster, *times);
+      };
   if (flags.options.overlap == Overlap::Auto)
     flags.options.cluster = ClusterChoice(applyProfile(*cluster, *machine));
   return true;

@@ -20,10 +20,14 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace heddle {
+
+class CostModel;
 
 /// The phases after import. Each names the state of the module after it.
 enum class Phase {
@@ -69,6 +73,12 @@ struct CompileOptions {
   /// the plan says.
   std::optional<Overlap> overlap;
   std::optional<RecomputeMode> recompute;
+  /// Plan::recomputeBytes; 0: as the plan says.
+  int64_t recomputeBytes = 0;
+  /// Makes the model of the times of a program of phase `executable`, by which
+  /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if
+  /// it returns null, they are those of the cluster's roofline.
+  std::function<std::unique_ptr<CostModel>(mlir::ModuleOp)> makeCostModel;
   /// If set, every collective runs beside the computations, for tests of
   /// schedules.
   std::optional<StartCollectivesPassOptions> startCollectives;

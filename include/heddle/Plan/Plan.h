@@ -72,6 +72,8 @@ constexpr int64_t kMaxPlanDevices = 1 << 16;
 constexpr int64_t kMaxPlanPriority = 1 << 16;
 /// The largest number of sub-batches. Programs grow with their number.
 constexpr int64_t kMaxSubBatches = 1 << 10;
+/// The largest limit of live tensors. No device has so much memory.
+constexpr int64_t kMaxRecomputeBytes = int64_t(1) << 56;
 
 /// Runs operators in slices of one factor. Slices their parameters, too.
 struct PlanSplit {
@@ -123,9 +125,13 @@ struct Plan {
   /// When devices sum their gradients, in a step of several micro-batches.
   GradientReduction reduceGradients = GradientReduction::Step;
   /// The number of parts in which the batch of each program runs; 1: whole.
-  int64_t subBatches = 1;
+  /// nullopt: as the schedule says, or whole.
+  std::optional<int64_t> subBatches;
   /// nullopt: as the schedule says, or nothing.
   std::optional<RecomputeMode> recompute;
+  /// For RecomputeMode::Optimal: the most bytes of live tensors before ops are
+  /// fused. nullopt: what variables leave of a device's memory.
+  std::optional<int64_t> recomputeBytes;
   Overlap overlap = Overlap::None;
   /// The number of stages of a pipeline over the axis "pp"; 0: there is no
   /// pipeline.

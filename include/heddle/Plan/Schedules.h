@@ -8,6 +8,7 @@
 #ifndef HEDDLE_PLAN_SCHEDULES_H
 #define HEDDLE_PLAN_SCHEDULES_H
 
+#include "heddle/Support/ProgramOrder.h"
 #include "heddle/Support/Recompute.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
@@ -36,9 +37,9 @@ struct NamedSchedule {
   /// Layers are computed again as a whole, with collectives whose results no
   /// gradient needs.
   bool repeatsWholeLayers;
-  /// Whether heddle-order-program orders the program and lets collectives run
-  /// beside computations. Otherwise ops run in the order of the text.
-  bool isOrdered;
+  /// How heddle-order-program orders the program, whose collectives then run
+  /// beside computations. If none, ops run in the order of the text.
+  std::optional<ProgramOrder> order;
   /// The most row chunks of a product that the order may cut.
   int64_t chunks;
 };

@@ -4,6 +4,7 @@
 #define HEDDLE_SCHEDULE_PASSES_H
 
 #include "heddle/Cost/ClusterChoice.h"
+#include "heddle/Support/ProgramOrder.h"
 #include "heddle/Support/Recompute.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -60,10 +60,25 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     chunks, if that makes its schedule shorter.
 
     A collective starts right behind the op that computes its operand and is
-    waited for before the first op that reads its result. Streams are chosen as
-    by `heddle-start-collectives`.
+    waited for before the first op that reads its result. What needs no
+    computation, such as the gather of a weight, starts when the schedule says:
+    ahead of its reader, but at most `ahead` bytes of such results wait for their
+    readers. Streams are chosen as by `heddle-start-collectives`.
+
+    With the order `turns`, nothing is searched: each part of the batch computes
+    up to its next collective, then the next part does, and all parts do before
+    the first one goes on. So one part's collective runs beside the other parts'
+    computations, and recomputation beside the collective of the gradient that it
+    serves.
   }];
   let options = [
+    Option<"order", "order", "::heddle::ProgramOrder",
+           /*default=*/"::heddle::ProgramOrder::Shortest", "the order",
+           [{::llvm::cl::values(
+             clEnumValN(::heddle::ProgramOrder::Turns, "turns",
+                        "parts of the batch take turns at each collective"),
+             clEnumValN(::heddle::ProgramOrder::Shortest, "shortest",
+                        "the shortest of several orders"))}]>,
     Option<"cluster", "cluster", "::heddle::ClusterChoice",
            /*default=*/"::heddle::ClusterChoice()",
            "the cluster whose times decide; by default, all devices are equally "
@@ -71,6 +86,9 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
     Option<"memory", "memory", "int64_t", /*default=*/"0",
            "the most bytes of live tensors; 0: what the variables leave of a "
            "device's memory">,
+    Option<"ahead", "ahead", "int64_t", /*default=*/"0",
+           "the most bytes of results that need no computation and wait for "
+           "their first reader; 0: those of the largest one">,
     Option<"chunks", "chunks", "int64_t", /*default=*/"8",
            "the most row chunks of a product; 1: products stay whole">,
     Option<"tries", "tries", "int64_t", /*default=*/"200",

@@ -425,19 +425,33 @@ def VerifyLocalizedPass : Pass<"heddle-verify-localized", "::mlir::ModuleOp"> {
 
 def CombineCollectivesPass
     : Pass<"heddle-combine-collectives", "::mlir::func::FuncOp"> {
-  let summary = "Makes many small all-reduces one";
+  let summary = "Makes one collective of many small ones";
   let description = [{
-    Stacks all-reduces, reduces them together and unstacks the result. They must
-    have the same kind, axes and tensor type, of at most `max-bytes`, and none
-    may depend on another. Equal tensors are reduced once. Ops that depend on
-    the earlier all-reduces move after the last one. So do ops that compute from
-    variables only and whose results only these ops use.
+    - All-reduces of the same kind, axes and tensor type, of at most `max-bytes`,
+      are stacked, reduced together and unstacked.
+    - All-reduces and reduce-scatters of gradients, of at most `max-weight`
+      bytes, are flattened, joined and reduced in buckets of at most `bucket`
+      bytes. A reduction is one of gradients if its result only reaches stores
+      and results of the program, through ops that compute little.
+    - All-gathers of values that depend on variables alone, of at most
+      `max-weight` bytes, are gathered in buckets of at most `bucket` bytes.
+
+    None of the members may depend on another. Equal tensors are sent once.
+    Reductions run where the last member stands: a bucket of gradients is reduced
+    as soon as they are there. Ops that depend on the earlier reductions move
+    after the last one. So do ops that compute from variables only and whose
+    results only these ops use. Gathers run where the first member stands.
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"4096",
-           "the largest tensor that is combined with others">,
+           "the largest tensor that is combined with others of its type">,
+    Option<"maxWeight", "max-weight", "int64_t", /*default=*/"262144",
+           "the largest gradient or weight that is combined with others">,
+    Option<"bucket", "bucket", "int64_t", /*default=*/"4194304",
+           "the most bytes of gradients or weights that are combined">,
   ];
-  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect"];
+  let dependentDialects = ["::heddle::HeddleDialect", "::heddle::comm::CommDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def DecomposeCollectivesPass

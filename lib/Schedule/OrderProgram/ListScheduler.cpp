@@ -20,7 +20,8 @@ namespace {
 /// Plays the program forward in time.
 class Player {
 public:
-  Player(const UnitGraph &graph, ArrayRef<double> rank, int64_t limitBytes);
+  Player(const UnitGraph &graph, ArrayRef<double> rank,
+         const ScheduleLimits &limits);
 
   Schedule play();
 
@@ -29,6 +30,11 @@ private:
 
   void release(int32_t unit);
   void fill(int32_t queue);
+  /// Returns whether a unit that runs ahead would exceed a limit.
+  bool mustWait(int32_t unit) const;
+  /// Starts a unit that must wait, because nothing else can run. Returns false
+  /// if there is none.
+  bool force();
   /// Returns the bytes that become live when the unit starts.
   int64_t getGrowth(int32_t unit) const;
   void begin(int32_t unit);
@@ -36,27 +42,28 @@ private:
 
   const UnitGraph &graph;
   ArrayRef<double> rank;
-  int64_t limitBytes;
+  ScheduleLimits limits;
   std::vector<SmallVector<int32_t, 4>> before; // the reverse of Unit::after
   std::vector<SmallVector<int32_t, 2>> writes, reads; // buffers of a unit
   std::vector<int32_t> waitsFor, readersLeft;
-  std::vector<std::set<Entry>> ready; // by queue
-  std::vector<bool> isBusy;           // by queue
+  std::vector<bool> isAwaited; // by buffer: written ahead, not yet read
+  std::vector<std::set<Entry>> ready, readyAhead; // by queue
+  std::vector<bool> isBusy;                       // by queue
   /// The ends of the units that run.
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> running;
   double now = 0;
-  int64_t liveBytes = 0;
+  int64_t liveBytes = 0, aheadBytes = 0;
   Schedule schedule;
 };
 } // namespace
 
 Player::Player(const UnitGraph &graph, ArrayRef<double> rank,
-               int64_t limitBytes)
-    : graph(graph), rank(rank), limitBytes(limitBytes),
-      before(graph.units.size()), writes(graph.units.size()),
-      reads(graph.units.size()), waitsFor(graph.units.size()),
-      readersLeft(graph.buffers.size()), ready(graph.queues),
-      isBusy(graph.queues) {
+               const ScheduleLimits &limits)
+    : graph(graph), rank(rank), limits(limits), before(graph.units.size()),
+      writes(graph.units.size()), reads(graph.units.size()),
+      waitsFor(graph.units.size()), readersLeft(graph.buffers.size()),
+      isAwaited(graph.buffers.size()), ready(graph.queues),
+      readyAhead(graph.queues), isBusy(graph.queues) {
   for (auto [number, unit] : llvm::enumerate(graph.units)) {
     waitsFor[number] = unit.after.size();
     for (int32_t earlier : unit.after)
@@ -72,7 +79,8 @@ Player::Player(const UnitGraph &graph, ArrayRef<double> rank,
 }
 
 void Player::release(int32_t unit) {
-  ready[graph.units[unit].queue].insert({rank[unit], unit});
+  const Unit &it = graph.units[unit];
+  (it.isAhead ? readyAhead : ready)[it.queue].insert({rank[unit], unit});
 }
 
 int64_t Player::getGrowth(int32_t unit) const {
@@ -85,6 +93,16 @@ int64_t Player::getGrowth(int32_t unit) const {
 void Player::begin(int32_t unit) {
   schedule.start[unit] = now;
   schedule.order.push_back(unit);
+  for (int32_t buffer : reads[unit])
+    if (isAwaited[buffer]) {
+      isAwaited[buffer] = false;
+      aheadBytes -= graph.buffers[buffer].bytes;
+    }
+  if (graph.units[unit].isAhead)
+    for (int32_t buffer : writes[unit]) {
+      isAwaited[buffer] = true;
+      aheadBytes += graph.buffers[buffer].bytes;
+    }
   liveBytes += getGrowth(unit);
   schedule.peakBytes = std::max(schedule.peakBytes, liveBytes);
   isBusy[graph.units[unit].queue] = true;
@@ -104,19 +122,47 @@ void Player::end(int32_t unit) {
       release(later);
 }
 
+bool Player::mustWait(int32_t unit) const {
+  int64_t growth = getGrowth(unit);
+  return (aheadBytes > 0 && aheadBytes + growth > limits.aheadBytes) ||
+         liveBytes + growth > limits.liveBytes;
+}
+
+bool Player::force() {
+  for (std::set<Entry> &waiting : readyAhead)
+    if (!waiting.empty()) {
+      begin(waiting.begin()->second);
+      waiting.erase(waiting.begin());
+      return true;
+    }
+  return false;
+}
+
 void Player::fill(int32_t queue) {
   std::set<Entry> &waiting = ready[queue];
-  if (isBusy[queue] || waiting.empty())
+  if (isBusy[queue])
+    return;
+  // Only the first unit that could run ahead is looked at: later ones serve
+  // later readers.
+  if (std::set<Entry> &ahead = readyAhead[queue];
+      !ahead.empty() &&
+      (waiting.empty() || *ahead.begin() < *waiting.begin()) &&
+      !mustWait(ahead.begin()->second)) {
+    begin(ahead.begin()->second);
+    ahead.erase(ahead.begin());
+    return;
+  }
+  if (waiting.empty())
     return;
   auto chosen = waiting.begin();
   // Beyond the limit, prefers the unit that needs the least memory. Looks at
   // few units, so that the time stays linear.
-  if (liveBytes + getGrowth(chosen->second) > limitBytes) {
+  if (liveBytes + getGrowth(chosen->second) > limits.liveBytes) {
     constexpr int kLooks = 32;
     int64_t least = getGrowth(chosen->second);
     int looks = 0;
     for (auto it = std::next(chosen); it != waiting.end() && looks < kLooks &&
-                                      liveBytes + least > limitBytes;
+                                      liveBytes + least > limits.liveBytes;
          ++it, ++looks)
       if (int64_t growth = getGrowth(it->second); growth < least) {
         least = growth;
@@ -135,7 +181,7 @@ Schedule Player::play() {
   while (true) {
     for (int32_t queue = 0; queue < graph.queues; ++queue)
       fill(queue);
-    if (running.empty())
+    if (running.empty() && !force())
       break;
     now = running.top().first;
     // All units that end now, so that a queue chooses among all that follow.
@@ -150,8 +196,8 @@ Schedule Player::play() {
 }
 
 Schedule heddle::scheduleByRank(const UnitGraph &graph, ArrayRef<double> rank,
-                                int64_t limitBytes) {
-  return Player(graph, rank, limitBytes).play();
+                                const ScheduleLimits &limits) {
+  return Player(graph, rank, limits).play();
 }
 
 Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
@@ -159,13 +205,14 @@ Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
   chain.queues = 1;
   for (auto [number, unit] : llvm::enumerate(chain.units)) {
     unit.queue = 0;
+    unit.isAhead = false;
     unit.after.clear();
     if (number > 0)
       unit.after.push_back(number - 1);
   }
   std::vector<double> rank(graph.units.size());
   std::iota(rank.begin(), rank.end(), 0);
-  return scheduleByRank(chain, rank, std::numeric_limits<int64_t>::max());
+  return scheduleByRank(chain, rank);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,6 +242,17 @@ static std::vector<double> getDepths(const UnitGraph &graph) {
   return depth;
 }
 
+std::vector<double> heddle::getTurns(const UnitGraph &graph) {
+  std::vector<double> turns(graph.units.size());
+  for (auto [number, unit] : llvm::enumerate(graph.units))
+    for (int32_t earlier : unit.after) {
+      bool communicates = graph.units[earlier].queue != 0;
+      turns[number] =
+          std::max(turns[number], turns[earlier] + (communicates ? 1 : 0));
+    }
+  return turns;
+}
+
 ScheduleBounds heddle::getBounds(const UnitGraph &graph) {
   std::vector<double> sums(graph.queues);
   for (const Unit &unit : graph.units)
@@ -209,10 +267,10 @@ ScheduleBounds heddle::getBounds(const UnitGraph &graph) {
 }
 
 bool heddle::isBetter(const Schedule &a, const Schedule &b,
-                      int64_t limitBytes) {
+                      const ScheduleLimits &limits) {
   auto key = [&](const Schedule &s) {
-    return std::tuple(std::max<int64_t>(0, s.peakBytes - limitBytes), s.seconds,
-                      s.peakBytes);
+    return std::tuple(std::max<int64_t>(0, s.peakBytes - limits.liveBytes),
+                      s.seconds, s.peakBytes);
   };
   return key(a) < key(b);
 }
@@ -224,8 +282,8 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
   Schedule best;
   std::vector<double> bestRank;
   auto attempt = [&](std::vector<double> rank) {
-    Schedule found = scheduleByRank(graph, rank, options.limitBytes);
-    if (bestRank.empty() || isBetter(found, best, options.limitBytes)) {
+    Schedule found = scheduleByRank(graph, rank, options.limits);
+    if (bestRank.empty() || isBetter(found, best, options.limits)) {
       best = std::move(found);
       bestRank = std::move(rank);
     }
@@ -233,10 +291,12 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
 
   // The order of the text keeps memory small. The longest path first keeps
   // queues busy. The greatest depth first lets one part of the batch run ahead:
-  // its backward pass is then beside the forward pass of another part.
+  // its backward pass is then beside the forward pass of another part. In
+  // turns, all parts are in the same layer.
   std::vector<double> rank(count);
   std::iota(rank.begin(), rank.end(), 0);
   attempt(rank);
+  attempt(getTurns(graph));
   for (std::vector<double> greatest :
        {getLongestPaths(graph), getDepths(graph)}) {
     std::transform(greatest.begin(), greatest.end(), rank.begin(),
@@ -247,8 +307,8 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
   // Ranks become positions in the best schedule. Then a run of units moves to
   // an earlier or later position.
   Random random(options.seed);
-  for (int64_t i = 3; i < options.tries && count > 1; ++i) {
-    if (best.seconds <= enough && best.peakBytes <= options.limitBytes)
+  for (int64_t i = 4; i < options.tries && count > 1; ++i) {
+    if (best.seconds <= enough && best.peakBytes <= options.limits.liveBytes)
       break;
     for (auto [position, unit] : llvm::enumerate(best.order))
       rank[unit] = position;

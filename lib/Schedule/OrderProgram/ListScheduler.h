@@ -34,6 +34,9 @@ struct UnitBuffer {
 struct Unit {
   int32_t queue = 0; ///< 0: computations
   double seconds = 0;
+  /// Needs no data of the batch, such as the gather of a weight, and could start
+  /// at once. How far it runs ahead is limited (ScheduleLimits::aheadBytes).
+  bool isAhead = false;
   llvm::SmallVector<int32_t, 4> after; ///< units that must have ended before
 };
 
@@ -64,14 +67,25 @@ struct ScheduleBounds {
 
 ScheduleBounds getBounds(const UnitGraph &graph);
 
-/// Returns whether a schedule is better than another one: nearer to the limit
-/// of live bytes if it exceeds that, else shorter, else with fewer live bytes.
-bool isBetter(const Schedule &a, const Schedule &b, int64_t limitBytes);
+struct ScheduleLimits {
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-struct ScheduleOptions {
   /// The most bytes of live buffers. A schedule that exceeds it is chosen only
   /// if no other was found.
-  int64_t limitBytes = std::numeric_limits<int64_t>::max();
+  int64_t liveBytes = kNone;
+  /// The most bytes of buffers of units that run ahead (Unit::isAhead) and that
+  /// no reader has begun to read. A buffer that alone exceeds it is written
+  /// when there is no other.
+  int64_t aheadBytes = kNone;
+};
+
+/// Returns whether a schedule is better than another one: nearer to the limit
+/// of live bytes if it exceeds that, else shorter, else with fewer live bytes.
+bool isBetter(const Schedule &a, const Schedule &b,
+              const ScheduleLimits &limits);
+
+struct ScheduleOptions {
+  ScheduleLimits limits;
   /// How many schedules to build. More take longer and may be better.
   int64_t tries = 200;
   /// A schedule is not improved any more if it takes at most this much longer
@@ -81,9 +95,18 @@ struct ScheduleOptions {
 };
 
 /// Returns the schedule in which each queue takes the ready unit with the least
-/// rank. While a unit would exceed the limit, those that do not go first.
+/// rank. While a unit would exceed the limit of live bytes, those that do not
+/// go first. A unit that runs ahead waits while it would exceed a limit, unless
+/// nothing else runs.
 Schedule scheduleByRank(const UnitGraph &graph, llvm::ArrayRef<double> rank,
-                        int64_t limitBytes);
+                        const ScheduleLimits &limits = {});
+
+/// Returns for each unit the most collectives of a chain from the beginning to
+/// it.
+/// By this list, parts of a batch take turns: each computes up to its next
+/// collective, and all do so before the first one goes on. It is the order of
+/// Oases (Li et al., 2023), whatever the number of parts.
+std::vector<double> getTurns(const UnitGraph &graph);
 
 /// Returns the schedule in which all units run one after the other, in the
 /// order of their numbers, on whatever queue.

@@ -28,23 +28,25 @@ public:
   /// Puts the ops in the order of the schedule. An op that takes no time comes
   /// right before the first op that needs it. A collective comes right behind
   /// the last computation that it needs, so that it can start as soon as its
-  /// links are free.
+  /// links are free. One that needs no computation comes before the computation
+  /// that runs when it starts by the schedule.
   void order(const Schedule &schedule);
 
 private:
   void emit(Operation *op);
-  /// Emits the collectives that can be issued when the schedule has come to a
-  /// position. A collective that needs another one is not issued before its
-  /// own position: the computations behind it would have to wait, too.
-  void emitCollectives(size_t position);
+  /// Emits the collectives that can be issued behind the computations up to a
+  /// position of the schedule. A collective that needs another one is not
+  /// issued before its own position: the computations behind it would have to
+  /// wait, too.
+  void emitCollectives(int64_t position);
 
   Block &block;
   const ProgramGraph &program;
   llvm::DenseSet<Operation *> emitted;
   /// The collectives of each queue that are not emitted yet, by start, and the
-  /// position of each unit in the schedule.
+  /// position in the schedule behind which each is emitted at the latest.
   std::vector<std::deque<int32_t>> waiting;
-  std::vector<size_t> positions;
+  std::vector<int64_t> positions;
 };
 
 /// A form of a program, and its best schedule.
@@ -92,14 +94,15 @@ void Writer::emit(Operation *op) {
   op->moveBefore(block.getTerminator());
 }
 
-void Writer::emitCollectives(size_t position) {
+void Writer::emitCollectives(int64_t position) {
   const std::vector<Unit> &units = program.graph.units;
   auto isReady = [&](int32_t unit) {
-    return positions[unit] <= position ||
-           llvm::all_of(units[unit].after, [&](int32_t earlier) {
-             return units[earlier].queue == 0 &&
-                    emitted.contains(program.ops[earlier]);
-           });
+    if (positions[unit] <= position || units[unit].isAhead)
+      return positions[unit] <= position;
+    return llvm::all_of(units[unit].after, [&](int32_t earlier) {
+      return units[earlier].queue == 0 &&
+             emitted.contains(program.ops[earlier]);
+    });
   };
   for (std::deque<int32_t> &queue : waiting)
     for (; !queue.empty() && isReady(queue.front()); queue.pop_front())
@@ -112,15 +115,21 @@ void Writer::order(const Schedule &schedule) {
     text.push_back(&op);
   waiting.resize(program.graph.queues);
   positions.resize(program.ops.size());
+  int64_t running = 0; ///< the position of the last computation
   for (auto [position, unit] : llvm::enumerate(schedule.order)) {
-    positions[unit] = position;
-    if (int32_t queue = program.graph.units[unit].queue)
-      waiting[queue].push_back(unit);
+    const Unit &it = program.graph.units[unit];
+    if (it.queue == 0) {
+      running = int64_t(position);
+      continue;
+    }
+    positions[unit] = it.isAhead ? running - 1 : int64_t(position);
+    waiting[it.queue].push_back(unit);
   }
+  emitCollectives(-1);
   for (auto [position, unit] : llvm::enumerate(schedule.order)) {
     if (program.graph.units[unit].queue == 0)
       emit(program.ops[unit]);
-    emitCollectives(position);
+    emitCollectives(int64_t(position));
   }
   for (Operation *op : text)
     emit(op);
@@ -141,6 +150,15 @@ static std::string inMilliseconds(double seconds) {
   return llvm::formatv("{0:f3} ms", seconds * 1e3);
 }
 
+/// Returns the bytes of the largest buffer of a unit that runs ahead.
+static int64_t getLargestAhead(const UnitGraph &graph) {
+  int64_t most = 0;
+  for (const UnitBuffer &buffer : graph.buffers)
+    if (graph.units[buffer.writer].isAhead)
+      most = std::max(most, buffer.bytes);
+  return most;
+}
+
 Candidate OrderProgram::makeCandidate(func::FuncOp function) {
   ProgramGraph program =
       buildProgramGraph(function.getBody().front(), context->symbols,
@@ -151,7 +169,14 @@ Candidate OrderProgram::makeCandidate(func::FuncOp function) {
           << "the cluster '" << context->topology.getCluster().name
           << "' states no peak rate of " << type
           << ": the order is chosen as if it were that of f32 (device.peak)";
-  Schedule schedule = findSchedule(program.graph, context->options);
+  ScheduleOptions options = context->options;
+  options.limits.aheadBytes =
+      ahead > 0 ? int64_t(ahead) : getLargestAhead(program.graph);
+  Schedule schedule =
+      order == ProgramOrder::Turns
+          ? scheduleByRank(program.graph, getTurns(program.graph),
+                           options.limits)
+          : findSchedule(program.graph, options);
   return {function, std::move(program), std::move(schedule)};
 }
 
@@ -188,7 +213,7 @@ void OrderProgram::orderFunction(func::FuncOp function) {
       break; // no product has so many rows, or a multiple of so many
     }
     Candidate next = makeCandidate(copy);
-    if (!isBetter(next.schedule, best.schedule, context->options.limitBytes)) {
+    if (!isBetter(next.schedule, best.schedule, context->options.limits)) {
       copy.erase();
       continue;
     }
@@ -211,11 +236,13 @@ void OrderProgram::runOnOperation() {
   ModuleOp module = getOperation();
   if (failed(verifyStreams(module, streams)))
     return signalPassFailure();
-  if (memory < 0) {
-    module.emitError() << "expected a memory of at least 0 bytes, got "
-                       << int64_t(memory);
-    return signalPassFailure();
-  }
+  for (auto [name, bytes] : {std::pair("memory", int64_t(memory)),
+                             std::pair("look-ahead", int64_t(ahead))})
+    if (bytes < 0) {
+      module.emitError() << "expected a " << name
+                         << " of at least 0 bytes, got " << bytes;
+      return signalPassFailure();
+    }
   MeshRef mesh = getMesh(module);
   if (!mesh)
     return;
@@ -224,9 +251,9 @@ void OrderProgram::runOnOperation() {
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
   ScheduleOptions options;
-  options.limitBytes = memory > 0
-                           ? int64_t(memory)
-                           : getFreeBytes(module, topology.getCluster().device);
+  options.limits.liveBytes =
+      memory > 0 ? int64_t(memory)
+                 : getFreeBytes(module, topology.getCluster().device);
   options.tries = tries;
   options.seed = seed;
   context.emplace(Context{SymbolTable(module),

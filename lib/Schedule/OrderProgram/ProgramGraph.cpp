@@ -57,6 +57,7 @@ private:
     llvm::SmallSetVector<int32_t, 2> units;     ///< that compute it
     llvm::SmallSetVector<int32_t, 2> buffers;   ///< in which it lies
     llvm::SmallSetVector<Operation *, 2> loads; ///< in whose variables it lies
+    bool isData = false; ///< it is computed from arguments of the program
   };
   Origin getOrigin(Operation &op) const;
 
@@ -77,15 +78,18 @@ private:
   llvm::MapVector<Attribute, History> variables;
   llvm::DenseMap<Operation *, Work> workOfKernel;
   std::optional<int32_t> barrier;
+  std::vector<bool> needsNoData; ///< by unit: it reads nothing but variables
 };
 } // namespace
 
 GraphBuilder::Origin GraphBuilder::getOrigin(Operation &op) const {
   Origin all;
   auto add = [&](Value value) {
+    all.isData |= isa<BlockArgument>(value) && value.getParentBlock() == &block;
     auto it = origins.find(value);
     if (it == origins.end())
       return;
+    all.isData |= it->second.isData;
     all.units.insert(it->second.units.begin(), it->second.units.end());
     all.buffers.insert(it->second.buffers.begin(), it->second.buffers.end());
     all.loads.insert(it->second.loads.begin(), it->second.loads.end());
@@ -196,12 +200,21 @@ void GraphBuilder::addUnit(Operation &op) {
     readersOfLoad[load].push_back(number);
   for (int32_t buffer : read.buffers)
     program.graph.buffers[buffer].readers.push_back(number);
+  // Gathers of weights. What prepares their operands reads variables alone,
+  // too.
+  Unit &unit = program.graph.units.back();
+  needsNoData.push_back(!read.isData && !isa<StoreOp>(op) && !barrier &&
+                        llvm::all_of(unit.after, [&](int32_t earlier) {
+                          return needsNoData[earlier];
+                        }));
+  unit.isAhead = unit.queue != 0 && needsNoData.back();
   if (auto store = dyn_cast<StoreOp>(op))
     addStore(store, number);
   else if (isBarrier(op))
     addBarrier(op, number);
   for (Value result : op.getResults()) {
     Origin &origin = origins[result];
+    origin.isData = read.isData;
     origin.units.insert(number);
     if (int64_t bytes = getBytes(result.getType())) {
       origin.buffers.insert(program.graph.buffers.size());

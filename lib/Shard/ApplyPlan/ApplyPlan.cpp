@@ -25,9 +25,9 @@ LogicalResult heddle::applyPlan(ModuleOp module, const Plan &plan,
   if (plan.hierarchy != Hierarchy::Auto)
     module->setAttr(kHierarchyAttrName,
                     HierarchyAttr::get(context, plan.hierarchy));
-  if (plan.subBatches != 1)
+  if (int64_t parts = plan.subBatches.value_or(1); parts > 1)
     module->setAttr(kSubBatchesAttrName,
-                    Builder(context).getI64IntegerAttr(plan.subBatches));
+                    Builder(context).getI64IntegerAttr(parts));
   return success();
 }
 

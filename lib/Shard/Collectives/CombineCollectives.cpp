@@ -1,12 +1,14 @@
-//===- CombineCollectives.cpp - Makes many small all-reduces one ----------===//
+//===- CombineCollectives.cpp - heddle-combine-collectives ----------------===//
 
+#include "ExchangeTogether.h"
+#include "SmallWeights.h"
 #include "dialects/Comm/Comm.h"
+#include "dialects/Heddle/Heddle.h"
 #include "heddle/Shard/Passes.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace heddle {
 #define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
@@ -19,25 +21,39 @@ using comm::AllReduceOp;
 
 namespace {
 
-using Key = std::tuple<Attribute, Attribute, int, Type>;
-using Group = SmallVector<AllReduceOp>;
+/// What all members of a group share: the name of the op, the mesh, the axes
+/// and the kind of reduction, and the type of tensors (all-reduces of one type)
+/// or of elements (gradients in a bucket).
+using Key = std::tuple<const void *, Attribute, Attribute, Attribute, Type>;
 
+struct Group {
+  SmallVector<Operation *> members;
+  int64_t bytes = 0;
+};
+
+/// Combines reductions where the last of them stands.
 class Combiner {
 public:
-  Combiner(Block &block, int64_t maxBytes) : block(block), maxBytes(maxBytes) {}
+  Combiner(Block &block, const CombineCollectivesPassOptions &options)
+      : block(block), options(options) {}
   void run();
 
 private:
   /// Returns the key that all members of a group share. Returns nothing for an
-  /// op that is no all-reduce of at most `maxBytes`.
+  /// op that is not to be combined.
   std::optional<Key> getKey(Operation *op) const;
+  bool isSmallGradient(Operation *op) const {
+    return gradients.contains(op) &&
+           getBytes(op->getOperand(0).getType()) <= options.maxWeight;
+  }
   SmallVector<Group> findGroups();
   /// Combines a group. Returns false, and changes nothing, if a member depends
   /// on another member or if a store would move past an access of its variable.
-  bool combine(Group &group);
+  bool combine(SmallVector<Operation *> members);
 
   Block &block;
-  int64_t maxBytes;
+  const CombineCollectivesPassOptions &options;
+  llvm::DenseSet<Operation *> gradients;
 };
 
 } // namespace
@@ -53,17 +69,22 @@ static SmallVector<Value> getUsedValues(Operation *op) {
 }
 
 std::optional<Key> Combiner::getKey(Operation *op) const {
-  auto reduce = dyn_cast<AllReduceOp>(op);
-  if (!reduce || getBytes(reduce.getType()) > maxBytes)
+  if (!isa<AllReduceOp, comm::ReduceScatterOp>(op))
     return std::nullopt;
-  return Key{reduce.getMeshAttr(), reduce.getAxes(), int(reduce.getKind()),
-             reduce.getType()};
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
+  bool isGradient = isSmallGradient(op);
+  if (!isGradient &&
+      (!isa<AllReduceOp>(op) || getBytes(type) > options.maxBytes))
+    return std::nullopt;
+  return Key{op->getName().getAsOpaquePointer(), op->getAttr("mesh"),
+             op->getAttr("axes"), op->getAttr("kind"),
+             isGradient ? type.getElementType() : Type(type)};
 }
 
-/// Groups the all-reduces in one pass, in program order. Each joins the open
-/// group of its key. If it depends on a member of that group, it closes the
-/// group and opens a new one. `dependsOn` has, for each op, the open groups
-/// with members on which the op depends.
+/// Groups the reductions in one pass, in program order. Each joins the open
+/// group of its key. If it depends on a member of that group, or if gradients
+/// fill the bucket, it closes the group and opens a new one. `dependsOn` has,
+/// for each op, the open groups with members on which the op depends.
 SmallVector<Group> Combiner::findGroups() {
   llvm::MapVector<Key, unsigned> open;
   SmallVector<Group> groups;
@@ -78,21 +99,26 @@ SmallVector<Group> Combiner::findGroups() {
           if (!closed.contains(group) && !llvm::is_contained(mine, group))
             mine.push_back(group);
     if (std::optional<Key> key = getKey(&op)) {
+      int64_t bytes = getBytes(op.getOperand(0).getType());
       auto [entry, isNew] = open.try_emplace(*key, groups.size());
-      if (!isNew && llvm::is_contained(mine, entry->second)) {
+      bool isFull = !isNew && isSmallGradient(&op) &&
+                    groups[entry->second].bytes + bytes > options.bucket;
+      if (!isNew && (isFull || llvm::is_contained(mine, entry->second))) {
         llvm::erase(mine, entry->second);
         closed.insert(entry->second);
         entry->second = groups.size();
       }
       if (entry->second == groups.size())
         groups.emplace_back();
-      groups[entry->second].push_back(cast<AllReduceOp>(op));
+      groups[entry->second].members.push_back(&op);
+      groups[entry->second].bytes += bytes;
       mine.push_back(entry->second);
     }
     if (!mine.empty())
       dependsOn.try_emplace(&op, std::move(mine));
   }
-  llvm::erase_if(groups, [](const Group &group) { return group.size() < 2; });
+  llvm::erase_if(groups,
+                 [](const Group &group) { return group.members.size() < 2; });
   return groups;
 }
 
@@ -154,12 +180,11 @@ findServants(Operation *first, Operation *last,
   return servants;
 }
 
-bool Combiner::combine(Group &group) {
+bool Combiner::combine(SmallVector<Operation *> group) {
   // Sorts again, because an earlier combination may have moved members.
-  llvm::sort(group, [](AllReduceOp a, AllReduceOp b) {
-    return a->isBeforeInBlock(b);
-  });
-  AllReduceOp last = group.back();
+  llvm::sort(group,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  Operation *last = group.back();
   llvm::DenseSet<Operation *> members(group.begin(), group.end());
   // Users of an earlier member move behind the last member, in order.
   llvm::DenseSet<Operation *> dependent;
@@ -199,38 +224,12 @@ bool Combiner::combine(Group &group) {
     if (moving.contains(&*it))
       later.push_back(&*it);
   OpBuilder builder(last);
-  Location loc = last.getLoc();
-  auto type = cast<RankedTensorType>(last.getType());
-  // Equal inputs are reduced once.
-  llvm::SetVector<Value> inputs;
-  for (AllReduceOp reduce : group)
-    inputs.insert(reduce.getInput());
-  auto reduceAll = [&](Value value) {
-    return builder.create<AllReduceOp>(loc, value.getType(), value,
-                                       last.getMesh(), last.getAxes(),
-                                       last.getKind());
-  };
-  SmallVector<Value> parts;
-  if (inputs.size() == 1) {
-    parts = {reduceAll(inputs.front())};
-  } else {
-    SmallVector<int64_t> shape = {(int64_t)inputs.size()};
-    llvm::append_range(shape, type.getShape());
-    auto stacked = RankedTensorType::get(shape, type.getElementType());
-    Value all = reduceAll(builder.create<StackOp>(
-        loc, stacked, inputs.getArrayRef(), StringAttr()));
-    SmallVector<Type> types(inputs.size(), type);
-    llvm::append_range(
-        parts,
-        builder.create<UnstackOp>(loc, types, all, StringAttr()).getSlices());
-  }
-
+  SmallVector<Value> results = exchangeTogether(builder, group);
   for (Operation *op : llvm::reverse(later))
     op->moveAfter(last);
-  for (AllReduceOp reduce : group) {
-    auto place = llvm::find(inputs, reduce.getInput()) - inputs.begin();
-    reduce.getResult().replaceAllUsesWith(parts[place]);
-    reduce.erase();
+  for (auto [reduce, result] : llvm::zip(group, results)) {
+    reduce->getResult(0).replaceAllUsesWith(result);
+    reduce->erase();
   }
   return true;
 }
@@ -240,8 +239,9 @@ void Combiner::run() {
   // So groups are found again until nothing changes.
   for (bool changed = true; changed;) {
     changed = false;
-    for (Group &group : findGroups())
-      changed |= combine(group);
+    gradients = findGradientReductions(block);
+    for (const Group &group : findGroups())
+      changed |= combine(group.members);
   }
 }
 
@@ -251,8 +251,12 @@ struct CombineCollectivesPass
   using Base::Base;
 
   void runOnOperation() override {
-    if (!getOperation().isExternal())
-      Combiner(getOperation().getBody().front(), maxBytes).run();
+    if (getOperation().isExternal())
+      return;
+    Block &block = getOperation().getBody().front();
+    CombineCollectivesPassOptions options{maxBytes, maxWeight, bucket};
+    combineWeightGathers(block, maxWeight, bucket);
+    Combiner(block, options).run();
   }
 };
 } // namespace

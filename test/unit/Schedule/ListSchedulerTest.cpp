@@ -91,11 +91,69 @@ TEST(ListScheduler, KeepsTheLimit) {
   add(graph, 0, 1, {readsA, readsB});
   graph.buffers = {{100, a, {readsA}}, {100, b, {readsB}}};
   std::vector<double> rank = {0, 1, 2, 3, 4};
-  EXPECT_EQ(scheduleByRank(graph, rank, 1000).peakBytes, 200);
-  Schedule schedule = scheduleByRank(graph, rank, 100);
+  EXPECT_EQ(scheduleByRank(graph, rank, {1000}).peakBytes, 200);
+  Schedule schedule = scheduleByRank(graph, rank, {100});
   expectLegal(graph, schedule);
   EXPECT_EQ(schedule.peakBytes, 100);
   EXPECT_EQ(schedule.order, (std::vector<int32_t>{a, readsA, b, readsB, 4}));
+}
+
+/// Weights are gathered for one product after the other. Without a limit, all
+/// gathers follow each other; with one, only the next weight is there early.
+TEST(ListScheduler, GathersAhead) {
+  UnitGraph graph;
+  int32_t product = -1;
+  for (int layer = 0; layer < 6; ++layer) {
+    int32_t gather = add(graph, 1, 1);
+    graph.units[gather].isAhead = true;
+    product = layer == 0 ? add(graph, 0, 2, {gather})
+                         : add(graph, 0, 2, {gather, product});
+    graph.buffers.push_back({100, gather, {product}});
+  }
+  std::vector<double> rank(graph.units.size());
+  std::iota(rank.begin(), rank.end(), 0);
+  EXPECT_EQ(scheduleByRank(graph, rank).peakBytes, 400);
+  for (int64_t limit : {100, 10}) {
+    Schedule schedule =
+        scheduleByRank(graph, rank, {ScheduleLimits::kNone, limit});
+    expectLegal(graph, schedule);
+    EXPECT_EQ(schedule.peakBytes, 200) << limit;
+    EXPECT_DOUBLE_EQ(schedule.seconds, 13) << limit;
+  }
+  // The limit of live bytes holds, too.
+  Schedule schedule = scheduleByRank(graph, rank, {100});
+  expectLegal(graph, schedule);
+  EXPECT_EQ(schedule.peakBytes, 100);
+  EXPECT_DOUBLE_EQ(schedule.seconds, 18);
+}
+
+/// Two weights of one product exceed the limit together. The second is gathered
+/// when nothing else can run.
+TEST(ListScheduler, GathersWhatAProductNeedsBeyondTheLimit) {
+  UnitGraph graph;
+  int32_t a = add(graph, 1, 1), b = add(graph, 1, 1);
+  int32_t product = add(graph, 0, 1, {a, b});
+  for (int32_t gather : {a, b}) {
+    graph.units[gather].isAhead = true;
+    graph.buffers.push_back({100, gather, {product}});
+  }
+  std::vector<double> rank = {0, 1, 2};
+  Schedule schedule = scheduleByRank(graph, rank, {50, 100});
+  expectLegal(graph, schedule);
+  EXPECT_DOUBLE_EQ(schedule.seconds, 3);
+}
+
+TEST(ListScheduler, PartsTakeTurns) {
+  UnitGraph graph = makeHalves(3);
+  std::vector<double> turns = getTurns(graph);
+  EXPECT_EQ(turns, (std::vector<double>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
+  Schedule schedule = scheduleByRank(graph, turns);
+  expectLegal(graph, schedule);
+  std::vector<int32_t> computations;
+  for (int32_t unit : schedule.order)
+    if (graph.units[unit].queue == 0)
+      computations.push_back(unit);
+  EXPECT_EQ(computations, (std::vector<int32_t>{0, 6, 2, 8, 4, 10}));
 }
 
 TEST(ListScheduler, RandomGraphsGetLegalSchedules) {

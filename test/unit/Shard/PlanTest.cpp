@@ -98,7 +98,8 @@ TEST(PlanTest, SplitsAndProducts) {
       R"({"version": 1, "mesh": {"dp": [2, 4], "tp": 2},
           "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
           "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
-          "sub_batches": 3, "overlap": "oases", "recompute": "layer",
+          "sub_batches": 3, "overlap": "oases", "recompute": "optimal",
+          "recompute_bytes": 5000000000,
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -121,7 +122,8 @@ TEST(PlanTest, SplitsAndProducts) {
   },
   "reduce_gradients": "micro_batch",
   "sub_batches": 3,
-  "recompute": "layer",
+  "recompute": "optimal",
+  "recompute_bytes": 5000000000,
   "overlap": "oases"
 }
 )");
@@ -210,6 +212,13 @@ TEST(PlanTest, ErrorsNameThePlace) {
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute\": 1}"),
             "plan.json:2:2: $.recompute: expected \"none\", \"layer\", "
             "\"communication\" or \"optimal\", got 1");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute_bytes\": 1}"),
+            "plan.json:2:2: $.recompute_bytes: expected \"recompute\": "
+            "\"optimal\" beside it");
+  EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {}, \"recompute\": "
+                    "\"optimal\",\n \"recompute_bytes\": -1}"),
+            "plan.json:2:2: $.recompute_bytes: expected a positive number of "
+            "bytes, got -1");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"overlap\": \"x\"}"),
             "plan.json:2:2: $.overlap: expected one of \"none\", \"default\", "
             "\"fine-grained-recompute\", \"cross-pass\", \"oases\", \"auto\", "

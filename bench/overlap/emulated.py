@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""How much of its communication each schedule hides, on emulated links.
+
+    bench/overlap/emulated.py [--heddle build/bin/heddle] [--ratios 0.5,1,2]
+                              [--runs 3] [--steps 8] [--folder overlap]
+
+Trains a transformer of 12 layers of width 512 with tensor parallelism on two
+devices of one core each. First, `none` (the whole batch, nothing computed again)
+runs on links that cost nothing: its time is that of its computation. This fixes
+the speed of the links: for each ratio, the communication of `none` takes ratio x
+its computation. M is the longer of the two. Then the machine is profiled, and all
+schedules take turns on these links.
+
+Columns: seconds of a step (the median over runs of the median over steps), the
+same over M, the speed-up over `none`; the program's own M, as the simulator
+counts it with the profile (its halves compute less than twice as fast, and
+recomputation adds to it), and the time over that; what the simulator predicts.
+The machine should be idle.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+MODEL = ("--layers 12 --hidden 512 --heads 8 --vocab 256 --batch 12 --seq 64 "
+         "--mesh tp=2").split()
+SCHEDULES = ["none", "default", "oases", "auto"]
+LATENCY = 2e-5
+FREE = 1e13  # bytes a second of links that cost nothing
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.profile = os.path.join(options.folder, "profile.json")
+        self.text = os.path.join(options.folder, "text")
+        with open(self.text, "w") as file:
+            file.write("The quick brown fox jumps over the lazy dog. " * 4000)
+
+    def heddle(self, *arguments):
+        result = subprocess.run([self.options.heddle, *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+        if result.returncode:
+            sys.exit(f"heddle {' '.join(arguments)}:\n{result.stderr}")
+        return result
+
+    def cluster(self, bandwidth, latency=LATENCY):
+        path = os.path.join(self.options.folder, f"links-{bandwidth:.6e}.json")
+        with open(path, "w") as file:
+            json.dump({
+                "version": 1, "name": f"two cores, {bandwidth:.3g} B/s",
+                "device": {"kind": "core", "memory": 1 << 34,
+                           "memory_bandwidth": 1e10, "launch": 1e-6,
+                           "peak": {"f32": 1e11}},
+                "levels": [{"name": "wire", "count": 2, "latency": latency,
+                            "bandwidth": bandwidth, "links": 1}]}, file)
+        return path
+
+    def simulate(self, schedule, cluster, *more):
+        return json.loads(self.heddle(
+            "simulate", *MODEL, "--overlap", schedule, "--cluster", cluster,
+            "--json", *more).stdout)
+
+    def train(self, schedule, cluster, *more):
+        """Returns the comparison of a run with its simulation."""
+        trace = os.path.join(self.options.folder, "trace.json")
+        flags = [*MODEL, "--overlap", schedule, "--cluster", cluster, *more]
+        self.heddle("train", *flags, "--emulate", cluster, "--cores", "1",
+                    "--data", self.text, "--steps", str(self.options.steps),
+                    "--trace", trace, "--trace-steps",
+                    str(self.options.steps - 2), "--eval-windows", "1",
+                    "--no-checkpoints", "-o",
+                    os.path.join(self.options.folder, "run"))
+        return json.loads(self.heddle("simulate", *flags, "--compare", trace,
+                                      "--json").stdout)
+
+    def choice(self, cluster):
+        """Returns what `auto` decided."""
+        remarks = self.heddle(
+            "compile", *MODEL, "--overlap", "auto", "--cluster", cluster,
+            "--profile", self.profile, "--remarks=1e15", "--stop-after",
+            "scheduled", "-o", os.path.join(self.options.folder,
+                                            "auto.mlir")).stderr
+        found = re.search(r"'auto' takes (.*?):", remarks)
+        return found.group(1) if found else "?"
+
+
+def head_share(comparison):
+    """Returns the share of the head in the time of computation."""
+    head = sum(row["measured"] for row in comparison["operators"]
+               if "head" in row["name"] or "loss" in row["name"])
+    return head / comparison["computing"]["measured"]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--heddle", default="build/bin/heddle")
+    parser.add_argument("--ratios", default="0.5,1,2")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--folder", default="overlap")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if options.steps < 3:
+        parser.error("--steps: expected at least 3")
+    os.makedirs(options.folder, exist_ok=True)
+    bench = Bench(options)
+
+    free = bench.cluster(FREE)
+    runs = [bench.train("none", free) for _ in range(options.runs)]
+    compute = statistics.median(run["step"]["measured"] for run in runs)
+    # The time of the links is a + b / bandwidth.
+    slow, fast = 1e7, 1e12
+    at_slow = bench.simulate("none", bench.cluster(slow))["bounds"]["links"]
+    at_fast = bench.simulate("none", bench.cluster(fast))["bounds"]["links"]
+    at_slow, at_fast = (next(iter(l.values())) if isinstance(l, dict) else l[0]
+                        for l in (at_slow, at_fast))
+    print(f"computation of none: {compute:.3f} s, of it the head "
+          f"{100 * head_share(runs[0]):.1f} %", flush=True)
+
+    for parts in "1", "2", "3", "4":
+        bench.heddle("profile", *MODEL, "--overlap", "auto", "--sub-batches",
+                     parts, "--recompute", "none", "--cluster", free, "--cores",
+                     "1", "-o", bench.profile)
+    bench.heddle("profile", *MODEL, "--overlap", "oases", "--cluster", free,
+                 "--cores", "1", "-o", bench.profile)
+
+    results = []
+    for ratio in map(float, options.ratios.split(",")):
+        bandwidth = (at_slow - at_fast) * slow / (ratio * compute - at_fast)
+        cluster = bench.cluster(bandwidth)
+        longer = max(1, ratio) * compute
+        profile = ["--profile", bench.profile]
+        print(f"\nratio {ratio:g}: links of {bandwidth:.3g} B/s, M {longer:.3f} "
+              f"s; auto takes {bench.choice(cluster)}\n\n"
+              f"{'schedule':10} {'seconds':>8} {'of M':>6} {'speed-up':>9} "
+              f"{'own M':>7} {'of it':>6} {'predicted':>10}", flush=True)
+        measured = {schedule: [] for schedule in SCHEDULES}
+        for _ in range(options.runs):
+            for schedule in SCHEDULES:
+                run = bench.train(schedule, cluster, *profile)
+                measured[schedule].append(run["step"]["measured"])
+        none = statistics.median(measured["none"])
+        for schedule in SCHEDULES:
+            seconds = statistics.median(measured[schedule])
+            simulated = bench.simulate(schedule, cluster, *profile)
+            links = simulated["bounds"]["links"]
+            links = list(links.values()) if isinstance(links, dict) else links
+            own = max([simulated["bounds"]["compute"], *links])
+            results.append({"ratio": ratio, "schedule": schedule,
+                            "seconds": seconds, "longer": longer, "own": own,
+                            "predicted": simulated["seconds"]})
+            print(f"{schedule:10} {seconds:8.3f} {seconds / longer:6.3f} "
+                  f"{none / seconds:9.2f} {own:7.3f} {seconds / own:6.3f} "
+                  f"{simulated['seconds']:10.3f}", flush=True)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+main()

@@ -1,0 +1,68 @@
+//===- ChooseSchedule.h - What the schedule `auto` leaves open --*- C++ -*-===//
+//
+// The schedule `auto` states neither the number of sub-batches nor what is
+// computed again. If the options and the plan do not state them either, the
+// program is compiled in several variants up to the phase `executable`, each is
+// simulated, and the fastest one that fits into a device's memory is taken.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PIPELINES_CHOOSESCHEDULE_H
+#define HEDDLE_PIPELINES_CHOOSESCHEDULE_H
+
+#include "heddle/Pipelines/Pipelines.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace heddle {
+
+struct ScheduleVariant {
+  int64_t subBatches = 1;
+  RecomputeMode recompute = RecomputeMode::None;
+  /// Plan::recomputeBytes; 0: what variables leave of a device's memory.
+  int64_t recomputeBytes = 0;
+
+  bool operator==(const ScheduleVariant &) const = default;
+};
+
+/// A variant of a program, and what the simulator says of it.
+struct VariantPrediction {
+  ScheduleVariant variant;
+  double seconds = 0; ///< of a step
+  /// No order of the variant's calls takes less than its computation and its
+  /// traffic on any link.
+  double bound = 0;
+  int64_t bytes = 0;    ///< that the runtime allocates on a device
+  int64_t arena = 0;    ///< of them, where all is that is no variable
+  int64_t capacity = 0; ///< of a device's memory
+
+  bool fits() const { return bytes <= capacity; }
+};
+
+struct ScheduleChoice {
+  VariantPrediction best;
+  /// All variants that were compiled, the best one included.
+  llvm::SmallVector<VariantPrediction> tried;
+};
+
+/// Returns whether `options`, and a plan that they state, leave a number of
+/// sub-batches or a recomputation to be chosen: the schedule is `auto`, a
+/// cluster is given, and one of the two is not stated. A plan with errors
+/// leaves nothing to be chosen.
+bool leavesChoice(const CompileOptions &options);
+
+/// Chooses what leavesChoice() found open. `module` is imported, or of phase
+/// `autodiff`; it is not changed. The variants have 1 to 4 sub-batches, and
+/// compute something again only if they do not fit otherwise. Their warnings
+/// and remarks are dropped. Returns nullopt if the whole batch without
+/// recomputation does not compile: the caller's own compilation will say why.
+/// A planner that compares such variants itself states both numbers instead.
+std::optional<ScheduleChoice> chooseSchedule(mlir::ModuleOp module,
+                                             const CompileOptions &options);
+
+/// Returns the choice in words, with what the other variants would take:
+/// "2 sub-batches, nothing computed again: 10.1 ms, 1.2 GB; ...".
+std::string describe(const ScheduleChoice &choice);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINES_CHOOSESCHEDULE_H

@@ -1,0 +1,237 @@
+//===- ChooseSchedule.cpp - What the schedule `auto` leaves open ----------===//
+
+#include "heddle/Pipelines/ChooseSchedule.h"
+#include "heddle/Plan/Plan.h"
+#include "heddle/Simulate/Simulate.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The most sub-batches that are tried. Four halves of an equal share of
+/// communication leave 6 % exposed; more gain little and compute less at once.
+static constexpr int64_t kMostSubBatches = 4;
+
+/// A variant must be this much faster than a simpler one.
+static constexpr double kLeastGain = 0.01;
+
+/// A variant this near to its lower bound is good enough.
+static constexpr double kNearBound = 1.02;
+
+namespace {
+/// What the options and the plan state of a schedule.
+struct Stated {
+  Overlap overlap = Overlap::None;
+  std::optional<int64_t> subBatches;
+  std::optional<RecomputeMode> recompute;
+};
+
+class Chooser {
+public:
+  Chooser(ModuleOp module, const CompileOptions &options, const Stated &stated)
+      : module(module), options(options), stated(stated) {}
+
+  std::optional<ScheduleChoice> choose();
+
+private:
+  /// Compiles and simulates a variant. Returns false if it does not compile.
+  bool tryVariant(ScheduleVariant variant);
+  /// Tries the variants of a number of sub-batches. Returns false if the first
+  /// of them does not compile.
+  bool tryParts(int64_t parts);
+  /// Tries optimal recomputation with larger limits than the arena's. Its own
+  /// limit is of tensors before ops are fused, which is more than they take.
+  void fillMemory(VariantPrediction first);
+  std::optional<VariantPrediction> predict(ScheduleVariant variant);
+
+  ModuleOp module;
+  const CompileOptions &options;
+  Stated stated;
+  ScheduleChoice choice;
+};
+} // namespace
+
+static Stated getStated(const CompileOptions &options) {
+  Stated stated;
+  if (!options.planText.empty()) {
+    llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+    if (!plan) {
+      llvm::consumeError(plan.takeError());
+      return {};
+    }
+    stated = {plan->overlap, plan->subBatches, plan->recompute};
+  }
+  stated.overlap = options.overlap.value_or(stated.overlap);
+  if (options.subBatches != 0)
+    stated.subBatches = options.subBatches;
+  if (options.recompute)
+    stated.recompute = options.recompute;
+  return stated;
+}
+
+static bool leavesChoice(const CompileOptions &options, const Stated &stated) {
+  return stated.overlap == Overlap::Auto && !options.cluster.isNone() &&
+         (!stated.subBatches || !stated.recompute);
+}
+
+bool heddle::leavesChoice(const CompileOptions &options) {
+  return ::leavesChoice(options, getStated(options));
+}
+
+/// Returns whether `a` should be taken in place of the simpler variant `b`.
+static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
+  if (!a.fits() || !b.fits())
+    return a.fits() || (!b.fits() && a.bytes < b.bytes);
+  return a.seconds < b.seconds * (1 - kLeastGain);
+}
+
+std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
+  // What a variant warns of, the chosen one warns of again.
+  ScopedDiagnosticHandler silent(module.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  llvm::Expected<const Cluster &> cluster = options.cluster.load();
+  if (!cluster) {
+    llvm::consumeError(cluster.takeError());
+    return std::nullopt;
+  }
+  CompileOptions stating = options;
+  stating.subBatches = variant.subBatches;
+  stating.recompute = variant.recompute;
+  stating.recomputeBytes = variant.recomputeBytes;
+  stating.remarkBytes = -1;
+  stating.explainShardings = false;
+  OwningOpRef<ModuleOp> copy(module.clone());
+  if (failed(runPhases(*copy, stating, Phase::Executable)))
+    return std::nullopt;
+  llvm::Expected<std::vector<CallList>> lists = getEntry(*copy, "");
+  if (!lists) {
+    llvm::consumeError(lists.takeError());
+    return std::nullopt;
+  }
+  std::unique_ptr<CostModel> model =
+      options.makeCostModel
+          ? options.makeCostModel(*copy)
+          : std::make_unique<RooflineCostModel>(*copy, *cluster);
+  if (!model)
+    return std::nullopt;
+  FailureOr<Simulation> simulation = simulate(*copy, *lists, *cluster, *model);
+  if (failed(simulation))
+    return std::nullopt;
+  VariantPrediction prediction;
+  prediction.variant = variant;
+  prediction.seconds = simulation->seconds;
+  prediction.bound = simulation->bounds.compute;
+  for (double link : simulation->bounds.links)
+    prediction.bound = std::max(prediction.bound, link);
+  prediction.bytes = simulation->memory.plan.total();
+  prediction.arena = simulation->memory.plan.arena;
+  prediction.capacity = simulation->memory.capacity;
+  return prediction;
+}
+
+bool Chooser::tryVariant(ScheduleVariant variant) {
+  std::optional<VariantPrediction> prediction = predict(variant);
+  if (!prediction)
+    return false;
+  if (choice.tried.empty() || isBetter(*prediction, choice.best))
+    choice.best = *prediction;
+  choice.tried.push_back(*prediction);
+  return true;
+}
+
+bool Chooser::tryParts(int64_t parts) {
+  if (!tryVariant({parts, stated.recompute.value_or(RecomputeMode::None)}))
+    return false;
+  const VariantPrediction &none = choice.tried.back();
+  if (stated.recompute || none.fits())
+    return true;
+  // Recomputation only adds to that time.
+  if (choice.best.fits() &&
+      none.seconds >= choice.best.seconds * (1 - kLeastGain))
+    return true;
+  for (RecomputeMode mode :
+       {RecomputeMode::Communication, RecomputeMode::Layer})
+    tryVariant({parts, mode});
+  if (tryVariant({parts, RecomputeMode::Optimal}))
+    fillMemory(choice.tried.back());
+  return true;
+}
+
+void Chooser::fillMemory(VariantPrediction first) {
+  constexpr int kTries = 3;
+  constexpr double kFull = 0.95; // of the memory that is left for the arena
+  // The arena grows with the limit. `low` fits, and `high` does not.
+  double room = double(first.capacity - (first.bytes - first.arena));
+  double low = room, high = 0, arena = double(first.arena);
+  for (int i = 0; i < kTries && arena > 0 && arena <= room * kFull; ++i) {
+    double limit = high == 0 ? low * room / arena : (low + high) / 2;
+    if (!tryVariant(
+            {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
+      return;
+    const VariantPrediction &tried = choice.tried.back();
+    if (!tried.fits()) {
+      high = limit;
+      continue;
+    }
+    low = limit;
+    arena = double(tried.arena);
+  }
+}
+
+std::optional<ScheduleChoice> Chooser::choose() {
+  int64_t first = stated.subBatches.value_or(1);
+  if (!tryParts(first))
+    return std::nullopt;
+  // Parts do not compute less than the whole, nor send less. If even that bound
+  // is nearly reached, there is nothing to gain.
+  double bound = choice.tried.front().bound;
+  for (int64_t parts = first + 1;
+       !stated.subBatches && parts <= kMostSubBatches; ++parts) {
+    if (choice.best.fits() && choice.best.seconds <= bound * kNearBound)
+      break;
+    ScheduleVariant before = choice.best.variant;
+    if (!tryParts(parts))
+      break;
+    // More parts rarely help where fewer did not.
+    if (parts > 2 && choice.best.variant.subBatches == before.subBatches)
+      break;
+  }
+  return choice;
+}
+
+std::optional<ScheduleChoice>
+heddle::chooseSchedule(ModuleOp module, const CompileOptions &options) {
+  return Chooser(module, options, getStated(options)).choose();
+}
+
+static std::string describe(const VariantPrediction &prediction) {
+  std::string text =
+      llvm::formatv("{0} sub-batch{1}, ", prediction.variant.subBatches,
+                    prediction.variant.subBatches == 1 ? "" : "es")
+          .str();
+  if (prediction.variant.recompute == RecomputeMode::None)
+    text += "nothing computed again";
+  else
+    text +=
+        ("recompute " + stringifyRecomputeMode(prediction.variant.recompute))
+            .str();
+  if (prediction.variant.recomputeBytes != 0)
+    text += llvm::formatv(" (recompute_bytes {0})",
+                          prediction.variant.recomputeBytes)
+                .str();
+  text += llvm::formatv(": {0:f3} ms, {1} bytes", prediction.seconds * 1e3,
+                        prediction.bytes)
+              .str();
+  return text;
+}
+
+std::string heddle::describe(const ScheduleChoice &choice) {
+  std::string text = ::describe(choice.best);
+  text += llvm::formatv(" of {0}", choice.best.capacity).str();
+  for (const VariantPrediction &other : choice.tried)
+    if (other.variant != choice.best.variant)
+      text += "; " + ::describe(other);
+  return text;
+}

@@ -1,0 +1,31 @@
+//===- PhasePipelines.h - The passes of each phase --------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PIPELINES_PHASEPIPELINES_H
+#define HEDDLE_LIB_PIPELINES_PHASEPIPELINES_H
+
+#include "heddle/Pipelines/Pipelines.h"
+
+namespace heddle {
+
+// Each function adds the passes that lead from the phase before to the one that
+// it is named for. Pipelines.cpp says why each pass stands where it stands.
+
+void buildAutodiffPipeline(mlir::OpPassManager &passes,
+                           const TrainingOptions &options);
+void buildShardPipeline(mlir::OpPassManager &passes,
+                        const CompileOptions &options);
+void buildLocalizePipeline(mlir::OpPassManager &passes,
+                           const CompileOptions &options,
+                           const NamedSchedule &schedule);
+void buildKernelPipeline(mlir::OpPassManager &passes);
+void buildSchedulePipeline(mlir::OpPassManager &passes,
+                           const CompileOptions &options,
+                           const NamedSchedule &schedule);
+void buildExecutablePipeline(mlir::OpPassManager &passes);
+void buildLLVMPipeline(mlir::OpPassManager &passes);
+void buildGpuPipeline(mlir::OpPassManager &passes,
+                      const CompileOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PIPELINES_PHASEPIPELINES_H

@@ -1,0 +1,436 @@
+//===- RunPhases.cpp - A module brought to a later phase ------------------===//
+
+#include "PhasePipelines.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Autodiff/StateNames.h"
+#include "heddle/Lower/Artifact.h"
+#include "heddle/Pipelines/ChooseSchedule.h"
+#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Plan/Plan.h"
+#include "heddle/Shard/ApplyPlan.h"
+#include "heddle/Support/DenseNumbers.h"
+#include "heddle/Support/TensorSizes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns the phase that the module is in; nullopt for an imported one.
+static FailureOr<std::optional<Phase>> getPhase(ModuleOp module) {
+  Attribute attribute = module->getAttr(kPhaseAttrName);
+  if (!attribute)
+    return std::optional<Phase>();
+  auto name = dyn_cast<StringAttr>(attribute);
+  std::optional<Phase> phase = name ? parsePhase(name) : std::nullopt;
+  if (!phase)
+    return module.emitError()
+           << "expected '" << kPhaseAttrName << "' to be one of "
+           << llvm::join(getPhaseNames(), ", ") << ", got " << attribute;
+  return phase;
+}
+
+/// Returns the training state that the module lacks, with the reason where the
+/// module is compiled for training. Without training the reason is empty: a
+/// plan for training may then name such state.
+static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
+                                                   bool train) {
+  llvm::DenseSet<StateAttr> present;
+  for (auto variable : module.getOps<VariableOp>())
+    if (StateAttr state = variable.getStateAttr())
+      present.insert(state);
+  std::vector<AbsentVariable> absent;
+  for (auto variable : module.getOps<VariableOp>()) {
+    if (variable.getRole() != VariableRole::Parameter)
+      continue;
+    for (unsigned i = 0; i <= getMaxEnumValForStateKind(); ++i) {
+      auto kind = static_cast<StateKind>(i);
+      if (present.contains(StateAttr::get(module.getContext(), kind,
+                                          FlatSymbolRefAttr::get(variable))))
+        continue;
+      std::string name = getStateName(kind, variable.getSymName());
+      StringRef reason = kind == StateKind::Gradient
+                             ? "gradients accumulate only where a step has "
+                               "several micro-batches (--micro-batches)"
+                             : "it is the state of another optimizer "
+                               "(--optimizer, --momentum)";
+      absent.push_back({name, variable.getTensorType().getRank(),
+                        train ? reason.str() : ""});
+    }
+  }
+  return absent;
+}
+
+/// Applies the plan and keeps its text on the module, for the artifact.
+static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
+                             int64_t devices,
+                             ArrayRef<AbsentVariable> absent = {}) {
+  if (!plan)
+    return emitPlanError(module.getContext(), plan.takeError());
+  if (failed(applyPlan(module, *plan, devices, absent)))
+    return failure();
+  module->setAttr(kPlanAttrName,
+                  StringAttr::get(module.getContext(), writePlan(*plan)));
+  return success();
+}
+
+/// Uses the plan of the options, or the standard one for their mesh.
+static LogicalResult choosePlan(ModuleOp module,
+                                const CompileOptions &options) {
+  llvm::Expected<Plan> plan =
+      options.planText.empty()
+          ? makeDefaultPlan(module, options.mesh, options.zeroLevel)
+          : parsePlan(options.planText, options.planPath);
+  if (plan) {
+    plan->overlap = options.overlap.value_or(plan->overlap);
+    if (options.recompute) {
+      plan->recompute = options.recompute;
+      plan->recomputeBytes = std::nullopt;
+    }
+    if (options.recomputeBytes != 0)
+      plan->recomputeBytes = options.recomputeBytes;
+    int64_t parts = getNamedSchedule(plan->overlap).subBatches;
+    if (options.subBatches != 0)
+      plan->subBatches = options.subBatches;
+    else if (!plan->subBatches && parts > 1)
+      plan->subBatches = parts;
+    // A prediction is of the plan as it was written.
+    if (options.overlap || options.recompute || options.subBatches != 0)
+      plan->prediction.reset();
+  }
+  return usePlan(module, std::move(plan), options.devices,
+                 findAbsentState(module, options.training.train));
+}
+
+/// Returns the plan that the module keeps, or an empty one.
+static FailureOr<Plan> getPlan(ModuleOp module) {
+  auto text = module->getAttrOfType<StringAttr>(kPlanAttrName);
+  if (!text)
+    return Plan();
+  llvm::Expected<Plan> plan = parsePlan(text.getValue(), kPlanAttrName);
+  if (!plan)
+    return emitPlanError(module.getContext(), plan.takeError());
+  return std::move(*plan);
+}
+
+/// Returns the schedule of the options or else of the module's plan. What the
+/// options or the plan say of recomputation counts more than the schedule.
+static NamedSchedule getSchedule(ModuleOp module, const Plan &plan,
+                                 const CompileOptions &options) {
+  NamedSchedule schedule =
+      getNamedSchedule(options.overlap.value_or(plan.overlap));
+  if (std::optional<RecomputeMode> stated =
+          options.recompute ? options.recompute : plan.recompute) {
+    schedule.recompute = stated;
+    schedule.repeatsWholeLayers &= stated == RecomputeMode::Layer;
+  }
+  if (schedule.order && options.cluster.isNone())
+    emitWarning(module.getLoc())
+        << "'" << schedule.name
+        << "' orders the program by the times of a cluster, and none is given: "
+           "assumes that all devices are equally near (--cluster)";
+  return schedule;
+}
+
+/// Returns whether the plan splits a factor of an operator of the module.
+static bool isAnythingSplit(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return op->hasAttr(kFactorsAttrName) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Emits an error if an argument or result has a sharding in a program without
+/// a mesh. Such a program is compiled for one device, over the axes of a
+/// standard plan, and the sharding would be lost.
+static LogicalResult verifyStatesNoSharding(ModuleOp module) {
+  auto emit = [](func::FuncOp function, const Twine &what,
+                 Attribute attribute) -> LogicalResult {
+    auto sharding = dyn_cast_if_present<ShardingAttr>(attribute);
+    if (!sharding)
+      return success();
+    return function.emitOpError()
+           << "has a sharding of " << what << " over " << sharding.getMesh()
+           << ", but the program declares no heddle.mesh: write one, such as "
+              "heddle.mesh "
+           << sharding.getMesh() << " <[\"x\"=2]>";
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(emit(function, "argument " + Twine(i),
+                      function.getArgAttr(i, kShardingAttrName))))
+        return failure();
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (failed(emit(function, "result " + Twine(i),
+                      function.getResultAttr(i, kShardingAttrName))))
+        return failure();
+  }
+  return success();
+}
+
+bool heddle::isModel(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("forward") &&
+         (module->hasAttr(kModelAttrName) ||
+          !module.getOps<VariableOp>().empty());
+}
+
+/// Checks for input that would make a later pass fail without a location.
+static LogicalResult verifyInput(ModuleOp module) {
+  if (failed(verifyTensorSizes(module)))
+    return failure();
+  WalkResult walked = module.walk([](arith::ConstantOp constant) {
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+    return resource && failed(getResourceBytes(
+                           resource, [&] { return constant.emitOpError(); }))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+/// Sets the GPU of a module that has no kernels yet.
+static LogicalResult chooseTargetGpu(ModuleOp module, StringRef chip,
+                                     std::optional<Phase> phase) {
+  StringRef present = getTargetGpu(module);
+  if (chip.empty())
+    return present.empty() ? success()
+                           : checkTargetGpu(module.getLoc(), present);
+  if (failed(checkTargetGpu(module.getLoc(), chip)))
+    return failure();
+  if (present != chip && phase && *phase >= Phase::Kernels)
+    return module.emitError()
+           << "the program's kernels are made for "
+           << (present.empty() ? StringRef("a CPU") : present)
+           << ": leave out --target-gpu, or start from an earlier phase";
+  module->setAttr(kTargetGpuAttrName,
+                  StringAttr::get(module.getContext(), chip));
+  return success();
+}
+
+namespace {
+/// One call of runPhases.
+class PhaseRunner {
+public:
+  PhaseRunner(ModuleOp module, CompileOptions options, Phase last)
+      : module(module), options(std::move(options)), last(last) {}
+
+  LogicalResult run();
+
+private:
+  /// Checks that the options do not contradict what earlier phases decided.
+  LogicalResult verifyOptions();
+  /// Decides what the schedule `auto` leaves open.
+  void decideSchedule();
+  /// Gives the module a plan unless it states a mesh itself.
+  LogicalResult applyAnyPlan();
+  LogicalResult runPhase(Phase phase,
+                         llvm::function_ref<void(OpPassManager &)> build);
+
+  bool isPlanned() const { return present >= Phase::Sharded; }
+
+  ModuleOp module;
+  CompileOptions options;
+  Phase last;
+  std::optional<Phase> present;
+  /// The module is no imported model, so it gets no training step.
+  bool isProgram = false;
+};
+} // namespace
+
+LogicalResult PhaseRunner::verifyOptions() {
+  if (isPlanned() &&
+      (!options.planText.empty() || options.mesh.getNumDevices() != 1 ||
+       options.subBatches != 0))
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(*present)
+           << "' and has a plan already: leave out the plan, the mesh and the "
+              "sub-batches, or start from an earlier phase";
+  NamedSchedule wanted =
+      getNamedSchedule(options.overlap.value_or(Overlap::None));
+  if ((isPlanned() && options.subBatches == 0 && wanted.subBatches > 1) ||
+      (present >= Phase::Localized && (options.recompute || wanted.recompute)))
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(*present)
+           << "', so its sub-batches and what is computed again are decided: "
+              "leave out --recompute and take the schedule none or auto, or "
+              "start from an earlier phase";
+  if (present >= Phase::Scheduled && options.overlap)
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(*present)
+           << "', so its order is decided: leave out --overlap, or start from "
+              "an earlier phase";
+  if (present > last)
+    return module.emitError()
+           << "the program is in phase '" << stringifyPhase(*present)
+           << "', which comes after '" << stringifyPhase(last) << "'";
+  return success();
+}
+
+LogicalResult
+PhaseRunner::runPhase(Phase phase,
+                      llvm::function_ref<void(OpPassManager &)> build) {
+  if (present >= phase || phase > last)
+    return success();
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
+  build(passes);
+  if (failed(passes.run(module)))
+    return failure();
+  module->setAttr(kPhaseAttrName,
+                  StringAttr::get(module.getContext(), stringifyPhase(phase)));
+  return success();
+}
+
+void PhaseRunner::decideSchedule() {
+  if (isPlanned() || last < Phase::Sharded || !leavesChoice(options))
+    return;
+  std::optional<ScheduleChoice> choice = chooseSchedule(module, options);
+  if (!choice)
+    return;
+  options.subBatches = choice->best.variant.subBatches;
+  options.recompute = choice->best.variant.recompute;
+  options.recomputeBytes = choice->best.variant.recomputeBytes;
+  if (!choice->best.fits())
+    emitWarning(module.getLoc())
+        << "no schedule fits into " << choice->best.capacity
+        << " bytes of a device: the least that 'auto' found is "
+        << describe(*choice);
+  else if (options.remarkBytes >= 0)
+    emitRemark(module.getLoc()) << "'auto' takes " << describe(*choice);
+}
+
+LogicalResult PhaseRunner::applyAnyPlan() {
+  bool statesMesh = isProgram && !module.getOps<MeshOp>().empty();
+  if (statesMesh && options.planText.empty() &&
+      options.mesh.getNumDevices() != 1)
+    return (*module.getOps<MeshOp>().begin()).emitError()
+           << "the program declares a mesh of its own: leave out --mesh and "
+              "--devices, or the program's";
+  if (isProgram && !statesMesh && options.planText.empty() &&
+      options.mesh.getNumDevices() == 1 &&
+      failed(verifyStatesNoSharding(module)))
+    return failure();
+  bool needsPlan = !isPlanned() && !(statesMesh && options.planText.empty());
+  if (needsPlan && last >= Phase::Sharded) {
+    if (failed(choosePlan(module, options)))
+      return failure();
+    if (isProgram && options.mesh.getNumDevices() != 1 &&
+        !isAnythingSplit(module))
+      return module.emitError()
+             << "the mesh splits nothing: no operator of the program has a "
+                "batch, heads or features that it names; declare a heddle.mesh "
+                "in the program and shardings of its arguments";
+  }
+  // A program with a mesh of its own has no plan that could say so.
+  int64_t subBatches = options.subBatches;
+  if (subBatches == 0)
+    subBatches =
+        getNamedSchedule(options.overlap.value_or(Overlap::None)).subBatches;
+  if (!isPlanned() && !needsPlan && subBatches > 1)
+    module->setAttr(kSubBatchesAttrName,
+                    Builder(module.getContext()).getI64IntegerAttr(subBatches));
+  return success();
+}
+
+LogicalResult PhaseRunner::run() {
+  if (failed(verifyInput(module)))
+    return failure();
+  // A program of other dialects gets a mesh and shardings, which are Heddle's.
+  module.getContext()->loadDialect<HeddleDialect>();
+  FailureOr<std::optional<Phase>> known = getPhase(module);
+  if (failed(known))
+    return failure();
+  present = *known;
+  // A program that is no imported model gets no training step. Without a plan,
+  // its mesh and shardings are those that it declares.
+  isProgram = !present && !isModel(module);
+  if (isProgram)
+    present = Phase::Autodiff;
+  if (failed(chooseTargetGpu(module, options.targetGpu, present)) ||
+      failed(verifyOptions()) ||
+      failed(runPhase(Phase::Autodiff, [&](OpPassManager &passes) {
+        buildAutodiffPipeline(passes, options.training);
+      })))
+    return failure();
+  decideSchedule();
+  if (failed(applyAnyPlan()) ||
+      failed(runPhase(Phase::Sharded, [&](auto &passes) {
+        buildShardPipeline(passes, options);
+      })))
+    return failure();
+  if (last < Phase::Localized)
+    return success();
+  FailureOr<Plan> plan = getPlan(module);
+  if (failed(plan))
+    return failure();
+  NamedSchedule schedule = getSchedule(module, *plan, options);
+  if (options.recomputeBytes == 0)
+    options.recomputeBytes = plan->recomputeBytes.value_or(0);
+  return success(
+      succeeded(runPhase(Phase::Localized,
+                         [&](OpPassManager &passes) {
+                           buildLocalizePipeline(passes, options, schedule);
+                         })) &&
+      succeeded(runPhase(Phase::Kernels, buildKernelPipeline)) &&
+      succeeded(runPhase(Phase::Scheduled,
+                         [&](OpPassManager &passes) {
+                           buildSchedulePipeline(passes, options, schedule);
+                         })) &&
+      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
+      succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
+        if (isForGpu(module))
+          buildGpuPipeline(passes, options);
+        else
+          buildLLVMPipeline(passes);
+      })));
+}
+
+LogicalResult heddle::runPhases(ModuleOp module, const CompileOptions &options,
+                                Phase last) {
+  return PhaseRunner(module, options, last).run();
+}
+
+LogicalResult heddle::compileToArtifact(ModuleOp module,
+                                        const CompileOptions &options,
+                                        StringRef path) {
+  // Checks the options and the path before the long work.
+  FailureOr<Sanitizer> sanitizer =
+      parseSanitizer(module.getLoc(), options.sanitize);
+  if (failed(sanitizer) || failed(checkArtifactPath(module.getLoc(), path)) ||
+      failed(runPhases(module, options, Phase::LLVM)))
+    return failure();
+  ArtifactOptions artifact;
+  artifact.targetCpu = options.targetCpu;
+  artifact.sanitizer = *sanitizer;
+  artifact.seed = options.training.seed;
+  if (auto plan = module->getAttrOfType<StringAttr>(kPlanAttrName))
+    artifact.planJson = plan.getValue();
+  return writeArtifact(module, path, artifact);
+}
+
+LogicalResult heddle::partition(ModuleOp module,
+                                const PartitionOptions &options) {
+  if (failed(verifyInput(module)))
+    return failure();
+  if (!options.planText.empty()) {
+    if (failed(usePlan(module, parsePlan(options.planText, options.planPath),
+                       options.devices)))
+      return failure();
+  } else if (module.getOps<MeshOp>().empty()) {
+    return module.emitError()
+           << "expected a heddle.mesh in the module, or a plan that has one";
+  }
+  PassManager passes(module.getContext(), ModuleOp::getOperationName());
+  CompileOptions communication;
+  communication.cluster = options.cluster;
+  buildShardPipeline(passes, communication);
+  buildLocalizePipeline(passes, communication, getNamedSchedule(Overlap::None));
+  if (failed(passes.run(module)))
+    return failure();
+  module->setAttr(
+      kPhaseAttrName,
+      StringAttr::get(module.getContext(), stringifyPhase(Phase::Localized)));
+  return success();
+}
