@@ -192,6 +192,9 @@ Result Gpu::drain(StreamState *target) {
 //===----------------------------------------------------------------------===//
 
 GpuEmulator *Gpu::findEmulator(const std::string &kernel, std::string &log) {
+  if (auto load = std::exchange(loadKernels, nullptr))
+    if (std::unique_ptr<GpuEmulator> loaded = load())
+      provided.push_back(std::move(loaded));
   for (auto &each : llvm::reverse(provided))
     if (each->hasKernel(kernel))
       return each.get();

@@ -100,6 +100,8 @@ public:
 
   // Kernels.
   std::vector<std::unique_ptr<GpuEmulator>> provided;
+  /// Provides the kernels of the first module that is loaded; may be empty.
+  std::function<std::unique_ptr<GpuEmulator>()> loadKernels;
   GpuEmulator *findEmulator(const std::string &kernel, std::string &log);
   std::string launch(const FunctionState &function, unsigned grid,
                      unsigned block, const std::vector<uint64_t> &parameters);
