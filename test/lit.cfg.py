@@ -42,6 +42,12 @@ else:
     if config.gloo in ("1", "TRUE", "ON"):
         config.available_features.add("gloo")
 
+    # A folder with the libraries of an emulated GPU.
+    gpu = os.path.join(config.heddle_binary_root, "lib", "emulated-gpu")
+    if os.path.exists(os.path.join(gpu, "libcuda.so.1")):
+        config.available_features.add("emulated-gpu")
+    config.substitutions.append(("%{gpu}", gpu))
+
     config.substitutions.append(
         ("%{bin}", os.path.join(config.heddle_binary_root, "bin"))
     )

@@ -7,7 +7,13 @@ namespace heddle::runtime {
 Backend::~Backend() = default;
 
 const Backend *findBackend(std::string_view kind) {
-  return kind == cpuKind ? &cpuBackend() : nullptr;
+  if (kind == cpuKind)
+    return &cpuBackend();
+#if defined(HEDDLE_RT_HAS_CUDA)
+  if (kind == cudaKind)
+    return &cudaBackend();
+#endif
+  return nullptr;
 }
 
 } // namespace heddle::runtime

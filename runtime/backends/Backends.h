@@ -11,7 +11,8 @@
 
 namespace heddle::runtime {
 
-const Backend &cpuBackend(); ///< backends/cpu
+const Backend &cpuBackend();  ///< backends/cpu
+const Backend &cudaBackend(); ///< backends/cuda
 
 } // namespace heddle::runtime
 

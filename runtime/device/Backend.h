@@ -35,6 +35,10 @@ struct DeviceOptions {
   /// Devices compute nothing and move no data: calls sleep for these times.
   /// Null: they compute.
   std::shared_ptr<const CallTimes> callTimes = {};
+  /// What the artifact has for these devices, and the artifact's folder. Null
+  /// if there is no artifact.
+  const CodeInfo *code = nullptr;
+  std::filesystem::path directory = {};
 };
 
 /// Makes devices of one kind.
@@ -42,11 +46,9 @@ class Backend {
 public:
   virtual ~Backend();
 
-  /// An error if this machine cannot run code that was compiled for `triple`
-  /// and `features`.
-  virtual Status
-  checkTarget(const std::string &triple,
-              const std::vector<std::string> &features) const = 0;
+  /// An error if this machine cannot run the code: it lacks a feature of the
+  /// CPU, or the device.
+  virtual Status checkTarget(const CodeInfo &code) const = 0;
   /// An error if this machine cannot serve so many devices.
   virtual Status checkDevices(int64_t devices) const = 0;
   /// An error if the devices, of so many bytes each, need more memory than
@@ -62,8 +64,8 @@ public:
   makeDevices(const DeviceOptions &options) const = 0;
 };
 
-/// The kind of devices that all artifacts are compiled for so far.
-constexpr std::string_view cpuKind = "cpu";
+/// The kinds of devices that artifacts are compiled for.
+constexpr std::string_view cpuKind = "cpu", cudaKind = "cuda";
 
 /// The backend of a kind of devices; null if this build has none.
 const Backend *findBackend(std::string_view kind);

@@ -16,6 +16,9 @@ Status heddle_rt_device::launchKernel(int32_t, int32_t kernel,
                  kernel);
 }
 
+Expected<bool> heddle_rt_device::beginRun(size_t) { return false; }
+Status heddle_rt_device::endRun() { return Status::success(); }
+
 heddle_rt_status heddle_rt_device::fail(Status status, CallPlace callPlace) {
   Status why;
   {

@@ -127,6 +127,17 @@ struct heddle_rt_device {
   virtual Status synchronize() = 0;
 
   //===--------------------------------------------------------------------===//
+  // Runs of tables. Each run of a table issues the same calls, so a device may
+  // record one run and repeat it.
+  //===--------------------------------------------------------------------===//
+
+  /// Begins a run of the table with this index. Returns true if the device has
+  /// issued all of its calls itself: then the caller issues none.
+  virtual Expected<bool> beginRun(size_t table);
+  /// Called after all calls of a run were issued.
+  virtual Status endRun();
+
+  //===--------------------------------------------------------------------===//
   // Errors. Any thread may call these.
   //===--------------------------------------------------------------------===//
 

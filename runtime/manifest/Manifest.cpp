@@ -112,6 +112,48 @@ CodeInfo ManifestReader::code(const Json &object, const std::string &path) {
       return fail(at, "a string", describe(value));
     info.features.push_back(value.get<std::string>());
   });
+  if (info.kind == "cuda")
+    gpuCode(object, path, info);
+  return info;
+}
+
+void ManifestReader::gpuCode(const Json &object, const std::string &path,
+                             CodeInfo &info) {
+  info.chip = string(object, path, "chip");
+  info.ptx = string(object, path, "ptx");
+  if (info.ptx.empty() || info.ptx.find('/') != std::string::npos)
+    fail(join(path, "ptx"), "a file name without a folder",
+         concat("\"", info.ptx, "\""));
+  eachObject(object, path, "kernels",
+             [&](const Json &kernel, const std::string &at) {
+               info.kernels.push_back(this->kernel(kernel, at));
+             });
+}
+
+KernelInfo ManifestReader::kernel(const Json &object, const std::string &path) {
+  // Of all chips that CUDA serves.
+  constexpr int64_t mostBlocks = 0x7fffffff, mostThreads = 1024,
+                    mostShared = 48 << 10;
+  auto number = [&](const char *key, int64_t least, int64_t most) {
+    int64_t value = integer(object, path, key, least);
+    if (status.ok() && value > most)
+      fail(join(path, key), concat("at most ", most), concat(value));
+    return value;
+  };
+  KernelInfo info;
+  info.symbol = string(object, path, "symbol");
+  info.grid = number("grid", 1, mostBlocks);
+  info.block = number("block", 1, mostThreads);
+  info.sharedBytes = number("shared_bytes", 0, mostShared);
+  each(object, path, "parameters",
+       [&](const Json &value, const std::string &at) {
+         if (value.is_string() && value.get<std::string>() == "number")
+           return info.parameters.push_back({});
+         if (!value.is_object())
+           return fail(at, "\"number\" or {\"buffer\": BYTES}",
+                       describe(value));
+         info.parameters.push_back({true, integer(value, at, "buffer", 0)});
+       });
   return info;
 }
 

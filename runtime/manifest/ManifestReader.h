@@ -87,6 +87,8 @@ private:
   // Manifest.cpp
   void readMesh(const Json &root);
   CodeInfo code(const Json &object, const std::string &path);
+  void gpuCode(const Json &object, const std::string &path, CodeInfo &info);
+  KernelInfo kernel(const Json &object, const std::string &path);
   ProgramInfo program(const Json &object, const std::string &path);
   void inPlace(const Json &result, const std::string &path,
                const ProgramInfo &program, std::vector<size_t> &arguments);

@@ -160,7 +160,7 @@ Status SessionState::place() {
       backend->makeDevices({manifest.mesh, manifest.groups, options.localRanks,
                             options.job, cores, manifest.numStreams(),
                             *options.streamOrder, options.collectiveTimeout,
-                            network, callTimes});
+                            network, callTimes, code, directory});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;

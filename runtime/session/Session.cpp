@@ -53,12 +53,13 @@ Session::load(const std::filesystem::path &directory,
     return errorOf("the model was compiled for devices of kind ",
                    kinds.empty() ? "none" : kinds,
                    ", none of which this runtime serves: compile it for ",
-                   cpuKind);
-  HEDDLE_RT_RETURN_IF_ERROR(backend->checkTarget(code->triple, code->features));
+                   cpuKind, " or ", cudaKind);
+  HEDDLE_RT_RETURN_IF_ERROR(backend->checkTarget(*code));
   for (const TableInfo &table : manifest->tables)
     HEDDLE_RT_RETURN_IF_ERROR(
         verifyTable(*manifest, table).in(directory.string()));
   auto state = std::make_shared<SessionState>();
+  state->directory = directory;
   size_t codeIndex = size_t(code - manifest->code.data());
   state->manifest = std::move(*manifest);
   state->code = &state->manifest.code[codeIndex];

@@ -238,6 +238,22 @@ static Status issue(heddle_rt_device &device, const PreparedEntry &entry) {
              : device.recordEvent(entry.stream, entry.event);
 }
 
+/// Issues all entries of a table, or repeats a run that the device recorded.
+static Status issueRun(heddle_rt_device &device, size_t table,
+                       const std::vector<PreparedEntry> &entries) {
+  Expected<bool> isRepeated = device.beginRun(table);
+  HEDDLE_RT_RETURN_IF_ERROR(isRepeated.status());
+  if (*isRepeated)
+    return Status::success();
+  for (const PreparedEntry &entry : entries) {
+    device.place = {device.place.entry + 1, -1};
+    HEDDLE_RT_RETURN_IF_ERROR(issue(device, entry));
+    if (device.hasFailed())
+      return Status::success();
+  }
+  return device.endRun();
+}
+
 Status SessionState::runTable(size_t table) {
   currentTable = table;
   if (trace)
@@ -247,12 +263,8 @@ Status SessionState::runTable(size_t table) {
     int64_t begin = nanoseconds();
     Status status;
     device.place.entry = -1;
-    for (const PreparedEntry &entry : rank.entries[state.currentTable]) {
-      device.place = {device.place.entry + 1, -1};
-      status = issue(device, entry);
-      if (!status.ok() || device.hasFailed())
-        break;
-    }
+    status = issueRun(device, state.currentTable,
+                      rank.entries[state.currentTable]);
     // Entries have only issued their calls. After a failure, too, those that
     // were issued still use the device's memory.
     Status ended = device.synchronize();

@@ -82,6 +82,7 @@ struct DeviceState {
 struct SessionState {
   ~SessionState();
 
+  std::filesystem::path directory; ///< of the artifact
   Manifest manifest;
   SessionOptions options;
   const Backend *backend = nullptr;

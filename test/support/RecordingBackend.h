@@ -126,8 +126,7 @@ private:
 
 class RecordingBackend final : public Backend {
 public:
-  Status checkTarget(const std::string &,
-                     const std::vector<std::string> &) const override {
+  Status checkTarget(const CodeInfo &) const override {
     return Status::success();
   }
   Status checkDevices(int64_t) const override { return Status::success(); }

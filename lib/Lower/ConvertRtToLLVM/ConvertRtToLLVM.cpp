@@ -3,6 +3,7 @@
 #include "CallTable.h"
 #include "InPlaceResults.h"
 #include "ProgramConversion.h"
+#include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle_rt/abi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,6 +44,12 @@ void ProgramConversion::convert(rt::FillZeroOp op) {
 //===----------------------------------------------------------------------===//
 
 void ProgramConversion::convert(rt::WhileOp op) {
+  if (isForGpu(program->getParentOfType<ModuleOp>())) {
+    op.emitOpError() << "cannot be compiled for a GPU: the host would have to "
+                        "read the loop's condition from the GPU's memory";
+    failed = true;
+    return;
+  }
   f.loop(
       [&] {
         convertOps(op.getBefore());

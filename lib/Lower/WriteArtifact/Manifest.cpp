@@ -290,8 +290,14 @@ static void writeGpuCode(json::OStream &out, ModuleOp module) {
                 ? cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()
                 : 0);
         out.attributeArray("parameters", [&] {
-          for (Type type : kernel.getArgumentTypes())
-            out.value(isa<LLVM::LLVMPointerType>(type) ? "buffer" : "number");
+          for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+            auto bytes = kernel.getArgAttrOfType<IntegerAttr>(
+                i, LLVM::LLVMDialect::getDereferenceableAttrName());
+            if (bytes)
+              out.object([&] { out.attribute("buffer", bytes.getInt()); });
+            else
+              out.value("number");
+          }
         });
       });
   });

@@ -18,9 +18,8 @@ namespace {
 
 class CpuBackend final : public Backend {
 public:
-  Status checkTarget(const std::string &triple,
-                     const std::vector<std::string> &features) const override {
-    return checkCpu(triple, features);
+  Status checkTarget(const CodeInfo &code) const override {
+    return checkCpu(code.triple, code.features);
   }
   Status checkDevices(int64_t devices) const override {
     return checkCores(devices);

@@ -83,13 +83,29 @@ struct ProgramInfo {
   std::vector<std::vector<size_t>> inPlace;
 };
 
+/// A kernel of a GPU. A launch names it by its index.
+struct KernelInfo {
+  struct Parameter {
+    bool isBuffer = false; ///< an address in the device's memory; else an i64
+    int64_t bytes = 0;     ///< of the buffer that the kernel may touch
+  };
+  std::string symbol;
+  int64_t grid = 1, block = 1; ///< blocks, threads of one
+  int64_t sharedBytes = 0;
+  std::vector<Parameter> parameters;
+};
+
 /// A shared object that holds all programs for one kind of device.
 struct CodeInfo {
-  std::string kind;    ///< of device: "cpu"
+  std::string kind;    ///< of device: "cpu" or "cuda"
   std::string library; ///< file name inside the directory
   std::string triple;
   std::vector<std::string> features; ///< of the CPU, LLVM's names without "+"
   std::string sanitizer; ///< of the kernels: "address", "thread" or ""
+  // Of the kind "cuda".
+  std::string chip; ///< the oldest GPU that runs the kernels: "sm_80"
+  std::string ptx;  ///< file name of the kernels' text inside the directory
+  std::vector<KernelInfo> kernels;
 };
 
 struct Manifest {

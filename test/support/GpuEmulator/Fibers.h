@@ -24,12 +24,15 @@ public:
   std::string run(int32_t block, bool backwards, Accesses *accesses,
                   const std::function<void()> &body);
 
+  void setBlocks(int32_t blocks) { numBlocks = blocks; }
+
   /// The fibers that run now; null outside of `run`.
   static thread_local Fibers *current;
 
   // What a running thread calls.
   int32_t thread() const { return running; }
   int32_t block() const { return blockIndex; }
+  int32_t blocks() const { return numBlocks; }
   int32_t blockSize() const { return int32_t(fibers.size()); }
   void waitForBlock();
   void waitForWarp();
@@ -59,7 +62,7 @@ private:
 
   std::vector<Fiber> fibers;
   void *scheduler = nullptr; ///< its stack pointer
-  int32_t running = -1, blockIndex = -1;
+  int32_t running = -1, blockIndex = -1, numBlocks = 0;
   const std::function<void()> *body = nullptr;
   Accesses *accesses = nullptr;
   std::string message;

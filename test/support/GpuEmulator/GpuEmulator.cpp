@@ -8,8 +8,11 @@
 #include "lib/Lower/WriteArtifact/GpuTarget.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace heddle;
@@ -22,6 +25,7 @@ namespace {
 
 int32_t readThread() { return Fibers::current->thread(); }
 int32_t readBlock() { return Fibers::current->block(); }
+int32_t readBlocks() { return Fibers::current->blocks(); }
 int32_t readBlockSize() { return Fibers::current->blockSize(); }
 void waitForBlock() { Fibers::current->waitForBlock(); }
 void waitForWarp(uint32_t) { Fibers::current->waitForWarp(); }
@@ -64,6 +68,9 @@ Symbols getSymbols() {
   add("read.ptx.sreg.tid.x", readThread);
   add("read.ptx.sreg.ctaid.x", readBlock);
   add("read.ptx.sreg.ntid.x", readBlockSize);
+  add("read.ptx.sreg.nctaid.x", readBlocks);
+  add("ex2.approx.f", static_cast<float (*)(float)>(&exp2f));
+  add("lg2.approx.f", static_cast<float (*)(float)>(&log2f));
   add("barrier0", waitForBlock);
   add("bar.warp.sync", waitForWarp);
   add("shfl.sync.bfly.i32", exchange);
@@ -85,6 +92,16 @@ Symbols getSymbols() {
 // Compilation
 //===----------------------------------------------------------------------===//
 
+static llvm::orc::JITTargetMachineBuilder getHostMachine() {
+  llvm::orc::JITTargetMachineBuilder builder{
+      llvm::Triple(llvm::sys::getProcessTriple())};
+  // fma must round once.
+  builder.getFeatures().AddFeature("fma", true);
+  builder.getFeatures().AddFeature("sse4.2", true);
+  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+  return builder;
+}
+
 static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
   GpuKernel kernel;
   kernel.blocks =
@@ -102,8 +119,10 @@ static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
   }
   if (auto shared = module.lookupSymbol<LLVM::GlobalOp>(
           (function.getName() + "_shared").str()))
-    kernel.shared.bytes =
-        cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements();
+    kernel.shared.push_back(
+        {nullptr,
+         size_t(cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()),
+         1});
   return kernel;
 }
 
@@ -124,55 +143,117 @@ GpuEmulator::compile(ModuleOp module) {
   if (failed(code))
     return fail("no IR for the kernels");
 
-  llvm::orc::JITTargetMachineBuilder builder{
-      llvm::Triple(llvm::sys::getProcessTriple())};
-  // fma must round once.
-  builder.getFeatures().AddFeature("fma", true);
-  builder.getFeatures().AddFeature("sse4.2", true);
-  builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+  auto context = std::make_unique<llvm::LLVMContext>();
+  llvm::orc::JITTargetMachineBuilder builder = getHostMachine();
   auto machine = builder.createTargetMachine();
   if (!machine)
     return machine.takeError();
-  auto context = std::make_unique<llvm::LLVMContext>();
   auto host = compileForHost(**code, *context, **machine);
   if (!host)
     return host.takeError();
-
   std::unique_ptr<GpuEmulator> emulator(new GpuEmulator());
-  auto jit = llvm::orc::LLJITBuilder()
-                 .setJITTargetMachineBuilder(std::move(builder))
-                 .create();
-  if (!jit)
-    return jit.takeError();
-  emulator->jit = std::move(*jit);
-  llvm::orc::SymbolMap symbols;
-  for (auto &symbol : getSymbols())
-    symbols[emulator->jit->mangleAndIntern(symbol.getKey())] = {
-        llvm::orc::ExecutorAddr::fromPtr(symbol.getValue()),
-        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  if (llvm::Error error = emulator->jit->getMainJITDylib().define(
-          llvm::orc::absoluteSymbols(std::move(symbols))))
-    return std::move(error);
-  if (llvm::Error error = emulator->jit->addIRModule(
-          llvm::orc::ThreadSafeModule(std::move(*host), std::move(context))))
+  if (llvm::Error error = emulator->start(std::move(*host), std::move(builder),
+                                          std::move(context)))
     return std::move(error);
   for (LLVM::LLVMFuncOp function : getGpuKernels(module)) {
     std::string name = function.getName().str();
     GpuKernel kernel = describe(module, function);
-    auto call = emulator->jit->lookup(name + kCallSuffix.str());
+    auto call = emulator->findFunction(name);
     if (!call)
       return call.takeError();
-    kernel.function = call->toPtr<GpuKernel::Function>();
-    if (kernel.shared.bytes > 0) {
+    kernel.function = *call;
+    for (GpuBuffer &buffer : kernel.shared) {
       auto shared = emulator->jit->lookup(name + "_shared");
       if (!shared)
         return shared.takeError();
-      kernel.shared.data = shared->toPtr<void *>();
+      buffer.data = shared->toPtr<void *>();
     }
     emulator->kernels[name] = kernel;
     emulator->order.push_back(name);
   }
   return emulator;
+}
+
+llvm::Expected<std::unique_ptr<GpuEmulator>>
+GpuEmulator::compileFile(StringRef file) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::LLVMContext gpuContext;
+  llvm::SMDiagnostic problem;
+  std::unique_ptr<llvm::Module> code =
+      llvm::parseIRFile(file, problem, gpuContext);
+  if (!code)
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   file + ": " + problem.getMessage());
+  auto context = std::make_unique<llvm::LLVMContext>();
+  llvm::orc::JITTargetMachineBuilder builder = getHostMachine();
+  auto machine = builder.createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  auto host = compileForHost(*code, *context, **machine);
+  if (!host)
+    return host.takeError();
+  llvm::DataLayout layout = (*host)->getDataLayout();
+  llvm::StringMap<GpuKernel> kernels;
+  for (llvm::Function &function : *code)
+    if (!function.isDeclaration() && !function.hasLocalLinkage()) {
+      GpuKernel &kernel = kernels[function.getName()];
+      for (llvm::Argument &argument : function.args())
+        kernel.isNumber.push_back(!argument.getType()->isPointerTy());
+    }
+  // Memory of a kernel's threads is a global with the kernel's name first.
+  llvm::StringMap<size_t> shared;
+  for (llvm::GlobalVariable &global : (*host)->globals())
+    if (kernels.contains(global.getName().split('.').first))
+      shared[global.getName()] = layout.getTypeAllocSize(global.getValueType());
+  std::unique_ptr<GpuEmulator> emulator(new GpuEmulator());
+  if (llvm::Error error = emulator->start(std::move(*host), std::move(builder),
+                                          std::move(context)))
+    return std::move(error);
+  for (auto &[name, bytes] : shared) {
+    auto address = emulator->jit->lookup(name);
+    if (!address)
+      return address.takeError();
+    kernels[name.split('.').first].shared.push_back(
+        {address->toPtr<void *>(), bytes, 1});
+  }
+  for (auto &entry : kernels) {
+    auto call = emulator->findFunction(entry.getKey());
+    if (!call)
+      return call.takeError();
+    entry.getValue().function = *call;
+  }
+  emulator->kernels = std::move(kernels);
+  return emulator;
+}
+
+llvm::Error GpuEmulator::start(std::unique_ptr<llvm::Module> code,
+                               llvm::orc::JITTargetMachineBuilder builder,
+                               std::unique_ptr<llvm::LLVMContext> context) {
+  auto made = llvm::orc::LLJITBuilder()
+                  .setJITTargetMachineBuilder(std::move(builder))
+                  .create();
+  if (!made)
+    return made.takeError();
+  jit = std::move(*made);
+  llvm::orc::SymbolMap symbols;
+  for (auto &symbol : getSymbols())
+    symbols[jit->mangleAndIntern(symbol.getKey())] = {
+        llvm::orc::ExecutorAddr::fromPtr(symbol.getValue()),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  if (llvm::Error error = jit->getMainJITDylib().define(
+          llvm::orc::absoluteSymbols(std::move(symbols))))
+    return error;
+  return jit->addIRModule(
+      llvm::orc::ThreadSafeModule(std::move(code), std::move(context)));
+}
+
+llvm::Expected<GpuKernel::Function>
+GpuEmulator::findFunction(StringRef kernel) {
+  auto call = jit->lookup((kernel + kCallSuffix).str());
+  if (!call)
+    return call.takeError();
+  return call->toPtr<GpuKernel::Function>();
 }
 
 llvm::Error GpuEmulator::launch(size_t index, ArrayRef<uint64_t> parameters) {
@@ -182,7 +263,8 @@ llvm::Error GpuEmulator::launch(size_t index, ArrayRef<uint64_t> parameters) {
   {
     std::lock_guard lock(mutex);
     if (!isChecked.try_emplace(name, true).second)
-      return run(name, parameters, /*accesses=*/nullptr, /*backwards=*/false);
+      return run(name, kernel, parameters, /*accesses=*/nullptr,
+                 /*backwards=*/false);
   }
   for (auto [i, bytes] : llvm::enumerate(kernel.bytes))
     if (bytes > 0)
@@ -192,24 +274,47 @@ llvm::Error GpuEmulator::launch(size_t index, ArrayRef<uint64_t> parameters) {
 
 llvm::Error GpuEmulator::launch(StringRef name, ArrayRef<uint64_t> parameters,
                                 ArrayRef<GpuBuffer> buffers, bool backwards) {
+  const GpuKernel &kernel = getKernel(name);
   SmallVector<GpuBuffer> all(buffers);
-  all.push_back(getKernel(name).shared);
+  llvm::append_range(all, kernel.shared);
   Accesses accesses(all);
   std::lock_guard lock(mutex);
-  return run(name, parameters, &accesses, backwards);
+  return run(name, kernel, parameters, &accesses, backwards);
 }
 
-llvm::Error GpuEmulator::run(StringRef name, ArrayRef<uint64_t> parameters,
-                             Accesses *accesses, bool backwards) {
-  const GpuKernel &kernel = getKernel(name);
-  Fibers fibers(int32_t(kernel.threads));
+llvm::Error GpuEmulator::launch(StringRef name, int64_t blocks, int64_t threads,
+                                ArrayRef<uint64_t> parameters,
+                                ArrayRef<GpuBuffer> buffers) {
+  GpuKernel kernel = getKernel(name);
+  kernel.blocks = blocks;
+  kernel.threads = threads;
+  std::optional<Accesses> accesses;
+  if (!buffers.empty()) {
+    SmallVector<GpuBuffer> all(buffers);
+    llvm::append_range(all, kernel.shared);
+    accesses.emplace(all);
+  }
+  std::lock_guard lock(mutex);
+  return run(name, kernel, parameters, accesses ? &*accesses : nullptr,
+             /*backwards=*/false);
+}
+
+llvm::Error GpuEmulator::run(StringRef name, const GpuKernel &kernel,
+                             ArrayRef<uint64_t> parameters, Accesses *accesses,
+                             bool backwards) {
+  std::unique_ptr<Fibers> &kept = fibersOf[kernel.threads];
+  if (!kept)
+    kept = std::make_unique<Fibers>(int32_t(kernel.threads));
+  Fibers &fibers = *kept;
+  fibers.setBlocks(int32_t(kernel.blocks));
   for (int64_t i = 0; i < kernel.blocks; ++i) {
     int64_t block = backwards ? kernel.blocks - 1 - i : i;
-    // Values of another block, or of nobody.
-    if (kernel.shared.bytes > 0)
-      std::memset(kernel.shared.data, 0xFF, kernel.shared.bytes);
-    if (accesses)
-      accesses->forget(kernel.shared.data);
+    for (const GpuBuffer &shared : kernel.shared) {
+      // Values of another block, or of nobody.
+      std::memset(shared.data, 0xFF, shared.bytes);
+      if (accesses)
+        accesses->forget(shared.data);
+    }
     std::string problem = fibers.run(int32_t(block), backwards, accesses, [&] {
       kernel.function(parameters.data());
     });

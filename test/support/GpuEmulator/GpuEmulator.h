@@ -13,13 +13,18 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-namespace llvm::orc {
+namespace llvm {
+class Module;
+namespace orc {
+class JITTargetMachineBuilder;
 class LLJIT;
-}
+} // namespace orc
+} // namespace llvm
 
 namespace heddle {
 
@@ -36,7 +41,7 @@ struct GpuKernel {
   int64_t blocks = 0, threads = 0; ///< threads of a block
   std::vector<bool> isNumber;      ///< by parameter; other ones are addresses
   std::vector<size_t> bytes;       ///< by parameter: of the buffer; 0: a number
-  GpuBuffer shared{nullptr, 0, 1};
+  std::vector<GpuBuffer> shared;
 };
 
 class GpuEmulator {
@@ -46,9 +51,15 @@ public:
   compile(mlir::ModuleOp module);
   ~GpuEmulator();
 
+  /// Compiles all functions of a file of LLVM IR for NVPTX, as clang writes it.
+  /// Their launches say how many threads there are.
+  static llvm::Expected<std::unique_ptr<GpuEmulator>>
+  compileFile(llvm::StringRef file);
+
   const GpuKernel &getKernel(llvm::StringRef name) const {
     return kernels.find(name)->second;
   }
+  bool hasKernel(llvm::StringRef name) const { return kernels.contains(name); }
 
   /// Runs all threads of a launch. `backwards` runs blocks and threads from the
   /// last to the first, where nothing else orders them. An error tells the
@@ -56,19 +67,31 @@ public:
   llvm::Error launch(llvm::StringRef kernel,
                      llvm::ArrayRef<uint64_t> parameters,
                      llvm::ArrayRef<GpuBuffer> buffers, bool backwards = false);
+  /// The same for a number of blocks and threads that the caller chooses.
+  /// Checks accesses if there are buffers.
+  llvm::Error launch(llvm::StringRef kernel, int64_t blocks, int64_t threads,
+                     llvm::ArrayRef<uint64_t> parameters,
+                     llvm::ArrayRef<GpuBuffer> buffers);
   /// The same for the kernel with an index. Checks accesses in the first launch
   /// of each kernel. Several threads may call this.
   llvm::Error launch(size_t kernel, llvm::ArrayRef<uint64_t> parameters);
 
 private:
   GpuEmulator() = default;
-  llvm::Error run(llvm::StringRef kernel, llvm::ArrayRef<uint64_t> parameters,
-                  class Accesses *accesses, bool backwards);
+  llvm::Error start(std::unique_ptr<llvm::Module> code,
+                    llvm::orc::JITTargetMachineBuilder builder,
+                    std::unique_ptr<llvm::LLVMContext> context);
+  llvm::Expected<GpuKernel::Function> findFunction(llvm::StringRef kernel);
+  llvm::Error run(llvm::StringRef kernel, const GpuKernel &shape,
+                  llvm::ArrayRef<uint64_t> parameters, class Accesses *accesses,
+                  bool backwards);
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
   llvm::StringMap<GpuKernel> kernels;
   std::vector<std::string> order;  ///< names of kernels
   llvm::StringMap<bool> isChecked; ///< by kernel
+  /// By the threads of a block: their stacks are used again.
+  std::map<int64_t, std::unique_ptr<class Fibers>> fibersOf;
   std::mutex mutex; ///< of launches: kernels have one shared memory
 };
 

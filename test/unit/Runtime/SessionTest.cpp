@@ -206,7 +206,7 @@ TEST(Session, RefusesWhatItCannotLoad) {
   manifest["code"][0]["kind"] = "tpu";
   EXPECT_EQ(messageOf(manifest),
             "the model was compiled for devices of kind tpu, none of which "
-            "this runtime serves: compile it for cpu");
+            "this runtime serves: compile it for cpu or cuda");
   EXPECT_NE(Session::load("/nonexistent").message().find("manifest"),
             std::string::npos);
 }

@@ -1,0 +1,148 @@
+//===- CudaBackend.cpp - Ranks on an NVIDIA GPU ---------------------------===//
+
+#include "backends/cuda/CudaBackend.h"
+#include "backends/Backends.h"
+#include "backends/cuda/CudaCommunicator.h"
+#include "backends/cuda/CudaDevice.h"
+#include "support/Message.h"
+#include "support/ReadFile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+namespace heddle::runtime {
+
+namespace cuda {
+
+namespace {
+
+/// Ranks on one GPU take turns on it: more than these would hardly progress.
+constexpr int64_t kMostRanks = 64;
+
+class CudaBackend final : public Backend {
+public:
+  explicit CudaBackend(std::function<Expected<Libraries>()> loadLibraries)
+      : loadLibraries(std::move(loadLibraries)) {}
+
+  Status checkTarget(const CodeInfo &code) const override {
+    HEDDLE_RT_RETURN_IF_ERROR(cpuBackend().checkTarget(code));
+    auto card = open();
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    return checkChip(**card, code.chip);
+  }
+
+  Status checkDevices(int64_t devices) const override {
+    return devices <= kMostRanks
+               ? Status::success()
+               : errorOf("expected at most ", kMostRanks,
+                         " ranks on one GPU, got ", devices,
+                         ": choose a smaller mesh, or compile only");
+  }
+
+  Status checkMemory(int64_t devices, double bytesPerDevice) const override {
+    auto card = open();
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    Expected<Card::Memory> memory = (*card)->memory();
+    HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+    double workspace = ProductLibrary::kWorkspaceBytes;
+    double total = double(devices) * (bytesPerDevice + workspace);
+    if (total <= double(memory->free))
+      return Status::success();
+    auto gibibytes = [](double bytes) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.2f GiB", bytes / double(1 << 30));
+      return std::string(text);
+    };
+    return errorOf(
+        "expected at most ", gibibytes(double(memory->free)),
+        " of memory, which are free of the ", gibibytes(double(memory->total)),
+        " of ", (*card)->name(), ", got ", devices, " rank(s) with ",
+        gibibytes(bytesPerDevice), " each, and ", gibibytes(workspace),
+        " of workspace for each: choose a "
+        "smaller model or batch, or more GPUs' worth of a mesh");
+  }
+
+  int defaultCores(int64_t devices) const override {
+    return cpuBackend().defaultCores(devices);
+  }
+
+  Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
+  makeDevices(const DeviceOptions &options) const override {
+    if (options.job)
+      return error("expected all ranks in one process on a GPU, got a job of "
+                   "several processes: ranks on several GPUs are not served "
+                   "yet");
+    if (options.network || options.callTimes)
+      return error("expected no emulation of a cluster on a GPU: compile the "
+                   "model without --target-gpu to emulate one");
+    auto card = open();
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    std::filesystem::path file = options.directory / options.code->ptx;
+    std::optional<std::string> ptx = readFile(file);
+    if (!ptx)
+      return errorOf("cannot read ", file.string(),
+                     ": expected the kernels of a compiled model");
+    auto kernels = (*card)->load(*ptx, file.string(), *options.code);
+    HEDDLE_RT_RETURN_IF_ERROR(kernels.status());
+    auto shared =
+        std::make_shared<const std::vector<LoadedKernel>>(std::move(*kernels));
+    auto meetings = std::make_shared<Meetings>(options.collectiveTimeout);
+    std::vector<std::unique_ptr<heddle_rt_device>> devices;
+    for (int32_t rank : options.ranks) {
+      auto device = std::make_unique<CudaDevice>(rank, *card, shared,
+                                                 options.coresPerDevice);
+      HEDDLE_RT_RETURN_IF_ERROR(device->start(options.streams));
+      std::vector<GroupView> groups;
+      for (const GroupInfo &group : options.groups) {
+        groups.push_back(groupOf(options.mesh, group, rank));
+        device->hasPeers |=
+            groups.back().member >= 0 && groups.back().ranks.size() > 1;
+      }
+      for (int32_t stream = 0; stream < options.streams; ++stream)
+        device->communicators.push_back(std::make_unique<CudaCommunicator>(
+            *device, stream, groups, meetings));
+      devices.push_back(std::move(device));
+    }
+    return devices;
+  }
+
+private:
+  /// Returns the GPU, which stays open as long as a session uses it.
+  Expected<std::shared_ptr<Card>> open() const {
+    std::lock_guard lock(mutex);
+    if (std::shared_ptr<Card> card = opened.lock())
+      return card;
+    Expected<Libraries> libraries = loadLibraries();
+    HEDDLE_RT_RETURN_IF_ERROR(libraries.status());
+    Expected<std::shared_ptr<Card>> card = Card::open(*libraries);
+    HEDDLE_RT_RETURN_IF_ERROR(card.status());
+    opened = *card;
+    return *card;
+  }
+
+  const std::function<Expected<Libraries>()> loadLibraries;
+  mutable std::mutex mutex;
+  mutable std::weak_ptr<Card> opened; ///< guarded by `mutex`
+};
+
+} // namespace
+
+std::unique_ptr<Backend>
+makeBackend(std::function<Expected<Libraries>()> loadLibraries) {
+  return std::make_unique<CudaBackend>(std::move(loadLibraries));
+}
+
+} // namespace cuda
+
+const Backend &cudaBackend() {
+  static const std::unique_ptr<Backend> backend =
+      cuda::makeBackend([]() -> Expected<cuda::Libraries> {
+        Expected<cuda::Driver> driver = cuda::loadDriver();
+        HEDDLE_RT_RETURN_IF_ERROR(driver.status());
+        return cuda::Libraries{*driver};
+      });
+  return *backend;
+}
+
+} // namespace heddle::runtime

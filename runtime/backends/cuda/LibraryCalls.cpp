@@ -1,0 +1,199 @@
+//===- LibraryCalls.cpp - Calls that the library's kernels do -------------===//
+//
+// Attention, tables, copies: the calls of a CudaDevice that kernels/ serves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cuda/CudaDevice.h"
+#include "support/Message.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace heddle::runtime::cuda {
+
+namespace {
+
+/// The threads of a block of all kernels in kernels/.
+constexpr int64_t kThreads = 128;
+constexpr int64_t kWarpsOfBlock = kThreads / 32;
+/// Of kernels/Attention.c: kPieces * 32.
+constexpr int64_t kLongestHead = 256;
+/// Kernels with a loop over all elements need no more blocks than fill a GPU.
+constexpr int64_t kMostBlocks = 4096;
+
+uint64_t word(const void *pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+uint64_t word(int64_t number) { return uint64_t(number); }
+
+int64_t blocksFor(int64_t threads) {
+  return std::clamp<int64_t>((threads + kThreads - 1) / kThreads, 1,
+                             kMostBlocks);
+}
+
+Status checkAttention(const heddle_rt_attention_desc &desc) {
+  if (desc.type != HEDDLE_RT_F32 && desc.type != HEDDLE_RT_BF16)
+    return errorOf("expected attention of f32 or bf16 on a GPU, got ",
+                   name(DType(desc.type)));
+  if (desc.head > kLongestHead)
+    return errorOf("expected heads of at most ", kLongestHead,
+                   " elements on a GPU, got ", desc.head);
+  return Status::success();
+}
+
+} // namespace
+
+Status CudaDevice::launchLibrary(int32_t stream, const char *kernel,
+                                 int64_t blocks,
+                                 std::span<const uint64_t> arguments) {
+  Expected<Function> function = card->libraryKernel(kernel);
+  HEDDLE_RT_RETURN_IF_ERROR(function.status());
+  std::vector<void *> pointers;
+  for (const uint64_t &argument : arguments)
+    pointers.push_back(const_cast<uint64_t *>(&argument));
+  return check(card->driver().launchKernel(
+                   *function, unsigned(blocks), 1, 1, unsigned(kThreads), 1, 1,
+                   0, streams[size_t(stream)], pointers.data(), nullptr),
+               "cuLaunchKernel")
+      .in(kernel);
+}
+
+Status CudaDevice::attention(int32_t stream,
+                             const heddle_rt_attention_desc &desc,
+                             const heddle_rt_attention_offsets &offsets,
+                             const int64_t *step, const void *q, const void *k,
+                             const void *v, void *o, float *lse) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  HEDDLE_RT_RETURN_IF_ERROR(checkAttention(desc));
+  int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
+  if (rows == 0)
+    return Status::success();
+  Expected<const void *> onGpu = upload(&desc, sizeof desc);
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  Expected<const void *> places = upload(&offsets, sizeof offsets);
+  HEDDLE_RT_RETURN_IF_ERROR(places.status());
+  const std::array arguments{word(*onGpu), word(*places), word(step),
+                             word(q),      word(k),       word(v),
+                             word(o),      word(lse)};
+  return launchLibrary(stream, "heddle_attention",
+                       (rows + kWarpsOfBlock - 1) / kWarpsOfBlock, arguments);
+}
+
+Status CudaDevice::attentionGrad(int32_t stream,
+                                 const heddle_rt_attention_desc &desc,
+                                 const heddle_rt_attention_offsets &offsets,
+                                 const int64_t *step, const void *q,
+                                 const void *k, const void *v, const void *o,
+                                 const float *lse, const void *d_o, void *dq,
+                                 void *dk, void *dv) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  HEDDLE_RT_RETURN_IF_ERROR(checkAttention(desc));
+  Expected<const void *> onGpu = upload(&desc, sizeof desc);
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  Expected<const void *> places = upload(&offsets, sizeof offsets);
+  HEDDLE_RT_RETURN_IF_ERROR(places.status());
+  int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
+  int64_t keys = desc.batch * desc.keys * desc.groups;
+  const std::array ofQueries{word(*onGpu), word(*places), word(step), word(q),
+                             word(k),      word(v),       word(o),    word(lse),
+                             word(d_o),    word(dq)};
+  const std::array ofKeys{word(*onGpu), word(*places), word(step), word(q),
+                          word(k),      word(v),       word(o),    word(lse),
+                          word(d_o),    word(dk),      word(dv)};
+  if (rows > 0)
+    HEDDLE_RT_RETURN_IF_ERROR(
+        launchLibrary(stream, "heddle_attention_grad_q",
+                      (rows + kWarpsOfBlock - 1) / kWarpsOfBlock, ofQueries));
+  if (keys == 0)
+    return Status::success();
+  return launchLibrary(stream, "heddle_attention_grad_kv",
+                       (keys + kWarpsOfBlock - 1) / kWarpsOfBlock, ofKeys);
+}
+
+Status CudaDevice::embeddingGrad(int32_t stream, const int32_t *ids,
+                                 int64_t numIds, const void *rows, int32_t type,
+                                 int64_t width, int64_t firstRow,
+                                 int64_t tableRows, bool accumulate,
+                                 float *tableGrad) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  if (type != HEDDLE_RT_F32 && type != HEDDLE_RT_BF16)
+    return errorOf("expected rows of type f32 or bf16 on a GPU, got ",
+                   name(DType(type)));
+  if (!accumulate)
+    HEDDLE_RT_RETURN_IF_ERROR(fillZero(
+        stream, tableGrad, tableRows * width * int64_t(sizeof(float))));
+  if (numIds == 0)
+    return Status::success();
+  Expected<const void *> onGpu =
+      onDevice(ids, size_t(numIds) * sizeof(int32_t));
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  const std::array arguments{
+      word(*onGpu), word(numIds),   word(rows),      word(int64_t(type)),
+      word(width),  word(firstRow), word(tableRows), word(tableGrad)};
+  return launchLibrary(stream, "heddle_embedding_grad", numIds, arguments);
+}
+
+/// The angles depend on constants alone. So the host computes the table once,
+/// and each call copies it.
+Status CudaDevice::rotaryTable(int32_t stream, const double *frequencies,
+                               int64_t half, int64_t first, int64_t rows,
+                               float *cosines, float *sines) {
+  std::vector<float> tables[2];
+  for (int64_t row = first; row < first + rows; ++row)
+    for (int64_t j = 0; j < half; ++j) {
+      double angle = double(row) * frequencies[j];
+      tables[0].push_back(float(std::cos(angle)));
+      tables[1].push_back(float(std::sin(angle)));
+    }
+  auto bytes = rows * half * int64_t(sizeof(float));
+  float *targets[2] = {cosines, sines};
+  for (int i = 0; i < 2; ++i) {
+    Expected<const void *> table = upload(tables[i].data(), size_t(bytes));
+    HEDDLE_RT_RETURN_IF_ERROR(table.status());
+    HEDDLE_RT_RETURN_IF_ERROR(
+        copy(stream, *table, bytes, targets[i], bytes, 1, bytes));
+  }
+  return Status::success();
+}
+
+Status CudaDevice::copy(int32_t stream, const void *from, int64_t fromStride,
+                        void *to, int64_t toStride, int64_t blocks,
+                        int64_t bytes) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  if (blocks == 0 || bytes == 0)
+    return Status::success();
+  if (blocks == 1)
+    return check(card->driver().memcpyDtoDAsync(word(to), word(from),
+                                                size_t(bytes),
+                                                streams[size_t(stream)]),
+                 "cuMemcpyDtoDAsync");
+  uint64_t all = word(from) | word(to) | uint64_t(fromStride) |
+                 uint64_t(toStride) | uint64_t(bytes);
+  int64_t unit = 16;
+  while (all % uint64_t(unit) != 0)
+    unit /= 2;
+  int64_t units = bytes / unit;
+  const std::array arguments{word(from),     word(fromStride), word(to),
+                             word(toStride), word(blocks),     word(units),
+                             word(unit)};
+  return launchLibrary(stream, "heddle_copy_runs", blocksFor(blocks * units),
+                       arguments);
+}
+
+Status CudaDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  if (bytes == 0)
+    return Status::success();
+  return check(card->driver().memsetD8Async(word(to), 0, size_t(bytes),
+                                            streams[size_t(stream)]),
+               "cuMemsetD8Async");
+}
+
+Status CudaDevice::collective(int32_t stream, const Collective &call) {
+  HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  return call.run(*communicators[size_t(stream)]);
+}
+
+} // namespace heddle::runtime::cuda

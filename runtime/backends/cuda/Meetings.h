@@ -1,0 +1,87 @@
+//===- Meetings.h - Where the hosts of ranks on a GPU meet ------*- C++ -*-===//
+//
+// Ranks on one GPU order their streams by events. A stream can only wait for an
+// event that was recorded before, so the threads that issue a collective meet
+// first: each announces its buffers and its event, and gets those of all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_RT_BACKENDS_CUDA_MEETINGS_H
+#define HEDDLE_RT_BACKENDS_CUDA_MEETINGS_H
+
+#include "backends/cuda/Driver.h"
+#include "communicators/Collective.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+namespace heddle::runtime::cuda {
+
+/// What a member of a group announces.
+struct Offer {
+  Collective call{};
+  Event event = nullptr; ///< its stream has passed what peers wait for
+};
+using Offers = std::vector<Offer>; ///< by member
+
+/// A message on its way: a copy of what was sent.
+struct Message {
+  Address data = 0;
+  size_t capacity = 0;
+  int64_t bytes = 0;
+  Event sent = nullptr, received = nullptr;
+};
+
+/// The meeting points of the ranks of a session. Any thread may call it.
+class Meetings {
+public:
+  explicit Meetings(std::chrono::milliseconds timeout) : timeout(timeout) {}
+
+  /// A group of ranks, in the members' order, on the streams of one number.
+  struct Place {
+    int32_t group;
+    std::vector<int32_t> ranks;
+    int32_t stream;
+    auto operator<=>(const Place &) const = default;
+  };
+
+  /// Waits until all members have offered, and returns the offers. Errors: a
+  /// member does not come in time, or a rank has failed.
+  Expected<std::shared_ptr<const Offers>>
+  meet(const Place &place, int32_t member, const Offer &offer);
+
+  /// Messages from one member to another of a place. `put` waits for nobody.
+  void put(const Place &place, int32_t from, int32_t to,
+           std::shared_ptr<Message> message);
+  Expected<std::shared_ptr<Message>> take(const Place &place, int32_t from,
+                                          int32_t to);
+
+  /// Makes all waiting members, and all later ones, return `why`.
+  void abort(const Status &why);
+
+private:
+  struct Point {
+    Offers offers;
+    size_t arrived = 0;
+    uint64_t generation = 0;
+    std::shared_ptr<const Offers> complete; ///< of the last generation
+  };
+  using Channel = std::tuple<Place, int32_t, int32_t>;
+
+  const std::chrono::milliseconds timeout;
+  std::mutex mutex; ///< of all that follows
+  std::condition_variable changed;
+  Status failure;
+  std::map<Place, Point> points;
+  std::map<Channel, std::deque<std::shared_ptr<Message>>> channels;
+};
+
+} // namespace heddle::runtime::cuda
+
+#endif // HEDDLE_RT_BACKENDS_CUDA_MEETINGS_H

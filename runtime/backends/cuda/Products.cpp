@@ -1,0 +1,381 @@
+//===- Products.cpp - Matrix products by cuBLASLt -------------------------===//
+
+#include "backends/cuda/Products.h"
+#include "backends/cuda/CudaDevice.h"
+#include "support/Message.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+namespace heddle::runtime::cuda {
+
+using blas::CublasLt;
+
+static std::optional<int> blasType(int32_t type) {
+  switch (type) {
+  case HEDDLE_RT_F32:
+    return blas::kF32;
+  case HEDDLE_RT_BF16:
+    return blas::kBF16;
+  case HEDDLE_RT_F16:
+    return blas::kF16;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Returns the largest power of 2, up to 256, that divides an address.
+static uint32_t alignmentOf(const void *pointer) {
+  auto address = reinterpret_cast<uintptr_t>(pointer);
+  return address == 0
+             ? 256
+             : uint32_t(std::min<uintptr_t>(256, address & (~address + 1)));
+}
+
+static std::string describe(const heddle_rt_matmul_desc &desc) {
+  auto typeName = [](int32_t type) { return name(DType(type)); };
+  return concat(desc.m, " x ", desc.n, " x ", desc.k, " of ",
+                typeName(desc.a_type), " and ", typeName(desc.b_type), " to ",
+                typeName(desc.c_type));
+}
+
+void ProductLibrary::Prepared::destroy(const CublasLt &functions) {
+  if (operation)
+    functions.descDestroy(operation);
+  for (blas::Layout layout : {left, right, result})
+    if (layout)
+      functions.layoutDestroy(layout);
+}
+
+ProductLibrary::~ProductLibrary() {
+  for (auto &[key, each] : prepared)
+    each.destroy(library->functions);
+}
+
+/// An operand as cuBLASLt sees it: columns first.
+struct Operand {
+  int64_t rows, columns, leading;
+  int operation;
+};
+
+/// Describes the transpose of a matrix [rows, columns] with these strides.
+static Expected<Operand> transposeOf(int64_t rows, int64_t columns,
+                                     int64_t rowStride, int64_t columnStride) {
+  if (columnStride == 1 || columns == 1)
+    if (rowStride >= columns || rows == 1)
+      return Operand{columns, rows, std::max(rowStride, columns),
+                     blas::kNormal};
+  if (rowStride == 1 || rows == 1)
+    if (columnStride >= rows || columns == 1)
+      return Operand{rows, columns, std::max(columnStride, rows),
+                     blas::kTransposed};
+  return errorOf("expected a matrix ", rows, " x ", columns,
+                 " with contiguous rows or columns that do not overlap, got "
+                 "the strides ",
+                 rowStride, " and ", columnStride);
+}
+
+Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
+                                Prepared &product) {
+  const CublasLt &f = library->functions;
+  auto aType = blasType(desc.a_type), bType = blasType(desc.b_type),
+       cType = blasType(desc.c_type);
+  if (!aType || aType != bType || !cType ||
+      (cType != aType && *cType != blas::kF32))
+    return error("cuBLASLt has no products of these types");
+  Expected<Operand> left =
+      transposeOf(desc.k, desc.n, desc.b_row_stride, desc.b_column_stride);
+  HEDDLE_RT_RETURN_IF_ERROR(left.status());
+  Expected<Operand> right =
+      transposeOf(desc.m, desc.k, desc.a_row_stride, desc.a_column_stride);
+  HEDDLE_RT_RETURN_IF_ERROR(right.status());
+  int compute = *aType == blas::kF32 && std::getenv("HEDDLE_RT_TF32")
+                    ? blas::kComputeTF32
+                    : blas::kCompute32F;
+  HEDDLE_RT_RETURN_IF_ERROR(
+      CublasLt::check(f.descCreate(&product.operation, compute, blas::kF32),
+                      "cublasLtMatmulDescCreate"));
+  auto set = [&](int attribute, const auto &value) {
+    return CublasLt::check(
+        f.descSet(product.operation, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+  };
+  HEDDLE_RT_RETURN_IF_ERROR(set(blas::kTransA, int32_t(left->operation)));
+  HEDDLE_RT_RETURN_IF_ERROR(set(blas::kTransB, int32_t(right->operation)));
+  if (product.kind == Kind::Bias)
+    HEDDLE_RT_RETURN_IF_ERROR(set(blas::kEpilogue, blas::kEpilogueBias));
+  auto layout = [&](blas::Layout &to, int type, const Operand &matrix,
+                    int64_t stride) -> Status {
+    HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
+        f.layoutCreate(&to, type, uint64_t(matrix.rows),
+                       uint64_t(matrix.columns), matrix.leading),
+        "cublasLtMatrixLayoutCreate"));
+    if (product.batchLoop < 0)
+      return Status::success();
+    auto count = int32_t(desc.loops[product.batchLoop].extent);
+    HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
+        f.layoutSet(to, blas::kBatchCount, &count, sizeof count),
+        "cublasLtMatrixLayoutSetAttribute"));
+    return CublasLt::check(
+        f.layoutSet(to, blas::kBatchStride, &stride, sizeof stride),
+        "cublasLtMatrixLayoutSetAttribute");
+  };
+  heddle_rt_matmul_loop batch{};
+  if (product.batchLoop >= 0)
+    batch = desc.loops[product.batchLoop];
+  HEDDLE_RT_RETURN_IF_ERROR(
+      layout(product.left, *bType, *left, batch.b_stride));
+  HEDDLE_RT_RETURN_IF_ERROR(
+      layout(product.right, *aType, *right, batch.a_stride));
+  bool isSum = product.kind == Kind::Sum;
+  return layout(product.result, isSum ? blas::kF32 : *cType,
+                {desc.n, desc.m,
+                 isSum ? desc.n : std::max(desc.c_row_stride, desc.n),
+                 blas::kNormal},
+                batch.c_stride);
+}
+
+Status ProductLibrary::choose(const Key &key, Prepared &product) {
+  const CublasLt &f = library->functions;
+  blas::Preference preference = nullptr;
+  HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(f.preferenceCreate(&preference),
+                                            "cublasLtMatmulPreferenceCreate"));
+  Status status;
+  auto set = [&](int attribute, const auto &value) {
+    if (status.ok())
+      status = CublasLt::check(
+          f.preferenceSet(preference, attribute, &value, sizeof value),
+          "cublasLtMatmulPreferenceSetAttribute");
+  };
+  auto [desc, a, b, c, kind] = key;
+  set(blas::kMaxWorkspace, uint64_t(kWorkspaceBytes));
+  set(blas::kSchemeMask, blas::kFixedOrderSchemes);
+  set(blas::kAlignmentA, b); // cuBLASLt's A is our B
+  set(blas::kAlignmentB, a);
+  set(blas::kAlignmentC, c);
+  set(blas::kAlignmentD, c);
+  blas::HeuristicResult found{};
+  int count = 0;
+  if (status.ok())
+    status = CublasLt::check(f.heuristic(library->handle, product.operation,
+                                         product.left, product.right,
+                                         product.result, product.result,
+                                         preference, 1, &found, &count),
+                             "cublasLtMatmulAlgoGetHeuristic");
+  f.preferenceDestroy(preference);
+  HEDDLE_RT_RETURN_IF_ERROR(status);
+  if (count < 1 || found.state != blas::kSuccess)
+    return error("cuBLASLt has no algorithm for this product");
+  product.algorithm = found.algorithm;
+  return Status::success();
+}
+
+/// Returns the loop that becomes cuBLASLt's batch: the innermost one whose
+/// iterations write different matrices and add the same bias. -1: none.
+static int findBatchLoop(const heddle_rt_matmul_desc &desc) {
+  for (int loop = desc.num_loops - 1; loop >= 0; --loop)
+    if (desc.loops[loop].extent > 1 && desc.loops[loop].c_stride != 0 &&
+        (desc.bias_type < 0 || desc.bias_strides[loop] == 0))
+      return loop;
+  return -1;
+}
+
+Expected<const ProductLibrary::Prepared *>
+ProductLibrary::prepare(const Key &key) {
+  auto [place, isNew] = prepared.try_emplace(key);
+  Prepared &product = place->second;
+  if (!isNew)
+    return &product;
+  const heddle_rt_matmul_desc &desc = *std::get<0>(key);
+  product.kind = std::get<4>(key);
+  product.batchLoop = product.kind == Kind::Sum ? -1 : findBatchLoop(desc);
+  Status status = describe(desc, product);
+  if (status.ok())
+    status = choose(key, product);
+  if (status.ok())
+    return &product;
+  product.destroy(library->functions);
+  prepared.erase(place);
+  return std::move(status).in(concat("product ", cuda::describe(desc)));
+}
+
+static const void *offset(const void *pointer, int64_t elements, int32_t type) {
+  return pointer ? static_cast<const char *>(pointer) +
+                       elements * int64_t(byteSize(DType(type)))
+                 : nullptr;
+}
+
+Status ProductLibrary::issue(int32_t stream, const heddle_rt_matmul_desc &desc,
+                             const Call &call) {
+  Expected<const Prepared *> product =
+      prepare({&desc, alignmentOf(call.a), alignmentOf(call.b),
+               alignmentOf(call.c), call.kind});
+  HEDDLE_RT_RETURN_IF_ERROR(product.status());
+  const Prepared &found = **product;
+  if (call.kind == Kind::Bias)
+    HEDDLE_RT_RETURN_IF_ERROR(CublasLt::check(
+        library->functions.descSet(found.operation, blas::kBiasPointer,
+                                   &call.bias, sizeof call.bias),
+        "cublasLtMatmulDescSetAttribute"));
+  float one = 1, keep = call.accumulates ? 1 : 0;
+  return CublasLt::check(
+      library->functions.matmul(
+          library->handle, found.operation, &one, call.b, found.left, call.a,
+          found.right, &keep, call.c, found.result, call.c, found.result,
+          &found.algorithm, reinterpret_cast<void *>(workspaces[stream]),
+          kWorkspaceBytes, device.stream(stream)),
+      "cublasLtMatmul");
+}
+
+Expected<Address> ProductLibrary::scratchOf(int32_t stream, size_t bytes) {
+  auto &[address, size] = scratch[stream];
+  if (size < bytes) {
+    Expected<Address> memory = device.reserve(bytes);
+    HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+    address = *memory;
+    size = bytes;
+  }
+  return address;
+}
+
+Status ProductLibrary::finishSum(int32_t stream,
+                                 const heddle_rt_matmul_desc &desc, Address sum,
+                                 void *c, const void *bias) {
+  const uint64_t arguments[] = {sum,
+                                reinterpret_cast<uint64_t>(c),
+                                uint64_t(desc.c_type),
+                                uint64_t(desc.c_row_stride),
+                                uint64_t(desc.accumulate),
+                                reinterpret_cast<uint64_t>(bias),
+                                uint64_t(desc.bias_type),
+                                uint64_t(desc.m),
+                                uint64_t(desc.n)};
+  return device.launchLibrary(
+      stream, "heddle_finish_sum",
+      std::min<int64_t>(4096, (desc.m * desc.n + 127) / 128), arguments);
+}
+
+Status ProductLibrary::addBias(int32_t stream,
+                               const heddle_rt_matmul_desc &desc, void *c,
+                               const void *bias) {
+  const uint64_t arguments[] = {reinterpret_cast<uint64_t>(c),
+                                uint64_t(desc.c_type),
+                                uint64_t(desc.c_row_stride),
+                                reinterpret_cast<uint64_t>(bias),
+                                uint64_t(desc.bias_type),
+                                uint64_t(desc.m),
+                                uint64_t(desc.n)};
+  return device.launchLibrary(
+      stream, "heddle_add_bias",
+      std::min<int64_t>(4096, (desc.m * desc.n + 127) / 128), arguments);
+}
+
+namespace {
+
+/// The offsets of an iteration of some loops, in elements.
+struct Offsets {
+  int64_t a = 0, b = 0, c = 0, bias = 0;
+};
+
+/// Calls body(offsets, index) for all iterations of the loops that `isOf`
+/// selects, from `start` on.
+template <typename Selects, typename Body>
+Status forEachIteration(const heddle_rt_matmul_desc &desc, Offsets start,
+                        Selects &&isOf, Body &&body) {
+  int64_t iterations = 1;
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    if (isOf(loop))
+      iterations *= desc.loops[loop].extent;
+  for (int64_t i = 0; i < iterations; ++i) {
+    Offsets offsets = start;
+    int64_t rest = i;
+    for (int loop = desc.num_loops - 1; loop >= 0; --loop) {
+      if (!isOf(loop))
+        continue;
+      const heddle_rt_matmul_loop &each = desc.loops[loop];
+      int64_t index = rest % each.extent;
+      rest /= each.extent;
+      offsets.a += index * each.a_stride;
+      offsets.b += index * each.b_stride;
+      offsets.c += index * each.c_stride;
+      offsets.bias += index * desc.bias_strides[loop];
+    }
+    HEDDLE_RT_RETURN_IF_ERROR(body(offsets, i));
+  }
+  return Status::success();
+}
+
+} // namespace
+
+Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
+                           const void *a, const void *b, void *c,
+                           const void *bias) {
+  if (desc.m == 0 || desc.n == 0)
+    return Status::success();
+  if (!library) {
+    Expected<const Card::Products *> loaded = device.gpu().products();
+    HEDDLE_RT_RETURN_IF_ERROR(loaded.status());
+    library = *loaded;
+  }
+  if (Address &workspace = workspaces[stream]; !workspace) {
+    Expected<Address> memory = device.reserve(kWorkspaceBytes);
+    HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+    workspace = *memory;
+  }
+  auto isSum = [&](int loop) {
+    return desc.loops[loop].c_stride == 0 && desc.loops[loop].extent > 1;
+  };
+  // A sum is rounded once, so one of a narrow type is made in f32.
+  bool isNarrowSum = false;
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    isNarrowSum |= isSum(loop) && desc.c_type != HEDDLE_RT_F32;
+  int batch = isNarrowSum ? -1 : findBatchLoop(desc);
+  Address sum = 0;
+  if (isNarrowSum) {
+    Expected<Address> memory =
+        scratchOf(stream, size_t(desc.m * desc.n) * sizeof(float));
+    HEDDLE_RT_RETURN_IF_ERROR(memory.status());
+    sum = *memory;
+  }
+  bool addsBias = bias && desc.bias_type == desc.c_type;
+  auto product = [&](Offsets offsets, int64_t index) {
+    Call call{offset(a, offsets.a, desc.a_type),
+              offset(b, offsets.b, desc.b_type),
+              const_cast<void *>(offset(c, offsets.c, desc.c_type)),
+              nullptr,
+              Kind::Plain,
+              index > 0 || desc.accumulate};
+    if (isNarrowSum) {
+      call.kind = Kind::Sum;
+      call.c = reinterpret_cast<void *>(sum);
+      call.accumulates = index > 0;
+    } else if (addsBias && index == 0) {
+      call.kind = Kind::Bias;
+      call.bias = offset(bias, offsets.bias, desc.bias_type);
+    }
+    return issue(stream, desc, call);
+  };
+  auto matrix = [&](Offsets offsets, int64_t) -> Status {
+    HEDDLE_RT_RETURN_IF_ERROR(forEachIteration(desc, offsets, isSum, product));
+    auto *result = const_cast<void *>(offset(c, offsets.c, desc.c_type));
+    const void *ownBias = offset(bias, offsets.bias, desc.bias_type);
+    if (isNarrowSum)
+      return finishSum(stream, desc, sum, result, ownBias);
+    if (!bias || addsBias)
+      return Status::success();
+    int64_t copies = batch >= 0 ? desc.loops[batch].extent : 1;
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      int64_t place = batch >= 0 ? copy * desc.loops[batch].c_stride : 0;
+      HEDDLE_RT_RETURN_IF_ERROR(addBias(
+          stream, desc, const_cast<void *>(offset(result, place, desc.c_type)),
+          ownBias));
+    }
+    return Status::success();
+  };
+  return forEachIteration(
+      desc, {}, [&](int loop) { return loop != batch && !isSum(loop); },
+      matrix);
+}
+
+} // namespace heddle::runtime::cuda

@@ -1,0 +1,4 @@
+//===- Library.c - All kernels of the library, as one PTX module ----------===//
+
+#include "Attention.c"
+#include "Memory.c"

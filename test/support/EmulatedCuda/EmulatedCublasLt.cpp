@@ -1,0 +1,392 @@
+//===- EmulatedCublasLt.cpp - cuBLASLt's functions, by oneDNN -------------===//
+//
+// cuBLASLt's own descriptors check nothing. Here every product is held against
+// rules before oneDNN computes it. The sentences are the manual's ("Using the
+// cuBLASLt API", CUDA 13.0), shortened.
+//
+//===----------------------------------------------------------------------===//
+
+#include "State.h"
+
+#include "dnnl.h"
+#include <cstring>
+
+using namespace heddle;
+using namespace heddle::emulated;
+namespace blas = heddle::runtime::cuda::blas;
+
+namespace {
+
+struct Desc {
+  int compute = 0, scale = 0;
+  int32_t transA = 0, transB = 0;
+  uint32_t epilogue = blas::kEpilogueDefault;
+  const void *bias = nullptr;
+  int64_t biasStride = 0;
+  int32_t biasType = -1;
+};
+struct Matrix {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0;
+  int32_t batch = 1;
+  int64_t batchStride = 0;
+
+  size_t elementBytes() const { return type == blas::kF32 ? 4 : 2; }
+  /// From the first to the last element.
+  size_t bytes() const {
+    return elementBytes() *
+           size_t((batch - 1) * batchStride + int64_t(columns - 1) * leading +
+                  int64_t(rows));
+  }
+};
+struct Wishes {
+  uint64_t workspace = 0;
+  uint32_t schemes = 7;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+/// What Algorithm::data holds.
+struct Chosen {
+  uint64_t mark, m, n, k;
+  uint32_t alignments[4];
+  uint64_t workspace;
+};
+constexpr uint64_t kMark = 0x6865646c65;
+static_assert(sizeof(Chosen) <= sizeof(blas::Algorithm));
+
+template <typename T, typename H> T *from(H handle) {
+  return reinterpret_cast<T *>(handle);
+}
+
+struct Sizes {
+  uint64_t m = 0, n = 0, k = 0;
+};
+
+/// Returns the rule that a product breaks, or "".
+std::string findBrokenRule(const Desc &desc, const Matrix &a, const Matrix &b,
+                           const Matrix &c, const Matrix &d, Sizes &sizes) {
+  for (const Matrix *matrix : {&a, &b, &c, &d}) {
+    // cublasLtMatrixLayoutCreate: "rows, cols: number of rows and columns";
+    // the leading dimension "must be large enough that matrix columns are not
+    // overlapping (e.g., greater or equal to rows for CUBLASLT_ORDER_COL)".
+    if (matrix->rows == 0 || matrix->columns == 0)
+      return "an empty matrix";
+    if (matrix->leading < int64_t(matrix->rows))
+      return "leading dimension " + std::to_string(matrix->leading) +
+             " is below the " + std::to_string(matrix->rows) + " rows";
+    // CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: "number of matmul operations to
+    // perform in the batch"; all matrices have the same.
+    if (matrix->batch != a.batch || matrix->batch < 1)
+      return "batch counts differ";
+  }
+  // cublasLtMatmul: "computes D = alpha*(A*B) + beta*(C)", A and B are
+  // transposed as CUBLASLT_MATMUL_DESC_TRANSA and TRANSB say.
+  sizes.m = desc.transA ? a.columns : a.rows;
+  sizes.k = desc.transA ? a.rows : a.columns;
+  sizes.n = desc.transB ? b.rows : b.columns;
+  if ((desc.transB ? b.columns : b.rows) != sizes.k || c.rows != sizes.m ||
+      c.columns != sizes.n)
+    return "the shapes do not match";
+  // "when C and D are in place (Cptr == Dptr), Cdesc must equal Ddesc".
+  if (c.type != d.type || c.rows != d.rows || c.columns != d.columns ||
+      c.leading != d.leading || c.batchStride != d.batchStride)
+    return "C and D differ";
+  // The table of supported types of cublasLtMatmul: scale type f32 with
+  // compute type 32F: (16BF, 16BF -> 16BF or 32F), (16F, 16F -> 16F or 32F),
+  // (32F, 32F -> 32F); TF32 takes 32F alone.
+  if (desc.scale != blas::kF32)
+    return "the scale type is not f32";
+  if (desc.compute != blas::kCompute32F && desc.compute != blas::kComputeTF32)
+    return "an unknown compute type";
+  if (desc.compute == blas::kComputeTF32 && a.type != blas::kF32)
+    return "TF32 takes f32";
+  if (a.type != b.type ||
+      (a.type != blas::kF32 && a.type != blas::kBF16 && a.type != blas::kF16))
+    return "types of A and B";
+  if (c.type != a.type && c.type != blas::kF32)
+    return "the type of C";
+  // cublasLtEpilogue_t: the values of this version. BIAS: "broadcast bias from
+  // the bias vector; its length must match matrix D's rows; the bias pointer
+  // must be set"; its type is D's unless stated.
+  if (desc.epilogue != blas::kEpilogueDefault &&
+      desc.epilogue != blas::kEpilogueBias)
+    return "an epilogue that the library lacks: " +
+           std::to_string(desc.epilogue);
+  if (desc.epilogue == blas::kEpilogueBias && desc.biasType >= 0 &&
+      desc.biasType != d.type)
+    return "the type of the bias";
+  // D's matrices must not overlap: each element is written once.
+  if (d.batch > 1 && d.batchStride == 0)
+    return "matrices of a batch of D overlap";
+  return "";
+}
+
+float read(const void *data, int type, int64_t index) {
+  if (type == blas::kF32)
+    return static_cast<const float *>(data)[index];
+  uint32_t bits = uint32_t(static_cast<const uint16_t *>(data)[index]) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+void write(void *data, int type, int64_t index, float value) {
+  if (type == blas::kF32) {
+    static_cast<float *>(data)[index] = value;
+    return;
+  }
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  static_cast<uint16_t *>(data)[index] =
+      uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+/// Copies a matrix, columns first, to f32 without gaps.
+std::vector<float> dense(const Matrix &matrix, const void *data, int batch) {
+  std::vector<float> result;
+  for (uint64_t column = 0; column < matrix.columns; ++column)
+    for (uint64_t row = 0; row < matrix.rows; ++row)
+      result.push_back(read(data, matrix.type,
+                            batch * matrix.batchStride +
+                                int64_t(column) * matrix.leading +
+                                int64_t(row)));
+  return result;
+}
+
+std::string multiply(const Desc &desc, const Matrix &a, const void *aData,
+                     const Matrix &b, const void *bData, const Matrix &d,
+                     void *dData, Sizes sizes, float alpha, float beta) {
+  for (int batch = 0; batch < d.batch; ++batch) {
+    std::vector<float> left = dense(a, aData, batch);
+    std::vector<float> right = dense(b, bData, batch);
+    std::vector<float> product(sizes.m * sizes.n);
+    // oneDNN has rows first: D^T = op(B)^T op(A)^T.
+    auto m = dnnl_dim_t(sizes.n), n = dnnl_dim_t(sizes.m),
+         k = dnnl_dim_t(sizes.k);
+    if (dnnl_sgemm(desc.transB ? 'T' : 'N', desc.transA ? 'T' : 'N', m, n, k,
+                   alpha, right.data(), dnnl_dim_t(b.rows), left.data(),
+                   dnnl_dim_t(a.rows), 0, product.data(), n) != dnnl_success)
+      return "oneDNN refuses a product";
+    for (uint64_t column = 0; column < sizes.n; ++column)
+      for (uint64_t row = 0; row < sizes.m; ++row) {
+        int64_t place =
+            batch * d.batchStride + int64_t(column) * d.leading + int64_t(row);
+        float value = product[column * sizes.m + row];
+        if (beta != 0)
+          value += beta * read(dData, d.type, place);
+        if (desc.epilogue == blas::kEpilogueBias)
+          value +=
+              read(desc.bias, d.type, batch * desc.biasStride + int64_t(row));
+        write(dData, d.type, place, value);
+      }
+  }
+  return "";
+}
+
+/// Reads an attribute; false if its size is another.
+template <typename T> bool take(T &to, const void *value, size_t bytes) {
+  if (bytes != sizeof(T))
+    return false;
+  std::memcpy(&to, value, bytes);
+  return true;
+}
+
+blas::Result refuse(blas::Result result, const std::string &why) {
+  Gpu::get().report("cuBLASLt: " + why);
+  return result;
+}
+
+} // namespace
+
+extern "C" {
+
+size_t cublasLtGetVersion() { return 130000; }
+blas::Result cublasLtCreate(blas::Handle *handle) {
+  *handle = reinterpret_cast<blas::Handle>(&Gpu::get());
+  return 0;
+}
+blas::Result cublasLtDestroy(blas::Handle) { return 0; }
+blas::Result cublasLtMatmulDescCreate(blas::MatmulDesc *desc, int compute,
+                                      int scale) {
+  auto *made = new Desc();
+  made->compute = compute;
+  made->scale = scale;
+  *desc = reinterpret_cast<blas::MatmulDesc>(made);
+  return 0;
+}
+blas::Result cublasLtMatmulDescDestroy(blas::MatmulDesc desc) {
+  delete from<Desc>(desc);
+  return 0;
+}
+blas::Result cublasLtMatmulDescSetAttribute(blas::MatmulDesc handle,
+                                            int attribute, const void *value,
+                                            size_t bytes) {
+  Desc &desc = *from<Desc>(handle);
+  bool isKnown = false;
+  switch (attribute) {
+  case blas::kTransA:
+    isKnown = take(desc.transA, value, bytes);
+    break;
+  case blas::kTransB:
+    isKnown = take(desc.transB, value, bytes);
+    break;
+  case blas::kEpilogue:
+    isKnown = take(desc.epilogue, value, bytes);
+    break;
+  case blas::kBiasPointer:
+    isKnown = take(desc.bias, value, bytes);
+    break;
+  case blas::kBiasBatchStride:
+    isKnown = take(desc.biasStride, value, bytes);
+    break;
+  case blas::kBiasType:
+    isKnown = take(desc.biasType, value, bytes);
+    break;
+  }
+  return isKnown ? 0 : blas::kInvalidValue;
+}
+blas::Result cublasLtMatrixLayoutCreate(blas::Layout *layout, int type,
+                                        uint64_t rows, uint64_t columns,
+                                        int64_t leading) {
+  *layout =
+      reinterpret_cast<blas::Layout>(new Matrix{type, rows, columns, leading});
+  return 0;
+}
+blas::Result cublasLtMatrixLayoutDestroy(blas::Layout layout) {
+  delete from<Matrix>(layout);
+  return 0;
+}
+blas::Result cublasLtMatrixLayoutSetAttribute(blas::Layout layout,
+                                              int attribute, const void *value,
+                                              size_t bytes) {
+  Matrix &matrix = *from<Matrix>(layout);
+  if (attribute == blas::kBatchCount)
+    return take(matrix.batch, value, bytes) ? 0 : blas::kInvalidValue;
+  if (attribute == blas::kBatchStride)
+    return take(matrix.batchStride, value, bytes) ? 0 : blas::kInvalidValue;
+  return blas::kInvalidValue;
+}
+blas::Result cublasLtMatmulPreferenceCreate(blas::Preference *preference) {
+  *preference = reinterpret_cast<blas::Preference>(new Wishes());
+  return 0;
+}
+blas::Result cublasLtMatmulPreferenceDestroy(blas::Preference preference) {
+  delete from<Wishes>(preference);
+  return 0;
+}
+blas::Result cublasLtMatmulPreferenceSetAttribute(blas::Preference preference,
+                                                  int attribute,
+                                                  const void *value,
+                                                  size_t bytes) {
+  Wishes &wishes = *from<Wishes>(preference);
+  bool isKnown = false;
+  if (attribute == blas::kMaxWorkspace)
+    isKnown = take(wishes.workspace, value, bytes);
+  if (attribute == blas::kSchemeMask)
+    isKnown = take(wishes.schemes, value, bytes);
+  if (attribute >= blas::kAlignmentA && attribute <= blas::kAlignmentD)
+    isKnown =
+        take(wishes.alignments[attribute - blas::kAlignmentA], value, bytes);
+  return isKnown ? 0 : blas::kInvalidValue;
+}
+blas::Result cublasLtMatmulAlgoGetHeuristic(blas::Handle, blas::MatmulDesc desc,
+                                            blas::Layout a, blas::Layout b,
+                                            blas::Layout c, blas::Layout d,
+                                            blas::Preference preference, int,
+                                            blas::HeuristicResult *results,
+                                            int *count) {
+  std::lock_guard lock(Gpu::get().mutex);
+  const Wishes &wishes = *from<Wishes>(preference);
+  Sizes sizes;
+  std::string rule =
+      findBrokenRule(*from<Desc>(desc), *from<Matrix>(a), *from<Matrix>(b),
+                     *from<Matrix>(c), *from<Matrix>(d), sizes);
+  *count = 0;
+  if (!rule.empty())
+    return refuse(blas::kNotSupported, rule);
+  // Sums in place have another order in each run.
+  if (wishes.schemes & 1)
+    return refuse(blas::kNotSupported, "sums in no fixed order are allowed");
+  Chosen chosen{kMark, sizes.m, sizes.n, sizes.k, {}, wishes.workspace};
+  std::copy_n(wishes.alignments, 4, chosen.alignments);
+  results[0] = {};
+  std::memcpy(&results[0].algorithm, &chosen, sizeof chosen);
+  results[0].workspaceBytes = wishes.workspace;
+  *count = 1;
+  return 0;
+}
+blas::Result
+cublasLtMatmul(blas::Handle, blas::MatmulDesc descHandle, const void *alpha,
+               const void *a, blas::Layout aLayout, const void *b,
+               blas::Layout bLayout, const void *beta, const void *c,
+               blas::Layout cLayout, void *d, blas::Layout dLayout,
+               const blas::Algorithm *algorithm, void *workspace,
+               size_t workspaceBytes, runtime::cuda::Stream stream) {
+  std::lock_guard lock(Gpu::get().mutex);
+  Gpu &gpu = Gpu::get();
+  const Desc desc = *from<Desc>(descHandle);
+  const Matrix left = *from<Matrix>(aLayout), right = *from<Matrix>(bLayout),
+               sum = *from<Matrix>(cLayout), result = *from<Matrix>(dLayout);
+  Sizes sizes;
+  std::string rule = findBrokenRule(desc, left, right, sum, result, sizes);
+  if (!rule.empty())
+    return refuse(blas::kInvalidValue, rule);
+  // "algo: must have been obtained for these descriptors".
+  Chosen chosen;
+  std::memcpy(&chosen, algorithm, sizeof chosen);
+  if (chosen.mark != kMark || chosen.m != sizes.m || chosen.n != sizes.n ||
+      chosen.k != sizes.k)
+    return refuse(blas::kInvalidValue, "an algorithm for another product");
+  // CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and others: "minimum buffer
+  // alignment in bytes".
+  const void *pointers[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (reinterpret_cast<uintptr_t>(pointers[i]) % chosen.alignments[i] != 0)
+      return refuse(blas::kInvalidValue, "an operand is not as aligned as the "
+                                         "algorithm was told");
+  // "workspace must be at least as large as the algorithm needs, and aligned to
+  // 16 bytes" (256 on some).
+  if (workspaceBytes < chosen.workspace ||
+      reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
+    return refuse(blas::kInvalidValue, "the workspace");
+  if (desc.epilogue == blas::kEpilogueBias && !desc.bias)
+    return refuse(blas::kInvalidValue, "an epilogue with bias without one");
+  if (c != d)
+    return refuse(blas::kInvalidValue, "C is not D");
+  ++gpu.counts.launches;
+  ++gpu.counts.products;
+  float factor = *static_cast<const float *>(alpha);
+  float keep = *static_cast<const float *>(beta);
+  auto at = [](const void *pointer) {
+    return reinterpret_cast<uint64_t>(pointer);
+  };
+  gpu.issue(from<StreamState>(stream),
+            {Operation::Kind::Work,
+             [=, &gpu]() -> std::string {
+               std::string text = gpu.check(at(a), left.bytes(), "matrix A");
+               if (text.empty())
+                 text = gpu.check(at(b), right.bytes(), "matrix B");
+               if (text.empty())
+                 text = gpu.check(at(d), result.bytes(), "matrix D");
+               if (text.empty() && workspaceBytes)
+                 text = gpu.check(at(workspace), workspaceBytes, "workspace");
+               if (text.empty() && desc.epilogue == blas::kEpilogueBias)
+                 text = gpu.check(at(desc.bias),
+                                  result.rows * result.elementBytes(), "bias");
+               if (!text.empty())
+                 return "cuBLASLt: " + text;
+               return multiply(desc, left, a, right, b, result, d, sizes,
+                               factor, keep);
+             },
+             nullptr});
+  return 0;
+}
+
+} // extern "C"
+
+blas::CublasLt emulated::getCublasLt() {
+  blas::CublasLt functions;
+#define X(member, symbol, result, parameters) functions.member = &::symbol;
+  HEDDLE_CUBLASLT_FUNCTIONS(X)
+#undef X
+  return functions;
+}

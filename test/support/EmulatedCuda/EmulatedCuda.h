@@ -1,0 +1,51 @@
+//===- EmulatedCuda.h - A GPU and its libraries, emulated -------*- C++ -*-===//
+//
+// Functions of the CUDA driver and of cuBLASLt that run on this CPU. Kernels
+// run on the GpuEmulator. Work is queued and runs when somebody waits, in a
+// random one of the orders that streams and events allow. Every argument that
+// the real libraries would trust is checked.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TEST_SUPPORT_EMULATEDCUDA_EMULATEDCUDA_H
+#define HEDDLE_TEST_SUPPORT_EMULATEDCUDA_EMULATEDCUDA_H
+
+#include "backends/cuda/Card.h"
+#include "test/support/GpuEmulator/GpuEmulator.h"
+
+namespace heddle::emulated {
+
+/// The functions of the emulated libraries.
+runtime::cuda::Driver getDriver();
+runtime::cuda::blas::CublasLt getCublasLt();
+
+/// What a machine has. Applies to what is opened later.
+struct Machine {
+  int gpus = 1;
+  int driverVersion = 13000;
+  int major = 9, minor = 0; ///< compute capability
+  size_t memoryBytes = size_t(1) << 30;
+};
+void setMachine(const Machine &machine);
+
+/// Lets PTX modules that are loaded later find their kernels here, before those
+/// that were provided earlier. The kernels of the runtime's own library need
+/// not be provided.
+void provideKernels(std::unique_ptr<GpuEmulator> kernels);
+
+/// Chooses among the orders of streams.
+void setOrder(uint64_t seed);
+
+/// Returns the first fault since the last call, or an empty string: what a real
+/// GPU would have ignored, or reported without its cause.
+std::string takeFault();
+
+/// What was done since the last call.
+struct Counts {
+  int64_t launches = 0, graphLaunches = 0, products = 0;
+};
+Counts takeCounts();
+
+} // namespace heddle::emulated
+
+#endif // HEDDLE_TEST_SUPPORT_EMULATEDCUDA_EMULATEDCUDA_H

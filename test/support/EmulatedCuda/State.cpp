@@ -1,0 +1,245 @@
+//===- State.cpp - Memory, streams and graphs of the emulated GPU ---------===//
+
+#include "State.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <thread>
+
+using namespace heddle;
+using namespace heddle::emulated;
+
+/// Bytes on both sides of an allocation that nobody may write.
+static constexpr size_t kBorder = 256;
+static constexpr unsigned char kBorderByte = 0xA5;
+static constexpr size_t kPage = 4096;
+
+Gpu &Gpu::get() {
+  static auto *gpu = new Gpu(); // never freed: threads may outlive main
+  return *gpu;
+}
+
+void emulated::setMachine(const Machine &machine) {
+  std::lock_guard lock(Gpu::get().mutex);
+  Gpu::get().machine = machine;
+}
+void emulated::provideKernels(std::unique_ptr<GpuEmulator> kernels) {
+  std::lock_guard lock(Gpu::get().mutex);
+  Gpu::get().provided.push_back(std::move(kernels));
+}
+void emulated::setOrder(uint64_t seed) {
+  std::lock_guard lock(Gpu::get().mutex);
+  Gpu::get().random.seed(seed);
+}
+std::string emulated::takeFault() {
+  std::lock_guard lock(Gpu::get().mutex);
+  return std::exchange(Gpu::get().fault, "");
+}
+Counts emulated::takeCounts() {
+  std::lock_guard lock(Gpu::get().mutex);
+  return std::exchange(Gpu::get().counts, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Result Gpu::allocate(uint64_t &address, size_t bytes) {
+  if (bytes == 0)
+    return kInvalidValue;
+  if (used + bytes > machine.memoryBytes)
+    return kNoMemory;
+  Allocation allocation;
+  allocation.bytes = bytes;
+  allocation.mapped = (bytes + 3 * kBorder + kPage - 1) / kPage * kPage;
+  allocation.start = mmap(nullptr, allocation.mapped, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (allocation.start == MAP_FAILED)
+    return kNoMemory;
+  std::memset(allocation.start, kBorderByte, allocation.mapped);
+  // Aligned to 16 bytes and no more.
+  address = reinterpret_cast<uint64_t>(allocation.start) + kBorder + 16;
+  // Nobody may count on zeros.
+  std::memset(reinterpret_cast<void *>(address), 0xFF, bytes);
+  if (open == 0)
+    mprotect(allocation.start, allocation.mapped, PROT_NONE);
+  allocations[address] = allocation;
+  used += bytes;
+  return 0;
+}
+
+std::string Gpu::checkBorders(uint64_t address, const Allocation &allocation) {
+  auto *begin = static_cast<unsigned char *>(allocation.start);
+  auto *data = reinterpret_cast<unsigned char *>(address);
+  for (auto *byte = begin; byte < begin + allocation.mapped; ++byte)
+    if ((byte < data || byte >= data + allocation.bytes) &&
+        *byte != kBorderByte)
+      return "something wrote " + std::to_string(byte - data) +
+             " bytes from the start of an allocation of " +
+             std::to_string(allocation.bytes);
+  return "";
+}
+
+Result Gpu::release(uint64_t address) {
+  auto found = allocations.find(address);
+  if (found == allocations.end())
+    return report("cuMemFree of an address that was not allocated");
+  Result result = drain(nullptr);
+  {
+    Access access(*this);
+    if (std::string message = checkBorders(address, found->second);
+        !message.empty())
+      result = report(message);
+  }
+  munmap(found->second.start, found->second.mapped);
+  used -= found->second.bytes;
+  allocations.erase(found);
+  return result;
+}
+
+GpuBuffer Gpu::find(uint64_t address) const {
+  auto next = allocations.upper_bound(address);
+  if (next == allocations.begin())
+    return {nullptr, 0, 1};
+  auto &[start, allocation] = *std::prev(next);
+  if (address >= start + allocation.bytes)
+    return {nullptr, 0, 1};
+  return {reinterpret_cast<void *>(start), allocation.bytes, 1};
+}
+
+std::string Gpu::check(uint64_t address, size_t bytes, const char *what) const {
+  GpuBuffer buffer = find(address);
+  auto start = reinterpret_cast<uint64_t>(buffer.data);
+  if (buffer.bytes > 0 && address + bytes <= start + buffer.bytes)
+    return "";
+  return std::string(what) + " of " + std::to_string(bytes) +
+         " bytes is not within one allocation of the GPU's memory" +
+         (buffer.bytes == 0 ? " (stale pointer, or one of the host)" : "");
+}
+
+void Gpu::protect(bool isOpen) {
+  for (auto &[address, allocation] : allocations)
+    mprotect(allocation.start, allocation.mapped,
+             isOpen ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+Result Gpu::report(std::string message) {
+  if (fault.empty()) {
+    fault = std::move(message);
+    if (std::getenv("HEDDLE_EMULATED_GPU_LOG"))
+      llvm::errs() << "emulated GPU: " << fault << "\n";
+  }
+  return kLaunchFailed;
+}
+
+void Gpu::issue(StreamState *stream, Operation operation) {
+  if (stream->capture)
+    stream->capture->lists[stream].push_back(std::move(operation));
+  else
+    stream->queue.push_back(std::move(operation));
+}
+
+Result Gpu::drain(StreamState *target) {
+  Access access(*this);
+  auto isDone = [&] {
+    if (target)
+      return target->queue.empty();
+    return llvm::all_of(streams,
+                        [](StreamState *each) { return each->queue.empty(); });
+  };
+  while (!isDone() && fault.empty()) {
+    std::vector<StreamState *> ready;
+    for (StreamState *stream : streams)
+      if (!stream->queue.empty() &&
+          (stream->queue.front().kind != Operation::Kind::Wait ||
+           stream->queue.front().record->isDone))
+        ready.push_back(stream);
+    if (ready.empty())
+      return report("streams wait for each other");
+    // The order of a set of pointers differs from run to run; the choice does
+    // too, which any right program bears.
+    StreamState *stream = ready[random() % ready.size()];
+    Operation operation = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    if (stream->isBranch && stream->queue.empty()) {
+      streams.erase(stream);
+      delete stream;
+    }
+    if (operation.kind == Operation::Kind::Record)
+      operation.record->isDone = true;
+    if (operation.kind == Operation::Kind::Work)
+      if (std::string message = operation.work(); !message.empty())
+        return report(message);
+    mutex.unlock();
+    std::this_thread::yield();
+    mutex.lock();
+  }
+  if (!fault.empty()) {
+    for (StreamState *stream : streams)
+      stream->queue.clear();
+    return kLaunchFailed;
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+GpuEmulator *Gpu::findEmulator(const std::string &kernel, std::string &log) {
+  if (auto load = std::exchange(loadKernels, nullptr))
+    if (std::unique_ptr<GpuEmulator> loaded = load())
+      provided.push_back(std::move(loaded));
+  for (auto &each : llvm::reverse(provided))
+    if (each->hasKernel(kernel))
+      return each.get();
+  if (!library) {
+    auto compiled = GpuEmulator::compileFile(HEDDLE_CUDA_KERNELS_IR);
+    if (!compiled) {
+      log = llvm::toString(compiled.takeError());
+      return nullptr;
+    }
+    library = std::move(*compiled);
+  }
+  return library->hasKernel(kernel) ? library.get() : nullptr;
+}
+
+std::string Gpu::launch(const FunctionState &function, unsigned grid,
+                        unsigned block,
+                        const std::vector<uint64_t> &parameters) {
+  const GpuKernel &kernel = function.emulator->getKernel(function.name);
+  std::vector<GpuBuffer> buffers;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (kernel.isNumber[i] || parameters[i] == 0)
+      continue;
+    // A kernel of the artifact says how many bytes it touches; one of the
+    // library may touch its whole allocation.
+    size_t bytes = i < kernel.bytes.size() ? kernel.bytes[i] : 1;
+    if (std::string message = check(parameters[i], bytes, "a buffer");
+        !message.empty())
+      return function.name + ": parameter " + std::to_string(i) + ": " +
+             message;
+    GpuBuffer buffer{reinterpret_cast<void *>(parameters[i]), bytes, 1};
+    if (i >= kernel.bytes.size()) {
+      buffer = find(parameters[i]);
+      // Pointers that a table holds are of the other ranks.
+      for (auto &[address, allocation] : allocations)
+        if (function.name == "heddle_reduce")
+          buffers.push_back(
+              {reinterpret_cast<void *>(address), allocation.bytes, 2});
+      buffer.elementBytes = 2;
+    }
+    buffers.push_back(buffer);
+  }
+  bool isFirst = checked.insert(function.name).second;
+  llvm::Error error =
+      function.emulator->launch(function.name, grid, block, parameters,
+                                isFirst ? llvm::ArrayRef<GpuBuffer>(buffers)
+                                        : llvm::ArrayRef<GpuBuffer>());
+  return error ? llvm::toString(std::move(error)) : "";
+}

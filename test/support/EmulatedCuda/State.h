@@ -1,0 +1,143 @@
+//===- State.h - Memory, streams and graphs of the emulated GPU -*- C++ -*-===//
+
+#ifndef HEDDLE_TEST_SUPPORT_EMULATEDCUDA_STATE_H
+#define HEDDLE_TEST_SUPPORT_EMULATEDCUDA_STATE_H
+
+#include "EmulatedCuda.h"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+
+namespace heddle::emulated {
+
+using Result = runtime::cuda::Result;
+/// Values of CUresult.
+enum : Result {
+  kInvalidValue = 1,
+  kNoMemory = 2,
+  kNoDevice = 100,
+  kInvalidImage = 218,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kCaptureUnsupported = 900,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kLaunchFailed = 719
+};
+
+/// One record of an event.
+struct Record {
+  bool isDone = false;
+  struct Capture *capture = nullptr; ///< that it is a part of
+};
+
+/// An entry of a stream's queue. Returns a message about a fault, or "".
+struct Operation {
+  enum class Kind { Work, Record, Wait } kind = Kind::Work;
+  std::function<std::string()> work;
+  std::shared_ptr<Record> record;
+};
+
+struct StreamState {
+  std::deque<Operation> queue;
+  Capture *capture = nullptr;
+  bool isBranch = false; ///< of a launched graph: goes when it is empty
+};
+
+/// A recording: the operations of each stream that takes part.
+struct Capture {
+  StreamState *origin = nullptr;
+  std::vector<StreamState *> order; ///< the origin first
+  std::map<StreamState *, std::vector<Operation>> lists;
+};
+using GraphState = std::vector<std::vector<Operation>>;
+
+struct EventState {
+  std::shared_ptr<Record> last;
+};
+
+struct ModuleState {
+  std::map<std::string, struct FunctionState> functions;
+};
+struct FunctionState {
+  std::string name;
+  size_t parameters = 0;
+  unsigned threads = 0; ///< that a block must have; 0: any number
+  GpuEmulator *emulator = nullptr;
+};
+
+/// The GPU. All functions of the driver hold its lock.
+class Gpu {
+public:
+  static Gpu &get();
+
+  std::mutex mutex;
+  Machine machine;
+  Counts counts;
+  std::string fault; ///< the first one; later work fails
+
+  // Memory.
+  Result allocate(uint64_t &address, size_t bytes);
+  Result release(uint64_t address);
+  size_t usedBytes() const { return used; }
+  /// Returns a message if the bytes are not within one allocation.
+  std::string check(uint64_t address, size_t bytes, const char *what) const;
+  /// Returns the allocation that has an address; bytes 0 if none has.
+  GpuBuffer find(uint64_t address) const;
+
+  // Streams.
+  std::set<StreamState *> streams;
+  void issue(StreamState *stream, Operation operation);
+  /// Runs queued operations until a stream is empty; null: all streams. Gives
+  /// the lock to others between two operations.
+  Result drain(StreamState *stream);
+  Result report(std::string message);
+  std::mt19937_64 random{1};
+
+  // Kernels.
+  std::vector<std::unique_ptr<GpuEmulator>> provided;
+  /// Provides the kernels of the first module that is loaded; may be empty.
+  std::function<std::unique_ptr<GpuEmulator>()> loadKernels;
+  GpuEmulator *findEmulator(const std::string &kernel, std::string &log);
+  std::string launch(const FunctionState &function, unsigned grid,
+                     unsigned block, const std::vector<uint64_t> &parameters);
+
+private:
+  struct Allocation {
+    size_t bytes = 0, mapped = 0;
+    void *start = nullptr;
+  };
+  /// While it lives, the memory of the GPU can be read and written.
+  friend class Access;
+  void protect(bool isOpen);
+  std::string checkBorders(uint64_t address, const Allocation &allocation);
+
+  std::map<uint64_t, Allocation> allocations;
+  size_t used = 0;
+  int open = 0;
+  std::unique_ptr<GpuEmulator> library;
+  std::set<std::string> checked; ///< kernels whose accesses were checked
+};
+
+class Access {
+public:
+  explicit Access(Gpu &gpu) : gpu(gpu) {
+    if (gpu.open++ == 0)
+      gpu.protect(true);
+  }
+  ~Access() {
+    if (--gpu.open == 0)
+      gpu.protect(false);
+  }
+
+private:
+  Gpu &gpu;
+};
+
+} // namespace heddle::emulated
+
+#endif // HEDDLE_TEST_SUPPORT_EMULATEDCUDA_STATE_H

@@ -1,0 +1,257 @@
+//===- GpuFaultTest.cpp - Faults on a GPU are found -----------------------===//
+//
+// Plants faults between the runtime and the emulated GPU, and looks for the
+// report of each. Also what a machine may lack.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuTraining.h"
+#include <fstream>
+
+using namespace heddle;
+namespace cuda = heddle::runtime::cuda;
+
+namespace {
+
+using GpuFaultTest = GpuTraining;
+
+CompileOptions forGpu() {
+  CompileOptions options;
+  options.targetGpu = "sm_80";
+  return options;
+}
+
+TEST_F(GpuFaultTest, NoGpu) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  emulated::Machine machine;
+  machine.gpus = 0;
+  emulated::setMachine(machine);
+  run(true);
+  EXPECT_NE(message.find("expected an NVIDIA GPU, found none"),
+            std::string::npos)
+      << message;
+  machine.gpus = 1;
+  machine.driverVersion = 11040;
+  emulated::setMachine(machine);
+  run(true);
+  EXPECT_NE(message.find("expected an NVIDIA driver for CUDA 12.0 or newer, "
+                         "got one for CUDA 11.4"),
+            std::string::npos)
+      << message;
+  machine = {};
+  machine.major = 7;
+  emulated::setMachine(machine);
+  run(true);
+  EXPECT_NE(message.find("the model was compiled for sm_80 and newer GPUs, "
+                         "this machine has an emulated GPU (sm_70)"),
+            std::string::npos)
+      << message;
+  machine = {};
+  machine.memoryBytes = 1 << 20;
+  emulated::setMachine(machine);
+  run(true);
+  EXPECT_NE(message.find("got 1 rank(s) with 0.00 GiB each"), std::string::npos)
+      << message;
+  emulated::setMachine({});
+}
+
+//===----------------------------------------------------------------------===//
+// Between the runtime and the GPU
+//===----------------------------------------------------------------------===//
+
+/// What the planted functions know.
+struct Planted {
+  int64_t calls = 0;
+  cuda::Address freed = 0;
+} planted;
+
+/// Runs a step with some functions of the libraries replaced, and returns the
+/// report of the emulated GPU.
+std::string faultOf(const std::string &message) {
+  std::string fault = emulated::takeFault();
+  EXPECT_NE(message, ""); // the run does not end well
+  return fault;
+}
+
+TEST_F(GpuFaultTest, RowTooFar) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  cuda::Libraries gpu = emulatedGpu();
+  // One block more than the kernel has rows for.
+  gpu.driver.launchKernel = [](cuda::Function function, unsigned x, unsigned y,
+                               unsigned z, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared, cuda::Stream s,
+                               void **parameters, void **extra) {
+    return emulated::getDriver().launchKernel(function, x + 1, y, z, bx, by, bz,
+                                              shared, s, parameters, extra);
+  };
+  run(true, gpu);
+  std::string fault = faultOf(message);
+  EXPECT_NE(fault.find("bytes out of bounds"), std::string::npos) << fault;
+}
+
+TEST_F(GpuFaultTest, StalePointer) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  cuda::Libraries gpu = emulatedGpu();
+  planted = {};
+  gpu.driver.memAlloc = [](cuda::Address *address, size_t bytes) {
+    cuda::Result result = emulated::getDriver().memAlloc(address, bytes);
+    planted.freed = planted.freed ? planted.freed : *address;
+    return result;
+  };
+  // The variables go before the graph is repeated.
+  gpu.driver.graphLaunch = [](cuda::GraphExec graph, cuda::Stream stream) {
+    if (++planted.calls == 2)
+      emulated::getDriver().memFree(planted.freed);
+    return emulated::getDriver().graphLaunch(graph, stream);
+  };
+  run(true, gpu);
+  EXPECT_EQ(planted.calls, 2);
+  std::string fault = faultOf(message);
+  EXPECT_NE(fault.find("stale pointer"), std::string::npos) << fault;
+}
+
+TEST_F(GpuFaultTest, DroppedEvent) {
+  CompileOptions options = forGpu();
+  options.mesh.data = {2};
+  ASSERT_TRUE(compile("gpt2", options));
+  std::vector<float> expected = run(true);
+  ASSERT_EQ(message, "");
+  cuda::Libraries gpu = emulatedGpu();
+  gpu.driver.streamWaitEvent = [](cuda::Stream, cuda::Event, unsigned) {
+    return cuda::kSuccess;
+  };
+  // Nothing orders the streams: some order of a few shows it.
+  bool isFound = false;
+  for (uint64_t seed = 0; seed < 4 && !isFound; ++seed) {
+    emulated::setOrder(seed);
+    std::vector<float> losses = run(true, gpu);
+    isFound = losses != expected;
+  }
+  EXPECT_TRUE(isFound);
+  emulated::takeFault();
+}
+
+TEST_F(GpuFaultTest, Products) {
+  ASSERT_TRUE(compile("gpt2", forGpu()));
+  using Loaded = heddle::runtime::Expected<cuda::blas::CublasLt>;
+  cuda::Libraries gpu = emulatedGpu();
+  gpu.loadProducts = []() -> Loaded {
+    cuda::blas::CublasLt functions = emulated::getCublasLt();
+    functions.layoutCreate = [](cuda::blas::Layout *layout, int type,
+                                uint64_t rows, uint64_t columns, int64_t) {
+      return emulated::getCublasLt().layoutCreate(layout, type, rows, columns,
+                                                  int64_t(rows) - 1);
+    };
+    return functions;
+  };
+  run(true, gpu);
+  std::string fault = faultOf(message);
+  EXPECT_NE(fault.find("leading dimension"), std::string::npos) << fault;
+
+  // A leading dimension that the library cannot refuse, because it is longer
+  // than the rows: the matrix ends behind its memory, or the numbers differ.
+  gpu.loadProducts = []() -> Loaded {
+    cuda::blas::CublasLt functions = emulated::getCublasLt();
+    functions.layoutCreate = [](cuda::blas::Layout *layout, int type,
+                                uint64_t rows, uint64_t columns,
+                                int64_t leading) {
+      return emulated::getCublasLt().layoutCreate(layout, type, rows, columns,
+                                                  leading + 100000);
+    };
+    return functions;
+  };
+  run(true, gpu);
+  fault = faultOf(message);
+  EXPECT_NE(fault.find("is not within one allocation"), std::string::npos)
+      << fault;
+
+  gpu.loadProducts = []() -> Loaded {
+    cuda::blas::CublasLt functions = emulated::getCublasLt();
+    functions.descSet = [](cuda::blas::MatmulDesc desc, int attribute,
+                           const void *value, size_t bytes) {
+      static const uint32_t unknown = 12345;
+      return emulated::getCublasLt().descSet(
+          desc, attribute,
+          attribute == cuda::blas::kEpilogue ? &unknown : value, bytes);
+    };
+    return functions;
+  };
+  run(true, gpu);
+  fault = faultOf(message);
+  EXPECT_NE(fault.find("an epilogue that the library lacks: 12345"),
+            std::string::npos)
+      << fault;
+
+  gpu.loadProducts = []() -> Loaded {
+    return heddle::runtime::Status::error("cannot find cuBLASLt");
+  };
+  run(true, gpu);
+  EXPECT_NE(message.find("matmul: cannot find cuBLASLt"), std::string::npos)
+      << message;
+}
+
+//===----------------------------------------------------------------------===//
+// In a kernel
+//===----------------------------------------------------------------------===//
+
+/// Runs a kernel in which 64 threads reverse 64 numbers through shared memory.
+/// `between` stands between the writes and the reads.
+std::string reverse(const std::string &between) {
+  std::filesystem::path file =
+      std::filesystem::temp_directory_path() /
+      ("heddle-reverse-" + std::to_string(::getpid()) + ".ll");
+  std::ofstream(file) << R"(
+target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+@reverse.tile = internal addrspace(3) global [64 x float] undef, align 4
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare void @llvm.nvvm.barrier0()
+define void @reverse(ptr %data) {
+  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %from = getelementptr float, ptr %data, i32 %thread
+  %value = load float, ptr %from, align 4
+  %place = getelementptr float, ptr addrspace(3) @reverse.tile, i32 %thread
+  store float %value, ptr addrspace(3) %place, align 4
+)" << between << R"(
+  %other = sub i32 63, %thread
+  %there = getelementptr float, ptr addrspace(3) @reverse.tile, i32 %other
+  %result = load float, ptr addrspace(3) %there, align 4
+  store float %result, ptr %from, align 4
+  ret void
+}
+)";
+  auto emulator = GpuEmulator::compileFile(file.string());
+  std::filesystem::remove(file);
+  if (!emulator)
+    return llvm::toString(emulator.takeError());
+  std::vector<float> data(64);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = float(i);
+  uint64_t parameter = reinterpret_cast<uint64_t>(data.data());
+  llvm::Error error = (*emulator)->launch(
+      "reverse", 1, 64, parameter,
+      GpuBuffer{data.data(), data.size() * sizeof(float), 4});
+  if (error)
+    return llvm::toString(std::move(error));
+  for (size_t i = 0; i < data.size(); ++i)
+    if (data[i] != float(63 - i))
+      return "wrong numbers";
+  return "";
+}
+
+TEST(GpuKernelFaultTest, Barriers) {
+  const std::string barrier = "call void @llvm.nvvm.barrier0()";
+  EXPECT_EQ(reverse(barrier), "");
+  std::string removed = reverse("");
+  EXPECT_NE(removed.find("with no barrier between them"), std::string::npos)
+      << removed;
+  std::string divergent = reverse("%isLow = icmp ult i32 %thread, 40\n"
+                                  "br i1 %isLow, label %low, label %high\n"
+                                  "high:\nret void\nlow:\n" +
+                                  barrier);
+  EXPECT_NE(divergent.find("waits at a barrier that not all threads reach"),
+            std::string::npos)
+      << divergent;
+}
+
+} // namespace
