@@ -1,7 +1,7 @@
 //===- PlanWriter.h - From a solution to the entries of a plan --*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H
 
 #include "ProblemBuilder.h"
 
@@ -33,4 +33,4 @@ std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H

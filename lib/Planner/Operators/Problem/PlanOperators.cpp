@@ -8,6 +8,8 @@ using namespace heddle;
 
 /// The solver stops when its cost is proven to be this near to the least.
 static constexpr double kEnough = 1e-4;
+/// How often the problem is solved again with less memory.
+static constexpr int kMostRounds = 6;
 
 /// Returns the base plan's mesh, after a check that it is the topology's.
 static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
@@ -39,6 +41,43 @@ solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
   return solver::solve(problem, solve);
 }
 
+/// Solves the problem under its memory limit, and makes the plan of the
+/// solution.
+static FailureOr<OperatorsResult> decide(ModuleOp module,
+                                         const Program &program,
+                                         const OperatorProblem &problem,
+                                         const OperatorsOptions &options) {
+  llvm::Expected<solver::Solution> solved =
+      solveProblem(problem.problem, options);
+  if (!solved)
+    return module.emitError(llvm::toString(solved.takeError()));
+  OperatorsResult result;
+  result.isFeasible = solved->best.has_value();
+  result.isOptimal = solved->why == solver::StopReason::Optimal ||
+                     solved->why == solver::StopReason::Gap;
+  result.lowerBound = double(solved->lowerBound) / kPicosecondsPerSecond;
+  result.numNodes = int64_t(problem.problem.nodes.size());
+  result.numEdges = int64_t(problem.problem.edges.size());
+  result.work = solved->work;
+  if (!solved->best && !solved->miss)
+    return module.emitError("no plan for this mesh: ") << solved->explanation;
+  const solver::Assignment &assignment =
+      solved->best ? *solved->best : solved->miss->strategies;
+  llvm::Expected<solver::Evaluation> evaluation =
+      solver::evaluate(problem.problem, assignment);
+  if (!evaluation)
+    return module.emitError(llvm::toString(evaluation.takeError()));
+  result.bytes = evaluation->peakUsage;
+  result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
+  if (result.seconds > 0)
+    result.gap =
+        std::max(0.0, (result.seconds - result.lowerBound) / result.seconds);
+  OperatorSolution solution{program, problem, assignment};
+  result.plan = writeSolution(solution, options.base);
+  result.choices = explainSolution(solution);
+  return result;
+}
+
 FailureOr<OperatorsResult>
 heddle::planOperators(ModuleOp module, const MeshTopology &topology,
                       const OperatorsOptions &options) {
@@ -55,38 +94,29 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
       buildProblem(*program, costs, options, module);
   if (failed(problem))
     return failure();
-  llvm::Expected<solver::Solution> solved =
-      solveProblem(problem->problem, options);
-  if (!solved)
-    return module.emitError(llvm::toString(solved.takeError()));
-  OperatorsResult result;
-  result.isFeasible = solved->best.has_value();
-  result.isOptimal = solved->why == solver::StopReason::Optimal ||
-                     solved->why == solver::StopReason::Gap;
-  result.lowerBound = double(solved->lowerBound) / kPicosecondsPerSecond;
-  result.numNodes = int64_t(problem->problem.nodes.size());
-  result.numEdges = int64_t(problem->problem.edges.size());
-  result.work = solved->work;
-  if (!solved->best && !solved->miss)
-    return module.emitError("no plan for this mesh: ") << solved->explanation;
-  const solver::Assignment &assignment =
-      solved->best ? *solved->best : solved->miss->strategies;
-  llvm::Expected<solver::Evaluation> evaluation =
-      solver::evaluate(problem->problem, assignment);
-  if (!evaluation)
-    return module.emitError(llvm::toString(evaluation.takeError()));
-  result.bytes = evaluation->peakUsage;
-  result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
-  if (result.seconds > 0)
-    result.gap =
-        std::max(0.0, (result.seconds - result.lowerBound) / result.seconds);
-  OperatorSolution solution{*program, *problem, assignment};
-  result.plan = writeSolution(solution, options.base);
-  result.choices = explainSolution(solution);
-  FailureOr<StepPrediction> prediction = predictStep(
-      module, result.plan, topology, options.exposure, options.microBatches);
-  if (failed(prediction))
-    return failure();
-  result.prediction = *prediction;
-  return result;
+  // The problem leaves out some memory, such as the copies that reshardings
+  // make. If the plan's prediction has more than the limit, the problem gets
+  // less.
+  for (int round = 0;; ++round) {
+    FailureOr<OperatorsResult> result =
+        decide(module, *program, *problem, options);
+    if (failed(result) || !options.predicts)
+      return result;
+    FailureOr<StepPrediction> prediction = predictStep(
+        module, result->plan, topology, options.exposure, options.microBatches);
+    if (failed(prediction))
+      return failure();
+    result->prediction = *prediction;
+    int64_t excess = options.memoryLimit
+                         ? prediction->memory.getTotal() - *options.memoryLimit
+                         : 0;
+    if (excess <= 0 || !result->isFeasible)
+      return result;
+    if (round == kMostRounds || excess >= result->bytes) {
+      result->isFeasible = false;
+      return result;
+    }
+    problem->problem.usageLimit =
+        std::min(*problem->problem.usageLimit, result->bytes) - excess;
+  }
 }

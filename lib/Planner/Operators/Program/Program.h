@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/FactorShardings.h"
@@ -109,4 +109,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
