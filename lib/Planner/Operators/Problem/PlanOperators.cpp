@@ -8,6 +8,8 @@ using namespace heddle;
 
 /// The solver stops when its cost is proven to be this near to the least.
 static constexpr double kEnough = 1e-4;
+/// A prediction that exceeds the solution's cost by this part is looked into.
+static constexpr double kNoticeable = 0.005;
 /// How often the problem is solved again with less memory.
 static constexpr int kMostRounds = 6;
 
@@ -41,12 +43,19 @@ solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
   return solver::solve(problem, solve);
 }
 
+namespace {
+struct Decision {
+  OperatorsResult result;
+  /// The plan with pins; none if there are none to set.
+  std::optional<Plan> pinned;
+};
+} // namespace
+
 /// Solves the problem under its memory limit, and makes the plan of the
 /// solution.
-static FailureOr<OperatorsResult> decide(ModuleOp module,
-                                         const Program &program,
-                                         const OperatorProblem &problem,
-                                         const OperatorsOptions &options) {
+static FailureOr<Decision> decide(ModuleOp module, const Program &program,
+                                  const OperatorProblem &problem,
+                                  const OperatorsOptions &options) {
   llvm::Expected<solver::Solution> solved =
       solveProblem(problem.problem, options);
   if (!solved)
@@ -75,7 +84,36 @@ static FailureOr<OperatorsResult> decide(ModuleOp module,
   OperatorSolution solution{program, problem, assignment};
   result.plan = writeSolution(solution, options.base);
   result.choices = explainSolution(solution);
-  return result;
+  Plan pinned = result.plan;
+  if (writePins(solution, options.base, pinned))
+    return Decision{std::move(result), std::move(pinned)};
+  return Decision{std::move(result), std::nullopt};
+}
+
+/// Predicts the plan of a decision. Where it takes longer than the solution,
+/// propagation has decided otherwise than the solver, so that pins may help.
+static LogicalResult predict(ModuleOp module, const MeshTopology &topology,
+                             const OperatorsOptions &options,
+                             Decision &decision) {
+  OperatorsResult &result = decision.result;
+  FailureOr<StepPrediction> plain = predictStep(
+      module, result.plan, topology, options.exposure, options.microBatches);
+  if (failed(plain))
+    return failure();
+  result.prediction = *plain;
+  if (!decision.pinned ||
+      plain->getSeconds() <= result.seconds * (1 + kNoticeable))
+    return success();
+  FailureOr<StepPrediction> pinned =
+      predictStep(module, *decision.pinned, topology, options.exposure,
+                  options.microBatches);
+  if (failed(pinned))
+    return failure();
+  if (pinned->getSeconds() < plain->getSeconds()) {
+    result.plan = *decision.pinned;
+    result.prediction = *pinned;
+  }
+  return success();
 }
 
 FailureOr<OperatorsResult>
@@ -86,6 +124,13 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     return failure();
   ProgramOptions reading;
   reading.microBatches = options.microBatches;
+  // What is computed again is known only after partitioning, so that the
+  // prediction counts it.
+  std::optional<RecomputeMode> recompute =
+      options.base.recompute ? options.base.recompute
+                             : getNamedSchedule(options.base.overlap).recompute;
+  reading.keepsActivations =
+      recompute.value_or(RecomputeMode::None) == RecomputeMode::None;
   FailureOr<Program> program = Program::create(module, reading);
   if (failed(program))
     return failure();
@@ -98,25 +143,24 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
   // make. If the plan's prediction has more than the limit, the problem gets
   // less.
   for (int round = 0;; ++round) {
-    FailureOr<OperatorsResult> result =
-        decide(module, *program, *problem, options);
-    if (failed(result) || !options.predicts)
-      return result;
-    FailureOr<StepPrediction> prediction = predictStep(
-        module, result->plan, topology, options.exposure, options.microBatches);
-    if (failed(prediction))
+    FailureOr<Decision> decision = decide(module, *program, *problem, options);
+    if (failed(decision))
       return failure();
-    result->prediction = *prediction;
-    int64_t excess = options.memoryLimit
-                         ? prediction->memory.getTotal() - *options.memoryLimit
-                         : 0;
-    if (excess <= 0 || !result->isFeasible)
-      return result;
-    if (round == kMostRounds || excess >= result->bytes) {
-      result->isFeasible = false;
-      return result;
+    OperatorsResult &result = decision->result;
+    if (!options.predicts)
+      return std::move(result);
+    if (failed(predict(module, topology, options, *decision)))
+      return failure();
+    int64_t excess = options.memoryLimit ? result.prediction.memory.getTotal() -
+                                               *options.memoryLimit
+                                         : 0;
+    if (excess <= 0 || !result.isFeasible)
+      return std::move(result);
+    if (round == kMostRounds || excess >= result.bytes) {
+      result.isFeasible = false;
+      return std::move(result);
     }
     problem->problem.usageLimit =
-        std::min(*problem->problem.usageLimit, result->bytes) - excess;
+        std::min(*problem->problem.usageLimit, result.bytes) - excess;
   }
 }

@@ -27,6 +27,12 @@ struct OperatorSolution {
 /// layers share an entry, whose glob matches nothing else.
 Plan writeSolution(const OperatorSolution &solution, const Plan &base);
 
+/// Adds pins to the plan where the solution reshards what an operator makes
+/// before ops that a plan cannot name use it. Without the pin, propagation
+/// would give these ops the operator's own layout. Returns whether there are
+/// any.
+bool writePins(const OperatorSolution &solution, const Plan &base, Plan &plan);
+
 /// Returns for each decision that a plan can state its cost and that of the
 /// next best strategy, while all other nodes keep theirs.
 std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);

@@ -74,6 +74,8 @@ void ProgramReader::makeClasses() {
   };
   for (OpClass &made : program.ops)
     findKernelBorders(made, isFusable, indexOf);
+  if (!options.keepsActivations)
+    return;
   for (auto &[op, result, count] : findLiveAtPeak(ops, isFusable))
     program.ops[classOf[op]].live[result] += count;
 }

@@ -89,6 +89,9 @@ struct Flow {
 struct ProgramOptions {
   int64_t microBatches = 0; ///< 0: as the module says
   bool unitesLayers = true;
+  /// Whether values that the backward pass reads are kept in memory. Otherwise
+  /// they are computed again, and no value counts as alive at the peak.
+  bool keepsActivations = true;
 };
 
 class Program {
