@@ -11,7 +11,7 @@ static constexpr double kEnough = 1e-4;
 /// A prediction that exceeds the solution's cost by this part is looked into.
 static constexpr double kNoticeable = 0.005;
 /// How often the problem is solved again with less memory.
-static constexpr int kMostRounds = 6;
+static constexpr int kMostRounds = 8;
 
 /// Returns the base plan's mesh, after a check that it is the topology's.
 static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
@@ -156,11 +156,12 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
                                          : 0;
     if (excess <= 0 || !result.isFeasible)
       return std::move(result);
-    if (round == kMostRounds || excess >= result.bytes) {
+    if (round == kMostRounds) {
       result.isFeasible = false;
       return std::move(result);
     }
-    problem->problem.usageLimit =
-        std::min(*problem->problem.usageLimit, result.bytes) - excess;
+    problem->problem.usageLimit = std::max<int64_t>(
+        0, std::min(*problem->problem.usageLimit, result.bytes) -
+               excess * (round + 1));
   }
 }

@@ -72,7 +72,7 @@ public:
             fixed[i] = axes;
           }
     // Sums of scalars are one group, and pass partial sums on together.
-    if (!group.isUpdate && (group.classes.size() == 1 || group.keys.empty()))
+    if (group.classes.size() == 1 || group.keys.empty())
       findLinearGroups(program.ops[group.classes.front()]);
   }
 
