@@ -123,14 +123,17 @@ struct OperatorsOptions {
   /// Whether the storage of variables is decided, too. Otherwise they are
   /// stored as the plan and their uses say.
   bool decidesStorage = true;
+  /// Whether the result has a prediction, which partitions a copy of the whole
+  /// program. For many layers that takes longer than the rest.
+  bool predicts = true;
   /// The search stops early when this becomes true; the best plan so far is
   /// returned.
   const std::atomic<bool> *stop = nullptr;
 };
 
 struct OperatorsResult {
-  /// False if no assignment fits the memory limit. Then the plan is the one
-  /// that came closest to it.
+  /// False if no assignment fits the memory limit, by the usages of the problem
+  /// or by the prediction. Then the plan is the one that came closest to it.
   bool isFeasible = true;
   /// The base with entries for all operators and variables that were decided.
   Plan plan;
@@ -142,9 +145,9 @@ struct OperatorsResult {
   double seconds = 0;
   /// No assignment of strategies takes less by the same costs.
   double lowerBound = 0;
-  double gap = 0;                      ///< (seconds - lowerBound) / seconds
-  /// The bytes of a device by the usages of the problem, which are compared with
-  /// the memory limit.
+  double gap = 0; ///< (seconds - lowerBound) / seconds
+  /// The bytes of a device by the usages of the problem, which are compared
+  /// with the memory limit.
   int64_t bytes = 0;
   bool isOptimal = false;              ///< the solver has proven its optimum
   std::vector<OperatorChoice> choices; ///< largest time first

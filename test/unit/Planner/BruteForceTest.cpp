@@ -12,7 +12,7 @@
 
 #include "heddle/Sharding/ControlFlow.h"
 #include "heddle/Solver/Solve.h"
-#include "lib/Planner/Operators/ProblemBuilder.h"
+#include "lib/Planner/Operators/Problem/ProblemBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "test/unit/Shard/LinalgGenerator.h"
@@ -168,9 +168,14 @@ std::optional<double> BruteForce::prepare() {
       isKnown = false;
     if (!isKnown || !hasFactors(op) || isa<func::ReturnOp>(op))
       return;
-    bool hasTensorOperand = llvm::any_of(
-        op->getOperandTypes(), [](Type type) { return isa<TensorType>(type); });
-    if (!hasTensorOperand && op->getNumRegions() == 0 && isMemoryEffectFree(op))
+    auto hasTensor = [](TypeRange types) {
+      return llvm::any_of(types, [](Type type) {
+        auto tensor = dyn_cast<RankedTensorType>(type);
+        return tensor && tensor.getRank() > 0;
+      });
+    };
+    if (!hasTensor(op->getOperandTypes()) && hasTensor(op->getResultTypes()) &&
+        op->getNumRegions() == 0 && isMemoryEffectFree(op))
       return; // every use has a copy
     for (Region &region : op->getRegions())
       region.walk([&](Operation *inner) {

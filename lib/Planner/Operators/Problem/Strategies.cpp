@@ -71,7 +71,8 @@ public:
                 axes.push_back(StringAttr::get(mesh.symbol.getContext(), axis));
             fixed[i] = axes;
           }
-    if (group.classes.size() == 1 && !group.isUpdate)
+    // Sums of scalars are one group, and pass partial sums on together.
+    if (group.classes.size() == 1 || group.keys.empty())
       findLinearGroups(program.ops[group.classes.front()]);
   }
 

@@ -1,7 +1,7 @@
 //===- PlanWriter.h - From a solution to the entries of a plan --*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H
 
 #include "ProblemBuilder.h"
 
@@ -27,10 +27,16 @@ struct OperatorSolution {
 /// layers share an entry, whose glob matches nothing else.
 Plan writeSolution(const OperatorSolution &solution, const Plan &base);
 
+/// Adds pins to the plan where the solution reshards what an operator makes
+/// before ops that a plan cannot name use it. Without the pin, propagation
+/// would give these ops the operator's own layout. Returns whether there are
+/// any.
+bool writePins(const OperatorSolution &solution, const Plan &base, Plan &plan);
+
 /// Returns for each decision that a plan can state its cost and that of the
 /// next best strategy, while all other nodes keep theirs.
 std::vector<OperatorChoice> explainSolution(const OperatorSolution &solution);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PLANWRITER_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PLANWRITER_H

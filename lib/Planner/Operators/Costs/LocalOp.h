@@ -1,9 +1,9 @@
 //===- LocalOp.h - What an op communicates inside ---------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H
 
-#include "Program.h"
+#include "../Program/Program.h"
 
 namespace heddle {
 
@@ -21,4 +21,4 @@ forEachLocalOp(const OpClass &made, const FactorAxes &axes, MeshRef mesh,
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_LOCALOP_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALOP_H

@@ -1,7 +1,7 @@
 //===- ProgramReader.h - Reads a program for the planner --------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAMREADER_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAMREADER_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAMREADER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAMREADER_H
 
 #include "Program.h"
 #include "Ties.h"
@@ -25,6 +25,7 @@ private:
   void addVariables();
   void uniteNames();
   void uniteUpdates();
+  void uniteScalarSums();
   void findFollowers();
   std::string getKey(unsigned index, unsigned factor) const;
   void makeGroups();
@@ -62,4 +63,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAMREADER_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAMREADER_H

@@ -1,9 +1,9 @@
 //===- Strategies.h - The ways to split a group of ops ----------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_STRATEGIES_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_STRATEGIES_H
 
-#include "Program.h"
+#include "../Program/Program.h"
 #include "heddle/Plan/Plan.h"
 
 namespace heddle {
@@ -45,4 +45,4 @@ Axes getPlannedAxes(MeshRef mesh);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_STRATEGIES_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_STRATEGIES_H

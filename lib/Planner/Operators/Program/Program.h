@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/FactorShardings.h"
@@ -89,6 +89,9 @@ struct Flow {
 struct ProgramOptions {
   int64_t microBatches = 0; ///< 0: as the module says
   bool unitesLayers = true;
+  /// Whether values that the backward pass reads are kept in memory. Otherwise
+  /// they are computed again, and no value counts as alive at the peak.
+  bool keepsActivations = true;
 };
 
 class Program {
@@ -109,4 +112,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_PROGRAM_H

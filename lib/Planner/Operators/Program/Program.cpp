@@ -15,12 +15,16 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 /// Returns whether every use gets a copy of its own, so that the value lies as
-/// the use needs it.
+/// the use needs it: it is made of scalars.
 static bool isFree(Operation *op) {
+  auto isScalar = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return !isa<TensorType>(type) || (tensor && tensor.getRank() == 0);
+  };
   return getOpName(op).empty() && isMemoryEffectFree(op) &&
          op->getNumRegions() == 0 &&
-         llvm::none_of(op->getOperandTypes(),
-                       [](Type type) { return isa<TensorType>(type); });
+         llvm::all_of(op->getOperandTypes(), isScalar) &&
+         !llvm::all_of(op->getResultTypes(), isScalar);
 }
 
 LogicalResult ProgramReader::collectOps() {
@@ -70,6 +74,8 @@ void ProgramReader::makeClasses() {
   };
   for (OpClass &made : program.ops)
     findKernelBorders(made, isFusable, indexOf);
+  if (!options.keepsActivations)
+    return;
   for (auto &[op, result, count] : findLiveAtPeak(ops, isFusable))
     program.ops[classOf[op]].live[result] += count;
 }
@@ -117,6 +123,30 @@ void ProgramReader::uniteNames() {
           groups.unionSets(
               i, first.try_emplace({name.str(), factor.name}, i).first->second);
     }
+}
+
+/// Returns whether the op adds scalars, or otherwise takes all its operands as
+/// parts of a sum.
+static bool isScalarSum(const OpClass &made) {
+  return made.rule.factors.empty() && made.rule.defersPartialSums &&
+         !made.rule.linear.empty() &&
+         made.rule.linear.front().operands.size() ==
+             made.op()->getNumOperands();
+}
+
+/// Unites chains of sums of scalars, such as the norm of all gradients: they
+/// are partial sums together.
+void ProgramReader::uniteScalarSums() {
+  for (auto [i, made] : llvm::enumerate(program.ops)) {
+    if (!isScalarSum(made) || ties.isOfModel[indexOf[made.op()]])
+      continue;
+    for (Operation *op : made.ops)
+      for (Operation *user : op->getUsers())
+        if (auto found = classOf.find(user);
+            found != classOf.end() && !ties.isOfModel[indexOf[user]] &&
+            isScalarSum(program.ops[found->second]))
+          groups.unionSets(i, found->second);
+  }
 }
 
 /// Unites the ops that update one variable. They lie as its state does.
@@ -215,6 +245,7 @@ FailureOr<Program> ProgramReader::read() {
   addVariables();
   uniteNames();
   uniteUpdates();
+  uniteScalarSums();
   findFollowers();
   makeGroups();
   if (failed(addCells()) || failed(addFlows()))

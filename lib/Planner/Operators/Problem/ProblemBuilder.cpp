@@ -8,6 +8,11 @@ using namespace heddle;
 using solver::Cost;
 using solver::kInfiniteCost;
 
+/// With more strategies than this, a group keeps only those whose work takes at
+/// most `kSlow` times that of the fastest one.
+static constexpr size_t kManyStrategies = 128;
+static constexpr Cost kSlow = 3;
+
 static Cost toCost(double seconds) {
   double picoseconds = seconds * kPicosecondsPerSecond;
   return picoseconds >= double(kInfiniteCost) ? kInfiniteCost
@@ -26,7 +31,9 @@ public:
   FailureOr<OperatorProblem> build();
 
 private:
+  std::vector<unsigned> chooseStrategies(ArrayRef<Cost> costs) const;
   LogicalResult addGroups();
+  int64_t getUsage(const Group &group, const Strategy &strategy) const;
   void findHubs();
   void addLayouts(Place place, std::vector<ShardingAttr> layouts,
                   ArrayRef<int64_t> usages);
@@ -70,6 +77,19 @@ private:
 // Nodes
 //===----------------------------------------------------------------------===//
 
+/// Returns the strategies of a group that are worth a node's strategy. If there
+/// are many, leaves out those whose work alone takes several times that of the
+/// fastest one: they split the ops over few of the axes.
+std::vector<unsigned>
+ProblemBuilder::chooseStrategies(ArrayRef<Cost> costs) const {
+  Cost least = *std::min_element(costs.begin(), costs.end());
+  std::vector<unsigned> chosen;
+  for (auto [i, cost] : llvm::enumerate(costs))
+    if (costs.size() <= kManyStrategies || cost <= kSlow * least)
+      chosen.push_back(i);
+  return chosen;
+}
+
 LogicalResult ProblemBuilder::addGroups() {
   for (auto [i, group] : llvm::enumerate(program.groups)) {
     std::vector<Strategy> strategies =
@@ -81,31 +101,46 @@ LogicalResult ProblemBuilder::addGroups() {
                 "axes to its factors has the entries of \""
              << (group.names.empty() ? "" : group.names.front())
              << "\" in the plan";
-    solver::Node node{{0, 1}, {}, {}};
+    std::vector<Cost> own;
     for (const Strategy &strategy : strategies) {
       double seconds = 0;
-      int64_t bytes = 0;
       for (unsigned index : group.classes) {
         const OpClass &made = program.ops[index];
-        FailureOr<double> own =
+        FailureOr<double> work =
             costs.getSeconds(made, getFactorAxes(made, strategy));
-        if (failed(own))
+        if (failed(work))
           return failure();
-        seconds += *own * made.weight;
-        for (auto [r, count] : llvm::enumerate(made.live))
-          if (count && !hubs.count({Place::Op, index, unsigned(r)}))
-            bytes +=
-                count * costs.getBytes(cast<RankedTensorType>(
-                                           made.op()->getResult(r).getType()),
-                                       getMade(made, strategy, r, mesh));
+        seconds += *work * made.weight;
       }
-      node.costs.push_back(toCost(seconds));
-      node.usages.push_back(bytes);
+      own.push_back(toCost(seconds));
+    }
+    solver::Node node{{0, 1}, {}, {}};
+    std::vector<Strategy> kept;
+    for (unsigned s : chooseStrategies(own)) {
+      node.costs.push_back(own[s]);
+      node.usages.push_back(getUsage(group, strategies[s]));
+      kept.push_back(std::move(strategies[s]));
     }
     result.problem.nodes.push_back(std::move(node));
-    result.strategies.push_back(std::move(strategies));
+    result.strategies.push_back(std::move(kept));
   }
   return success();
+}
+
+/// Returns the bytes of the group's values that live at the peak and have no
+/// node of their own.
+int64_t ProblemBuilder::getUsage(const Group &group,
+                                 const Strategy &strategy) const {
+  int64_t bytes = 0;
+  for (unsigned index : group.classes) {
+    const OpClass &made = program.ops[index];
+    for (auto [r, count] : llvm::enumerate(made.live))
+      if (count && !hubs.count({Place::Op, index, unsigned(r)}))
+        bytes += count * costs.getBytes(cast<RankedTensorType>(
+                                            made.op()->getResult(r).getType()),
+                                        getMade(made, strategy, r, mesh));
+  }
+  return bytes;
 }
 
 /// Finds the values that are needed in several ways. They get a node: they are
@@ -213,27 +248,38 @@ void ProblemBuilder::addEdge(
     return;
   }
   // Equal layouts have equal costs, and `cost` is asked once for each pair.
-  DenseMap<std::pair<ShardingAttr, ShardingAttr>, Cost> known;
-  auto get = [&](ShardingAttr a, ShardingAttr b) {
-    auto [entry, isNew] = known.try_emplace({a, b}, 0);
-    if (isNew)
-      entry->second = cost(a, b);
-    return entry->second;
-  };
   bool swaps = from.node > to.node;
   const End &first = swaps ? to : from, &second = swaps ? from : to;
+  llvm::SetVector<ShardingAttr> rows(first.layouts.begin(),
+                                     first.layouts.end()),
+      columns(second.layouts.begin(), second.layouts.end());
+  std::vector<Cost> pairs;
+  for (ShardingAttr a : rows)
+    for (ShardingAttr b : columns)
+      pairs.push_back(swaps ? cost(b, a) : cost(a, b));
+  auto getNumbers = [](const End &end,
+                       const llvm::SetVector<ShardingAttr> &layouts) {
+    DenseMap<ShardingAttr, unsigned> numberOf;
+    for (auto [i, layout] : llvm::enumerate(layouts))
+      numberOf[layout] = i;
+    std::vector<unsigned> numbers;
+    for (ShardingAttr layout : end.layouts)
+      numbers.push_back(numberOf.lookup(layout));
+    return numbers;
+  };
+  std::vector<unsigned> row = getNumbers(first, rows),
+                        column = getNumbers(second, columns);
   auto [entry, isNew] = edgeOf.try_emplace({first.node, second.node},
                                            result.problem.edges.size());
   if (isNew)
     result.problem.edges.push_back(
         {{first.node, second.node},
-         std::vector<Cost>(first.layouts.size() * second.layouts.size(), 0)});
-  std::vector<Cost> &table = result.problem.edges[entry->second].costs;
-  size_t at = 0;
-  for (ShardingAttr a : first.layouts)
-    for (ShardingAttr b : second.layouts) {
-      table[at] = solver::addCosts(table[at], swaps ? get(b, a) : get(a, b));
-      ++at;
+         std::vector<Cost>(row.size() * column.size(), 0)});
+  Cost *table = result.problem.edges[entry->second].costs.data();
+  for (unsigned i : row)
+    for (unsigned j : column) {
+      *table = solver::addCosts(*table, pairs[i * columns.size() + j]);
+      ++table;
     }
 }
 

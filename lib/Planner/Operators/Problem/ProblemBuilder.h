@@ -1,9 +1,9 @@
 //===- ProblemBuilder.h - The solver's problem of a program -----*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PROBLEMBUILDER_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PROBLEMBUILDER_H
 
-#include "Costs.h"
+#include "../Costs/Costs.h"
 #include "Strategies.h"
 #include "heddle/Solver/Problem.h"
 
@@ -40,4 +40,4 @@ mlir::FailureOr<OperatorProblem> buildProblem(const Program &program,
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEMBUILDER_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROBLEM_PROBLEMBUILDER_H

@@ -1,7 +1,7 @@
 //===- Ties.h - Ops and variables that are planned as one -------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_TIES_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_TIES_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_TIES_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_TIES_H
 
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/FactorShardings.h"
@@ -21,6 +21,8 @@ struct Ties {
   /// Elementwise ops that no op of the forward or backward pass depends on: the
   /// update. Ops that share a tensor are united.
   llvm::EquivalenceClasses<unsigned> updates;
+  /// By op: whether it belongs to the forward or backward pass.
+  std::vector<bool> isOfModel;
 };
 
 /// Finds the ties of a program whose ops with factors are `ops`. Without
@@ -37,4 +39,4 @@ mlir::StringAttr getAccessedVariable(mlir::Operation *access);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_TIES_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_TIES_H

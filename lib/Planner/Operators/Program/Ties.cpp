@@ -51,6 +51,10 @@ public:
   void uniteModel();
   void uniteVariables();
   void uniteUpdates();
+  void markModel() {
+    for (Operation *op : ops)
+      ties.isOfModel.push_back(ofModel.contains(op));
+  }
 
   Ties ties;
 
@@ -98,7 +102,7 @@ void TieFinder::findUpdates() {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       if (!type || type.getRank() == 0)
         return;
-      // A constant is no tie: every use may have a copy.
+      // A value made of scalars is no tie: every use may have a copy.
       if (Operation *source = value.getDefiningOp();
           source && !isa<LoadOp>(source) && !indexOf.contains(source))
         return;
@@ -225,5 +229,6 @@ Ties heddle::findTies(ModuleOp module, ArrayRef<Operation *> ops,
     finder.uniteVariables();
     finder.uniteUpdates();
   }
+  finder.markModel();
   return std::move(finder.ties);
 }

@@ -1,9 +1,9 @@
 //===- LocalWork.h - The work of one device in an op ------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LOCALWORK_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_LOCALWORK_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALWORK_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALWORK_H
 
-#include "Program.h"
+#include "../Program/Program.h"
 #include "heddle/Support/Cluster.h"
 
 namespace heddle {
@@ -23,4 +23,4 @@ mlir::FailureOr<double> getPeakOf(mlir::Operation *op, const Cluster &cluster);
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_LOCALWORK_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_COSTS_LOCALWORK_H

@@ -4,6 +4,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 
 using namespace mlir;
 using namespace heddle;
@@ -166,6 +167,107 @@ Plan heddle::writeSolution(const OperatorSolution &solution, const Plan &base) {
           assign(plan.storage, glob, unsigned(dim), axes);
   }
   return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Pins
+//===----------------------------------------------------------------------===//
+
+/// Returns whether named factors run over the op's first result.
+static bool hasNamedResult(const OpClass &made) {
+  return !made.rule.results.empty() &&
+         llvm::any_of(made.rule.results.front(), [&](const auto &dim) {
+           return llvm::any_of(dim, [&](unsigned factor) {
+             return !made.rule.factors[factor].name.empty();
+           });
+         });
+}
+
+/// Returns the classes of ops whose first result a pin lays out: in each
+/// function, the first op of a name whose result has named factors.
+static std::vector<unsigned> findForwardClasses(const Program &program) {
+  std::map<std::pair<Block *, StringRef>, Operation *> first;
+  for (const OpClass &made : program.ops)
+    if (hasNamedResult(made))
+      for (Operation *op : made.ops) {
+        Operation *&known = first[{op->getBlock(), getOpName(op)}];
+        if (!known || op->isBeforeInBlock(known))
+          known = op;
+      }
+  std::vector<unsigned> forward;
+  for (auto [i, made] : llvm::enumerate(program.ops))
+    if (hasNamedResult(made) && llvm::all_of(made.ops, [&](Operation *op) {
+          return !getOpName(op).empty() &&
+                 first[{op->getBlock(), getOpName(op)}] == op;
+        }))
+      forward.push_back(i);
+  return forward;
+}
+
+/// Returns the layout in which the solution gives the first result of a class
+/// to its uses, and whether a plan cannot name one of these. Null if uses need
+/// it in several layouts.
+static std::pair<ShardingAttr, bool>
+getUsedLayout(const OperatorSolution &solution, unsigned index) {
+  const Program &program = solution.program;
+  ShardingAttr used;
+  bool hasUnnamed = false;
+  for (const Flow &flow : program.flows) {
+    if (flow.from.kind != Place::Op || flow.from.index != index ||
+        flow.from.number != 0 || flow.to.kind != Place::Op)
+      continue;
+    const OpClass &user = program.ops[flow.to.index];
+    hasUnnamed |= program.groups[user.group].names.empty();
+    used = getNeed(user, solution.getStrategy(user.group), flow.to.number,
+                   solution.problem.mesh);
+  }
+  for (auto [i, node] : llvm::enumerate(solution.problem.layouts))
+    if (node.place.kind == Place::Op && node.place.index == index &&
+        node.place.number == 0)
+      used = solution.getLayout(i);
+  return {used, hasUnnamed};
+}
+
+bool heddle::writePins(const OperatorSolution &solution, const Plan &base,
+                       Plan &plan) {
+  const Program &program = solution.program;
+  Names names(program);
+  bool isAny = false;
+  for (unsigned index : findForwardClasses(program)) {
+    const OpClass &made = program.ops[index];
+    auto [used, hasUnnamed] = getUsedLayout(solution, index);
+    ShardingAttr own = getMade(made, solution.getStrategy(made.group), 0,
+                               solution.problem.mesh);
+    if (!used || !hasUnnamed || used.isPartial() ||
+        used.getDims() == own.getDims())
+      continue;
+    // The layout in terms of the result's factors.
+    std::vector<std::pair<std::string, Axes>> factors;
+    bool isSayable = true;
+    for (auto [dim, axes] :
+         llvm::zip(made.rule.results.front(), getDimensions(used))) {
+      if (axes.empty())
+        continue;
+      isSayable &=
+          dim.size() == 1 && !made.rule.factors[dim.front()].name.empty();
+      if (isSayable)
+        factors.push_back({made.rule.factors[dim.front()].name, axes});
+    }
+    std::vector<std::string> open;
+    for (Operation *op : made.ops)
+      if (!findPlanEntry(base.pins, getOpName(op)))
+        open.push_back(getOpName(op).str());
+    if (!isSayable)
+      continue;
+    for (const std::string &glob : getGlobs(open, names.operators)) {
+      isAny = true;
+      if (factors.empty())
+        plan.pins.push_back({glob, {}, {}});
+      for (auto &[factor, axes] : factors)
+        assign(plan.pins, glob, factor, axes);
+    }
+  }
+  return isAny;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- Layers.h - Ops at the same place of equal layers ---------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LAYERS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LAYERS_H
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -23,4 +23,4 @@ void uniteLayers(llvm::ArrayRef<mlir::Operation *> ops,
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_LAYERS_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LAYERS_H

@@ -1,7 +1,7 @@
 //===- Liveness.h - Values in memory, kernels and the peak ------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_LIVENESS_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_LIVENESS_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LIVENESS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LIVENESS_H
 
 #include "Program.h"
 
@@ -34,4 +34,4 @@ findLiveAtPeak(llvm::ArrayRef<mlir::Operation *> ops,
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_LIVENESS_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_LIVENESS_H

@@ -1,7 +1,7 @@
 //===- Weights.h - How often a step runs an op ------------------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -30,4 +30,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_WEIGHTS_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_PROGRAM_WEIGHTS_H

@@ -1,9 +1,9 @@
 //===- PredictStep.cpp - Time and memory of a plan, op by op --------------===//
 
+#include "../Program/Liveness.h"
+#include "../Program/Weights.h"
 #include "Costs.h"
-#include "Liveness.h"
 #include "LocalWork.h"
-#include "Weights.h"
 #include "heddle/Cost/Roofline.h"
 #include "heddle/Pipelines/Pipelines.h"
 #include "heddle/Planner/Operators.h"

@@ -1,9 +1,9 @@
 //===- Costs.h - Seconds of ops and reshardings on a mesh -------*- C++ -*-===//
 
-#ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H
-#define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H
+#ifndef HEDDLE_LIB_PLANNER_OPERATORS_COSTS_COSTS_H
+#define HEDDLE_LIB_PLANNER_OPERATORS_COSTS_COSTS_H
 
-#include "Program.h"
+#include "../Program/Program.h"
 #include "heddle/Planner/Operators.h"
 #include "heddle/Sharding/ReshardSequence.h"
 
@@ -45,4 +45,4 @@ private:
 
 } // namespace heddle
 
-#endif // HEDDLE_LIB_PLANNER_OPERATORS_COSTS_H
+#endif // HEDDLE_LIB_PLANNER_OPERATORS_COSTS_COSTS_H

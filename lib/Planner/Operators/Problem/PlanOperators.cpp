@@ -1,0 +1,167 @@
+//===- PlanOperators.cpp - The best plan of operators on one mesh ---------===//
+
+#include "PlanWriter.h"
+#include "heddle/Solver/Solve.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// The solver stops when its cost is proven to be this near to the least.
+static constexpr double kEnough = 1e-4;
+/// A prediction that exceeds the solution's cost by this part is looked into.
+static constexpr double kNoticeable = 0.005;
+/// How often the problem is solved again with less memory.
+static constexpr int kMostRounds = 8;
+
+/// Returns the base plan's mesh, after a check that it is the topology's.
+static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
+                                   const MeshTopology &topology) {
+  MLIRContext *context = module.getContext();
+  SmallVector<MeshAxisAttr> axes;
+  SmallVector<int64_t> sizes;
+  for (const PlanAxis &axis : base.mesh) {
+    axes.push_back(MeshAxisAttr::get(
+        context, StringAttr::get(context, axis.name), axis.size));
+    sizes.push_back(axis.size);
+  }
+  if (ArrayRef<int64_t>(sizes) != topology.getAxisSizes())
+    return module.emitError("expected the plan's mesh and the topology to have "
+                            "the same axes");
+  return MeshRef{FlatSymbolRefAttr::get(context, "mesh"),
+                 MeshAttr::get(context, axes)};
+}
+
+static llvm::Expected<solver::Solution>
+solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
+  solver::SolveOptions solve;
+  solve.timeoutSeconds = 1e9; // the limit is work, so that plans repeat
+  solve.workLimit = options.workLimit;
+  solve.seed = options.seed;
+  solve.threads = options.threads;
+  solve.gap = kEnough;
+  solve.stop = options.stop;
+  return solver::solve(problem, solve);
+}
+
+namespace {
+struct Decision {
+  OperatorsResult result;
+  /// The plan with pins; none if there are none to set.
+  std::optional<Plan> pinned;
+};
+} // namespace
+
+/// Solves the problem under its memory limit, and makes the plan of the
+/// solution.
+static FailureOr<Decision> decide(ModuleOp module, const Program &program,
+                                  const OperatorProblem &problem,
+                                  const OperatorsOptions &options) {
+  llvm::Expected<solver::Solution> solved =
+      solveProblem(problem.problem, options);
+  if (!solved)
+    return module.emitError(llvm::toString(solved.takeError()));
+  OperatorsResult result;
+  result.isFeasible = solved->best.has_value();
+  result.isOptimal = solved->why == solver::StopReason::Optimal ||
+                     solved->why == solver::StopReason::Gap;
+  result.lowerBound = double(solved->lowerBound) / kPicosecondsPerSecond;
+  result.numNodes = int64_t(problem.problem.nodes.size());
+  result.numEdges = int64_t(problem.problem.edges.size());
+  result.work = solved->work;
+  if (!solved->best && !solved->miss)
+    return module.emitError("no plan for this mesh: ") << solved->explanation;
+  const solver::Assignment &assignment =
+      solved->best ? *solved->best : solved->miss->strategies;
+  llvm::Expected<solver::Evaluation> evaluation =
+      solver::evaluate(problem.problem, assignment);
+  if (!evaluation)
+    return module.emitError(llvm::toString(evaluation.takeError()));
+  result.bytes = evaluation->peakUsage;
+  result.seconds = double(evaluation->total) / kPicosecondsPerSecond;
+  if (result.seconds > 0)
+    result.gap =
+        std::max(0.0, (result.seconds - result.lowerBound) / result.seconds);
+  OperatorSolution solution{program, problem, assignment};
+  result.plan = writeSolution(solution, options.base);
+  result.choices = explainSolution(solution);
+  Plan pinned = result.plan;
+  if (writePins(solution, options.base, pinned))
+    return Decision{std::move(result), std::move(pinned)};
+  return Decision{std::move(result), std::nullopt};
+}
+
+/// Predicts the plan of a decision. Where it takes longer than the solution,
+/// propagation has decided otherwise than the solver, so that pins may help.
+static LogicalResult predict(ModuleOp module, const MeshTopology &topology,
+                             const OperatorsOptions &options,
+                             Decision &decision) {
+  OperatorsResult &result = decision.result;
+  FailureOr<StepPrediction> plain = predictStep(
+      module, result.plan, topology, options.exposure, options.microBatches);
+  if (failed(plain))
+    return failure();
+  result.prediction = *plain;
+  if (!decision.pinned ||
+      plain->getSeconds() <= result.seconds * (1 + kNoticeable))
+    return success();
+  FailureOr<StepPrediction> pinned =
+      predictStep(module, *decision.pinned, topology, options.exposure,
+                  options.microBatches);
+  if (failed(pinned))
+    return failure();
+  if (pinned->getSeconds() < plain->getSeconds()) {
+    result.plan = *decision.pinned;
+    result.prediction = *pinned;
+  }
+  return success();
+}
+
+FailureOr<OperatorsResult>
+heddle::planOperators(ModuleOp module, const MeshTopology &topology,
+                      const OperatorsOptions &options) {
+  FailureOr<MeshRef> mesh = makeMesh(module, options.base, topology);
+  if (failed(mesh))
+    return failure();
+  ProgramOptions reading;
+  reading.microBatches = options.microBatches;
+  // What is computed again is known only after partitioning, so that the
+  // prediction counts it.
+  std::optional<RecomputeMode> recompute =
+      options.base.recompute ? options.base.recompute
+                             : getNamedSchedule(options.base.overlap).recompute;
+  reading.keepsActivations =
+      recompute.value_or(RecomputeMode::None) == RecomputeMode::None;
+  FailureOr<Program> program = Program::create(module, reading);
+  if (failed(program))
+    return failure();
+  Costs costs(*mesh, topology, options.exposure);
+  FailureOr<OperatorProblem> problem =
+      buildProblem(*program, costs, options, module);
+  if (failed(problem))
+    return failure();
+  // The problem leaves out some memory, such as the copies that reshardings
+  // make. If the plan's prediction has more than the limit, the problem gets
+  // less.
+  for (int round = 0;; ++round) {
+    FailureOr<Decision> decision = decide(module, *program, *problem, options);
+    if (failed(decision))
+      return failure();
+    OperatorsResult &result = decision->result;
+    if (!options.predicts)
+      return std::move(result);
+    if (failed(predict(module, topology, options, *decision)))
+      return failure();
+    int64_t excess = options.memoryLimit ? result.prediction.memory.getTotal() -
+                                               *options.memoryLimit
+                                         : 0;
+    if (excess <= 0 || !result.isFeasible)
+      return std::move(result);
+    if (round == kMostRounds) {
+      result.isFeasible = false;
+      return std::move(result);
+    }
+    problem->problem.usageLimit = std::max<int64_t>(
+        0, std::min(*problem->problem.usageLimit, result.bytes) -
+               excess * (round + 1));
+  }
+}
