@@ -98,6 +98,9 @@ struct Candidate {
   int64_t subBatches = 1;
   RecomputeMode recompute = RecomputeMode::None;
   Overlap overlap = Overlap::None;
+  /// Whether the axes of each operator and variable are decided, as a problem
+  /// of the solver, instead of those of the standard plan.
+  bool decidesOperators = false;
 
   /// Returns the command line's form, such as
   /// "--mesh dp=2,tp=4 --zero 1 --micro-batches 4".

@@ -15,22 +15,24 @@ constexpr double kFusedPart = 0.35;
 constexpr double kRepeated = 0.8;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
 
-/// The axes of a candidate's mesh: those of dp, then cp, then tp.
+/// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
 struct MeshAxes {
   std::vector<int64_t> sizes;
   AxisMask data = 0, storage = 0, context = 0, tensor = 0;
 
-  explicit MeshAxes(const DefaultMesh &mesh) : sizes(mesh.data) {
-    data = (AxisMask(1) << sizes.size()) - 1;
-    storage = AxisMask(1) << (sizes.size() - 1);
-    context = AxisMask(1) << sizes.size();
-    sizes.push_back(mesh.context);
-    AxisMask next = AxisMask(1) << sizes.size();
-    for (int64_t size : mesh.tensor) {
-      tensor |= next;
-      next <<= 1;
-      sizes.push_back(size);
-    }
+  explicit MeshAxes(const DefaultMesh &mesh) {
+    add(mesh.pipeline);
+    for (int64_t size : mesh.data)
+      data |= storage = add(size);
+    context = add(mesh.context);
+    for (int64_t size : mesh.tensor)
+      tensor |= add(size);
+  }
+
+private:
+  AxisMask add(int64_t size) {
+    sizes.push_back(size);
+    return AxisMask(1) << (sizes.size() - 1);
   }
 };
 
@@ -108,11 +110,14 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
   if (!topology)
     return topology.takeError();
-  const ProgramCounts &one = getCounts(candidate.microBatches);
+  // The stages of a pipeline have equal parts of the program.
+  auto stages = double(candidate.mesh.pipeline);
+  ProgramCounts one =
+      ProgramCounts::add({}, getCounts(candidate.microBatches), 1 / stages);
   const ClusterDevice &device = request.cluster.device;
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
-  double devices = double(request.devices);
+  double devices = double(request.devices) / stages; // of a stage
   double data = double(topology->getSize(axes.data));
   double context = double(topology->getSize(axes.context));
   double tensor = double(topology->getSize(axes.tensor));
@@ -137,7 +142,10 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
                         ? kKeptByCommunication
                         : kKeptByLayer;
   double split = candidate.mesh.sequence ? 1 / tensor : 0.35 + 0.65 / tensor;
-  result.arena = one.keptBytes * part * split * keptPart +
+  // A device holds the activations of as many micro-batches as it has stages
+  // before it and itself.
+  double held = std::min(stages, micro);
+  result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
 
   // Computation.
@@ -154,6 +162,12 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
                 : 0;
   double others = micro * one.otherBytes * kFusedPart * part * split /
                   device.memoryBandwidth;
+  // Devices wait while a pipeline fills and drains.
+  double bubble = (stages - 1) / micro;
+  if (candidate.mesh.schedule == PipelineSchedule::Interleaved)
+    bubble /= 2;
+  else if (candidate.mesh.schedule != PipelineSchedule::OneFOneB)
+    bubble /= 3;
   double compute = products + micro * one.forwardProducts / devices * repeated +
                    others * (1 + 0.3 * repeated) + update + accumulation;
 
@@ -225,6 +239,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
     exposed = exposedTensor + exposedData +
               std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
   }
-  result.estimate = std::max(result.seconds, compute + exposed);
+  result.estimate =
+      std::max(result.seconds, (compute + exposed) * (1 + bubble));
   return result;
 }

@@ -76,6 +76,11 @@ struct SplitLimits {
   /// in parts of it.
   std::vector<int64_t> sequences;
 
+  /// Whether standard plans find anything to split.
+  bool hasRoles() const {
+    return hasBatch || !features.empty() || !heads.empty() ||
+           !vocabularies.empty();
+  }
   bool canSplitTensor(int64_t parts) const;
   bool canSplitSequence(int64_t parts) const;
 };

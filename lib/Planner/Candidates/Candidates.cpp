@@ -1,6 +1,7 @@
 //===- Candidates.cpp - The search space of the planner -------------------===//
 
 #include "Candidates.h"
+#include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
@@ -41,6 +42,10 @@ std::string Candidate::getName() const {
     text += (" --recompute " + stringifyRecomputeMode(recompute)).str();
   if (overlap != Overlap::None)
     text += (" --overlap " + getNamedSchedule(overlap).name).str();
+  if (mesh.pipeline > 1 && mesh.schedule != PipelineSchedule::OneFOneB)
+    text += (" --pipeline " + getScheduleName(mesh.schedule)).str();
+  if (decidesOperators)
+    text += " (each operator decided)";
   return text;
 }
 
@@ -57,7 +62,8 @@ unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
          unsigned(a.microBatches != b.microBatches) +
          unsigned(a.subBatches != b.subBatches) +
          unsigned(a.recompute != b.recompute) +
-         unsigned(a.overlap != b.overlap);
+         unsigned(a.overlap != b.overlap) + unsigned(x.schedule != y.schedule) +
+         unsigned(a.decidesOperators != b.decidesOperators);
 }
 
 static std::vector<int64_t> getDivisors(int64_t number) {
@@ -76,9 +82,12 @@ public:
       : request(request), limits(limits), pins(request.pins) {}
 
   SearchSpace run() {
-    for (int64_t tensor : getDivisors(request.devices))
-      for (int64_t context : getDivisors(request.devices / tensor))
-        addMeshes(request.devices / tensor / context, context, tensor);
+    for (int64_t pipeline : getDivisors(request.devices)) {
+      int64_t stage = request.devices / pipeline;
+      for (int64_t tensor : getDivisors(stage))
+        for (int64_t context : getDivisors(stage / tensor))
+          addMeshes(pipeline, stage / tensor / context, context, tensor);
+    }
     for (const auto &[reason, count] : leftOut)
       space.leftOut.push_back({reason, count});
     return std::move(space);
@@ -89,13 +98,16 @@ private:
   template <typename T> static bool allows(std::optional<T> pin, T value) {
     return !pin || *pin == value;
   }
-  void addMeshes(int64_t data, int64_t context, int64_t tensor);
+  void addMeshes(int64_t pipeline, int64_t data, int64_t context,
+                 int64_t tensor);
+  void addUnnamed(int64_t data, int64_t tensor);
   /// Returns the ways to write the axis dp: whole, or as groups times the
   /// members of a group.
   std::vector<std::vector<int64_t>> getGroups(int64_t data,
                                               int64_t inner) const;
   void addStorage(Candidate candidate, int64_t data);
   void addBatches(Candidate candidate, int64_t data);
+  void addPipelines(Candidate candidate, int64_t rowsOfDevice);
   void addSchedules(Candidate candidate, int64_t rowsOfDevice);
 
   const PlanRequest &request;
@@ -107,13 +119,44 @@ private:
 
 } // namespace
 
-void Enumerator::addMeshes(int64_t data, int64_t context, int64_t tensor) {
-  if (!allows(pins.data, data) || !allows(pins.context, context) ||
-      !allows(pins.tensor, tensor))
+/// A program whose factors have no roles has no standard plan, but each of its
+/// operators can be decided.
+void Enumerator::addUnnamed(int64_t data, int64_t tensor) {
+  Candidate candidate;
+  candidate.mesh.data = {data};
+  candidate.mesh.statesData = true;
+  candidate.mesh.tensor = {tensor};
+  candidate.decidesOperators = request.devices > 1;
+  candidate.microBatches =
+      request.program.microBatchRows
+          ? request.program.rows / *request.program.microBatchRows
+          : 1;
+  candidate.overlap = pins.overlap.value_or(
+      request.devices == 1 ? Overlap::None : Overlap::Auto);
+  candidate.recompute = pins.recompute.value_or(RecomputeMode::None);
+  candidate.subBatches = pins.subBatches.value_or(1);
+  space.candidates.push_back(std::move(candidate));
+}
+
+void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
+                           int64_t tensor) {
+  if (!allows(pins.pipeline, pipeline) || !allows(pins.data, data) ||
+      !allows(pins.context, context) || !allows(pins.tensor, tensor))
     return;
-  // The simulator does not run pipelines yet, so no candidate has stages.
-  if (pins.pipeline.value_or(1) != 1) {
-    ++leftOut["pipelines are not judged yet"];
+  if (!limits.hasRoles()) {
+    if (pipeline == 1 && context == 1)
+      addUnnamed(data, tensor);
+    return;
+  }
+  // Few layers are cut into other stages than many, so pipelines are compiled
+  // with all layers, which takes long.
+  if (pipeline > 1 && !pins.pipeline) {
+    ++leftOut["pipelines are only judged with --pin pp=N"];
+    return;
+  }
+  if (pipeline > 1 && (!limits.hasBackward || !request.program.layers ||
+                       *request.program.layers % pipeline != 0)) {
+    ++leftOut["the layers do not divide over pp"];
     return;
   }
   if (!limits.canSplitTensor(tensor)) {
@@ -128,12 +171,14 @@ void Enumerator::addMeshes(int64_t data, int64_t context, int64_t tensor) {
     ++leftOut["no operator has a batch to split"];
     return;
   }
-  for (std::vector<int64_t> &sizes : getGroups(data, context * tensor))
+  int64_t inner = context * tensor;
+  for (const std::vector<int64_t> &sizes : getGroups(data, inner))
     for (bool sequence : {false, true}) {
       if (!allows(pins.sequence, sequence) ||
           (sequence && (tensor == 1 || !limits.canSplitSequence(tensor))))
         continue;
       Candidate candidate;
+      candidate.mesh.pipeline = pipeline;
       candidate.mesh.data = sizes;
       candidate.mesh.statesData = true;
       candidate.mesh.context = context;
@@ -182,8 +227,26 @@ void Enumerator::addBatches(Candidate candidate, int64_t data) {
       ++leftOut["the rows of a micro-batch do not divide over dp"];
       continue;
     }
+    // Fewer micro-batches than stages leave devices without work.
+    if (count < candidate.mesh.pipeline && candidate.mesh.pipeline > 1)
+      continue;
     candidate.microBatches = count;
-    addSchedules(candidate, limits.hasBatch ? rows / data : 1);
+    addPipelines(candidate, limits.hasBatch ? rows / data : 1);
+  }
+}
+
+void Enumerator::addPipelines(Candidate candidate, int64_t rowsOfDevice) {
+  addSchedules(candidate, rowsOfDevice);
+  if (candidate.mesh.pipeline == 1)
+    return;
+  for (PipelineSchedule schedule :
+       {PipelineSchedule::Interleaved, PipelineSchedule::ZBH1}) {
+    int64_t chunks = hasChunks(schedule) ? 2 : 1;
+    if (*request.program.layers % (candidate.mesh.pipeline * chunks) != 0 ||
+        (chunks > 1 && candidate.microBatches % candidate.mesh.pipeline != 0))
+      continue;
+    candidate.mesh.schedule = schedule;
+    addSchedules(candidate, rowsOfDevice);
   }
 }
 
@@ -196,7 +259,9 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   for (int64_t parts : {int64_t(1), int64_t(2), int64_t(4)}) {
     bool isAsked = pins.subBatches && *pins.subBatches == parts;
     if (!allows(pins.subBatches, parts) ||
-        (!isAsked && parts > 1 && (!isOrdered || rowsOfDevice % parts != 0)))
+        (!isAsked && parts > 1 &&
+         (!isOrdered || rowsOfDevice % parts != 0 ||
+          candidate.mesh.pipeline > 1)))
       continue;
     candidate.subBatches = parts;
     for (RecomputeMode mode :

@@ -3,6 +3,8 @@
 #include "Judge.h"
 #include "../Bounds/ProgramCounts.h"
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/CollectiveCost.h"
+#include "heddle/Planner/Operators.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
 #include <atomic>
@@ -12,9 +14,12 @@
 using namespace mlir;
 using namespace heddle;
 
+/// The work of the solver on one program, in table entries.
+static constexpr uint64_t kSolverWork = 5'000'000;
+
 /// The numbers of layers of the programs that stand for a deeper one. Two are
-/// the fewest that repeat; a third shows what one more takes.
-static constexpr int64_t kFewLayers = 2, kMoreLayers = 3;
+/// the fewest that repeat; as many again show what a layer takes.
+static constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 
 /// Keeps the first error, and drops remarks and warnings.
 class Judge::Messages {
@@ -95,9 +100,8 @@ static void addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
   }
 }
 
-llvm::Expected<Plan> heddle::makePlan(ModuleOp module,
-                                      const Candidate &candidate,
-                                      const PlanPins &pins) {
+llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
+                                     const Candidate &candidate) {
   llvm::Expected<Plan> plan =
       makeDefaultPlan(module, candidate.mesh, candidate.zeroLevel);
   if (!plan)
@@ -106,8 +110,37 @@ llvm::Expected<Plan> heddle::makePlan(ModuleOp module,
   plan->overlap = candidate.overlap;
   if (candidate.recompute != RecomputeMode::None)
     plan->recompute = candidate.recompute;
-  addReplicated(*plan, module, pins);
+  addReplicated(*plan, module, request.pins);
+  if (candidate.decidesOperators)
+    return decideOperators(module, candidate, std::move(*plan));
   return plan;
+}
+
+llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
+                                            const Candidate &candidate,
+                                            Plan standard) {
+  // Of the standard plan, its mesh and schedule stay, and what is pinned.
+  OperatorsOptions options;
+  options.base = std::move(standard);
+  options.base.operators.clear();
+  options.base.storage.clear();
+  addReplicated(options.base, module, request.pins);
+  options.memoryLimit = request.memory;
+  options.threads = 1;
+  options.workLimit = kSolverWork;
+  options.microBatches = candidate.microBatches;
+  std::vector<int64_t> sizes;
+  for (const PlanAxis &axis : options.base.mesh)
+    sizes.push_back(axis.size);
+  llvm::Expected<MeshTopology> topology =
+      MeshTopology::create(request.cluster, sizes);
+  if (!topology)
+    return topology.takeError();
+  messages->clear();
+  FailureOr<OperatorsResult> result = planOperators(module, *topology, options);
+  if (failed(result))
+    return messages->take();
+  return std::move(result->plan);
 }
 
 llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
@@ -118,7 +151,7 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
-  llvm::Expected<Plan> plan = makePlan(*step, candidate, request.pins);
+  llvm::Expected<Plan> plan = makePlan(*step, candidate);
   if (!plan)
     return plan.takeError();
   CompileOptions options;
@@ -146,33 +179,34 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   return Judgement{std::move(*plan), figures};
 }
 
-bool Judge::extrapolates(std::optional<int64_t> layers) {
-  return layers && *layers > kMoreLayers;
+bool Judge::extrapolates(const Candidate &candidate) const {
+  // A pipeline of few layers is cut into other stages: the head may weigh as
+  // much as the layers.
+  std::optional<int64_t> layers = request.program.layers;
+  return layers && *layers > kMoreLayers && candidate.mesh.pipeline == 1;
 }
 
-llvm::Expected<Judgement> Judge::plan(const Candidate &candidate,
-                                      const PlanFigures &figures) {
+llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   ProgramSize size;
   size.rows = request.program.rows / candidate.microBatches;
   size.layers = request.program.layers;
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
-  llvm::Expected<Plan> plan = makePlan(*step, candidate, request.pins);
-  if (!plan)
-    return plan.takeError();
-  return Judgement{std::move(*plan), figures};
+  return makePlan(*step, candidate);
 }
 
 /// Returns the figures of a program of `layers` layers.
 static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
                                int64_t layers) {
-  int64_t steps = (layers - kFewLayers) / (kMoreLayers - kFewLayers);
   PlanFigures figures = few;
-  auto line = [&](auto &value, auto next) { value += steps * (next - value); };
+  auto line = [&](auto &value, auto next) {
+    value +=
+        (next - value) * (layers - kFewLayers) / (kMoreLayers - kFewLayers);
+  };
+  DeviceMemoryPlan &memory = figures.memory;
   line(figures.seconds, more.seconds);
   line(figures.exposed, more.exposed);
-  DeviceMemoryPlan &memory = figures.memory;
   line(memory.parameters, more.memory.parameters);
   line(memory.optimizerState, more.memory.optimizerState);
   line(memory.gradients, more.memory.gradients);
@@ -184,7 +218,7 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
 
 llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
   std::optional<int64_t> layers = request.program.layers;
-  if (!extrapolates(layers)) {
+  if (!extrapolates(candidate)) {
     llvm::Expected<Judgement> whole = judge(candidate, layers);
     if (!whole)
       return whole.takeError();

@@ -33,17 +33,24 @@ public:
   llvm::Expected<Judgement> judge(const Candidate &candidate,
                                   std::optional<int64_t> layers);
 
-  /// Makes the plan of the whole program, with figures that are known.
-  llvm::Expected<Judgement> plan(const Candidate &candidate,
-                                 const PlanFigures &figures);
+  /// Makes the plan of the whole program.
+  llvm::Expected<Plan> plan(const Candidate &candidate);
 
-  /// Returns whether programs of few layers stand for one of so many.
-  static bool extrapolates(std::optional<int64_t> layers);
+  /// Returns whether programs of few layers stand for the whole one.
+  bool extrapolates(const Candidate &candidate) const;
   /// Judges by programs of few layers, if the program has more.
   llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
 
 private:
   class Messages;
+  /// Makes the plan of a candidate for a module after autodiff.
+  llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
+                                const Candidate &candidate);
+  /// Replaces the axes of a standard plan's operators and variables by those
+  /// with which the solver expects the least time.
+  llvm::Expected<Plan> decideOperators(mlir::ModuleOp module,
+                                       const Candidate &candidate,
+                                       Plan standard);
   using Key = std::tuple<int64_t, int64_t, int64_t>;
 
   const PlanRequest &request;

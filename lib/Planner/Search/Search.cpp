@@ -14,6 +14,10 @@ using namespace heddle;
 /// Candidates of one round. The rounds, and so the answer, are the same for any
 /// number of threads.
 static constexpr size_t kRound = 4;
+/// The most candidates that are compiled with all layers and fit.
+static constexpr int64_t kMostWhole = 3;
+/// The most candidates whose operators are decided one by one.
+static constexpr int kMostDecided = 2;
 
 namespace {
 
@@ -41,6 +45,7 @@ private:
   llvm::Error makeEntries();
   std::vector<Entry *> chooseRound();
   void judgeRound(llvm::ArrayRef<Entry *> round);
+  void decideOperatorsOfBest();
   llvm::Error judgeWinner();
   llvm::Error explainInfeasible();
   void recordPrediction(Plan &plan) const;
@@ -208,6 +213,43 @@ std::vector<Entry *> Search::chooseRound() {
   return round;
 }
 
+/// Returns the best of the judged candidates that `accepts` allows; -1 if there
+/// is none.
+template <typename AcceptsT>
+static int64_t findBest(ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
+  int64_t best = -1;
+  for (size_t i = 0; i < judged.size(); ++i)
+    if (judged[i].fits && accepts(i) &&
+        (best < 0 || judged[i].figures.seconds < judged[best].figures.seconds))
+      best = int64_t(i);
+  return best;
+}
+
+/// Decides the operators of the best meshes one by one, which the standard plan
+/// splits alike.
+void Search::decideOperatorsOfBest() {
+  std::vector<Entry> decided;
+  std::vector<bool> seen(report.judged.size());
+  for (int i = 0; i < kMostDecided; ++i) {
+    int64_t next = findBest(report.judged, [&](size_t index) {
+      const Candidate &candidate = report.judged[index].candidate;
+      return !seen[index] && !candidate.decidesOperators &&
+             candidate.mesh.pipeline == 1 && request.devices > 1;
+    });
+    if (next < 0)
+      break;
+    seen[next] = true;
+    Entry &entry = decided.emplace_back();
+    entry.candidate = report.judged[next].candidate;
+    entry.candidate.decidesOperators = true;
+  }
+  std::vector<Entry *> round;
+  for (Entry &entry : decided)
+    round.push_back(&entry);
+  if (!round.empty())
+    judgeRound(round);
+}
+
 void Search::judgeRound(ArrayRef<Entry *> round) {
   std::vector<Candidate> candidates;
   for (Entry *entry : round)
@@ -223,6 +265,10 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
       judged.error = llvm::toString(result.takeError());
     } else {
       judged.figures = *result;
+      // Few layers may be ordered unlike many; bounds hold for all.
+      judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
+      judged.figures.exposed =
+          std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->memory.total() <= request.memory;
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults);
@@ -279,43 +325,45 @@ void Search::recordPrediction(Plan &plan) const {
   prediction.limit = request.memory;
 }
 
-/// Compiles the best candidates with all layers, until one fits.
+/// Compiles the best candidate with all layers. If that takes more time or
+/// memory than few layers promised, the next one may be better.
 llvm::Error Search::judgeWinner() {
-  std::vector<JudgedCandidate *> ranking;
-  for (JudgedCandidate &judged : report.judged)
-    if (judged.fits)
-      ranking.push_back(&judged);
-  llvm::sort(ranking, [](JudgedCandidate *a, JudgedCandidate *b) {
-    return std::pair(a->figures.seconds, a) < std::pair(b->figures.seconds, b);
-  });
-  for (JudgedCandidate *judged : ranking) {
-    bool fewLayers = !request.compilesWinner || observer.isInterrupted();
-    report.isExtrapolated =
-        fewLayers && judges.front()->extrapolates(request.program.layers);
-    if (!fewLayers)
-      observer.compilesWhole(judged->candidate);
+  std::vector<bool> isWhole;
+  for (const JudgedCandidate &judged : report.judged)
+    isWhole.push_back(!judges.front()->extrapolates(judged.candidate));
+  int64_t numWhole = 0; // of those that fit
+  for (;;) {
+    bool isEnough = numWhole >= kMostWhole;
+    best = findBest(report.judged,
+                    [&](size_t i) { return !isEnough || isWhole[i]; });
+    if (best < 0)
+      return llvm::Error::success();
+    if (isWhole[best] || !request.compilesWinner || observer.isInterrupted())
+      break;
+    JudgedCandidate &judged = report.judged[best];
+    observer.compilesWhole(judged.candidate);
     llvm::Expected<Judgement> whole =
-        fewLayers
-            ? judges.front()->plan(judged->candidate, judged->figures)
-            : judges.front()->judge(judged->candidate, request.program.layers);
+        judges.front()->judge(judged.candidate, request.program.layers);
+    isWhole[best] = true;
     if (!whole) {
-      judged->error = llvm::toString(whole.takeError());
-      judged->fits = false;
+      judged.error = llvm::toString(whole.takeError());
+      judged.fits = false;
       continue;
     }
-    judged->figures = whole->figures;
-    judged->fits = whole->figures.memory.total() <= request.memory;
-    if (!judged->fits)
-      continue;
-    best = judged - report.judged.data();
-    report.winner = judged->candidate;
-    report.figures = whole->figures;
-    report.bound = std::min(getBound(), report.figures.seconds);
-    report.plan = std::move(whole->plan);
-    recordPrediction(*report.plan);
-    return llvm::Error::success();
+    judged.figures = whole->figures;
+    judged.fits = whole->figures.memory.total() <= request.memory;
+    numWhole += judged.fits;
   }
-  best = -1;
+  const JudgedCandidate &winner = *getBest();
+  llvm::Expected<Plan> plan = judges.front()->plan(winner.candidate);
+  if (!plan)
+    return plan.takeError();
+  report.winner = winner.candidate;
+  report.figures = winner.figures;
+  report.isExtrapolated = !isWhole[best];
+  report.bound = std::min(getBound(), report.figures.seconds);
+  report.plan = std::move(*plan);
+  recordPrediction(*report.plan);
   return llvm::Error::success();
 }
 
@@ -386,6 +434,8 @@ llvm::Expected<PlanReport> Search::run() {
       break;
     judgeRound(round);
   }
+  if (!report.isInterrupted && getBest())
+    decideOperatorsOfBest();
   // Candidates whose state alone is too large are compiled only to say how much
   // is missing.
   if (report.judged.empty() && !entries.empty()) {
