@@ -108,8 +108,9 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     return plan.takeError();
   plan->subBatches = candidate.subBatches;
   plan->overlap = candidate.overlap;
-  if (candidate.recompute != RecomputeMode::None)
-    plan->recompute = candidate.recompute;
+  // Stated, too, where nothing is computed again: otherwise the schedule would
+  // choose.
+  plan->recompute = candidate.recompute;
   addReplicated(*plan, module, request.pins);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
