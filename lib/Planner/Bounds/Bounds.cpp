@@ -183,7 +183,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
     links.add(axes.storage, one.parameters / tensor * narrow, micro);
   else
     links.add(axes.storage, one.parameters / tensor, 1);
-  bool hides = getNamedSchedule(candidate.overlap).isOrdered;
+  bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   double least = products + update;
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();

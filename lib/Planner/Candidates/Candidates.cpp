@@ -255,7 +255,7 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   bool isAlone = request.devices == 1;
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
-  bool isOrdered = getNamedSchedule(candidate.overlap).isOrdered;
+  bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
   for (int64_t parts : {int64_t(1), int64_t(2), int64_t(4)}) {
     bool isAsked = pins.subBatches && *pins.subBatches == parts;
     if (!allows(pins.subBatches, parts) ||
