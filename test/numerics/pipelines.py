@@ -28,6 +28,15 @@ MESHES = {
     "pp2-zero2": (["--mesh", "pp=2,dp=2", "--zero", "2"], 4),
     "pp2-cp2": (["--mesh", "pp=2,cp=2"], 4),
     "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
+    # Beside what else a plan decides.
+    "pp3": (["--mesh", "pp=3"], 5),
+    "pp2-zero3": (["--mesh", "pp=2,dp=2", "--zero", "3"], 3),
+    "pp2-recompute": (["--mesh", "pp=2", "--recompute", "layer"], 4),
+    "pp2-tp2-recompute": (["--mesh", "pp=2,tp=2", "--recompute", "communication"], 4),
+    "pp2-parts": (["--mesh", "pp=2", "--sub-batches", "2"], 4),
+    "pp2-tp2-oases": (["--mesh", "pp=2,tp=2", "--overlap", "oases"], 4),
+    "pp2-tp2-auto": (["--mesh", "pp=2,tp=2", "--overlap", "auto"], 4),
+    "pp2-bf16": (["--mesh", "pp=2", "--bf16"], 4),
 }
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
 MODELS = ["gpt2", "llama", "gpt2-dropout"]
@@ -36,7 +45,9 @@ SHORT = {
     "gpt2": ["pp2/1f1b", "pp2-tp2/zb-h1", "pp2-dp2/gpipe", "pp2-zero1/interleaved",
              "pp4/zb-v"],
     "llama": ["pp2/zb-v", "pp4/1f1b", "pp2-dp2/interleaved"],
-    "gpt2-dropout": ["pp2/zb-h1"],
+    "gpt2-dropout": ["pp2/zb-h1", "pp2-recompute/1f1b", "pp2-parts/zb-h1",
+                     "pp2-tp2-oases/interleaved", "pp2-tp2-auto/zb-h1",
+                     "pp2-bf16/zb-v"],
 }
 
 
@@ -83,9 +94,12 @@ def run_model(name, programs, scratch, report, cases):
                 losses = serial[micro][0]
                 if not losses[-1] < losses[0]:
                     raise Failure("the loss does not fall: %s" % losses)
+            bounds = (matrix.LOSS, matrix.GRADIENT)
+            if "--bf16" in arguments:
+                bounds = (matrix.BF16_LOSS, matrix.BF16_GRADIENT)
             return matrix.compare(
                 model.train(case, arguments + ["--pipeline", schedule], micro),
-                serial[micro], matrix.LOSS, matrix.GRADIENT)
+                serial[micro], *bounds)
 
         report.case(name + " " + case, run)
 

@@ -200,10 +200,11 @@ private:
     if (count == 0)
       return;
     out << "collectives               " << count
-        << llvm::format(" in %.3f ms, of which %.3f ms are hidden; a device "
-                        "sends %.1f MiB\n",
-                        milliseconds(seconds), milliseconds(seconds - exposed),
-                        mebibytes(bytes));
+        << llvm::format(" in %.3f ms, of which %.3f ms are hidden; ",
+                        milliseconds(seconds), milliseconds(seconds - exposed))
+        << (simulation.lists.size() > 1 ? "one device of each stage sends "
+                                        : "a device sends ")
+        << llvm::format("%.1f MiB\n", mebibytes(bytes));
     if (exposed == 0)
       return;
     out << "   exposed ms    hidden ms   times   MiB each\n";
