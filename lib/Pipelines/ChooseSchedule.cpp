@@ -41,8 +41,9 @@ private:
   /// Tries the variants of a number of sub-batches. Returns false if the first
   /// of them does not compile.
   bool tryParts(int64_t parts);
-  /// Tries optimal recomputation with larger limits than the arena's. Its own
-  /// limit is of tensors before ops are fused, which is more than they take.
+  /// Tries optimal recomputation with other limits, until the arena fills what
+  /// is left for it. The limits are of tensors before ops are fused, which are
+  /// more than the arena has.
   void fillMemory(VariantPrediction first);
   std::optional<VariantPrediction> predict(ScheduleVariant variant);
 
@@ -125,8 +126,9 @@ std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
   prediction.bound = simulation->bounds.compute;
   for (double link : simulation->bounds.links)
     prediction.bound = std::max(prediction.bound, link);
-  prediction.bytes = simulation->memory.plan.total();
-  prediction.arena = simulation->memory.plan.arena;
+  const DeviceMemoryPlan &memory = simulation->memory.plan;
+  prediction.bytes = memory.total();
+  prediction.arena = memory.arena;
   prediction.capacity = simulation->memory.capacity;
   return prediction;
 }
@@ -160,23 +162,24 @@ bool Chooser::tryParts(int64_t parts) {
 }
 
 void Chooser::fillMemory(VariantPrediction first) {
-  constexpr int kTries = 3;
-  constexpr double kFull = 0.95; // of the memory that is left for the arena
-  // The arena grows with the limit. `low` fits, and `high` does not.
+  constexpr int kTries = 4;
+  constexpr double kFull = 0.95; // of what is left for the arena
   double room = double(first.capacity - (first.bytes - first.arena));
-  double low = room, high = 0, arena = double(first.arena);
-  for (int i = 0; i < kTries && arena > 0 && arena <= room * kFull; ++i) {
-    double limit = high == 0 ? low * room / arena : (low + high) / 2;
-    if (!tryVariant(
+  double limit = room, arena = double(first.arena);
+  double fits = 0, exceeds = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kTries && room > 0 && arena > 0; ++i) {
+    (arena <= room ? fits : exceeds) = limit;
+    if (arena <= room && arena >= room * kFull)
+      return;
+    // The arena grows with the limit, about in proportion.
+    limit *= room / arena * (1 + kFull) / 2;
+    if (limit <= fits || limit >= exceeds)
+      limit = (fits + exceeds) / 2;
+    if (limit < 1 || limit > double(kMaxRecomputeBytes) ||
+        !tryVariant(
             {first.variant.subBatches, RecomputeMode::Optimal, int64_t(limit)}))
       return;
-    const VariantPrediction &tried = choice.tried.back();
-    if (!tried.fits()) {
-      high = limit;
-      continue;
-    }
-    low = limit;
-    arena = double(tried.arena);
+    arena = double(choice.tried.back().arena);
   }
 }
 

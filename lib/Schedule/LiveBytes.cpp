@@ -3,6 +3,7 @@
 #include "LiveBytes.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Support/Bytes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -21,6 +22,14 @@ int64_t heddle::getFreeBytes(ModuleOp module, const ClusterDevice &device) {
     else if (auto store = dyn_cast<StoreOp>(op))
       count(store.getVariableAttr(), store.getValue().getType());
   });
+  // Each program has memory of its own for arguments and results.
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(kKernelAttrName) || function.isPrivate())
+      continue;
+    for (Type type : llvm::concat<const Type>(function.getArgumentTypes(),
+                                              function.getResultTypes()))
+      bytes -= getBytes(type);
+  }
   return std::max<int64_t>(bytes, 0);
 }
 

@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-/// Returns the bytes of a device that the variables of a module leave free.
+/// Returns the bytes of a device that the variables of a module, and the
+/// arguments and results of its programs, leave free.
 int64_t getFreeBytes(mlir::ModuleOp module, const ClusterDevice &device);
 
 /// Returns whether the op only shows its operand in another shape.

@@ -143,6 +143,33 @@ func.func @slices(%x: tensor<4x64xf32>) {
 
 // -----
 
+// So have the parts of a bucket that was scattered, as rows of both members.
+heddle.mesh @mesh <["tp"=2]>
+heddle.variable @a.bias : tensor<32xf32> parameter init(zeros)
+heddle.variable @b.bias : tensor<64xf32> parameter init(zeros)
+// CHECK-LABEL: func.func @parts
+func.func @parts(%x: tensor<4x64xf32>, %y: tensor<4x128xf32>) {
+  %a = heddle.reduce "a" sum %x over [0] : tensor<4x64xf32> -> tensor<64xf32>
+  %b = heddle.reduce "b" max %y over [0] : tensor<4x128xf32> -> tensor<128xf32>
+  %ra = tensor.expand_shape %a [[0, 1]] output_shape [2, 32] : tensor<64xf32> into tensor<2x32xf32>
+  %rb = tensor.expand_shape %b [[0, 1]] output_shape [2, 64] : tensor<128xf32> into tensor<2x64xf32>
+  %j = tensor.concat dim(1) %ra, %rb : (tensor<2x32xf32>, tensor<2x64xf32>) -> tensor<2x96xf32>
+  %f = tensor.collapse_shape %j [[0, 1]] : tensor<2x96xf32> into tensor<192xf32>
+  // CHECK: comm.reduce_scatter {{.*}} {heddle.serves = #heddle.serves<gradient ["a", "b"]>}
+  %r = comm.reduce_scatter sum %f dim 0 over @mesh <{"tp"}> : tensor<192xf32> -> tensor<96xf32>
+  %pa = tensor.extract_slice %r[0] [32] [1] : tensor<96xf32> to tensor<32xf32>
+  %pb = tensor.extract_slice %r[32] [64] [1] : tensor<96xf32> to tensor<64xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["a"]>}
+  %c = arith.negf %pa : tensor<32xf32>
+  heddle.store %c, @a.bias : tensor<32xf32>
+  // CHECK: call @kernel_{{.*}} {heddle.serves = #heddle.serves<gradient ["b"]>}
+  %d = math.exp %pb : tensor<64xf32>
+  heddle.store %d, @b.bias : tensor<64xf32>
+  return
+}
+
+// -----
+
 // A program without names. A collective or view has its operand's name. An op
 // that combines values has its result's name, its location's or its own.
 heddle.mesh @mesh <["x"=2]>

@@ -20,6 +20,8 @@ SCHEDULES = {name: ["--overlap", name] for name in (
 SCHEDULES["layer"] = ["--recompute", "layer"]
 SCHEDULES["auto-layer-2"] = ["--overlap", "auto", "--recompute", "layer",
                              "--sub-batches", "2"]
+# Sub-batches and recomputation are chosen by simulation.
+SCHEDULES["auto-chosen"] = ["--overlap", "auto", "--cluster", "laptop-cpu"]
 PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4"]
 MODELS = ["gpt2-dropout", "llama-dropout"]
 # What every check runs: each schedule, plan and model, but not all of their
@@ -29,7 +31,7 @@ COVER = {
         "serial": ["layer"],
         "tp4": ["oases", "default"],
         "dp2-tp2": ["fine-grained-recompute"],
-        "zero3": ["cross-pass", "fine-grained-recompute"],
+        "zero3": ["cross-pass", "fine-grained-recompute", "auto-chosen"],
         "ring4": ["default", "oases"]},
     "llama-dropout": {
         "tp4": ["cross-pass"],

@@ -109,8 +109,9 @@ def NameOperatorsPass : Pass<"heddle-name-operators", "::mlir::ModuleOp"> {
     - an op of several operands (an update, a sum): from the operands that have
       the op's kind of data and are nearest to a name. Scalars count only if
       there are no tensors;
-    - a stack: from all its operands;
-    - a slice of an unstack: from the operand of the stack at the same position;
+    - a stack or concatenation: from all its operands;
+    - a slice of an unstack: from the operand of the stack at the same position,
+      and a slice that is one part of a concatenation from that part;
     - an op that no name reaches: from the name of the program result that it
       returns, else from its location's name, else from its function and its
       operation name, numbered, as in `main.linalg.matmul.0`.

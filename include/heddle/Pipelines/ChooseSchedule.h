@@ -18,7 +18,7 @@ namespace heddle {
 struct ScheduleVariant {
   int64_t subBatches = 1;
   RecomputeMode recompute = RecomputeMode::None;
-  /// Plan::recomputeBytes; 0: what variables leave of a device's memory.
+  /// Plan::recomputeBytes; 0: what is left of a device's memory.
   int64_t recomputeBytes = 0;
 
   bool operator==(const ScheduleVariant &) const = default;
@@ -32,7 +32,7 @@ struct VariantPrediction {
   /// traffic on any link.
   double bound = 0;
   int64_t bytes = 0;    ///< that the runtime allocates on a device
-  int64_t arena = 0;    ///< of them, where all is that is no variable
+  int64_t arena = 0;    ///< of them, where tensors of programs are
   int64_t capacity = 0; ///< of a device's memory
 
   bool fits() const { return bytes <= capacity; }

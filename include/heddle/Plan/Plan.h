@@ -130,7 +130,8 @@ struct Plan {
   /// nullopt: as the schedule says, or nothing.
   std::optional<RecomputeMode> recompute;
   /// For RecomputeMode::Optimal: the most bytes of live tensors before ops are
-  /// fused. nullopt: what variables leave of a device's memory.
+  /// fused. nullopt: what is left of a device's memory beside variables,
+  /// arguments and results.
   std::optional<int64_t> recomputeBytes;
   Overlap overlap = Overlap::None;
   /// The number of stages of a pipeline over the axis "pp"; 0: there is no

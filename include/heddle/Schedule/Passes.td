@@ -84,8 +84,8 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
            "the cluster whose times decide; by default, all devices are equally "
            "near">,
     Option<"memory", "memory", "int64_t", /*default=*/"0",
-           "the most bytes of live tensors; 0: what the variables leave of a "
-           "device's memory">,
+           "the most bytes of live tensors; 0: what variables, arguments and "
+           "results leave of a device's memory">,
     Option<"ahead", "ahead", "int64_t", /*default=*/"0",
            "the most bytes of results that need no computation and wait for "
            "their first reader; 0: those of the largest one">,
@@ -149,8 +149,8 @@ def RecomputePass : Pass<"heddle-recompute", "::mlir::ModuleOp"> {
              clEnumValN(::heddle::RecomputeMode::Optimal, "optimal",
                         "what recomputes least within the memory"))}]>,
     Option<"memory", "memory", "int64_t", /*default=*/"0",
-           "for optimal: the most bytes of live tensors; 0: what the variables "
-           "leave of a device's memory">,
+           "for optimal: the most bytes of live tensors; 0: what variables, "
+           "arguments and results leave of a device's memory">,
     Option<"whole", "whole", "bool", /*default=*/"false",
            "all collectives of a segment run again, also those whose results no "
            "gradient needs, as in Megatron-LM">,

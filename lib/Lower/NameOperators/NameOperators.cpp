@@ -9,6 +9,7 @@
 #include "dialects/Comm/Comm.h"
 #include "heddle/Lower/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace heddle {
@@ -37,9 +38,9 @@ struct Source {
   /// Number of ops with several operands between the value and the op that gave
   /// the name.
   unsigned distance = 0;
-  /// The stack op whose slices the value holds, perhaps after copies and
-  /// collectives. Null for none.
-  StackOp stack = {};
+  /// The stack or concat op whose parts the value holds, perhaps after copies
+  /// and collectives. Null for none.
+  Operation *join = nullptr;
 };
 
 class Namer {
@@ -59,6 +60,8 @@ private:
   Source combine(Operation *op, ArrayRef<const Source *> sources);
   /// Gives each slice of an unstack the source of the same slice of the stack.
   void nameSlices(UnstackOp unstack);
+  /// Gives a slice that is one part of a concat the source of that part.
+  void namePart(tensor::ExtractSliceOp slice);
   /// Returns a name for an op that no other name reaches.
   StringAttr getOwnName(Operation *op);
   VariableOp getVariable(FlatSymbolRefAttr symbol) {
@@ -203,11 +206,11 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
   result.isScalar =
       llvm::all_of(op->getResultTypes(), isScalar) ||
       llvm::all_of(sources, [](const Source *s) { return s->isScalar; });
-  if (isa<StackOp>(op)) {
+  if (isa<StackOp, tensor::ConcatOp>(op)) {
     prefer(sources, [](const Source *s) { return s->hasName; });
     result.serves = getServesOfStack(sources);
     result.hasName = sources.front()->hasName;
-    result.stack = cast<StackOp>(op);
+    result.join = op;
     return result;
   }
   prefer(sources, [](const Source *s) { return !s->isScalar; });
@@ -224,7 +227,7 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
   result.hasName = sources.front()->hasName;
   result.distance = isMoved ? nearest : nearest + 1;
   if (isMoved)
-    result.stack = sources.front()->stack;
+    result.join = sources.front()->join;
   if (!result.hasName && !isMoved) {
     result.serves = ServesAttr::get(op->getContext(), kind, getOwnName(op));
     return result;
@@ -236,7 +239,8 @@ Source Namer::combine(Operation *op, ArrayRef<const Source *> all) {
 }
 
 void Namer::nameSlices(UnstackOp unstack) {
-  StackOp stack = sourceOf.lookup(unstack.getX()).stack;
+  auto stack =
+      dyn_cast_if_present<StackOp>(sourceOf.lookup(unstack.getX()).join);
   if (!stack || stack.getSlices().size() != unstack.getSlices().size())
     return;
   for (auto [slice, part] : llvm::zip(unstack.getSlices(), stack.getSlices()))
@@ -244,6 +248,39 @@ void Namer::nameSlices(UnstackOp unstack) {
       Source source = known->second;
       sourceOf[slice] = source;
     }
+}
+
+void Namer::namePart(tensor::ExtractSliceOp slice) {
+  auto concat = dyn_cast_if_present<tensor::ConcatOp>(
+      sourceOf.lookup(slice.getSource()).join);
+  if (!concat)
+    return;
+  // The dimension that is cut. A collective or a reshape may have moved it, but
+  // it has the same size.
+  ArrayRef<int64_t> whole = slice.getSourceType().getShape(),
+                    sizes = slice.getStaticSizes();
+  std::optional<size_t> cut;
+  for (size_t dim = 0; dim < whole.size(); ++dim)
+    if (sizes[dim] != whole[dim]) {
+      if (cut)
+        return;
+      cut = dim;
+    }
+  int64_t dim = concat.getDim();
+  if (!cut || whole[*cut] != concat.getResultType().getDimSize(dim))
+    return;
+  int64_t offset = 0;
+  for (Value part : concat.getInputs()) {
+    int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(dim);
+    if (offset == slice.getStaticOffsets()[*cut] && size == sizes[*cut])
+      if (auto known = sourceOf.find(part); known != sourceOf.end()) {
+        Source source = known->second;
+        slice->setLoc(withServes(slice.getLoc(), source.serves));
+        sourceOf[slice.getResult()] = source;
+        return;
+      }
+    offset += size;
+  }
 }
 
 void Namer::name(Operation *op) {
@@ -285,6 +322,8 @@ void Namer::name(Operation *op) {
     sourceOf[result] = source;
   if (auto unstack = dyn_cast<UnstackOp>(op))
     nameSlices(unstack);
+  else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    namePart(slice);
 }
 
 void Namer::run() {
