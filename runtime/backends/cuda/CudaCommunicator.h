@@ -61,7 +61,6 @@ private:
   const std::shared_ptr<Meetings> meetings;
   /// By group: peers wait for them before and after this member's part.
   std::vector<std::pair<Event, Event>> events;
-  std::vector<std::shared_ptr<Message>> messages; ///< that this rank has sent
 };
 
 } // namespace heddle::runtime::cuda

@@ -32,29 +32,6 @@ Meetings::meet(const Place &place, int32_t member, const Offer &offer) {
   return point.complete;
 }
 
-void Meetings::put(const Place &place, int32_t from, int32_t to,
-                   std::shared_ptr<Message> message) {
-  std::lock_guard lock(mutex);
-  channels[{place, from, to}].push_back(std::move(message));
-  changed.notify_all();
-}
-
-Expected<std::shared_ptr<Message>> Meetings::take(const Place &place,
-                                                  int32_t from, int32_t to) {
-  std::unique_lock lock(mutex);
-  auto &channel = channels[{place, from, to}];
-  bool came = changed.wait_for(
-      lock, timeout, [&] { return !channel.empty() || !failure.ok(); });
-  if (!failure.ok())
-    return failure;
-  if (!came)
-    return errorOf("recv: rank ", place.ranks[size_t(from)],
-                   " sent nothing within ", timeout.count() / 1000, " s");
-  std::shared_ptr<Message> message = std::move(channel.front());
-  channel.pop_front();
-  return message;
-}
-
 void Meetings::abort(const Status &why) {
   std::lock_guard lock(mutex);
   if (failure.ok())

@@ -14,11 +14,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 #include <vector>
 
 namespace heddle::runtime::cuda {
@@ -29,14 +27,6 @@ struct Offer {
   Event event = nullptr; ///< its stream has passed what peers wait for
 };
 using Offers = std::vector<Offer>; ///< by member
-
-/// A message on its way: a copy of what was sent.
-struct Message {
-  Address data = 0;
-  size_t capacity = 0;
-  int64_t bytes = 0;
-  Event sent = nullptr, received = nullptr;
-};
 
 /// The meeting points of the ranks of a session. Any thread may call it.
 class Meetings {
@@ -56,12 +46,6 @@ public:
   Expected<std::shared_ptr<const Offers>>
   meet(const Place &place, int32_t member, const Offer &offer);
 
-  /// Messages from one member to another of a place. `put` waits for nobody.
-  void put(const Place &place, int32_t from, int32_t to,
-           std::shared_ptr<Message> message);
-  Expected<std::shared_ptr<Message>> take(const Place &place, int32_t from,
-                                          int32_t to);
-
   /// Makes all waiting members, and all later ones, return `why`.
   void abort(const Status &why);
 
@@ -72,14 +56,12 @@ private:
     uint64_t generation = 0;
     std::shared_ptr<const Offers> complete; ///< of the last generation
   };
-  using Channel = std::tuple<Place, int32_t, int32_t>;
 
   const std::chrono::milliseconds timeout;
   std::mutex mutex; ///< of all that follows
   std::condition_variable changed;
   Status failure;
   std::map<Place, Point> points;
-  std::map<Channel, std::deque<std::shared_ptr<Message>>> channels;
 };
 
 } // namespace heddle::runtime::cuda
