@@ -160,7 +160,8 @@ struct OperatorsResult {
 /// a training step in phase autodiff, or any global program whose ops have
 /// sharding rules; it is not changed. `topology` is the placement of the base
 /// plan's mesh on the cluster, with axes in the same order. Errors, as
-/// diagnostics: a base plan that does not fit the module, a program that cannot
+/// diagnostics: a base plan that does not fit the module, a mesh of more than
+/// three axes (of several devices, beside the pipeline's), a program that cannot
 /// be partitioned, and a cluster without the peak rate of a product's type.
 mlir::FailureOr<OperatorsResult> planOperators(mlir::ModuleOp module,
                                                const MeshTopology &topology,

