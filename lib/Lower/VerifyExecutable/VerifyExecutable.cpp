@@ -1,6 +1,7 @@
 //===- VerifyExecutable.cpp - Checks planned programs ---------------------===//
 
 #include "StreamOrder.h"
+#include "VerifyPipeline.h"
 #include "heddle/Lower/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -130,6 +131,8 @@ struct VerifyExecutablePass
     for (Operation &op : *getOperation().getBody())
       if (failed(verify(op, symbols)))
         return signalPassFailure();
+    if (failed(verifyPipeline(getOperation())))
+      return signalPassFailure();
     markAllAnalysesPreserved();
   }
 
