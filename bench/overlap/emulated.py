@@ -61,33 +61,36 @@ class Bench:
                             "bandwidth": bandwidth, "links": 1}]}, file)
         return path
 
-    def simulate(self, schedule, cluster, *more):
-        return json.loads(self.heddle(
-            "simulate", *MODEL, "--overlap", schedule, "--cluster", cluster,
-            "--json", *more).stdout)
+    def compile(self, schedule, cluster, *more):
+        """Returns a program to simulate, and what `auto` chose."""
+        path = os.path.join(self.options.folder, schedule)
+        remarks = self.heddle(
+            "compile", *MODEL, "--overlap", schedule, "--cluster", cluster,
+            "--remarks=1e15", "--stop-after", "executable", "-o",
+            path + ".mlir", *more).stderr
+        self.heddle("compile", path + ".mlir", "-o", path + ".heddle")
+        found = re.search(r"'auto' takes (.*?):", remarks)
+        return path, found.group(1) if found else ""
 
-    def train(self, schedule, cluster, *more):
+    def simulate(self, path, cluster, *more):
+        return json.loads(self.heddle("simulate", path + ".mlir", "--cluster",
+                                      cluster, "--json", *more).stdout)
+
+    def train(self, path, cluster):
         """Returns the comparison of a run with its simulation."""
         trace = os.path.join(self.options.folder, "trace.json")
-        flags = [*MODEL, "--overlap", schedule, "--cluster", cluster, *more]
-        self.heddle("train", *flags, "--emulate", cluster, "--cores", "1",
-                    "--data", self.text, "--steps", str(self.options.steps),
-                    "--trace", trace, "--trace-steps",
+        self.heddle("train", path + ".heddle", "--emulate", cluster, "--cores",
+                    "1", "--data", self.text, "--steps",
+                    str(self.options.steps), "--trace", trace, "--trace-steps",
                     str(self.options.steps - 2), "--eval-windows", "1",
                     "--no-checkpoints", "-o",
                     os.path.join(self.options.folder, "run"))
-        return json.loads(self.heddle("simulate", *flags, "--compare", trace,
-                                      "--json").stdout)
+        return self.simulate(path, cluster, "--compare", trace)
 
-    def choice(self, cluster):
-        """Returns what `auto` decided."""
-        remarks = self.heddle(
-            "compile", *MODEL, "--overlap", "auto", "--cluster", cluster,
-            "--profile", self.profile, "--remarks=1e15", "--stop-after",
-            "scheduled", "-o", os.path.join(self.options.folder,
-                                            "auto.mlir")).stderr
-        found = re.search(r"'auto' takes (.*?):", remarks)
-        return found.group(1) if found else "?"
+
+def links_bound(simulation):
+    """Returns the lower bound of the busiest link, in seconds."""
+    return max(simulation["bounds"]["links"].values())
 
 
 def head_share(comparison):
@@ -105,6 +108,8 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--folder", default="overlap")
+    parser.add_argument("--keep-profile", action="store_true",
+                        help="use the profile that the folder has")
     parser.add_argument("--json")
     options = parser.parse_args()
     if options.steps < 3:
@@ -113,51 +118,52 @@ def main():
     bench = Bench(options)
 
     free = bench.cluster(FREE)
-    runs = [bench.train("none", free) for _ in range(options.runs)]
+    none, _ = bench.compile("none", free)
+    runs = [bench.train(none, free) for _ in range(options.runs)]
     compute = statistics.median(run["step"]["measured"] for run in runs)
     # The time of the links is a + b / bandwidth.
     slow, fast = 1e7, 1e12
-    at_slow = bench.simulate("none", bench.cluster(slow))["bounds"]["links"]
-    at_fast = bench.simulate("none", bench.cluster(fast))["bounds"]["links"]
-    at_slow, at_fast = (next(iter(l.values())) if isinstance(l, dict) else l[0]
-                        for l in (at_slow, at_fast))
+    at_slow, at_fast = (
+        links_bound(bench.simulate(none, bench.cluster(bandwidth)))
+        for bandwidth in (slow, fast))
     print(f"computation of none: {compute:.3f} s, of it the head "
           f"{100 * head_share(runs[0]):.1f} %", flush=True)
 
-    for parts in "1", "2", "3", "4":
-        bench.heddle("profile", *MODEL, "--overlap", "auto", "--sub-batches",
-                     parts, "--recompute", "none", "--cluster", free, "--cores",
-                     "1", "-o", bench.profile)
-    bench.heddle("profile", *MODEL, "--overlap", "oases", "--cluster", free,
-                 "--cores", "1", "-o", bench.profile)
+    if not options.keep_profile:
+        for schedule, *more in (
+                [["auto", "--sub-batches", parts, "--recompute", "none"]
+                 for parts in ("1", "2", "3", "4")] + [["default"], ["oases"]]):
+            bench.heddle("profile", *MODEL, "--overlap", schedule, *more,
+                         "--cluster", free, "--cores", "1", "--runs", "5", "-o",
+                         bench.profile)
 
     results = []
+    profile = ["--profile", bench.profile]
     for ratio in map(float, options.ratios.split(",")):
         bandwidth = (at_slow - at_fast) * slow / (ratio * compute - at_fast)
         cluster = bench.cluster(bandwidth)
         longer = max(1, ratio) * compute
-        profile = ["--profile", bench.profile]
+        programs = {schedule: bench.compile(schedule, cluster, *profile)
+                    for schedule in SCHEDULES}
         print(f"\nratio {ratio:g}: links of {bandwidth:.3g} B/s, M {longer:.3f} "
-              f"s; auto takes {bench.choice(cluster)}\n\n"
+              f"s; auto takes {programs['auto'][1]}\n\n"
               f"{'schedule':10} {'seconds':>8} {'of M':>6} {'speed-up':>9} "
               f"{'own M':>7} {'of it':>6} {'predicted':>10}", flush=True)
         measured = {schedule: [] for schedule in SCHEDULES}
         for _ in range(options.runs):
-            for schedule in SCHEDULES:
-                run = bench.train(schedule, cluster, *profile)
+            for schedule, (path, _) in programs.items():
+                run = bench.train(path, cluster)
                 measured[schedule].append(run["step"]["measured"])
-        none = statistics.median(measured["none"])
-        for schedule in SCHEDULES:
+        first = statistics.median(measured["none"])
+        for schedule, (path, _) in programs.items():
             seconds = statistics.median(measured[schedule])
-            simulated = bench.simulate(schedule, cluster, *profile)
-            links = simulated["bounds"]["links"]
-            links = list(links.values()) if isinstance(links, dict) else links
-            own = max([simulated["bounds"]["compute"], *links])
+            simulated = bench.simulate(path, cluster, *profile)
+            own = max(simulated["bounds"]["compute"], links_bound(simulated))
             results.append({"ratio": ratio, "schedule": schedule,
                             "seconds": seconds, "longer": longer, "own": own,
                             "predicted": simulated["seconds"]})
             print(f"{schedule:10} {seconds:8.3f} {seconds / longer:6.3f} "
-                  f"{none / seconds:9.2f} {own:7.3f} {seconds / own:6.3f} "
+                  f"{first / seconds:9.2f} {own:7.3f} {seconds / own:6.3f} "
                   f"{simulated['seconds']:10.3f}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
