@@ -141,7 +141,13 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   FailureOr<OperatorsResult> result = planOperators(module, *topology, options);
   if (failed(result))
     return messages->take();
-  return std::move(result->plan);
+  const Plan &plan = result->plan;
+  if (plan.operators.empty() && plan.storage.empty() && plan.pins.empty())
+    return llvm::createStringError(
+        "a plan names the operators that it splits, and this program's have no "
+        "names, or are best left whole; declare a heddle.mesh in the program "
+        "and shardings of its arguments");
+  return plan;
 }
 
 llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
