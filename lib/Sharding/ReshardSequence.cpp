@@ -23,7 +23,14 @@ ReshardSequences::create(Operation *at, MeshRef mesh,
       MeshTopology::create(std::move(known), sizes);
   if (!topology)
     return at->emitError(llvm::toString(topology.takeError()));
-  return ReshardSequences(mesh, std::move(*topology));
+  auto module = dyn_cast<ModuleOp>(at);
+  if (!module)
+    module = at->getParentOfType<ModuleOp>();
+  AxisMask closed = 0;
+  if (module)
+    if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName))
+      closed = getAxisMask(mesh.mesh, pipeline.getAxis());
+  return ReshardSequences(mesh, std::move(*topology), closed);
 }
 
 TensorLayout ReshardSequences::getLayout(ShardingAttr sharding) const {

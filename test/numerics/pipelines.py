@@ -30,6 +30,9 @@ MESHES = {
     "pp2-sequence2": (["--mesh", "pp=2,tp=2", "--sequence"], 4),
     # Beside what else a plan decides.
     "pp3": (["--mesh", "pp=3"], 5),
+    # Heads of which one of four devices has none.
+    "pp2-dp2-tp2-zero1": (["--mesh", "pp=2,dp=2,tp=2", "--zero", "1",
+                           "--sub-batches", "2"], 3),
     "pp2-zero3": (["--mesh", "pp=2,dp=2", "--zero", "3"], 3),
     "pp2-recompute": (["--mesh", "pp=2", "--recompute", "layer"], 4),
     "pp2-tp2-recompute": (["--mesh", "pp=2,tp=2", "--recompute", "communication"], 4),
@@ -39,12 +42,13 @@ MESHES = {
     "pp2-bf16": (["--mesh", "pp=2", "--bf16"], 4),
 }
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"]
-MODELS = ["gpt2", "llama", "gpt2-dropout"]
+MODELS = ["gpt2", "llama", "gpt2-odd", "gpt2-dropout"]
 # The cases of every check.
 SHORT = {
     "gpt2": ["pp2/1f1b", "pp2-tp2/zb-h1", "pp2-dp2/gpipe", "pp2-zero1/interleaved",
              "pp4/zb-v"],
     "llama": ["pp2/zb-v", "pp4/1f1b", "pp2-dp2/interleaved"],
+    "gpt2-odd": ["pp2-dp2-tp2-zero1/1f1b"],
     "gpt2-dropout": ["pp2/zb-h1", "pp2-recompute/1f1b", "pp2-parts/zb-h1",
                      "pp2-tp2-oases/interleaved", "pp2-tp2-auto/zb-h1",
                      "pp2-bf16/zb-v"],

@@ -85,9 +85,13 @@ struct Resharding {
 /// the layouts is searched: axes that have the same place in `from` and `to`
 /// stay there, except as many as can move within a limit of four axes. If more
 /// than four have to move, each only moves between its two places.
+///
+/// Devices along `closed` axes need not hold the same tensors (the stages of a
+/// pipeline). A resharding between layouts that do not use such an axis does not
+/// use it either.
 class ReshardingPlanner {
 public:
-  explicit ReshardingPlanner(MeshTopology topology);
+  explicit ReshardingPlanner(MeshTopology topology, AxisMask closed = 0);
   ~ReshardingPlanner();
   ReshardingPlanner(ReshardingPlanner &&) noexcept;
 
@@ -110,6 +114,7 @@ private:
                          const TensorLayout &from, const TensorLayout &to);
 
   std::unique_ptr<MeshTopology> topology;
+  AxisMask closed;
   std::map<Key, std::unique_ptr<Searcher>> searchers;
 };
 

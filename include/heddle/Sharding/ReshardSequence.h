@@ -29,11 +29,13 @@ struct ReshardStep {
 /// each other.
 class ReshardSequences {
 public:
-  /// Without a cluster, all devices are equally near. Emits errors on `at`.
+  /// Without a cluster, all devices are equally near. If the module of `at` is a
+  /// pipeline, the axis of its stages is used only between shardings that use
+  /// it. Emits errors on `at`.
   static mlir::FailureOr<ReshardSequences>
   create(mlir::Operation *at, MeshRef mesh, const ClusterChoice &cluster);
-  ReshardSequences(MeshRef mesh, MeshTopology topology)
-      : mesh(mesh), planner(std::move(topology)) {}
+  ReshardSequences(MeshRef mesh, MeshTopology topology, AxisMask closed = 0)
+      : mesh(mesh), planner(std::move(topology), closed) {}
 
   const MeshTopology &getTopology() const { return planner.getTopology(); }
 

@@ -166,6 +166,31 @@ std::optional<LayoutPermute> heddle::findPermute(const MeshTopology &topology,
   return other.cost.seconds < best.cost.seconds ? other : best;
 }
 
+/// Returns the permute as one of groups over the axes; nothing if it differs
+/// between groups.
+static std::optional<GroupPermute> getEqualGroups(const MeshTopology &topology,
+                                                  ArrayRef<int64_t> sources,
+                                                  AxisMask axes) {
+  constexpr int64_t unknown = -2;
+  GroupPermute group{topology.listAxes(axes), {}};
+  CoordinateIndex member(topology, group.axes);
+  group.sources.assign(member.getCount(), unknown);
+  std::vector<int64_t> coordinates(topology.getAxisSizes().size());
+  auto getMember = [&](int64_t device) {
+    for (unsigned axis : group.axes)
+      coordinates[axis] = topology.getCoordinate(device, axis);
+    return member.read(coordinates);
+  };
+  for (auto [device, source] : llvm::enumerate(sources)) {
+    int64_t &known = group.sources[getMember(int64_t(device))];
+    int64_t mine = source < 0 ? -1 : getMember(source);
+    if (known != unknown && known != mine)
+      return std::nullopt;
+    known = mine;
+  }
+  return group;
+}
+
 GroupPermute heddle::getGroupPermute(const MeshTopology &topology,
                                      ArrayRef<int64_t> sources) {
   AxisMask all = 0, crossed = 0;
@@ -181,25 +206,17 @@ GroupPermute heddle::getGroupPermute(const MeshTopology &topology,
         break;
       }
   }
-  GroupPermute whole{topology.listAxes(all), sources.vec()};
-  if (!crossed || crossed == all)
-    return whole;
-  constexpr int64_t unknown = -2;
-  GroupPermute group{topology.listAxes(crossed), {}};
-  CoordinateIndex member(topology, group.axes);
-  group.sources.assign(member.getCount(), unknown);
-  std::vector<int64_t> coordinates(topology.getAxisSizes().size());
-  auto getMember = [&](int64_t device) {
-    for (unsigned axis : group.axes)
-      coordinates[axis] = topology.getCoordinate(device, axis);
-    return member.read(coordinates);
-  };
-  for (auto [device, source] : llvm::enumerate(sources)) {
-    int64_t &known = group.sources[getMember(int64_t(device))];
-    int64_t mine = source < 0 ? -1 : getMember(source);
-    if (known != unknown && known != mine)
-      return whole;
-    known = mine;
+  GroupPermute best{topology.listAxes(all), sources.vec()};
+  AxisMask axes = all;
+  for (unsigned axis : topology.listAxes(all & ~crossed)) {
+    AxisMask fewer = axes & ~(AxisMask(1) << axis);
+    if (!fewer)
+      break; // at least one axis
+    if (std::optional<GroupPermute> group =
+            getEqualGroups(topology, sources, fewer)) {
+      axes = fewer;
+      best = std::move(*group);
+    }
   }
-  return group;
+  return best;
 }

@@ -25,8 +25,8 @@ std::optional<LayoutPermute> findPermute(const MeshTopology &topology,
                                          const TensorLayout &to);
 
 /// A permute that is the same in each group over `axes`; `sources` are members
-/// of a group. The axes are only those that messages cross, if this is
-/// possible, and otherwise all axes.
+/// of a group. The axes are those that messages cross, and others only if the
+/// permute differs along them.
 struct GroupPermute {
   std::vector<unsigned> axes;
   std::vector<int64_t> sources;

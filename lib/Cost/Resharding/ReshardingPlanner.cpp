@@ -89,10 +89,11 @@ static void listNeeded(const MeshTopology &topology, const TensorLayout &from,
   places.lists.erase(llvm::unique(places.lists), places.lists.end());
 }
 
-/// Chooses the axes that move, and their places. If at most kMostFreeAxes axes
+/// Chooses the axes that move, and their places. Axes that are `closed` do not
+/// move unless a layout uses them. If at most kMostFreeAxes axes
 /// have to move, these may have any place.
 static AxisPlaces choosePlaces(const MeshTopology &topology,
-                               const LayoutGeometry &geometry,
+                               const LayoutGeometry &geometry, AxisMask closed,
                                const TensorLayout &from,
                                const TensorLayout &to) {
   AxisPlaces places;
@@ -103,7 +104,7 @@ static AxisPlaces choosePlaces(const MeshTopology &topology,
   // Adds axes up to the limit. Those that neither layout uses come first,
   // because devices along them can share the work.
   for (AxisMask more : {~used, places.base.partial, ~AxisMask(0)})
-    for (unsigned axis : topology.listAxes(more & ~wanted))
+    for (unsigned axis : topology.listAxes(more & ~wanted & ~(closed & ~used)))
       if (topology.getAxisSizes()[axis] > 1 &&
           llvm::popcount(wanted) < kMostFreeAxes)
         wanted |= AxisMask(1) << axis;
@@ -165,8 +166,9 @@ struct ReshardingPlanner::Searcher {
   std::optional<ReshardingSearch> latest;
 };
 
-ReshardingPlanner::ReshardingPlanner(MeshTopology topology)
-    : topology(std::make_unique<MeshTopology>(std::move(topology))) {}
+ReshardingPlanner::ReshardingPlanner(MeshTopology topology, AxisMask closed)
+    : topology(std::make_unique<MeshTopology>(std::move(topology))),
+      closed(closed) {}
 ReshardingPlanner::~ReshardingPlanner() = default;
 ReshardingPlanner::ReshardingPlanner(ReshardingPlanner &&) noexcept = default;
 
@@ -213,7 +215,7 @@ Resharding ReshardingPlanner::findExactly(ArrayRef<int64_t> shape,
   ArrayRef<int64_t> sizes = topology->getAxisSizes();
   LayoutGeometry geometry(sizes, shape, elementBytes);
   Key key{shape.vec(), elementBytes,
-          choosePlaces(*topology, geometry, from, to)};
+          choosePlaces(*topology, geometry, closed, from, to)};
   std::unique_ptr<Searcher> &searcher = searchers[key];
   if (!searcher)
     searcher = std::make_unique<Searcher>(*topology, geometry, key);
