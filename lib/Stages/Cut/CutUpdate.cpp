@@ -68,7 +68,7 @@ LogicalResult UpdateCutter::findRoots() {
   llvm::DenseSet<Value> mixed, afterRoots;
   llvm::BitVector all(pipeline.devices, true);
   for (Operation &op : update.getBody().front().without_terminator()) {
-    llvm::BitVector devices = all;
+    llvm::BitVector devices = all, some(pipeline.devices);
     bool isMixed = false, isAfter = false;
     if (auto load = dyn_cast<LoadOp>(op)) {
       VariableOp variable = getVariable(load.getVariableAttr());
@@ -83,8 +83,12 @@ LogicalResult UpdateCutter::findRoots() {
       isMixed |= mixed.contains(input);
       isAfter |= afterRoots.contains(input);
       devices &= getDevices(input);
+      some |= getDevices(input);
     }
-    if (!isMixed && devices.none() && isLinear(&op))
+    // Also if some devices have all terms: others may need the sum.
+    bool isScalarSum = isa<arith::AddFOp>(op) && isScalar(op.getResult(0));
+    if (!isMixed && !isAfter && isLinear(&op) &&
+        (devices.none() || (isScalarSum && devices != some)))
       isMixed = true;
     if (devices.none() && !isMixed)
       return op.emitOpError()
@@ -319,6 +323,7 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
   func::FuncOp function = addFunction(StageWork::Update, device, types, attrs);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.getBody().front());
   IRMapping values;
+  bool isComplete = true;
   auto write = [&](Operation &op) {
     auto load = dyn_cast<LoadOp>(op);
     if (sums.contains(&op)) {
@@ -328,6 +333,13 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
     }
     if (!isOfDevice(&op, device))
       return;
+    for (Value input : getInputs(&op))
+      if (!values.contains(input)) {
+        op.emitOpError() << "needs a value that device " << device
+                         << " of the pipeline does not have: it cannot be cut";
+        isComplete = false;
+        return;
+      }
     builder.clone(op, values);
     if (!load ||
         !llvm::is_contained(shared, getVariable(load.getVariableAttr())))
@@ -366,6 +378,8 @@ LogicalResult UpdateCutter::writeDevice(int64_t device) {
   for (Operation &op : body.without_terminator())
     if (!beforeRoots.contains(&op))
       write(op);
+  if (!isComplete)
+    return failure();
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultAttrs;
   for (OpOperand &operand : body.getTerminator()->getOpOperands()) {
