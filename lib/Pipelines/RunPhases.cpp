@@ -84,7 +84,7 @@ static LogicalResult choosePlan(ModuleOp module,
           : parsePlan(options.planText, options.planPath);
   if (plan) {
     plan->overlap = options.overlap.value_or(plan->overlap);
-    if (options.recompute) {
+    if (options.recompute && plan->recompute != options.recompute) {
       plan->recompute = options.recompute;
       plan->recomputeBytes = std::nullopt;
     }

@@ -31,6 +31,7 @@ static constexpr Field<int64_t> kMemory[] = {
     {"counters", &PlanPrediction::counters},
     {"arena", &PlanPrediction::arena},
     {"arguments_and_results", &PlanPrediction::argumentsAndResults},
+    {"slots", &PlanPrediction::slots},
     {"limit", &PlanPrediction::limit}};
 
 template <typename T, size_t N>

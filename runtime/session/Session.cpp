@@ -50,10 +50,12 @@ Session::load(const std::filesystem::path &directory,
     kinds += concat(kinds.empty() ? "" : ", ", each.kind);
   }
   if (!backend)
-    return errorOf("the model was compiled for devices of kind ",
-                   kinds.empty() ? "none" : kinds,
-                   ", none of which this runtime serves: compile it for ",
-                   cpuKind, " or ", cudaKind);
+    return errorOf(
+        "the model was compiled for devices of kind ",
+        kinds.empty() ? "none" : kinds,
+        ", none of which this runtime serves: compile it for ", cpuKind,
+        findBackend(cudaKind) ? concat(" or ", cudaKind)
+                              : ", or use a build with a backend for GPUs");
   HEDDLE_RT_RETURN_IF_ERROR(backend->checkTarget(*code));
   for (const TableInfo &table : manifest->tables)
     HEDDLE_RT_RETURN_IF_ERROR(
@@ -70,8 +72,9 @@ Session::load(const std::filesystem::path &directory,
     state->options.streamOrder = *order;
   }
   state->backend = backend;
-  state->fingerprint = getFingerprint(
-      {directory / "manifest.json", directory / state->code->library});
+  state->fingerprint = getFingerprint({directory / "manifest.json",
+                                       directory / state->code->library,
+                                       directory / state->code->ptx});
   // First, because the groups of very many ranks take long to compute.
   if (options.localRanks.empty() && !options.job)
     HEDDLE_RT_RETURN_IF_ERROR(

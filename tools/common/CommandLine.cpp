@@ -54,10 +54,17 @@ static size_t getDistance(const std::string &one, const std::string &other) {
   return row.back();
 }
 
+/// Returns the arguments before "--" that no command takes.
+static std::vector<std::string> getUnknown(const CLI::App &app) {
+  std::vector<std::string> found = app.remaining(/*recurse=*/true);
+  found.erase(std::find(found.begin(), found.end(), "--"), found.end());
+  return found;
+}
+
 /// Returns the error for an argument or option that the command does not take.
 static std::string describeUnknownArgument(const CLI::App &app,
                                            const CLI::App &command) {
-  std::vector<std::string> found = app.remaining(/*recurse=*/true);
+  std::vector<std::string> found = getUnknown(app);
   auto unknown =
       std::find_if(found.begin(), found.end(), [](const std::string &text) {
         return text.rfind("--", 0) == 0;
@@ -118,7 +125,7 @@ int tools::parseAndRun(CLI::App &app, int argc, char **argv, int &result) {
       reportError(describeMissingCommand(app));
     else if (dynamic_cast<const CLI::ExtrasError *>(&problem) ||
              (dynamic_cast<const CLI::RequiredError *>(&problem) &&
-              !app.remaining(/*recurse=*/true).empty())) // misspelt
+              !getUnknown(app).empty())) // misspelt
       reportError(describeUnknownArgument(app, *commands[0]));
     else
       reportError(problem.what());

@@ -35,6 +35,7 @@ static void printMemory(const DeviceMemoryPlan &memory) {
   part("counters", memory.counters);
   part("arena", memory.arena);
   part("arguments and results", memory.argumentsAndResults);
+  part("slots", memory.slots);
   part("in all", memory.total());
 }
 
@@ -55,8 +56,11 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
                                  inMiB(request.memory));
     printMemory(figures.memory);
   } else {
-    llvm::outs() << llvm::format("nothing fits into %.1f MiB; the least found "
-                                 "is %.1f MiB:\n",
+    llvm::outs() << llvm::format(report.isInterrupted
+                                     ? "nothing that fits into %.1f MiB was "
+                                       "found yet; the least is %.1f MiB:\n"
+                                     : "nothing fits into %.1f MiB; the least "
+                                       "found is %.1f MiB:\n",
                                  inMiB(request.memory),
                                  inMiB(figures.memory.total()))
                  << "  " << report.winner.getName() << "\n"
@@ -67,11 +71,16 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
   }
   llvm::outs() << "candidates: " << report.candidates << ", compiled "
                << report.judged.size() << "\n";
+  if (!report.plan &&
+      static_cast<int64_t>(report.judged.size()) >= request.mostCompiled)
+    llvm::outs() << "--work " << request.mostCompiled
+                 << " is used up: a candidate that was not compiled may fit\n";
   for (const SkippedCandidates &skipped : report.skipped)
     llvm::outs() << "  left out " << skipped.count << ": " << skipped.reason
                  << "\n";
   if (report.isInterrupted)
-    llvm::outs() << "interrupted: this is the best plan so far\n";
+    llvm::outs() << (report.plan ? "interrupted: this is the best plan so far\n"
+                                 : "interrupted\n");
 }
 
 static void writeFigures(json::OStream &out, const PlanFigures &figures) {
@@ -85,6 +94,7 @@ static void writeFigures(json::OStream &out, const PlanFigures &figures) {
     out.attribute("counters", memory.counters);
     out.attribute("arena", memory.arena);
     out.attribute("arguments_and_results", memory.argumentsAndResults);
+    out.attribute("slots", memory.slots);
     out.attribute("total", memory.total());
   });
 }

@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <csignal>
@@ -59,9 +60,10 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
           "BYTES"))
       ->group(group);
   app.add_option("--pin", flags.pins,
-                 "Decide a part of the plan: dp, cp, tp, zero, micro-batches "
-                 "or sub-batches=N, sequence=on, recompute=MODE, "
-                 "overlap=SCHEDULE, or GLOB=replicated for operators")
+                 "Decide a part of the plan: dp, cp, tp, pp, zero, "
+                 "micro-batches or sub-batches=N, sequence=on or off, "
+                 "recompute=MODE, overlap=SCHEDULE, or GLOB=replicated for "
+                 "operators")
       ->check(notEmpty("a pin such as tp=4"))
       ->expected(1)
       ->take_all()
@@ -96,8 +98,9 @@ static std::optional<int64_t> getRows(ModuleOp module) {
 }
 
 /// Makes the program of an .mlir file, which has one size.
-static bool planFile(Compiler &compiler, const ModelFlags &flags,
-                     ProgramToPlan &program) {
+static bool planFile(Compiler &compiler, const CompileFlags &allFlags,
+                     int64_t microBatches, ProgramToPlan &program) {
+  const ModelFlags &flags = allFlags.model;
   ModelFlags file = flags;
   file.batch.reset(); // it is that of a step
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, file);
@@ -109,9 +112,16 @@ static bool planFile(Compiler &compiler, const ModelFlags &flags,
                 "plan yet");
     return false;
   }
+  if (!isModel(**module) && !checkNoTrainingOptions(allFlags))
+    return false;
   int64_t rows = getRows(**module).value_or(1);
+  if (rows < 1) {
+    reportError("'" + flags.path +
+                "': expected features of a known number of rows, at least 1");
+    return false;
+  }
   program.microBatchRows = rows;
-  program.rows = flags.batch.value_or(rows);
+  program.rows = flags.batch.value_or(rows * microBatches);
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (failed(writeBytecodeToFile(**module, stream)))
@@ -129,7 +139,8 @@ static bool planFile(Compiler &compiler, const ModelFlags &flags,
 
 /// Makes programs of a config of any size.
 static bool planConfig(Compiler &compiler, const ModelFlags &flags,
-                       int64_t devices, ProgramToPlan &program) {
+                       int64_t devices, int64_t microBatches,
+                       ProgramToPlan &program) {
   ImportOptions options;
   options.sequence = flags.sequence;
   options.dropout = flags.dropout;
@@ -150,7 +161,7 @@ static bool planConfig(Compiler &compiler, const ModelFlags &flags,
   if (failed(importModel(compiler.context(), small)))
     return false;
   program.layers = *layers;
-  program.rows = flags.batch.value_or(devices);
+  program.rows = flags.batch.value_or(devices * microBatches);
   program.make = [options](MLIRContext &context, const ProgramSize &size) {
     ImportOptions sized = options;
     sized.batch = size.rows;
@@ -161,7 +172,8 @@ static bool planConfig(Compiler &compiler, const ModelFlags &flags,
 }
 
 static bool chooseProgram(Compiler &compiler, const CompileFlags &flags,
-                          int64_t devices, ProgramToPlan &program) {
+                          int64_t devices, int64_t microBatches,
+                          ProgramToPlan &program) {
   const ModelFlags &model = flags.model;
   if (model.isParametric()) {
     if (model.gpt.layers == 0) {
@@ -169,7 +181,12 @@ static bool chooseProgram(Compiler &compiler, const CompileFlags &flags,
                   "(--layers --hidden --heads --vocab --seq)");
       return false;
     }
-    return planConfig(compiler, model, devices, program);
+    return planConfig(compiler, model, devices, microBatches, program);
+  }
+  if (model.gpt.layers != 0) {
+    reportError("expected either a MODEL or the sizes of a parametric one, got "
+                "both");
+    return false;
   }
   std::optional<ModelKind> kind = classifyModel(model.path);
   if (!kind)
@@ -181,8 +198,8 @@ static bool chooseProgram(Compiler &compiler, const CompileFlags &flags,
     return false;
   }
   if (*kind == ModelKind::Module)
-    return planFile(compiler, model, program);
-  return planConfig(compiler, model, devices, program);
+    return planFile(compiler, flags, microBatches, program);
+  return planConfig(compiler, model, devices, microBatches, program);
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,7 +309,8 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
   registerAllDialects(dialects);
   request.program.dialects = &dialects;
   Compiler compiler;
-  if (!chooseProgram(compiler, flags, request.devices, request.program))
+  if (!chooseProgram(compiler, flags, request.devices,
+                     request.pins.microBatches.value_or(1), request.program))
     return std::nullopt;
   InterruptNote note;
   ProgressLines lines(planner.quiet);
@@ -319,8 +337,12 @@ bool tools::planAutomatically(CompileFlags &flags) {
   if (options.subBatches != 0)
     planner.decided.subBatches = options.subBatches;
   CompileFlags asked = flags;
-  if (asked.model.batch && statesMicroBatches(flags))
-    *asked.model.batch *= options.training.microBatches;
+  if (asked.model.batch && statesMicroBatches(flags) &&
+      llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
+                        *asked.model.batch)) {
+    reportError("--batch times --micro-batches is too large");
+    return false;
+  }
   std::optional<PlanSearch> search = planModel(asked, planner);
   if (!search)
     return false;
@@ -345,7 +367,9 @@ bool tools::planAutomatically(CompileFlags &flags) {
   options.overlap.reset();
   options.recompute.reset();
   options.subBatches = 0;
-  if (!search->request.program.microBatchRows)
+  if (search->request.program.microBatchRows)
+    flags.model.batch.reset(); // the file has its batch
+  else
     flags.model.batch =
         search->request.program.rows / report.winner.microBatches;
   return true;

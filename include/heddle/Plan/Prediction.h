@@ -22,6 +22,7 @@ struct PlanPrediction {
   /// Bytes of each device, and how many it may use.
   int64_t parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
   int64_t arena = 0, argumentsAndResults = 0;
+  int64_t slots = 0; ///< of a pipeline
   int64_t limit = 0;
 };
 

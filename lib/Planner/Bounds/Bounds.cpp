@@ -175,14 +175,19 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   // narrow.
   double narrow = request.training.bf16 ? 0.5 : 1;
   LinkBounds links(*topology);
-  links.add(axes.tensor, one.tensorSums * part, 2 * micro);
-  links.add(replicas, one.gradients / tensor, 1);
-  if (candidate.zeroLevel == 0)
+  // Operators that are computed whole exchange no sums, and those that are
+  // decided one by one may exchange others.
+  if (request.pins.replicated.empty() && !candidate.decidesOperators)
+    links.add(axes.tensor, one.tensorSums * part, 2 * micro);
+  if (!candidate.decidesOperators) {
     links.add(replicas, one.gradients / tensor, 1);
-  else if (storesParameters)
-    links.add(axes.storage, one.parameters / tensor * narrow, micro);
-  else
-    links.add(axes.storage, one.parameters / tensor, 1);
+    if (candidate.zeroLevel == 0)
+      links.add(replicas, one.gradients / tensor, 1);
+    else if (storesParameters)
+      links.add(axes.storage, one.parameters / tensor * narrow, micro);
+    else
+      links.add(axes.storage, one.parameters / tensor, 1);
+  }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
   double least = products + update;
   result.seconds =

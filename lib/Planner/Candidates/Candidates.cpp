@@ -68,9 +68,13 @@ unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
 
 static std::vector<int64_t> getDivisors(int64_t number) {
   std::vector<int64_t> divisors;
-  for (int64_t divisor = 1; divisor <= number; ++divisor)
-    if (number % divisor == 0)
+  for (int64_t divisor = 1; divisor <= number / divisor; ++divisor)
+    if (number % divisor == 0) {
       divisors.push_back(divisor);
+      if (divisor != number / divisor)
+        divisors.push_back(number / divisor);
+    }
+  llvm::sort(divisors);
   return divisors;
 }
 
@@ -135,7 +139,9 @@ void Enumerator::addUnnamed(int64_t data, int64_t tensor) {
       request.devices == 1 ? Overlap::None : Overlap::Auto);
   candidate.recompute = pins.recompute.value_or(RecomputeMode::None);
   candidate.subBatches = pins.subBatches.value_or(1);
-  space.candidates.push_back(std::move(candidate));
+  if (allows(pins.microBatches, candidate.microBatches) &&
+      allows(pins.zeroLevel, int64_t(0)) && allows(pins.sequence, false))
+    space.candidates.push_back(std::move(candidate));
 }
 
 void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
@@ -195,6 +201,8 @@ std::vector<std::vector<int64_t>> Enumerator::getGroups(int64_t data,
   // A group within one unit of a level talks over that unit's links alone.
   int64_t unit = 1;
   for (const ClusterLevel &level : request.cluster.levels) {
+    if (level.count == 1)
+      continue;
     unit *= level.count;
     int64_t members = unit / inner;
     if (unit % inner == 0 && members > 1 && members < data &&
@@ -256,19 +264,27 @@ void Enumerator::addSchedules(Candidate candidate, int64_t rowsOfDevice) {
   candidate.overlap =
       pins.overlap.value_or(isAlone ? Overlap::None : Overlap::Auto);
   bool isOrdered = getNamedSchedule(candidate.overlap).order.has_value();
-  for (int64_t parts : {int64_t(1), int64_t(2), int64_t(4)}) {
-    bool isAsked = pins.subBatches && *pins.subBatches == parts;
-    if (!allows(pins.subBatches, parts) ||
-        (!isAsked && parts > 1 &&
-         (!isOrdered || rowsOfDevice % parts != 0 ||
-          candidate.mesh.pipeline > 1)))
+  llvm::SmallVector<int64_t> numbers = {1, 2, 4};
+  if (pins.subBatches)
+    numbers = {*pins.subBatches};
+  for (int64_t parts : numbers) {
+    if (!pins.subBatches && parts > 1 &&
+        (!isOrdered || rowsOfDevice % parts != 0 ||
+         candidate.mesh.pipeline > 1))
       continue;
     candidate.subBatches = parts;
     for (RecomputeMode mode :
          {RecomputeMode::None, RecomputeMode::Communication,
-          RecomputeMode::Layer}) {
+          RecomputeMode::Layer, RecomputeMode::Optimal}) {
       if (!allows(pins.recompute, mode) ||
           (mode != RecomputeMode::None && !limits.hasBackward))
+        continue;
+      // Stages before the last keep what crosses to their backward pass.
+      if (mode != RecomputeMode::None && !pins.recompute &&
+          candidate.mesh.pipeline > 1)
+        continue;
+      // Its limit of memory is chosen from outside.
+      if (mode == RecomputeMode::Optimal && !pins.recompute)
         continue;
       // Without communication inside of layers, both keep the same.
       if (mode == RecomputeMode::Communication && !pins.recompute &&

@@ -124,7 +124,9 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   OperatorsOptions options;
   options.base = std::move(standard);
   options.base.operators.clear();
-  options.base.storage.clear();
+  if (!request.pins.zeroLevel)
+    options.base.storage.clear();
+  options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
   options.memoryLimit = request.memory;
   options.threads = 1;
@@ -219,7 +221,10 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
   line(memory.gradients, more.memory.gradients);
   line(memory.counters, more.memory.counters);
   line(memory.arena, more.memory.arena);
+  // Few layers may need more than some more.
+  memory.arena = std::max(memory.arena, more.memory.arena);
   line(memory.argumentsAndResults, more.memory.argumentsAndResults);
+  line(memory.slots, more.memory.slots);
   return figures;
 }
 

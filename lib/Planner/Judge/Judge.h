@@ -64,10 +64,6 @@ std::vector<llvm::Expected<PlanFigures>>
 extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
                llvm::ArrayRef<Candidate> candidates);
 
-/// Makes the plan of a candidate for this module, which is after autodiff.
-llvm::Expected<Plan> makePlan(mlir::ModuleOp module, const Candidate &candidate,
-                              const PlanPins &pins);
-
 } // namespace heddle
 
 #endif // HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H

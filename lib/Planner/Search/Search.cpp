@@ -322,6 +322,7 @@ void Search::recordPrediction(Plan &plan) const {
   prediction.counters = memory.counters;
   prediction.arena = memory.arena;
   prediction.argumentsAndResults = memory.argumentsAndResults;
+  prediction.slots = memory.slots;
   prediction.limit = request.memory;
 }
 
@@ -390,7 +391,8 @@ llvm::Error Search::explainInfeasible() {
                       {"optimizer state", memory.optimizerState},
                       {"gradients", memory.gradients},
                       {"activations and temporaries", memory.arena},
-                      {"arguments and results", memory.argumentsAndResults}};
+                      {"arguments and results", memory.argumentsAndResults},
+                      {"slots", memory.slots}};
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {
     return std::tie(b.second, a.first) < std::tie(a.second, b.first);
   });
@@ -420,7 +422,7 @@ void Search::summarize() {
   add("parameters and optimizer state alone exceed the memory", tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the estimated memory exceeds the limit", unlikely);
-  add("the estimated time is above that of those compiled", untried);
+  add("not compiled: the estimated time of others was less", untried);
 }
 
 llvm::Expected<PlanReport> Search::run() {
@@ -434,7 +436,11 @@ llvm::Expected<PlanReport> Search::run() {
       break;
     judgeRound(round);
   }
-  if (!report.isInterrupted && getBest())
+  // What is pinned of the mesh says what its axes split.
+  const PlanPins &pins = request.pins;
+  bool isMeshPinned = pins.data || pins.tensor || pins.context ||
+                      pins.sequence || pins.zeroLevel;
+  if (!report.isInterrupted && getBest() && !isMeshPinned)
     decideOperatorsOfBest();
   // Candidates whose state alone is too large are compiled only to say how much
   // is missing.
@@ -445,6 +451,7 @@ llvm::Expected<PlanReport> Search::run() {
   }
   if (llvm::Error problem = judgeWinner())
     return std::move(problem);
+  report.isInterrupted |= observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())
       return std::move(problem);

@@ -157,8 +157,12 @@ Status checkChip(const Card &card, const std::string &chip) {
   int wanted = 0;
   bool isOnly = chip.ends_with("a"); // sm_90a runs on no other chip
   const char *end = chip.data() + chip.size() - (isOnly ? 1 : 0);
-  if (!chip.starts_with(prefix) ||
-      std::from_chars(chip.data() + prefix.size(), end, wanted).ptr != end)
+  auto isNumber = [&] {
+    auto [read, problem] =
+        std::from_chars(chip.data() + prefix.size(), end, wanted);
+    return problem == std::errc() && read == end;
+  };
+  if (!chip.starts_with(prefix) || chip.size() <= prefix.size() || !isNumber())
     return errorOf("expected a chip such as sm_80 in the manifest, got ", chip);
   int got = card.capability();
   if (isOnly ? got == wanted : got >= wanted)

@@ -30,9 +30,9 @@ inline constexpr int kCompute32F = 68, kComputeTF32 = 77;
 inline constexpr int kNormal = 0, kTransposed = 1;
 /// cublasLtEpilogue_t.
 inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
-/// cublasLtReductionScheme_t: all but the scheme that adds in place, whose
-/// order of sums differs from run to run.
-inline constexpr uint32_t kFixedOrderSchemes = 2 | 4;
+/// cublasLtReductionScheme_t: parts of a sum are kept in f32 and added in a
+/// step of their own. The other schemes round them to the type of C.
+inline constexpr uint32_t kFloatSums = 2;
 
 enum MatmulDescAttribute : int {
   kTransA = 3,

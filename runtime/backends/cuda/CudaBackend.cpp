@@ -56,11 +56,11 @@ public:
     };
     return errorOf(
         "expected at most ", gibibytes(double(memory->free)),
-        " of memory, which are free of the ", gibibytes(double(memory->total)),
+        " of memory, the free part of the ", gibibytes(double(memory->total)),
         " of ", (*card)->name(), ", got ", devices, " rank(s) with ",
         gibibytes(bytesPerDevice), " each, and ", gibibytes(workspace),
         " of workspace for each: choose a "
-        "smaller model or batch, or more GPUs' worth of a mesh");
+        "smaller model or batch, or fewer ranks");
   }
 
   int defaultCores(int64_t devices) const override {

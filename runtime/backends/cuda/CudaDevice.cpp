@@ -4,6 +4,7 @@
 #include "support/Message.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 namespace heddle::runtime::cuda {
@@ -188,8 +189,12 @@ Status CudaDevice::runOnHost(
       }
   };
   std::vector<std::thread> helpers;
-  for (int64_t i = 1; i < hostThreads && i * grain < count; ++i)
-    helpers.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < hostThreads && i * grain < count; ++i)
+      helpers.emplace_back(work);
+  } catch (const std::system_error &) {
+    // The system refuses a thread: those that there are do the work.
+  }
   work();
   for (std::thread &helper : helpers)
     helper.join();
@@ -306,8 +311,9 @@ Expected<bool> CudaDevice::beginRun(size_t table) {
   // The first run chooses algorithms and uploads constants, which a recording
   // cannot do.
   if (runs.count == 2) {
-    HEDDLE_RT_RETURN_IF_ERROR(beginCapture());
+    // First, so that synchronize() ends a recording that fails to begin.
     capturing = table;
+    HEDDLE_RT_RETURN_IF_ERROR(beginCapture());
   }
   return false;
 }

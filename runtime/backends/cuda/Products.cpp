@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 namespace heddle::runtime::cuda {
 
@@ -90,7 +91,8 @@ Status ProductLibrary::describe(const heddle_rt_matmul_desc &desc,
   Expected<Operand> right =
       transposeOf(desc.m, desc.k, desc.a_row_stride, desc.a_column_stride);
   HEDDLE_RT_RETURN_IF_ERROR(right.status());
-  int compute = *aType == blas::kF32 && std::getenv("HEDDLE_RT_TF32")
+  const char *tf32 = std::getenv("HEDDLE_RT_TF32");
+  int compute = *aType == blas::kF32 && tf32 && std::string_view(tf32) == "1"
                     ? blas::kComputeTF32
                     : blas::kCompute32F;
   HEDDLE_RT_RETURN_IF_ERROR(
@@ -150,7 +152,7 @@ Status ProductLibrary::choose(const Key &key, Prepared &product) {
   };
   auto [desc, a, b, c, kind] = key;
   set(blas::kMaxWorkspace, uint64_t(kWorkspaceBytes));
-  set(blas::kSchemeMask, blas::kFixedOrderSchemes);
+  set(blas::kSchemeMask, blas::kFloatSums);
   set(blas::kAlignmentA, b); // cuBLASLt's A is our B
   set(blas::kAlignmentB, a);
   set(blas::kAlignmentC, c);
@@ -339,6 +341,10 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
     sum = *memory;
   }
   bool addsBias = bias && desc.bias_type == desc.c_type;
+  if ((isNarrowSum || (bias && !addsBias)) &&
+      (desc.c_type == HEDDLE_RT_F16 || desc.bias_type == HEDDLE_RT_F16))
+    return error("products of f16 that are summed over a loop, or that add a "
+                 "bias of another type, are not served on a GPU");
   auto product = [&](Offsets offsets, int64_t index) {
     Call call{offset(a, offsets.a, desc.a_type),
               offset(b, offsets.b, desc.b_type),

@@ -303,9 +303,9 @@ blas::Result cublasLtMatmulAlgoGetHeuristic(blas::Handle, blas::MatmulDesc desc,
   *count = 0;
   if (!rule.empty())
     return refuse(blas::kNotSupported, rule);
-  // Sums in place have another order in each run.
-  if (wishes.schemes & 1)
-    return refuse(blas::kNotSupported, "sums in no fixed order are allowed");
+  // Other schemes round parts of a sum to the type of C.
+  if (wishes.schemes & ~blas::kFloatSums)
+    return refuse(blas::kNotSupported, "sums that are not in f32 are allowed");
   Chosen chosen{kMark, sizes.m, sizes.n, sizes.k, {}, wishes.workspace};
   std::copy_n(wishes.alignments, 4, chosen.alignments);
   results[0] = {};

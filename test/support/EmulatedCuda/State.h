@@ -106,6 +106,9 @@ public:
   std::string launch(const FunctionState &function, unsigned grid,
                      unsigned block, const std::vector<uint64_t> &parameters);
 
+  /// Checks the accesses of every kernel once more.
+  void forgetChecks() { checked.clear(); }
+
 private:
   struct Allocation {
     size_t bytes = 0, mapped = 0;

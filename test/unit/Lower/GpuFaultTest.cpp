@@ -65,8 +65,8 @@ struct Planted {
   cuda::Address freed = 0;
 } planted;
 
-/// Runs a step with some functions of the libraries replaced, and returns the
-/// report of the emulated GPU.
+/// Expects that the run ended with an error, and returns the report of the
+/// emulated GPU.
 std::string faultOf(const std::string &message) {
   std::string fault = emulated::takeFault();
   EXPECT_NE(message, ""); // the run does not end well

@@ -64,8 +64,7 @@ static_assert(blas::kComputeTF32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(blas::kNormal == CUBLAS_OP_N && blas::kTransposed == CUBLAS_OP_T);
 static_assert(blas::kEpilogueDefault == CUBLASLT_EPILOGUE_DEFAULT);
 static_assert(blas::kEpilogueBias == CUBLASLT_EPILOGUE_BIAS);
-static_assert(blas::kFixedOrderSchemes == (CUBLASLT_REDUCTION_SCHEME_MASK &
-                                           ~CUBLASLT_REDUCTION_SCHEME_INPLACE));
+static_assert(blas::kFloatSums == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(int(blas::kTransA) == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(int(blas::kTransB) == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(int(blas::kEpilogue) == CUBLASLT_MATMUL_DESC_EPILOGUE);

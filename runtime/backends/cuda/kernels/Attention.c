@@ -14,7 +14,7 @@ typedef heddle_rt_attention_desc Desc;
 typedef heddle_rt_attention_offsets Offsets;
 
 /// `kWarps` is also the block's size in warps; `kPieces` bounds the head at
-/// kPieces * 32 elements. LibraryKernels.cpp checks it.
+/// kPieces * 32 elements. LibraryCalls.cpp checks it.
 enum { kWarps = 4, kPieces = 8 };
 
 static const float kLog2E = 1.44269504088896341f;
@@ -28,7 +28,7 @@ static inline float sumOfWarp(float value) {
 static inline float maxOfWarp(float value) {
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     float other = __nvvm_shfl_sync_bfly_f32(kAllLanes, value, distance, 31);
-    value = other > value ? other : value;
+    value = other > value || other != other ? other : value;
   }
   return value;
 }
@@ -166,7 +166,7 @@ KERNEL heddle_attention(const Desc *desc, const Offsets *offsets,
       score = dot(type, q, query, k, keyStart(desc, row, key), desc->head) *
               desc->scale * kLog2E;
     float newMost = maxOfWarp(score);
-    newMost = newMost > most ? newMost : most;
+    newMost = newMost > most || newMost != newMost ? newMost : most;
     if (newMost == -__builtin_inff())
       continue;
     float weight = visible ? __nvvm_ex2_approx_f(score - newMost) : 0;
