@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-/// What is wrong with a prediction, and its key; the empty key is the whole.
+/// A mistake in a prediction: the key whose place an error shows, the path, and
+/// what was expected.
 struct PredictionProblem {
   std::string key, path, message;
 };

@@ -10,6 +10,7 @@
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Profile/ProfiledCostModel.h"
+#include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -430,13 +431,8 @@ static void reportMemory(ModuleOp module, const fs::path &output) {
                << (module->hasAttr(kPipelineAttrName)
                        ? ": memory of the largest device\n"
                        : ": memory of each device\n");
-  part("parameters", memory.parameters);
-  part("optimizer state", memory.optimizerState);
-  part("gradients", memory.gradients);
-  part("counters", memory.counters);
-  part("arena", memory.arena);
-  part("arguments and results", memory.argumentsAndResults);
-  part("slots", memory.slots);
+  for (const MemoryPart &each : getMemoryParts(memory))
+    part(each.name.data(), each.bytes);
   part("in all", memory.total());
   llvm::outs().flush();
 }

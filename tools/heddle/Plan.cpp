@@ -4,6 +4,7 @@
 #include "Commands.h"
 #include "PlanModel.h"
 
+#include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "llvm/Support/Format.h"
@@ -25,18 +26,13 @@ struct Flags {
 static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
 
 static void printMemory(const DeviceMemoryPlan &memory) {
-  auto part = [](const char *name, int64_t bytes) {
+  auto print = [](const char *name, int64_t bytes) {
     if (bytes > 0)
       llvm::outs() << llvm::format("  %-21s %12.1f MiB\n", name, inMiB(bytes));
   };
-  part("parameters", memory.parameters);
-  part("optimizer state", memory.optimizerState);
-  part("gradients", memory.gradients);
-  part("counters", memory.counters);
-  part("arena", memory.arena);
-  part("arguments and results", memory.argumentsAndResults);
-  part("slots", memory.slots);
-  part("in all", memory.total());
+  for (const MemoryPart &part : getMemoryParts(memory))
+    print(part.name.data(), part.bytes);
+  print("in all", memory.total());
 }
 
 static void printReport(const PlanReport &report, const PlanRequest &request) {
@@ -88,13 +84,8 @@ static void writeFigures(json::OStream &out, const PlanFigures &figures) {
   out.attribute("exposed", figures.exposed);
   out.attributeObject("memory", [&] {
     const DeviceMemoryPlan &memory = figures.memory;
-    out.attribute("parameters", memory.parameters);
-    out.attribute("optimizer_state", memory.optimizerState);
-    out.attribute("gradients", memory.gradients);
-    out.attribute("counters", memory.counters);
-    out.attribute("arena", memory.arena);
-    out.attribute("arguments_and_results", memory.argumentsAndResults);
-    out.attribute("slots", memory.slots);
+    for (const MemoryPart &part : getMemoryParts(memory))
+      out.attribute(part.key, part.bytes);
     out.attribute("total", memory.total());
   });
 }

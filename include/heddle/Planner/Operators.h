@@ -104,9 +104,9 @@ struct OperatorChoice {
 };
 
 struct OperatorsOptions {
-  /// What is fixed. Its mesh is the one to plan for; entries of operators, pins
-  /// and storage stay as they are, and the factors that they name are not
-  /// decided. All other fields are copied into the result.
+  /// The fixed part of the plan. Its mesh is the one to plan for. Entries of
+  /// operators, pins and storage stay as they are, and the factors that they
+  /// name are not decided. All other fields are copied into the result.
   Plan base;
   /// The bytes of one device for everything that MemoryByKind counts; none: any
   /// amount fits.
@@ -161,8 +161,9 @@ struct OperatorsResult {
 /// sharding rules; it is not changed. `topology` is the placement of the base
 /// plan's mesh on the cluster, with axes in the same order. Errors, as
 /// diagnostics: a base plan that does not fit the module, a mesh of more than
-/// three axes (of several devices, beside the pipeline's), a program that cannot
-/// be partitioned, and a cluster without the peak rate of a product's type.
+/// three axes (of several devices, beside the pipeline's), a program that
+/// cannot be partitioned, and a cluster without the peak rate of a product's
+/// type.
 mlir::FailureOr<OperatorsResult> planOperators(mlir::ModuleOp module,
                                                const MeshTopology &topology,
                                                const OperatorsOptions &options);

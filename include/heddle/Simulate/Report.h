@@ -28,6 +28,14 @@ void writeChromeTrace(llvm::raw_ostream &out, const Simulation &simulation,
 void writeSummary(llvm::json::OStream &out, const Simulation &simulation,
                   const Cluster &cluster);
 
+/// A part of the memory of a device: its key in JSON, its name in texts.
+struct MemoryPart {
+  llvm::StringLiteral key, name;
+  int64_t bytes;
+};
+/// Returns the parts, which add up to plan.total().
+llvm::SmallVector<MemoryPart> getMemoryParts(const DeviceMemoryPlan &plan);
+
 /// Returns the kind of a call, such as "matmul", and of a launch its kernel.
 std::string getCallKind(rt::DeviceCallOpInterface call);
 /// Returns the names of the operators that a call serves; if there are more

@@ -31,7 +31,6 @@ public:
   llvm::Expected<CandidateBounds> rate(const Candidate &candidate);
 
 private:
-  struct Traffic;
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   const ProgramCounts &getCounts(int64_t microBatches);
 

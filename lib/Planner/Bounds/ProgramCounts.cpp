@@ -18,13 +18,13 @@ using namespace heddle;
 //===----------------------------------------------------------------------===//
 
 static constexpr double ProgramCounts::*kCounts[] = {
-    &ProgramCounts::weights,           &ProgramCounts::parameters,
-    &ProgramCounts::optimizerState,    &ProgramCounts::gradients,
-    &ProgramCounts::products,          &ProgramCounts::forwardProducts,
-    &ProgramCounts::otherBytes,        &ProgramCounts::updateBytes,
-    &ProgramCounts::keptBytes,         &ProgramCounts::numProducts,
-    &ProgramCounts::tensorSums,        &ProgramCounts::numTensorSums,
-    &ProgramCounts::forwardTensorSums, &ProgramCounts::keyBytes};
+    &ProgramCounts::weights,        &ProgramCounts::parameters,
+    &ProgramCounts::optimizerState, &ProgramCounts::gradients,
+    &ProgramCounts::products,       &ProgramCounts::forwardProducts,
+    &ProgramCounts::otherBytes,     &ProgramCounts::updateBytes,
+    &ProgramCounts::keptBytes,      &ProgramCounts::numProducts,
+    &ProgramCounts::tensorSums,     &ProgramCounts::numTensorSums,
+    &ProgramCounts::keyBytes};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -247,8 +247,6 @@ void Counter::countSums(func::FuncOp function) {
       auto bytes = double(getBytes(operand.getType()));
       counts.tensorSums += bytes;
       counts.numTensorSums += 1;
-      if (forward.contains(operand.getDefiningOp()))
-        counts.forwardTensorSums += bytes;
     }
   });
 }
@@ -266,8 +264,15 @@ void Counter::countUpdate(func::FuncOp function) {
 
 ProgramCounts Counter::run() {
   countVariables();
-  auto accumulate = module.lookupSymbol<func::FuncOp>("accumulate");
-  auto update = module.lookupSymbol<func::FuncOp>("update");
+  auto find = [&](ProgramRole role) -> func::FuncOp {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (auto own = function->getAttrOfType<ProgramRoleAttr>(kRoleAttrName);
+          own && own.getValue() == role)
+        return function;
+    return {};
+  };
+  func::FuncOp accumulate = find(ProgramRole::Accumulate);
+  func::FuncOp update = find(ProgramRole::Update);
   if (accumulate && update) {
     findForwardPass(accumulate);
     countMicroBatch(accumulate);

@@ -35,7 +35,7 @@ struct ProgramCounts {
   /// Bytes, and number, of the values that are sums over devices if tensor
   /// parallelism splits features, heads and vocabulary; those of the forward
   /// pass.
-  double tensorSums = 0, numTensorSums = 0, forwardTensorSums = 0;
+  double tensorSums = 0, numTensorSums = 0;
   /// Bytes of the keys and values of attention.
   double keyBytes = 0;
 

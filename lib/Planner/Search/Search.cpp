@@ -4,6 +4,7 @@
 #include "../Candidates/Candidates.h"
 #include "../Judge/Judge.h"
 #include "heddle/Planner/Planner.h"
+#include "heddle/Simulate/Report.h"
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -386,13 +387,8 @@ llvm::Error Search::explainInfeasible() {
   }
   report.winner = least->candidate;
   report.figures = least->figures;
-  const DeviceMemoryPlan &memory = least->figures.memory;
-  report.consumers = {{"parameters", memory.parameters},
-                      {"optimizer state", memory.optimizerState},
-                      {"gradients", memory.gradients},
-                      {"activations and temporaries", memory.arena},
-                      {"arguments and results", memory.argumentsAndResults},
-                      {"slots", memory.slots}};
+  for (const MemoryPart &part : getMemoryParts(least->figures.memory))
+    report.consumers.push_back({part.name.str(), part.bytes});
   llvm::sort(report.consumers, [](const auto &a, const auto &b) {
     return std::tie(b.second, a.first) < std::tie(a.second, b.first);
   });
@@ -436,7 +432,8 @@ llvm::Expected<PlanReport> Search::run() {
       break;
     judgeRound(round);
   }
-  // What is pinned of the mesh says what its axes split.
+  // Operators that are decided one by one may use an axis for anything. A
+  // pinned mesh has the axes of a standard plan.
   const PlanPins &pins = request.pins;
   bool isMeshPinned = pins.data || pins.tensor || pins.context ||
                       pins.sequence || pins.zeroLevel;

@@ -180,7 +180,7 @@ static SmallVector<Value> joinAs(OpBuilder &builder,
   int64_t members = lookupMesh(first, first.getMeshAttr())
                         .getMesh()
                         .getSize(first.getAxes().getAxes());
-  // What is the same collective of the same tensor.
+  // Gathers with equal keys are the same collective of the same tensor.
   auto getKey = [](Operation *op) {
     return std::tuple(op->getOperand(0), op->getAttr("dim"),
                       op->getResult(0).getType());

@@ -42,13 +42,8 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
 static void writeMemory(json::OStream &out, const Simulation &simulation,
                         const MemoryUse &memory) {
   const DeviceMemoryPlan &plan = memory.plan;
-  out.attribute("parameters", plan.parameters);
-  out.attribute("optimizer_state", plan.optimizerState);
-  out.attribute("gradients", plan.gradients);
-  out.attribute("counters", plan.counters);
-  out.attribute("arena", plan.arena);
-  out.attribute("arguments_and_results", plan.argumentsAndResults);
-  out.attribute("slots", plan.slots);
+  for (const MemoryPart &part : getMemoryParts(plan))
+    out.attribute(part.key, part.bytes);
   out.attribute("total", plan.total());
   out.attribute("capacity", memory.capacity);
   out.attribute("peak", memory.peak);

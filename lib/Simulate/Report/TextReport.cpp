@@ -234,13 +234,8 @@ private:
     const DeviceMemoryPlan &plan = memory.plan;
     out << (simulation.lists.size() > 1 ? "memory of the largest device\n"
                                         : "memory of each device\n");
-    printBytes("parameters", plan.parameters);
-    printBytes("optimizer state", plan.optimizerState);
-    printBytes("gradients", plan.gradients);
-    printBytes("counters", plan.counters);
-    printBytes("arena", plan.arena);
-    printBytes("arguments and results", plan.argumentsAndResults);
-    printBytes("slots", plan.slots);
+    for (const MemoryPart &part : getMemoryParts(plan))
+      printBytes(part.name, part.bytes);
     printBytes("in all", plan.total());
     if (plan.total() > memory.capacity)
       out << llvm::format("  more than the %.1f MiB of a device of '",

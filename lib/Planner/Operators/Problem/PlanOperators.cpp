@@ -133,8 +133,8 @@ heddle::planOperators(ModuleOp module, const MeshTopology &topology,
     return failure();
   ProgramOptions reading;
   reading.microBatches = options.microBatches;
-  // What is computed again is known only after partitioning, so that the
-  // prediction counts it.
+  // The ops that run again are known only after partitioning, so only the
+  // prediction counts them.
   std::optional<RecomputeMode> recompute =
       options.base.recompute ? options.base.recompute
                              : getNamedSchedule(options.base.overlap).recompute;

@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-/// What is equal in a program. Numbers are indices into the list of ops, or
-/// into the module's variables in textual order.
+/// Equal ops and variables of a program. Numbers are indices into the list of
+/// ops, or into the module's variables in textual order.
 struct Ties {
   /// Ops at the same place of equal layers.
   llvm::EquivalenceClasses<unsigned> ops;
