@@ -17,13 +17,15 @@ static double getMedian(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
-/// Returns the peak rate by the name of a type; f32's, or any, if the cluster
-/// does not state it.
-static double getPeak(const ClusterDevice &device, StringRef type) {
+/// Returns the rate of products by the name of a type; f32's, or any, if the
+/// cluster does not state it.
+static double getRate(const ClusterDevice &device, StringRef type) {
   for (StringRef name : {type, StringRef("f32")})
     if (auto known = device.peak.find(name.str()); known != device.peak.end())
-      return known->second;
-  return device.peak.empty() ? 1e12 : device.peak.begin()->second;
+      return known->second * device.efficiency.peak;
+  return device.peak.empty()
+             ? 1e12
+             : device.peak.begin()->second * device.efficiency.peak;
 }
 
 StringRef heddle::getName(CommunicationKind kind) {
@@ -52,7 +54,7 @@ heddle::getLinks(const MeshTopology &topology, AxisMask axes) {
   int outermost = topology.getOutermostLevel(axes);
   for (int level = 0; level <= outermost; ++level) {
     const ClusterLevel &each = topology.getCluster().levels[level];
-    links.emplace_back(each.latency, each.getUnitBandwidth());
+    links.emplace_back(each.latency, each.getUnitRate());
   }
   return links;
 }
@@ -66,7 +68,7 @@ ProfiledCostModel::ProfiledCostModel(ModuleOp module, MeshTopology topology,
   for (const auto &[key, time] : profile.operators) {
     Work work{time.flops, time.bytes, 0};
     double roofline =
-        getRooflineSeconds(work, getPeak(device, time.type), device);
+        getRooflineSeconds(work, getRate(device, time.type), device);
     double slowdown = time.beside > 0 ? time.beside / time.seconds : 0;
     std::string kind = CallKeys::getKind(key).str();
     knownOfKind[kind].push_back(
@@ -119,7 +121,7 @@ ProfiledCostModel::getSeconds(rt::DeviceCallOpInterface call) {
   std::string type;
   llvm::raw_string_ostream(type) << CallWork::getComputeType(call);
   const ClusterDevice &device = topology.getCluster().device;
-  return getRooflineSeconds(work, getPeak(device, type), device) *
+  return getRooflineSeconds(work, getRate(device, type), device) *
              getRatio(CallKeys::getKind(key), work) +
          profile.gap;
 }
@@ -194,6 +196,8 @@ Cluster heddle::applyProfile(Cluster cluster, const MachineProfile &profile) {
       cluster.device.peak[type] = rate;
   if (bandwidth > 0)
     cluster.device.memoryBandwidth = bandwidth;
+  // Measured rates are what programs reach.
+  cluster.device.efficiency = DeviceEfficiency();
   cluster.device.launch = profile.gap;
   return cluster;
 }

@@ -35,11 +35,13 @@ Expected<NetworkInfo> parseNetwork(std::string_view text,
   NetworkInfo network;
   network.name = cluster.name;
   network.device = {cluster.device.launch,
-                    cluster.device.memoryBandwidth,
+                    cluster.device.getMemoryRate(),
                     {cluster.device.peak.begin(), cluster.device.peak.end()}};
+  for (auto &[type, rate] : network.device.peak)
+    rate *= cluster.device.efficiency.peak;
   for (const ClusterLevel &level : cluster.levels)
     network.levels.push_back(
-        {level.name, level.count, level.latency, level.getUnitBandwidth()});
+        {level.name, level.count, level.latency, level.getUnitRate()});
   return network;
 }
 

@@ -353,13 +353,14 @@ static int describeCluster(const std::string &presetOrPath) {
               device.memoryBandwidth / 1e9);
   for (const auto &[type, rate] : device.peak)
     std::printf(", %s %.4g TFLOP/s", type.c_str(), rate / 1e12);
-  std::printf("\n");
+  std::printf("\nefficiency   %.4g of the peak, %.4g of the memory bandwidth\n",
+              device.efficiency.peak, device.efficiency.memoryBandwidth);
   for (const ClusterLevel &level : cluster->levels)
     std::printf("level        %s: joins %lld, %.4g us, %lld link(s) of %.4g "
-                "GB/s\n",
+                "GB/s, efficiency %.4g\n",
                 level.name.c_str(), static_cast<long long>(level.count),
                 level.latency * 1e6, static_cast<long long>(level.links),
-                level.bandwidth / 1e9);
+                level.bandwidth / 1e9, level.efficiency);
   std::printf("%s", writeCluster(*cluster).c_str());
   return exitSuccess;
 }

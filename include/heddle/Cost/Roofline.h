@@ -9,15 +9,16 @@
 
 namespace heddle {
 
-/// Returns the operations a second of a device in dense products of an element
-/// type; nullopt if the cluster states none.
-std::optional<double> getPeakRate(mlir::Type elementType,
-                                  const ClusterDevice &device);
+/// Returns the operations a second that large products of an element type reach
+/// on a device: its peak times its efficiency. Returns nullopt if the cluster
+/// states no peak.
+std::optional<double> getProductRate(mlir::Type elementType,
+                                     const ClusterDevice &device);
 
 /// Returns the seconds of an op by a roofline: the launch, and then the longer
-/// one of FLOPs over `peakRate` and bytes over the memory bandwidth (Williams,
-/// Waterman and Patterson, "Roofline", CACM 2009).
-double getRooflineSeconds(const Work &work, double peakRate,
+/// one of FLOPs over `rate` and bytes over the rate that the memory reaches
+/// (Williams, Waterman and Patterson, "Roofline", CACM 2009).
+double getRooflineSeconds(const Work &work, double rate,
                           const ClusterDevice &device);
 
 } // namespace heddle

@@ -15,15 +15,29 @@
 
 namespace heddle {
 
+/// The shares of a device's rates that programs reach, above 0 and at most 1.
+struct DeviceEfficiency {
+  double peak = 1;            ///< of `peak`, by large products
+  double memoryBandwidth = 1; ///< of `memoryBandwidth`, by copies and kernels
+
+  bool operator==(const DeviceEfficiency &) const = default;
+};
+
 struct ClusterDevice {
   std::string kind;
   int64_t memory = 0;         ///< bytes
-  double memoryBandwidth = 0; ///< bytes a second
+  double memoryBandwidth = 0; ///< bytes a second, by the data sheet
   /// The least time of an op in seconds: the launch of a kernel or collective.
   double launch = 0;
-  /// Operations a second in dense products, by element type ("f32", "bf16"). A
-  /// multiplication and an addition count as two operations.
+  /// Operations a second in dense products, by element type ("f32", "bf16"), by
+  /// the data sheet. A multiplication and an addition count as two operations.
   std::map<std::string, double> peak;
+  DeviceEfficiency efficiency = {};
+
+  /// Returns the bytes a second that programs reach.
+  double getMemoryRate() const {
+    return memoryBandwidth * efficiency.memoryBandwidth;
+  }
 };
 
 /// One level of the topology. It joins `count` units of the level below (at the
@@ -36,8 +50,11 @@ struct ClusterLevel {
   double latency = 0;   ///< seconds of a message between two units
   double bandwidth = 0; ///< bytes a second of one link in one direction
   int64_t links = 1;
+  double efficiency = 1; ///< the share of `bandwidth` that collectives reach
 
-  double getUnitBandwidth() const { return bandwidth * double(links); }
+  /// Returns the bytes a second that collectives reach over all links of a unit
+  /// in one direction.
+  double getUnitRate() const { return bandwidth * efficiency * double(links); }
 };
 
 struct Cluster {

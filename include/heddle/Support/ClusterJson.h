@@ -119,10 +119,34 @@ private:
     return std::nullopt;
   }
 
+  /// Reads a share above 0 and at most 1.
+  Problem readShare(const Json &value, Path path, double &into) {
+    double share = value.is_number() ? value.get<double>() : NAN;
+    if (!(share > 0 && share <= 1))
+      return error(path, "expected a share above 0 and at most 1, got " +
+                             showJson(value));
+    into = share;
+    return std::nullopt;
+  }
+
+  Problem readEfficiency(const Json &value, DeviceEfficiency &efficiency) {
+    const std::string path = "$.device.efficiency";
+    if (auto problem = checkKeys(value, path, {}, {"peak", "memory_bandwidth"}))
+      return problem;
+    if (value.contains("peak"))
+      if (auto problem =
+              readShare(value["peak"], path + ".peak", efficiency.peak))
+        return problem;
+    if (value.contains("memory_bandwidth"))
+      return readShare(value["memory_bandwidth"], path + ".memory_bandwidth",
+                       efficiency.memoryBandwidth);
+    return std::nullopt;
+  }
+
   Problem readDevice(const Json &value, ClusterDevice &device) {
     if (auto problem = checkKeys(value, "$.device",
                                  {"kind", "memory", "memory_bandwidth", "peak"},
-                                 {"launch"}))
+                                 {"launch", "efficiency"}))
       return problem;
     if (auto problem = readString(value["kind"], "$.device.kind", device.kind))
       return problem;
@@ -136,6 +160,9 @@ private:
     if (value.contains("launch"))
       if (auto problem = readNumber(value["launch"], "$.device.launch",
                                     /*isPositive=*/false, device.launch))
+        return problem;
+    if (value.contains("efficiency"))
+      if (auto problem = readEfficiency(value["efficiency"], device.efficiency))
         return problem;
     const Json &peak = value["peak"];
     if (!peak.is_object() || peak.empty())
@@ -160,8 +187,9 @@ private:
   /// Reads the next level and appends it to the cluster's.
   Problem readLevel(const Json &value, Path path, Cluster &cluster) {
     ClusterLevel level;
-    if (auto problem = checkKeys(
-            value, path, {"name", "count", "latency", "bandwidth"}, {"links"}))
+    if (auto problem =
+            checkKeys(value, path, {"name", "count", "latency", "bandwidth"},
+                      {"links", "efficiency"}))
       return problem;
     if (auto problem = readString(value["name"], path + ".name", level.name))
       return problem;
@@ -177,6 +205,10 @@ private:
     if (value.contains("links"))
       if (auto problem = readCount(value["links"], path + ".links", kMaxDevices,
                                    level.links))
+        return problem;
+    if (value.contains("efficiency"))
+      if (auto problem = readShare(value["efficiency"], path + ".efficiency",
+                                   level.efficiency))
         return problem;
     int64_t devices = cluster.getNumDevices() * level.count;
     if (devices > kMaxDevices)

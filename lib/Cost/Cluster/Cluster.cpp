@@ -8,7 +8,7 @@ using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
 // Presets. Peak rates and bandwidths are those of the data sheets; any other
-// assumption is stated at its preset.
+// figure has its source at its preset.
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t kGiB = int64_t(1) << 30;
@@ -47,6 +47,19 @@ static Cluster makeRtx3090NvlinkCluster() {
            makeNetwork3090(8)}};
 }
 
+/// bf16 products of the best shapes reach 271 of an A100's 312 TFLOP/s and 794
+/// of an H100's 989 (S. Bekman, "Machine Learning Engineering", maximum
+/// achievable matmul FLOPS); 0.75 allows for the shapes of a layer. STREAM
+/// triads reach nine tenths of the memory's bandwidth on both (BabelStream).
+static constexpr DeviceEfficiency kDgxEfficiency = {0.75, 0.9};
+
+/// Bus bandwidths of large all-reduces by nccl-tests: 232.5 of 300 GB/s within
+/// a server (NVIDIA/nccl-tests, issue 175), 91 of 100 GB/s between servers with
+/// four ports of 200 Gb/s each (issue 100). An H100's links are assumed to be
+/// as efficient.
+static constexpr double kNvswitchEfficiency = 0.775;
+static constexpr double kInfinibandEfficiency = 0.91;
+
 static Cluster makeDgxA100() {
   return {"dgx-a100",
           {"A100 80GB",
@@ -58,8 +71,10 @@ static Cluster makeDgxA100() {
             {"tf32", 156e12},
             {"bf16", 312e12},
             {"f16", 312e12},
-            {"i8", 624e12}}},
-          {{"nvswitch", 8, 3e-6, 25e9, 12}, {"network", 8, 10e-6, 25e9, 8}}};
+            {"i8", 624e12}},
+           kDgxEfficiency},
+          {{"nvswitch", 8, 3e-6, 25e9, 12, kNvswitchEfficiency},
+           {"network", 8, 10e-6, 25e9, 8, kInfinibandEfficiency}}};
 }
 
 static Cluster makeDgxH100() {
@@ -74,8 +89,10 @@ static Cluster makeDgxH100() {
             {"bf16", 989.4e12},
             {"f16", 989.4e12},
             {"f8", 1978.9e12},
-            {"i8", 1978.9e12}}},
-          {{"nvswitch", 8, 3e-6, 25e9, 18}, {"network", 8, 10e-6, 50e9, 8}}};
+            {"i8", 1978.9e12}},
+           kDgxEfficiency},
+          {{"nvswitch", 8, 3e-6, 25e9, 18, kNvswitchEfficiency},
+           {"network", 8, 10e-6, 50e9, 8, kInfinibandEfficiency}}};
 }
 
 /// Threads of one process on eight cores with 16 GiB. Each thread is a device,

@@ -32,14 +32,23 @@ std::string heddle::writeCluster(const Cluster &cluster) {
     text += comma + quoted(type) + ": " + number(rate);
     comma = ", ";
   }
-  text += "}\n  },\n  \"levels\": [";
+  text += "}";
+  if (device.efficiency != DeviceEfficiency())
+    text +=
+        ",\n    \"efficiency\": {\"peak\": " + number(device.efficiency.peak) +
+        ", \"memory_bandwidth\": " + number(device.efficiency.memoryBandwidth) +
+        "}";
+  text += "\n  },\n  \"levels\": [";
   comma = "\n";
   for (const ClusterLevel &level : cluster.levels) {
     text += comma + "    {\"name\": " + quoted(level.name) +
             ", \"count\": " + std::to_string(level.count) +
             ", \"latency\": " + number(level.latency) +
             ", \"bandwidth\": " + number(level.bandwidth) +
-            ", \"links\": " + std::to_string(level.links) + "}";
+            ", \"links\": " + std::to_string(level.links);
+    if (level.efficiency != 1)
+      text += ", \"efficiency\": " + number(level.efficiency);
+    text += "}";
     comma = ",\n";
   }
   return text + (cluster.levels.empty() ? "]\n}\n" : "\n  ]\n}\n");

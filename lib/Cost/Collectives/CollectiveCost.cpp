@@ -114,7 +114,7 @@ MeshTopology::measure(ArrayRef<std::pair<int64_t, int64_t>> messages) const {
     const ClusterLevel &level = cluster.levels[i];
     step.latency = std::max(step.latency, level.latency);
     step.secondsPerByte =
-        std::max(step.secondsPerByte, double(most) / level.getUnitBandwidth());
+        std::max(step.secondsPerByte, double(most) / level.getUnitRate());
   }
   return step;
 }
@@ -206,11 +206,11 @@ CollectiveCost MeshTopology::permute(ArrayRef<int64_t> sources,
   double seconds = step.latency + double(bytes) * step.secondsPerByte;
   if (isLocal)
     seconds =
-        std::max(seconds, 2 * double(bytes) / cluster.device.memoryBandwidth);
+        std::max(seconds, 2 * double(bytes) / cluster.device.getMemoryRate());
   return {cluster.device.launch + seconds, most * bytes};
 }
 
 CollectiveCost MeshTopology::local(int64_t bytes) const {
-  double bandwidth = cluster.device.memoryBandwidth;
+  double bandwidth = cluster.device.getMemoryRate();
   return {cluster.device.launch + 2 * double(bytes) / bandwidth, 0};
 }

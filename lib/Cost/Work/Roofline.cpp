@@ -7,19 +7,19 @@
 using namespace mlir;
 using namespace heddle;
 
-std::optional<double> heddle::getPeakRate(Type elementType,
-                                          const ClusterDevice &device) {
+std::optional<double> heddle::getProductRate(Type elementType,
+                                             const ClusterDevice &device) {
   std::string name;
   llvm::raw_string_ostream(name) << elementType;
   auto known = device.peak.find(name);
   if (known == device.peak.end())
     return std::nullopt;
-  return known->second;
+  return known->second * device.efficiency.peak;
 }
 
-double heddle::getRooflineSeconds(const Work &work, double peakRate,
+double heddle::getRooflineSeconds(const Work &work, double rate,
                                   const ClusterDevice &device) {
-  return device.launch + std::max(double(work.flops) / peakRate,
+  return device.launch + std::max(double(work.flops) / rate,
                                   double(work.bytesRead + work.bytesWritten) /
-                                      device.memoryBandwidth);
+                                      device.getMemoryRate());
 }

@@ -58,7 +58,7 @@ public:
       double units = double(members / inside);
       seconds[level] += times * (units - 1) / units * bytes *
                         double(unit / inside) /
-                        cluster.levels[level].getUnitBandwidth();
+                        cluster.levels[level].getUnitRate();
     }
   }
   double getMost() const {
@@ -156,12 +156,12 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   double updateBytes =
       micro > 1 ? one.updateBytes : one.updateBytes - 2 * one.gradients;
   double update =
-      std::max(updateBytes, 0.0) / stored(1) / device.memoryBandwidth;
+      std::max(updateBytes, 0.0) / stored(1) / device.getMemoryRate();
   double accumulation =
-      micro > 1 ? micro * 2 * one.gradients / tensor / device.memoryBandwidth
+      micro > 1 ? micro * 2 * one.gradients / tensor / device.getMemoryRate()
                 : 0;
   double others = micro * one.otherBytes * kFusedPart * part * split /
-                  device.memoryBandwidth;
+                  device.getMemoryRate();
   // Devices wait while a pipeline fills and drains.
   double bubble = (stages - 1) / micro;
   if (candidate.mesh.schedule == PipelineSchedule::Interleaved)

@@ -178,7 +178,7 @@ double Counter::getProductSeconds(WorkOpInterface op) const {
   auto operand = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
   if (!sums || !operand)
     return 0;
-  std::optional<double> peak = getPeakRate(operand.getElementType(), device);
+  std::optional<double> peak = getProductRate(operand.getElementType(), device);
   return peak ? double(op.getWork().flops) / *peak : 0;
 }
 

@@ -143,9 +143,9 @@ void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
   const ClusterDevice &device = topology.getCluster().device;
   // An order needs no exact times: without a rate for the type, f32's will do.
   Work work = getWork(op);
-  std::optional<double> peakRate = getPeakRate(type, device);
+  std::optional<double> peakRate = getProductRate(type, device);
   if (!peakRate) {
-    peakRate = getPeakRate(Float32Type::get(op.getContext()), device);
+    peakRate = getProductRate(Float32Type::get(op.getContext()), device);
     if (work.flops > 0 && isa<FloatType>(type))
       program.typesWithoutRate.insert(type);
   }

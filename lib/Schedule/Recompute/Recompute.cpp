@@ -98,7 +98,8 @@ std::optional<double> Recompute::getSeconds(Operation *op) {
   }
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
-  std::optional<double> rate = getPeakRate(getElementTypeOrSelf(type), device);
+  std::optional<double> rate =
+      getProductRate(getElementTypeOrSelf(type), device);
   return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
                             device);
 }

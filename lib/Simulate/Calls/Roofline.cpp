@@ -15,7 +15,7 @@ FailureOr<double>
 RooflineCostModel::getSeconds(rt::DeviceCallOpInterface call) {
   Work work = works.getWork(call);
   Type type = CallWork::getComputeType(call);
-  std::optional<double> peakRate = getPeakRate(type, cluster.device);
+  std::optional<double> peakRate = getProductRate(type, cluster.device);
   if (!peakRate && work.flops > 0)
     return call.emitError()
            << "computes in " << type << ", of which the cluster '"

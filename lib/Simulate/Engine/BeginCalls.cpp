@@ -180,7 +180,7 @@ Engine::Effort Engine::getEffort(const Communication &communication,
       llvm::any_of(llvm::enumerate(communication.sources), [](auto source) {
         return source.value() < 0 || source.value() == int64_t(source.index());
       }))
-    least = 2 * double(communication.bytes) / device.memoryBandwidth;
+    least = 2 * double(communication.bytes) / device.getMemoryRate();
   double seconds = device.launch + std::max(least, links.getSeconds(traffic));
   Effort effort;
   effort.seconds = model.getSeconds(communication, seconds);

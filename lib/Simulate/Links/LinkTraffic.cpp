@@ -13,7 +13,7 @@ LinkTraffic::LinkTraffic(MeshTopology mesh) : topology(std::move(mesh)) {
     firstLinks.push_back(capacities.size());
     int64_t units =
         llvm::divideCeil(topology.getNumDevices(), topology.getUnitSize(i));
-    capacities.insert(capacities.end(), 2 * units, level.getUnitBandwidth());
+    capacities.insert(capacities.end(), 2 * units, level.getUnitRate());
     levels.resize(capacities.size(), i);
   }
 }

@@ -49,6 +49,31 @@ TEST(Cluster, PresetsHaveTheirSizes) {
   EXPECT_EQ(llvm::cantFail(loadCluster("dgx-h100:1")).getNumDevices(), 8);
 }
 
+TEST(Cluster, EfficienciesScaleRates) {
+  auto parse = [](llvm::StringRef from, llvm::StringRef to) {
+    return llvm::cantFail(parseCluster(textWith(from, to), "c.json"));
+  };
+  Cluster cluster =
+      parse("\"launch\"", "\"efficiency\": {\"peak\": 0.5, "
+                          "\"memory_bandwidth\": 0.25}, \"launch\"");
+  EXPECT_EQ(cluster.device.getMemoryRate(), 0.25e12);
+  EXPECT_EQ(parse("\"links\": 2", "\"links\": 2, \"efficiency\": 0.5")
+                .levels[1]
+                .getUnitRate(),
+            1e10);
+  EXPECT_EQ(
+      errorOf(parseCluster(
+          textWith("\"links\": 2", "\"links\": 2, \"efficiency\": 1.5"), "c")),
+      "c: $.levels[1].efficiency: expected a share above 0 and at most 1, "
+      "got 1.5");
+  EXPECT_EQ(
+      errorOf(parseCluster(
+          textWith("\"launch\"", "\"efficiency\": {\"links\": 1}, \"launch\""),
+          "c")),
+      "c: $.device.efficiency.links: unknown key, expected one of peak, "
+      "memory_bandwidth");
+}
+
 TEST(Cluster, ChoiceReadsItsFileOnce) {
   EXPECT_TRUE(ClusterChoice().isNone());
   llvm::SmallString<64> path;
@@ -78,7 +103,7 @@ TEST(Cluster, ErrorsNameThePath) {
   EXPECT_EQ(
       errorOf(parseCluster(textWith("\"launch\"", "\"lunch\""), "c.json")),
       "c.json: $.device.lunch: unknown key, expected one of kind, memory, "
-      "memory_bandwidth, peak, launch");
+      "memory_bandwidth, peak, launch, efficiency");
   EXPECT_EQ(
       errorOf(parseCluster(textWith("1e-06", "-1"), "c.json")),
       "c.json: $.levels[0].latency: expected a number, 0 or more, got -1");

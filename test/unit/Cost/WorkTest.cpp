@@ -3,6 +3,7 @@
 // Compares FLOPs and bytes of single ops with numbers computed by hand.
 
 #include "heddle/Cost/Work.h"
+#include "heddle/Cost/Roofline.h"
 #include "heddle/InitAll.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -153,3 +154,13 @@ static const WorkCase cases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Ops, WorkTest, ::testing::ValuesIn(cases),
                          [](const auto &info) { return info.param.name; });
+
+TEST(Roofline, RatesAreThoseThatProgramsReach) {
+  ClusterDevice device{"GPU", 1 << 30, 1e12, 0, {{"f32", 1e13}}, {0.5, 0.25}};
+  MLIRContext context;
+  EXPECT_EQ(getProductRate(Float32Type::get(&context), device), 0.5e13);
+  EXPECT_EQ(getProductRate(Float16Type::get(&context), device), std::nullopt);
+  // FLOPs bind, then bytes.
+  EXPECT_EQ(getRooflineSeconds({int64_t(1e13), 0, 0}, 0.5e13, device), 2);
+  EXPECT_EQ(getRooflineSeconds({0, int64_t(1e12), 0}, 0.5e13, device), 4);
+}

@@ -25,9 +25,9 @@ FailureOr<double> heddle::getPeakOf(Operation *op, const Cluster &cluster) {
   const ClusterDevice &device = cluster.device;
   Type f32 = Float32Type::get(op->getContext());
   if (element)
-    if (std::optional<double> rate = getPeakRate(element, device))
+    if (std::optional<double> rate = getProductRate(element, device))
       return *rate;
-  if (std::optional<double> rate = getPeakRate(f32, device))
+  if (std::optional<double> rate = getProductRate(f32, device))
     return *rate;
   return op->emitOpError() << "has no time: expected the cluster '"
                            << cluster.name << "' to state a peak rate of f32";

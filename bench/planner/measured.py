@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""The plan that heddle plan chooses beside plans of experts, measured.
+
+    bench/planner/measured.py [--heddle build/bin/heddle] [--models gpt2,llama]
+                              [--networks fast,slow,hierarchical] [--folder F]
+
+Four emulated devices, three networks and three memory limits. Every plan of PLANS
+is compiled for the limit and, if it fits, trained with `--emulate-compute`: each
+call and each collective takes the time that the cluster's devices and links would
+take, so the order of events, the runtime and its waiting are real, and nothing is
+computed. The plan that `heddle plan` chooses is measured in the same way.
+
+For each case, prints the chosen plan, its predicted and measured seconds, the best
+measured plan of the experts that fits, and the ratio of the two (target: at most
+1.05). If nothing fits, says whether an expert's plan does (it should not). A
+sleeper may be woken late, so the fastest step of a run counts.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+ROWS = 16  # of a step
+MODELS = {
+    "gpt2": {"model_type": "gpt2", "n_layer": 8, "n_embd": 64, "n_head": 4,
+             "vocab_size": 256, "n_positions": 64, "n_inner": 256},
+    "llama": {"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 64,
+              "num_attention_heads": 4, "num_key_value_heads": 4,
+              "intermediate_size": 192, "vocab_size": 256,
+              "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+              "hidden_act": "silu", "tie_word_embeddings": False},
+}
+# Levels as (devices, bytes a second).
+NETWORKS = {"fast": [(4, 1e9)], "slow": [(4, 2e7)],
+            "hierarchical": [(2, 1e9), (2, 2e7)]}
+# Megatron's plans, ZeRO's, mixtures, pipelines; with and without overlap,
+# recomputation and sequence parallelism.
+PLANS = [
+    "--mesh dp=4 --overlap none", "--mesh dp=4 --overlap auto",
+    "--mesh dp=4 --zero 1 --overlap none", "--mesh dp=4 --zero 1 --overlap auto",
+    "--mesh dp=4 --zero 2 --overlap auto", "--mesh dp=4 --zero 3 --overlap none",
+    "--mesh dp=4 --zero 3 --overlap auto",
+    "--mesh dp=4 --zero 3 --overlap auto --recompute layer",
+    "--mesh tp=4 --overlap none", "--mesh tp=4 --overlap default",
+    "--mesh tp=4 --overlap oases", "--mesh tp=4 --overlap auto",
+    "--mesh tp=4 --sequence --overlap auto",
+    "--mesh dp=2,tp=2 --overlap none", "--mesh dp=2,tp=2 --overlap auto",
+    "--mesh dp=2,tp=2 --zero 1 --overlap auto",
+    "--mesh dp=2,tp=2 --zero 3 --overlap auto",
+    "--mesh dp=2,tp=2 --zero 3 --sequence --overlap auto",
+    "--mesh dp=2,tp=2 --zero 3 --overlap auto --recompute layer",
+    "--mesh pp=4 --pipeline 1f1b --micro-batches 8",
+    "--mesh pp=4 --pipeline zb-h1 --micro-batches 8",
+    "--mesh pp=4 --pipeline interleaved --micro-batches 8",
+    "--mesh pp=2,dp=2 --pipeline 1f1b --micro-batches 8 --zero 1",
+    "--mesh pp=2,tp=2 --pipeline 1f1b --micro-batches 8",
+    "--mesh pp=2,tp=2 --pipeline zb-h1 --micro-batches 8",
+]
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.text = self.path("text")
+        with open(self.text, "w") as file:
+            file.write("The quick brown fox jumps over the lazy dog. " * 2000)
+        for name, config in MODELS.items():
+            os.makedirs(self.path(name), exist_ok=True)
+            with open(self.path(name, "config.json"), "w") as file:
+                json.dump(config, file)
+
+    def path(self, *parts):
+        return os.path.join(self.options.folder, *parts)
+
+    def heddle(self, *arguments, may_fail=False):
+        result = subprocess.run([self.options.heddle, *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+        if result.returncode and not may_fail:
+            sys.exit(f"heddle {' '.join(arguments)}:\n{result.stderr}")
+        return result
+
+    def cluster(self, network, memory):
+        levels = [{"name": f"level{i}", "count": count, "latency": 2e-6,
+                   "bandwidth": bandwidth, "links": 1}
+                  for i, (count, bandwidth) in enumerate(NETWORKS[network])]
+        path = self.path(f"{network}-{memory}.json")
+        with open(path, "w") as file:
+            json.dump({"version": 1, "name": network,
+                       "device": {"kind": "emulated", "memory": memory,
+                                  "memory_bandwidth": 1e9, "launch": 1e-5,
+                                  "peak": {"f32": 3e9}},
+                       "levels": levels}, file)
+        return path
+
+    def flags(self, model, plan, cluster):
+        words = plan.split()
+        micro = int(words[words.index("--micro-batches") + 1]
+                    ) if "--micro-batches" in words else 1
+        return [self.path(model), *words, "--batch", str(ROWS // micro), "--seq",
+                "64", "--cluster", cluster]
+
+    def simulate(self, flags):
+        """Returns the simulation, or None if the plan cannot be compiled."""
+        result = self.heddle("simulate", *flags, "--json", may_fail=True)
+        return None if result.returncode else json.loads(result.stdout)
+
+    def measure(self, flags, cluster):
+        """Returns the seconds of the fastest step."""
+        trace = self.path("trace.json")
+        steps = str(self.options.steps + 1)
+        self.heddle("train", *flags, "--emulate", cluster, "--emulate-compute",
+                    "--cores", "1", "--data", self.text, "--steps", steps,
+                    "--trace", trace, "--trace-steps", steps, "--eval-windows",
+                    "1", "--no-checkpoints", "-o", self.path("run"))
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+        begin, end = {}, {}
+        for event in events:
+            if event["ph"] != "X" or event["cat"] != "run" or \
+                    event["args"].get("table") != "step":
+                continue
+            run = event["args"]["run"]
+            begin[run] = min(begin.get(run, event["ts"]), event["ts"])
+            finish = event["ts"] + event["dur"]
+            end[run] = max(end.get(run, finish), finish)
+        return min((end[run] - begin[run]) * 1e-6 for run in sorted(begin)[1:])
+
+
+def run_case(bench, model, network, memory, known):
+    """Measures all plans that fit into `memory` bytes."""
+    cluster = bench.cluster(network, memory)
+    rows = []
+    for plan in PLANS:
+        flags = bench.flags(model, plan, cluster)
+        simulated = bench.simulate(flags)
+        if simulated is None:
+            continue
+        total = simulated["memory"]["total"]
+        row = {"plan": plan, "memory": total, "fits": total <= memory,
+               "predicted": simulated["seconds"]}
+        if row["fits"]:
+            # A larger limit may leave a program as it is.
+            key = (plan, simulated["seconds"], total)
+            if key not in known:
+                known[key] = bench.measure(flags, cluster)
+            row["measured"] = known[key]
+        rows.append(row)
+    chosen = bench.path("chosen.json")
+    result = bench.heddle("plan", bench.path(model), "--cluster", cluster,
+                          "--batch", str(ROWS), "--seq", "64", "--json", "-o",
+                          chosen, "--quiet", may_fail=True)
+    if not result.stdout:
+        sys.exit(f"heddle plan: {result.stderr}")
+    answer = json.loads(result.stdout)
+    case = {"model": model, "network": network, "limit": memory, "plans": rows,
+            "feasible": answer["feasible"], "options": answer["options"]}
+    if answer["feasible"]:
+        micro = answer["micro_batches"]
+        flags = [bench.path(model), "--plan", chosen, "--batch",
+                 str(ROWS // micro), "--micro-batches", str(micro), "--seq",
+                 "64", "--cluster", cluster]
+        case["memory"] = bench.simulate(flags)["memory"]["total"]
+        case["predicted"] = answer["seconds"]
+        case["measured"] = bench.measure(flags, cluster)
+    return case
+
+
+def report(case):
+    fitting = sorted((row["measured"], row["plan"]) for row in case["plans"]
+                     if row["fits"])
+    name = (f"{case['model']:6} {case['network']:13} "
+            f"{case['limit'] / 2**20:6.2f} MiB ")
+    if not case["feasible"]:
+        verdict = f"but {fitting[0][1]} does" if fitting else "and no expert's does"
+        print(f"{name} nothing fits, {verdict}", flush=True)
+        return not fitting
+    best = fitting[0] if fitting else (float("inf"), "none fits")
+    ratio = case["measured"] / best[0]
+    fits = case["memory"] <= case["limit"]
+    print(f"{name} {case['predicted']:.3f} s predicted, {case['measured']:.3f} s "
+          f"measured, experts {best[0]:.3f} s, ratio {ratio:.3f}"
+          f"{'' if fits else ', DOES NOT FIT'}\n    {case['options']}\n    of "
+          f"{len(fitting)} that fit, {best[1]}", flush=True)
+    return fits and ratio <= 1.05
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--heddle", default="build/bin/heddle")
+    parser.add_argument("--models", default="gpt2,llama")
+    parser.add_argument("--networks", default="fast,slow,hierarchical")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--folder", default="measured")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    os.makedirs(options.folder, exist_ok=True)
+    bench = Bench(options)
+    cases, good = [], 0
+    for model in options.models.split(","):
+        for network in options.networks.split(","):
+            # The limits are parts of what data parallelism takes without one.
+            plain = bench.simulate(bench.flags(
+                model, PLANS[0], bench.cluster(network, 1 << 34)))
+            known = {}
+            for part in (1.5, 0.6, 0.3):
+                memory = int(part * plain["memory"]["total"])
+                case = run_case(bench, model, network, memory, known)
+                cases.append(case)
+                good += report(case)
+    print(f"{good} of {len(cases)} cases within 5 % of the best")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(cases, file, indent=1)
+
+
+main()
