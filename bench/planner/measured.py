@@ -17,6 +17,7 @@ sleeper may be woken late, so the fastest step of a run counts.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -24,9 +25,9 @@ import sys
 
 ROWS = 16  # of a step
 MODELS = {
-    "gpt2": {"model_type": "gpt2", "n_layer": 8, "n_embd": 64, "n_head": 4,
+    "gpt2": {"model_type": "gpt2", "n_layer": 6, "n_embd": 64, "n_head": 4,
              "vocab_size": 256, "n_positions": 64, "n_inner": 256},
-    "llama": {"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 64,
+    "llama": {"model_type": "llama", "num_hidden_layers": 6, "hidden_size": 64,
               "num_attention_heads": 4, "num_key_value_heads": 4,
               "intermediate_size": 192, "vocab_size": 256,
               "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
@@ -64,6 +65,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.text = self.path("text")
+        self.measured = {}  # seconds by program; a limit may not change it
         with open(self.text, "w") as file:
             file.write("The quick brown fox jumps over the lazy dog. " * 2000)
         for name, config in MODELS.items():
@@ -102,19 +104,36 @@ class Bench:
         return [self.path(model), *words, "--batch", str(ROWS // micro), "--seq",
                 "64", "--cluster", cluster]
 
-    def simulate(self, flags):
-        """Returns the simulation, or None if the plan cannot be compiled."""
-        result = self.heddle("simulate", *flags, "--json", may_fail=True)
-        return None if result.returncode else json.loads(result.stdout)
+    def simulate(self, flags, cluster):
+        """Compiles a program and returns its simulation, or None if the plan
+        does not fit the program."""
+        program = self.path("program.mlir")
+        result = self.heddle("compile", *flags, "--stop-after", "executable",
+                             "-o", program, may_fail=True)
+        if result.returncode:
+            return None
+        return json.loads(self.heddle("simulate", program, "--cluster", cluster,
+                                      "--json").stdout)
 
-    def measure(self, flags, cluster):
-        """Returns the seconds of the fastest step."""
+    def measure(self, cluster):
+        """Returns the seconds of the fastest step of the program that was
+        compiled last."""
+        program = self.path("program.mlir")
+        with open(program, "rb") as file:
+            key = hashlib.sha256(file.read()).digest()
+        if key not in self.measured:
+            self.heddle("compile", program, "-o", self.path("program.heddle"))
+            self.measured[key] = self.train(cluster)
+        return self.measured[key]
+
+    def train(self, cluster):
         trace = self.path("trace.json")
         steps = str(self.options.steps + 1)
-        self.heddle("train", *flags, "--emulate", cluster, "--emulate-compute",
-                    "--cores", "1", "--data", self.text, "--steps", steps,
-                    "--trace", trace, "--trace-steps", steps, "--eval-windows",
-                    "1", "--no-checkpoints", "-o", self.path("run"))
+        self.heddle("train", self.path("program.heddle"), "--emulate", cluster,
+                    "--emulate-compute", "--cores", "1", "--data", self.text,
+                    "--steps", steps, "--trace", trace, "--trace-steps", steps,
+                    "--eval-windows", "1", "--no-checkpoints", "-o",
+                    self.path("run"))
         with open(trace) as file:
             events = json.load(file)["traceEvents"]
         begin, end = {}, {}
@@ -129,24 +148,20 @@ class Bench:
         return min((end[run] - begin[run]) * 1e-6 for run in sorted(begin)[1:])
 
 
-def run_case(bench, model, network, memory, known):
+def run_case(bench, model, network, memory):
     """Measures all plans that fit into `memory` bytes."""
     cluster = bench.cluster(network, memory)
     rows = []
     for plan in PLANS:
         flags = bench.flags(model, plan, cluster)
-        simulated = bench.simulate(flags)
+        simulated = bench.simulate(flags, cluster)
         if simulated is None:
             continue
         total = simulated["memory"]["total"]
         row = {"plan": plan, "memory": total, "fits": total <= memory,
                "predicted": simulated["seconds"]}
         if row["fits"]:
-            # A larger limit may leave a program as it is.
-            key = (plan, simulated["seconds"], total)
-            if key not in known:
-                known[key] = bench.measure(flags, cluster)
-            row["measured"] = known[key]
+            row["measured"] = bench.measure(cluster)
         rows.append(row)
     chosen = bench.path("chosen.json")
     result = bench.heddle("plan", bench.path(model), "--cluster", cluster,
@@ -162,9 +177,9 @@ def run_case(bench, model, network, memory, known):
         flags = [bench.path(model), "--plan", chosen, "--batch",
                  str(ROWS // micro), "--micro-batches", str(micro), "--seq",
                  "64", "--cluster", cluster]
-        case["memory"] = bench.simulate(flags)["memory"]["total"]
+        case["memory"] = bench.simulate(flags, cluster)["memory"]["total"]
         case["predicted"] = answer["seconds"]
-        case["measured"] = bench.measure(flags, cluster)
+        case["measured"] = bench.measure(cluster)
     return case
 
 
@@ -203,12 +218,12 @@ def main():
     for model in options.models.split(","):
         for network in options.networks.split(","):
             # The limits are parts of what data parallelism takes without one.
-            plain = bench.simulate(bench.flags(
-                model, PLANS[0], bench.cluster(network, 1 << 34)))
-            known = {}
+            bench.measured.clear()
+            ample = bench.cluster(network, 1 << 34)
+            plain = bench.simulate(bench.flags(model, PLANS[0], ample), ample)
             for part in (1.5, 0.6, 0.3):
                 memory = int(part * plain["memory"]["total"])
-                case = run_case(bench, model, network, memory, known)
+                case = run_case(bench, model, network, memory)
                 cases.append(case)
                 good += report(case)
     print(f"{good} of {len(cases)} cases within 5 % of the best")
