@@ -187,9 +187,9 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
   if (op.getGlobalShape() && op.getGlobalShape()->size() != 4)
     return op.emitOpError() << "expected a global shape of 4 sizes, got "
                             << op.getGlobalShape()->size();
-  if (op.getWindow() && *op.getWindow() < 1)
+  if (IntegerAttr window = op.getWindowAttr(); window && window.getInt() < 1)
     return op.emitOpError()
-           << "expected a window of at least 1, got " << *op.getWindow();
+           << "expected a window of at least 1, got " << window.getInt();
   return op.getMask() ? verifyAttentionMask(op) : success();
 }
 

@@ -160,8 +160,8 @@ func.func @f(%q: tensor<1x2x2x4xf32>, %m: tensor<1x2x1x3xi1>) {
 // -----
 
 func.func @f(%q: tensor<1x2x2x4xf32>) {
-  // expected-error @below {{expected a window of at least 1, got 0}}
-  %o, %lse = heddle.attention %q, %q, %q window(0) scale(0.5) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
+  // expected-error @below {{expected a window of at least 1, got -1}}
+  %o, %lse = heddle.attention %q, %q, %q window(-1) scale(0.5) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
   return
 }
 

@@ -86,7 +86,7 @@ template <typename OpTy> struct Scores {
     int64_t at = j + offsets[2], from = i + offsets[1];
     if (at >= globalShape[1] || (op.getCausal() && at > from))
       return false;
-    if (op.getWindow() && std::abs(at - from) >= *op.getWindow())
+    if (op.getWindow() && std::abs(at - from) >= int64_t(*op.getWindow()))
       return false;
     if (!op.getMask())
       return true;
