@@ -64,15 +64,16 @@ struct Problem {
         size_t(desc.batch * desc.queries * desc.groups * desc.group_size));
   }
   void forward() {
-    heddle_rt_attention(&device, 0, &desc, &offsets, &step, queries.data(),
-                        keys.data(), values.data(), output.data(), lse.data());
+    heddle_rt_attention(&device, 0, &desc, &offsets, &step, nullptr,
+                        queries.data(), keys.data(), values.data(),
+                        output.data(), lse.data());
     heddle_rt_synchronize(&device);
   }
   void backward() {
-    heddle_rt_attention_grad(&device, 0, &desc, &offsets, &step, queries.data(),
-                             keys.data(), values.data(), output.data(),
-                             lse.data(), outputGrad.data(), dq.data(),
-                             dk.data(), dv.data());
+    heddle_rt_attention_grad(&device, 0, &desc, &offsets, &step, nullptr,
+                             queries.data(), keys.data(), values.data(),
+                             output.data(), lse.data(), outputGrad.data(),
+                             dq.data(), dk.data(), dv.data());
     heddle_rt_synchronize(&device);
   }
   void report(benchmark::State &state, double perScore) const {

@@ -32,11 +32,13 @@ Accesses MatmulOp::getAccesses() {
 }
 
 Accesses rt::AttentionOp::getAccesses() {
-  return list({getQ(), getK(), getV(), getStep()}, {getO(), getLse()});
+  return list({getQ(), getK(), getV(), getStep(), getMask()},
+              {getO(), getLse()});
 }
 
 Accesses rt::AttentionGradOp::getAccesses() {
-  return list({getQ(), getK(), getV(), getO(), getLse(), getOGrad(), getStep()},
+  return list({getQ(), getK(), getV(), getO(), getLse(), getOGrad(), getStep(),
+               getMask()},
               {getQGrad(), getKGrad(), getVGrad()});
 }
 

@@ -161,24 +161,25 @@ def MatmulOp : Rt_Call<"matmul",
 
 def AttentionOp : Rt_Call<"attention",
     (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
-         OptionalAttr<BufferAttr>:$step, Variadic<Index>:$offsets,
-         F64Attr:$scale, UnitAttr:$causal,
+         OptionalAttr<BufferAttr>:$step, OptionalAttr<BufferAttr>:$mask,
+         Variadic<Index>:$offsets, F64Attr:$scale, UnitAttr:$causal,
+         OptionalAttr<I64Attr>:$window,
          DefaultValuedAttr<F64Attr, "0.0">:$dropout,
          DefaultValuedAttr<I64Attr, "0">:$seed,
          OptionalAttr<DenseI64ArrayAttr>:$global_shape,
          OptionalAttr<StrAttr>:$op_name)> {
   let summary = "scaled dot-product attention";
   let description = [{
-    Shapes, `offsets` and `global_shape` as in `heddle.attention`; all buffers
-    are dense. `op_name` names the random stream of the dropout.
+    Shapes, `window`, `mask`, `offsets` and `global_shape` as in
+    `heddle.attention`; all buffers are dense. `op_name` names the random stream of the dropout.
   }];
   let assemblyFormat = [{
     ($op_name^)? (`stream` `(` $stream^ `)`)? `q` `(` custom<BareBuffer>($q) `)`
     `k` `(` custom<BareBuffer>($k) `)` `v` `(` custom<BareBuffer>($v) `)`
-    (`causal` $causal^)? `scale` `(` $scale `)`
+    (`causal` $causal^)? (`window` `(` $window^ `)`)? `scale` `(` $scale `)`
     (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)?
-    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
-    (`global_shape` `(` $global_shape^ `)`)?
+    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`mask` `(` custom<BareBuffer>($mask)^ `)`)?
+    (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)?
     `->` `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)` `serves` $serves attr-dict
   }];
   let hasVerifier = 1;
@@ -187,8 +188,9 @@ def AttentionOp : Rt_Call<"attention",
 def AttentionGradOp : Rt_Call<"attention_grad",
     (ins BufferAttr:$q, BufferAttr:$k, BufferAttr:$v, BufferAttr:$o, BufferAttr:$lse,
          BufferAttr:$o_grad, BufferAttr:$q_grad, BufferAttr:$k_grad, BufferAttr:$v_grad,
-         OptionalAttr<BufferAttr>:$step, Variadic<Index>:$offsets,
-         F64Attr:$scale, UnitAttr:$causal,
+         OptionalAttr<BufferAttr>:$step, OptionalAttr<BufferAttr>:$mask,
+         Variadic<Index>:$offsets, F64Attr:$scale, UnitAttr:$causal,
+         OptionalAttr<I64Attr>:$window,
          DefaultValuedAttr<F64Attr, "0.0">:$dropout,
          DefaultValuedAttr<I64Attr, "0">:$seed,
          OptionalAttr<DenseI64ArrayAttr>:$global_shape,
@@ -199,10 +201,10 @@ def AttentionGradOp : Rt_Call<"attention_grad",
     `k` `(` custom<BareBuffer>($k) `)` `v` `(` custom<BareBuffer>($v) `)`
     `o` `(` custom<BareBuffer>($o) `)` `lse` `(` custom<BareBuffer>($lse) `)`
     `o_grad` `(` custom<BareBuffer>($o_grad) `)`
-    (`causal` $causal^)? `scale` `(` $scale `)`
+    (`causal` $causal^)? (`window` `(` $window^ `)`)? `scale` `(` $scale `)`
     (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)?
-    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`offsets` `(` $offsets^ `)`)?
-    (`global_shape` `(` $global_shape^ `)`)?
+    (`step` `(` custom<BareBuffer>($step)^ `)`)? (`mask` `(` custom<BareBuffer>($mask)^ `)`)?
+    (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)?
     `->` `q` `(` custom<BareBuffer>($q_grad) `)` `k` `(` custom<BareBuffer>($k_grad) `)`
     `v` `(` custom<BareBuffer>($v_grad) `)` `serves` $serves attr-dict
   }];

@@ -212,7 +212,8 @@ Value ModelBuilder::attention(StringRef name, Value q, Value k, Value v,
   return builder
       .create<AttentionOp>(at(name), q.getType(), f32(shapeOf(q).drop_back()),
                            q, k, v, dropoutRate == 0 ? Value() : step(),
-                           ValueRange(), llvm::APFloat(scale), /*causal=*/true,
+                           /*mask=*/Value(), ValueRange(), llvm::APFloat(scale),
+                           /*causal=*/true, /*window=*/IntegerAttr(),
                            llvm::APFloat(dropoutRate), seed,
                            DenseI64ArrayAttr(), builder.getStringAttr(name))
       .getOutput();

@@ -10,8 +10,9 @@ from heddle import _find
 from heddle.errors import CompileError
 
 Path = str | os.PathLike[str]
-# A plan: a file, or the sizes of a mesh's axes.
+# A plan: a file, the sizes of a mesh's axes, or "auto".
 Plan = Path | Mapping[str, int]
+AUTO = "auto"
 
 
 def run_program(*arguments: Path, program: str = "heddle") -> str:
@@ -34,7 +35,17 @@ def plan_flags(plan: Plan | None) -> list[str]:
     if isinstance(plan, Mapping):
         axes = ",".join(f"{axis}={size}" for axis, size in plan.items())
         return ["--mesh", axes] if axes else []
+    if plan == AUTO:
+        return auto_flags()
     return ["--plan", os.fspath(plan)]
+
+
+def auto_flags(cluster: Path | None = None) -> list[str]:
+    """Returns the flags with which the planner chooses a plan for a cluster: a
+    preset or a file. Without one, each core of this machine is a device."""
+    if cluster is None:
+        cluster = f"laptop-cpu:{os.cpu_count() or 1}"
+    return ["--plan", AUTO, "--cluster", os.fspath(cluster)]
 
 
 def import_model(path: Path, output: Path, flags: Sequence[str] = ()) -> pathlib.Path:

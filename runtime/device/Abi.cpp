@@ -87,11 +87,12 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
 heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
                                      const heddle_rt_attention_desc *desc,
                                      const heddle_rt_attention_offsets *offsets,
-                                     const int64_t *step, const void *q,
-                                     const void *k, const void *v, void *o,
-                                     float *lse) {
+                                     const int64_t *step, const void *mask,
+                                     const void *q, const void *k,
+                                     const void *v, void *o, float *lse) {
   return issue(device, "attention", [&] {
-    return device->attention(stream, *desc, *offsets, step, q, k, v, o, lse);
+    return device->attention(stream, *desc, *offsets, step, mask, q, k, v, o,
+                             lse);
   });
 }
 
@@ -99,12 +100,13 @@ heddle_rt_status
 heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
                          const heddle_rt_attention_desc *desc,
                          const heddle_rt_attention_offsets *offsets,
-                         const int64_t *step, const void *q, const void *k,
-                         const void *v, const void *o, const float *lse,
-                         const void *d_o, void *dq, void *dk, void *dv) {
+                         const int64_t *step, const void *mask, const void *q,
+                         const void *k, const void *v, const void *o,
+                         const float *lse, const void *d_o, void *dq, void *dk,
+                         void *dv) {
   return issue(device, "attention_grad", [&] {
-    return device->attentionGrad(stream, *desc, *offsets, step, q, k, v, o, lse,
-                                 d_o, dq, dk, dv);
+    return device->attentionGrad(stream, *desc, *offsets, step, mask, q, k, v,
+                                 o, lse, d_o, dq, dk, dv);
   });
 }
 

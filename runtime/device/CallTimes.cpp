@@ -36,13 +36,16 @@ CallWork workOf(const heddle_rt_matmul_desc &desc) {
   return work;
 }
 
-/// Returns the scores that an attention computes: with a causal mask, those on
-/// and below the diagonal.
+/// Returns the scores that an attention computes: those of keys that causality
+/// and the window leave to a query.
 static double scoresOf(const heddle_rt_attention_desc &desc) {
   auto queries = double(desc.queries), keys = double(desc.keys);
-  double pairs = desc.causal && desc.queries == desc.keys
-                     ? queries * (queries + 1) / 2
-                     : queries * keys;
+  double width = desc.window > 0 ? std::min(keys, double(desc.window)) : keys;
+  double pairs = queries * width;
+  if (desc.causal && desc.queries == desc.keys)
+    pairs = width * (width + 1) / 2 + (queries - width) * width;
+  else if (desc.window > 0 && !desc.causal)
+    pairs = queries * std::min(keys, 2 * width - 1);
   return double(desc.batch * desc.groups * desc.group_size) * pairs;
 }
 

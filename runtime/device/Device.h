@@ -96,15 +96,16 @@ struct heddle_rt_device {
                         const void *bias) = 0;
   virtual Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
                            const heddle_rt_attention_offsets &offsets,
-                           const int64_t *step, const void *q, const void *k,
-                           const void *v, void *o, float *lse) = 0;
+                           const int64_t *step, const void *mask, const void *q,
+                           const void *k, const void *v, void *o,
+                           float *lse) = 0;
   virtual Status attentionGrad(int32_t stream,
                                const heddle_rt_attention_desc &desc,
                                const heddle_rt_attention_offsets &offsets,
-                               const int64_t *step, const void *q,
-                               const void *k, const void *v, const void *o,
-                               const float *lse, const void *d_o, void *dq,
-                               void *dk, void *dv) = 0;
+                               const int64_t *step, const void *mask,
+                               const void *q, const void *k, const void *v,
+                               const void *o, const float *lse, const void *d_o,
+                               void *dq, void *dk, void *dv) = 0;
   virtual Status embeddingGrad(int32_t stream, const int32_t *ids,
                                int64_t numIds, const void *rows, int32_t type,
                                int64_t width, int64_t firstRow,

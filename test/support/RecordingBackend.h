@@ -55,15 +55,15 @@ public:
   }
   Status attention(int32_t stream, const heddle_rt_attention_desc &,
                    const heddle_rt_attention_offsets &, const int64_t *,
-                   const void *, const void *, const void *, void *,
-                   float *) override {
+                   const void *, const void *, const void *, const void *,
+                   void *, float *) override {
     return add(stream, "attention");
   }
   Status attentionGrad(int32_t stream, const heddle_rt_attention_desc &,
                        const heddle_rt_attention_offsets &, const int64_t *,
                        const void *, const void *, const void *, const void *,
-                       const float *, const void *, void *, void *,
-                       void *) override {
+                       const void *, const float *, const void *, void *,
+                       void *, void *) override {
     return add(stream, "attention_grad");
   }
   Status embeddingGrad(int32_t stream, const int32_t *, int64_t numIds,

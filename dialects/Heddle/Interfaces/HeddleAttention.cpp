@@ -83,7 +83,8 @@ template <typename OpTy> struct Attention {
       anySplit |= localizer.isSplit(i);
     bool positions = localizer.isSplit(s) || localizer.isSplit(t);
     return (anySplit && !op.getDropout().isZero()) ||
-           (positions && op.getCausal()) || localizer.isPadded(t);
+           (positions && (op.getCausal() || op.getWindow())) ||
+           (localizer.isSplit(t) && op.getMask()) || localizer.isPadded(t);
   }
 
   /// Appends the values of `offsets` (b, s, t, n, r) and `global_shape` (s, t,
@@ -107,10 +108,16 @@ template <typename OpTy> struct Attention {
       shape.assign(whole->begin(), whole->end());
   }
 
+  /// Returns the local mask: the rows of this device's queries, all keys.
+  Value getMask() const {
+    return op.getMask() ? localizer.operands[op.getMaskIndex()] : Value();
+  }
+
   /// Clones the op with `tensors` as its first operands and results of `types`.
-  /// `query` and `key` are the global positions of the first query and key.
-  Operation *make(ArrayRef<Value> tensors, ArrayRef<Type> types, Value query,
-                  Value key) const {
+  /// `mask` has the rows of these queries. `query` and `key` are the global
+  /// positions of the first query and key.
+  Operation *make(ArrayRef<Value> tensors, Value mask, ArrayRef<Type> types,
+                  Value query, Value key) const {
     SmallVector<Value> offsets;
     SmallVector<int64_t> shape;
     if (needsCoordinates())
@@ -118,6 +125,8 @@ template <typename OpTy> struct Attention {
     SmallVector<Value> operands(tensors);
     if (op.getStep())
       operands.push_back(localizer.operands[tensors.size()]);
+    if (mask)
+      operands.push_back(mask);
     Operation *made = localizer.builder.insert(op->clone());
     cast<OpTy>(made).getOffsetsMutable().clear();
     made->setOperands(operands);
@@ -133,8 +142,8 @@ template <typename OpTy> struct Attention {
   /// Makes the local op on the queries and keys that the device holds.
   Operation *makeInPlace(unsigned numTensors) const {
     return make(llvm::to_vector(localizer.operands.take_front(numTensors)),
-                llvm::to_vector(localizer.resultTypes), localizer.getOffset(s),
-                localizer.getOffset(t));
+                getMask(), llvm::to_vector(localizer.resultTypes),
+                localizer.getOffset(s), localizer.getOffset(t));
   }
 
   mutable OpTy op; // its accessors are not const
@@ -269,6 +278,15 @@ template <typename OpTy> struct Ring {
            rowsOf(a, 0) >= 2;
   }
 
+  /// Returns the mask of each part of the queries.
+  static SmallVector<Value> splitMask(const Attention<OpTy> &a,
+                                      const RingParts &queries) {
+    Value mask = a.getMask();
+    if (mask && typeOf(mask).getDimSize(kSequenceDim) > 1)
+      return queries.split(mask);
+    return SmallVector<Value>(queries.getNumParts(), mask);
+  }
+
   RingParts queries, keys;
 };
 
@@ -288,6 +306,7 @@ static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
   SmallVector<Value> query = ring.queries.split(a.localizer.operands[0]);
   SmallVector<Value> key = ring.keys.split(a.localizer.operands[1]);
   SmallVector<Value> value = ring.keys.split(a.localizer.operands[2]);
+  SmallVector<Value> mask = Ring<AttentionOp>::splitMask(a, ring.queries);
   SmallVector<std::optional<Partial>> sums(query.size());
   int64_t degree = ring.queries.getDegree();
   for (int64_t step = 0; step < degree; ++step) {
@@ -301,7 +320,7 @@ static SmallVector<Value> goRound(const Attention<AttentionOp> &a) {
         auto lse = RankedTensorType::get(type.getShape().drop_back(),
                                          b.b.getF32Type());
         Operation *call =
-            a.make({query[i], key[j], value[j]}, {type, lse},
+            a.make({query[i], key[j], value[j]}, mask[i], {type, lse},
                    ring.queries.getPosition(i, ring.queries.getSource(0)),
                    ring.keys.getPosition(j, ring.keys.getSource(step)));
         Partial part{b.widen(call->getResult(0)), call->getResult(1)};
@@ -329,6 +348,7 @@ static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
                      output = split(ring.queries, 3),
                      lse = split(ring.queries, 4),
                      outputGrad = split(ring.queries, 5);
+  SmallVector<Value> mask = Ring<AttentionGradOp>::splitMask(a, ring.queries);
   SmallVector<Value> queryGrad(query.size()), keyGrad(key.size()),
       valueGrad(key.size());
   int64_t degree = ring.queries.getDegree();
@@ -337,7 +357,7 @@ static SmallVector<Value> goRound(const Attention<AttentionGradOp> &a) {
       for (unsigned j = 0; j < key.size(); ++j) {
         Operation *call = a.make(
             {query[i], key[j], value[j], output[i], lse[i], outputGrad[i]},
-            {query[i].getType(), key[j].getType(), value[j].getType()},
+            mask[i], {query[i].getType(), key[j].getType(), value[j].getType()},
             ring.queries.getPosition(i, ring.queries.getSource(0)),
             ring.keys.getPosition(j, ring.keys.getSource(step)));
         accumulate(b, queryGrad[i], call->getResult(0));

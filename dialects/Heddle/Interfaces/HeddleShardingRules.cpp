@@ -151,6 +151,14 @@ static RuleBuilder attentionRule(OpTy op, StringRef sums) {
   StringRef query = shapeOf(op.getQuery()).size() == 5 ? "bsnrd" : "bsnd";
   RuleBuilder builder(op, sums, "d");
   builder.operand(0, query).operand(1, "btnd").operand(2, "btnd");
+  // A mask has all keys on every device.
+  if (Value mask = op.getMask()) {
+    std::string letters = query.drop_back().str() + ".";
+    for (auto [letter, size] : llvm::zip(letters, shapeOf(mask)))
+      if (size == 1)
+        letter = '.';
+    builder.operand(op.getMaskIndex(), letters);
+  }
   // The localization masks the padding of t: no query sees it.
   builder.factor('t').masksItself = true;
   builder.factor('t').onlyByPlan = true;

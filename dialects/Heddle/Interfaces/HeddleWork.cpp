@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Support/AttentionPairs.h"
 #include "heddle/Support/Bytes.h"
 
 using namespace mlir;
@@ -53,14 +54,12 @@ Work ContractOp::getWork() {
   return streaming(*this, flops);
 }
 
-/// The number of scores that an attention computes: with a causal mask, those
-/// on and below the diagonal.
+/// The number of scores that an attention computes.
 template <typename OpTy> static int64_t numScores(OpTy op) {
   int64_t queries = typeOf(op.getQuery()).getDimSize(1);
   int64_t keys = typeOf(op.getKey()).getDimSize(1);
-  int64_t pairs = queries * keys;
-  if (op.getCausal() && queries == keys)
-    pairs = queries * (queries + 1) / 2;
+  int64_t pairs =
+      countAttentionPairs(queries, keys, op.getCausal(), op.getWindow());
   int64_t rows = elementsOf(op.getLse()) / std::max<int64_t>(queries, 1);
   return rows * pairs;
 }

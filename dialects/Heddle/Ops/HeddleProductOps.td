@@ -62,6 +62,8 @@ def ContractOp : Heddle_DifferentiableOp<"contract",
   let hasVerifier = 1;
 }
 
+def AttentionMask : StaticRankedTensor<RankedTensorOf<[I1, F32]>>;
+
 def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsResultWide"]>], ["localize"]> {
   let summary = "scaled dot-product attention";
@@ -73,7 +75,13 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     of the sum of the exponentials of the scaled, masked scores, f32, the
     queries' shape without the last dimension. Factors: b, s (query), t (key),
     n (group), r (member), d.
-    With `causal` a query sees the keys at its own and earlier positions.
+    With `causal` a query sees the keys at its own and earlier positions. With
+    `window` it sees the keys whose position differs from its own by less than
+    that. `mask` has the shape [batch, query, group, member, key] (without
+    member if the queries have none), in which any size may be 1 and then stands
+    for all; key counts the keys of the whole sequence. A mask of i1 is true for
+    the keys that are seen. A mask of f32 is added to the scaled scores; a number
+    of -1e30 or less hides the key. Nothing is differentiated by a mask.
     `step` is the i64 step number for dropout. In one device's program,
     `offsets` are the global coordinates b, s, t, n, r of the first element
     (zeros if absent) and `global_shape` is the global [s, t, n, r]. Keys at
@@ -91,22 +99,37 @@ def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments
     Constraints:
     - shapes agree as above; queries, keys, values and o have one element type;
     - 0 <= dropout < 1; dropout > 0 needs `step`;
+    - a window is at least 1;
     - `offsets` holds none or 5 values; `global_shape` none or 4.
+
+    Example, in which a batch of padded sequences sees the tokens before:
+    ```mlir
+    %o, %lse = heddle.attention "h.0.attn" %q, %k, %v causal scale(0.125)
+      mask(%seen : tensor<4x1x1x256xi1>)
+      : tensor<4x256x12x64xf32>, tensor<4x256x12x64xf32>, tensor<4x256x12x64xf32>
+      -> tensor<4x256x12x64xf32>, tensor<4x256x12xf32>
+    ```
   }];
   let arguments = (ins FloatTensor:$query, FloatTensor:$key, FloatTensor:$value,
                        Optional<RankedTensorOf<[I64]>>:$step,
+                       Optional<AttentionMask>:$mask,
                        Variadic<Index>:$offsets,
                        F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I64Attr, "0">:$seed,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape,
                        OptionalAttr<StrAttr>:$op_name);
   let results = (outs FloatTensor:$output, Stats:$lse);
   let assemblyFormat = [{
-    ($op_name^)? $query `,` $key `,` $value (`causal` $causal^)? `scale` `(` $scale `)`
+    ($op_name^)? $query `,` $key `,` $value (`causal` $causal^)? (`window` `(` $window^ `)`)? `scale` `(` $scale `)`
     (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)? (`step` `(` $step^ `:` type($step) `)`)?
-    (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)? attr-dict
+    (`mask` `(` $mask^ `:` type($mask) `)`)? (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `->` type($output) `,` type($lse)
+  }];
+  let extraClassDeclaration = [{
+    /// The number of the operand `mask`, if there is one.
+    unsigned getMaskIndex() { return getODSOperandIndexAndLength(4).first; }
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -122,8 +145,10 @@ def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments
   let arguments = (ins FloatTensor:$query, FloatTensor:$key, FloatTensor:$value,
                        FloatTensor:$output, Stats:$lse, FloatTensor:$output_grad,
                        Optional<RankedTensorOf<[I64]>>:$step,
+                       Optional<AttentionMask>:$mask,
                        Variadic<Index>:$offsets,
                        F64Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I64Attr, "0">:$seed,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape,
@@ -131,11 +156,15 @@ def AttentionGradOp : Heddle_ModelOp<"attention_grad", [AttrSizedOperandSegments
   let results = (outs FloatTensor:$query_grad, FloatTensor:$key_grad, FloatTensor:$value_grad);
   let assemblyFormat = [{
     ($op_name^)? $query `,` $key `,` $value `,` $output `,` $lse `,` $output_grad
-    (`causal` $causal^)? `scale` `(` $scale `)`
+    (`causal` $causal^)? (`window` `(` $window^ `)`)? `scale` `(` $scale `)`
     (`dropout` `(` $dropout^ `)`)? (`seed` `(` $seed^ `)`)? (`step` `(` $step^ `:` type($step) `)`)?
-    (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)? attr-dict
+    (`mask` `(` $mask^ `:` type($mask) `)`)? (`offsets` `(` $offsets^ `)`)? (`global_shape` `(` $global_shape^ `)`)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($lse) `,` type($output_grad)
     `->` type($query_grad) `,` type($key_grad) `,` type($value_grad)
+  }];
+  let extraClassDeclaration = [{
+    /// The number of the operand `mask`, if there is one.
+    unsigned getMaskIndex() { return getODSOperandIndexAndLength(7).first; }
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;

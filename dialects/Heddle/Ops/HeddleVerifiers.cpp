@@ -135,6 +135,23 @@ LogicalResult ContractOp::verify() {
   return success();
 }
 
+/// Checks that each size of the mask is 1 or that of its dimension: batch,
+/// query, group, member if there is one, and key of the whole sequence.
+template <typename OpTy> static LogicalResult verifyAttentionMask(OpTy op) {
+  SmallVector<int64_t> whole(shapeOf(op.getLse()));
+  whole.push_back(op.getGlobalShape() ? (*op.getGlobalShape())[1]
+                                      : shapeOf(op.getKey())[1]);
+  ArrayRef<int64_t> mask = shapeOf(op.getMask());
+  bool agrees = mask.size() == whole.size();
+  for (size_t i = 0; agrees && i < whole.size(); ++i)
+    agrees = mask[i] == 1 || mask[i] == whole[i];
+  if (!agrees)
+    return op.emitOpError()
+           << "expected a mask of shape " << str(whole)
+           << ", in which any size may be 1, got " << str(mask);
+  return success();
+}
+
 template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
   ArrayRef<int64_t> q = shapeOf(op.getQuery()), k = shapeOf(op.getKey());
   if (q.size() != 4 && q.size() != 5)
@@ -170,7 +187,10 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
   if (op.getGlobalShape() && op.getGlobalShape()->size() != 4)
     return op.emitOpError() << "expected a global shape of 4 sizes, got "
                             << op.getGlobalShape()->size();
-  return success();
+  if (IntegerAttr window = op.getWindowAttr(); window && window.getInt() < 1)
+    return op.emitOpError()
+           << "expected a window of at least 1, got " << window.getInt();
+  return op.getMask() ? verifyAttentionMask(op) : success();
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }

@@ -90,6 +90,25 @@ void ProgramConversion::convert(rt::MatmulOp op) {
           op.getBias() ? address(op, *op.getBias()) : f.null()});
 }
 
+/// Writes the type and the strides of a mask [batch, query, group, member,
+/// key], in which member may be absent. A size of 1 stands for all and has
+/// stride 0.
+static void describeMask(RankedTensorType type,
+                         heddle_rt_attention_desc &desc) {
+  desc.mask_kind = type.getElementType().isInteger(1) ? HEDDLE_RT_MASK_SEEN
+                                                      : HEDDLE_RT_MASK_ADDED;
+  SmallVector<int64_t *> strides{&desc.mask_key_stride, &desc.mask_head_stride,
+                                 &desc.mask_group_stride, &desc.mask_row_stride,
+                                 &desc.mask_batch_stride};
+  if (type.getRank() == 4)
+    strides.erase(&strides[1]);
+  int64_t stride = 1;
+  for (auto [to, size] : llvm::zip(strides, llvm::reverse(type.getShape()))) {
+    *to = size == 1 ? 0 : stride;
+    stride *= size;
+  }
+}
+
 template <typename Op>
 void ProgramConversion::convertAttention(Op op, StringRef function,
                                          ValueRange tensors) {
@@ -122,6 +141,9 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
   desc.type =
       rt::getRuntimeType(op.getQ().getType().getElementType()).value_or(-1);
   desc.causal = op.getCausal();
+  desc.window = op.getWindow().value_or(0);
+  if (op.getMask())
+    describeMask(op.getMask()->getType(), desc);
   desc.scale = op.getScale().convertToDouble();
   desc.dropout = op.getDropout().convertToDouble();
   desc.seed = op.getSeed();
@@ -146,7 +168,8 @@ void ProgramConversion::convertAttention(Op op, StringRef function,
       words.empty() ? f.addressOf(runtime.getConstant(zeros)) : f.words(words);
   SmallVector<Value> operands{
       stream(op), f.addressOf(runtime.getConstant(desc)), offsets,
-      op.getStep() ? address(op, *op.getStep()) : f.null()};
+      op.getStep() ? address(op, *op.getStep()) : f.null(),
+      op.getMask() ? address(op, *op.getMask()) : f.null()};
   llvm::append_range(operands, tensors);
   f.call(function, operands);
 }

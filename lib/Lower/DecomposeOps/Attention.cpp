@@ -305,7 +305,12 @@ bool lower::decomposeAttention(Operation *op, OpBuilder &builder) {
   if (!isa<AttentionOp, AttentionGradOp>(op) || !KernelTarget::of(op).isGpu)
     return false;
   Decomposer d(builder, op->getLoc());
-  llvm::TypeSwitch<Operation *>(op).Case<AttentionOp, AttentionGradOp>(
-      [&](auto typed) { decompose(typed, d); });
-  return true;
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<AttentionOp, AttentionGradOp>([&](auto typed) {
+        // Masks and windows are left to the library's kernels.
+        if (typed.getMask() || typed.getWindow())
+          return false;
+        decompose(typed, d);
+        return true;
+      });
 }

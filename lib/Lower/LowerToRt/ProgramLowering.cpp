@@ -298,9 +298,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
             loc, place(a.getQuery()), place(a.getKey()), place(a.getValue()),
             place(a.getOutput()), place(a.getLse()),
             a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
+            a.getMask() ? place(a.getMask()) : rt::BufferAttr(),
             indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
-            a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
-            a.getOpNameAttr(), compute, servesOf(a));
+            a.getWindowAttr(), a.getDropoutAttr(), a.getSeedAttr(),
+            a.getGlobalShapeAttr(), a.getOpNameAttr(), compute, servesOf(a));
         return success();
       })
       .Case<heddle::AttentionGradOp>([&](heddle::AttentionGradOp a) {
@@ -310,9 +311,10 @@ LogicalResult ProgramLowering::lower(Operation *op) {
             place(a.getQueryGrad()), place(a.getKeyGrad()),
             place(a.getValueGrad()),
             a.getStep() ? place(a.getStep()) : rt::BufferAttr(),
+            a.getMask() ? place(a.getMask()) : rt::BufferAttr(),
             indexRange(a.getOffsets()), a.getScaleAttr(), a.getCausalAttr(),
-            a.getDropoutAttr(), a.getSeedAttr(), a.getGlobalShapeAttr(),
-            a.getOpNameAttr(), compute, servesOf(a));
+            a.getWindowAttr(), a.getDropoutAttr(), a.getSeedAttr(),
+            a.getGlobalShapeAttr(), a.getOpNameAttr(), compute, servesOf(a));
         return success();
       })
       .Case<heddle::EmbeddingGradOp>([&](heddle::EmbeddingGradOp e) {

@@ -2,6 +2,7 @@
 
 #include "heddle/Simulate/CallWork.h"
 #include "heddle/Cost/Work.h"
+#include "heddle/Support/AttentionPairs.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -40,14 +41,12 @@ static Work getMatmulWork(rt::MatmulOp op) {
 }
 
 /// Returns the work of attention in which each score takes `products` products
-/// of head-size length and one exponential. With a causal mask, only scores on
-/// and below the diagonal are computed.
+/// of head-size length and one exponential.
 template <typename OpTy> static Work getAttentionWork(OpTy op, int products) {
   ArrayRef<int64_t> query = op.getQ().getType().getShape();
   int64_t queries = query[1], keys = op.getK().getType().getDimSize(1);
-  int64_t pairs = queries * keys;
-  if (op.getCausal() && queries == keys)
-    pairs = queries * (queries + 1) / 2;
+  int64_t pairs =
+      countAttentionPairs(queries, keys, op.getCausal(), op.getWindow());
   int64_t rows = op.getLse().getNumElements() / std::max<int64_t>(queries, 1);
   Work work;
   work.flops = rows * pairs * (2 * products * query.back() + kTranscendental);

@@ -106,7 +106,7 @@ class Emitter:
         self._used_names: dict[str, int] = {}
         self._constants: dict[Node, Value] = {}
         # What constant masks of attention are, by the names of their values.
-        self.masks: dict[str, tuple[bool, bool]] = {}
+        self.masks: dict[str, tuple[bool, int | None] | None] = {}
         # Products that were made for a split: by their merged result.
         self.stacks: dict[str, Value] = {}
         self.factored = find_stacked(captured)
@@ -367,7 +367,7 @@ def emit(
     """Writes the module. `loss` names the output that is trained on, `labels`
     the input that holds labels; None: there is none."""
     # These modules need this one.
-    from heddle.torch import ops_network
+    from heddle.torch import ops
     from heddle.torch.patterns import raise_op
 
     emitter = Emitter(captured, raise_op)
@@ -380,7 +380,7 @@ def emit(
             emitter.node = node
             emitter.builder.name, emitter.builder.location = "loss", ""
             try:
-                total, count = ops_network.loss_parts(emitter, node)
+                total, count = ops.loss.loss_parts(emitter, node)
             except NoFormError as problem:
                 raise TorchError(str(problem)) from None
             results = [

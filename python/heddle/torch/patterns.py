@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from heddle.torch.eager_attention import raise_attention
 from heddle.torch.emit import Emitter, op_name
-from heddle.torch.ops_network import gelu, rms
+from heddle.torch.ops.activation import gelu
+from heddle.torch.ops.norm import rms
 from heddle.torch.text import Value
 
 # A pattern is "$x" (a value), "?eps" (a number), a number, or an op with
@@ -179,6 +181,8 @@ def _raise_rotary(e: Emitter, node: Node) -> Value | None:
 _RAISES: dict[str, list[Callable[[Emitter, Node], Value | None]]] = {
     "mul": [_raise_rms, _raise_gelu],
     "add": [_raise_rotary],
+    "matmul": [raise_attention],
+    "bmm": [raise_attention],
 }
 
 

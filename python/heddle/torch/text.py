@@ -226,6 +226,7 @@ class Builder:
             [condition, a, b],
             a.shape,
             a.type,
+            ("arith.select", condition, a, b),
         )
 
     def convert(self, x: Value, element: str) -> Value:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from heddle.compiler import compile, plan_flags
+from heddle.compiler import AUTO, auto_flags, compile, plan_flags
 from heddle.errors import RunError
 from heddle.manifest import Table
 from heddle.session import Session
@@ -21,8 +21,9 @@ from heddle.torch.emit import Groups, Module, require
 from heddle.torch.errors import TorchError
 from heddle.torch.exporter import Batch, argument_names, emit_example, example_of
 
-# A plan: the file of one, or its mesh and the flags of `heddle compile`, such as
-# {"mesh": {"dp": 2, "tp": 2}, "zero": 3}. None: one device.
+# A plan: the file of one; its mesh and the flags of `heddle compile`, such as
+# {"mesh": {"dp": 2, "tp": 2}, "zero": 3}; or "auto": the planner chooses one for the
+# cores of this machine, or for {"plan": "auto", "cluster": ...}. None: one device.
 Plan = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
@@ -34,12 +35,11 @@ class Metrics:
 
 
 def flags_of(plan: Plan) -> list[str]:
-    if plan == "auto":
-        raise TorchError(
-            "Heddle does not search for plans yet; expected a mesh or a file"
-        )
     if not isinstance(plan, Mapping):
         return plan_flags(plan)
+    if plan.get("plan") == AUTO:
+        rest = {key: value for key, value in plan.items() if key != "plan"}
+        return auto_flags(rest.pop("cluster", None)) + flags_of(rest)
     flags = plan_flags(plan.get("mesh"))
     for key, value in plan.items():
         if key != "mesh":

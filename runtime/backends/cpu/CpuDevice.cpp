@@ -109,26 +109,27 @@ Status CpuDevice::matmul(int32_t stream, const heddle_rt_matmul_desc &desc,
 Status CpuDevice::attention(int32_t stream,
                             const heddle_rt_attention_desc &desc,
                             const heddle_rt_attention_offsets &offsets,
-                            const int64_t *step, const void *q, const void *k,
-                            const void *v, void *o, float *lse) {
+                            const int64_t *step, const void *mask,
+                            const void *q, const void *k, const void *v,
+                            void *o, float *lse) {
   return issue(stream, {WorkKind::Attention, "attention"},
                [=, desc = &desc](Lane &lane) {
-                 return lane.attention.forward(*desc, offsets, step, q, k, v, o,
-                                               lse);
+                 return lane.attention.forward(*desc, offsets, step, mask, q, k,
+                                               v, o, lse);
                });
 }
 
 Status CpuDevice::attentionGrad(int32_t stream,
                                 const heddle_rt_attention_desc &desc,
                                 const heddle_rt_attention_offsets &offsets,
-                                const int64_t *step, const void *q,
-                                const void *k, const void *v, const void *o,
-                                const float *lse, const void *d_o, void *dq,
-                                void *dk, void *dv) {
+                                const int64_t *step, const void *mask,
+                                const void *q, const void *k, const void *v,
+                                const void *o, const float *lse,
+                                const void *d_o, void *dq, void *dk, void *dv) {
   return issue(stream, {WorkKind::Attention, "attention_grad"},
                [=, desc = &desc](Lane &lane) {
-                 return lane.attention.backward(*desc, offsets, step, q, k, v,
-                                                o, lse, d_o, dq, dk, dv);
+                 return lane.attention.backward(*desc, offsets, step, mask, q,
+                                                k, v, o, lse, d_o, dq, dk, dv);
                });
 }
 

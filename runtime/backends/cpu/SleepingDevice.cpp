@@ -46,7 +46,7 @@ Status SleepingDevice::attention(int32_t stream,
                                  const heddle_rt_attention_desc &desc,
                                  const heddle_rt_attention_offsets &,
                                  const int64_t *, const void *, const void *,
-                                 const void *, void *, float *) {
+                                 const void *, const void *, void *, float *) {
   return sleep(
       stream, {WorkKind::Attention, "attention"},
       callTimes->seconds(workOfAttention(desc), static_cast<DType>(desc.type)));
@@ -57,8 +57,8 @@ Status SleepingDevice::attentionGrad(int32_t stream,
                                      const heddle_rt_attention_offsets &,
                                      const int64_t *, const void *,
                                      const void *, const void *, const void *,
-                                     const float *, const void *, void *,
-                                     void *, void *) {
+                                     const void *, const float *, const void *,
+                                     void *, void *, void *) {
   return sleep(stream, {WorkKind::Attention, "attention_grad"},
                callTimes->seconds(workOfAttentionGrad(desc),
                                   static_cast<DType>(desc.type)));

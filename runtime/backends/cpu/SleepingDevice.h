@@ -29,13 +29,14 @@ public:
                 const void *bias) override;
   Status attention(int32_t stream, const heddle_rt_attention_desc &desc,
                    const heddle_rt_attention_offsets &offsets,
-                   const int64_t *step, const void *q, const void *k,
-                   const void *v, void *o, float *lse) override;
+                   const int64_t *step, const void *mask, const void *q,
+                   const void *k, const void *v, void *o, float *lse) override;
   Status attentionGrad(int32_t stream, const heddle_rt_attention_desc &desc,
                        const heddle_rt_attention_offsets &offsets,
-                       const int64_t *step, const void *q, const void *k,
-                       const void *v, const void *o, const float *lse,
-                       const void *d_o, void *dq, void *dk, void *dv) override;
+                       const int64_t *step, const void *mask, const void *q,
+                       const void *k, const void *v, const void *o,
+                       const float *lse, const void *d_o, void *dq, void *dk,
+                       void *dv) override;
   Status embeddingGrad(int32_t stream, const int32_t *ids, int64_t numIds,
                        const void *rows, int32_t type, int64_t width,
                        int64_t firstRow, int64_t tableRows, bool accumulate,

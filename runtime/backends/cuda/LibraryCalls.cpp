@@ -63,8 +63,9 @@ Status CudaDevice::launchLibrary(int32_t stream, const char *kernel,
 Status CudaDevice::attention(int32_t stream,
                              const heddle_rt_attention_desc &desc,
                              const heddle_rt_attention_offsets &offsets,
-                             const int64_t *step, const void *q, const void *k,
-                             const void *v, void *o, float *lse) {
+                             const int64_t *step, const void *mask,
+                             const void *q, const void *k, const void *v,
+                             void *o, float *lse) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
   HEDDLE_RT_RETURN_IF_ERROR(checkAttention(desc));
   int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
@@ -75,8 +76,8 @@ Status CudaDevice::attention(int32_t stream,
   Expected<const void *> places = upload(&offsets, sizeof offsets);
   HEDDLE_RT_RETURN_IF_ERROR(places.status());
   const std::array arguments{word(*onGpu), word(*places), word(step),
-                             word(q),      word(k),       word(v),
-                             word(o),      word(lse)};
+                             word(mask),   word(q),       word(k),
+                             word(v),      word(o),       word(lse)};
   return launchLibrary(stream, "heddle_attention",
                        (rows + kWarpsOfBlock - 1) / kWarpsOfBlock, arguments);
 }
@@ -84,10 +85,11 @@ Status CudaDevice::attention(int32_t stream,
 Status CudaDevice::attentionGrad(int32_t stream,
                                  const heddle_rt_attention_desc &desc,
                                  const heddle_rt_attention_offsets &offsets,
-                                 const int64_t *step, const void *q,
-                                 const void *k, const void *v, const void *o,
-                                 const float *lse, const void *d_o, void *dq,
-                                 void *dk, void *dv) {
+                                 const int64_t *step, const void *mask,
+                                 const void *q, const void *k, const void *v,
+                                 const void *o, const float *lse,
+                                 const void *d_o, void *dq, void *dk,
+                                 void *dv) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
   HEDDLE_RT_RETURN_IF_ERROR(checkAttention(desc));
   Expected<const void *> onGpu = upload(&desc, sizeof desc);
@@ -96,12 +98,12 @@ Status CudaDevice::attentionGrad(int32_t stream,
   HEDDLE_RT_RETURN_IF_ERROR(places.status());
   int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
   int64_t keys = desc.batch * desc.keys * desc.groups;
-  const std::array ofQueries{word(*onGpu), word(*places), word(step), word(q),
-                             word(k),      word(v),       word(o),    word(lse),
-                             word(d_o),    word(dq)};
-  const std::array ofKeys{word(*onGpu), word(*places), word(step), word(q),
-                          word(k),      word(v),       word(o),    word(lse),
-                          word(d_o),    word(dk),      word(dv)};
+  const std::array ofQueries{
+      word(*onGpu), word(*places), word(step), word(mask), word(q), word(k),
+      word(v),      word(o),       word(lse),  word(d_o),  word(dq)};
+  const std::array ofKeys{word(*onGpu), word(*places), word(step), word(mask),
+                          word(q),      word(k),       word(v),    word(o),
+                          word(lse),    word(d_o),     word(dk),   word(dv)};
   if (rows > 0)
     HEDDLE_RT_RETURN_IF_ERROR(
         launchLibrary(stream, "heddle_attention_grad_q",

@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define HEDDLE_RT_ABI_VERSION 2
+#define HEDDLE_RT_ABI_VERSION 3
 
 /// One rank, opaque to generated code.
 typedef struct heddle_rt_device heddle_rt_device;
@@ -172,6 +172,13 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
 /// queries, groups, group_size]: the logarithm of the sum of exponentials of
 /// each row of scaled scores. The gradients of q, k and v use the strides whose
 /// names begin with `dq`, `dk` and `dv`.
+typedef enum heddle_rt_attention_mask {
+  HEDDLE_RT_MASK_NONE = 0,
+  HEDDLE_RT_MASK_SEEN = 1, ///< i1: 1 for a key that is seen
+  /// f32: added to scaled scores. -1e30 or less hides a key.
+  HEDDLE_RT_MASK_ADDED = 2
+} heddle_rt_attention_mask;
+
 typedef struct heddle_rt_attention_desc {
   int64_t batch, queries, keys, groups, group_size, head;
   int64_t q_batch_stride, q_row_stride, q_group_stride, q_head_stride;
@@ -196,6 +203,14 @@ typedef struct heddle_rt_attention_desc {
   /// Keys at global positions from global_keys on are padding: no query sees
   /// them, whatever they hold, and their gradients are zero.
   int64_t global_queries, global_keys, global_groups, global_group_size;
+  /// A query sees the keys whose global position differs from its own by less
+  /// than that; 0 for no window.
+  int64_t window;
+  /// The element of (b, i, g, r, j) in the mask, where all indices are local
+  /// except for the key's, which is global. A stride of 0 repeats.
+  int64_t mask_batch_stride, mask_row_stride, mask_group_stride,
+      mask_head_stride, mask_key_stride;
+  int32_t mask_kind; ///< heddle_rt_attention_mask
 } heddle_rt_attention_desc;
 
 /// Global index of the device's first element along each dimension. Calls copy
@@ -205,22 +220,24 @@ typedef struct heddle_rt_attention_offsets {
 } heddle_rt_attention_offsets;
 
 /// `step` points to the i64 step number and may be null without dropout. It is
-/// read when the call runs on its stream. `offsets` is copied before the call
+/// read when the call runs on its stream. `mask` may be null if the descriptor
+/// has none. `offsets` is copied before the call
 /// returns.
 heddle_rt_status heddle_rt_attention(heddle_rt_device *device, int32_t stream,
                                      const heddle_rt_attention_desc *desc,
                                      const heddle_rt_attention_offsets *offsets,
-                                     const int64_t *step, const void *q,
-                                     const void *k, const void *v, void *o,
-                                     float *lse);
+                                     const int64_t *step, const void *mask,
+                                     const void *q, const void *k,
+                                     const void *v, void *o, float *lse);
 
 heddle_rt_status
 heddle_rt_attention_grad(heddle_rt_device *device, int32_t stream,
                          const heddle_rt_attention_desc *desc,
                          const heddle_rt_attention_offsets *offsets,
-                         const int64_t *step, const void *q, const void *k,
-                         const void *v, const void *o, const float *lse,
-                         const void *d_o, void *dq, void *dk, void *dv);
+                         const int64_t *step, const void *mask, const void *q,
+                         const void *k, const void *v, const void *o,
+                         const float *lse, const void *d_o, void *dq, void *dk,
+                         void *dv);
 
 /// table_grad[id - first_row, :] (+)= rows[i, :] for every i whose id = ids[i]
 /// lies in [first_row, first_row + table_rows). Rows with equal ids are added

@@ -151,6 +151,22 @@ func.func @f(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x1x4xf32>) {
 
 // -----
 
+func.func @f(%q: tensor<1x2x2x4xf32>, %m: tensor<1x2x1x3xi1>) {
+  // expected-error @below {{expected a mask of shape 1x2x2x2, in which any size may be 1, got 1x2x1x3}}
+  %o, %lse = heddle.attention %q, %q, %q scale(0.5) mask(%m : tensor<1x2x1x3xi1>) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x2x4xf32>) {
+  // expected-error @below {{expected a window of at least 1, got -1}}
+  %o, %lse = heddle.attention %q, %q, %q window(-1) scale(0.5) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>
+  return
+}
+
+// -----
+
 func.func @f(%q: tensor<1x2x2x4xf32>) {
   // expected-error @below {{expected a step with dropout}}
   %o, %lse = heddle.attention %q, %q, %q scale(0.5) dropout(0.1) : tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32> -> tensor<1x2x2x4xf32>, tensor<1x2x2xf32>

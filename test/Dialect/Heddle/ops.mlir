@@ -61,7 +61,7 @@ func.func @products(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>,
 
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<2x3x2x2x4xbf16>, %k: tensor<2x3x2x4xbf16>,
-    %step: tensor<i64>, %o: index) {
+    %step: tensor<i64>, %o: index, %seen: tensor<2x1x1x1x3xi1>) {
   // CHECK: heddle.attention "a" %{{.*}}, %{{.*}}, %{{.*}} causal scale(5.000000e-01) :
   %out, %lse = heddle.attention "a" %q, %k, %k causal scale(0.5)
     : tensor<2x3x2x2x4xbf16>, tensor<2x3x2x4xbf16>, tensor<2x3x2x4xbf16>
@@ -70,6 +70,11 @@ func.func @attention(%q: tensor<2x3x2x2x4xbf16>, %k: tensor<2x3x2x4xbf16>,
   %out2, %lse2 = heddle.attention %q, %k, %k scale(0.5) dropout(0.1) seed(3)
     step(%step : tensor<i64>) offsets(%o, %o, %o, %o, %o)
     global_shape([6, 6, 4, 2])
+    : tensor<2x3x2x2x4xbf16>, tensor<2x3x2x4xbf16>, tensor<2x3x2x4xbf16>
+    -> tensor<2x3x2x2x4xbf16>, tensor<2x3x2x2xf32>
+  // CHECK: heddle.attention %{{.*}} causal window(2) scale(5.000000e-01) mask(%{{.*}} : tensor<2x1x1x1x3xi1>) :
+  %out3, %lse3 = heddle.attention %q, %k, %k causal window(2) scale(0.5)
+    mask(%seen : tensor<2x1x1x1x3xi1>)
     : tensor<2x3x2x2x4xbf16>, tensor<2x3x2x4xbf16>, tensor<2x3x2x4xbf16>
     -> tensor<2x3x2x2x4xbf16>, tensor<2x3x2x2xf32>
   // CHECK: heddle.attention_grad "a" %{{.*}} causal scale(5.000000e-01) :

@@ -49,6 +49,9 @@ rt.program @attention arena(4096) {
   // CHECK-SAME: causal scale(2.500000e-01) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32])
   rt.attention "attn" q(arena[0 : 1x4x2x8xf32]) k(arena[256 : 1x4x2x8xf32]) v(arena[512 : 1x4x2x8xf32])
     causal scale(0.25) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32]) serves <activation ["x"]>
+  // CHECK: rt.attention q({{.*}} window(3) scale(2.500000e-01) mask(arena[1152 : 1x1x1x4xi1]) -> o(
+  rt.attention q(arena[0 : 1x4x2x8xf32]) k(arena[256 : 1x4x2x8xf32]) v(arena[512 : 1x4x2x8xf32])
+    window(3) scale(0.25) mask(arena[1152 : 1x1x1x4xi1]) -> o(arena[768 : 1x4x2x8xf32]) lse(arena[1024 : 1x4x2xf32]) serves <activation ["x"]>
   // CHECK: rt.rotary_table frequencies({{\[}}1.000000e+00, 1.000000e-01]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32]
   rt.rotary_table frequencies([1.0, 0.1]) -> arena[0 : 4x2xf32], arena[64 : 4x2xf32] serves <activation ["x"]>
   // CHECK: rt.embedding_grad ids(arena[0 : 4xi32]) rows(arena[64 : 4x2xf32]) accumulate -> arena[128 : 8x2xf32]

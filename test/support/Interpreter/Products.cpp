@@ -58,7 +58,7 @@ namespace {
 /// tensor has four dimensions, each group of heads has one member.
 template <typename OpTy> struct Scores {
   Scores(OpTy op, Evaluation &e)
-      : op(op), query(e[op.getQuery()]), key(e[op.getKey()]),
+      : op(op), e(e), query(e[op.getQuery()]), key(e[op.getKey()]),
         value(e[op.getValue()]), batch(query.shape[0]), queries(query.shape[1]),
         keys(key.shape[1]), groups(query.shape[2]),
         members(query.rank() == 5 ? query.shape[3] : 1), head(query.last()),
@@ -80,17 +80,39 @@ template <typename OpTy> struct Scores {
     return (b * keys + j) * groups + g;
   }
   /// Whether query i attends to key j (local indices): the key lies within the
-  /// global sequence and, if causal, not after the query.
-  bool sees(int64_t i, int64_t j) const {
-    int64_t at = j + offsets[2];
-    return at < globalShape[1] && (!op.getCausal() || at <= i + offsets[1]);
+  /// global sequence, if causal, not after the query, within the window, and is
+  /// not hidden by the mask.
+  bool sees(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
+    int64_t at = j + offsets[2], from = i + offsets[1];
+    if (at >= globalShape[1] || (op.getCausal() && at > from))
+      return false;
+    if (op.getWindow() && std::abs(at - from) >= int64_t(*op.getWindow()))
+      return false;
+    if (!op.getMask())
+      return true;
+    double element = maskAt(b, i, g, r, at);
+    return addsMask() ? element > -1e30 : element != 0;
+  }
+  bool addsMask() const {
+    return op.getMask() && op.getMask().getType().getElementType().isF32();
+  }
+  /// The mask's element for the key at global position `at`.
+  double maskAt(int64_t b, int64_t i, int64_t g, int64_t r, int64_t at) const {
+    const Tensor &mask = e[op.getMask()];
+    SmallVector<int64_t> index{b, i, g, r, at};
+    if (mask.rank() == 4)
+      index.erase(&index[3]);
+    for (auto [position, size] : llvm::zip(index, mask.shape))
+      position = size == 1 ? 0 : position;
+    return mask.at(index);
   }
 
-  double score(int64_t row, int64_t keyRow) const {
+  double score(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
+    int64_t row = this->row(b, i, g, r), keyRow = this->keyRow(b, j, g);
     double sum = 0;
     for (int64_t d = 0; d < head; ++d)
       sum += query.values[row * head + d] * key.values[keyRow * head + d];
-    return scale * sum;
+    return scale * sum + (addsMask() ? maskAt(b, i, g, r, j + offsets[2]) : 0);
   }
   /// The factor of a probability: 0 if dropout drops it, else 1 / (1 - rate).
   double keep(int64_t b, int64_t i, int64_t g, int64_t r, int64_t j) const {
@@ -111,6 +133,7 @@ template <typename OpTy> struct Scores {
   }
 
   mutable OpTy op; // its accessors are not const
+  Evaluation &e;
   const Tensor &query, &key, &value;
   int64_t batch, queries, keys, groups, members, head;
   double scale, dropout;
@@ -128,17 +151,17 @@ static bool evaluateAttention(AttentionOp op, Evaluation &e) {
     int64_t row = s.row(b, i, g, r);
     double maximum = -INFINITY, sum = 0;
     for (int64_t j = 0; j < s.keys; ++j)
-      if (s.sees(i, j))
-        maximum = std::max(maximum, s.score(row, s.keyRow(b, j, g)));
+      if (s.sees(b, i, g, r, j))
+        maximum = std::max(maximum, s.score(b, i, g, r, j));
     for (int64_t j = 0; j < s.keys; ++j)
-      if (s.sees(i, j))
-        sum += std::exp(s.score(row, s.keyRow(b, j, g)) - maximum);
+      if (s.sees(b, i, g, r, j))
+        sum += std::exp(s.score(b, i, g, r, j) - maximum);
     lse.values[row] = maximum + std::log(sum);
     for (int64_t j = 0; j < s.keys; ++j) {
-      if (!s.sees(i, j))
+      if (!s.sees(b, i, g, r, j))
         continue;
       int64_t keyRow = s.keyRow(b, j, g);
-      double p = std::exp(s.score(row, keyRow) - lse.values[row]) *
+      double p = std::exp(s.score(b, i, g, r, j) - lse.values[row]) *
                  s.keep(b, i, g, r, j);
       for (int64_t d = 0; d < s.head; ++d)
         output.values[row * s.head + d] +=
@@ -163,10 +186,10 @@ static bool evaluateAttentionGrad(AttentionGradOp op, Evaluation &e) {
     for (int64_t d = 0; d < head; ++d)
       delta += grad.values[row * head + d] * output.values[row * head + d];
     for (int64_t j = 0; j < s.keys; ++j) {
-      if (!s.sees(i, j))
+      if (!s.sees(b, i, g, r, j))
         continue;
       int64_t keyRow = s.keyRow(b, j, g);
-      double p = std::exp(s.score(row, keyRow) - lse.values[row]);
+      double p = std::exp(s.score(b, i, g, r, j) - lse.values[row]);
       double keep = s.keep(b, i, g, r, j), dp = 0;
       for (int64_t d = 0; d < head; ++d) {
         dv.values[keyRow * head + d] += p * keep * grad.values[row * head + d];

@@ -108,9 +108,9 @@ TEST(Allocation, LibraryCallsAllocateNothingOfOurs) {
   std::vector<float> x(3200, 0.5f), o(3200), lse(200), dq(3200), dk(3200),
       dv(3200);
   auto attend = [&] {
-    heddle_rt_attention(&device, 0, &attention, &offsets, nullptr, x.data(),
-                        x.data(), x.data(), o.data(), lse.data());
-    heddle_rt_attention_grad(&device, 0, &attention, &offsets, nullptr,
+    heddle_rt_attention(&device, 0, &attention, &offsets, nullptr, nullptr,
+                        x.data(), x.data(), x.data(), o.data(), lse.data());
+    heddle_rt_attention_grad(&device, 0, &attention, &offsets, nullptr, nullptr,
                              x.data(), x.data(), x.data(), o.data(), lse.data(),
                              x.data(), dq.data(), dk.data(), dv.data());
     heddle_rt_synchronize(&device);

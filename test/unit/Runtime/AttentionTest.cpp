@@ -23,6 +23,11 @@ struct Case {
   float dropout = 0;
   heddle_rt_attention_offsets offsets{0, 0, 0, 0, 0};
   int64_t keysBeyond = 0; ///< how many keys lie beyond the global sequence
+  int64_t window = 0;
+  heddle_rt_attention_mask mask = HEDDLE_RT_MASK_NONE;
+  /// Which dimensions of the mask are repeated: batch, query, group, member,
+  /// key.
+  bool repeats[5] = {};
 };
 
 /// The tensors of a call as numbers in dense layouts: q, o and their gradients
@@ -82,7 +87,60 @@ heddle_rt_attention_desc describe(const Case &c) {
   d.dk_row_stride = d.dv_row_stride = c.head;
   d.dk_group_stride = d.dv_group_stride = c.keys * c.head;
   d.dk_batch_stride = d.dv_batch_stride = c.groups * d.dk_group_stride;
+  d.window = c.window, d.mask_kind = c.mask;
+  if (c.mask != HEDDLE_RT_MASK_NONE) {
+    int64_t *strides[] = {&d.mask_key_stride, &d.mask_head_stride,
+                          &d.mask_group_stride, &d.mask_row_stride,
+                          &d.mask_batch_stride};
+    int64_t sizes[] = {d.global_keys, c.groupSize, c.groups, c.queries,
+                       c.batch};
+    int64_t stride = 1;
+    for (int i = 0; i < 5; ++i)
+      if (!c.repeats[4 - i]) {
+        *strides[i] = stride;
+        stride *= sizes[i];
+      }
+  }
   return d;
+}
+
+/// Returns the elements of the mask: a third of the keys are hidden, and all
+/// keys of every fourth row.
+std::vector<float> maskOf(const Case &c, const heddle_rt_attention_desc &d) {
+  auto size = [&](int dim, int64_t size) { return c.repeats[dim] ? 1 : size; };
+  int64_t keys = size(4, d.global_keys);
+  int64_t rows = size(0, c.batch) * size(1, c.queries) * size(2, c.groups) *
+                 size(3, c.groupSize);
+  std::vector<float> mask;
+  uint32_t state = 5;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t key = 0; key < keys; ++key) {
+      double number = randomNumber(state);
+      bool seen = number > -0.3 && (rows < 4 || row % 4 != 3);
+      mask.push_back(c.mask == HEDDLE_RT_MASK_SEEN ? float(seen)
+                     : seen                        ? float(number)
+                                                   : -3e38f);
+    }
+  return mask;
+}
+
+/// Returns what the mask, causality and the window add to a scaled score.
+double addendOf(const Case &c, const heddle_rt_attention_desc &d,
+                const std::vector<float> &mask, int64_t b, int64_t i, int64_t g,
+                int64_t r, int64_t j) {
+  int64_t key = j + c.offsets.key, query = i + c.offsets.query;
+  if ((c.causal && key > query) ||
+      (c.window > 0 && std::abs(key - query) >= c.window))
+    return -INFINITY;
+  if (c.mask == HEDDLE_RT_MASK_NONE)
+    return 0;
+  double element =
+      mask[size_t(b * d.mask_batch_stride + i * d.mask_row_stride +
+                  g * d.mask_group_stride + r * d.mask_head_stride +
+                  key * d.mask_key_stride)];
+  if (c.mask == HEDDLE_RT_MASK_SEEN)
+    return element != 0 ? 0 : -INFINITY;
+  return element <= -1e30 ? -INFINITY : element;
 }
 
 struct Index {
@@ -123,6 +181,7 @@ void reference(const Case &c, const heddle_rt_attention_desc &d, uint32_t step,
                Numbers &n) {
   Index at{c};
   auto D = size_t(c.head);
+  std::vector<float> mask = maskOf(c, d);
   n.o.assign(n.q.size(), 0);
   n.lse.assign(n.q.size() / D, 0);
   n.dq.assign(n.q.size(), 0);
@@ -140,8 +199,7 @@ void reference(const Case &c, const heddle_rt_attention_desc &d, uint32_t step,
             double score = 0;
             for (size_t e = 0; e < D; ++e)
               score += n.q[qi * D + e] * n.k[kj * D + e] * double(d.scale);
-            if (c.causal && j + c.offsets.key > i + c.offsets.query)
-              score = -INFINITY;
+            score += addendOf(c, d, mask, b, i, g, r, j);
             p[size_t(j)] = score;
             m[size_t(j)] = dropoutFactor(c, d, step, b, i, g, r, j);
             largest = std::max(largest, score);
@@ -238,14 +296,19 @@ Numbers run(const Case &c, const heddle_rt_attention_desc &d, int64_t step,
   });
   CpuDevice device(0, cores, false);
   std::vector<float> lse(in.q.size() / size_t(c.head));
-  EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &c.offsets, &step, qkv.data(),
-                                qkv.data(kFirst), qkv.data(vFirst), o.data(),
-                                lse.data()),
+  std::vector<float> added = maskOf(c, d);
+  std::vector<uint8_t> seen(added.begin(), added.end());
+  const void *mask = c.mask == HEDDLE_RT_MASK_SEEN
+                         ? static_cast<const void *>(seen.data())
+                         : added.data();
+  EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &c.offsets, &step, mask,
+                                qkv.data(), qkv.data(kFirst), qkv.data(vFirst),
+                                o.data(), lse.data()),
             0);
   EXPECT_EQ(heddle_rt_attention_grad(
-                &device, 0, &d, &c.offsets, &step, qkv.data(), qkv.data(kFirst),
-                qkv.data(vFirst), o.data(), lse.data(), d_o.data(), dq.data(),
-                dk.data(), dv.data()),
+                &device, 0, &d, &c.offsets, &step, mask, qkv.data(),
+                qkv.data(kFirst), qkv.data(vFirst), o.data(), lse.data(),
+                d_o.data(), dq.data(), dk.data(), dv.data()),
             0);
   EXPECT_EQ(heddle_rt_synchronize(&device), 0) << device.error().message();
   Numbers out = in;
@@ -322,6 +385,39 @@ TEST(Attention, SizesThatDivideNothing) {
   Case longer;
   longer.queries = longer.keys = 600, longer.head = 16, longer.causal = true;
   check(longer);
+}
+
+TEST(Attention, Windows) {
+  for (bool causal : {false, true})
+    for (int64_t window : {1, 3, 64, 65, 100, 1000}) {
+      Case c;
+      c.batch = 2, c.queries = c.keys = 200, c.causal = causal;
+      c.window = window;
+      check(c);
+      c.offsets = {0, 150, 30, 0, 0}; // as in a step of a ring
+      check(c);
+      c.offsets = {0, 30, 150, 0, 0};
+      check(c);
+    }
+  Case longer; // more than one chunk of queries
+  longer.queries = longer.keys = 1100, longer.head = 16, longer.window = 70;
+  longer.causal = true;
+  check(longer);
+}
+
+TEST(Attention, Masks) {
+  for (heddle_rt_attention_mask mask :
+       {HEDDLE_RT_MASK_SEEN, HEDDLE_RT_MASK_ADDED})
+    for (int repeated = 0; repeated < 32; ++repeated) {
+      Case c;
+      c.batch = 2, c.queries = 70, c.keys = 131, c.groups = 2, c.groupSize = 3;
+      c.mask = mask, c.causal = repeated % 3 == 0;
+      c.window = repeated % 5 == 0 ? 40 : 0;
+      c.offsets = {0, 60, 7, 0, 0};
+      for (int i = 0; i < 5; ++i)
+        c.repeats[i] = repeated >> i & 1;
+      check(c);
+    }
 }
 
 TEST(Attention, GroupedQueriesAndBatches) {
@@ -479,7 +575,7 @@ TEST(Attention, Errors) {
   auto messageOf = [&](const heddle_rt_attention_desc &d) {
     CpuDevice device(0, 1, false);
     EXPECT_EQ(heddle_rt_attention(&device, 0, &d, &offsets, nullptr, nullptr,
-                                  nullptr, nullptr, nullptr, nullptr),
+                                  nullptr, nullptr, nullptr, nullptr, nullptr),
               0);
     EXPECT_NE(heddle_rt_synchronize(&device), 0);
     return std::string(device.error().message());
@@ -497,6 +593,10 @@ TEST(Attention, Errors) {
   d.dropout = 0.5f;
   EXPECT_EQ(messageOf(d), "attention: expected a step number, which dropout "
                           "needs, got none");
+  d = describe(Case{});
+  d.mask_kind = HEDDLE_RT_MASK_SEEN;
+  EXPECT_EQ(messageOf(d), "attention: expected a mask, which the descriptor "
+                          "has, got none");
 }
 
 } // namespace

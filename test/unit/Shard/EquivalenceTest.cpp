@@ -187,12 +187,42 @@ void expectResults(func::FuncOp function, MeshAttr mesh,
   }
 }
 
+/// Gives every attention a window and a mask: the first one a mask of i1 that
+/// differs for each query and group, the others one of f32 that is the same for
+/// all queries.
+void maskAttentions(ModuleOp module) {
+  bool isFirst = true;
+  module.walk([&](AttentionOp op) {
+    OpBuilder b(op);
+    SmallVector<int64_t> shape(op.getLse().getType().getShape());
+    for (size_t dim = isFirst ? 3 : 1; dim < shape.size(); ++dim)
+      shape[dim] = 1;
+    shape.push_back(op.getKey().getType().getDimSize(1));
+    Type element = isFirst ? Type(b.getI1Type()) : Type(b.getF32Type());
+    auto type = RankedTensorType::get(shape, element);
+    SmallVector<bool> seen;
+    SmallVector<float> added;
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      seen.push_back(i % 3 != 1);
+      added.push_back(i % 4 == 1 ? -3e38f : float(i % 5) - 2);
+    }
+    auto data = isFirst ? DenseElementsAttr::get(type, seen)
+                        : DenseElementsAttr::get(type, ArrayRef(added));
+    op.getMaskMutable().assign(
+        b.create<arith::ConstantOp>(op.getLoc(), data).getResult());
+    op.setWindow(4);
+    isFirst = false;
+  });
+}
+
 TEST_P(EquivalenceTest, SameNumbersAsOneDevice) {
   const Case &param = GetParam();
   OwningOpRef<ModuleOp> global = import(param.model);
   ASSERT_TRUE(global) << diagnostics;
   if (StringRef(param.name).starts_with("BothWays")) // no causal mask
     global->walk([](AttentionOp op) { op.setCausal(false); });
+  if (StringRef(param.name).contains("Masked"))
+    maskAttentions(*global);
   ASSERT_TRUE(
       runPasses(*global, param.before +
                              "heddle-build-training-step{learning-rate=0.01 "
@@ -462,6 +492,23 @@ INSTANTIATE_TEST_SUITE_P(
              contextPlan("\"cp\": 4", kKeys)},
         Case{"BothWaysDropoutRing", withDropout(ofLength(llama(), 7)),
              contextPlan("\"cp\": 4", kRing)},
+        Case{"MaskedTensor", gpt2(3, 22, 3), "2,2,1"},
+        Case{"MaskedRing", ofLength(gpt2(), 8),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"MaskedRingPadded", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"MaskedGather", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kGather)},
+        Case{"MaskedKeysPadded", ofLength(gpt2(), 9),
+             contextPlan("\"cp\": 4", kKeys)},
+        Case{"MaskedHeads", ofLength(llama(), 9),
+             contextPlan("\"cp\": 4", kHeads)},
+        Case{"BothWaysMaskedRing", ofLength(withDropout(llama()), 7),
+             contextPlan("\"cp\": 4", kRing)},
+        Case{"MaskedSubBatches", ofLength(gpt2(), 8),
+             inParts(contextPlan("\"dp\": 2, \"cp\": 2", kRing,
+                                 R"("b": ["dp"], "s": ["cp"])"),
+                     2)},
         Case{"LlamaContextGather", ofLength(llama(), 7),
              contextPlan("\"cp\": 4", kGather)},
         Case{"LlamaContextRing", ofLength(llama(), 7),

@@ -31,6 +31,7 @@ struct AttentionCall {
   const heddle_rt_attention_desc *desc;
   heddle_rt_attention_offsets offsets;
   uint32_t step;
+  const void *mask; ///< null if the descriptor has none
   const void *q, *k, *v, *o, *d_o;
   void *output; ///< the forward pass writes o here
   float *lse;   ///< written by the forward pass, read by the backward pass

@@ -31,7 +31,8 @@ AttentionLibrary::AttentionLibrary(ThreadPool &pool)
     : impl(std::make_unique<Impl>(pool)) {}
 AttentionLibrary::~AttentionLibrary() = default;
 
-static Status check(const heddle_rt_attention_desc &d, const int64_t *step) {
+static Status check(const heddle_rt_attention_desc &d, const int64_t *step,
+                    const void *mask) {
   for (int64_t size :
        {d.batch, d.queries, d.keys, d.groups, d.group_size, d.head})
     if (size < 1)
@@ -46,27 +47,30 @@ static Status check(const heddle_rt_attention_desc &d, const int64_t *step) {
     return errorOf("expected a dropout in [0, 1), got ", d.dropout);
   if (d.dropout > 0 && !step)
     return errorOf("expected a step number, which dropout needs, got none");
+  if (d.mask_kind != HEDDLE_RT_MASK_NONE && !mask)
+    return errorOf("expected a mask, which the descriptor has, got none");
   return Status::success();
 }
 
 static AttentionCall callOf(const heddle_rt_attention_desc &desc,
                             const heddle_rt_attention_offsets &offsets,
-                            const int64_t *step) {
+                            const int64_t *step, const void *mask) {
   AttentionCall call{};
   call.desc = &desc;
   call.offsets = offsets;
   call.step = step ? uint32_t(*step) : 0;
+  call.mask = mask;
   return call;
 }
 
 Status AttentionLibrary::forward(const heddle_rt_attention_desc &desc,
                                  const heddle_rt_attention_offsets &offsets,
-                                 const int64_t *step, const void *q,
-                                 const void *k, const void *v, void *o,
-                                 float *lse) {
-  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step));
+                                 const int64_t *step, const void *mask,
+                                 const void *q, const void *k, const void *v,
+                                 void *o, float *lse) {
+  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step, mask));
   const AttentionKernels &kernels = *isaKernels().attention;
-  AttentionCall call = callOf(desc, offsets, step);
+  AttentionCall call = callOf(desc, offsets, step, mask);
   call.q = q, call.k = k, call.v = v;
   call.output = o, call.lse = lse;
   impl->reserve(kernels.forwardScratch(desc));
@@ -97,13 +101,14 @@ static bool splitsBackward(const heddle_rt_attention_desc &desc,
 
 Status AttentionLibrary::backward(const heddle_rt_attention_desc &desc,
                                   const heddle_rt_attention_offsets &offsets,
-                                  const int64_t *step, const void *q,
-                                  const void *k, const void *v, const void *o,
-                                  const float *lse, const void *d_o, void *dq,
-                                  void *dk, void *dv) {
-  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step));
+                                  const int64_t *step, const void *mask,
+                                  const void *q, const void *k, const void *v,
+                                  const void *o, const float *lse,
+                                  const void *d_o, void *dq, void *dk,
+                                  void *dv) {
+  HEDDLE_RT_RETURN_IF_ERROR(check(desc, step, mask));
   const AttentionKernels &kernels = *isaKernels().attention;
-  AttentionCall call = callOf(desc, offsets, step);
+  AttentionCall call = callOf(desc, offsets, step, mask);
   call.q = q, call.k = k, call.v = v, call.o = o, call.d_o = d_o;
   call.lse = const_cast<float *>(lse); // the backward pass only reads it
   call.dq = dq, call.dk = dk, call.dv = dv;

@@ -20,12 +20,12 @@ public:
 
   Status forward(const heddle_rt_attention_desc &desc,
                  const heddle_rt_attention_offsets &offsets,
-                 const int64_t *step, const void *q, const void *k,
-                 const void *v, void *o, float *lse);
+                 const int64_t *step, const void *mask, const void *q,
+                 const void *k, const void *v, void *o, float *lse);
   Status backward(const heddle_rt_attention_desc &desc,
                   const heddle_rt_attention_offsets &offsets,
-                  const int64_t *step, const void *q, const void *k,
-                  const void *v, const void *o, const float *lse,
+                  const int64_t *step, const void *mask, const void *q,
+                  const void *k, const void *v, const void *o, const float *lse,
                   const void *d_o, void *dq, void *dk, void *dv);
   size_t scratchBytes() const;
 

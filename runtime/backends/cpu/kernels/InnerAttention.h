@@ -101,30 +101,80 @@ static void transposeTile(const float *from, int64_t rows, int64_t width,
       to[j * tileEdge + i] = i < rows ? from[i * width + j] : 0;
 }
 
+/// How far from its own position a query sees keys, because of causality and
+/// the window. Wide enough to be none, and small enough to be added to
+/// positions, is half of the range of int64_t.
+struct Reach {
+  explicit Reach(const heddle_rt_attention_desc &d)
+      : before(d.window > 0 ? d.window - 1 : INT64_MAX / 2),
+        after(d.causal ? 0 : before) {}
+  int64_t before, after;
+};
+
 /// The keys (columns) of a tile that its rows (queries) see: row i sees the
-/// columns below visible(i).
+/// columns from begin(i) to end(i), except for those that the caller's mask
+/// hides.
 struct TileMask {
   int64_t columns;  ///< columns that are keys, not padding
-  int64_t diagonal; ///< if causal, row i sees columns <= i + diagonal
-  bool causal;
-  int64_t visible(int64_t row) const {
-    if (!causal)
-      return columns;
-    return minimum(columns, maximum(0, row + diagonal + 1));
+  int64_t diagonal; ///< row i has the position of column i + diagonal
+  Reach reach;
+  int64_t begin(int64_t row) const {
+    return minimum(columns, maximum(0, row + diagonal - reach.before));
+  }
+  int64_t end(int64_t row) const {
+    return minimum(columns, maximum(0, row + diagonal + reach.after + 1));
+  }
+  /// Returns true if no row of [0, rows) sees a column.
+  bool isEmpty(int64_t rows) const {
+    return end(rows - 1) == 0 || begin(0) == columns;
   }
   /// Returns true if no score of rows [0, rows) must be masked: there is no
-  /// padding, and row 0 sees all columns.
+  /// padding, and the first and the last row see all columns.
   bool isFull(int64_t rows) const {
-    return rows > 0 && visible(0) == padded(columns);
+    return rows > 0 && end(0) == padded(columns) && begin(rows - 1) == 0;
   }
 };
+
+/// A number of the caller's mask that is not greater hides the key.
+constexpr float hidingAddend = -1e30f;
+
+/// Applies the caller's mask to the scores of one tile of one head, which are
+/// in units of log2(e): queries from `query` and keys from `key` on.
+static void applyMask(const AttentionCall &call, float *scores, int64_t batch,
+                      int64_t group, int64_t member, int64_t query,
+                      int64_t rows, int64_t key, int64_t columns) {
+  const heddle_rt_attention_desc &d = *call.desc;
+  if (d.mask_kind == HEDDLE_RT_MASK_NONE)
+    return;
+  int64_t first = batch * d.mask_batch_stride + group * d.mask_group_stride +
+                  member * d.mask_head_stride +
+                  (key + call.offsets.key) * d.mask_key_stride;
+  for (int64_t i = 0; i < rows; ++i) {
+    float *row = scores + i * tileEdge;
+    int64_t at = first + (query + i) * d.mask_row_stride;
+    if (d.mask_kind == HEDDLE_RT_MASK_SEEN) {
+      auto *seen = static_cast<const uint8_t *>(call.mask) + at;
+      for (int64_t j = 0; j < columns; ++j)
+        row[j] = seen[j * d.mask_key_stride] ? row[j] : minusInfinity;
+    } else {
+      auto *added = static_cast<const float *>(call.mask) + at;
+      for (int64_t j = 0; j < columns; ++j) {
+        float x = added[j * d.mask_key_stride];
+        row[j] = x <= hidingAddend ? minusInfinity : row[j] + x * log2e;
+      }
+    }
+  }
+}
 
 /// Sets the scores of keys that a row does not see to -infinity.
 static void maskScores(float *scores, int64_t rows, const TileMask &mask) {
   int64_t width = padded(mask.columns);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = mask.visible(i); j < width; ++j)
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < mask.begin(i); ++j)
       scores[i * tileEdge + j] = minusInfinity;
+    for (int64_t j = mask.end(i); j < width; ++j)
+      scores[i * tileEdge + j] = minusInfinity;
+  }
 }
 
 /// Dropout of probabilities: Philox4x32-10, as heddle_rt/abi.h defines it.
@@ -225,11 +275,16 @@ static int64_t existingKeys(const AttentionCall &call) {
 
 /// Returns the number of keys that at least one query below `queries` sees.
 static int64_t visibleKeys(const AttentionCall &call, int64_t queries) {
-  int64_t existing = existingKeys(call);
-  if (!call.desc->causal)
-    return existing;
   int64_t last = queries - 1 + call.offsets.query - call.offsets.key;
-  return minimum(existing, maximum(0, last + 1));
+  return minimum(existingKeys(call),
+                 maximum(0, last + Reach(*call.desc).after + 1));
+}
+
+/// Returns the first key of the first tile of keys that a query from `query` on
+/// sees.
+static int64_t firstVisibleTile(const AttentionCall &call, int64_t query) {
+  int64_t first = query + call.offsets.query - call.offsets.key;
+  return maximum(0, first - Reach(*call.desc).before) / tileEdge * tileEdge;
 }
 
 } // namespace HEDDLE_RT_ISA

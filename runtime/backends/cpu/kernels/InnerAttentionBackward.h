@@ -157,8 +157,8 @@ static void backwardTile(const AttentionCall &call, const Dropout &dropout,
   int64_t batch = range.batch, group = range.group;
   int64_t queries = minimum(tileEdge, range.queryEnd - query);
   TileMask mask{keys, query + call.offsets.query - call.offsets.key - key,
-                d.causal != 0};
-  if (mask.visible(queries - 1) == 0)
+                Reach(d)};
+  if (mask.isEmpty(queries))
     return;
   int64_t width = padded(d.head), columns = padded(keys);
   loadRows(elementAt(call.q, d.type,
@@ -175,6 +175,7 @@ static void backwardTile(const AttentionCall &call, const Dropout &dropout,
                  tileEdge, s.ds, tileEdge);
   if (!mask.isFull(queries))
     maskScores(s.p, queries, mask);
+  applyMask(call, s.p, batch, group, member, query, queries, key, keys);
   if (!dropout.isNone())
     dropout.fill(batch, group, member, query, queries, key, columns, s.factors);
   int64_t row = range.row(member, query);
@@ -211,11 +212,14 @@ static void loadKeys(const AttentionCall &call, BackwardScratch &s,
   transposeTile(s.v, keys, width, s.vTransposed);
 }
 
-/// Returns true if the range's last query sees the first key of a tile.
+/// Returns true if a query of the range sees a key of a tile, unless the
+/// caller's mask hides all of them.
 static bool isTileSeen(const AttentionCall &call, const BackwardRange &range,
                        int64_t key) {
-  return !call.desc->causal ||
-         key + call.offsets.key < range.queryEnd + call.offsets.query;
+  Reach reach(*call.desc);
+  int64_t shift = call.offsets.query - call.offsets.key;
+  return key <= range.queryEnd - 1 + shift + reach.after &&
+         key + tileEdge > range.firstQuery + shift - reach.before;
 }
 
 static void storeKeyGradients(const AttentionCall &call, BackwardScratch &s,

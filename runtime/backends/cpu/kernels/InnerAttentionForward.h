@@ -120,7 +120,8 @@ static void forwardHead(const AttentionCall &call, const Dropout &dropout,
   int64_t shift = call.offsets.query - call.offsets.key;
   int64_t existing = existingKeys(call);
   int64_t seen = visibleKeys(call, first + count);
-  for (int64_t key = 0; key < seen; key += tileEdge) {
+  for (int64_t key = firstVisibleTile(call, first); key < seen;
+       key += tileEdge) {
     int64_t keys = minimum(tileEdge, existing - key);
     loadRows(rows(call.k, batch * d.k_batch_stride + key * d.k_row_stride +
                               group * d.k_group_stride),
@@ -131,13 +132,15 @@ static void forwardHead(const AttentionCall &call, const Dropout &dropout,
              d.type, d.v_row_stride, keys, d.head, 1.0f, s.v);
     for (int64_t query = 0; query < count; query += tileEdge) {
       int64_t queries = minimum(tileEdge, count - query);
-      TileMask mask{keys, first + query + shift - key, d.causal != 0};
-      if (mask.visible(queries - 1) == 0)
+      TileMask mask{keys, first + query + shift - key, Reach(d)};
+      if (mask.isEmpty(queries))
         continue;
       product<false>(queries, padded(keys), d.head, s.q + query * width, width,
                      1, s.kTransposed, tileEdge, s.scores, tileEdge);
       if (!mask.isFull(queries))
         maskScores(s.scores, queries, mask);
+      applyMask(call, s.scores, batch, group, member, first + query, queries,
+                key, keys);
       softmaxTile(s.scores, queries, padded(keys), s.maxima + query,
                   s.sums + query, s.o + query * width, width);
       if (!dropout.isNone()) {

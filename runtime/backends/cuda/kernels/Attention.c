@@ -64,11 +64,29 @@ static inline int64_t denseRow(const Desc *desc, Row row) {
          row.member;
 }
 
-static inline int sees(const Desc *desc, const Offsets *offsets, Row row,
-                       int64_t key) {
-  int64_t global = offsets->key + key;
-  return key < desc->keys && global < desc->global_keys &&
-         (!desc->causal || global <= offsets->query + row.query);
+/// Returns the mask's addend of a scaled score: -infinity for a key that the
+/// query does not see.
+static inline float addend(const Desc *desc, const Offsets *offsets,
+                           const void *mask, Row row, int64_t key) {
+  int64_t global = offsets->key + key, query = offsets->query + row.query;
+  float hidden = -__builtin_inff();
+  if (key >= desc->keys || global >= desc->global_keys)
+    return hidden;
+  if (desc->causal && global > query)
+    return hidden;
+  if (desc->window > 0 &&
+      (global <= query - desc->window || global >= query + desc->window))
+    return hidden;
+  if (desc->mask_kind == HEDDLE_RT_MASK_NONE)
+    return 0;
+  int64_t at =
+      row.batch * desc->mask_batch_stride + row.query * desc->mask_row_stride +
+      row.group * desc->mask_group_stride +
+      row.member * desc->mask_head_stride + global * desc->mask_key_stride;
+  if (desc->mask_kind == HEDDLE_RT_MASK_SEEN)
+    return ((const uint8_t *)mask)[at] ? 0 : hidden;
+  float added = ((const float *)mask)[at];
+  return added <= -1e30f ? hidden : added;
 }
 
 /// Returns 0 for a dropped element, else 1 / (1 - rate): see abi.h.
@@ -140,8 +158,8 @@ static inline Row rowOf(const Desc *desc, int64_t index) {
 
 /// A warp for each query.
 KERNEL heddle_attention(const Desc *desc, const Offsets *offsets,
-                        const int64_t *step, const void *q, const void *k,
-                        const void *v, void *o, float *lse) {
+                        const int64_t *step, const void *mask, const void *q,
+                        const void *k, const void *v, void *o, float *lse) {
   SHARED float tiles[kWarps][kWarp];
   int64_t lane = threadInBlock() % kWarp, index = thread() / kWarp;
   if (index >= desc->batch * desc->queries * desc->groups * desc->group_size)
@@ -160,11 +178,13 @@ KERNEL heddle_attention(const Desc *desc, const Offsets *offsets,
   }
   for (int64_t first = 0; first < end; first += kWarp) {
     int64_t key = first + lane;
-    int visible = sees(desc, offsets, row, key);
-    float score = -__builtin_inff();
+    float score = addend(desc, offsets, mask, row, key);
+    int visible = score != -__builtin_inff();
     if (visible)
-      score = dot(type, q, query, k, keyStart(desc, row, key), desc->head) *
-              desc->scale * kLog2E;
+      score = (dot(type, q, query, k, keyStart(desc, row, key), desc->head) *
+                   desc->scale +
+               score) *
+              kLog2E;
     float newMost = maxOfWarp(score);
     newMost = newMost > most || newMost != newMost ? newMost : most;
     if (newMost == -__builtin_inff())
@@ -195,16 +215,18 @@ typedef struct {
 } Pair;
 
 static Pair pairOf(const Desc *desc, const Offsets *offsets,
-                   const int64_t *step, Row row, int64_t key, const void *q,
-                   const void *k, const void *v, const void *dO,
+                   const int64_t *step, const void *mask, Row row, int64_t key,
+                   const void *q, const void *k, const void *v, const void *dO,
                    const float *lse, float delta) {
   Pair pair = {0, 0};
-  if (!sees(desc, offsets, row, key))
+  float added = addend(desc, offsets, mask, row, key);
+  if (added == -__builtin_inff())
     return pair;
   int64_t dense = denseRow(desc, row);
   float score = dot(desc->type, q, queryStart(desc, row), k,
                     keyStart(desc, row, key), desc->head) *
-                desc->scale;
+                    desc->scale +
+                added;
   float probability = __nvvm_ex2_approx_f((score - lse[dense]) * kLog2E);
   float factor = keep(desc, offsets, step, row, key);
   float gradient = dot(desc->type, dO, dense * desc->head, v,
@@ -216,9 +238,10 @@ static Pair pairOf(const Desc *desc, const Offsets *offsets,
 
 /// A warp for each query: its gradient.
 KERNEL heddle_attention_grad_q(const Desc *desc, const Offsets *offsets,
-                               const int64_t *step, const void *q,
-                               const void *k, const void *v, const void *o,
-                               const float *lse, const void *dO, void *dQ) {
+                               const int64_t *step, const void *mask,
+                               const void *q, const void *k, const void *v,
+                               const void *o, const float *lse, const void *dO,
+                               void *dQ) {
   SHARED float tiles[kWarps][kWarp];
   int64_t lane = threadInBlock() % kWarp, index = thread() / kWarp;
   if (index >= desc->batch * desc->queries * desc->groups * desc->group_size)
@@ -235,9 +258,9 @@ KERNEL heddle_attention_grad_q(const Desc *desc, const Offsets *offsets,
     end = last < end ? last : end;
   }
   for (int64_t first = 0; first < end; first += kWarp) {
-    tile[lane] =
-        pairOf(desc, offsets, step, row, first + lane, q, k, v, dO, lse, delta)
-            .score;
+    tile[lane] = pairOf(desc, offsets, step, mask, row, first + lane, q, k, v,
+                        dO, lse, delta)
+                     .score;
     __nvvm_bar_warp_sync(kAllLanes);
     ADD_TILE(sums, tile, k, desc->type, keyStart(desc, row, first + i))
     __nvvm_bar_warp_sync(kAllLanes);
@@ -251,10 +274,10 @@ KERNEL heddle_attention_grad_q(const Desc *desc, const Offsets *offsets,
 
 /// A warp for each key: its gradient and that of its value.
 KERNEL heddle_attention_grad_kv(const Desc *desc, const Offsets *offsets,
-                                const int64_t *step, const void *q,
-                                const void *k, const void *v, const void *o,
-                                const float *lse, const void *dO, void *dK,
-                                void *dV) {
+                                const int64_t *step, const void *mask,
+                                const void *q, const void *k, const void *v,
+                                const void *o, const float *lse, const void *dO,
+                                void *dK, void *dV) {
   SHARED float weightTiles[kWarps][kWarp];
   SHARED float scoreTiles[kWarps][kWarp];
   int64_t lane = threadInBlock() % kWarp, index = thread() / kWarp;
@@ -279,7 +302,8 @@ KERNEL heddle_attention_grad_kv(const Desc *desc, const Offsets *offsets,
       if (row.query < desc->queries) {
         int64_t dense = denseRow(desc, row) * desc->head;
         float delta = dot(desc->type, dO, dense, o, dense, desc->head);
-        pair = pairOf(desc, offsets, step, row, key, q, k, v, dO, lse, delta);
+        pair = pairOf(desc, offsets, step, mask, row, key, q, k, v, dO, lse,
+                      delta);
       }
       weights[lane] = pair.weight;
       scores[lane] = pair.score;

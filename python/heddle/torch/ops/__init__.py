@@ -1,0 +1,21 @@
+"""The table of ATen ops: each module registers functions by their names."""
+
+from heddle.torch.ops import (
+    activation,
+    attention,
+    convolution,
+    elementwise,
+    gather,
+    loss,
+    norm,
+    pooling,
+    product,
+    reduction,
+    shape,
+    softmax,
+)
+
+__all__ = [
+    "activation", "attention", "convolution", "elementwise", "gather", "loss", "norm",
+    "pooling", "product", "reduction", "shape", "softmax",
+]  # fmt: skip

@@ -1,0 +1,173 @@
+"""Elements and rows at places that are computed."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from heddle.torch.emit import Emitter, op
+from heddle.torch.ops.shape import axis
+from heddle.torch.text import Value
+
+
+def one_hot_product(e: Emitter, table: Value, ids: Value) -> Value:
+    """Returns table[..., ids[...]] along the last dimension: for each id the sum
+    of the row's elements, of which all but one are multiplied by zero."""
+    size, count = table.shape[-1], ids.shape[-1]
+    rows = (*table.shape[:-1], count, size)
+    wide = e.builder.broadcast(
+        e.builder.reshape(table, (*table.shape[:-1], 1, size)), rows
+    )
+    numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
+    hit = e.builder.compare(
+        "eq",
+        e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), rows),
+        e.builder.broadcast(numbers, rows),
+    )
+    zero = e.builder.splat(0, rows, table.type)
+    picked = e.builder.select(hit, wide, zero)
+    return e.builder.reduce("sum", picked, [len(rows) - 1])
+
+
+@op("gather")
+def gather(
+    e: Emitter, x: Value, dim: int, ids: Value, sparse_grad: bool = False
+) -> Value:
+    rank = len(x.shape)
+    order = [i for i in range(rank) if i != axis(dim, rank)] + [axis(dim, rank)]
+    x, ids = e.builder.transpose(x, order), e.builder.transpose(ids, order)
+    leading = tuple(ids.shape[:-1])
+    if leading != x.shape[:-1]:
+        x = e.builder.slice(x, [0] * rank, (*leading, x.shape[-1]), [1] * rank)
+    picked = one_hot_product(e, x, ids)
+    back = [order.index(i) for i in range(rank)]
+    return e.builder.transpose(picked, back)
+
+
+@op("index_select")
+def index_select(e: Emitter, x: Value, dim: int, ids: Value) -> Value:
+    dim, rank = axis(dim, len(x.shape)), len(x.shape)
+    order = [dim, *(i for i in range(rank) if i != dim)]
+    back = [order.index(i) for i in range(rank)]
+    return e.builder.transpose(rows(e, e.builder.transpose(x, order), ids), back)
+
+
+def rows(e: Emitter, table: Value, ids: Value) -> Value:
+    """Returns table[ids[...], ...]."""
+    place = _place_of(ids)
+    if place is not None:
+        _, start, count = place
+        sizes, strides = (count, *table.shape[1:]), [1] * len(table.shape)
+        part = e.builder.slice(table, [start] + [0] * (len(sizes) - 1), sizes, strides)
+        return e.builder.reshape(part, (*ids.shape, *table.shape[1:]))
+    width = math.prod(table.shape[1:])
+    flat = e.builder.reshape(table, (table.shape[0], width))
+    shape = (*ids.shape, width)
+    if not table.is_float:  # whole numbers stay exact up to 2^24
+        found = rows(e, e.builder.convert(table, "f32"), ids)
+        return e.builder.convert(found, table.type)
+    found = e.builder.op(
+        f"heddle.embedding {e.builder.quoted} {flat.name}, {ids.name} : {flat.tensor}, "
+        f"{ids.tensor} -> {Value('', shape, table.type).tensor}",
+        [flat, ids],
+        shape,
+        table.type,
+    )
+    return e.builder.reshape(found, (*ids.shape, *table.shape[1:]))
+
+
+@op("embedding")
+def embedding(
+    e: Emitter, table: Value, ids: Value, padding: int = -1, *unused: object
+) -> Value:
+    found = rows(e, table, ids)
+    e.features[found.name] = "h"
+    if padding < 0:
+        return found
+    # The row of padding gets no gradient.
+    hit = e.builder.compare("eq", ids, e.builder.splat(padding, ids.shape, ids.type))
+    wide = e.builder.broadcast_along(hit, found.shape, range(len(ids.shape)))
+    result = e.builder.select(wide, e.builder.without_gradient(found), found)
+    e.features[result.name] = "h"
+    return result
+
+
+@op("index")
+def index(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
+    used = [i for i, ids in enumerate(indices) if ids is not None]
+    if any(indices[i].type == "i1" for i in used):  # type: ignore[union-attr]
+        raise e.refuse("the size of the result depends on data")
+    if used == list(range(len(used))):
+        grid = _index_grid(e, x, [indices[i] for i in used])  # type: ignore[misc]
+        if grid is not None:
+            return grid
+    if len(used) == 1:
+        return _index_one(e, x, used[0], indices[used[0]])  # type: ignore[arg-type]
+    if used == list(range(len(used))):
+        return _index_leading(e, x, [indices[i] for i in used])  # type: ignore[misc]
+    raise e.refuse("expected indices of leading dimensions")
+
+
+def _place_of(ids: Value) -> tuple[int, int, int] | None:
+    """Returns the axis along which constant indices count up by one, the first
+    index and their number; None for other indices."""
+    if not ids.source or ids.source[0] != "constant":
+        return None
+    array = ids.source[1]
+    long = [i for i, size in enumerate(array.shape) if size > 1]
+    flat = array.reshape(-1)
+    if len(long) > 1 or (np.diff(flat) != 1).any() or flat[0] < 0:
+        return None
+    # Counted from the end, because PyTorch aligns shapes there.
+    place = long[0] - len(array.shape) if long else 0
+    return place, int(flat[0]), len(flat)
+
+
+def _index_grid(e: Emitter, x: Value, indices: Sequence[Value]) -> Value | None:
+    """Returns a slice of x, if constant indices say no more than that: one range
+    along each axis."""
+    places = [_place_of(ids) for ids in indices]
+    ranges = [place for place in places if place is not None]
+    if len(ranges) < len(indices):
+        return None
+    shape = np.broadcast_shapes(*(ids.shape for ids in indices))
+    # A single index stays in its place, before the dimension of size 1.
+    axis_of = [place + len(shape) if place else -1 for place, _, _ in ranges]
+    used = [axis for axis in axis_of if axis >= 0]
+    if len(set(used)) != len(used):
+        return None
+    rest = len(x.shape) - len(indices)
+    offsets = [start for _, start, _ in ranges] + [0] * rest
+    sizes = (*(count for _, _, count in ranges), *x.shape[len(indices) :])
+    part = e.builder.slice(x, offsets, sizes, [1] * len(x.shape))
+    order = sorted(range(len(indices)), key=axis_of.__getitem__)
+    part = e.builder.transpose(part, [*order, *range(len(indices), len(x.shape))])
+    return e.builder.reshape(part, (*shape, *x.shape[len(indices) :]))
+
+
+def _index_one(e: Emitter, x: Value, dim: int, ids: Value) -> Value:
+    if dim == 0:
+        return rows(e, x, ids)
+    flat = e.builder.reshape(ids, (math.prod(ids.shape),))
+    return e.builder.reshape(index_select(e, x, dim, flat), e.shape)
+
+
+def _index_leading(e: Emitter, x: Value, indices: Sequence[Value]) -> Value:
+    """Counts the rows of all indexed dimensions together."""
+    shape = np.broadcast_shapes(*(ids.shape for ids in indices))
+    row = e.builder.splat(0, shape, "i32")
+    for size, ids in zip(x.shape, indices, strict=False):
+        scale = e.builder.splat(size, shape, "i32")
+        row = e.builder.binary("mul", row, scale)
+        row = e.builder.binary("add", row, e.builder.broadcast(ids, shape))
+    count = len(indices)
+    table = e.builder.reshape(x, (math.prod(x.shape[:count]), *x.shape[count:]))
+    return rows(e, table, row)
+
+
+@op("one_hot")
+def one_hot(e: Emitter, ids: Value, classes: int = -1) -> Value:
+    numbers = e.builder.constant(np.arange(e.shape[-1], dtype=np.int32), "i32")
+    wide = e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), e.shape)
+    hit = e.builder.compare("eq", wide, e.builder.broadcast(numbers, e.shape))
+    return e.builder.convert(hit, e.element)

@@ -1,0 +1,79 @@
+"""Pooling."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from heddle.torch.emit import Emitter, op, op_name
+from heddle.torch.ops.convolution import per_dimension, window
+from heddle.torch.ops.norm import scaled
+from heddle.torch.ops.reduction import average
+from heddle.torch.text import Value
+
+
+@op("max_pool2d", "max_pool1d", "max_pool2d_with_indices")
+def max_pool(
+    e: Emitter,
+    x: Value,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+) -> object:
+    if ceil_mode:
+        raise e.refuse("expected ceil_mode=False")
+    count = 1 if "1d" in op_name(e.node) else 2
+    sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
+    strides = per_dimension(stride or kernel, count)
+    x = e.builder.pad(x, [0, 0, *pads], [0, 0, *pads], -3.0e38)
+    y: Value | None = None
+    for place in np.ndindex(*sizes):
+        part = window(e, x, place, e.shape[2:], strides, per_dimension(dilation, count))
+        y = part if y is None else e.builder.elementwise("arith.maximumf", y, part)
+    return [y, None] if "indices" in op_name(e.node) else y
+
+
+@op("avg_pool2d", "avg_pool1d")
+def avg_pool(
+    e: Emitter,
+    x: Value,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
+) -> Value:
+    count = 1 if "1d" in op_name(e.node) else 2
+    sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
+    if ceil_mode or (any(pads) and not count_include_pad):
+        raise e.refuse("expected ceil_mode=False and count_include_pad=True")
+    x = e.builder.pad(x, [0, 0, *pads], [0, 0, *pads], 0)
+    y: Value | None = None
+    for place in np.ndindex(*sizes):
+        part = window(
+            e,
+            x,
+            place,
+            e.shape[2:],
+            per_dimension(stride or kernel, count),
+            [1] * count,
+        )
+        y = part if y is None else e.builder.binary("add", y, part)
+    assert y is not None
+    return scaled(e, y, 1 / (divisor or math.prod(sizes)))
+
+
+@op("adaptive_avg_pool2d", "adaptive_avg_pool1d", "_adaptive_avg_pool2d")
+def adaptive_avg_pool(e: Emitter, x: Value, size: Sequence[int]) -> Value:
+    count = 1 if "1d" in op_name(e.node) else 2
+    old, new = x.shape[-count:], e.shape[-count:]
+    if any(a % b for a, b in zip(old, new, strict=True)):
+        raise e.refuse(f"expected {old} to be a multiple of {new}")
+    pairs = [n for a, b in zip(old, new, strict=True) for n in (b, a // b)]
+    lead = x.shape[:-count]
+    blocks = e.builder.reshape(x, (*lead, *pairs))
+    dims = [len(lead) + 2 * i + 1 for i in range(count)]
+    return e.builder.reshape(average(e, blocks, dims), e.shape)
