@@ -103,7 +103,9 @@ void heddle::buildShardPipeline(OpPassManager &passes,
   passes.addPass(createVerifyShardedPass());
   // Values between stages have their shardings, and sums that would cross have
   // been resolved.
-  passes.addPass(createCutStagesPass());
+  CutStagesPassOptions stages;
+  stages.cluster = options.cluster;
+  passes.addPass(createCutStagesPass(stages));
 }
 
 void heddle::buildLocalizePipeline(OpPassManager &passes,

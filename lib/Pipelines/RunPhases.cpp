@@ -1,5 +1,6 @@
 //===- RunPhases.cpp - A module brought to a later phase ------------------===//
 
+#include "OrderStages.h"
 #include "PhasePipelines.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Autodiff/StateNames.h"
@@ -228,6 +229,7 @@ private:
   LogicalResult applyAnyPlan();
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
+  LogicalResult runExecutable();
 
   bool isPlanned() const { return present >= Phase::Sharded; }
 
@@ -281,6 +283,16 @@ PhaseRunner::runPhase(Phase phase,
   module->setAttr(kPhaseAttrName,
                   StringAttr::get(module.getContext(), stringifyPhase(phase)));
   return success();
+}
+
+/// When the programs are those that run, their times are known, and stages can
+/// be ordered by them.
+LogicalResult PhaseRunner::runExecutable() {
+  if (present >= Phase::Executable || last < Phase::Executable)
+    return success();
+  return success(
+      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
+      succeeded(orderStages(module, options)));
 }
 
 void PhaseRunner::decideSchedule() {
@@ -378,7 +390,7 @@ LogicalResult PhaseRunner::run() {
                          [&](OpPassManager &passes) {
                            buildSchedulePipeline(passes, options, schedule);
                          })) &&
-      succeeded(runPhase(Phase::Executable, buildExecutablePipeline)) &&
+      succeeded(runExecutable()) &&
       succeeded(runPhase(Phase::LLVM, [&](OpPassManager &passes) {
         if (isForGpu(module))
           buildGpuPipeline(passes, options);

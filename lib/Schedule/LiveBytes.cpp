@@ -9,26 +9,34 @@
 using namespace mlir;
 using namespace heddle;
 
-int64_t heddle::getFreeBytes(ModuleOp module, const ClusterDevice &device) {
+int64_t heddle::getFreeBytes(ModuleOp module, const ClusterDevice &device,
+                             RanksAttr ranks) {
   int64_t bytes = device.memory;
   llvm::DenseSet<Attribute> counted;
   auto count = [&](Attribute variable, Type type) {
     if (counted.insert(variable).second)
       bytes -= getBytes(type);
   };
-  module.walk([&](Operation *op) {
-    if (auto load = dyn_cast<LoadOp>(op))
-      count(load.getVariableAttr(), load.getType());
-    else if (auto store = dyn_cast<StoreOp>(op))
-      count(store.getVariableAttr(), store.getValue().getType());
-  });
-  // Each program has memory of its own for arguments and results.
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (ranks && function->getAttr(kRanksAttrName) != ranks)
+      continue;
+    function.walk([&](Operation *op) {
+      if (auto load = dyn_cast<LoadOp>(op))
+        count(load.getVariableAttr(), load.getType());
+      else if (auto store = dyn_cast<StoreOp>(op))
+        count(store.getVariableAttr(), store.getValue().getType());
+    });
+    // Each program has memory of its own for arguments and results.
     if (function->hasAttr(kKernelAttrName) || function.isPrivate())
       continue;
-    for (Type type : llvm::concat<const Type>(function.getArgumentTypes(),
-                                              function.getResultTypes()))
-      bytes -= getBytes(type);
+    auto countPort = [&](Type type, DictionaryAttr attrs) {
+      if (!ranks || (attrs && attrs.contains(kRoleAttrName)))
+        bytes -= getBytes(type);
+    };
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      countPort(type, function.getArgAttrDict(i));
+    for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+      countPort(type, function.getResultAttrDict(i));
   }
   return std::max<int64_t>(bytes, 0);
 }

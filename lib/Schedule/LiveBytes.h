@@ -3,14 +3,18 @@
 #ifndef HEDDLE_LIB_SCHEDULE_LIVEBYTES_H
 #define HEDDLE_LIB_SCHEDULE_LIVEBYTES_H
 
+#include "dialects/Heddle/HeddleDialect.h"
 #include "heddle/Support/Cluster.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace heddle {
 
 /// Returns the bytes of a device that the variables of a module, and the
-/// arguments and results of its programs, leave free.
-int64_t getFreeBytes(mlir::ModuleOp module, const ClusterDevice &device);
+/// arguments and results of its programs, leave free. If `ranks` is set, only
+/// the programs of these ranks count, and of their arguments and results those
+/// that are no slots of a pipeline.
+int64_t getFreeBytes(mlir::ModuleOp module, const ClusterDevice &device,
+                     RanksAttr ranks = RanksAttr());
 
 /// Returns whether the op only shows its operand in another shape.
 bool isView(mlir::Operation *op);

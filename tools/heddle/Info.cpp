@@ -209,8 +209,35 @@ static int describeParts(const fs::path &path) {
 // Models
 //===----------------------------------------------------------------------===//
 
+/// Returns the names of the devices along the axis of a module's pipeline, such
+/// as "pp 0". Without a pipeline, all devices have the same variables.
+static std::vector<std::string> getPipelineDevices(mlir::ModuleOp module) {
+  auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
+  if (!pipeline || module.getOps<MeshOp>().empty())
+    return {""};
+  MeshOp mesh = *module.getOps<MeshOp>().begin();
+  std::vector<std::string> names;
+  int64_t devices = mesh.getMesh().getAxisSize(pipeline.getAxis());
+  for (int64_t device = 0; device < devices; ++device)
+    names.push_back(pipeline.getAxis().str() + " " + std::to_string(device));
+  return names;
+}
+
+/// Returns whether a variable is on a device of the pipeline.
+static bool isOnDevice(VariableOp variable, int64_t device) {
+  auto ranks = variable->getAttrOfType<RanksAttr>(kRanksAttrName);
+  return !ranks || llvm::any_of(ranks.getWhere(), [&](CoordinatesAttr where) {
+    return llvm::is_contained(where.getValues(), device);
+  });
+}
+
 static void describeVariables(mlir::ModuleOp module, bool all) {
-  std::map<VariableRole, std::pair<int64_t, double>> byRole;
+  std::vector<std::string> devices = getPipelineDevices(module);
+  struct Sizes {
+    int64_t elements = 0;
+    std::vector<double> bytes; ///< by device of the pipeline
+  };
+  std::map<VariableRole, Sizes> byRole;
   mlir::DenseMap<mlir::StringAttr, MeshAttr> meshes;
   for (auto mesh : module.getOps<MeshOp>())
     meshes[mesh.getSymNameAttr()] = mesh.getMesh();
@@ -220,17 +247,30 @@ static void describeVariables(mlir::ModuleOp module, bool all) {
     if (std::optional<ShardingAttr> storage = variable.getStorage())
       if (MeshAttr mesh = meshes.lookup(storage->getMesh().getAttr()))
         local = storage->getLocalType(type, mesh);
-    auto &[elements, bytes] = byRole[variable.getRole()];
-    elements += type.getNumElements();
-    bytes += getBytes(local);
+    Sizes &sizes = byRole[variable.getRole()];
+    sizes.elements += type.getNumElements();
+    sizes.bytes.resize(devices.size());
+    for (size_t device = 0; device < devices.size(); ++device)
+      if (isOnDevice(variable, int64_t(device)))
+        sizes.bytes[device] += double(getBytes(local));
     if (all)
       llvm::outs() << "  " << type << "  " << variable.getSymName() << "\n";
   }
-  llvm::outs() << "variables            elements   MiB/device\n";
-  for (auto &[role, sizes] : byRole)
-    llvm::outs() << llvm::format(
-        "  %-16s %10lld   %10.1f\n", stringifyVariableRole(role).str().c_str(),
-        static_cast<long long>(sizes.first), mebibytes(sizes.second));
+  llvm::outs() << "variables            elements   MiB/device";
+  if (devices.size() > 1)
+    for (const std::string &device : devices)
+      llvm::outs() << llvm::format("%10s", device.c_str());
+  llvm::outs() << "\n";
+  for (auto &[role, sizes] : byRole) {
+    llvm::outs() << llvm::format("  %-16s %10lld   ",
+                                 stringifyVariableRole(role).str().c_str(),
+                                 static_cast<long long>(sizes.elements));
+    if (devices.size() > 1)
+      llvm::outs() << "          ";
+    for (double bytes : sizes.bytes)
+      llvm::outs() << llvm::format("%10.1f", mebibytes(bytes));
+    llvm::outs() << "\n";
+  }
 }
 
 /// Prints the number and the bytes of each program's collectives by kind and

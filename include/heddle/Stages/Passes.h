@@ -4,6 +4,7 @@
 #define HEDDLE_STAGES_PASSES_H
 
 #include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/ClusterChoice.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

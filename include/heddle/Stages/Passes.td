@@ -14,8 +14,9 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
     Every op of a program gets a stage. An op of the forward pass (an op that the
     loss or an output depends on) gets the one that its `heddle.stage` says; an
     op without one gets that of its last operand. If no op of the module says a
-    stage, the forward passes are cut where the stages have about the same work
-    and little crosses. An op of the backward pass gets the last stage that its
+    stage, the forward passes are cut where the stages take about the same time,
+    forward and backward, by the cluster's roofline, and little crosses. If the
+    batch runs in parts, both parts of an op are in one stage. An op of the backward pass gets the last stage that its
     gradients have reached and that has its other operands: the variables of a
     stage are those that its forward pass reads. Ops that are cheap and read only
     arguments, or only variables, are repeated wherever they are needed.
@@ -40,6 +41,11 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
 
     Input: a sharded program. Output: the same in parts, without `heddle.stage`.
   }];
+  let options = [
+    Option<"cluster", "cluster", "::heddle::ClusterChoice",
+           /*default=*/"::heddle::ClusterChoice()",
+           "the cluster whose times decide; by default, all devices are equally "
+           "near">];
   let dependentDialects = ["::heddle::HeddleDialect",
                            "::mlir::arith::ArithDialect"];
 }

@@ -62,7 +62,8 @@ struct ScheduleProblem {
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   int64_t devices = 1, stages = 1, microBatches = 1;
   /// By stage. Empty: each pass takes the time 1 on a device, so that a pass of
-  /// one of two stages takes 1/2.
+  /// one of two stages takes 1/2. With times, the result is never slower than
+  /// the schedule for equal times.
   std::vector<StageTimes> times;
   /// The most forward passes of a device's stages whose backward pass has not
   /// run. 0: as many as the schedule has by its definition.
@@ -110,6 +111,9 @@ llvm::Expected<StageSchedule> parseSchedule(llvm::StringRef text,
                                             llvm::StringRef source,
                                             int64_t microBatches,
                                             int64_t mostInFlight = 0);
+
+/// Writes a schedule as parseSchedule reads it.
+std::string writeSchedule(const StageSchedule &schedule);
 
 /// Returns the schedule of a module's pipeline: that of `table`, if the text is
 /// not empty, otherwise the one that the attribute names. 0 micro-batches: any

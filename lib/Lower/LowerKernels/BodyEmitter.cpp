@@ -136,6 +136,60 @@ Value BodyEmitter::cloneOp(Operation *op, IRMapping &mapping) {
       ->getResult(0);
 }
 
+static void addFlags(Operation *op, arith::FastMathFlags flags) {
+  if (auto fast = dyn_cast_or_null<arith::ArithFastMathInterface>(op))
+    op->setAttr(
+        fast.getFastMathAttrName(),
+        arith::FastMathFlagsAttr::get(
+            op->getContext(), fast.getFastMathFlagsAttr().getValue() | flags));
+}
+
+/// Lets LLVM reorder an op that adds to an accumulator, so that sums are
+/// computed in vectors. A product that is added may be part of the addition.
+/// nnan and ninf are not set, because masks are -inf and NaN must be seen.
+static void allowReordering(Operation *op) {
+  addFlags(op, arith::FastMathFlags::reassoc | arith::FastMathFlags::contract |
+                   arith::FastMathFlags::nsz);
+  if (isa<arith::AddFOp, arith::SubFOp>(op))
+    for (Value operand : op->getOperands())
+      if (auto product = operand.getDefiningOp<arith::MulFOp>())
+        addFlags(product, arith::FastMathFlags::contract);
+}
+
+/// Returns the product of the same body that an op adds or subtracts and that
+/// nothing else reads; null if there is none.
+static arith::MulFOp findAddedProduct(Operation *op, unsigned operand) {
+  auto product = op->getOperand(operand).getDefiningOp<arith::MulFOp>();
+  return product && product->getBlock() == op->getBlock() &&
+                 product->hasOneUse()
+             ? product
+             : arith::MulFOp();
+}
+
+/// Emits the sum or difference with a product as one op that rounds once.
+/// Returns null for other ops. LLVM would decide by what else is in the kernel.
+Value BodyEmitter::emitMultiplyAdd(Operation *op, IRMapping &mapping) {
+  if (!isa<arith::AddFOp, arith::SubFOp>(op))
+    return Value();
+  bool isSub = isa<arith::SubFOp>(op);
+  for (unsigned i : {0, 1}) {
+    arith::MulFOp product = findAddedProduct(op, i);
+    if (!product)
+      continue;
+    Value left = mapScalar(product.getLhs(), mapping);
+    Value right = mapScalar(product.getRhs(), mapping);
+    Value added = mapScalar(op->getOperand(1 - i), mapping);
+    if (!left || !right || !added)
+      return Value();
+    // Of a difference, the second operand is negated.
+    Value &negated = i == 1 ? left : added;
+    if (isSub)
+      negated = b.create<arith::NegFOp>(negated);
+    return b.create<math::FmaOp>(left, right, added);
+  }
+  return Value();
+}
+
 SmallVector<Value>
 BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
                        llvm::function_ref<Value(int64_t)> loopIndex,
@@ -145,8 +199,18 @@ BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
   IRMapping mapping;
   for (auto [argument, value] : llvm::zip(body->getArguments(), arguments))
     mapping.map(argument, value);
+  // The accumulators, and what depends on them.
+  llvm::SmallDenseSet<Value> accumulated;
+  for (BlockArgument argument :
+       body->getArguments().drop_front(generic.getNumDpsInputs()))
+    if (Value accumulator = mapping.lookupOrNull(argument))
+      accumulated.insert(accumulator);
   for (Operation &op : body->without_terminator()) {
     Value value;
+    bool accumulates = llvm::any_of(op.getOperands(), [&](Value operand) {
+      Value mapped = mapping.lookupOrNull(operand);
+      return mapped && accumulated.contains(mapped);
+    });
     if (auto index = dyn_cast<linalg::IndexOp>(op)) {
       int64_t dim = index.getDim();
       if (plan.chunk) // one row dimension: the element of the chunk
@@ -160,10 +224,19 @@ BodyEmitter::cloneBody(const Statement &statement, ValueRange arguments,
     } else if (auto element = dyn_cast<tensor::ExtractOp>(op)) {
       value = extract(element, mapping, groups);
     } else {
-      value = cloneOp(&op, mapping);
+      // All that is no sum is rounded in a way that this body alone decides. So
+      // a value has the same bits in whatever kernel it is computed.
+      value = accumulates ? Value() : emitMultiplyAdd(&op, mapping);
+      if (!value)
+        value = cloneOp(&op, mapping);
     }
     if (failedOnce)
       return {};
+    if (accumulates) {
+      if (Operation *clone = value.getDefiningOp())
+        allowReordering(clone);
+      accumulated.insert(value);
+    }
     mapping.map(op.getResult(0), value);
   }
   SmallVector<Value> results;

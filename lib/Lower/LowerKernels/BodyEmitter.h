@@ -38,6 +38,7 @@ protected:
             llvm::function_ref<mlir::Value(int64_t)> loopIndex,
             mlir::ArrayAttr groups);
   mlir::Value cloneOp(mlir::Operation *op, mlir::IRMapping &mapping);
+  mlir::Value emitMultiplyAdd(mlir::Operation *op, mlir::IRMapping &mapping);
   /// Emits the constant in its compute type.
   mlir::Value emitConstant(mlir::arith::ConstantOp op);
   mlir::Value extract(mlir::tensor::ExtractOp op, mlir::IRMapping &mapping,
@@ -85,10 +86,6 @@ struct JoinedLoops {
   /// Returns the steps of the joined loops.
   llvm::SmallVector<int64_t> join(llvm::ArrayRef<int64_t> steps) const;
 };
-
-/// Sets fast-math flags, so that sums can be reordered. nnan and ninf are not
-/// set, because masks are -inf and NaN must be seen.
-void allowReassociation(mlir::Operation *root);
 
 /// Turns the arithmetic of a kernel into ops of the LLVM dialect. Functions of
 /// f32 become polynomials.

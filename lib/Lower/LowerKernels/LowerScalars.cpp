@@ -18,17 +18,6 @@ using namespace mlir;
 using namespace heddle;
 using namespace heddle::lower;
 
-void lower::allowReassociation(Operation *root) {
-  constexpr auto flags = arith::FastMathFlags::reassoc |
-                         arith::FastMathFlags::contract |
-                         arith::FastMathFlags::nsz | arith::FastMathFlags::arcp;
-  root->walk([&](Operation *op) {
-    if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
-      op->setAttr(fast.getFastMathAttrName(),
-                  arith::FastMathFlagsAttr::get(op->getContext(), flags));
-  });
-}
-
 /// Returns the bytes that a kernel must read of one of its operands.
 static int64_t getBytesRead(BlockArgument operand) {
   int64_t whole = getBytes(operand.getType()), picked = 0;
@@ -62,13 +51,11 @@ Attribute lower::getWork(func::FuncOp kernel) {
 
 LogicalResult lower::lowerScalars(LLVM::LLVMFuncOp kernel) {
   MLIRContext *context = kernel.getContext();
-  allowReassociation(kernel);
   // The greedy rewriter also folds constants and erases unused ops.
   RewritePatternSet polynomials(context);
   populateMathPolynomialApproximationPatterns(polynomials);
   if (failed(applyPatternsAndFoldGreedily(kernel, std::move(polynomials))))
     return kernel.emitOpError() << "could not expand math functions";
-  allowReassociation(kernel);
 
   LLVMTypeConverter types(context);
   LLVMConversionTarget target(*context);

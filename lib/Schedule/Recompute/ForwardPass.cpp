@@ -1,6 +1,7 @@
 //===- ForwardPass.cpp - The ops that a loss is computed from -------------===//
 
 #include "ForwardPass.h"
+#include "JoinedStage.h"
 #include "dialects/Heddle/Heddle.h"
 
 using namespace mlir;
@@ -16,7 +17,8 @@ llvm::SmallSetVector<Value, 4> heddle::getOutsideInputs(Operation *op) {
   return inputs;
 }
 
-/// Returns the values that hold the loss.
+/// Returns the values that hold the loss, or from which later stages compute
+/// it.
 static SmallVector<Value> findLosses(func::FuncOp function) {
   SmallVector<Value> losses;
   Block &block = function.getBody().front();
@@ -33,6 +35,8 @@ static SmallVector<Value> findLosses(func::FuncOp function) {
     if (variable && variable.getRole() == VariableRole::Loss)
       losses.push_back(store.getValue());
   }
+  if (losses.empty())
+    losses = getSentForward(function);
   if (!losses.empty() || function->hasAttr(kRoleAttrName))
     return losses;
   for (Value value : terminator->getOperands())

@@ -1,6 +1,7 @@
 //===- Recompute.cpp - heddle-recompute -----------------------------------===//
 
 #include "../LiveBytes.h"
+#include "JoinedStage.h"
 #include "Repeater.h"
 #include "Selection.h"
 #include "dialects/Comm/Comm.h"
@@ -9,6 +10,7 @@
 #include "heddle/Schedule/Passes.h"
 #include "heddle/Sharding/CollectiveCosts.h"
 #include "heddle/Sharding/ReshardSequence.h"
+#include "heddle/Stages/StageSchedule.h"
 #include "heddle/Support/Bytes.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -51,8 +53,19 @@ private:
   int64_t apply(func::FuncOp function, const Choice &choice);
   /// Returns the live bytes of the function if the choice were applied.
   int64_t tryChoice(func::FuncOp function, const Choice &choice);
+  /// Returns the live bytes of a function. In a pipeline, those of the
+  /// micro-batches in flight count, too.
+  int64_t getLiveBytes(func::FuncOp function);
+  /// Treats the programs of each stage of a pipeline as one.
+  LogicalResult recomputeStages(PipelineAttr pipeline);
+  /// Sets the limit and the numbers of micro-batches of a stage.
+  void setLimits(const StageSchedule &schedule, StageProgramAttr stage,
+                 RanksAttr ranks);
 
   int64_t limitBytes = 0;
+  /// The most micro-batches that a stage has between its forward and its
+  /// backward pass, and between that and its pass for weights.
+  SmallVector<int64_t> microBatches;
   MeshRef mesh;
   std::optional<MeshTopology> topology;
   ClusterDevice device;
@@ -131,8 +144,16 @@ int64_t Recompute::tryChoice(func::FuncOp function, const Choice &choice) {
   trial.setName((function.getName() + ".trial").str());
   getOperation().push_back(trial);
   apply(trial, choice);
-  int64_t bytes = getPeakBytes(trial.getBody().front());
+  int64_t bytes = getLiveBytes(trial);
   trial.erase();
+  return bytes;
+}
+
+int64_t Recompute::getLiveBytes(func::FuncOp function) {
+  int64_t bytes = getPeakBytes(function.getBody().front());
+  for (auto [border, count] : llvm::zip(getBorders(function), microBatches))
+    for (Value value : getKept(function, border))
+      bytes += (count - 1) * getBytes(value.getType());
   return bytes;
 }
 
@@ -140,7 +161,7 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
                                   const ForwardPass &forward,
                                   ArrayRef<Segment> segments) {
   Choice none(segments.size());
-  if (getPeakBytes(function.getBody().front()) <= limitBytes)
+  if (getLiveBytes(function) <= limitBytes)
     return none;
   Choice least = choose(forward, segments, kFewestBytes);
   if (int64_t bytes = tryChoice(function, least); bytes > limitBytes) {
@@ -178,13 +199,14 @@ Choice Recompute::chooseForMemory(func::FuncOp function,
 
 void Recompute::recompute(func::FuncOp function) {
   ForwardPass forward(function);
-  SmallVector<Segment> segments = findSegments(forward);
+  SmallVector<Segment> segments =
+      findSegments(forward, !getSentForward(function).empty());
   if (segments.empty())
     return;
   Choice choice = mode == RecomputeMode::Optimal
                       ? chooseForMemory(function, forward, segments)
                       : choose(forward, segments, kFewestBytes);
-  int64_t before = getPeakBytes(function.getBody().front());
+  int64_t before = getLiveBytes(function);
   double seconds = 0;
   for (ArrayRef<int32_t> ops : choice)
     for (int32_t op : ops)
@@ -197,7 +219,7 @@ void Recompute::recompute(func::FuncOp function) {
                           << " segments; that takes "
                           << llvm::formatv("{0:f3}", seconds * 1e3).str()
                           << " ms by the cost model; before ops are fused, "
-                          << getPeakBytes(function.getBody().front())
+                          << getLiveBytes(function)
                           << " bytes are live at most, and " << before
                           << " without";
 }
@@ -223,9 +245,85 @@ void Recompute::runOnOperation() {
     topology = found->getTopology();
     device = topology->getCluster().device;
   }
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName)) {
+    if (failed(recomputeStages(pipeline)))
+      signalPassFailure();
+    return;
+  }
   limitBytes = memory > 0 ? int64_t(memory) : getFreeBytes(module, device);
   for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
     if (!function.isExternal() && !function->hasAttr(kKernelAttrName) &&
         function.getBody().hasOneBlock())
       recompute(function);
+}
+
+//===----------------------------------------------------------------------===//
+// Stages of a pipeline
+//===----------------------------------------------------------------------===//
+
+/// Returns the most micro-batches for which a stage has done the first kind of
+/// work and not yet the second one.
+static int64_t getMostBetween(const StageSchedule &schedule, int64_t stage,
+                              StageWork first, StageWork second) {
+  int64_t count = 0, most = 1;
+  for (const StageTask &task : schedule.devices[schedule.deviceOf[stage]])
+    if (task.stage == stage) {
+      count += (task.work == first) - (task.work == second);
+      most = std::max(most, count);
+    }
+  return most;
+}
+
+void Recompute::setLimits(const StageSchedule &schedule, StageProgramAttr part,
+                          RanksAttr ranks) {
+  int64_t stage = part.getStage(), device = schedule.deviceOf[stage];
+  limitBytes = memory > 0 ? int64_t(memory)
+                          : getFreeBytes(getOperation(), this->device, ranks);
+  limitBytes /= llvm::count(schedule.deviceOf, device);
+  int64_t pending = getMostBetween(schedule, stage, StageWork::Backward,
+                                   StageWork::BackwardWeights);
+  // The last stage has both passes in one program.
+  if (stage + 1 == schedule.getNumStages())
+    microBatches = {pending};
+  else
+    microBatches = {getMostBetween(schedule, stage, StageWork::Forward,
+                                   StageWork::Backward),
+                    pending};
+}
+
+LogicalResult Recompute::recomputeStages(PipelineAttr pipeline) {
+  ModuleOp module = getOperation();
+  auto table = module->getAttrOfType<StringAttr>(kStageTableAttrName);
+  auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+  llvm::Expected<StageSchedule> schedule = getSchedule(
+      pipeline, table ? table.getValue() : "",
+      mesh.mesh.getAxisSize(pipeline.getAxis()), count ? count.getInt() : 0);
+  if (!schedule)
+    return module.emitError() << llvm::toString(schedule.takeError());
+  llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<func::FuncOp>>
+      stages;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto part =
+            function->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
+        part && part.getWork() != StageWork::SendGradients &&
+        part.getWork() != StageWork::Update)
+      stages[{part.getEntry(), part.getStage()}].push_back(function);
+  for (auto &[key, programs] : stages) {
+    auto getPart = [](func::FuncOp program) {
+      return program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
+    };
+    llvm::sort(programs, [&](func::FuncOp a, func::FuncOp b) {
+      return getPart(a).getWork() < getPart(b).getWork();
+    });
+    setLimits(*schedule, getPart(programs.front()),
+              programs.front()->getAttrOfType<RanksAttr>(kRanksAttrName));
+    if (programs.size() == 1) {
+      recompute(programs.front());
+      continue;
+    }
+    JoinedStage stage(programs);
+    recompute(stage.getFunction());
+    stage.part();
+  }
+  return success();
 }

@@ -107,7 +107,8 @@ static SmallVector<Segment> cutAtMinima(ArrayRef<int64_t> crossing) {
   return segments;
 }
 
-SmallVector<Segment> heddle::findSegments(const ForwardPass &forward) {
+SmallVector<Segment> heddle::findSegments(const ForwardPass &forward,
+                                          bool isStage) {
   SmallVector<uint64_t> shapes;
   for (Operation *op : forward.getOps())
     shapes.push_back(getShape(op));
@@ -125,5 +126,7 @@ SmallVector<Segment> heddle::findSegments(const ForwardPass &forward) {
       addSegments(run, period, crossing, segments);
     return segments;
   }
+  if (isStage && count > 0)
+    return {Segment{0, count}};
   return cutAtMinima(crossing);
 }

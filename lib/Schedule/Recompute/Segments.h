@@ -17,8 +17,10 @@ struct Segment {
 /// period the one is taken at which the fewest bytes cross the cut. What comes
 /// before the first layer and behind the last one belongs to no segment. A
 /// network without such a structure is cut where fewer bytes are live than
-/// around.
-llvm::SmallVector<Segment> findSegments(const ForwardPass &forward);
+/// around; if `isStage`, because what a pipeline's stage keeps is kept for all
+/// micro-batches in flight, it is one segment.
+llvm::SmallVector<Segment> findSegments(const ForwardPass &forward,
+                                        bool isStage);
 
 } // namespace heddle
 

@@ -279,12 +279,12 @@ LogicalResult PlanApplier::apply(int64_t devices) {
     op->setAttr(kPriorityAttrName, builder.getI64IntegerAttr(priority));
   for (auto [op, stage] : stages)
     op->setAttr(kStageAttrName, builder.getI64IntegerAttr(stage));
-  if (plan.numStages > 0 && plan.getAxisSize(kPipelineAxis) > 1)
+  if (plan.numStages > 0)
     module->setAttr(kPipelineAttrName,
                     PipelineAttr::get(context,
                                       builder.getStringAttr(kPipelineAxis),
                                       plan.schedule, plan.numStages));
-  if (!plan.scheduleTable.empty() && module->hasAttr(kPipelineAttrName))
+  if (!plan.scheduleTable.empty())
     module->setAttr(kStageTableAttrName,
                     builder.getStringAttr(plan.scheduleTable));
   return success();

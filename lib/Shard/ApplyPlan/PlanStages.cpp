@@ -11,7 +11,12 @@ LogicalResult PlanApplier::assignStages() {
   int64_t devices = plan.getAxisSize(kPipelineAxis);
   if (plan.numStages == 0)
     return success();
-  if (devices > 1 && plan.numStages % devices != 0)
+  if (devices < 2)
+    return error(plan.stagesPosition, "$.mesh")
+           << "expected at least 2 devices along \"pp\", over which the stages "
+              "of a pipeline lie, got "
+           << devices << ": leave out \"stages\" and \"pipeline\", or use more";
+  if (plan.numStages % devices != 0)
     return error(plan.stagesPosition, "$.stages")
            << "expected as many stages for each of the " << devices
            << " devices along \"pp\", got " << plan.numStages << " stages";
@@ -19,8 +24,6 @@ LogicalResult PlanApplier::assignStages() {
     for (const std::string &glob : stage.globs)
       if (failed(findFactors("stages", glob, stage.position)))
         return failure();
-  if (plan.stages.empty() || devices <= 1)
-    return success();
   for (const PlannedOp &planned : ops) {
     StringRef name = getOpName(planned.op);
     std::optional<int64_t> found;

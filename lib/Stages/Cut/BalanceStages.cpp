@@ -1,22 +1,107 @@
 //===- BalanceStages.cpp - Stages of equal work ---------------------------===//
 
 #include "FunctionStages.h"
+#include "llvm/ADT/StringMap.h"
 #include <limits>
 
 using namespace mlir;
 using namespace heddle;
 
-SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> work,
-                                           ArrayRef<double> bytes,
+/// Returns whether the batch runs in parts: ops of the same name read the same
+/// variable.
+bool FunctionStages::runsInParts(ArrayRef<Op> list) const {
+  llvm::DenseSet<std::tuple<StringAttr, OperationName, StringRef>> known;
+  for (Op op : list)
+    for (StringAttr variable : getVariables(op))
+      if (!known.insert({variable, op->getName(), getOpName(op)}).second)
+        return true;
+  return false;
+}
+
+/// Returns the place of each op in the order in which stages take them. Each
+/// op has a place of its own, that of the text. If the batch runs in parts, the
+/// text has one part after the other, so the place is the number of ops on the
+/// longest way to it: ops that do the same for different parts have the same
+/// place, and their variables are in one stage.
+SmallVector<int64_t> FunctionStages::findPlaces(ArrayRef<Op> list) const {
+  SmallVector<int64_t> places(list.size());
+  llvm::DenseMap<Op, int64_t> depths;
+  bool isByDepth = runsInParts(list);
+  for (auto [i, op] : llvm::enumerate(list)) {
+    int64_t &depth = depths[op] = 0;
+    for (Op maker : getMakers(op))
+      if (auto known = depths.find(maker); known != depths.end())
+        depth = std::max(depth, known->second + 1);
+    places[i] = isByDepth ? depth : int64_t(i);
+  }
+  return places;
+}
+
+/// Returns the seconds of forward ops and of what the backward pass does for
+/// them: backward ops have the names of their forward ops.
+llvm::DenseMap<Operation *, double>
+FunctionStages::findTimes(ArrayRef<Op> list) const {
+  llvm::DenseMap<Op, double> times;
+  llvm::StringMap<double> forwardOf, backwardOf; // by name
+  for (Op op : list) {
+    times[op] = pipeline.costs->getSeconds(op);
+    forwardOf[getOpName(op)] += times[op];
+  }
+  for (Op op : ops)
+    if (!isForward(op) && !isRepeated(op) && !isa<LoadOp, StoreOp>(op))
+      backwardOf[getOpName(op)] += pipeline.costs->getSeconds(op);
+  for (Op op : list)
+    if (StringRef name = getOpName(op); !name.empty() && forwardOf[name] > 0)
+      times[op] *= 1 + backwardOf.lookup(name) / forwardOf[name];
+  return times;
+}
+
+/// Pins every forward op such that all stages have about the same work.
+LogicalResult FunctionStages::balanceForward() {
+  SmallVector<Op> list;
+  for (Op op : ops)
+    if (isForward(op) && !isRepeated(op) && !isa<LoadOp, StoreOp>(op))
+      list.push_back(op);
+  SmallVector<int64_t> places = findPlaces(list);
+  int64_t count = list.empty() ? 0 : *llvm::max_element(places) + 1;
+  if (count < pipeline.stages)
+    return function.emitOpError()
+           << "expected a program of at least " << pipeline.stages
+           << " operators, which is the number of stages, got " << count;
+  llvm::DenseMap<Op, double> times = findTimes(list);
+  llvm::DenseMap<Op, int64_t> placeOf;
+  for (auto [op, place] : llvm::zip(list, places))
+    placeOf[op] = place;
+  SmallVector<double> seconds(count), bytes(count + 1);
+  for (auto [op, place] : llvm::zip(list, places)) {
+    seconds[place] += times.lookup(op);
+    int64_t last = place;
+    for (Op reader : getReaders(op))
+      if (auto known = placeOf.find(reader); known != placeOf.end())
+        last = std::max(last, known->second);
+    for (Value result : op->getResults())
+      for (int64_t cut = place + 1; cut <= last; ++cut)
+        bytes[cut] += double(getLocalBytes(result, pipeline.mesh));
+  }
+  SmallVector<double> crossing;
+  for (double each : bytes)
+    crossing.push_back(pipeline.costs->getTransferSeconds(int64_t(each)));
+  SmallVector<int64_t> balanced =
+      balanceStages(seconds, crossing, pipeline.stages);
+  auto type = IntegerType::get(function.getContext(), 64);
+  for (auto [op, place] : llvm::zip(list, places))
+    op->setAttr(kStageAttrName, IntegerAttr::get(type, balanced[place]));
+  return success();
+}
+
+SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> seconds,
+                                           ArrayRef<double> crossing,
                                            int64_t stages) {
-  // A byte that crosses counts as so many operations. Links are slower than
-  // this by much, so among cuts of about equal work the smallest one wins.
-  constexpr double kWorkOfByte = 100;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  auto count = int64_t(work.size());
+  auto count = int64_t(seconds.size());
   std::vector<double> sums(count + 1);
   for (int64_t i = 0; i < count; ++i)
-    sums[i + 1] = sums[i] + work[i];
+    sums[i + 1] = sums[i] + seconds[i];
   // The least cost of the most expensive of `k` stages that hold the first `i`
   // ops, and the first op of the last of these stages.
   std::vector<std::vector<double>> cost(
@@ -27,8 +112,10 @@ SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> work,
   for (int64_t k = 1; k <= stages; ++k)
     for (int64_t i = k; i <= count; ++i)
       for (int64_t j = k - 1; j < i; ++j) {
-        double crossing = j > 0 ? bytes[j] * kWorkOfByte : 0;
-        double most = std::max(cost[k - 1][j], sums[i] - sums[j] + crossing);
+        // As if a transfer were not hidden: among cuts of about equal work the
+        // smallest one wins.
+        double most = std::max(cost[k - 1][j],
+                               sums[i] - sums[j] + (j > 0 ? crossing[j] : 0));
         if (most < cost[k][i]) {
           cost[k][i] = most;
           first[k][i] = j;

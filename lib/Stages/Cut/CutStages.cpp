@@ -15,6 +15,8 @@ using namespace heddle;
 namespace {
 
 struct CutStagesPass : heddle::impl::CutStagesPassBase<CutStagesPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     auto attribute =
         getOperation()->getAttrOfType<PipelineAttr>(kPipelineAttrName);
@@ -24,7 +26,7 @@ struct CutStagesPass : heddle::impl::CutStagesPassBase<CutStagesPass> {
 
   LogicalResult cut(PipelineAttr attribute) {
     ModuleOp module = getOperation();
-    FailureOr<Pipeline> pipeline = Pipeline::read(module, attribute);
+    FailureOr<Pipeline> pipeline = Pipeline::read(module, attribute, cluster);
     if (failed(pipeline) || failed(checkStep()))
       return failure();
     VariableOwners owners(*pipeline);

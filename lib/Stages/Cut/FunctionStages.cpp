@@ -159,41 +159,6 @@ void FunctionStages::findRepeated() {
 // Forward
 //===----------------------------------------------------------------------===//
 
-/// Pins every forward op such that all stages have about the same work.
-LogicalResult FunctionStages::balanceForward() {
-  SmallVector<Op> list;
-  llvm::DenseMap<Op, int64_t> positions;
-  for (Op op : ops)
-    if (isForward(op) && !isRepeated(op) && !isa<LoadOp, StoreOp>(op)) {
-      positions[op] = list.size();
-      list.push_back(op);
-    }
-  if (int64_t(list.size()) < pipeline.stages)
-    return function.emitOpError()
-           << "expected a program of at least " << pipeline.stages
-           << " operators, which is the number of stages, got " << list.size();
-  SmallVector<double> work(list.size()), bytes(list.size() + 1);
-  for (auto [i, op] : llvm::enumerate(list)) {
-    if (auto working = dyn_cast<WorkOpInterface>(op)) {
-      Work own = working.getWork();
-      work[i] =
-          double(own.flops) + 10 * double(own.bytesRead + own.bytesWritten);
-    }
-    int64_t last = i;
-    for (Op reader : getReaders(op))
-      if (auto known = positions.find(reader); known != positions.end())
-        last = std::max(last, known->second);
-    for (Value result : op->getResults())
-      for (int64_t cut = i + 1; cut <= last; ++cut)
-        bytes[cut] += double(getLocalBytes(result, pipeline.mesh));
-  }
-  SmallVector<int64_t> balanced = balanceStages(work, bytes, pipeline.stages);
-  auto type = IntegerType::get(function.getContext(), 64);
-  for (auto [op, stage] : llvm::zip(list, balanced))
-    op->setAttr(kStageAttrName, IntegerAttr::get(type, stage));
-  return success();
-}
-
 LogicalResult FunctionStages::assignForward() {
   for (Op op : ops) {
     if (!isForward(op) || isRepeated(op))

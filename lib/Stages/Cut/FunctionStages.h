@@ -42,6 +42,9 @@ private:
   bool isPinned(Op op) const;
   mlir::LogicalResult findForward();
   void findRepeated();
+  bool runsInParts(llvm::ArrayRef<Op> list) const;
+  llvm::SmallVector<int64_t> findPlaces(llvm::ArrayRef<Op> list) const;
+  llvm::DenseMap<Op, double> findTimes(llvm::ArrayRef<Op> list) const;
   mlir::LogicalResult balanceForward();
   mlir::LogicalResult assignForward();
   void moveReshards();
@@ -81,11 +84,11 @@ struct StageSum {
 /// Returns the addition that a store ends; nullopt if it ends none.
 std::optional<StageSum> findStageSum(StoreOp store);
 
-/// Returns the stage of each op of a program such that all stages have about
-/// the same work and few bytes cross. `work` and `bytes` are by position; a
-/// value of `bytes[i]` bytes crosses a cut before op i.
-llvm::SmallVector<int64_t> balanceStages(llvm::ArrayRef<double> work,
-                                         llvm::ArrayRef<double> bytes,
+/// Returns the stage of each place such that the longest of all stages is
+/// short. `seconds` is by place; `crossing[i]` is the time to send what crosses
+/// a cut before place i.
+llvm::SmallVector<int64_t> balanceStages(llvm::ArrayRef<double> seconds,
+                                         llvm::ArrayRef<double> crossing,
                                          int64_t stages);
 
 } // namespace heddle

@@ -15,7 +15,8 @@ static bool usesAxis(ShardingAttr sharding, StringAttr axis) {
          });
 }
 
-FailureOr<Pipeline> Pipeline::read(ModuleOp module, PipelineAttr attribute) {
+FailureOr<Pipeline> Pipeline::read(ModuleOp module, PipelineAttr attribute,
+                                   const ClusterChoice &cluster) {
   Pipeline pipeline;
   pipeline.mesh = getMesh(module);
   pipeline.axis = attribute.getAxis();
@@ -36,6 +37,12 @@ FailureOr<Pipeline> Pipeline::read(ModuleOp module, PipelineAttr attribute) {
   pipeline.deviceOf.assign(schedule->deviceOf.begin(),
                            schedule->deviceOf.end());
   pipeline.splitsBackward = schedule->splitsBackward;
+  FailureOr<ReshardSequences> sequences =
+      ReshardSequences::create(module, pipeline.mesh, cluster);
+  if (failed(sequences))
+    return failure();
+  pipeline.costs = std::make_shared<StageCosts>(pipeline.mesh, pipeline.axis,
+                                                std::move(*sequences));
   // Every rank of a stage does the same, but for the other axes.
   WalkResult walked = module.walk([&](Operation *op) {
     auto check = [&](Attribute attribute) {

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_LIB_STAGES_CUT_PIPELINE_H
 #define HEDDLE_LIB_STAGES_CUT_PIPELINE_H
 
+#include "StageCosts.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Sharding/FactorShardings.h"
 #include "heddle/Stages/StageSchedule.h"
@@ -21,10 +22,13 @@ struct Pipeline {
   llvm::SmallVector<int64_t> deviceOf; ///< by stage
   /// Whether the gradients of weights have a pass of their own.
   bool splitsBackward = false;
+  std::shared_ptr<StageCosts> costs;
 
-  /// Reads `heddle.pipeline` of the module.
+  /// Reads `heddle.pipeline` of the module. Without a cluster, all devices are
+  /// equally near.
   static mlir::FailureOr<Pipeline> read(mlir::ModuleOp module,
-                                        PipelineAttr attribute);
+                                        PipelineAttr attribute,
+                                        const ClusterChoice &cluster);
 
   int64_t getDevice(int64_t stage) const { return deviceOf[stage]; }
   int64_t getLastStage() const { return stages - 1; }

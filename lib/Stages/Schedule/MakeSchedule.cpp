@@ -354,6 +354,52 @@ static int64_t getMostInFlight(const ScheduleProblem &p, int64_t device) {
   return p.mostInFlight > 0 ? std::min(most, p.mostInFlight) : most;
 }
 
+/// Considers the orders in which devices would choose their tasks if these took
+/// the times of `empty`. The choice is by the times `times`.
+static void consider(const ScheduleProblem &problem, const StageSchedule &empty,
+                     const std::vector<StageTimes> &times, Choice &choice) {
+  auto add = [&](StageSchedule schedule) {
+    schedule.times = times;
+    choice.consider(std::move(schedule));
+  };
+  Rule rule;
+  for (int64_t device = 0; device < problem.devices; ++device)
+    rule.mostInFlight.push_back(getMostInFlight(problem, device));
+  switch (problem.schedule) {
+  case PipelineSchedule::GPipe:
+    add(makeGPipe(empty));
+    break;
+  case PipelineSchedule::OneFOneB:
+    add(Greedy(empty, rule).run());
+    break;
+  case PipelineSchedule::Interleaved:
+    for (const auto &groups : divide(problem.microBatches, problem.devices))
+      add(makeInterleaved(empty, groups));
+    break;
+  case PipelineSchedule::ZBH1:
+  case PipelineSchedule::ZBH2:
+  case PipelineSchedule::ZBV: {
+    int64_t most = problem.schedule == PipelineSchedule::ZBH1
+                       ? problem.devices
+                       : 2 * problem.devices;
+    for (rule.mostPending = 1; rule.mostPending <= most; ++rule.mostPending)
+      add(Greedy(empty, rule).run());
+    if (problem.schedule != PipelineSchedule::ZBV)
+      break;
+    // If passes take unequal times, the devices may fill up with micro-batches
+    // whose second half none has room for.
+    int64_t room = rule.mostInFlight.front();
+    for (int64_t first : {room - 1, room * 3 / 4, room / 2})
+      for (int64_t pending : {problem.devices, 2 * problem.devices}) {
+        rule.mostAtFirst = std::max<int64_t>(first, 1);
+        rule.mostPending = pending;
+        add(Greedy(empty, rule).run());
+      }
+    break;
+  }
+  }
+}
+
 llvm::Expected<StageSchedule>
 heddle::makeSchedule(const ScheduleProblem &problem) {
   if (llvm::Error error = checkProblem(problem))
@@ -370,41 +416,12 @@ heddle::makeSchedule(const ScheduleProblem &problem) {
   empty.devices.resize(problem.devices);
 
   Choice choice(problem.mostInFlight);
-  Rule rule;
-  for (int64_t device = 0; device < problem.devices; ++device)
-    rule.mostInFlight.push_back(getMostInFlight(problem, device));
-  switch (problem.schedule) {
-  case PipelineSchedule::GPipe:
-    choice.consider(makeGPipe(empty));
-    break;
-  case PipelineSchedule::OneFOneB:
-    choice.consider(Greedy(empty, rule).run());
-    break;
-  case PipelineSchedule::Interleaved:
-    for (const auto &groups : divide(problem.microBatches, problem.devices))
-      choice.consider(makeInterleaved(empty, groups));
-    break;
-  case PipelineSchedule::ZBH1:
-  case PipelineSchedule::ZBH2:
-  case PipelineSchedule::ZBV: {
-    int64_t most = problem.schedule == PipelineSchedule::ZBH1
-                       ? problem.devices
-                       : 2 * problem.devices;
-    for (rule.mostPending = 1; rule.mostPending <= most; ++rule.mostPending)
-      choice.consider(Greedy(empty, rule).run());
-    if (problem.schedule != PipelineSchedule::ZBV)
-      break;
-    // If passes take unequal times, the devices may fill up with micro-batches
-    // whose second half none has room for.
-    int64_t room = rule.mostInFlight.front();
-    for (int64_t first : {room - 1, room * 3 / 4, room / 2})
-      for (int64_t pending : {problem.devices, 2 * problem.devices}) {
-        rule.mostAtFirst = std::max<int64_t>(first, 1);
-        rule.mostPending = pending;
-        choice.consider(Greedy(empty, rule).run());
-      }
-    break;
-  }
+  std::vector<StageTimes> times = empty.times;
+  consider(problem, empty, times, choice);
+  // The order for equal times is good for unequal ones, too.
+  if (!problem.times.empty()) {
+    empty.times.assign(problem.stages, {part, part, part});
+    consider(problem, empty, times, choice);
   }
   return choice.take(problem.schedule);
 }

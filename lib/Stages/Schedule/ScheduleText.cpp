@@ -90,6 +90,17 @@ llvm::Expected<StageSchedule> heddle::parseSchedule(llvm::StringRef text,
   return schedule;
 }
 
+std::string heddle::writeSchedule(const StageSchedule &schedule) {
+  json::Array devices;
+  for (const std::vector<StageTask> &tasks : schedule.devices) {
+    json::Array list;
+    for (const StageTask &task : tasks)
+      list.push_back(task.getName());
+    devices.push_back(std::move(list));
+  }
+  return toText(json::Object{{"devices", std::move(devices)}});
+}
+
 llvm::Expected<StageSchedule> heddle::getSchedule(PipelineAttr pipeline,
                                                   llvm::StringRef table,
                                                   int64_t devices,

@@ -202,4 +202,33 @@ func.func @g(%m: tensor<165xi1>, %x: tensor<165xf32>, %z: tensor<165xf32>) -> te
     ASSERT_EQ(y[i], m[i] ? x[i] : z[i]);
 }
 
+// Copies of a variable are updated by programs that are fused differently.
+TEST(Elementwise, FusionChangesNoBits) {
+  const char *text = R"(
+func.func @f(%x: tensor<165xf32>, %z: tensor<165xf32>) -> (tensor<165xf32>, tensor<165xf32>) {
+  %a = arith.constant dense<0.9> : tensor<165xf32>
+  %b = arith.constant dense<0.1> : tensor<165xf32>
+  %p = arith.mulf %x, %a : tensor<165xf32>
+  %q = arith.mulf %z, %b : tensor<165xf32>
+  %m = arith.addf %p, %q : tensor<165xf32>
+  %c = arith.constant dense<0.7> : tensor<165xf32>
+  %d = arith.divf %m, %c : tensor<165xf32>
+  %g = heddle.gelu %d approximate(tanh) : tensor<165xf32>
+  %s = arith.subf %z, %g : tensor<165xf32>
+  return %m, %s : tensor<165xf32>, tensor<165xf32>
+}
+)";
+  Floats x = draw(165, 1), z = draw(165, 2), m[2], s[2];
+  for (bool fuse : {true, false}) {
+    auto runner = compile(text, fuse);
+    ASSERT_TRUE(runner);
+    EXPECT_EQ(runner->countKernels("f"), fuse ? 1u : 6u);
+    m[fuse].resize(165);
+    s[fuse].resize(165);
+    run(*runner, "f", pointers(x, z), pointers(m[fuse], s[fuse]));
+  }
+  EXPECT_EQ(m[0], m[1]);
+  EXPECT_EQ(s[0], s[1]);
+}
+
 } // namespace

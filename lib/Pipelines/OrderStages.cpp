@@ -1,0 +1,75 @@
+//===- OrderStages.cpp - Schedules of stages by their times ---------------===//
+
+#include "OrderStages.h"
+#include "heddle/Simulate/Simulate.h"
+#include "heddle/Stages/StageSchedule.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns the seconds of each stage's programs of the step, by simulation of
+/// each one alone.
+static FailureOr<std::vector<StageTimes>> measureStages(ModuleOp module,
+                                                        int64_t stages,
+                                                        const Cluster &cluster,
+                                                        CostModel &model) {
+  std::vector<StageTimes> times(stages, {0, 0, 0});
+  for (auto program : module.getOps<rt::ProgramOp>()) {
+    auto part = program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
+    if (!part ||
+        part.getEntry().getValue() != stringifyProgramRole(ProgramRole::Step))
+      continue;
+    StageWork work = part.getWork();
+    if (work != StageWork::Forward && work != StageWork::Backward &&
+        work != StageWork::BackwardWeights)
+      continue;
+    CallList alone;
+    alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
+    alone.calls.push_back({program});
+    FailureOr<Simulation> simulation =
+        simulate(module, {alone}, cluster, model);
+    if (failed(simulation))
+      return failure();
+    StageTimes &own = times[part.getStage()];
+    (work == StageWork::Forward    ? own.forward
+     : work == StageWork::Backward ? own.backward
+                                   : own.weights) = simulation->seconds;
+  }
+  return times;
+}
+
+LogicalResult heddle::orderStages(ModuleOp module,
+                                  const CompileOptions &options) {
+  auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
+  auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+  if (!pipeline || !count || options.cluster.isNone() ||
+      module->hasAttr(kStageTableAttrName))
+    return success();
+  llvm::Expected<const Cluster &> cluster = options.cluster.load();
+  if (!cluster)
+    return module.emitError() << llvm::toString(cluster.takeError());
+  std::unique_ptr<CostModel> model =
+      options.makeCostModel
+          ? options.makeCostModel(module)
+          : std::make_unique<RooflineCostModel>(module, *cluster);
+  if (!model)
+    return failure();
+  FailureOr<std::vector<StageTimes>> times =
+      measureStages(module, pipeline.getStages(), *cluster, *model);
+  if (failed(times))
+    return failure();
+  ScheduleProblem problem;
+  problem.schedule = pipeline.getSchedule();
+  MeshOp mesh = *module.getOps<MeshOp>().begin();
+  problem.devices = mesh.getMesh().getAxisSize(pipeline.getAxis());
+  problem.stages = pipeline.getStages();
+  problem.microBatches = count.getInt();
+  problem.times = std::move(*times);
+  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
+  if (!schedule)
+    return module.emitError() << llvm::toString(schedule.takeError());
+  module->setAttr(
+      kStageTableAttrName,
+      StringAttr::get(module.getContext(), writeSchedule(*schedule)));
+  return success();
+}

@@ -1,0 +1,56 @@
+//===- StageCosts.cpp - Times of a sharded program's ops ------------------===//
+
+#include "StageCosts.h"
+#include "heddle/Cost/Roofline.h"
+#include "heddle/Sharding/CollectiveCosts.h"
+
+using namespace mlir;
+using namespace heddle;
+
+StageCosts::StageCosts(MeshRef mesh, StringAttr axis,
+                       ReshardSequences sequences)
+    : mesh(mesh), sequences(std::move(sequences)) {
+  const MeshTopology &topology = this->sequences.getTopology();
+  unsigned index = topology.listAxes(getAxisMask(mesh.mesh, {axis})).front();
+  int64_t stride = 1;
+  for (int64_t size : topology.getAxisSizes().drop_front(index + 1))
+    stride *= size;
+  for (int64_t device = 0; device < topology.getNumDevices(); ++device)
+    sources.push_back(
+        topology.getCoordinate(device, index) > 0 ? device - stride : -1);
+}
+
+double StageCosts::getSeconds(Operation *op) {
+  if (auto reshard = dyn_cast<ReshardOp>(op))
+    return sequences
+        .getCost(cast<RankedTensorType>(reshard.getX().getType()),
+                 reshard.getFrom(), reshard.getTo())
+        .seconds;
+  auto working = dyn_cast<WorkOpInterface>(op);
+  if (!working || op->getNumResults() == 0)
+    return 0;
+  Work work = working.getWork();
+  // All devices of the mesh but those of other stages share the work along the
+  // axes of its factors.
+  ShardingRule rule = getRule(op);
+  if (FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh.mesh);
+      succeeded(axes)) {
+    int64_t parts = 1;
+    for (const Axes &list : *axes)
+      parts *= mesh.getSize(list);
+    work.flops /= parts;
+    work.bytesRead /= parts;
+    work.bytesWritten /= parts;
+  }
+  const ClusterDevice &device = sequences.getTopology().getCluster().device;
+  Type type = op->getNumOperands() ? op->getOperand(0).getType()
+                                   : op->getResult(0).getType();
+  std::optional<double> rate = getPeakRate(getElementTypeOrSelf(type), device);
+  return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
+                            device);
+}
+
+double StageCosts::getTransferSeconds(int64_t bytes) const {
+  return bytes == 0 ? 0
+                    : sequences.getTopology().permute(sources, bytes).seconds;
+}
