@@ -8,6 +8,7 @@
 #include "heddle/Pipelines/ChooseSchedule.h"
 #include "heddle/Plan/DefaultPlan.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/PlanVerifier/PlanVerifier.h"
 #include "heddle/Shard/ApplyPlan.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle/Support/TensorSizes.h"
@@ -63,13 +64,28 @@ static std::vector<AbsentVariable> findAbsentState(ModuleOp module,
   return absent;
 }
 
-/// Applies the plan and keeps its text on the module, for the artifact.
+/// Returns the cluster of a choice, null if there is none. Emits an error if it
+/// cannot be loaded.
+static FailureOr<const Cluster *> getCluster(ModuleOp module,
+                                             const ClusterChoice &choice) {
+  if (choice.isNone())
+    return nullptr;
+  llvm::Expected<const Cluster &> cluster = choice.load();
+  if (!cluster)
+    return module.emitError() << llvm::toString(cluster.takeError());
+  return &*cluster;
+}
+
+/// Verifies and applies the plan, and keeps its text on the module, for the
+/// artifact.
 static LogicalResult usePlan(ModuleOp module, llvm::Expected<Plan> plan,
-                             int64_t devices,
+                             int64_t devices, const ClusterChoice &choice,
                              ArrayRef<AbsentVariable> absent = {}) {
   if (!plan)
     return emitPlanError(module.getContext(), plan.takeError());
-  if (failed(applyPlan(module, *plan, devices, absent)))
+  FailureOr<const Cluster *> cluster = getCluster(module, choice);
+  if (failed(cluster) ||
+      failed(applyPlan(module, *plan, {devices, *cluster, absent})))
     return failure();
   module->setAttr(kPlanAttrName,
                   StringAttr::get(module.getContext(), writePlan(*plan)));
@@ -100,7 +116,7 @@ static LogicalResult choosePlan(ModuleOp module,
     if (options.overlap || options.recompute || options.subBatches != 0)
       plan->prediction.reset();
   }
-  return usePlan(module, std::move(plan), options.devices,
+  return usePlan(module, std::move(plan), options.devices, options.cluster,
                  findAbsentState(module, options.training.train));
 }
 
@@ -227,6 +243,9 @@ private:
   void decideSchedule();
   /// Gives the module a plan unless it states a mesh itself.
   LogicalResult applyAnyPlan();
+  /// Holds the variables, whose storage is known now, against the memory of the
+  /// cluster's devices.
+  LogicalResult verifyMemory(const Plan &plan);
   LogicalResult runPhase(Phase phase,
                          llvm::function_ref<void(OpPassManager &)> build);
   LogicalResult runExecutable();
@@ -346,6 +365,28 @@ LogicalResult PhaseRunner::applyAnyPlan() {
   return success();
 }
 
+LogicalResult PhaseRunner::verifyMemory(const Plan &plan) {
+  FailureOr<const Cluster *> cluster = getCluster(module, options.cluster);
+  if (failed(cluster))
+    return failure();
+  if (isPlanned() || !*cluster)
+    return success();
+  std::vector<PlanProblem> problems = verifyPlanMemory(module, plan, **cluster);
+  if (problems.empty())
+    return success();
+  // The plan of the module is written anew, so its lines are others.
+  PlanPosition at;
+  if (llvm::Expected<Plan> read = parsePlan(options.planText, options.planPath))
+    at = read->getPosition("storage");
+  else
+    llvm::consumeError(read.takeError());
+  for (PlanProblem &problem : problems) {
+    problem.isWarning = !options.refusesTooLarge;
+    problem.position = at;
+  }
+  return emitPlanProblems(module.getContext(), options.planPath, problems);
+}
+
 LogicalResult PhaseRunner::run() {
   if (failed(verifyInput(module)))
     return failure();
@@ -372,11 +413,13 @@ LogicalResult PhaseRunner::run() {
         buildShardPipeline(passes, options);
       })))
     return failure();
-  if (last < Phase::Localized)
+  if (last < Phase::Sharded)
     return success();
   FailureOr<Plan> plan = getPlan(module);
-  if (failed(plan))
+  if (failed(plan) || failed(verifyMemory(*plan)))
     return failure();
+  if (last < Phase::Localized)
+    return success();
   NamedSchedule schedule = getSchedule(module, *plan, options);
   if (options.recomputeBytes == 0)
     options.recomputeBytes = plan->recomputeBytes.value_or(0);
@@ -428,7 +471,7 @@ LogicalResult heddle::partition(ModuleOp module,
     return failure();
   if (!options.planText.empty()) {
     if (failed(usePlan(module, parsePlan(options.planText, options.planPath),
-                       options.devices)))
+                       options.devices, options.cluster)))
       return failure();
   } else if (module.getOps<MeshOp>().empty()) {
     return module.emitError()

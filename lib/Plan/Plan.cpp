@@ -8,6 +8,11 @@
 using namespace heddle;
 using llvm::StringRef;
 
+PlanPosition Plan::getPosition(StringRef key) const {
+  auto known = positions.find(key.str());
+  return known == positions.end() ? PlanPosition() : known->second;
+}
+
 int64_t Plan::getNumDevices() const {
   int64_t devices = 1;
   for (const PlanAxis &axis : mesh)

@@ -11,14 +11,24 @@ static llvm::Error reject(StringRef text, const llvm::Twine &expected) {
                                  "'");
 }
 
+/// Sets a pin that has no other value yet.
+template <typename T>
+static llvm::Error setPin(StringRef text, T value, std::optional<T> &pin) {
+  if (pin && *pin != value)
+    return llvm::createStringError(
+        "'" + text + "' contradicts what is pinned already for '" +
+        text.rsplit('=').first + "': expected one value for each key");
+  pin = value;
+  return llvm::Error::success();
+}
+
 static llvm::Error readNumber(StringRef text, StringRef value, int64_t least,
                               int64_t most, std::optional<int64_t> &pin) {
   int64_t number = 0;
   if (value.getAsInteger(10, number) || number < least || number > most)
     return reject(text, "a number from " + llvm::Twine(least) + " to " +
                             llvm::Twine(most));
-  pin = number;
-  return llvm::Error::success();
+  return setPin(text, number, pin);
 }
 
 llvm::Error heddle::parsePin(StringRef text, PlanPins &pins) {
@@ -40,14 +50,13 @@ llvm::Error heddle::parsePin(StringRef text, PlanPins &pins) {
   if (key == "sequence") {
     if (value != "on" && value != "off")
       return reject(text, "sequence=on or sequence=off");
-    pins.sequence = value == "on";
-    return llvm::Error::success();
+    return setPin(text, value == "on", pins.sequence);
   }
   if (key == "recompute") {
-    pins.recompute = parseRecomputeMode(value);
-    if (!pins.recompute)
+    std::optional<RecomputeMode> mode = parseRecomputeMode(value);
+    if (!mode)
       return reject(text, "recompute=none, layer, communication or optimal");
-    return llvm::Error::success();
+    return setPin(text, *mode, pins.recompute);
   }
   if (key == "overlap") {
     const NamedSchedule *schedule = findNamedSchedule(value);
@@ -57,8 +66,7 @@ llvm::Error heddle::parsePin(StringRef text, PlanPins &pins) {
         names += (names.empty() ? "" : ", ") + known.name.str();
       return reject(text, "a schedule, one of " + names);
     }
-    pins.overlap = schedule->overlap;
-    return llvm::Error::success();
+    return setPin(text, schedule->overlap, pins.overlap);
   }
   if (value != "replicated")
     return reject(text, "dp, cp, tp, pp, zero, micro-batches or sub-batches=N, "

@@ -2,6 +2,7 @@
 
 #include "../common/CommandLine.h"
 #include "Commands.h"
+#include "ExplainPlan.h"
 
 #include "heddle/Stages/StageSchedule.h"
 
@@ -17,6 +18,12 @@ using namespace heddle::tools;
 
 namespace {
 struct Flags {
+  // Of a plan.
+  CompileFlags compile;
+  std::string plan;
+  std::vector<std::string> diff;
+  bool json = false;
+  // Of a schedule alone.
   std::string schedule;
   int64_t devices = 4, chunks = 0, microBatches = 8, mostInFlight = 0;
   std::vector<double> times = {1, 1, 1};
@@ -49,7 +56,7 @@ static llvm::Expected<StageSchedule> getSchedule(const Flags &flags) {
   return makeSchedule(problem);
 }
 
-static int runCommand(const Flags &flags) {
+static int drawSchedule(const Flags &flags) {
   llvm::Expected<StageSchedule> schedule = getSchedule(flags);
   if (!schedule)
     return reportError(llvm::toString(schedule.takeError()));
@@ -57,41 +64,95 @@ static int runCommand(const Flags &flags) {
   return exitSuccess;
 }
 
-void tools::addExplainCommand(CLI::App &app, int &result) {
-  CLI::App *command = app.add_subcommand(
-      "explain", "Draw the order in which a pipeline's devices work");
-  auto flags = std::make_shared<Flags>();
-  command
-      ->add_option("--schedule", flags->schedule,
-                   "A schedule (" + listScheduleNames() +
-                       "), or a JSON file with the tasks of each device, which "
-                       "is verified")
-      ->required();
-  command->add_option("--devices", flags->devices, "Devices of the pipeline")
+static int runCommand(Flags &flags) {
+  if (!flags.schedule.empty())
+    return drawSchedule(flags);
+  if (flags.compile.options.cluster.isNone())
+    return reportError("expected a --cluster, on which the plan is explained "
+                       "(or a --schedule to draw), got none");
+  if (flags.diff.empty()) {
+    if (flags.plan.empty())
+      return reportError("expected a PLAN and a MODEL, --diff PLAN PLAN and a "
+                         "MODEL, or a --schedule to draw");
+    return explainPlanFile(flags.compile, flags.plan, flags.json);
+  }
+  // With --diff, the only argument is the model.
+  if (!flags.compile.model.path.empty())
+    return reportError("--diff compares two plans for one MODEL, got '" +
+                       flags.plan + "' and '" + flags.compile.model.path + "'");
+  flags.compile.model.path = flags.plan;
+  return diffPlanFiles(flags.compile, flags.diff[0], flags.diff[1], flags.json);
+}
+
+/// Adds the flags of the schedule to draw, which need no model.
+static void addScheduleFlags(CLI::App &app, Flags &flags) {
+  const char *group = "A schedule, drawn without a plan";
+  app.add_option("--schedule", flags.schedule,
+                 "A schedule (" + listScheduleNames() +
+                     "), or a JSON file with the tasks of each device, which "
+                     "is verified")
+      ->group(group);
+  app.add_option("--devices", flags.devices, "Devices of the pipeline")
       ->check(between(1, 1024))
-      ->capture_default_str();
-  command
-      ->add_option("--chunks", flags->chunks,
-                   "Stages on each device (default: 2 for interleaved and "
-                   "zb-v, otherwise 1)")
-      ->check(positive());
-  command
-      ->add_option("--micro-batches", flags->microBatches,
-                   "Micro-batches of a step")
-      ->check(between(1, 1 << 16))
-      ->capture_default_str();
-  command
-      ->add_option("--in-flight", flags->mostInFlight,
-                   "The most micro-batches whose activations a device may "
-                   "hold, each of them once for every stage that it has "
-                   "(default: as the schedule is defined)")
-      ->check(positive());
-  command
-      ->add_option("--times", flags->times,
-                   "Times of a device's forward pass, backward pass for inputs "
-                   "and backward pass for weights (1,1,1)")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--chunks", flags.chunks,
+                 "Stages on each device (default: 2 for interleaved and "
+                 "zb-v, otherwise 1)")
+      ->check(positive())
+      ->group(group);
+  app.add_option("--in-flight", flags.mostInFlight,
+                 "The most micro-batches whose activations a device may "
+                 "hold, each of them once for every stage that it has "
+                 "(default: as the schedule is defined)")
+      ->check(positive())
+      ->group(group);
+  app.add_option("--times", flags.times,
+                 "Times of a device's forward pass, backward pass for inputs "
+                 "and backward pass for weights (1,1,1)")
       ->expected(3)
       ->delimiter(',')
-      ->check(positive());
-  command->callback([flags, &result] { result = runCommand(*flags); });
+      ->check(positive())
+      ->group(group);
+}
+
+void tools::addExplainCommand(CLI::App &app, int &result) {
+  CLI::App *command = app.add_subcommand(
+      "explain",
+      "Say what a plan chooses for each operator, what that takes, and what "
+      "another choice would; compare two plans; or draw the order in which a "
+      "pipeline's devices work");
+  auto flags = std::make_shared<Flags>();
+  CompileFlags &compile = flags->compile;
+  command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
+  addModelFlags(*command, compile.model);
+  command
+      ->add_option("--diff", flags->diff,
+                   "Compare two plans, instead of a PLAN, operator by operator")
+      ->expected(2)
+      ->check(notEmpty("two plans' files"));
+  addTrainingFlags(*command, compile);
+  // That of the learning rate, which changes no plan. Here, the name is that of
+  // a pipeline's schedule.
+  CLI::Option *rate = command->get_option("--schedule");
+  llvm::erase(compile.trainingOptions, rate);
+  command->remove_option(rate);
+  compile.trainingOptions.push_back(
+      command->add_flag("--bf16", compile.options.training.bf16,
+                        "Compute in bf16 with f32 master weights"));
+  command
+      ->add_option("--cluster", compile.options.cluster,
+                   "The cluster to explain the plan on: a JSON file, or one "
+                   "of " +
+                       listPresets())
+      ->check(notEmpty("a cluster's file or preset"));
+  command->add_flag("--json", flags->json,
+                    "Print one JSON object instead of text");
+  addScheduleFlags(*command, *flags);
+  CLI::Option *microBatches = command->get_option("--micro-batches");
+  command->callback([flags, microBatches, &result] {
+    if (microBatches->count() > 0)
+      flags->microBatches = flags->compile.options.training.microBatches;
+    result = runCommand(*flags);
+  });
 }

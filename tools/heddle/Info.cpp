@@ -325,8 +325,8 @@ static void describeProgram(mlir::ModuleOp module) {
 }
 
 static int describeModel(CompileFlags &flags, bool all) {
-  if (!resolvePlan(flags))
-    return exitFailure;
+  if (int code = resolvePlan(flags); code != exitSuccess)
+    return code;
   Compiler compiler;
   auto module = loadModel(compiler, flags.model);
   if (mlir::failed(module))

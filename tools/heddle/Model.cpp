@@ -307,7 +307,7 @@ static bool useProfile(CompileFlags &flags) {
   return true;
 }
 
-bool tools::resolvePlan(CompileFlags &flags) {
+int tools::resolvePlan(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   options.training.seed = flags.model.seed;
   options.devices = flags.devices;
@@ -318,25 +318,25 @@ bool tools::resolvePlan(CompileFlags &flags) {
   if (!options.cluster.isNone())
     if (llvm::Error problem = options.cluster.load().takeError()) {
       reportError(llvm::toString(std::move(problem)));
-      return false;
+      return exitFailure;
     }
   if (!useProfile(flags))
-    return false;
+    return exitFailure;
   if (flags.plan == autoPlan) {
-    if (!planAutomatically(flags))
-      return false;
+    if (int code = planAutomatically(flags); code != exitSuccess)
+      return code;
     llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
     if (!plan) {
       reportError(llvm::toString(plan.takeError()));
-      return false;
+      return exitFailure;
     }
-    return canRun(flags, plan->getNumDevices());
+    return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
   }
   if (!flags.plan.empty()) {
     auto text = llvm::MemoryBuffer::getFile(flags.plan);
     if (!text) {
       reportError("plan '" + flags.plan + "': " + text.getError().message());
-      return false;
+      return exitFailure;
     }
     options.planText = (*text)->getBuffer().str();
     options.planPath = flags.plan;
@@ -344,15 +344,15 @@ bool tools::resolvePlan(CompileFlags &flags) {
     llvm::Expected<Plan> plan = parsePlan(options.planText, flags.plan);
     if (!plan) {
       reportError(llvm::toString(plan.takeError()));
-      return false;
+      return exitFailure;
     }
-    return canRun(flags, plan->getNumDevices());
+    return canRun(flags, plan->getNumDevices()) ? exitSuccess : exitFailure;
   }
   if (!flags.mesh.empty()) {
     llvm::Expected<DefaultMesh> mesh = parseDefaultMesh(flags.mesh);
     if (!mesh) {
       reportError("--mesh: " + llvm::toString(mesh.takeError()));
-      return false;
+      return exitFailure;
     }
     if (flags.context)
       mesh->attention = *flags.context;
@@ -366,7 +366,7 @@ bool tools::resolvePlan(CompileFlags &flags) {
       reportError("--mesh " + flags.mesh + " has " + std::to_string(devices) +
                   " devices, but --devices is " +
                   std::to_string(flags.devices));
-      return false;
+      return exitFailure;
     }
   } else if (flags.devices != 0) {
     options.mesh.data = {flags.devices};
@@ -377,19 +377,19 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 (flags.mesh.empty()
                      ? "--devices " + std::to_string(flags.devices)
                      : "--mesh " + flags.mesh));
-    return false;
+    return exitFailure;
   }
   if (options.mesh.sequence && options.mesh.tensor == std::vector<int64_t>{1}) {
     reportError("--sequence splits over the tensor parallel devices: expected "
                 "--mesh with tp=N of at least 2, got --mesh " +
                 flags.mesh);
-    return false;
+    return exitFailure;
   }
   if (flags.context && !options.mesh.statesContext) {
     reportError("--context says how attention sees a sequence that is split "
                 "over cp: expected --mesh with cp=N, got --mesh " +
                 flags.mesh);
-    return false;
+    return exitFailure;
   }
   bool statesSchedule = options.mesh.schedule != PipelineSchedule::OneFOneB ||
                         options.mesh.chunks != 0;
@@ -397,7 +397,7 @@ bool tools::resolvePlan(CompileFlags &flags) {
     reportError("--pipeline and --chunks are about stages over pp: expected "
                 "--mesh with pp=N of at least 2, got --mesh " +
                 flags.mesh);
-    return false;
+    return exitFailure;
   }
   // dp=1 in the mesh states that one data parallel device is wanted. A mesh
   // without dp does not: dp may have been forgotten.
@@ -408,9 +408,10 @@ bool tools::resolvePlan(CompileFlags &flags) {
                 " shards over the data parallel devices: expected --mesh with "
                 "dp=N, or --devices N, got " +
                 (flags.mesh.empty() ? "one device" : "--mesh " + flags.mesh));
-    return false;
+    return exitFailure;
   }
-  return canRun(flags, options.mesh.getNumDevices());
+  return canRun(flags, options.mesh.getNumDevices()) ? exitSuccess
+                                                     : exitFailure;
 }
 
 //===----------------------------------------------------------------------===//
@@ -451,8 +452,9 @@ bool tools::checkNoTrainingOptions(const CompileFlags &flags) {
 int tools::compileModel(CompileFlags &flags, const fs::path &output,
                         bool &compiled, bool report) {
   compiled = false;
-  if (!resolvePlan(flags))
-    return exitFailure;
+  if (int code = resolvePlan(flags); code != exitSuccess)
+    return code;
+  flags.options.refusesTooLarge = true;
   Compiler compiler;
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, flags.model);
   if (failed(module))

@@ -118,9 +118,10 @@ bool checkNoTrainingOptions(const CompileFlags &flags);
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 loadModel(Compiler &compiler, const ModelFlags &flags);
 
-/// Reads the plan and the mesh of the flags into `flags.options`. Prints an
-/// error and returns false if they are invalid.
-bool resolvePlan(CompileFlags &flags);
+/// Reads the plan and the mesh of the flags into `flags.options`. If they are
+/// invalid, prints an error and returns the exit code, which is not
+/// exitSuccess.
+int resolvePlan(CompileFlags &flags);
 
 /// Compiles to the artifact folder `output`, or prints the IR after the phase
 /// that `--stop-after` names. Returns the exit code. Sets `compiled` if it

@@ -71,9 +71,16 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
       static_cast<int64_t>(report.judged.size()) >= request.mostCompiled)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
-  for (const SkippedCandidates &skipped : report.skipped)
-    llvm::outs() << "  left out " << skipped.count << ": " << skipped.reason
-                 << "\n";
+  auto printSkipped = [&](bool areCandidates, const char *heading) {
+    for (const SkippedCandidates &skipped : report.skipped)
+      if (skipped.isCandidate == areCandidates) {
+        llvm::outs() << heading << "  left out " << skipped.count << ": "
+                     << skipped.reason << "\n";
+        heading = "";
+      }
+  };
+  printSkipped(true, "");
+  printSkipped(false, "meshes and batches without candidates\n");
   if (report.isInterrupted)
     llvm::outs() << (report.plan ? "interrupted: this is the best plan so far\n"
                                  : "interrupted\n");

@@ -302,8 +302,16 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
       reportError("--pin: " + llvm::toString(std::move(problem)));
       return std::nullopt;
     }
-  if (statesMicroBatches(flags))
-    request.pins.microBatches = flags.options.training.microBatches;
+  if (statesMicroBatches(flags)) {
+    int64_t stated = flags.options.training.microBatches;
+    if (request.pins.microBatches.value_or(stated) != stated) {
+      reportError(
+          "--pin micro-batches=" + std::to_string(*request.pins.microBatches) +
+          " contradicts --micro-batches " + std::to_string(stated));
+      return std::nullopt;
+    }
+    request.pins.microBatches = stated;
+  }
 
   DialectRegistry dialects;
   registerAllDialects(dialects);
@@ -324,12 +332,12 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
   return search;
 }
 
-bool tools::planAutomatically(CompileFlags &flags) {
+int tools::planAutomatically(CompileFlags &flags) {
   CompileOptions &options = flags.options;
   if (options.cluster.isNone()) {
     reportError("--plan auto: expected a --cluster, on which plans are "
                 "weighed, got none");
-    return false;
+    return exitFailure;
   }
   PlannerFlags planner;
   planner.decided.overlap = options.overlap;
@@ -341,15 +349,15 @@ bool tools::planAutomatically(CompileFlags &flags) {
       llvm::MulOverflow(*asked.model.batch, options.training.microBatches,
                         *asked.model.batch)) {
     reportError("--batch times --micro-batches is too large");
-    return false;
+    return exitFailure;
   }
   std::optional<PlanSearch> search = planModel(asked, planner);
   if (!search)
-    return false;
+    return exitFailure;
   const PlanReport &report = search->report;
   if (report.isInterrupted) {
-    reportError("interrupted");
-    return false;
+    reportError("--plan auto: interrupted before a plan was chosen");
+    return exitInterrupted;
   }
   if (!report.plan) {
     reportError("--plan auto: nothing fits into " +
@@ -357,7 +365,7 @@ bool tools::planAutomatically(CompileFlags &flags) {
                 " bytes a device; the least found is " +
                 std::to_string(report.figures.memory.total()) +
                 " bytes, with " + report.winner.getName());
-    return false;
+    return exitFailure;
   }
   llvm::errs() << "heddle: plan: " << report.winner.getName() << "\n";
   options.planText = writePlan(*report.plan);
@@ -372,5 +380,5 @@ bool tools::planAutomatically(CompileFlags &flags) {
   else
     flags.model.batch =
         search->request.program.rows / report.winner.microBatches;
-  return true;
+  return exitSuccess;
 }

@@ -38,8 +38,9 @@ inline constexpr const char *autoPlan = "auto";
 /// is `auto`, and sets them in the flags. What other options decide is kept:
 /// the rows of a step, that is --batch times --micro-batches, and each of
 /// --micro-batches, --sub-batches, --recompute and --overlap that is given.
-/// Prints an error and returns false if there is no plan.
-bool planAutomatically(CompileFlags &flags);
+/// Returns an exit code. If it is not exitSuccess, there is no plan, and an
+/// error was printed.
+int planAutomatically(CompileFlags &flags);
 
 } // namespace heddle::tools
 

@@ -130,8 +130,8 @@ measurePrograms(ModuleOp module, const Measuring &measuring) {
 
 static int profileModel(ProfileFlags &flags) {
   flags.runsHere = true;
-  if (!resolvePlan(flags))
-    return exitFailure;
+  if (int code = resolvePlan(flags); code != exitSuccess)
+    return code;
   Profile profile;
   std::error_code failure;
   if (fs::exists(flags.output, failure)) {

@@ -117,8 +117,8 @@ static int simulateModel(SimulateFlags &flags) {
       loadCluster(flags.options.cluster.getName());
   if (!cluster)
     return reportError(llvm::toString(cluster.takeError()));
-  if (!resolvePlan(flags))
-    return exitFailure;
+  if (int code = resolvePlan(flags); code != exitSuccess)
+    return code;
   Compiler compiler;
   FailureOr<OwningOpRef<ModuleOp>> module = loadModel(compiler, flags.model);
   if (failed(module))

@@ -98,6 +98,9 @@ struct CompileOptions {
   bool explainShardings = false;
   /// Number of devices on which the program will run; 0 if the plan decides.
   int64_t devices = 0;
+  /// Whether it is an error if the variables alone exceed the memory of the
+  /// cluster's devices. Otherwise it is a warning.
+  bool refusesTooLarge = false;
 };
 
 /// Returns whether the module is an imported model: it has variables and a

@@ -15,6 +15,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -139,13 +140,17 @@ struct Plan {
   int64_t numStages = 0;
   /// The operators of each stage. Empty: stages of about equal work.
   std::vector<PlanStage> stages;
-  PlanPosition stagesPosition;
   PipelineSchedule schedule = PipelineSchedule::OneFOneB;
   /// A schedule of the plan's own as JSON text; "" if it has none.
   std::string scheduleTable;
   /// What the planner expected of the plan, if it made it.
   std::optional<PlanPrediction> prediction;
+  /// The positions of the keys of the plan's object that its text has.
+  std::map<std::string, PlanPosition, std::less<>> positions;
 
+  /// Returns the position of a key of the plan's object; line 0 if the text
+  /// lacks it.
+  PlanPosition getPosition(llvm::StringRef key) const;
   int64_t getNumDevices() const;
   /// Returns the size of an axis, or 0 if the mesh lacks it.
   int64_t getAxisSize(llvm::StringRef name) const;
@@ -174,7 +179,8 @@ public:
 };
 
 /// Reads a plan from JSON text. `source` names the text in errors, which are of
-/// class PlanError.
+/// class PlanError. What the plan says of a program, its axes included, is not
+/// checked (heddle/PlanVerifier/PlanVerifier.h).
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef source);
 llvm::Expected<Plan> readPlanFile(llvm::StringRef path);
 

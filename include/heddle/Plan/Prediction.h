@@ -24,6 +24,11 @@ struct PlanPrediction {
   int64_t arena = 0, argumentsAndResults = 0;
   int64_t slots = 0; ///< of a pipeline
   int64_t limit = 0;
+
+  int64_t getMemory() const {
+    return parameters + optimizerState + gradients + counters + arena +
+           argumentsAndResults + slots;
+  }
 };
 
 } // namespace heddle

@@ -177,6 +177,15 @@ mlir::FailureOr<StepPrediction> predictStep(mlir::ModuleOp module,
                                             const Exposure &exposure = {},
                                             int64_t microBatches = 0);
 
+/// Returns for each operator and variable what a plan, after propagation has
+/// completed it, chooses, what that costs by the costs of the problem, and what
+/// the next best would. Costs are of whole batches, without pipelines, slices
+/// and overlap. The module, in phase autodiff, is not changed. Errors as
+/// diagnostics.
+mlir::FailureOr<std::vector<OperatorChoice>>
+explainOperators(mlir::ModuleOp module, const Plan &plan,
+                 const Cluster &cluster, int64_t microBatches = 0);
+
 } // namespace heddle
 
 #endif // HEDDLE_PLANNER_OPERATORS_H

@@ -130,10 +130,14 @@ struct JudgedCandidate {
   std::string error;
 };
 
-/// Candidates that were never compiled, by reason.
+/// What was never compiled, by reason: candidates, or meshes and batches of
+/// which no candidate was made.
 struct SkippedCandidates {
   std::string reason;
   int64_t count = 0;
+  /// Whether they count in PlanReport::candidates. These and the judged ones
+  /// are all candidates.
+  bool isCandidate = false;
 };
 
 struct PlanReport {
@@ -146,7 +150,7 @@ struct PlanReport {
   /// No candidate of the search space takes less: the least of the lower bounds
   /// of candidates that were not compiled and the times of those that were.
   double bound = 0;
-  int64_t candidates = 0;              ///< in the search space
+  int64_t candidates = 0;              ///< judged or left out
   std::vector<JudgedCandidate> judged; ///< in the order of their judgement
   std::vector<SkippedCandidates> skipped;
   /// True if the observer ended the search.

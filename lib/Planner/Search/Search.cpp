@@ -2,6 +2,7 @@
 
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
+#include "../Explain/ExplainPins.h"
 #include "../Judge/Judge.h"
 #include "heddle/Planner/Planner.h"
 #include "heddle/Simulate/Report.h"
@@ -247,6 +248,7 @@ void Search::decideOperatorsOfBest() {
   std::vector<Entry *> round;
   for (Entry &entry : decided)
     round.push_back(&entry);
+  report.candidates += int64_t(round.size());
   if (!round.empty())
     judgeRound(round);
 }
@@ -381,9 +383,11 @@ llvm::Error Search::explainInfeasible() {
       return llvm::createStringError("no candidate can be compiled; " +
                                      judged.candidate.getName() + ": " +
                                      judged.error);
+    std::string reasons = explainPins(request, limits);
     return llvm::createStringError(
         "no mesh of " + std::to_string(request.devices) +
-        " devices divides the program and agrees with the pins");
+        " devices divides the program and agrees with the pins" +
+        (reasons.empty() ? "" : ": " + reasons));
   }
   report.winner = least->candidate;
   report.figures = least->figures;
@@ -413,7 +417,7 @@ void Search::summarize() {
   }
   auto add = [&](const char *reason, int64_t count) {
     if (count > 0)
-      report.skipped.push_back({reason, count});
+      report.skipped.push_back({reason, count, /*isCandidate=*/true});
   };
   add("parameters and optimizer state alone exceed the memory", tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);

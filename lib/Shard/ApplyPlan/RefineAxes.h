@@ -3,19 +3,9 @@
 #ifndef HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
 #define HEDDLE_LIB_SHARD_APPLYPLAN_REFINEAXES_H
 
-#include "heddle/Sharding/FactorShardings.h"
-#include "llvm/ADT/MapVector.h"
+#include "heddle/PlanVerifier/PlanVerifier.h"
 
 namespace heddle {
-
-/// An op with named factors, and the axes that the plan assigns to them.
-struct PlannedOp {
-  mlir::Operation *op;
-  ShardingRule rule;
-  FactorAxes axes;
-  /// Whether the plan names the factor, or refineAxes has assigned it axes.
-  llvm::SmallVector<bool> pinned;
-};
 
 /// Refines mesh axes whose size does not divide the number of groups (key/value
 /// heads) that are split over them. If an op has such groups, and members that

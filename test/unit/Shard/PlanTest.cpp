@@ -187,11 +187,6 @@ TEST(PlanTest, ErrorsNameThePlace) {
             "got \"dp.1\" twice");
   EXPECT_EQ(errorOf("{\"version\": 2, \"mesh\": {}}"),
             "plan.json:1:2: $.version: expected 1, got 2");
-  EXPECT_EQ(
-      errorOf("{\"version\": 1, \"mesh\": {}, \n"
-              " \"operators\": {\"h\": {\"b\": [\"dp\"]}}}"),
-      "plan.json:2:28: $.operators[\"h\"].b: expected an axis of the mesh "
-      "(it has none), got \"dp\"");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {}, \"storage\":\n"
                     "{\"h\": {\"b\": []}}}"),
             "plan.json:2:8: $.storage[\"h\"].b: expected the index of a "

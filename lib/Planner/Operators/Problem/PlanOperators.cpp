@@ -40,6 +40,21 @@ static FailureOr<MeshRef> makeMesh(ModuleOp module, const Plan &base,
   return mesh;
 }
 
+FailureOr<PlannedMesh> heddle::makePlannedMesh(ModuleOp module,
+                                               const Plan &plan,
+                                               const Cluster &cluster) {
+  std::vector<int64_t> sizes;
+  for (const PlanAxis &axis : plan.mesh)
+    sizes.push_back(axis.size);
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology)
+    return module.emitError(llvm::toString(topology.takeError()));
+  FailureOr<MeshRef> mesh = makeMesh(module, plan, *topology);
+  if (failed(mesh))
+    return failure();
+  return PlannedMesh{*mesh, std::move(*topology)};
+}
+
 static llvm::Expected<solver::Solution>
 solveProblem(const solver::Problem &problem, const OperatorsOptions &options) {
   solver::SolveOptions solve;

@@ -31,6 +31,18 @@ struct OperatorProblem {
   }
 };
 
+/// A plan's mesh and its place on a cluster.
+struct PlannedMesh {
+  MeshRef mesh;
+  MeshTopology topology;
+};
+
+/// Errors as diagnostics: a mesh that does not fit on the cluster, or has too
+/// many axes for a problem.
+mlir::FailureOr<PlannedMesh> makePlannedMesh(mlir::ModuleOp module,
+                                             const Plan &plan,
+                                             const Cluster &cluster);
+
 /// Builds the problem. Errors as diagnostics: a group that cannot have the axes
 /// of the base plan, and the errors of Costs.
 mlir::FailureOr<OperatorProblem> buildProblem(const Program &program,

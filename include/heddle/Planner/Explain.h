@@ -1,0 +1,72 @@
+//===- Explain.h - What a plan chooses, and what that takes -----*- C++ -*-===//
+//
+// Explains a plan of a training step on a cluster, operator by operator. Two
+// sources are kept apart:
+//
+//  - Uses are simulated: the program is compiled with the plan, and each call's
+//    time and bytes go to the operator that it serves.
+//  - Choices are estimated: the costs of the planner's problem of operators,
+//    for the plan's strategy and for the next best one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_PLANNER_EXPLAIN_H
+#define HEDDLE_PLANNER_EXPLAIN_H
+
+#include "heddle/Lower/Artifact.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Planner/Operators.h"
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// What a step spends on the operators of one name, simulated. A call that
+/// serves several operators counts for the first. In a pipeline, it is the sum
+/// over the devices of all stages.
+struct OperatorUse {
+  std::string name; ///< of equal layers once: "h.*.mlp.c_fc"
+  double computing = 0;
+  double communicating = 0;
+  double exposed = 0; ///< of these, computation waits
+  int64_t bytesSent = 0;
+  /// What takes most of the time that the operator is waited for: "compute",
+  /// "memory bandwidth", "launches", or the level of the cluster whose links
+  /// are waited for.
+  std::string binds;
+
+  double getSeconds() const { return computing + exposed; }
+};
+
+struct DeviceUse {
+  std::string ranks; ///< "all ranks", or the condition on their coordinates
+  DeviceMemoryPlan memory;
+};
+
+struct PlanExplanation {
+  std::string cluster;
+  int64_t devices = 1;
+  int64_t capacity = 0; ///< bytes of a device
+  // Simulated.
+  double seconds = 0, exposed = 0;
+  double bound = 0;      ///< no order of the program takes less
+  std::string boundName; ///< "compute", "critical path" or a level
+  std::vector<DeviceUse> memory;
+  std::vector<OperatorUse> uses; ///< the longest first
+  // Estimated.
+  std::vector<OperatorChoice> choices;
+  std::string whyNoChoices; ///< if they are unknown
+
+  /// Returns the choice of the operator, null if it is unknown.
+  const OperatorChoice *findChoice(llvm::StringRef name) const;
+};
+
+/// Explains the plan of the options for an imported model or program, which is
+/// not changed. Errors as diagnostics.
+mlir::FailureOr<PlanExplanation> explainPlan(mlir::ModuleOp module,
+                                             const CompileOptions &options,
+                                             const Cluster &cluster);
+
+} // namespace heddle
+
+#endif // HEDDLE_PLANNER_EXPLAIN_H

@@ -1,0 +1,102 @@
+//===- PlanOptionsJson.cpp - Keys of a plan with one value ----------------===//
+
+#include "PlanReader.h"
+#include "heddle/Support/JsonText.h"
+
+using namespace heddle;
+using llvm::Error;
+using llvm::StringRef;
+using json = PlanReader::Json;
+
+Error PlanReader::readOptions(const json &root, Plan &plan) {
+  if (root.contains("hierarchy")) {
+    const json &value = root["hierarchy"];
+    std::optional<Hierarchy> hierarchy =
+        value.is_string() ? symbolizeHierarchy(value.get<std::string>())
+                          : std::nullopt;
+    if (!hierarchy)
+      return error(locate("hierarchy", 0), "$.hierarchy",
+                   "expected \"auto\", \"always\" or \"never\", got " +
+                       showJson(value));
+    plan.hierarchy = *hierarchy;
+  }
+  if (root.contains("reduce_gradients")) {
+    const json &value = root["reduce_gradients"];
+    std::optional<GradientReduction> reduction =
+        value.is_string() ? symbolizeGradientReduction(value.get<std::string>())
+                          : std::nullopt;
+    if (!reduction)
+      return error(locate("reduce_gradients", 0), "$.reduce_gradients",
+                   "expected \"step\" or \"micro_batch\", got " +
+                       showJson(value));
+    plan.reduceGradients = *reduction;
+  }
+  if (root.contains("sub_batches")) {
+    const json &value = root["sub_batches"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
+        value.get<uint64_t>() > uint64_t(kMaxSubBatches))
+      return error(locate("sub_batches", 0), "$.sub_batches",
+                   "expected a number from 1 to " +
+                       std::to_string(kMaxSubBatches) + ", got " +
+                       showJson(value));
+    plan.subBatches = value.get<int64_t>();
+  }
+  if (root.contains("recompute")) {
+    const json &value = root["recompute"];
+    if (value.is_string())
+      plan.recompute = parseRecomputeMode(value.get<std::string>());
+    if (!plan.recompute)
+      return error(locate("recompute", 0), "$.recompute",
+                   "expected \"none\", \"layer\", \"communication\" or "
+                   "\"optimal\", got " +
+                       showJson(value));
+  }
+  if (root.contains("recompute_bytes")) {
+    const json &value = root["recompute_bytes"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
+        value.get<uint64_t>() > uint64_t(kMaxRecomputeBytes))
+      return error(locate("recompute_bytes", 0), "$.recompute_bytes",
+                   "expected a positive number of bytes, got " +
+                       showJson(value));
+    if (plan.recompute != RecomputeMode::Optimal)
+      return error(locate("recompute_bytes", 0), "$.recompute_bytes",
+                   "expected \"recompute\": \"optimal\" beside it");
+    plan.recomputeBytes = value.get<int64_t>();
+  }
+  if (root.contains("overlap")) {
+    const json &value = root["overlap"];
+    const NamedSchedule *schedule =
+        value.is_string() ? findNamedSchedule(value.get<std::string>())
+                          : nullptr;
+    if (!schedule) {
+      std::string names;
+      for (const NamedSchedule &known : getNamedSchedules())
+        names += (names.empty() ? "" : ", ") + json(known.name.str()).dump();
+      return error(locate("overlap", 0), "$.overlap",
+                   "expected one of " + names + ", got " + showJson(value));
+    }
+    plan.overlap = schedule->overlap;
+  }
+  return Error::success();
+}
+
+std::string heddle::writeOptions(const Plan &plan) {
+  std::string text;
+  if (plan.reduceGradients != GradientReduction::Step)
+    text += ",\n  \"reduce_gradients\": " +
+            json(stringifyGradientReduction(plan.reduceGradients).str()).dump();
+  if (plan.hierarchy != Hierarchy::Auto)
+    text += ",\n  \"hierarchy\": " +
+            json(stringifyHierarchy(plan.hierarchy).str()).dump();
+  if (plan.subBatches)
+    text += ",\n  \"sub_batches\": " + std::to_string(*plan.subBatches);
+  if (plan.recompute)
+    text += ",\n  \"recompute\": " +
+            json(stringifyRecomputeMode(*plan.recompute).str()).dump();
+  if (plan.recomputeBytes)
+    text += ",\n  \"recompute_bytes\": " + std::to_string(*plan.recomputeBytes);
+  if (plan.overlap != Overlap::None)
+    text += ",\n  \"overlap\": " +
+            json(getNamedSchedule(plan.overlap).name.str()).dump();
+  return text;
+}

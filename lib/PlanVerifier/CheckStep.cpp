@@ -1,0 +1,87 @@
+//===- CheckStep.cpp - A plan against the batch of a step -----------------===//
+
+#include "PlanResolver.h"
+#include "heddle/Support/Bytes.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Returns the samples of one call of a program: the first dimension of its
+/// first argument of features or labels. nullopt: it has none.
+static std::optional<int64_t> getRows(FunctionOpInterface function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
+    auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+    if (role && type && type.hasStaticShape() && type.getRank() > 0 &&
+        (role.getRole() == PortRole::Features ||
+         role.getRole() == PortRole::Labels))
+      return type.getDimSize(0);
+  }
+  return std::nullopt;
+}
+
+void PlanResolver::checkSubBatches() {
+  int64_t parts = plan.subBatches.value_or(1);
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (std::optional<int64_t> rows = getRows(function); rows && parts > *rows)
+      report(PlanRule::SubBatches, plan.getPosition("sub_batches"),
+             "$.sub_batches",
+             "expected at most " + Twine(*rows) +
+                 ", the rows of a micro-batch (--batch) in @" +
+                 function.getName() + ", got " + Twine(parts));
+}
+
+/// Returns whether the module computes anything in bf16.
+static bool usesBf16(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        bool isBf16 = llvm::any_of(op->getResultTypes(), [](Type type) {
+          return getElementTypeOrSelf(type).isBF16();
+        });
+        return isBf16 ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void PlanResolver::checkPrediction() {
+  FunctionOpInterface training = findTrainingProgram(module);
+  if (!plan.prediction || !training)
+    return;
+  const PlanPrediction &prediction = *plan.prediction;
+  PlanPosition at = plan.getPosition("prediction");
+  auto warnOf = [&](StringRef key, const Twine &expected, const Twine &got) {
+    warn(PlanRule::PredictedStep, at, ("$.prediction." + key).str(),
+         "the plan was chosen for " + expected + ", got " + got +
+             ": its times and memory are others, and another plan may be "
+             "better; plan again");
+  };
+  int64_t microBatches = getNumMicroBatches(module);
+  if (prediction.microBatches != microBatches)
+    warnOf("micro_batches",
+           "a step of " + Twine(prediction.microBatches) +
+               " micro-batches (--micro-batches)",
+           Twine(microBatches));
+  if (std::optional<int64_t> rows = getRows(training);
+      rows && *rows * microBatches != prediction.rows)
+    warnOf("rows",
+           "a step of " + Twine(prediction.rows) +
+               " rows (--batch times --micro-batches)",
+           Twine(*rows * microBatches));
+  bool isBf16 = usesBf16(module);
+  if (isBf16 != prediction.bf16)
+    warnOf("bf16", prediction.bf16 ? "--bf16" : "f32",
+           isBf16 ? "--bf16" : "f32");
+  if (!setting.cluster)
+    return;
+  if (prediction.cluster != setting.cluster->name)
+    warnOf("cluster", "the cluster '" + prediction.cluster + "'",
+           "'" + setting.cluster->name + "'");
+  int64_t bytes = prediction.getMemory(),
+          memory = setting.cluster->device.memory;
+  if (bytes > memory)
+    warn(PlanRule::PredictedMemory, at, "$.prediction.memory",
+         "the plan was predicted to need " + Twine(bytes) +
+             " bytes of each device, but a device of '" +
+             setting.cluster->name + "' has " + Twine(memory) +
+             ": plan again with --memory");
+}

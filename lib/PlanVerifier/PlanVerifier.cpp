@@ -1,0 +1,95 @@
+//===- PlanVerifier.cpp - A plan against a program and a cluster ----------===//
+
+#include "PlanResolver.h"
+#include "dialects/Heddle/HeddleDialect.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace heddle;
+
+PlanProblem &PlanResolver::report(PlanRule rule, PlanPosition at,
+                                  std::string path, const Twine &message,
+                                  StringRef operatorName) {
+  auto [entry, isNew] = known.try_emplace({rule, path}, result.problems.size(),
+                                          llvm::StringSet<>());
+  auto &[index, operators] = entry->second;
+  bool isOther = operators.insert(operatorName).second && !isNew;
+  if (isNew)
+    result.problems.push_back({rule, /*isWarning=*/false, at, std::move(path),
+                               message.str(), 0, "", UnknownLoc::get(context)});
+  PlanProblem &problem = result.problems[index];
+  problem.others += isOther;
+  return problem;
+}
+
+void PlanResolver::warn(PlanRule rule, PlanPosition at, std::string path,
+                        const Twine &message) {
+  report(rule, at, std::move(path), message).isWarning = true;
+}
+
+Axes PlanResolver::toAxes(ArrayRef<std::string> names) {
+  Axes axes;
+  for (const std::string &name : names)
+    if (plan.getAxisSize(name) > 1)
+      axes.push_back(StringAttr::get(context, name));
+  return axes;
+}
+
+ResolvedPlan PlanResolver::run() {
+  if (!resolveMesh())
+    return std::move(result);
+  checkAxes();
+  collectOperators();
+  resolveOperators();
+  resolveStorage();
+  resolveSplits();
+  resolvePins();
+  resolvePriorities();
+  resolveStages();
+  checkSubBatches();
+  checkPrediction(); // warns, so that errors come first
+  return std::move(result);
+}
+
+ResolvedPlan heddle::resolvePlan(ModuleOp module, const Plan &plan,
+                                 const PlanSetting &setting) {
+  return PlanResolver(module, plan, setting).run();
+}
+
+std::vector<PlanProblem> heddle::verifyPlan(ModuleOp module, const Plan &plan,
+                                            const PlanSetting &setting) {
+  return resolvePlan(module, plan, setting).problems;
+}
+
+LogicalResult heddle::emitPlanProblems(MLIRContext *context, StringRef source,
+                                       ArrayRef<PlanProblem> problems) {
+  bool isGood = true;
+  for (const PlanProblem &problem : problems) {
+    isGood &= problem.isWarning;
+    Location place = UnknownLoc::get(context);
+    if (problem.position.line && !source.empty())
+      place = FileLineColLoc::get(context, source, problem.position.line,
+                                  problem.position.column);
+    auto diag = problem.isWarning ? emitWarning(place) : emitError(place);
+    diag << problem.path << ": " << problem.message;
+    if (problem.others > 0)
+      diag << "; so it is in " << problem.others << " more operators";
+    if (!problem.note.empty())
+      diag.attachNote(problem.place) << problem.note;
+  }
+  return success(isGood);
+}
+
+FunctionOpInterface heddle::findTrainingProgram(ModuleOp module) {
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (auto role = function->getAttrOfType<ProgramRoleAttr>(kRoleAttrName);
+        role && (role.getValue() == ProgramRole::Step ||
+                 role.getValue() == ProgramRole::Accumulate))
+      return function;
+  return {};
+}
+
+int64_t heddle::getNumMicroBatches(ModuleOp module) {
+  auto stated = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+  return stated ? stated.getInt() : 1;
+}

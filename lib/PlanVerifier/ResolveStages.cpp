@@ -1,0 +1,96 @@
+//===- ResolveStages.cpp - The pipeline of a plan -------------------------===//
+
+#include "PlanResolver.h"
+#include "heddle/Stages/StageSchedule.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Checks that the schedule can run the stages on the micro-batches of a step.
+void PlanResolver::checkSchedule() {
+  FunctionOpInterface training = findTrainingProgram(module);
+  bool isStated = plan.getPosition("pipeline").line != 0;
+  StringRef key = isStated ? "pipeline" : "stages";
+  PlanPosition at = plan.getPosition(key);
+  std::string path = ("$." + key).str();
+  int64_t microBatches = getNumMicroBatches(module);
+  if (training && microBatches == 1) {
+    report(PlanRule::MicroBatches, at, path,
+           "a pipeline needs several micro-batches in a step "
+           "(--micro-batches), got one");
+    return;
+  }
+  int64_t devices = plan.getAxisSize(kPipelineAxis);
+  llvm::Expected<StageSchedule> schedule = getSchedule(
+      PipelineAttr::get(context, StringAttr::get(context, kPipelineAxis),
+                        plan.schedule, plan.numStages),
+      plan.scheduleTable, devices, training ? microBatches : 0);
+  if (!schedule)
+    report(PlanRule::Schedule, at, path, llvm::toString(schedule.takeError()));
+}
+
+/// Finds the stage of every op that a glob of "stages" names. Of several globs,
+/// the one with the most literal characters decides.
+void PlanResolver::resolveStages() {
+  int64_t devices = plan.getAxisSize(kPipelineAxis);
+  if (plan.numStages == 0)
+    return;
+  PlanPosition at = plan.getPosition("stages");
+  for (const PlanStage &stage : plan.stages)
+    for (const std::string &glob : stage.globs)
+      findFactors("stages", glob, stage.position);
+  if (devices <= 1) {
+    report(PlanRule::Stages, at, "$.mesh",
+           "expected at least 2 devices along \"pp\", over which the stages of a "
+           "pipeline lie, got " +
+               Twine(devices) +
+               ": leave out \"stages\" and \"pipeline\", or use more");
+    return;
+  }
+  if (plan.numStages % devices != 0)
+    report(PlanRule::Stages, at, "$.stages",
+           "expected as many stages for each of the " + Twine(devices) +
+               " devices along \"pp\", got " + Twine(plan.numStages) +
+               " stages");
+  else
+    checkSchedule();
+  llvm::BitVector hasOperator(plan.stages.size());
+  for (const PlannedOp &planned : result.ops) {
+    StringRef name = getOpName(planned.op);
+    std::optional<int64_t> found;
+    unsigned literals = 0;
+    bool isTied = false;
+    for (auto [i, stage] : llvm::enumerate(plan.stages))
+      for (const std::string &glob : stage.globs) {
+        if (!matchesGlob(glob, name))
+          continue;
+        unsigned own = getGlobSpecificity(glob);
+        if (!found || own > literals) {
+          found = i;
+          literals = own;
+          isTied = false;
+        } else if (own == literals && *found != int64_t(i)) {
+          isTied = true;
+        }
+      }
+    if (isTied)
+      report(PlanRule::StageOfOperator, at, "$.stages",
+             "two globs that are as specific give \"" + name +
+                 "\" to different stages",
+             name);
+    if (!found)
+      continue;
+    hasOperator.set(*found);
+    result.stages.push_back({planned.op, *found});
+  }
+  for (auto [i, stage] : llvm::enumerate(plan.stages))
+    if (!hasOperator[i] && llvm::any_of(stage.globs, [&](const auto &glob) {
+          return llvm::any_of(names, [&](const std::string &name) {
+            return matchesGlob(glob, name);
+          });
+        }))
+      report(PlanRule::EmptyStage, stage.position,
+             "$.stages[" + std::to_string(i) + "]",
+             "expected an operator of this stage: more specific globs give all "
+             "that it matches to other stages");
+}

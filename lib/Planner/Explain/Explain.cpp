@@ -1,0 +1,181 @@
+//===- Explain.cpp - What a plan chooses, and what that takes -------------===//
+
+#include "heddle/Planner/Explain.h"
+#include "dialects/Heddle/HeddleDialect.h"
+#include "heddle/Cost/Roofline.h"
+#include "heddle/Plan/Plan.h"
+#include "heddle/Sharding/FactorShardings.h"
+#include "heddle/Simulate/CallWork.h"
+#include "heddle/Simulate/Communications.h"
+#include "heddle/Simulate/Report.h"
+#include "mlir/IR/Diagnostics.h"
+#include <algorithm>
+#include <map>
+
+using namespace mlir;
+using namespace heddle;
+
+const OperatorChoice *PlanExplanation::findChoice(StringRef name) const {
+  for (const OperatorChoice &choice : choices) {
+    if (choice.isVariable)
+      continue;
+    SmallVector<StringRef> globs;
+    StringRef(choice.glob).split(globs, ", ");
+    if (llvm::is_contained(globs, name))
+      return &choice;
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// Adds up the calls of a simulation by the operators that they serve.
+class UseCounter {
+public:
+  UseCounter(ModuleOp module, const Cluster &cluster,
+             const MeshTopology &topology, MeshAttr mesh)
+      : cluster(cluster), topology(topology), mesh(mesh), works(module) {}
+
+  void add(const SimulatedCall &call);
+  std::vector<OperatorUse> take();
+
+private:
+  struct Entry {
+    OperatorUse use;
+    /// Seconds by what may bind.
+    std::map<std::string, double> parts;
+  };
+
+  const Cluster &cluster;
+  const MeshTopology &topology;
+  MeshAttr mesh;
+  CallWork works;
+  std::map<std::string, Entry> entries;
+};
+
+} // namespace
+
+void UseCounter::add(const SimulatedCall &call) {
+  rt::DeviceCallOpInterface op = call.op;
+  ArrayRef<StringAttr> names = op.getServes().getNames();
+  std::string name = names.empty() ? "(no operator)"
+                                   : generalizeNames(names.front().getValue());
+  Entry &entry = entries[name];
+  entry.use.name = name;
+  double times = double(call.repeat), seconds = (call.end - call.start) * times;
+  if (call.communicates) {
+    entry.use.communicating += seconds;
+    entry.use.exposed += call.exposed * times;
+    entry.use.bytesSent += call.bytes * call.repeat;
+    AxisMask axes = 0;
+    for (unsigned axis : getCommunication(op, topology, mesh).axes)
+      axes |= AxisMask(1) << axis;
+    int level = topology.getOutermostLevel(axes);
+    entry.parts[level < 0 ? "links" : cluster.levels[level].name] +=
+        call.exposed * times;
+    return;
+  }
+  entry.use.computing += seconds;
+  Work work = works.getWork(op);
+  const ClusterDevice &device = cluster.device;
+  double peak = getPeakRate(CallWork::getComputeType(op), device).value_or(0);
+  double flops = peak > 0 ? double(work.flops) / peak : 0;
+  double bytes =
+      double(work.bytesRead + work.bytesWritten) / device.memoryBandwidth;
+  entry.parts["launches"] += device.launch * times;
+  entry.parts[flops >= bytes ? "compute" : "memory bandwidth"] +=
+      std::max(flops, bytes) * times;
+}
+
+std::vector<OperatorUse> UseCounter::take() {
+  std::vector<OperatorUse> uses;
+  for (auto &[name, entry] : entries) {
+    double most = 0;
+    for (const auto &[part, seconds] : entry.parts)
+      if (seconds > most) {
+        most = seconds;
+        entry.use.binds = part;
+      }
+    uses.push_back(std::move(entry.use));
+  }
+  llvm::sort(uses, [](const OperatorUse &a, const OperatorUse &b) {
+    return std::tuple(-a.getSeconds(), a.name) <
+           std::tuple(-b.getSeconds(), b.name);
+  });
+  return uses;
+}
+
+/// Compiles and simulates the program with its plan.
+static LogicalResult simulateUses(ModuleOp module,
+                                  const CompileOptions &options,
+                                  const Cluster &cluster,
+                                  PlanExplanation &result) {
+  if (failed(runPhases(module, options, Phase::Executable)))
+    return failure();
+  llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
+  if (!lists)
+    return module.emitError(llvm::toString(lists.takeError()));
+  RooflineCostModel model(module, cluster);
+  FailureOr<Simulation> simulation = simulate(module, *lists, cluster, model);
+  if (failed(simulation))
+    return failure();
+  result.devices = simulation->devices;
+  result.seconds = simulation->seconds;
+  result.exposed = simulation->exposed;
+  result.bound = simulation->bounds.get();
+  result.boundName = simulation->bounds.getName(cluster);
+  for (auto [list, memory] : llvm::zip(simulation->lists, simulation->memories))
+    result.memory.push_back({getRankNames(list), memory.plan});
+
+  MeshAttr mesh = getMesh(module).mesh;
+  SmallVector<int64_t> sizes;
+  for (MeshAxisAttr axis : mesh.getAxes())
+    sizes.push_back(axis.getSize());
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(cluster, sizes);
+  if (!topology)
+    return module.emitError(llvm::toString(topology.takeError()));
+  UseCounter counter(module, cluster, *topology, mesh);
+  for (const SimulatedCall &call : simulation->calls)
+    counter.add(call);
+  result.uses = counter.take();
+  return success();
+}
+
+/// Estimates what the plan's choices cost beside others. Without them, there is
+/// a reason, and no error.
+static void estimateChoices(ModuleOp step, const CompileOptions &options,
+                            const Cluster &cluster, PlanExplanation &result) {
+  llvm::Expected<Plan> plan = parsePlan(options.planText, options.planPath);
+  if (!plan) {
+    result.whyNoChoices = llvm::toString(plan.takeError());
+    return;
+  }
+  ScopedDiagnosticHandler silent(step.getContext(), [&](Diagnostic &message) {
+    if (message.getSeverity() == DiagnosticSeverity::Error &&
+        result.whyNoChoices.empty())
+      result.whyNoChoices = message.str();
+    return success();
+  });
+  FailureOr<std::vector<OperatorChoice>> choices =
+      explainOperators(step, *plan, cluster, options.training.microBatches);
+  if (succeeded(choices))
+    result.choices = std::move(*choices);
+  else if (result.whyNoChoices.empty())
+    result.whyNoChoices = "no reason is known";
+}
+
+FailureOr<PlanExplanation> heddle::explainPlan(ModuleOp module,
+                                               const CompileOptions &options,
+                                               const Cluster &cluster) {
+  PlanExplanation result;
+  result.cluster = cluster.name;
+  result.capacity = cluster.device.memory;
+  OwningOpRef<ModuleOp> step(module.clone());
+  if (failed(runPhases(*step, options, Phase::Autodiff)))
+    return failure();
+  OwningOpRef<ModuleOp> compiled(step->clone());
+  if (failed(simulateUses(*compiled, options, cluster, result)))
+    return failure();
+  estimateChoices(*step, options, cluster, result);
+  return result;
+}

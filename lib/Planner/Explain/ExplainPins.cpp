@@ -1,0 +1,250 @@
+//===- ExplainPins.cpp - Why pins cannot hold -----------------------------===//
+
+#include "ExplainPins.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace heddle;
+using llvm::StringRef;
+
+namespace {
+
+class PinExplainer {
+public:
+  PinExplainer(const PlanRequest &request, const SplitLimits &limits)
+      : request(request), limits(limits), pins(request.pins),
+        rows(request.program.rows) {}
+
+  std::string run() {
+    checkAxes();
+    checkBatches();
+    checkProduct();
+    checkStorage();
+    checkSequence();
+    return llvm::join(reasons, "; ");
+  }
+
+private:
+  void checkAxes();
+  void checkBatches();
+  void checkProduct();
+  void checkStorage();
+  void checkSequence();
+
+  /// Adds a reason if a value cannot be. Names the nearest values up to `most`
+  /// that can.
+  void check(StringRef name, std::optional<int64_t> value, int64_t most,
+             llvm::function_ref<bool(int64_t)> isLegal,
+             llvm::function_ref<std::string()> why);
+  /// Returns what of the program tensor parallelism over `parts` devices does
+  /// not divide.
+  std::string describeUndivided(int64_t parts) const;
+
+  const PlanRequest &request;
+  const SplitLimits &limits;
+  const PlanPins &pins;
+  int64_t rows;
+  std::vector<std::string> reasons;
+};
+
+} // namespace
+
+void PinExplainer::check(StringRef name, std::optional<int64_t> value,
+                         int64_t most,
+                         llvm::function_ref<bool(int64_t)> isLegal,
+                         llvm::function_ref<std::string()> why) {
+  if (!value || isLegal(*value))
+    return;
+  std::vector<std::string> nearest;
+  for (int64_t below = std::min(*value - 1, most); below >= 1; --below)
+    if (isLegal(below)) {
+      nearest.push_back((name + "=" + llvm::Twine(below)).str());
+      break;
+    }
+  for (int64_t above = *value + 1; above <= most; ++above)
+    if (isLegal(above)) {
+      nearest.push_back((name + "=" + llvm::Twine(above)).str());
+      break;
+    }
+  std::string reason = (name + "=" + llvm::Twine(*value) + " ").str() + why();
+  if (!nearest.empty())
+    reason += " (the nearest that can be: " + llvm::join(nearest, ", ") + ")";
+  reasons.push_back(std::move(reason));
+}
+
+std::string PinExplainer::describeUndivided(int64_t parts) const {
+  for (auto [groups, members] : limits.heads)
+    if (groups % parts != 0 &&
+        (parts % groups != 0 || members % (parts / groups) != 0))
+      return "does not divide the " + std::to_string(groups * members) +
+             " heads" +
+             (members > 1 ? " in " + std::to_string(groups) + " groups" : "");
+  for (int64_t size : limits.features)
+    if (size % parts != 0)
+      return "does not divide the " + std::to_string(size) +
+             " features of an operator";
+  return "finds nothing in the program that it could split";
+}
+
+void PinExplainer::checkAxes() {
+  int64_t devices = request.devices;
+  auto isDivisor = [&](int64_t size) { return devices % size == 0; };
+  auto whyDevices = [&] {
+    return "does not divide the " + std::to_string(devices) + " devices";
+  };
+  check(
+      "tp", pins.tensor, devices,
+      [&](int64_t parts) {
+        return isDivisor(parts) && limits.canSplitTensor(parts);
+      },
+      [&] {
+        return limits.canSplitTensor(*pins.tensor)
+                   ? whyDevices()
+                   : describeUndivided(*pins.tensor);
+      });
+  check(
+      "cp", pins.context, devices,
+      [&](int64_t parts) {
+        return isDivisor(parts) && limits.canSplitSequence(parts);
+      },
+      [&]() -> std::string {
+        if (limits.canSplitSequence(*pins.context))
+          return whyDevices();
+        if (limits.sequences.empty())
+          return "finds no attention whose sequence it could split";
+        return "does not divide the sequence of " +
+               std::to_string(limits.sequences.front()) +
+               ", of which each device takes two chunks";
+      });
+  std::optional<int64_t> layers = request.program.layers;
+  check(
+      "pp", pins.pipeline, devices,
+      [&](int64_t parts) {
+        return isDivisor(parts) &&
+               (parts == 1 ||
+                (limits.hasBackward && layers && *layers % parts == 0));
+      },
+      [&]() -> std::string {
+        if (!isDivisor(*pins.pipeline))
+          return whyDevices();
+        if (!limits.hasBackward || !layers)
+          return "cuts a model's training step into stages, and this program "
+                 "is none";
+        return "does not divide the " + std::to_string(*layers) + " layers";
+      });
+}
+
+void PinExplainer::checkBatches() {
+  std::optional<int64_t> fixed = request.program.microBatchRows;
+  auto isCount = [&](int64_t count) {
+    return rows % count == 0 && (!fixed || rows / count == *fixed);
+  };
+  check("micro-batches", pins.microBatches, rows, isCount, [&] {
+    return fixed ? "leaves other rows than the " + std::to_string(*fixed) +
+                       " of the program"
+                 : "does not divide the " + std::to_string(rows) +
+                       " rows of a step (--batch)";
+  });
+  if (pins.microBatches && !isCount(*pins.microBatches))
+    return;
+  int64_t own = fixed ? *fixed : rows / pins.microBatches.value_or(1);
+  check(
+      "dp", pins.data, request.devices,
+      [&](int64_t parts) {
+        return request.devices % parts == 0 &&
+               (parts == 1 || (limits.hasBatch && own % parts == 0));
+      },
+      [&]() -> std::string {
+        if (request.devices % *pins.data != 0)
+          return "does not divide the " + std::to_string(request.devices) +
+                 " devices";
+        if (!limits.hasBatch)
+          return "finds no operator with a batch to split";
+        return "does not divide the " + std::to_string(own) + " rows of a " +
+               (pins.microBatches || fixed ? "micro-batch" : "step (--batch)");
+      });
+  if (pins.pipeline && pins.microBatches && *pins.pipeline > 1 &&
+      *pins.microBatches < *pins.pipeline)
+    reasons.push_back(
+        "micro-batches=" + std::to_string(*pins.microBatches) +
+        " leaves devices of pp=" + std::to_string(*pins.pipeline) +
+        " without work: take at least as many");
+}
+
+/// Checks that the pinned axes divide the devices together, and the axes that
+/// are left can take the others.
+void PinExplainer::checkProduct() {
+  if (!reasons.empty())
+    return; // one axis alone is wrong already
+  std::vector<std::string> names;
+  int64_t product = 1;
+  auto multiply = [&](const char *name, std::optional<int64_t> size) {
+    if (!size)
+      return;
+    names.push_back(std::string(name) + "=" + std::to_string(*size));
+    product *= std::min<int64_t>(*size, kMaxPlanDevices);
+  };
+  multiply("pp", pins.pipeline);
+  multiply("dp", pins.data);
+  multiply("cp", pins.context);
+  multiply("tp", pins.tensor);
+  if (names.empty())
+    return;
+  int64_t devices = request.devices;
+  std::string all = llvm::join(names, ", ");
+  if (product > devices || devices % product != 0) {
+    reasons.push_back(all + " together make " + std::to_string(product) +
+                      " devices, which does not divide the " +
+                      std::to_string(devices));
+    return;
+  }
+  // Pipelines are considered only if they are pinned.
+  int64_t rest = devices / product;
+  bool canRest = false;
+  for (int64_t tensor = 1; tensor <= rest && !canRest; ++tensor)
+    for (int64_t context = 1; context * tensor <= rest && !canRest; ++context) {
+      if (rest % (tensor * context) != 0 || (pins.tensor && tensor > 1) ||
+          (pins.context && context > 1))
+        continue;
+      int64_t data = rest / tensor / context;
+      canRest = (data == 1 ||
+                 (!pins.data && limits.hasBatch && rows % (data) == 0)) &&
+                (tensor == 1 || limits.canSplitTensor(tensor)) &&
+                (context == 1 || limits.canSplitSequence(context));
+    }
+  if (!canRest)
+    reasons.push_back("beside " + all + ", the other axes (" +
+                      std::string(pins.data ? "" : "dp ") +
+                      (pins.context ? "" : "cp ") + (pins.tensor ? "" : "tp ") +
+                      "of " + std::to_string(rest) +
+                      " devices) divide nothing of the program");
+}
+
+void PinExplainer::checkStorage() {
+  if (!pins.zeroLevel || *pins.zeroLevel == 0)
+    return;
+  std::string name = "zero=" + std::to_string(*pins.zeroLevel);
+  if (!limits.hasRoles())
+    reasons.push_back(name + " is of standard plans, and the program has no "
+                             "batch, heads or features to split so");
+  else if (pins.data == 1 || request.devices == 1)
+    reasons.push_back(name + " stores state over dp, which is one device: take "
+                             "zero=0, or dp of at least 2");
+}
+
+void PinExplainer::checkSequence() {
+  if (!pins.sequence || !*pins.sequence)
+    return;
+  if (pins.tensor == 1 || request.devices == 1)
+    reasons.push_back("sequence=on splits over tp, which is one device: take "
+                      "tp of at least 2");
+  else if (pins.tensor && !limits.canSplitSequence(*pins.tensor))
+    reasons.push_back("sequence=on needs a sequence that 2 * tp divides, "
+                      "which tp=" +
+                      std::to_string(*pins.tensor) + " does not");
+}
+
+std::string heddle::explainPins(const PlanRequest &request,
+                                const SplitLimits &limits) {
+  return PinExplainer(request, limits).run();
+}

@@ -1,0 +1,172 @@
+//===- ExplainOperators.cpp - The costs of a plan's choices ---------------===//
+
+#include "PlanWriter.h"
+#include "heddle/Pipelines/Pipelines.h"
+#include "heddle/Solver/Solve.h"
+
+using namespace mlir;
+using namespace heddle;
+
+/// Solver work on what the plan leaves open beside all named operators.
+static constexpr uint64_t kWork = 5'000'000;
+
+/// Returns the plan with what decides the order and the parts of a step left
+/// out: the problem is of whole batches and of no stages.
+static Plan leaveOutSchedule(Plan plan) {
+  plan.numStages = 0;
+  plan.stages.clear();
+  plan.scheduleTable.clear();
+  plan.splits.clear();
+  plan.subBatches.reset();
+  plan.overlap = Overlap::None;
+  plan.prediction.reset();
+  return plan;
+}
+
+/// Returns the axes of the mesh that an axis of the plan has become: refining
+/// cuts "tp" into "tp.0" and "tp.1".
+static std::vector<std::string> refineAxis(const std::string &axis,
+                                           MeshAttr mesh) {
+  std::vector<std::string> parts;
+  for (MeshAxisAttr other : mesh.getAxes())
+    if (other.getName() == axis ||
+        other.getName().getValue().starts_with(axis + "."))
+      parts.push_back(other.getName().str());
+  return parts;
+}
+
+/// Returns a plan that states the axes of every factor of every named operator,
+/// as propagation completes `plan`.
+static FailureOr<Plan> completePlan(ModuleOp module, const Plan &plan,
+                                    const Cluster &cluster) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  CompileOptions options;
+  options.planText = writePlan(plan);
+  options.planPath = plan.source.empty() ? "plan" : plan.source;
+  options.cluster = ClusterChoice(cluster);
+  if (failed(runPhases(*copy, options, Phase::Sharded)))
+    return failure();
+  MeshAttr mesh = getMesh(*copy).mesh;
+  Plan complete = plan;
+  complete.operators.clear();
+  complete.pins.clear();
+  complete.priorities.clear();
+  complete.mesh.clear();
+  for (MeshAxisAttr axis : mesh.getAxes())
+    complete.mesh.push_back({axis.getName().str(), axis.getSize()});
+  for (StorageEntry &entry : complete.storage)
+    for (DimAssignment &assignment : entry.assignments) {
+      std::vector<std::string> refined;
+      for (const std::string &axis : assignment.axes)
+        llvm::append_range(refined, refineAxis(axis, mesh));
+      assignment.axes = std::move(refined);
+    }
+  llvm::StringMap<size_t> entryOf;
+  WalkResult walked = copy->walk([&](ShardingRuleOpInterface op) {
+    StringRef name = getOpName(op);
+    if (name.empty())
+      return WalkResult::advance();
+    ShardingRule rule = getRule(op);
+    FailureOr<FactorAxes> axes = readFactorAxes(op, rule, mesh);
+    if (failed(axes))
+      return WalkResult::interrupt();
+    auto [known, isNew] = entryOf.try_emplace(name, complete.operators.size());
+    if (isNew)
+      complete.operators.push_back({name.str(), {}, {}});
+    FactorEntry &entry = complete.operators[known->second];
+    for (auto [factor, list] : llvm::zip(rule.factors, *axes)) {
+      if (factor.name.empty() || entry.find(factor.name))
+        continue;
+      FactorAssignment assignment{factor.name, {}, {}};
+      for (StringAttr axis : list)
+        assignment.axes.push_back(axis.str());
+      entry.assignments.push_back(std::move(assignment));
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  return complete;
+}
+
+/// Returns the index of an equal strategy.
+static std::optional<int32_t> findStrategy(ArrayRef<Strategy> strategies,
+                                           const Strategy &wanted) {
+  for (auto [i, strategy] : llvm::enumerate(strategies))
+    if (strategy.axes == wanted.axes && strategy.passed == wanted.passed &&
+        strategy.linear == wanted.linear)
+      return int32_t(i);
+  return std::nullopt;
+}
+
+/// Finds the strategies and layouts of a solution of one problem in another one
+/// of the same program. nullopt if the other problem lacks one.
+static std::optional<solver::Assignment>
+translate(const OperatorSolution &solution, const OperatorProblem &to) {
+  solver::Assignment assignment(to.problem.nodes.size());
+  for (size_t group = 0; group < to.strategies.size(); ++group) {
+    auto found =
+        findStrategy(to.strategies[group], solution.getStrategy(group));
+    if (!found)
+      return std::nullopt;
+    assignment[to.getNode(group)] = *found;
+  }
+  for (size_t i = 0; i < to.layouts.size(); ++i) {
+    const auto *found = llvm::find(
+        ArrayRef<ShardingAttr>(to.layouts[i].layouts), solution.getLayout(i));
+    if (found == to.layouts[i].layouts.data() + to.layouts[i].layouts.size())
+      return std::nullopt;
+    assignment[to.getLayoutNode(i)] =
+        int32_t(found - to.layouts[i].layouts.data());
+  }
+  return assignment;
+}
+
+FailureOr<std::vector<OperatorChoice>>
+heddle::explainOperators(ModuleOp module, const Plan &plan,
+                         const Cluster &cluster, int64_t microBatches) {
+  FailureOr<Plan> complete =
+      completePlan(module, leaveOutSchedule(plan), cluster);
+  if (failed(complete))
+    return failure();
+  OperatorsOptions stated;
+  stated.base = *complete;
+  stated.decidesStorage = false;
+  stated.microBatches = microBatches;
+  FailureOr<PlannedMesh> mesh = makePlannedMesh(module, *complete, cluster);
+  if (failed(mesh))
+    return failure();
+  ProgramOptions reading;
+  reading.microBatches = microBatches;
+  FailureOr<Program> program = Program::create(module, reading);
+  if (failed(program))
+    return failure();
+  Costs costs(mesh->mesh, mesh->topology, {});
+  FailureOr<OperatorProblem> own =
+      buildProblem(*program, costs, stated, module);
+  if (failed(own))
+    return failure();
+  solver::SolveOptions solve;
+  solve.timeoutSeconds = 1e9; // the limit is work, so that answers repeat
+  solve.workLimit = kWork;
+  solve.threads = 1;
+  llvm::Expected<solver::Solution> solved = solver::solve(own->problem, solve);
+  if (!solved)
+    return module.emitError(llvm::toString(solved.takeError()));
+  if (!solved->best)
+    return module.emitError("the costs of the plan's choices are unknown: ")
+           << solved->explanation;
+  // The problem in which everything is open has the other strategies.
+  OperatorsOptions open = stated;
+  open.base.operators.clear();
+  open.base.storage.clear();
+  open.decidesStorage = true;
+  FailureOr<OperatorProblem> all = buildProblem(*program, costs, open, module);
+  if (failed(all))
+    return failure();
+  OperatorSolution solution{*program, *own, *solved->best};
+  if (std::optional<solver::Assignment> same = translate(solution, *all))
+    return explainSolution({*program, *all, *same});
+  // Without the others, at least the plan's own costs.
+  return explainSolution(solution);
+}

@@ -1,0 +1,22 @@
+//===- ExplainPlan.h - Plans explained and compared -------------*- C++ -*-===//
+
+#ifndef HEDDLE_TOOLS_HEDDLE_EXPLAINPLAN_H
+#define HEDDLE_TOOLS_HEDDLE_EXPLAINPLAN_H
+
+#include "Model.h"
+
+namespace heddle::tools {
+
+/// Explains the plan of a file for the model and cluster of the flags. What the
+/// flags do not state of the step (rows, micro-batches, bf16) is that of the
+/// plan's prediction, if it has one. Returns the exit code.
+int explainPlanFile(const CompileFlags &flags, const std::string &plan,
+                    bool json);
+
+/// Compares two plans operator by operator. Returns the exit code.
+int diffPlanFiles(const CompileFlags &flags, const std::string &before,
+                  const std::string &after, bool json);
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_HEDDLE_EXPLAINPLAN_H
