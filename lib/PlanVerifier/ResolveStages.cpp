@@ -40,11 +40,12 @@ void PlanResolver::resolveStages() {
     for (const std::string &glob : stage.globs)
       findFactors("stages", glob, stage.position);
   if (devices <= 1) {
-    report(PlanRule::Stages, at, "$.mesh",
-           "expected at least 2 devices along \"pp\", over which the stages of a "
-           "pipeline lie, got " +
-               Twine(devices) +
-               ": leave out \"stages\" and \"pipeline\", or use more");
+    report(
+        PlanRule::Stages, at, "$.mesh",
+        "expected at least 2 devices along \"pp\", over which the stages of a "
+        "pipeline lie, got " +
+            Twine(devices) +
+            ": leave out \"stages\" and \"pipeline\", or use more");
     return;
   }
   if (plan.numStages % devices != 0)

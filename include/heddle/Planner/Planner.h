@@ -101,7 +101,12 @@ struct Candidate {
   /// Whether the axes of each operator and variable are decided, as a problem
   /// of the solver, instead of those of the standard plan.
   bool decidesOperators = false;
+  /// The layers of each stage of a pipeline. Empty: stages of about equal work.
+  /// The judgement of a candidate decides them.
+  std::vector<int64_t> stageLayers = {};
 
+  /// Returns the number of stages of the pipeline; 1 if there is none.
+  int64_t getNumStages() const;
   /// Returns the command line's form, such as
   /// "--mesh dp=2,tp=4 --zero 1 --micro-batches 4".
   std::string getName() const;

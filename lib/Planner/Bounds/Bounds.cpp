@@ -1,7 +1,10 @@
 //===- Bounds.cpp - What a candidate takes at least -----------------------===//
 
 #include "Bounds.h"
+#include "heddle/Stages/StageSchedule.h"
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 using namespace heddle;
 
@@ -98,13 +101,61 @@ BoundModel::getTopology(const DefaultMesh &mesh) {
   return known->second;
 }
 
-const ProgramCounts &BoundModel::getCounts(int64_t microBatches) {
+const BoundModel::StepCounts &BoundModel::getCounts(int64_t microBatches) {
   auto [known, isNew] = counts.try_emplace(microBatches);
+  double rows = double(request.program.rows) / double(microBatches);
   if (isNew)
-    known->second = model.at(double(request.program.rows) / microBatches,
-                             double(request.program.layers.value_or(1)));
+    known->second = {model.at(rows, double(request.program.layers.value_or(1))),
+                     model.ofLayer(rows)};
   return known->second;
 }
+
+namespace {
+
+/// The passes of a pipeline, by the seconds of a micro-batch on one device.
+struct PipelineWork {
+  double stages, chunks, microBatches, layers;
+  double all = 0;   ///< of the whole program, if one device did it
+  double layer = 0; ///< of one layer
+  /// The part of a stage's time in which other stages wait while the pipeline
+  /// fills and drains: all of it, or the forward pass if the pass for weights
+  /// fills the rest.
+  double waiting = 1;
+
+  /// No pipeline takes less. A device waits for one chunk of each device before
+  /// it, at the beginning and at the end.
+  double getBound() const {
+    double fill = (stages - 1) / chunks * waiting;
+    // Whatever the stages: the times T_s for which each s has
+    // m T_s + T_0 + ... + T_{s-1} = C add up to `all`.
+    double least = microBatches * all / stages;
+    if (chunks == 1 && waiting == 1)
+      least = all / (1 - std::pow(1 - 1 / microBatches, stages));
+    // By whole layers, a device has more than its part, or all have equally
+    // many.
+    double most = std::ceil(layers / stages);
+    double uneven = microBatches * most * layer;
+    if (most * stages == layers)
+      uneven = std::min((microBatches + fill) * most * layer,
+                        microBatches * (most + 1) * layer);
+    return std::max(least, uneven);
+  }
+
+  /// What a pipeline is likely to take: the last stage has the head, and as
+  /// many layers as balance it.
+  double getEstimate() const {
+    double head = std::max(0.0, all - layers * layer);
+    double busiest = std::numeric_limits<double>::infinity();
+    for (double last = 1; last <= layers - stages + 1; ++last)
+      busiest = std::min(
+          busiest, std::max(last * layer + head,
+                            std::ceil((layers - last) / (stages - 1)) * layer));
+    return busiest * microBatches +
+           (stages - 1) / chunks * waiting * all / stages;
+  }
+};
+
+} // namespace
 
 llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
@@ -112,8 +163,8 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
     return topology.takeError();
   // The stages of a pipeline have equal parts of the program.
   auto stages = double(candidate.mesh.pipeline);
-  ProgramCounts one =
-      ProgramCounts::add({}, getCounts(candidate.microBatches), 1 / stages);
+  const StepCounts &step = getCounts(candidate.microBatches);
+  ProgramCounts one = ProgramCounts::add({}, step.all, 1 / stages);
   const ClusterDevice &device = request.cluster.device;
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
@@ -162,14 +213,21 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
                 : 0;
   double others = micro * one.otherBytes * kFusedPart * part * split /
                   device.getMemoryRate();
-  // Devices wait while a pipeline fills and drains.
-  double bubble = (stages - 1) / micro;
-  if (candidate.mesh.schedule == PipelineSchedule::Interleaved)
-    bubble /= 2;
-  else if (candidate.mesh.schedule != PipelineSchedule::OneFOneB)
-    bubble /= 3;
-  double compute = products + micro * one.forwardProducts / devices * repeated +
-                   others * (1 + 0.3 * repeated) + update + accumulation;
+  bool isPipeline = candidate.mesh.pipeline > 1;
+  PipelineWork pipeline{stages, double(candidate.getNumStages()) / stages,
+                        micro, double(request.program.layers.value_or(1))};
+  if (splitsBackward(candidate.mesh.schedule) && one.products > 0)
+    pipeline.waiting = one.forwardProducts / one.products;
+  auto getSeconds = [&](const ProgramCounts &counts) {
+    return counts.products / devices + counts.numProducts * device.launch;
+  };
+  pipeline.all = getSeconds(step.all);
+  pipeline.layer = getSeconds(step.layer);
+  double leastProducts = isPipeline ? pipeline.getBound() : products;
+  double bubble =
+      isPipeline && products > 0 ? pipeline.getEstimate() / products - 1 : 0;
+  double passes = products + micro * one.forwardProducts / devices * repeated +
+                  others * (1 + 0.3 * repeated) + accumulation;
 
   // Traffic that no schedule avoids. What is narrow in products may travel
   // narrow.
@@ -189,7 +247,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  double least = products + update;
+  double least = leastProducts + update;
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();
 
@@ -231,20 +289,19 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
         topology->allGather(axes.context, int64_t(one.keyBytes * part / tensor))
             .seconds;
 
-  // What of them is exposed.
-  double exposed = tensorSeconds + dataSeconds + contextSeconds;
+  // What of them is exposed, in the passes and behind them.
+  double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   if (hides) {
     double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
-    double exposedTensor = std::max(tensorSeconds * (1 - hidden),
-                                    tensorSeconds - compute * hidden);
+    double compute = passes + update;
+    exposed = std::max(tensorSeconds * (1 - hidden),
+                       tensorSeconds - compute * hidden) +
+              std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
     // With several micro-batches, the update sums gradients; nothing hides it.
     double atEnd = micro > 1 && candidate.zeroLevel < 2 ? 0.8 : 0.1;
-    double exposedData =
-        std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);
-    exposed = exposedTensor + exposedData +
-              std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
+    exposedAtEnd = std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);
   }
-  result.estimate =
-      std::max(result.seconds, (compute + exposed) * (1 + bubble));
+  result.estimate = std::max(result.seconds, (passes + exposed) * (1 + bubble) +
+                                                 update + exposedAtEnd);
   return result;
 }

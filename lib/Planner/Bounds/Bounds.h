@@ -32,11 +32,14 @@ public:
 
 private:
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
-  const ProgramCounts &getCounts(int64_t microBatches);
+  struct StepCounts {
+    ProgramCounts all, layer; ///< of a micro-batch and the update
+  };
+  const StepCounts &getCounts(int64_t microBatches);
 
   const PlanRequest &request;
   CountModel model;
-  std::map<int64_t, ProgramCounts> counts;
+  std::map<int64_t, StepCounts> counts; ///< by the number of micro-batches
   std::map<std::vector<int64_t>, MeshTopology> topologies;
 };
 

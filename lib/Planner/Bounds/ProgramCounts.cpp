@@ -59,6 +59,10 @@ ProgramCounts CountModel::at(double rows, double layers) const {
   return ProgramCounts::add(counts, perRowAndLayer, rows * layers);
 }
 
+ProgramCounts CountModel::ofLayer(double rows) const {
+  return ProgramCounts::add(perLayer, perRowAndLayer, rows);
+}
+
 //===----------------------------------------------------------------------===//
 // Counting a program
 //===----------------------------------------------------------------------===//

@@ -59,6 +59,8 @@ public:
              const double (&layers)[2]);
 
   ProgramCounts at(double rows, double layers) const;
+  /// Returns what each layer adds; nothing if only one size is known.
+  ProgramCounts ofLayer(double rows) const;
 
 private:
   ProgramCounts base, perRow, perLayer, perRowAndLayer;

@@ -49,6 +49,13 @@ std::string Candidate::getName() const {
   return text;
 }
 
+int64_t Candidate::getNumStages() const {
+  int64_t chunks = mesh.chunks > 0            ? mesh.chunks
+                   : hasChunks(mesh.schedule) ? 2
+                                              : 1;
+  return mesh.pipeline * (mesh.pipeline > 1 ? chunks : 1);
+}
+
 unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
   const DefaultMesh &x = a.mesh, &y = b.mesh;
   return unsigned(x.pipeline != y.pipeline ||
@@ -154,15 +161,9 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
       addUnnamed(data, tensor);
     return;
   }
-  // Few layers are cut into other stages than many, so pipelines are compiled
-  // with all layers, which takes long.
-  if (pipeline > 1 && !pins.pipeline) {
-    ++leftOut["pipelines are only judged with --pin pp=N"];
-    return;
-  }
   if (pipeline > 1 && (!limits.hasBackward || !request.program.layers ||
-                       *request.program.layers % pipeline != 0)) {
-    ++leftOut["the layers do not divide over pp"];
+                       *request.program.layers < pipeline)) {
+    ++leftOut["the program has fewer layers than pp, or no known number"];
     return;
   }
   if (!limits.canSplitTensor(tensor)) {
@@ -249,11 +250,12 @@ void Enumerator::addPipelines(Candidate candidate, int64_t rowsOfDevice) {
     return;
   for (PipelineSchedule schedule :
        {PipelineSchedule::Interleaved, PipelineSchedule::ZBH1}) {
-    int64_t chunks = hasChunks(schedule) ? 2 : 1;
-    if (*request.program.layers % (candidate.mesh.pipeline * chunks) != 0 ||
-        (chunks > 1 && candidate.microBatches % candidate.mesh.pipeline != 0))
-      continue;
     candidate.mesh.schedule = schedule;
+    int64_t stages = candidate.getNumStages();
+    if (*request.program.layers < stages ||
+        (stages > candidate.mesh.pipeline &&
+         candidate.microBatches % candidate.mesh.pipeline != 0))
+      continue;
     addSchedules(candidate, rowsOfDevice);
   }
 }

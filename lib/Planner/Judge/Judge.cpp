@@ -2,6 +2,7 @@
 
 #include "Judge.h"
 #include "../Bounds/ProgramCounts.h"
+#include "LayerStages.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/Planner/Operators.h"
@@ -111,6 +112,12 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   // Stated, too, where nothing is computed again: otherwise the schedule would
   // choose.
   plan->recompute = candidate.recompute;
+  if (!candidate.stageLayers.empty()) {
+    llvm::Expected<std::vector<std::string>> layers = findLayers(module);
+    if (!layers)
+      return layers.takeError();
+    setStages(*plan, *layers, candidate.stageLayers);
+  }
   addReplicated(*plan, module, request.pins);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
@@ -152,11 +159,8 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   return plan;
 }
 
-llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
-                                       std::optional<int64_t> layers) {
-  ProgramSize size;
-  size.rows = request.program.rows / candidate.microBatches;
-  size.layers = layers;
+llvm::Expected<Judge::Compiled> Judge::compile(const Candidate &candidate,
+                                               ProgramSize size) {
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
@@ -173,26 +177,35 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   messages->clear();
   if (failed(runPhases(*module, options, Phase::Executable)))
     return messages->take();
-  llvm::Expected<std::vector<CallList>> lists = getEntry(*module, "");
+  return Compiled{std::move(*plan), std::move(module)};
+}
+
+llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
+                                       std::optional<int64_t> layers) {
+  llvm::Expected<Compiled> compiled = compile(
+      candidate, {request.program.rows / candidate.microBatches, layers});
+  if (!compiled)
+    return compiled.takeError();
+  ModuleOp module = *compiled->module;
+  llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
   if (!lists)
     return lists.takeError();
-  RooflineCostModel model(*module, request.cluster);
+  RooflineCostModel model(module, request.cluster);
+  messages->clear();
   FailureOr<Simulation> simulation =
-      simulate(*module, *lists, request.cluster, model);
+      simulate(module, *lists, request.cluster, model);
   if (failed(simulation))
     return messages->take();
   PlanFigures figures;
   figures.seconds = simulation->seconds;
   figures.exposed = simulation->exposed;
   figures.memory = simulation->memory.plan;
-  return Judgement{std::move(*plan), figures};
+  return Judgement{std::move(compiled->plan), figures};
 }
 
 bool Judge::extrapolates(const Candidate &candidate) const {
-  // A pipeline of few layers is cut into other stages: the head may weigh as
-  // much as the layers.
   std::optional<int64_t> layers = request.program.layers;
-  return layers && *layers > kMoreLayers && candidate.mesh.pipeline == 1;
+  return layers && *layers > kMoreLayers && *layers >= candidate.getNumStages();
 }
 
 llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
@@ -228,7 +241,69 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
   return figures;
 }
 
-llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+/// The layers of each stage of the pipelines that stand for others, and the
+/// micro-batches of their steps.
+static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
+
+llvm::Expected<StageModel &> Judge::getStageModel(const Candidate &candidate) {
+  // The stages are the same for each number of them and of micro-batches.
+  Candidate pair = candidate;
+  pair.mesh.pipeline = 2;
+  pair.mesh.chunks = 0;
+  pair.mesh.schedule = splitsBackward(candidate.mesh.schedule)
+                           ? PipelineSchedule::ZBH1
+                           : PipelineSchedule::OneFOneB;
+  pair.microBatches = kMicroBatches;
+  int64_t rows = request.program.rows / candidate.microBatches;
+  auto known = stageModels.find({pair.getName(), rows});
+  if (known != stageModels.end())
+    return known->second;
+  // Recomputation recognizes layers by their repetition.
+  int64_t factor = candidate.recompute == RecomputeMode::None ? 1 : 2;
+  CompiledStages stages[2];
+  for (auto [i, inStage] : llvm::enumerate(kInStage)) {
+    int64_t layers = inStage * factor;
+    pair.stageLayers = {layers, layers};
+    llvm::Expected<Compiled> compiled = compile(pair, {rows, 2 * layers});
+    if (!compiled)
+      return compiled.takeError();
+    messages->clear();
+    FailureOr<CompiledStages> measured =
+        measureStages(*compiled->module, request.cluster, layers);
+    if (failed(measured))
+      return messages->take();
+    stages[i] = *measured;
+  }
+  pair.stageLayers.clear();
+  return stageModels
+      .emplace(std::pair(pair.getName(), rows),
+               StageModel(stages[0], stages[1]))
+      .first->second;
+}
+
+llvm::Expected<PlanFigures> Judge::extrapolatePipeline(Candidate &candidate) {
+  llvm::Expected<StageModel &> model = getStageModel(candidate);
+  if (!model)
+    return model.takeError();
+  const DefaultMesh &mesh = candidate.mesh;
+  int64_t inStage = request.devices / mesh.pipeline;
+  llvm::Expected<MeshTopology> topology =
+      MeshTopology::create(request.cluster, {mesh.pipeline, inStage});
+  if (!topology)
+    return topology.takeError();
+  candidate.stageLayers = model->balance(candidate, *request.program.layers);
+  return model->predict(candidate, candidate.stageLayers, *topology);
+}
+
+//===----------------------------------------------------------------------===//
+// Few layers
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<PlanFigures> Judge::extrapolate(Candidate &candidate) {
   std::optional<int64_t> layers = request.program.layers;
   if (!extrapolates(candidate)) {
     llvm::Expected<Judgement> whole = judge(candidate, layers);
@@ -236,6 +311,8 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
       return whole.takeError();
     return whole->figures;
   }
+  if (candidate.mesh.pipeline > 1)
+    return extrapolatePipeline(candidate);
   llvm::Expected<Judgement> few = judge(candidate, kFewLayers);
   if (!few)
     return few.takeError();
@@ -247,7 +324,7 @@ llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
 
 std::vector<llvm::Expected<PlanFigures>>
 heddle::extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
-                       llvm::ArrayRef<Candidate> candidates) {
+                       llvm::MutableArrayRef<Candidate> candidates) {
   std::vector<std::optional<llvm::Expected<PlanFigures>>> results(
       candidates.size());
   std::atomic<size_t> next = 0;

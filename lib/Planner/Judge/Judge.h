@@ -3,6 +3,7 @@
 #ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
 #define HEDDLE_LIB_PLANNER_JUDGE_JUDGE_H
 
+#include "StagePieces.h"
 #include "heddle/Planner/Planner.h"
 #include "llvm/Support/Error.h"
 #include <map>
@@ -38,11 +39,21 @@ public:
 
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
-  /// Judges by programs of few layers, if the program has more.
-  llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
+  /// Judges by programs of few layers, if the program has more. Then sets the
+  /// layers of a pipeline's stages.
+  llvm::Expected<PlanFigures> extrapolate(Candidate &candidate);
 
 private:
   class Messages;
+  /// A program of phase `executable`, and its plan.
+  struct Compiled {
+    Plan plan;
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+  };
+  llvm::Expected<Compiled> compile(const Candidate &candidate,
+                                   ProgramSize size);
+  llvm::Expected<PlanFigures> extrapolatePipeline(Candidate &candidate);
+  llvm::Expected<StageModel &> getStageModel(const Candidate &candidate);
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
@@ -57,12 +68,14 @@ private:
   mlir::MLIRContext context;
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
+  /// By the name of a pipeline of two stages, and the rows of a micro-batch.
+  std::map<std::pair<std::string, int64_t>, StageModel> stageModels;
 };
 
 /// Judges candidates on several threads. Results have the candidates' order.
 std::vector<llvm::Expected<PlanFigures>>
 extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
-               llvm::ArrayRef<Candidate> candidates);
+               llvm::MutableArrayRef<Candidate> candidates);
 
 } // namespace heddle
 

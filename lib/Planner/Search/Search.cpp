@@ -4,6 +4,7 @@
 #include "../Candidates/Candidates.h"
 #include "../Explain/ExplainPins.h"
 #include "../Judge/Judge.h"
+#include "Corrections.h"
 #include "heddle/Planner/Planner.h"
 #include "heddle/Simulate/Report.h"
 #include <algorithm>
@@ -34,7 +35,8 @@ struct Entry {
 class Search {
 public:
   Search(const PlanRequest &request, PlanObserver &observer)
-      : request(request), observer(observer) {
+      : request(request), observer(observer), times(request.program.rows),
+        arenas(request.program.rows) {
     for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
       judges.push_back(std::make_unique<Judge>(request));
   }
@@ -56,9 +58,20 @@ private:
 
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const Entry &entry) const {
-    auto known = arenaRatios.find(entry.candidate.recompute);
-    double ratio = known == arenaRatios.end() ? 1 : known->second;
-    return entry.bounds.state + ratio * entry.bounds.arena;
+    return entry.bounds.state +
+           arenas.get(entry.candidate).factor * entry.bounds.arena;
+  }
+  /// Returns the seconds that it is expected to take.
+  double getSeconds(const Entry &entry) const {
+    return std::max(entry.bounds.seconds,
+                    entry.bounds.estimate * times.get(entry.candidate).factor);
+  }
+  /// Returns whether the candidate may take less than `seconds`, by its bound
+  /// and its estimate.
+  bool mayBeat(const Entry &entry, double seconds) const {
+    Correction known = times.get(entry.candidate);
+    return entry.bounds.seconds < seconds &&
+           entry.bounds.estimate * known.factor * (1 - known.error) < seconds;
   }
   const JudgedCandidate *getBest() const {
     return best < 0 ? nullptr : &report.judged[best];
@@ -69,9 +82,7 @@ private:
   std::vector<std::unique_ptr<Judge>> judges;
   SplitLimits limits;
   std::vector<Entry> entries;
-  /// Judged arenas over their estimates, of the last judged candidate by what
-  /// it computes again.
-  std::map<RecomputeMode, double> arenaRatios;
+  Corrections times, arenas; ///< judgements over estimates
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
@@ -174,21 +185,27 @@ std::vector<Entry *> Search::chooseRound() {
                              : std::numeric_limits<double>::infinity();
   std::vector<Entry *> open;
   for (Entry &entry : entries)
-    if (!entry.isJudged && entry.bounds.seconds < seconds &&
+    if (!entry.isJudged && mayBeat(entry, seconds) &&
         entry.bounds.state <= double(request.memory))
       open.push_back(&entry);
   // If nothing is expected to fit, what needs least is tried first.
+  bool isByMemory = false;
   std::vector<Entry *> likely;
   llvm::copy_if(open, std::back_inserter(likely), [&](Entry *entry) {
     return getMemory(*entry) <= double(request.memory);
   });
   if (likely.empty() && !incumbent) {
     likely = open;
-    llvm::sort(likely, [&](Entry *a, Entry *b) {
-      return std::pair(getMemory(*a), a->index) <
-             std::pair(getMemory(*b), b->index);
-    });
+    isByMemory = true;
   }
+  std::vector<double> expected(entries.size());
+  for (Entry *entry : likely)
+    expected[entry->index] =
+        isByMemory ? getMemory(*entry) : getSeconds(*entry);
+  llvm::sort(likely, [&](Entry *a, Entry *b) {
+    return std::pair(expected[a->index], a->index) <
+           std::pair(expected[b->index], b->index);
+  });
   std::vector<Entry *> round;
   auto take = [&](size_t upTo, auto accepts) {
     for (Entry *entry : likely)
@@ -196,10 +213,10 @@ std::vector<Entry *> Search::chooseRound() {
           accepts(*entry))
         round.push_back(entry);
   };
-  using Sizes = std::tuple<std::vector<int64_t>, int64_t, int64_t>;
+  using Sizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
   auto getMesh = [](const Candidate &candidate) {
-    return Sizes(candidate.mesh.data, candidate.mesh.context,
-                 candidate.mesh.tensor.front());
+    return Sizes(candidate.mesh.pipeline, candidate.mesh.data,
+                 candidate.mesh.context, candidate.mesh.tensor.front());
   };
   std::set<Sizes> tried;
   for (const JudgedCandidate &judged : report.judged)
@@ -259,10 +276,11 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
     candidates.push_back(entry->candidate);
   std::vector<llvm::Expected<PlanFigures>> results =
       extrapolateAll(judges, candidates);
-  for (auto [entry, result] : llvm::zip(round, results)) {
+  for (auto [entry, candidate, result] :
+       llvm::zip(round, candidates, results)) {
     entry->isJudged = true;
     JudgedCandidate &judged = report.judged.emplace_back();
-    judged.candidate = entry->candidate;
+    judged.candidate = candidate;
     judged.bound = entry->bounds.seconds;
     if (!result) {
       judged.error = llvm::toString(result.takeError());
@@ -274,9 +292,12 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
       judged.fits = result->memory.total() <= request.memory;
       double arena =
-          double(result->memory.arena + result->memory.argumentsAndResults);
+          double(result->memory.arena + result->memory.argumentsAndResults +
+                 result->memory.slots);
       if (entry->bounds.arena > 0)
-        arenaRatios[entry->candidate.recompute] = arena / entry->bounds.arena;
+        arenas.learn(entry->candidate, arena / entry->bounds.arena);
+      if (entry->bounds.estimate > 0)
+        times.learn(entry->candidate, result->seconds / entry->bounds.estimate);
       if (judged.fits &&
           (best < 0 || judged.figures.seconds < getBest()->figures.seconds))
         best = int64_t(report.judged.size()) - 1;
@@ -401,7 +422,7 @@ llvm::Error Search::explainInfeasible() {
 }
 
 void Search::summarize() {
-  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, untried = 0;
+  int64_t tooLarge = 0, tooSlow = 0, unlikely = 0, slower = 0, untried = 0;
   const JudgedCandidate *winner = getBest();
   for (const Entry &entry : entries) {
     if (entry.isJudged)
@@ -412,6 +433,8 @@ void Search::summarize() {
       ++tooSlow;
     else if (getMemory(entry) > double(request.memory))
       ++unlikely;
+    else if (winner && !mayBeat(entry, winner->figures.seconds))
+      ++slower;
     else
       ++untried;
   }
@@ -422,6 +445,8 @@ void Search::summarize() {
   add("parameters and optimizer state alone exceed the memory", tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the estimated memory exceeds the limit", unlikely);
+  add("the estimated time exceeds the best plan's by more than its error",
+      slower);
   add("not compiled: the estimated time of others was less", untried);
 }
 

@@ -139,6 +139,56 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   }
 }
 
+/// A GPT of many layers, whose head takes as much as a layer or two.
+PlanRequest makeDeepRequest(int64_t layers) {
+  PlanRequest request = makeRequest(8, 32);
+  request.program.layers = layers;
+  request.program.make = [layers](MLIRContext &context,
+                                  const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{layers, 256, 4, 2048, 128};
+    options.sequence = 128;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  return request;
+}
+
+// Two pipelines of two stages say what a deeper one takes.
+TEST(Pipelines, AreExtrapolatedFromFewLayers) {
+  PlanRequest request = makeDeepRequest(12);
+  Judge judge(request);
+  struct Case {
+    int64_t pipeline, data, tensor, zeroLevel, microBatches;
+    PipelineSchedule schedule;
+  };
+  for (Case c : {Case{2, 4, 1, 1, 8, PipelineSchedule::OneFOneB},
+                 Case{4, 1, 2, 0, 16, PipelineSchedule::OneFOneB},
+                 Case{4, 2, 1, 0, 8, PipelineSchedule::ZBH1},
+                 Case{2, 2, 2, 1, 8, PipelineSchedule::Interleaved},
+                 Case{4, 2, 1, 1, 8, PipelineSchedule::Interleaved}}) {
+    Candidate candidate;
+    candidate.mesh.pipeline = c.pipeline;
+    candidate.mesh.data = {c.data};
+    candidate.mesh.statesData = true;
+    candidate.mesh.tensor = {c.tensor};
+    candidate.mesh.schedule = c.schedule;
+    candidate.zeroLevel = c.zeroLevel;
+    candidate.microBatches = c.microBatches;
+    candidate.overlap = Overlap::Auto;
+    PlanFigures few = cantFail(judge.extrapolate(candidate));
+    Judgement whole = cantFail(judge.judge(candidate, 12));
+    EXPECT_EQ(int64_t(whole.plan.stages.size()), candidate.getNumStages());
+    EXPECT_NEAR(few.seconds, whole.figures.seconds,
+                0.03 * whole.figures.seconds)
+        << candidate.getName();
+    auto bytes = double(whole.figures.memory.total());
+    EXPECT_NEAR(double(few.memory.total()), bytes, 0.05 * bytes)
+        << candidate.getName();
+  }
+}
+
 TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
   PlanRequest request = makeRequest(4, 8);
   request.mostCompiled = 4;

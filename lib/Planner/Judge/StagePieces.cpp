@@ -1,0 +1,419 @@
+//===- StagePieces.cpp - Pipelines judged by few layers -------------------===//
+
+#include "StagePieces.h"
+#include "dialects/Rt/Rt.h"
+#include "heddle/Simulate/Simulate.h"
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace heddle;
+
+//===----------------------------------------------------------------------===//
+// Figures of a stage
+//===----------------------------------------------------------------------===//
+
+static constexpr double StagePiece::*kFigures[] = {
+    &StagePiece::forward,
+    &StagePiece::backward,
+    &StagePiece::weights,
+    &StagePiece::exposed,
+    &StagePiece::kept,
+    &StagePiece::keptForWeights,
+    &StagePiece::pending,
+    &StagePiece::sent,
+    &StagePiece::returned,
+    &StagePiece::parameters,
+    &StagePiece::optimizerState,
+    &StagePiece::gradients,
+    &StagePiece::counters,
+    &StagePiece::arena,
+    &StagePiece::argumentsAndResults,
+    &StagePiece::argumentsOfMicroBatch};
+
+StagePiece StagePiece::add(const StagePiece &a, const StagePiece &b,
+                           double factor) {
+  StagePiece sum = a;
+  for (double StagePiece::*figure : kFigures)
+    sum.*figure += factor * (b.*figure);
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Measuring a compiled pipeline
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Measurer {
+public:
+  Measurer(ModuleOp module, const Cluster &cluster)
+      : module(module), cluster(cluster), model(module, cluster) {}
+
+  FailureOr<CompiledStages> run();
+
+private:
+  using Part = std::pair<StageWork, int64_t>; ///< work and stage
+
+  LogicalResult measurePasses(rt::ProgramOp program, Part part);
+  void measureValues();
+  void measureMemory();
+  FailureOr<double> measureUpdate();
+
+  ModuleOp module;
+  const Cluster &cluster;
+  RooflineCostModel model;
+  StagePiece stages[2];
+};
+
+} // namespace
+
+static bool isPass(StageWork work) {
+  return work == StageWork::Forward || work == StageWork::Backward ||
+         work == StageWork::BackwardWeights;
+}
+
+/// Returns what a program is in the pipeline of the step; null if it is none.
+static StageProgramAttr getPart(rt::ProgramOp program) {
+  auto part = program->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
+  return part && part.getEntry().getValue() == "step" ? part
+                                                      : StageProgramAttr();
+}
+
+LogicalResult Measurer::measurePasses(rt::ProgramOp program, Part part) {
+  CallList alone;
+  alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
+  alone.calls = {{program, 1}};
+  FailureOr<Simulation> simulation = simulate(module, alone, cluster, model);
+  if (failed(simulation))
+    return failure();
+  auto [work, stage] = part;
+  StagePiece &piece = stages[stage];
+  (work == StageWork::Forward    ? piece.forward
+   : work == StageWork::Backward ? piece.backward
+                                 : piece.weights) = simulation->seconds;
+  piece.exposed += simulation->exposed;
+  return success();
+}
+
+/// Adds up the values between programs by how long they stay.
+void Measurer::measureValues() {
+  std::map<StringRef, std::pair<Part, double>> made;
+  std::map<StringRef, std::set<Part>> readers;
+  for (auto program : module.getOps<rt::ProgramOp>()) {
+    StageProgramAttr part = getPart(program);
+    if (!part || !isPass(part.getWork()))
+      continue;
+    Part own(part.getWork(), part.getStage());
+    for (auto port : program.getOutputs().getAsRange<rt::PortAttr>())
+      if (!port.getRole())
+        made[port.getName().getValue()] = {
+            own, double(rt::getByteSize(rt::getLocalType(module, port)))};
+    for (auto port : program.getInputs().getAsRange<rt::PortAttr>())
+      if (!port.getRole())
+        readers[port.getName().getValue()].insert(own);
+  }
+  for (const auto &[name, maker] : made) {
+    auto [part, bytes] = maker;
+    auto [work, stage] = part;
+    for (int64_t at : {0, 1}) {
+      bool isRead = false, isReadByWeights = false, isReadBackward = false;
+      for (auto [by, of] : readers[name]) {
+        isRead |= of == at;
+        isReadByWeights |= of == at && by == StageWork::BackwardWeights;
+        isReadBackward |= of == at && by == StageWork::Backward;
+      }
+      StagePiece &piece = stages[at];
+      if (isReadByWeights)
+        (work == StageWork::Forward ? piece.keptForWeights : piece.pending) +=
+            bytes;
+      else if (isReadBackward && work == StageWork::Forward)
+        piece.kept += bytes;
+      if (isRead && at != stage)
+        (at > stage ? stages[stage].sent : stages[stage].returned) += bytes;
+    }
+  }
+}
+
+void Measurer::measureMemory() {
+  // The number of micro-batches is an attribute that only tables read.
+  auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+  std::vector<DeviceMemoryPlan> plans = getDeviceMemoryPlans(module);
+  module->setAttr(kMicroBatchesAttrName,
+                  IntegerAttr::get(count.getType(), 2 * count.getInt()));
+  std::vector<DeviceMemoryPlan> doubled = getDeviceMemoryPlans(module);
+  module->setAttr(kMicroBatchesAttrName, count);
+  for (int64_t stage : {0, 1}) {
+    StagePiece &piece = stages[stage];
+    const DeviceMemoryPlan &plan = plans[stage];
+    piece.parameters = double(plan.parameters);
+    piece.optimizerState = double(plan.optimizerState);
+    piece.gradients = double(plan.gradients);
+    piece.counters = double(plan.counters);
+    piece.arena = double(plan.arena);
+    int64_t more = doubled[stage].argumentsAndResults;
+    piece.argumentsOfMicroBatch =
+        double(more - plan.argumentsAndResults) / double(count.getInt());
+    piece.argumentsAndResults = double(2 * plan.argumentsAndResults - more);
+  }
+}
+
+FailureOr<double> Measurer::measureUpdate() {
+  llvm::Expected<std::vector<CallList>> lists = getEntry(module, "step");
+  if (!lists)
+    return module.emitError() << llvm::toString(lists.takeError());
+  FailureOr<Simulation> simulation = simulate(module, *lists, cluster, model);
+  if (failed(simulation))
+    return failure();
+  double end = 0; // of all passes
+  for (const SimulatedCall &call : simulation->calls) {
+    rt::ProgramOp program = (*lists)[call.list].calls[call.entry].program;
+    StageProgramAttr part = program ? getPart(program) : StageProgramAttr();
+    if (part && isPass(part.getWork()))
+      end = std::max(end, call.end);
+  }
+  return simulation->seconds - end;
+}
+
+FailureOr<CompiledStages> Measurer::run() {
+  for (auto program : module.getOps<rt::ProgramOp>())
+    if (StageProgramAttr part = getPart(program))
+      if (isPass(part.getWork()) &&
+          failed(measurePasses(program, {part.getWork(), part.getStage()})))
+        return failure();
+  measureValues();
+  measureMemory();
+  FailureOr<double> update = measureUpdate();
+  if (failed(update))
+    return failure();
+  CompiledStages result;
+  result.first = stages[0];
+  result.last = stages[1];
+  result.update = *update;
+  return result;
+}
+
+FailureOr<CompiledStages>
+heddle::measureStages(ModuleOp module, const Cluster &cluster, int64_t layers) {
+  FailureOr<CompiledStages> stages = Measurer(module, cluster).run();
+  if (succeeded(stages))
+    stages->layers = layers;
+  return stages;
+}
+
+//===----------------------------------------------------------------------===//
+// Predicting a pipeline
+//===----------------------------------------------------------------------===//
+
+StagePiece StageModel::get(int64_t stage, int64_t numStages,
+                           int64_t layers) const {
+  auto slope = [&](const StagePiece &from, const StagePiece &to) {
+    return StagePiece::add({}, StagePiece::add(to, from, -1),
+                           1 / double(more.layers - few.layers));
+  };
+  StagePiece ofLayer = slope(few.first, more.first);
+  double added = double(layers - few.layers);
+  if (stage == 0)
+    return StagePiece::add(few.first, ofLayer, added);
+  if (stage + 1 == numStages)
+    return StagePiece::add(few.last, slope(few.last, more.last), added);
+  // Layers alone.
+  StagePiece piece = StagePiece::add({}, ofLayer, double(layers));
+  piece.sent = few.first.sent;
+  piece.returned = few.last.returned;
+  piece.counters = few.first.counters;
+  piece.arena = few.first.arena + ofLayer.arena * added;
+  return piece;
+}
+
+std::vector<int64_t> StageModel::balance(const Candidate &candidate,
+                                         int64_t layers) const {
+  const DefaultMesh &mesh = candidate.mesh;
+  int64_t numStages = candidate.getNumStages();
+  std::vector<int64_t> counts(numStages, 1);
+  std::vector<double> work(numStages), ofDevice(mesh.pipeline);
+  auto getDevice = [&](int64_t stage) {
+    return getDeviceOfStage(mesh.schedule, mesh.pipeline, stage);
+  };
+  for (int64_t stage = 0; stage < numStages; ++stage) {
+    work[stage] = get(stage, numStages, 1).getSeconds();
+    ofDevice[getDevice(stage)] += work[stage];
+  }
+  for (int64_t left = layers - numStages; left > 0; --left) {
+    // The device that is done first. Later stages keep fewer activations.
+    int64_t best = 0;
+    auto getKey = [&](int64_t stage) {
+      return std::tuple(ofDevice[getDevice(stage)], work[stage], -stage);
+    };
+    for (int64_t stage = 1; stage < numStages; ++stage)
+      if (getKey(stage) < getKey(best))
+        best = stage;
+    double added =
+        get(best, numStages, ++counts[best]).getSeconds() - work[best];
+    work[best] += added;
+    ofDevice[getDevice(best)] += added;
+  }
+  return counts;
+}
+
+/// Returns the seconds from the first pass to the end of the last one. A value
+/// takes `send` seconds to the next stage and `giveBack` to the one before.
+static double play(const StageSchedule &schedule, ArrayRef<StagePiece> pieces,
+                   double send, double giveBack) {
+  int64_t numStages = schedule.getNumStages();
+  constexpr double kOpen = -1;
+  auto makeTable = [&] {
+    return std::vector<std::vector<double>>(
+        numStages, std::vector<double>(schedule.microBatches, kOpen));
+  };
+  auto forward = makeTable(), backward = makeTable();
+  std::vector<size_t> next(schedule.devices.size());
+  std::vector<double> freeAt(schedule.devices.size());
+  auto arrive = [&](double end, int64_t from, int64_t to, double seconds) {
+    bool crosses = schedule.deviceOf[from] != schedule.deviceOf[to];
+    return end == kOpen ? kOpen : end + (crosses ? seconds : 0);
+  };
+  // Returns when the inputs of a task are there; kOpen: not known yet.
+  auto getReady = [&](const StageTask &task) {
+    int64_t stage = task.stage, number = task.microBatch;
+    if (task.work == StageWork::BackwardWeights)
+      return backward[stage][number];
+    if (task.work == StageWork::Forward)
+      return stage == 0
+                 ? 0
+                 : arrive(forward[stage - 1][number], stage - 1, stage, send);
+    if (stage + 1 == numStages)
+      return forward[stage][number];
+    return arrive(backward[stage + 1][number], stage + 1, stage, giveBack);
+  };
+  double last = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t device = 0; device < next.size(); ++device)
+      for (; next[device] < schedule.devices[device].size(); ++next[device]) {
+        const StageTask &task = schedule.devices[device][next[device]];
+        double ready = getReady(task);
+        if (ready == kOpen)
+          break;
+        const StagePiece &piece = pieces[task.stage];
+        double end = std::max(ready, freeAt[device]) +
+                     (task.work == StageWork::Forward    ? piece.forward
+                      : task.work == StageWork::Backward ? piece.backward
+                                                         : piece.weights);
+        if (task.work == StageWork::Forward)
+          forward[task.stage][task.microBatch] = end;
+        else if (task.work == StageWork::Backward)
+          backward[task.stage][task.microBatch] = end;
+        freeAt[device] = end;
+        last = std::max(last, end);
+        moved = true;
+      }
+  }
+  return last;
+}
+
+/// Returns the bytes of slots of a device: of values that stay, as many as are
+/// alive at once, and two of those that cross in each direction.
+static double getSlots(const StageSchedule &schedule, int64_t device,
+                       ArrayRef<StagePiece> pieces) {
+  double kept = 0, keptForWeights = 0, pending = 0, mostKept = 0,
+         mostForWeights = 0, mostPending = 0, crossing = 0;
+  int64_t last = schedule.getNumStages() - 1;
+  for (const StageTask &task : schedule.devices[device]) {
+    const StagePiece &piece = pieces[task.stage];
+    switch (task.work) {
+    case StageWork::Forward:
+      kept += piece.kept;
+      keptForWeights += piece.keptForWeights;
+      break;
+    case StageWork::Backward:
+      kept -= piece.kept;
+      pending += piece.pending;
+      break;
+    default:
+      keptForWeights -= piece.keptForWeights;
+      pending -= piece.pending;
+      break;
+    }
+    mostKept = std::max(mostKept, kept);
+    mostForWeights = std::max(mostForWeights, keptForWeights);
+    mostPending = std::max(mostPending, pending);
+  }
+  for (int64_t stage = 0; stage <= last; ++stage)
+    if (schedule.deviceOf[stage] == device) {
+      if (stage > 0)
+        crossing += pieces[stage].returned + pieces[stage - 1].sent;
+      if (stage < last)
+        crossing += pieces[stage].sent + pieces[stage + 1].returned;
+    }
+  return mostKept + mostForWeights + mostPending + 2 * crossing;
+}
+
+/// Returns the seconds in which every stage sends `bytes` to the next one
+/// (`step` 1) or to the one before (-1).
+static double getTransfer(const MeshTopology &topology, int64_t bytes,
+                          int64_t step) {
+  int64_t devices = topology.getNumDevices();
+  int64_t stage = step * devices / topology.getAxisSizes().front();
+  std::vector<int64_t> sources(devices, -1);
+  for (int64_t device = 0; device < devices; ++device)
+    if (device - stage >= 0 && device - stage < devices)
+      sources[device] = device - stage;
+  // A permute with receivers of zeros takes at least the time of a slice, which
+  // transfers do not.
+  return topology.permute(sources, bytes).seconds;
+}
+
+llvm::Expected<PlanFigures>
+StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
+                    const MeshTopology &topology) const {
+  const DefaultMesh &mesh = candidate.mesh;
+  ScheduleProblem problem;
+  problem.schedule = mesh.schedule;
+  problem.devices = mesh.pipeline;
+  problem.stages = int64_t(counts.size());
+  problem.microBatches = candidate.microBatches;
+  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
+  if (!schedule)
+    return schedule.takeError();
+  std::vector<StagePiece> pieces;
+  int64_t mostLayers = 0;
+  for (auto [stage, layers] : llvm::enumerate(counts)) {
+    pieces.push_back(get(stage, int64_t(counts.size()), layers));
+    mostLayers = std::max(mostLayers, layers);
+  }
+  double send = getTransfer(topology, int64_t(few.first.sent), 1);
+  double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
+  double ofLayer =
+      (more.update - few.update) / double(more.layers - few.layers);
+  double layersOfDevice =
+      double(mostLayers) * double(counts.size()) / double(mesh.pipeline);
+  PlanFigures figures;
+  figures.seconds = play(*schedule, pieces, send, giveBack) +
+                    std::max(0.0, few.update + ofLayer * (layersOfDevice -
+                                                          double(few.layers)));
+  auto micro = double(candidate.microBatches);
+  for (int64_t device = 0; device < mesh.pipeline; ++device) {
+    StagePiece sum;
+    double arena = 0;
+    for (size_t stage = 0; stage < pieces.size(); ++stage)
+      if (schedule->deviceOf[stage] == device) {
+        sum = StagePiece::add(sum, pieces[stage], 1);
+        arena = std::max(arena, pieces[stage].arena);
+      }
+    DeviceMemoryPlan memory;
+    memory.parameters = int64_t(sum.parameters);
+    memory.optimizerState = int64_t(sum.optimizerState);
+    memory.gradients = int64_t(sum.gradients);
+    memory.counters = int64_t(sum.counters);
+    memory.arena = int64_t(arena);
+    memory.argumentsAndResults =
+        int64_t(sum.argumentsAndResults + micro * sum.argumentsOfMicroBatch);
+    memory.slots = int64_t(getSlots(*schedule, device, pieces));
+    if (memory.total() > figures.memory.total())
+      figures.memory = memory;
+    figures.exposed = std::max(figures.exposed, micro * sum.exposed);
+  }
+  return figures;
+}

@@ -1,0 +1,82 @@
+//===- StagePieces.h - Pipelines judged by few layers -----------*- C++ -*-===//
+//
+// The programs of a stage take time and memory that are affine in its layers.
+// So two pipelines of two stages, compiled with few layers in each, determine
+// the stages of any pipeline: the first one, which has the embedding; the last
+// one, which has the head; and those in between, which have layers alone. The
+// schedule of the real pipeline is then played with these times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_LIB_PLANNER_JUDGE_STAGEPIECES_H
+#define HEDDLE_LIB_PLANNER_JUDGE_STAGEPIECES_H
+
+#include "heddle/Cost/CollectiveCost.h"
+#include "heddle/Planner/Planner.h"
+#include "heddle/Stages/StageSchedule.h"
+
+namespace heddle {
+
+/// What one stage, alone on its device, takes. All figures are affine in its
+/// layers.
+struct StagePiece {
+  /// Seconds of the passes for one micro-batch. The last stage runs forward and
+  /// backward as one program, whose seconds are in `forward`.
+  double forward = 0, backward = 0, weights = 0;
+  /// Seconds of them in which computation waits for communication.
+  double exposed = 0;
+  /// Bytes of a micro-batch that stay from the forward pass to the backward
+  /// pass or to the one for weights, and from the backward pass to the latter.
+  double kept = 0, keptForWeights = 0, pending = 0;
+  /// Bytes of a micro-batch that go to the next stage and to the one before.
+  double sent = 0, returned = 0;
+  /// Bytes of the device, without slots. Arguments and results are those of a
+  /// step, and those that each micro-batch adds.
+  double parameters = 0, optimizerState = 0, gradients = 0, counters = 0;
+  double arena = 0, argumentsAndResults = 0, argumentsOfMicroBatch = 0;
+
+  double getSeconds() const { return forward + backward + weights; }
+  /// Returns a + factor * b.
+  static StagePiece add(const StagePiece &a, const StagePiece &b,
+                        double factor);
+};
+
+/// A compiled pipeline of two stages with equally many layers.
+struct CompiledStages {
+  int64_t layers = 1; ///< of each stage
+  StagePiece first, last;
+  /// Seconds of a step behind the last pass of any stage: the update.
+  double update = 0;
+};
+
+/// Measures a pipeline of two stages, of phase `executable`. Emits an error if
+/// it cannot be simulated.
+mlir::FailureOr<CompiledStages>
+measureStages(mlir::ModuleOp module, const Cluster &cluster, int64_t layers);
+
+/// Predicts pipelines from two compiled ones, which differ in their layers.
+class StageModel {
+public:
+  StageModel(const CompiledStages &few, const CompiledStages &more)
+      : few(few), more(more) {}
+
+  /// Returns the layers of each stage, at least one, such that devices have
+  /// about equal work. Their sum is `layers`.
+  std::vector<int64_t> balance(const Candidate &candidate,
+                               int64_t layers) const;
+
+  /// Returns what a step takes. `counts` has the layers of each stage. Time is
+  /// that of the whole pipeline, memory that of the device that needs most.
+  llvm::Expected<PlanFigures> predict(const Candidate &candidate,
+                                      llvm::ArrayRef<int64_t> counts,
+                                      const MeshTopology &topology) const;
+
+private:
+  StagePiece get(int64_t stage, int64_t numStages, int64_t layers) const;
+
+  CompiledStages few, more;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_JUDGE_STAGEPIECES_H
