@@ -2,10 +2,14 @@
 
 #include "heddle/Pipelines/ChooseSchedule.h"
 #include "heddle/Plan/Plan.h"
+#include "heddle/Schedule/CutLayers.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace heddle;
@@ -20,18 +24,29 @@ static constexpr double kLeastGain = 0.01;
 /// A variant this near to its lower bound is good enough.
 static constexpr double kNearBound = 1.02;
 
+/// The layers of the two short models from which a deep one is predicted, and
+/// the least number of layers of a deep one.
+static constexpr int64_t kFewLayers = 2, kMoreLayers = 6, kManyLayers = 17;
+
+/// A deep model is compiled whole if its predicted memory, over that of a
+/// device, is between these: it may fit or not, by the order of its ops.
+static constexpr double kSurelyFits = 0.97, kNeverFits = 1.3;
+
 namespace {
 /// What the options and the plan state of a schedule.
 struct Stated {
   Overlap overlap = Overlap::None;
   std::optional<int64_t> subBatches;
   std::optional<RecomputeMode> recompute;
+  /// The plan treats all layers alike.
+  bool hasEqualLayers = true;
 };
 
 class Chooser {
 public:
   Chooser(ModuleOp module, const CompileOptions &options, const Stated &stated)
-      : module(module), options(options), stated(stated) {}
+      : module(module), options(options), stated(stated),
+        layers(stated.hasEqualLayers ? countEqualLayers(module) : 0) {}
 
   std::optional<ScheduleChoice> choose();
 
@@ -45,14 +60,43 @@ private:
   /// is left for it. The limits are of tensors before ops are fused, which are
   /// more than the arena has.
   void fillMemory(VariantPrediction first);
+  /// Predicts a variant, from short models if it is deep enough.
   std::optional<VariantPrediction> predict(ScheduleVariant variant);
+  /// Compiles and simulates a variant of the model with so many of its equal
+  /// layers; 0: with all.
+  std::optional<VariantPrediction> compile(ScheduleVariant variant,
+                                           int64_t layers);
+  /// Returns the training step of the model with so many layers, or null.
+  ModuleOp getStep(int64_t layers);
 
   ModuleOp module;
   const CompileOptions &options;
   Stated stated;
+  int64_t layers;                                 ///< that are equal
+  std::map<int64_t, OwningOpRef<ModuleOp>> steps; ///< by their layers
   ScheduleChoice choice;
 };
 } // namespace
+
+/// Returns whether a glob stands for a part of a numbered layer, such as
+/// "h.3.mlp".
+static bool namesALayer(StringRef glob) {
+  SmallVector<StringRef> parts;
+  glob.split(parts, '.');
+  return llvm::any_of(parts, [](StringRef part) {
+    return !part.empty() && llvm::all_of(part, llvm::isDigit);
+  });
+}
+
+static bool treatsLayersAlike(const Plan &plan) {
+  auto namesNone = [](const auto &entries) {
+    return llvm::none_of(
+        entries, [](const auto &entry) { return namesALayer(entry.glob); });
+  };
+  return plan.numStages == 0 && namesNone(plan.operators) &&
+         namesNone(plan.storage) && namesNone(plan.splits) &&
+         namesNone(plan.pins) && namesNone(plan.priorities);
+}
 
 static Stated getStated(const CompileOptions &options) {
   Stated stated;
@@ -62,13 +106,15 @@ static Stated getStated(const CompileOptions &options) {
       llvm::consumeError(plan.takeError());
       return {};
     }
-    stated = {plan->overlap, plan->subBatches, plan->recompute};
+    stated = {plan->overlap, plan->subBatches, plan->recompute,
+              treatsLayersAlike(*plan)};
   }
   stated.overlap = options.overlap.value_or(stated.overlap);
   if (options.subBatches != 0)
     stated.subBatches = options.subBatches;
   if (options.recompute)
     stated.recompute = options.recompute;
+  stated.hasEqualLayers &= options.mesh.pipeline <= 1;
   return stated;
 }
 
@@ -88,10 +134,55 @@ static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
 
+ModuleOp Chooser::getStep(int64_t layers) {
+  auto [known, isNew] = steps.try_emplace(layers);
+  if (!isNew)
+    return known->second.get();
+  OwningOpRef<ModuleOp> step(module.clone());
+  if (layers > 0)
+    keepLayers(*step, layers);
+  if (succeeded(runPhases(*step, options, Phase::Autodiff)))
+    known->second = std::move(step);
+  return known->second.get();
+}
+
+/// Returns what a model of `layers` layers takes, if two models have `few` and
+/// `more` layers.
+static VariantPrediction extrapolate(const VariantPrediction &few,
+                                     const VariantPrediction &more,
+                                     int64_t layers) {
+  double steps =
+      double(layers - kMoreLayers) / double(kMoreLayers - kFewLayers);
+  auto extend = [&](auto member) {
+    double last = double(more.*member);
+    return last + steps * (last - double(few.*member));
+  };
+  VariantPrediction all = more;
+  all.seconds = extend(&VariantPrediction::seconds);
+  all.bound = extend(&VariantPrediction::bound);
+  all.bytes = int64_t(extend(&VariantPrediction::bytes));
+  all.arena = int64_t(extend(&VariantPrediction::arena));
+  return all;
+}
+
 std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
   // What a variant warns of, the chosen one warns of again.
   ScopedDiagnosticHandler silent(module.getContext(),
                                  [](Diagnostic &) { return success(); });
+  // The limit of optimal recomputation is that of the whole model.
+  if (layers >= kManyLayers && variant.recompute != RecomputeMode::Optimal)
+    if (auto few = compile(variant, kFewLayers))
+      if (auto more = compile(variant, kMoreLayers)) {
+        VariantPrediction all = extrapolate(*few, *more, layers);
+        double part = double(all.bytes) / double(all.capacity);
+        if (part < kSurelyFits || part > kNeverFits)
+          return all;
+      }
+  return compile(variant, 0);
+}
+
+std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
+                                                  int64_t layers) {
   llvm::Expected<const Cluster &> cluster = options.cluster.load();
   if (!cluster) {
     llvm::consumeError(cluster.takeError());
@@ -103,7 +194,10 @@ std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
   stating.recomputeBytes = variant.recomputeBytes;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
-  OwningOpRef<ModuleOp> copy(module.clone());
+  ModuleOp step = getStep(layers);
+  if (!step)
+    return std::nullopt;
+  OwningOpRef<ModuleOp> copy(step.clone());
   if (failed(runPhases(*copy, stating, Phase::Executable)))
     return std::nullopt;
   llvm::Expected<std::vector<CallList>> lists = getEntry(*copy, "");

@@ -402,13 +402,15 @@ LogicalResult PhaseRunner::run() {
   if (isProgram)
     present = Phase::Autodiff;
   if (failed(chooseTargetGpu(module, options.targetGpu, present)) ||
-      failed(verifyOptions()) ||
-      failed(runPhase(Phase::Autodiff, [&](OpPassManager &passes) {
-        buildAutodiffPipeline(passes, options.training);
-      })))
+      failed(verifyOptions()))
     return failure();
+  // Before autodiff, which hides that layers are equal.
   decideSchedule();
-  if (failed(applyAnyPlan()) ||
+  if (failed(runPhase(Phase::Autodiff,
+                      [&](OpPassManager &passes) {
+                        buildAutodiffPipeline(passes, options.training);
+                      })) ||
+      failed(applyAnyPlan()) ||
       failed(runPhase(Phase::Sharded, [&](auto &passes) {
         buildShardPipeline(passes, options);
       })))

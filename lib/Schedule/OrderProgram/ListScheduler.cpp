@@ -1,204 +1,15 @@
 //===- ListScheduler.cpp - An order for units on queues -------------------===//
 
 #include "ListScheduler.h"
+#include "Player.h"
 #include "heddle/Support/Random.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
-#include <set>
 
 using namespace llvm;
 using namespace heddle;
-
-//===----------------------------------------------------------------------===//
-// One schedule from one list
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Plays the program forward in time.
-class Player {
-public:
-  Player(const UnitGraph &graph, ArrayRef<double> rank,
-         const ScheduleLimits &limits);
-
-  Schedule play();
-
-private:
-  using Entry = std::pair<double, int32_t>; // rank and unit
-
-  void release(int32_t unit);
-  void fill(int32_t queue);
-  /// Returns whether a unit that runs ahead would exceed a limit.
-  bool mustWait(int32_t unit) const;
-  /// Starts a unit that must wait, because nothing else can run. Returns false
-  /// if there is none.
-  bool force();
-  /// Returns the bytes that become live when the unit starts.
-  int64_t getGrowth(int32_t unit) const;
-  void begin(int32_t unit);
-  void end(int32_t unit);
-
-  const UnitGraph &graph;
-  ArrayRef<double> rank;
-  ScheduleLimits limits;
-  std::vector<SmallVector<int32_t, 4>> before; // the reverse of Unit::after
-  std::vector<SmallVector<int32_t, 2>> writes, reads; // buffers of a unit
-  std::vector<int32_t> waitsFor, readersLeft;
-  std::vector<bool> isAwaited; // by buffer: written ahead, not yet read
-  std::vector<std::set<Entry>> ready, readyAhead; // by queue
-  std::vector<bool> isBusy;                       // by queue
-  /// The ends of the units that run.
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> running;
-  double now = 0;
-  int64_t liveBytes = 0, aheadBytes = 0;
-  Schedule schedule;
-};
-} // namespace
-
-Player::Player(const UnitGraph &graph, ArrayRef<double> rank,
-               const ScheduleLimits &limits)
-    : graph(graph), rank(rank), limits(limits), before(graph.units.size()),
-      writes(graph.units.size()), reads(graph.units.size()),
-      waitsFor(graph.units.size()), readersLeft(graph.buffers.size()),
-      isAwaited(graph.buffers.size()), ready(graph.queues),
-      readyAhead(graph.queues), isBusy(graph.queues) {
-  for (auto [number, unit] : llvm::enumerate(graph.units)) {
-    waitsFor[number] = unit.after.size();
-    for (int32_t earlier : unit.after)
-      before[earlier].push_back(number);
-  }
-  for (auto [number, buffer] : llvm::enumerate(graph.buffers)) {
-    writes[buffer.writer].push_back(number);
-    readersLeft[number] = buffer.readers.size();
-    for (int32_t reader : buffer.readers)
-      reads[reader].push_back(number);
-  }
-  schedule.start.resize(graph.units.size());
-}
-
-void Player::release(int32_t unit) {
-  const Unit &it = graph.units[unit];
-  (it.isAhead ? readyAhead : ready)[it.queue].insert({rank[unit], unit});
-}
-
-int64_t Player::getGrowth(int32_t unit) const {
-  int64_t bytes = 0;
-  for (int32_t buffer : writes[unit])
-    bytes += graph.buffers[buffer].bytes;
-  return bytes;
-}
-
-void Player::begin(int32_t unit) {
-  schedule.start[unit] = now;
-  schedule.order.push_back(unit);
-  for (int32_t buffer : reads[unit])
-    if (isAwaited[buffer]) {
-      isAwaited[buffer] = false;
-      aheadBytes -= graph.buffers[buffer].bytes;
-    }
-  if (graph.units[unit].isAhead)
-    for (int32_t buffer : writes[unit]) {
-      isAwaited[buffer] = true;
-      aheadBytes += graph.buffers[buffer].bytes;
-    }
-  liveBytes += getGrowth(unit);
-  schedule.peakBytes = std::max(schedule.peakBytes, liveBytes);
-  isBusy[graph.units[unit].queue] = true;
-  running.push({now + graph.units[unit].seconds, unit});
-}
-
-void Player::end(int32_t unit) {
-  isBusy[graph.units[unit].queue] = false;
-  for (int32_t buffer : writes[unit])
-    if (graph.buffers[buffer].readers.empty())
-      liveBytes -= graph.buffers[buffer].bytes;
-  for (int32_t buffer : reads[unit])
-    if (--readersLeft[buffer] == 0)
-      liveBytes -= graph.buffers[buffer].bytes;
-  for (int32_t later : before[unit])
-    if (--waitsFor[later] == 0)
-      release(later);
-}
-
-bool Player::mustWait(int32_t unit) const {
-  int64_t growth = getGrowth(unit);
-  return (aheadBytes > 0 && aheadBytes + growth > limits.aheadBytes) ||
-         liveBytes + growth > limits.liveBytes;
-}
-
-bool Player::force() {
-  for (std::set<Entry> &waiting : readyAhead)
-    if (!waiting.empty()) {
-      begin(waiting.begin()->second);
-      waiting.erase(waiting.begin());
-      return true;
-    }
-  return false;
-}
-
-void Player::fill(int32_t queue) {
-  std::set<Entry> &waiting = ready[queue];
-  if (isBusy[queue])
-    return;
-  // Only the first unit that could run ahead is looked at: later ones serve
-  // later readers.
-  if (std::set<Entry> &ahead = readyAhead[queue];
-      !ahead.empty() &&
-      (waiting.empty() || *ahead.begin() < *waiting.begin()) &&
-      !mustWait(ahead.begin()->second)) {
-    begin(ahead.begin()->second);
-    ahead.erase(ahead.begin());
-    return;
-  }
-  if (waiting.empty())
-    return;
-  auto chosen = waiting.begin();
-  // Beyond the limit, prefers the unit that needs the least memory. Looks at
-  // few units, so that the time stays linear.
-  if (liveBytes + getGrowth(chosen->second) > limits.liveBytes) {
-    constexpr int kLooks = 32;
-    int64_t least = getGrowth(chosen->second);
-    int looks = 0;
-    for (auto it = std::next(chosen); it != waiting.end() && looks < kLooks &&
-                                      liveBytes + least > limits.liveBytes;
-         ++it, ++looks)
-      if (int64_t growth = getGrowth(it->second); growth < least) {
-        least = growth;
-        chosen = it;
-      }
-  }
-  int32_t unit = chosen->second;
-  waiting.erase(chosen);
-  begin(unit);
-}
-
-Schedule Player::play() {
-  for (size_t unit = 0; unit < graph.units.size(); ++unit)
-    if (waitsFor[unit] == 0)
-      release(unit);
-  while (true) {
-    for (int32_t queue = 0; queue < graph.queues; ++queue)
-      fill(queue);
-    if (running.empty() && !force())
-      break;
-    now = running.top().first;
-    // All units that end now, so that a queue chooses among all that follow.
-    while (!running.empty() && running.top().first == now) {
-      int32_t unit = running.top().second;
-      running.pop();
-      end(unit);
-    }
-  }
-  schedule.seconds = now;
-  return std::move(schedule);
-}
-
-Schedule heddle::scheduleByRank(const UnitGraph &graph, ArrayRef<double> rank,
-                                const ScheduleLimits &limits) {
-  return Player(graph, rank, limits).play();
-}
 
 Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
   UnitGraph chain = graph;
@@ -219,9 +30,7 @@ Schedule heddle::scheduleInSequence(const UnitGraph &graph) {
 // The best of many lists
 //===----------------------------------------------------------------------===//
 
-/// Returns for each unit the longest chain of seconds from its start to the
-/// end of the program.
-static std::vector<double> getLongestPaths(const UnitGraph &graph) {
+std::vector<double> heddle::getLongestPaths(const UnitGraph &graph) {
   std::vector<double> path(graph.units.size());
   for (size_t unit = graph.units.size(); unit-- > 0;) {
     path[unit] += graph.units[unit].seconds;
@@ -275,18 +84,20 @@ bool heddle::isBetter(const Schedule &a, const Schedule &b,
   return key(a) < key(b);
 }
 
-Schedule heddle::findSchedule(const UnitGraph &graph,
-                              const ScheduleOptions &options) {
+/// Returns the best schedule found, or nullopt if all lists take more than
+/// `atMost` seconds.
+static std::optional<Schedule>
+search(const UnitGraph &graph, const ScheduleOptions &options, double atMost) {
   size_t count = graph.units.size();
   double enough = getBounds(graph).get() * (1 + options.tolerance);
-  Schedule best;
-  std::vector<double> bestRank;
-  auto attempt = [&](std::vector<double> rank) {
-    Schedule found = scheduleByRank(graph, rank, options.limits);
-    if (bestRank.empty() || isBetter(found, best, options.limits)) {
+  Player player(graph, options.limits);
+  std::optional<Schedule> best;
+  auto attempt = [&](ArrayRef<double> rank) {
+    bool fits = best && best->peakBytes <= options.limits.liveBytes;
+    std::optional<Schedule> found =
+        player.play(rank, fits ? best->seconds : atMost);
+    if (found && (!best || isBetter(*found, *best, options.limits)))
       best = std::move(found);
-      bestRank = std::move(rank);
-    }
   };
 
   // The order of the text keeps memory small. The longest path first keeps
@@ -303,14 +114,18 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
                    std::negate<>());
     attempt(rank);
   }
+  if (!best)
+    return std::nullopt;
 
   // Ranks become positions in the best schedule. Then a run of units moves to
   // an earlier or later position.
   Random random(options.seed);
-  for (int64_t i = 4; i < options.tries && count > 1; ++i) {
-    if (best.seconds <= enough && best.peakBytes <= options.limits.liveBytes)
+  int64_t tries = std::min<int64_t>(
+      options.tries, options.starts / std::max<int64_t>(1, count));
+  for (int64_t i = 4; i < tries && count > 1; ++i) {
+    if (best->seconds <= enough && best->peakBytes <= options.limits.liveBytes)
       break;
-    for (auto [position, unit] : llvm::enumerate(best.order))
+    for (auto [position, unit] : llvm::enumerate(best->order))
       rank[unit] = position;
     size_t size = 1 + random.below(std::max<size_t>(1, count / 4));
     size_t first = random.below(count);
@@ -320,4 +135,21 @@ Schedule heddle::findSchedule(const UnitGraph &graph,
     attempt(rank);
   }
   return best;
+}
+
+Schedule heddle::findSchedule(const UnitGraph &graph,
+                              const ScheduleOptions &options) {
+  return *search(graph, options, std::numeric_limits<double>::infinity());
+}
+
+std::optional<Schedule>
+heddle::findShorterSchedule(const UnitGraph &graph,
+                            const ScheduleOptions &options, double seconds) {
+  // The search makes the best of the lists this much shorter, rarely more.
+  constexpr double kGain = 1.05;
+  std::optional<Schedule> found = search(graph, options, seconds * kGain);
+  if (!found || found->seconds >= seconds ||
+      found->peakBytes > options.limits.liveBytes)
+    return std::nullopt;
+  return found;
 }

@@ -18,6 +18,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace heddle {
@@ -34,8 +35,9 @@ struct UnitBuffer {
 struct Unit {
   int32_t queue = 0; ///< 0: computations
   double seconds = 0;
-  /// Needs no data of the batch, such as the gather of a weight, and could start
-  /// at once. How far it runs ahead is limited (ScheduleLimits::aheadBytes).
+  /// Needs no data of the batch, such as the gather of a weight, and could
+  /// start at once. How far it runs ahead is limited
+  /// (ScheduleLimits::aheadBytes).
   bool isAhead = false;
   llvm::SmallVector<int32_t, 4> after; ///< units that must have ended before
 };
@@ -88,6 +90,9 @@ struct ScheduleOptions {
   ScheduleLimits limits;
   /// How many schedules to build. More take longer and may be better.
   int64_t tries = 200;
+  /// How many units to start in all of these schedules. It limits the tries for
+  /// large graphs.
+  int64_t starts = 2'000'000;
   /// A schedule is not improved any more if it takes at most this much longer
   /// than the bounds.
   double tolerance = 0.01;
@@ -100,6 +105,10 @@ struct ScheduleOptions {
 /// nothing else runs.
 Schedule scheduleByRank(const UnitGraph &graph, llvm::ArrayRef<double> rank,
                         const ScheduleLimits &limits = {});
+
+/// Returns for each unit the longest chain of seconds from its start to the end
+/// of the program.
+std::vector<double> getLongestPaths(const UnitGraph &graph);
 
 /// Returns for each unit the most collectives of a chain from the beginning to
 /// it.
@@ -115,6 +124,12 @@ Schedule scheduleInSequence(const UnitGraph &graph);
 /// Returns the best schedule found. The same graph and options give the same
 /// schedule.
 Schedule findSchedule(const UnitGraph &graph, const ScheduleOptions &options);
+
+/// Returns the best schedule found if it fits the limit and takes less than
+/// `seconds`. Gives up soon if none comes near to that.
+std::optional<Schedule> findShorterSchedule(const UnitGraph &graph,
+                                            const ScheduleOptions &options,
+                                            double seconds);
 
 } // namespace heddle
 

@@ -62,7 +62,10 @@ struct OrderProgram : heddle::impl::OrderProgramPassBase<OrderProgram> {
   void runOnOperation() override;
 
 private:
-  Candidate makeCandidate(func::FuncOp function);
+  /// Returns the function with its best schedule. If `other` is not null,
+  /// returns nullopt unless that schedule is better than that of `other`.
+  std::optional<Candidate> makeCandidate(func::FuncOp function,
+                                         const Candidate *other = nullptr);
   void orderFunction(func::FuncOp function);
   void reportOn(const Candidate &best);
 
@@ -142,8 +145,12 @@ static void startCollectives(Block &block, GroupStreams &groups) {
   for (Operation &op : llvm::make_early_inc_range(block))
     if (op.hasTrait<comm::Collective>())
       flights.push_back(makeFlight(&op, groups.get(&op)));
+  // All readers before any move: a move makes the block number its ops anew.
+  SmallVector<Operation *> readers;
   for (Flight flight : flights)
-    flight.wait->moveBefore(getFirstReader(flight));
+    readers.push_back(getFirstReader(flight));
+  for (auto [flight, reader] : llvm::zip(flights, readers))
+    flight.wait->moveBefore(reader);
 }
 
 static std::string inMilliseconds(double seconds) {
@@ -159,7 +166,8 @@ static int64_t getLargestAhead(const UnitGraph &graph) {
   return most;
 }
 
-Candidate OrderProgram::makeCandidate(func::FuncOp function) {
+std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,
+                                                     const Candidate *other) {
   ProgramGraph program =
       buildProgramGraph(function.getBody().front(), context->symbols,
                         context->mesh, context->topology);
@@ -172,12 +180,28 @@ Candidate OrderProgram::makeCandidate(func::FuncOp function) {
   ScheduleOptions options = context->options;
   options.limits.aheadBytes =
       ahead > 0 ? int64_t(ahead) : getLargestAhead(program.graph);
-  Schedule schedule =
-      order == ProgramOrder::Turns
-          ? scheduleByRank(program.graph, getTurns(program.graph),
-                           options.limits)
-          : findSchedule(program.graph, options);
-  return {function, std::move(program), std::move(schedule)};
+  const UnitGraph &graph = program.graph;
+  std::optional<Schedule> schedule;
+  if (order == ProgramOrder::Turns)
+    schedule = scheduleByRank(graph, getTurns(graph), options.limits);
+  else if (other && other->schedule.peakBytes <= options.limits.liveBytes)
+    schedule = findShorterSchedule(graph, options, other->schedule.seconds);
+  else
+    schedule = findSchedule(graph, options);
+  if (!schedule ||
+      (other && !isBetter(*schedule, other->schedule, options.limits)))
+    return std::nullopt;
+  return Candidate{function, std::move(program), std::move(*schedule)};
+}
+
+/// Returns whether chunks of products cannot make a program much shorter.
+static bool isNearBound(const Candidate &candidate,
+                        const ScheduleOptions &options) {
+  ScheduleBounds bounds = getBounds(candidate.program.graph);
+  return candidate.schedule.seconds <=
+             std::max(bounds.computation, bounds.links) *
+                 (1 + options.tolerance) &&
+         candidate.schedule.peakBytes <= options.limits.liveBytes;
 }
 
 void OrderProgram::reportOn(const Candidate &best) {
@@ -204,22 +228,23 @@ void OrderProgram::orderFunction(func::FuncOp function) {
         return op.hasTrait<comm::Collective>();
       }))
     return;
-  Candidate best = makeCandidate(function);
+  Candidate best = *makeCandidate(function);
   // Smaller chunks hide more and cost more launches.
-  for (int64_t count = 2; count <= chunks; count *= 2) {
+  for (int64_t count = 2;
+       count <= chunks && !isNearBound(best, context->options); count *= 2) {
     func::FuncOp copy = function.clone();
     if (chunkProducts(copy.getBody().front(), count) == 0) {
       copy.erase();
       break; // no product has so many rows, or a multiple of so many
     }
-    Candidate next = makeCandidate(copy);
-    if (!isBetter(next.schedule, best.schedule, context->options.limits)) {
+    std::optional<Candidate> next = makeCandidate(copy, &best);
+    if (!next) {
       copy.erase();
       continue;
     }
     if (best.function != function)
       best.function.erase();
-    best = std::move(next);
+    best = std::move(*next);
   }
   Writer(best.function.getBody().front(), best.program).order(best.schedule);
   startCollectives(best.function.getBody().front(), context->groups);

@@ -1,66 +1,30 @@
 //===- Segments.cpp - The parts in which a pass is recomputed -------------===//
 
 #include "Segments.h"
-#include "dialects/Heddle/Heddle.h"
+#include "../Repetition.h"
 #include "heddle/Support/Bytes.h"
-#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
 using namespace heddle;
 
-/// Returns a number that two ops share if they compute the same from other
-/// operands. Names do not count.
-static uint64_t getShape(Operation *op) {
-  llvm::hash_code hash = llvm::hash_value(op->getName().getAsOpaquePointer());
-  for (Type type : op->getOperandTypes())
-    hash = llvm::hash_combine(hash, type);
-  for (Type type : op->getResultTypes())
-    hash = llvm::hash_combine(hash, type);
-  for (NamedAttribute attribute : op->getAttrDictionary())
-    if (!isa<StringAttr>(attribute.getValue()))
-      hash =
-          llvm::hash_combine(hash, attribute.getName(), attribute.getValue());
-  for (Region &region : op->getRegions())
-    for (Operation &inner : region.getOps())
-      hash = llvm::hash_combine(hash, getShape(&inner));
-  return hash;
-}
-
 /// Returns for each op, and for the end, the bytes that the ops from there on
 /// read of what the ops before it computed.
 static SmallVector<int64_t> countCrossingBytes(const ForwardPass &forward) {
-  SmallVector<int64_t> crossing(forward.getOps().size() + 1, 0);
+  // First the change at each place.
+  SmallVector<int64_t> crossing(forward.getOps().size() + 2, 0);
   for (auto [i, op] : llvm::enumerate(forward.getOps()))
     for (Value result : op->getResults()) {
       auto last = static_cast<int32_t>(i);
       for (Operation *user : result.getUsers())
         last = std::max(last, forward.getIndex(forward.getOwner(user)));
       int64_t bytes = getBytes(result.getType());
-      for (auto at = static_cast<int32_t>(i) + 1; at <= last; ++at)
-        crossing[at] += bytes;
+      crossing[i + 1] += bytes;
+      crossing[last + 1] -= bytes;
     }
+  crossing.pop_back();
+  for (size_t at = 1; at < crossing.size(); ++at)
+    crossing[at] += crossing[at - 1];
   return crossing;
-}
-
-namespace {
-/// Ops that repeat: op i is as op i + period, for all i from `begin` on.
-struct Run {
-  int32_t begin, end;
-};
-} // namespace
-
-/// Returns the runs of at least two periods.
-static SmallVector<Run> findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
-  SmallVector<Run> runs;
-  auto count = static_cast<int32_t>(shapes.size());
-  int32_t begin = 0;
-  for (int32_t i = 0; i + period <= count; ++i)
-    if (i + period == count || shapes[i] != shapes[i + period]) {
-      if (i - begin >= period)
-        runs.push_back({begin, i + period});
-      begin = i + 1;
-    }
-  return runs;
 }
 
 /// Adds the segments of a run: as many periods as it has, from the place on
@@ -113,20 +77,14 @@ SmallVector<Segment> heddle::findSegments(const ForwardPass &forward,
   for (Operation *op : forward.getOps())
     shapes.push_back(getShape(op));
   SmallVector<int64_t> crossing = countCrossingBytes(forward);
-  auto count = static_cast<int32_t>(shapes.size());
-  for (int32_t period = 1; 2 * period <= count; ++period) {
-    SmallVector<Run> runs = findRuns(shapes, period);
-    int32_t covered = 0;
-    for (Run run : runs)
-      covered += run.end - run.begin;
-    if (2 * covered < count)
-      continue;
-    SmallVector<Segment> segments;
-    for (Run run : runs)
-      addSegments(run, period, crossing, segments);
-    return segments;
-  }
-  if (isStage && count > 0)
-    return {Segment{0, count}};
-  return cutAtMinima(crossing);
+  int32_t period = 0;
+  SmallVector<Run> runs = findLeastRuns(shapes, period);
+  if (runs.empty() && isStage && !shapes.empty())
+    return {Segment{0, static_cast<int32_t>(shapes.size())}};
+  if (runs.empty())
+    return cutAtMinima(crossing);
+  SmallVector<Segment> segments;
+  for (Run run : runs)
+    addSegments(run, period, crossing, segments);
+  return segments;
 }

@@ -6,10 +6,12 @@
 #include "backends/cpu/Machine.h"
 #include "backends/cpu/SleepingDevice.h"
 #include "backends/cpu/communicators/ProcessCommunicator.h"
+#include "backends/cpu/threads/CoreBinding.h"
 #include "communicators/EmptyMessages.h"
 #include "communicators/EmulatedLinks.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 namespace heddle::runtime {
@@ -40,7 +42,12 @@ public:
                 int64_t(std::thread::hardware_concurrency());
     std::vector<std::unique_ptr<heddle_rt_device>> devices;
     std::vector<std::vector<ThreadPool *>> pools;
+    std::optional<CoreBinding> binding;
+    if (options.network)
+      binding.emplace(int64_t(options.ranks.size()), options.coresPerDevice);
     for (int32_t rank : options.ranks) {
+      if (binding)
+        binding->bindTo(int64_t(devices.size()));
       std::unique_ptr<CpuDevice> device;
       if (options.callTimes)
         device = std::make_unique<SleepingDevice>(

@@ -1,6 +1,7 @@
 //===- Streams.cpp - The streams of one device ----------------------------===//
 
 #include "backends/cpu/threads/Streams.h"
+#include "backends/cpu/threads/CoreBinding.h"
 #include "support/Message.h"
 
 #include <algorithm>
@@ -237,6 +238,10 @@ void Streams::grant() {
 //===----------------------------------------------------------------------===//
 
 void Streams::serve(size_t number) {
+  // A stream that communicates sleeps while links are busy. When it wakes, it
+  // shares a core with computations that wait for it sooner or later.
+  if (number > 0)
+    wakeSoon();
   Stream &stream = *streams[number];
   std::unique_lock lock(mutex);
   while (!stopping) {

@@ -1,0 +1,28 @@
+//===- CutLayers.h - A model with fewer equal layers ------------*- C++ -*-===//
+//
+// A network of equal layers behaves as one with fewer of them: each layer adds
+// the same time and the same bytes. What many variants of a program would take
+// is found out on short networks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_SCHEDULE_CUTLAYERS_H
+#define HEDDLE_SCHEDULE_CUTLAYERS_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace heddle {
+
+/// Returns how many equal layers follow each other in @forward of an imported
+/// model: how often most of its ops repeat, with the same attributes and types.
+/// Names do not matter. Returns 0 if the model has no such layers.
+int64_t countEqualLayers(mlir::ModuleOp module);
+
+/// Removes all of these layers but the first `layers`, and their variables.
+/// What reads the last layer's results then reads those of the last layer that
+/// is left. `layers` must be at least 1 and at most countEqualLayers().
+void keepLayers(mlir::ModuleOp module, int64_t layers);
+
+} // namespace heddle
+
+#endif // HEDDLE_SCHEDULE_CUTLAYERS_H

@@ -1,0 +1,202 @@
+//===- Player.cpp - Plays a program forward in time -----------------------===//
+
+#include "Player.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+using namespace heddle;
+
+namespace {
+/// Sums of the same seconds in other orders differ in the last bits.
+constexpr double kRounding = 1 + 1e-9;
+} // namespace
+
+Player::Player(const UnitGraph &graph, const ScheduleLimits &limits)
+    : graph(graph), limits(limits),
+      before(graph.units.size(),
+             [&](auto add) {
+               for (auto [number, unit] : llvm::enumerate(graph.units))
+                 for (int32_t earlier : unit.after)
+                   add(earlier, number);
+             }),
+      writes(graph.units.size(),
+             [&](auto add) {
+               for (auto [number, buffer] : llvm::enumerate(graph.buffers))
+                 add(buffer.writer, number);
+             }),
+      reads(graph.units.size(),
+            [&](auto add) {
+              for (auto [number, buffer] : llvm::enumerate(graph.buffers))
+                for (int32_t reader : buffer.readers)
+                  add(reader, number);
+            }),
+      path(getLongestPaths(graph)), growth(graph.units.size()),
+      work(graph.queues) {
+  for (const UnitBuffer &buffer : graph.buffers)
+    growth[buffer.writer] += buffer.bytes;
+  for (const Unit &unit : graph.units)
+    work[unit.queue] += unit.seconds;
+}
+
+void Player::reset() {
+  size_t count = graph.units.size();
+  waitsFor.resize(count);
+  for (auto [number, unit] : llvm::enumerate(graph.units))
+    waitsFor[number] = static_cast<int32_t>(unit.after.size());
+  readersLeft.resize(graph.buffers.size());
+  for (auto [number, buffer] : llvm::enumerate(graph.buffers))
+    readersLeft[number] = static_cast<int32_t>(buffer.readers.size());
+  isAwaited.assign(graph.buffers.size(), false);
+  queues.resize(graph.queues);
+  for (auto [queue, seconds] : llvm::zip(queues, work)) {
+    queue.ready.clear();
+    queue.readyAhead.clear();
+    queue.runs = -1;
+    queue.workLeft = seconds;
+  }
+  now = 0;
+  liveBytes = aheadBytes = 0;
+  isTooLong = false;
+  schedule = Schedule();
+  schedule.start.resize(count);
+  schedule.order.reserve(count);
+}
+
+void Player::release(int32_t unit) {
+  const Unit &it = graph.units[unit];
+  Queue &queue = queues[it.queue];
+  Heap &heap = it.isAhead ? queue.readyAhead : queue.ready;
+  heap.push_back({rank[unit], unit});
+  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+}
+
+/// Removes the first entry and returns its unit.
+template <typename Heap> static int32_t pop(Heap &heap) {
+  std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+  int32_t unit = heap.back().second;
+  heap.pop_back();
+  return unit;
+}
+
+void Player::begin(int32_t unit) {
+  schedule.start[unit] = now;
+  schedule.order.push_back(unit);
+  for (int32_t buffer : reads[unit])
+    if (isAwaited[buffer]) {
+      isAwaited[buffer] = false;
+      aheadBytes -= graph.buffers[buffer].bytes;
+    }
+  if (graph.units[unit].isAhead)
+    for (int32_t buffer : writes[unit]) {
+      isAwaited[buffer] = true;
+      aheadBytes += graph.buffers[buffer].bytes;
+    }
+  liveBytes += growth[unit];
+  schedule.peakBytes = std::max(schedule.peakBytes, liveBytes);
+  const Unit &it = graph.units[unit];
+  Queue &queue = queues[it.queue];
+  // At best, the queue is never idle from here on.
+  isTooLong |= now + std::max(queue.workLeft, path[unit]) > atMost;
+  queue.runs = unit;
+  queue.end = now + it.seconds;
+  queue.workLeft -= it.seconds;
+}
+
+void Player::end(int32_t unit) {
+  queues[graph.units[unit].queue].runs = -1;
+  for (int32_t buffer : writes[unit])
+    if (graph.buffers[buffer].readers.empty())
+      liveBytes -= graph.buffers[buffer].bytes;
+  for (int32_t buffer : reads[unit])
+    if (--readersLeft[buffer] == 0)
+      liveBytes -= graph.buffers[buffer].bytes;
+  for (int32_t later : before[unit])
+    if (--waitsFor[later] == 0)
+      release(later);
+}
+
+bool Player::mustWait(int32_t unit) const {
+  return (aheadBytes > 0 && aheadBytes + growth[unit] > limits.aheadBytes) ||
+         liveBytes + growth[unit] > limits.liveBytes;
+}
+
+bool Player::force() {
+  for (Queue &queue : queues)
+    if (!queue.readyAhead.empty()) {
+      begin(pop(queue.readyAhead));
+      return true;
+    }
+  return false;
+}
+
+int32_t Player::take(Heap &ready) {
+  int32_t chosen = pop(ready);
+  if (liveBytes + growth[chosen] <= limits.liveBytes)
+    return chosen;
+  // Beyond the limit, prefers the unit that needs the least memory. Looks at
+  // few units, so that the time stays linear.
+  constexpr int kLooks = 32;
+  SmallVector<Entry, kLooks> others;
+  while (!ready.empty() && others.size() < kLooks &&
+         liveBytes + growth[chosen] > limits.liveBytes) {
+    int32_t unit = pop(ready);
+    if (growth[unit] < growth[chosen])
+      std::swap(chosen, unit);
+    others.push_back({rank[unit], unit});
+  }
+  for (Entry entry : others) {
+    ready.push_back(entry);
+    std::push_heap(ready.begin(), ready.end(), std::greater<>());
+  }
+  return chosen;
+}
+
+void Player::fill(Queue &queue) {
+  if (queue.runs >= 0)
+    return;
+  // Only the first unit that could run ahead is looked at: later ones serve
+  // later readers.
+  Heap &ready = queue.ready, &ahead = queue.readyAhead;
+  if (!ahead.empty() && (ready.empty() || ahead.front() < ready.front()) &&
+      !mustWait(ahead.front().second))
+    begin(pop(ahead));
+  else if (!ready.empty())
+    begin(take(ready));
+}
+
+std::optional<Schedule> Player::play(ArrayRef<double> rank, double atMost) {
+  this->rank = rank;
+  this->atMost = atMost * kRounding;
+  reset();
+  for (size_t unit = 0; unit < graph.units.size(); ++unit)
+    if (waitsFor[unit] == 0)
+      release(static_cast<int32_t>(unit));
+  while (true) {
+    bool runs = false;
+    for (Queue &queue : queues) {
+      fill(queue);
+      runs |= queue.runs >= 0;
+    }
+    if (!runs && !force())
+      break;
+    if (isTooLong)
+      return std::nullopt;
+    now = std::numeric_limits<double>::infinity();
+    for (const Queue &queue : queues)
+      if (queue.runs >= 0)
+        now = std::min(now, queue.end);
+    // All units that end now, so that a queue chooses among all that follow.
+    for (const Queue &queue : queues)
+      if (queue.runs >= 0 && queue.end == now)
+        end(queue.runs);
+  }
+  schedule.seconds = now;
+  return std::move(schedule);
+}
+
+Schedule heddle::scheduleByRank(const UnitGraph &graph, ArrayRef<double> rank,
+                                const ScheduleLimits &limits) {
+  return *Player(graph, limits).play(rank);
+}

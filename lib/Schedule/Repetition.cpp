@@ -1,0 +1,53 @@
+//===- Repetition.cpp - Ops that repeat -----------------------------------===//
+
+#include "Repetition.h"
+#include "dialects/Heddle/Heddle.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+using namespace heddle;
+
+uint64_t heddle::getShape(Operation *op) {
+  llvm::hash_code hash = llvm::hash_value(op->getName().getAsOpaquePointer());
+  for (Type type : op->getOperandTypes())
+    hash = llvm::hash_combine(hash, type);
+  for (Type type : op->getResultTypes())
+    hash = llvm::hash_combine(hash, type);
+  bool isLoad = isa<LoadOp>(op);
+  for (NamedAttribute attribute : op->getAttrDictionary())
+    if (!isa<StringAttr>(attribute.getValue()) &&
+        !(isLoad && isa<SymbolRefAttr>(attribute.getValue())))
+      hash =
+          llvm::hash_combine(hash, attribute.getName(), attribute.getValue());
+  for (Region &region : op->getRegions())
+    for (Operation &inner : region.getOps())
+      hash = llvm::hash_combine(hash, getShape(&inner));
+  return hash;
+}
+
+SmallVector<Run> heddle::findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
+  SmallVector<Run> runs;
+  auto count = static_cast<int32_t>(shapes.size());
+  int32_t begin = 0;
+  for (int32_t i = 0; i + period <= count; ++i)
+    if (i + period == count || shapes[i] != shapes[i + period]) {
+      if (i - begin >= period)
+        runs.push_back({begin, i + period});
+      begin = i + 1;
+    }
+  return runs;
+}
+
+SmallVector<Run> heddle::findLeastRuns(ArrayRef<uint64_t> shapes,
+                                       int32_t &period) {
+  auto count = static_cast<int32_t>(shapes.size());
+  for (period = 1; 2 * period <= count; ++period) {
+    SmallVector<Run> runs = findRuns(shapes, period);
+    int32_t covered = 0;
+    for (Run run : runs)
+      covered += run.end - run.begin;
+    if (2 * covered >= count)
+      return runs;
+  }
+  return {};
+}

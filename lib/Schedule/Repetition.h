@@ -1,0 +1,31 @@
+//===- Repetition.h - Ops that repeat ---------------------------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SCHEDULE_REPETITION_H
+#define HEDDLE_LIB_SCHEDULE_REPETITION_H
+
+#include "mlir/IR/Operation.h"
+
+namespace heddle {
+
+/// Returns a number that two ops share if they compute the same from other
+/// operands or variables. Names do not count.
+uint64_t getShape(mlir::Operation *op);
+
+/// Ops that repeat: op i is as op i + period, for all i from `begin` to
+/// `end` - period.
+struct Run {
+  int32_t begin, end;
+};
+
+/// Returns the runs of at least two periods. `shapes` are the ops' shapes.
+llvm::SmallVector<Run> findRuns(llvm::ArrayRef<uint64_t> shapes,
+                                int32_t period);
+
+/// Returns the runs of the least period with which half of the ops repeat, and
+/// sets `period`. Returns none if there is no such period.
+llvm::SmallVector<Run> findLeastRuns(llvm::ArrayRef<uint64_t> shapes,
+                                     int32_t &period);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SCHEDULE_REPETITION_H
