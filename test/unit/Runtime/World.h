@@ -127,8 +127,10 @@ public:
         pools.push_back(std::make_unique<ThreadPool>(options.cores, false));
         pointers.push_back({pools.back().get()});
       }
+      // So little that sums of some tests have many pieces.
+      const std::vector<int64_t> staging{int64_t(96) << 10};
       auto made = makeProcessCommunicators(options.mesh, groups, pointers,
-                                           jobs[size_t(process)],
+                                           jobs[size_t(process)], staging,
                                            {options.timeout, /*spin=*/false});
       EXPECT_TRUE(made.ok()) << made.message();
       for (auto &ofRank : *made)
