@@ -41,6 +41,9 @@ struct Collective {
                : 0;
   }
 
+  /// Returns the bytes that this rank's input has, in a group of so many
+  /// members.
+  int64_t bytesIn(int64_t members) const;
   /// Returns the bytes that this rank writes, in a group of so many members.
   int64_t bytesOut(int64_t members) const;
 };

@@ -4,7 +4,7 @@
 # The machine has the address 10.77.0.1, the neighbour 10.77.0.2: two network
 # namespaces, joined by a pair of virtual devices. Each has a second address,
 # 10.78.0.1 or 10.79.0.1, that the other one does not reach. FOLDER gets a
-# command `ssh HOST LINE` that runs a line there; it is first in PATH. Needs
+# command `ssh HOST LINE` that runs a line (VARIABLE=... COMMAND) there; it is first in PATH. Needs
 # root.
 set -euo pipefail
 if [ -z "${TWO_HOSTS:-}" ]; then
@@ -35,8 +35,8 @@ configure 10.77.0.2 10.79.0.1 on_neighbour
 cat >"$folder/ssh" <<END
 #!/bin/sh
 case \$1 in
-  10.77.0.1) exec sh -c "\$2" ;;
-  10.77.0.2) exec nsenter --target $neighbour --net --uts sh -c "\$2" ;;
+  10.77.0.1) exec sh -c "exec env \$2" ;;
+  10.77.0.2) exec nsenter --target $neighbour --net --uts sh -c "exec env \$2" ;;
 esac
 echo "no host \$1" >&2
 exit 255

@@ -1,7 +1,7 @@
 //===- ProcessGroup.cpp - A group whose members share messages ------------===//
 
 #include "backends/cpu/communicators/ProcessGroup.h"
-#include "backends/cpu/communicators/Errors.h"
+#include "communicators/Errors.h"
 
 namespace heddle::runtime {
 
@@ -108,7 +108,7 @@ Status ProcessGroup::begin(const Collective &call) {
       return state.failureOfConnection();
     }
   if (!missing.empty()) {
-    state.failure.set(didNotArrive(missing, name(call.kind), options));
+    state.failure.set(didNotArrive(missing, name(call.kind), options.timeout));
     return state.failure.get();
   }
   auto callOf = [&](size_t i) -> MemberCall {
@@ -191,7 +191,7 @@ Status ProcessGroup::recv(const Collective &call) {
   case Transport::Message::End::Done:
     break;
   case Transport::Message::End::Late:
-    state.failure.set(didNotSend(sender, rank, options));
+    state.failure.set(didNotSend(sender, rank, options.timeout));
     return state.failure.get();
   case Transport::Message::End::Failed:
     return state.failureOfConnection();
