@@ -166,9 +166,11 @@ class Campaign:
         subprocess.run([options.cc, "-shared", "-fPIC", "-O1", HOOKS, "-o",
                         self.hooks, "-ldl"], check=True)
         counts = folder / "counts"
-        start = time.monotonic()
         self.finish(folder / "reference", resume=False, FAULTS_COUNT=counts)
-        self.duration = time.monotonic() - start
+        ends = [path.stat().st_mtime for path in
+                (folder / "reference" / "checkpoints").glob("step-*/state.json")]
+        # From the first checkpoint to the last, in seconds.
+        self.duration = max(ends) - min(ends)
         # By process: the messages that it sends, and the fsyncs.
         self.counts = [[int(word) for word in
                         counts.with_suffix(".%d" % rank).read_text().split()]
@@ -280,7 +282,7 @@ class Campaign:
 
     def break_one(self, launcher, output, victim, fault, moment):
         """Returns False if the run was over before."""
-        after = random.random() * self.duration / 2  # from the first checkpoint on
+        after = random.random() * self.duration  # from the first checkpoint on
         start = time.monotonic()
         pid = None
         while launcher.poll() is None:
