@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -41,6 +42,12 @@ else:
         config.available_features.add("long")
     if config.gloo in ("1", "TRUE", "ON"):
         config.available_features.add("gloo")
+
+    # Only root may make networks of its own.
+    if shutil.which("unshare") and shutil.which("ip"):
+        command = "unshare --net --uts ip link add name a0 type veth peer name b0"
+        if subprocess.run(command.split(), capture_output=True).returncode == 0:
+            config.available_features.add("network-namespaces")
 
     # A folder with the libraries of an emulated GPU.
     gpu = os.path.join(config.heddle_binary_root, "lib", "emulated-gpu")

@@ -1,13 +1,14 @@
 """Breaks processes of a training and checks what the others do.
 
     bench/faults/faults.py --heddle build/bin/heddle \\
-                           --heddle-run build/bin/heddle-run [--runs 200]
+                           --heddle-run build/bin/heddle-run [--runs 200] \\
+                           [--results FILE]
 
 Every run trains a tiny model in four processes and breaks one of them: kills it
 (SIGKILL), stops it (SIGSTOP), cuts it off (shuts all of its connections down), or
-lets its writes fail as on a full disk. Half of
-the faults come at a random time, mostly within collectives, and half while a
-checkpoint is written. Then:
+lets its writes fail as on a full disk. A third of the faults come while the
+process sends a message of a collective, a third while it writes a checkpoint
+(hooks.c stops it there), and a third at a random time. Then:
  - all other processes stop in time and name the process that was broken (for a
    full disk: the checkpoint that could not be written);
  - the newest checkpoints are intact, and the run resumes to the same bits as one
@@ -15,7 +16,9 @@ checkpoint is written. Then:
 Every tenth run breaks none. Instead, 1,000 random and 100 nearly right messages
 go to the port at which the processes join, and to every port that is open later;
 the run ends as if nothing had been.
-Prints a line for each run and a table at the end.
+Prints a line for each run and a table at the end. --results keeps the lines in a
+file; a campaign that was interrupted goes on where it was, and the table is of
+all runs in the file. A run depends on its number and the seed alone.
 """
 
 import argparse
@@ -43,7 +46,8 @@ CONFIG = {
     "attn_pdrop": 0.0, "initializer_range": 0.02, "tie_word_embeddings": True}
 PROCESSES = 4
 HANG = 2.0  # seconds
-STEPS, EVERY = 60, 3
+STEPS, EVERY = 24, 3
+HOOKS = pathlib.Path(__file__).with_name("hooks.c")
 
 
 class Wrong(Exception):
@@ -158,8 +162,28 @@ class Campaign:
             [options.heddle, "compile", folder / "config.json", "--batch", "4",
              "--seq", "16", "--mesh", "dp=2,tp=2", "--zero", "3", "--lr", "1e-3",
              "-o", self.artifact], check=True)
-        self.finish(folder / "reference", resume=False)
+        self.hooks = folder / "hooks.so"
+        subprocess.run([options.cc, "-shared", "-fPIC", "-O1", HOOKS, "-o",
+                        self.hooks, "-ldl"], check=True)
+        counts = folder / "counts"
+        self.finish(folder / "reference", resume=False, FAULTS_COUNT=counts)
+        ends = [path.stat().st_mtime for path in
+                (folder / "reference" / "checkpoints").glob("step-*/state.json")]
+        # From the first checkpoint to the last, in seconds.
+        self.duration = max(ends) - min(ends)
+        # By process: the messages that it sends, and the fsyncs.
+        self.counts = [[int(word) for word in
+                        counts.with_suffix(".%d" % rank).read_text().split()]
+                       for rank in range(PROCESSES)]
         self.expected = self.bits(folder / "reference")
+
+    def environment(self, **variables):
+        """Returns the environment of a launch, with the hooks if a variable is
+        for them."""
+        if not variables:
+            return None
+        return dict(os.environ, LD_PRELOAD=str(self.hooks),
+                    **{name: str(value) for name, value in variables.items()})
 
     def command(self, output, steps, extra=()):
         return [self.options.heddle_run, "launch", "-n", str(PROCESSES),
@@ -169,11 +193,11 @@ class Campaign:
                 "--checkpoint-every", str(EVERY), "--keep", "0",
                 "--hang-timeout", str(HANG), "-o", output, *extra]
 
-    def finish(self, output, resume, steps=STEPS):
+    def finish(self, output, resume, **variables):
         extra = ["--resume", "--fall-back"] if resume else []
-        result = subprocess.run(self.command(output, steps, extra),
+        result = subprocess.run(self.command(output, STEPS, extra),
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True)
+                                text=True, env=self.environment(**variables))
         if result.returncode != 0:
             raise Wrong("exit code %d\n%s" % (result.returncode, result.stdout))
 
@@ -184,11 +208,20 @@ class Campaign:
 
     def run(self, number, fault, moment):
         output = self.folder / ("run-%d" % number)
+        victim = random.randrange(PROCESSES)
+        place = {}
+        if moment != "any time":
+            kind = ["collective", "checkpoint"].index(moment)
+            place["FAULTS_AT"] = "%d:%s:%d" % (
+                victim, ["writev", "fsync"][kind],
+                random.randint(1, self.counts[victim][kind]))
         log = open(output.with_suffix(".err"), "w+")
         launcher = subprocess.Popen(self.command(output, STEPS),
-                                    stdout=subprocess.DEVNULL, stderr=log)
+                                    stdout=subprocess.DEVNULL, stderr=log,
+                                    env=self.environment(**place))
         try:
-            victim = self.break_one(launcher, output, fault, moment)
+            if not self.break_one(launcher, output, victim, fault, moment):
+                victim = None
             noticed = self.wait(launcher, output, fault, victim, log)
         finally:
             for pid in children(launcher.pid):
@@ -247,35 +280,39 @@ class Campaign:
         return "%d messages, %d ports open later" % (
             messages, len(later)), time.monotonic() - start
 
-    def break_one(self, launcher, output, fault, moment):
-        """Returns the process that was broken, or None if the run was over."""
-        after = random.random() * 1.0
+    def break_one(self, launcher, output, victim, fault, moment):
+        """Returns False if the run was over before."""
+        after = random.random() * self.duration  # from the first checkpoint on
         start = time.monotonic()
+        pid = None
         while launcher.poll() is None:
-            ranks = {rank_of(pid): pid for pid in children(launcher.pid)}
-            ready = len(ranks) == PROCESSES and None not in ranks and any(
-                (output / "checkpoints").glob("step-*"))
-            if not ready:
-                start = time.monotonic()
-            elif moment == "checkpoint":
-                if any((output / "checkpoints").glob(".step-*")):
+            if pid is None:
+                ranks = {rank_of(child): child for child in children(launcher.pid)}
+                pid = ranks.get(victim)
+            try:
+                if moment == "any time":
+                    if not any((output / "checkpoints").glob("step-*")):
+                        start = time.monotonic()
+                    elif time.monotonic() - start > after:
+                        break
+                elif pid and is_stopped(pid):
                     break
-            elif time.monotonic() - start > after:
-                break
-            time.sleep(0.0005 if ready else 0.01)
+            except FileNotFoundError:
+                return False  # it has just ended
+            time.sleep(0.002)
         if launcher.poll() is not None:
-            return None
-        victim = random.randrange(PROCESSES)
+            return False
         self.broken_at = time.monotonic()
         if fault == "kill":
-            os.kill(ranks[victim], signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         elif fault == "stop":
-            os.kill(ranks[victim], signal.SIGSTOP)
+            os.kill(pid, signal.SIGSTOP)
         elif fault == "cut":
-            cut_off(ranks[victim])
+            cut_off(pid)
         else:
-            resource.prlimit(ranks[victim], resource.RLIMIT_FSIZE, (100, 100))
-        return victim
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (100, 100))
+            os.kill(pid, signal.SIGCONT)
+        return True
 
     def wait(self, launcher, output, fault, victim, log):
         """Waits until the survivors have stopped. Returns the seconds that they
@@ -319,39 +356,68 @@ class Campaign:
         return seconds
 
 
+def describe(result):
+    return "%-7s %3d %-5s %-10s %s" % (
+        "ok" if result["ok"] else "FAILED", result["run"], result["fault"],
+        result["moment"], result["note"])
+
+
+def print_table(results):
+    outcomes = collections.defaultdict(list)
+    for result in results:
+        outcomes[result["fault"], result["moment"]].append(result)
+    print("\nfault  moment      runs  right  noticed after, most (s)")
+    for (fault, moment), runs in sorted(outcomes.items()):
+        right = [run["seconds"] for run in runs if run["ok"]]
+        print("%-6s %-10s %5d %6d  %.2f" % (
+            fault, moment, len(runs), len(right), max(right, default=0)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--heddle", required=True)
     parser.add_argument("--heddle-run", required=True)
+    parser.add_argument("--cc", default=shutil.which("cc") or "clang-19",
+                        help="C compiler for the hooks")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=pathlib.Path,
+                        help="file with one line of JSON for each run")
     options = parser.parse_args()
-    random.seed(options.seed)
-    outcomes = collections.defaultdict(list)
-    failures = 0
+    results = []
+    if options.results and options.results.exists():
+        results = [json.loads(line)
+                   for line in options.results.read_text().splitlines()]
+        results = [result for result in results if result["seed"] == options.seed]
+    done = {result["run"] for result in results}
     with tempfile.TemporaryDirectory() as folder:
-        campaign = Campaign(options, pathlib.Path(folder))
+        campaign = None
         for number in range(options.runs):
+            if number in done:
+                continue
+            campaign = campaign or Campaign(options, pathlib.Path(folder))
+            random.seed(options.seed * 1000 + number)
             fault = ["kill", "stop", "cut", "disk"][number % 4]
-            moment = ["any time", "checkpoint"][number // 4 % 2]
+            moment = ["any time", "collective", "checkpoint"][number // 4 % 3]
             if number % 10 == 9:
                 fault, moment = "junk", "start"
+            result = {"seed": options.seed, "run": number, "fault": fault,
+                      "moment": moment, "ok": True}
             try:
-                note, seconds = (
+                result["note"], result["seconds"] = (
                     campaign.run_pestered(number) if fault == "junk"
                     else campaign.run(number, fault, moment))
-                outcomes[fault, moment].append(seconds)
-                print("ok      %3d %-5s %-10s %s" % (number, fault, moment, note),
-                      flush=True)
             except (Wrong, subprocess.TimeoutExpired) as problem:
-                failures += 1
-                print("FAILED  %3d %-5s %-10s %s" % (
-                    number, fault, moment, problem), flush=True)
-    print("\nfault  moment      right  noticed after, most (s)")
-    for (fault, moment), seconds in sorted(outcomes.items()):
-        print("%-6s %-10s %6d  %.2f" % (fault, moment, len(seconds), max(seconds)))
+                result.update(ok=False, note=str(problem), seconds=0)
+            results.append(result)
+            print(describe(result), flush=True)
+            if options.results:
+                with options.results.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+    print_table(results)
+    failures = sum(not result["ok"] for result in results)
     if failures:
-        sys.exit("%d of %d runs failed" % (failures, options.runs))
+        sys.exit("%d of %d runs failed" % (failures, len(results)))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,24 @@ Status Collective::run(Communicator &communicator) const {
   return Status::error("the kind of a collective is unknown");
 }
 
+int64_t Collective::bytesIn(int64_t members) const {
+  auto bytes = count * int64_t(byteSize(type));
+  switch (kind) {
+  case Kind::AllReduce:
+  case Kind::AllGather:
+  case Kind::Broadcast:
+  case Kind::Permute:
+  case Kind::Send:
+    return bytes;
+  case Kind::ReduceScatter:
+  case Kind::AllToAll:
+    return members * bytes;
+  case Kind::Recv:
+    return 0;
+  }
+  return 0;
+}
+
 int64_t Collective::bytesOut(int64_t members) const {
   auto bytes = count * int64_t(byteSize(type));
   switch (kind) {

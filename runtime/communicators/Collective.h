@@ -33,6 +33,17 @@ struct Collective {
 
   Status run(Communicator &communicator) const;
 
+  /// Returns what the members must agree on besides kind, type and count.
+  int64_t detail() const {
+    return kind == Kind::Broadcast ? peer
+           : kind == Kind::AllReduce || kind == Kind::ReduceScatter
+               ? int64_t(reduction)
+               : 0;
+  }
+
+  /// Returns the bytes that this rank's input has, in a group of so many
+  /// members.
+  int64_t bytesIn(int64_t members) const;
   /// Returns the bytes that this rank writes, in a group of so many members.
   int64_t bytesOut(int64_t members) const;
 };

@@ -26,6 +26,8 @@ struct DeviceOptions {
   std::vector<int32_t> ranks; ///< those of this process
   /// The processes that have the other ranks; null: this one has all of them.
   std::shared_ptr<Job> job = {};
+  /// By stream: bytes in which a rank stages sums across processes.
+  std::vector<int64_t> staging = {};
   int coresPerDevice = 1;
   int streams = 1;
   StreamOrder streamOrder;

@@ -70,6 +70,16 @@ int32_t Manifest::numProgramEvents() const {
   return count;
 }
 
+std::vector<int64_t> Manifest::staging() const {
+  std::vector<int64_t> most;
+  for (const ProgramInfo &program : programs) {
+    most.resize(std::max(most.size(), program.staging.size()));
+    for (size_t i = 0; i < program.staging.size(); ++i)
+      most[i] = std::max(most[i], program.staging[i]);
+  }
+  return most;
+}
+
 int64_t localBytes(const TensorInfo &tensor,
                    const std::vector<MeshAxis> &mesh) {
   auto bytes = int64_t(byteSize(tensor.type));
@@ -202,6 +212,14 @@ ProgramInfo ManifestReader::program(const Json &object,
   };
   info.streams = number("streams", 1, maxStreams);
   info.events = number("events", 0, maxEvents);
+  if (member(object, path, "staging", false))
+    each(object, path, "staging",
+         [&](const Json &value, const std::string &at) {
+           info.staging.push_back(toInteger(value, at, 0));
+         });
+  if (status.ok() && info.staging.size() > size_t(info.streams))
+    fail(join(path, "staging"), concat("at most ", info.streams, " streams"),
+         concat(info.staging.size()));
   info.ranks = ranks(object, path);
   for (auto [key, ports] : {std::pair{"arguments", &info.arguments},
                             std::pair{"results", &info.results}})

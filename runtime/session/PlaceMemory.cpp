@@ -140,6 +140,14 @@ void SessionState::assignBorders(DeviceState &device) {
   device.borderBytes = next.bytes();
 }
 
+int64_t SessionState::stagingBytes() const {
+  int64_t bytes = 0;
+  if (options.job)
+    for (int64_t ofStream : manifest.staging())
+      bytes += ofStream;
+  return bytes;
+}
+
 Status SessionState::place() {
   auto placed = [&](const TensorInfo &info) {
     return PlacedTensor{
@@ -158,9 +166,10 @@ Status SessionState::place() {
   }
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>> made =
       backend->makeDevices({manifest.mesh, manifest.groups, options.localRanks,
-                            options.job, cores, manifest.numStreams(),
-                            *options.streamOrder, options.collectiveTimeout,
-                            network, callTimes, code, directory});
+                            options.job, manifest.staging(), cores,
+                            manifest.numStreams(), *options.streamOrder,
+                            options.collectiveTimeout, network, callTimes, code,
+                            directory});
   HEDDLE_RT_RETURN_IF_ERROR(made.status());
   struct Sizes {
     size_t variables = 0, arena = 0;
@@ -179,8 +188,9 @@ Status SessionState::place() {
       if (manifest.rankSets[program.ranks].contains(device.coordinates))
         size.arena = std::max(size.arena, size_t(program.arenaBytes));
     assignBorders(device);
-    most = std::max(most, double(size.variables) + double(size.arena) +
-                              double(device.borderBytes));
+    most =
+        std::max(most, double(size.variables) + double(size.arena) +
+                           double(device.borderBytes) + double(stagingBytes()));
   }
   if (!options.emulateCompute) // emulated devices do not touch their memory
     HEDDLE_RT_RETURN_IF_ERROR(

@@ -39,7 +39,8 @@ std::vector<DeviceMemory> reportMemory(const SessionState &state) {
       if (state.manifest.rankSets[program.ranks].contains(device.coordinates))
         report.arena = std::max(report.arena, size_t(program.arenaBytes));
     report.argumentsAndResults = device.borderBytes;
-    report.scratch = device.device->scratchBytes();
+    report.scratch =
+        device.device->scratchBytes() + size_t(state.stagingBytes());
   }
   return reports;
 }

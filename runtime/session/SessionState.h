@@ -148,6 +148,9 @@ struct SessionState {
   int32_t processOf(int32_t rank) const {
     return rank / int32_t(devices.size());
   }
+  /// Returns the bytes in which each rank stages sums across processes; 0 if
+  /// there is one process.
+  int64_t stagingBytes() const;
 
 private:
   Status gatherFromProcesses(const PlacedTensor &tensor, int64_t first,

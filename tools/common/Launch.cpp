@@ -60,6 +60,11 @@ static Variables variablesOf(int process, int processes, int localProcess,
           {"HEDDLE_JOB_KEY", key}};
 }
 
+/// Returns the file for the output of a process other than the first.
+static std::string logOf(const LaunchFlags &flags, int process) {
+  return flags.logs / ("process-" + std::to_string(process) + ".log");
+}
+
 /// Quotes a word for a shell, if need be.
 static std::string quoteWord(const std::string &word) {
   if (!word.empty() &&
@@ -72,9 +77,16 @@ static std::string quoteWord(const std::string &word) {
   return text + "'";
 }
 
+/// Prints the commands that start the processes on the hosts, for bash. With
+/// retries they are the body of a loop.
 static int printLines(const LaunchFlags &flags) {
   std::string key = makeKey();
   int all = flags.processes * static_cast<int>(flags.hosts.size());
+  bool hasLogs = !flags.logs.empty(), isLoop = flags.retries > 0;
+  if (hasLogs)
+    std::printf("mkdir -p %s\n", quoteWord(flags.logs).c_str());
+  if (isLoop)
+    std::printf("for attempt in {0..%d}; do\n", flags.retries);
   for (int i = 0; i < all; ++i) {
     const std::string &host = flags.hosts[size_t(i / flags.processes)];
     std::string line;
@@ -84,9 +96,27 @@ static int printLines(const LaunchFlags &flags) {
     for (const std::string &word : flags.command)
       line += quoteWord(word) + " ";
     line.pop_back();
-    std::printf("ssh %s %s &\n", quoteWord(host).c_str(),
-                quoteWord(line).c_str());
+    std::string log;
+    if (hasLogs && i > 0)
+      log = " >" + quoteWord(logOf(flags, i)) + " 2>&1";
+    std::printf("ssh %s %s%s%s &\n", quoteWord(host).c_str(),
+                isLoop ? "HEDDLE_JOB_ATTEMPT=$attempt\\ " : "",
+                quoteWord(line).c_str(), log.c_str());
   }
+  if (isLoop)
+    std::printf(R"sh(code=0
+for process in {1..%d}; do wait -n || { code=$?; break; }; done
+case $code in %d | %d | %d) exit $code ;; esac
+echo "a process ended with exit code $code, attempt $attempt" >&2
+# The others stop by themselves, unless they hang.
+for second in {1..%d}; do [ -z "$(jobs -pr)" ] || sleep 1; done
+kill $(jobs -pr) 2>/dev/null
+wait
+done
+exit $code
+)sh",
+                all, exitSuccess, exitUsage, exitInterrupted,
+                static_cast<int>((stopTime + terminateTime).count()));
   return exitSuccess;
 }
 
@@ -158,10 +188,7 @@ static int listenLocally(int &port) {
     ::setenv("HEDDLE_JOB_LISTENER", std::to_string(listener).c_str(), 1);
   } else {
     ::unsetenv("HEDDLE_JOB_LISTENER");
-    std::string file =
-        flags.logs.empty()
-            ? "/dev/null"
-            : flags.logs / ("process-" + std::to_string(process) + ".log");
+    std::string file = flags.logs.empty() ? "/dev/null" : logOf(flags, process);
     int output = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (output >= 0) {
       ::dup2(output, STDOUT_FILENO);
@@ -344,8 +371,9 @@ void tools::addLaunchCommand(CLI::App &app, int &result) {
   CLI::Option *hosts =
       command
           ->add_option("--hosts", flags->hosts,
-                       "Start nothing, but print the command lines that start "
-                       "the processes on these hosts, separated by commas")
+                       "Start nothing, but print the commands for bash that "
+                       "start the processes on these hosts, separated by "
+                       "commas")
           ->delimiter(',')
           ->allow_extra_args(false); // "--hosts a,b -- COMMAND"
   command

@@ -104,15 +104,22 @@ static int describeArtifact(const fs::path &path, bool all) {
                 mebibytes(memory[0].passed + memory[0].slots));
     std::printf("in all                            %10.1f\n",
                 mebibytes(memory[0].getTotal()));
-    return exitSuccess;
+  } else {
+    std::printf("MiB/device   variables      arena  in and out      slots     "
+                "in all\n");
+    for (const RankMemory &ranks : memory)
+      std::printf("  %-10s %9.1f  %9.1f   %9.1f  %9.1f  %9.1f\n",
+                  ranks.ranks.c_str(), mebibytes(ranks.getVariables()),
+                  mebibytes(ranks.arena), mebibytes(ranks.passed),
+                  mebibytes(ranks.slots), mebibytes(ranks.getTotal()));
   }
-  std::printf("MiB/device   variables      arena  in and out      slots     in "
-              "all\n");
-  for (const RankMemory &ranks : memory)
-    std::printf("  %-10s %9.1f  %9.1f   %9.1f  %9.1f  %9.1f\n",
-                ranks.ranks.c_str(), mebibytes(ranks.getVariables()),
-                mebibytes(ranks.arena), mebibytes(ranks.passed),
-                mebibytes(ranks.slots), mebibytes(ranks.getTotal()));
+  // Ranks of one process do not allocate it.
+  double staging = 0;
+  for (int64_t bytes : manifest->staging())
+    staging += double(bytes);
+  if (staging > 0)
+    std::printf("with several processes also       %10.1f\n",
+                mebibytes(staging));
   return exitSuccess;
 }
 

@@ -3,6 +3,7 @@
 #include "CallTable.h"
 #include "InPlaceResults.h"
 #include "ProgramConversion.h"
+#include "Staging.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "heddle_rt/abi.h"
@@ -204,6 +205,7 @@ struct ConvertRtToLLVM
         events = std::max<int32_t>(events, record.getEvent() + 1);
       });
       ArrayAttr inPlace = findInPlaceResults(program);
+      SmallVector<int64_t> staging = getStaging(program);
       if (mlir::failed(ProgramConversion(runtime, program, function).run()))
         return signalPassFailure();
       auto exported = builder.create<rt::ExportOp>(
@@ -217,6 +219,9 @@ struct ConvertRtToLLVM
           exported->setAttr(name, attribute);
       if (inPlace)
         exported->setAttr(kInplaceAttrName, inPlace);
+      if (!staging.empty())
+        exported->setAttr(kStagingAttrName,
+                          builder.getDenseI64ArrayAttr(staging));
       runtime.exportConstant(
           name + ".frame",
           heddle_rt_frame_sizes{int64_t(program.getArena()),

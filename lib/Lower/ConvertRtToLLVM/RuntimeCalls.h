@@ -80,6 +80,10 @@ private:
 /// manifest's order.
 inline constexpr llvm::StringLiteral kGroupsAttrName = "rt.groups";
 
+/// On an rt.export: the bytes in which a rank stages sums across processes, by
+/// stream (heddle_rt/staging.h). Missing if it needs none.
+inline constexpr llvm::StringLiteral kStagingAttrName = "rt.staging";
+
 /// Returns the kernels for a GPU. A launch names a kernel by its index here.
 llvm::SmallVector<mlir::LLVM::LLVMFuncOp> getGpuKernels(mlir::ModuleOp module);
 

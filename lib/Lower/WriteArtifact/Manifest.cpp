@@ -440,6 +440,9 @@ FailureOr<std::string> heddle::getManifest(ModuleOp module,
           if (program.getStreams() != 1)
             out.attribute("streams", program.getStreams());
           out.attribute("events", program.getEvents());
+          if (auto staging =
+                  program->getAttrOfType<DenseI64ArrayAttr>(kStagingAttrName))
+            writeNumbers(out, "staging", staging.asArrayRef());
           sets.writeIndex(out,
                           program->getAttrOfType<RanksAttr>(kRanksAttrName));
           writeArguments(out, program, sets);

@@ -66,7 +66,8 @@ public:
     std::vector<std::vector<std::unique_ptr<Communicator>>> communicators;
     if (options.job) {
       auto made = makeProcessCommunicators(options.mesh, options.groups, pools,
-                                           options.job, ofCommunicators);
+                                           options.job, options.staging,
+                                           ofCommunicators);
       HEDDLE_RT_RETURN_IF_ERROR(made.status());
       communicators = std::move(*made);
     } else {

@@ -29,7 +29,10 @@ public:
     HEDDLE_RT_RETURN_IF_ERROR(cpuBackend().checkTarget(code));
     auto card = open();
     HEDDLE_RT_RETURN_IF_ERROR(card.status());
-    return checkChip(**card, code.chip);
+    HEDDLE_RT_RETURN_IF_ERROR(checkChip(**card, code.chip));
+    std::lock_guard lock(mutex);
+    forDevices = *card;
+    return Status::success();
   }
 
   Status checkDevices(int64_t devices) const override {
@@ -104,6 +107,8 @@ public:
             *device, stream, groups, meetings));
       devices.push_back(std::move(device));
     }
+    std::lock_guard lock(mutex);
+    forDevices.reset();
     return devices;
   }
 
@@ -124,6 +129,8 @@ private:
   const std::function<Expected<Libraries>()> loadLibraries;
   mutable std::mutex mutex;
   mutable std::weak_ptr<Card> opened; ///< guarded by `mutex`
+  /// Keeps the GPU open until the devices do. Guarded by `mutex`.
+  mutable std::shared_ptr<Card> forDevices;
 };
 
 } // namespace

@@ -11,8 +11,8 @@ namespace heddle::runtime::cuda {
 CudaCommunicator::CudaCommunicator(CudaDevice &device, int32_t stream,
                                    std::vector<GroupView> groups,
                                    std::shared_ptr<Meetings> meetings)
-    : device(device), stream(stream), groups(std::move(groups)),
-      meetings(std::move(meetings)), events(this->groups.size()) {}
+    : CheckedCommunicator(std::move(groups)), device(device), stream(stream),
+      meetings(std::move(meetings)), events(this->groups().size()) {}
 
 CudaCommunicator::~CudaCommunicator() {
   if (!device.gpu().use().ok())
@@ -26,20 +26,6 @@ CudaCommunicator::~CudaCommunicator() {
     destroy(before);
     destroy(after);
   }
-}
-
-int32_t CudaCommunicator::groupSize(int32_t group) const {
-  if (group < 0 || size_t(group) >= groups.size() ||
-      groups[size_t(group)].member < 0)
-    return 0;
-  return int32_t(groups[size_t(group)].ranks.size());
-}
-
-Expected<const GroupView *> CudaCommunicator::viewOf(int32_t group) const {
-  if (groupSize(group) == 0)
-    return errorOf("expected a group that this rank is a member of, got group ",
-                   group);
-  return &groups[size_t(group)];
 }
 
 Expected<Event> CudaCommunicator::record(Event &event) {
@@ -62,43 +48,8 @@ Status CudaCommunicator::waitForAll(const Offers &offers, int32_t member) {
   return Status::success();
 }
 
-static Status checkAgreement(const Offers &offers) {
-  const Collective &first = offers.front().call;
-  for (size_t i = 1; i < offers.size(); ++i) {
-    const Collective &other = offers[i].call;
-    if (other.kind != first.kind || other.type != first.type ||
-        other.count != first.count || other.reduction != first.reduction ||
-        other.peer != first.peer)
-      return errorOf("members 0 and ", i, " disagree: ", name(first.kind),
-                     " of ", first.count, " ", name(first.type), ", and ",
-                     name(other.kind), " of ", other.count, " ",
-                     name(other.type));
-  }
-  return Status::success();
-}
-
-Status CudaCommunicator::meet(const Collective &call, const Part &part) {
-  Expected<const GroupView *> view = viewOf(call.group);
-  HEDDLE_RT_RETURN_IF_ERROR(view.status());
-  auto [ranks, member] = **view;
-  Meetings::Place place{call.group, ranks, stream};
-  auto &[before, after] = events[size_t(call.group)];
-  Expected<Event> ready = record(before);
-  HEDDLE_RT_RETURN_IF_ERROR(ready.status());
-  auto offers = meetings->meet(place, member, {call, *ready});
-  HEDDLE_RT_RETURN_IF_ERROR(offers.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkAgreement(**offers));
-  HEDDLE_RT_RETURN_IF_ERROR(waitForAll(**offers, member));
-  HEDDLE_RT_RETURN_IF_ERROR(part(**offers, member));
-  Expected<Event> done = record(after);
-  HEDDLE_RT_RETURN_IF_ERROR(done.status());
-  auto ends = meetings->meet(place, member, {call, *done});
-  HEDDLE_RT_RETURN_IF_ERROR(ends.status());
-  return waitForAll(**ends, member);
-}
-
 Status CudaCommunicator::copy(void *to, const void *from, int64_t bytes) {
-  return device.copy(stream, from, bytes, to, bytes, 1, bytes);
+  return device.copyOnDevice(stream, from, bytes, to, bytes, 1, bytes);
 }
 
 Status CudaCommunicator::reduce(const Offers &offers,
@@ -106,8 +57,6 @@ Status CudaCommunicator::reduce(const Offers &offers,
                                 int64_t inOffset, int64_t outOffset,
                                 int64_t count) {
   const Collective &call = offers.front().call;
-  if (call.type == HEDDLE_RT_F16)
-    return error("elements of type f16 cannot be reduced on a GPU");
   if (count == 0)
     return Status::success();
   std::vector<const void *> ins;
@@ -133,139 +82,76 @@ Status CudaCommunicator::reduce(const Offers &offers,
                               arguments);
 }
 
-Status CudaCommunicator::allReduce(int32_t group, Reduction reduction,
-                                   DType type, const void *in, void *out,
-                                   int64_t count) {
-  return meet({.kind = Collective::Kind::AllReduce,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count,
-               .reduction = reduction},
-              [&](const Offers &offers, int32_t member) {
-                // Each member sums a slice and writes it to all.
-                auto size = int64_t(offers.size());
-                int64_t begin = count * member / size;
-                int64_t end = count * (member + 1) / size;
-                std::vector<const void *> outs;
-                for (const Offer &offer : offers)
-                  outs.push_back(offer.call.out);
-                return reduce(offers, outs, begin, begin, end - begin);
-              });
+Status CudaCommunicator::copyFromAll(const Offers &offers, int64_t first,
+                                     int64_t bytes, void *out) {
+  auto *to = static_cast<char *>(out);
+  for (const Offer &offer : offers) {
+    HEDDLE_RT_RETURN_IF_ERROR(
+        copy(to, static_cast<const char *>(offer.call.in) + first, bytes));
+    to += bytes;
+  }
+  return Status::success();
 }
 
-Status CudaCommunicator::allGather(int32_t group, DType type, const void *in,
-                                   void *out, int64_t count) {
-  return meet({.kind = Collective::Kind::AllGather,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count},
-              [&](const Offers &offers, int32_t) {
-                auto bytes = count * int64_t(byteSize(type));
-                auto *to = static_cast<char *>(out);
-                for (const Offer &offer : offers) {
-                  HEDDLE_RT_RETURN_IF_ERROR(copy(to, offer.call.in, bytes));
-                  to += bytes;
-                }
-                return Status::success();
-              });
+Status CudaCommunicator::exchange(const Collective &call, const Offers &offers,
+                                  int32_t member) {
+  int64_t bytes = call.count * int64_t(byteSize(call.type));
+  switch (call.kind) {
+  case Collective::Kind::AllReduce: {
+    // Each member sums a slice and writes it to all.
+    auto size = int64_t(offers.size());
+    int64_t begin = call.count * member / size;
+    int64_t end = call.count * (member + 1) / size;
+    std::vector<const void *> outs;
+    for (const Offer &offer : offers)
+      outs.push_back(offer.call.out);
+    return reduce(offers, outs, begin, begin, end - begin);
+  }
+  case Collective::Kind::ReduceScatter:
+    return reduce(offers, {call.out}, member * call.count, 0, call.count);
+  case Collective::Kind::AllGather:
+    return copyFromAll(offers, 0, bytes, call.out);
+  case Collective::Kind::AllToAll:
+    return copyFromAll(offers, member * bytes, bytes, call.out);
+  case Collective::Kind::Broadcast: {
+    const void *from = offers[size_t(call.peer)].call.in;
+    return from == call.out ? Status::success() : copy(call.out, from, bytes);
+  }
+  case Collective::Kind::Permute: {
+    int32_t source = call.sources[member];
+    return source < 0 ? device.fillZero(stream, call.out, bytes)
+                      : copy(call.out, offers[size_t(source)].call.in, bytes);
+  }
+  case Collective::Kind::Send:
+  case Collective::Kind::Recv:
+    break;
+  }
+  return Status::error("the kind of a collective is unknown");
 }
 
-Status CudaCommunicator::reduceScatter(int32_t group, Reduction reduction,
-                                       DType type, const void *in, void *out,
-                                       int64_t count) {
-  return meet({.kind = Collective::Kind::ReduceScatter,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count,
-               .reduction = reduction},
-              [&](const Offers &offers, int32_t member) {
-                return reduce(offers, {out}, member * count, 0, count);
-              });
-}
-
-Status CudaCommunicator::allToAll(int32_t group, DType type, const void *in,
-                                  void *out, int64_t count) {
-  return meet({.kind = Collective::Kind::AllToAll,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count},
-              [&](const Offers &offers, int32_t member) {
-                auto bytes = count * int64_t(byteSize(type));
-                auto *to = static_cast<char *>(out);
-                for (const Offer &offer : offers) {
-                  HEDDLE_RT_RETURN_IF_ERROR(copy(
-                      to,
-                      static_cast<const char *>(offer.call.in) + member * bytes,
-                      bytes));
-                  to += bytes;
-                }
-                return Status::success();
-              });
-}
-
-Status CudaCommunicator::broadcast(int32_t group, int32_t root, DType type,
-                                   const void *in, void *out, int64_t count) {
-  if (root < 0 || root >= groupSize(group))
-    return errorOf("expected a root below ", groupSize(group), ", got ", root);
-  return meet({.kind = Collective::Kind::Broadcast,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count,
-               .peer = root},
-              [&](const Offers &offers, int32_t) {
-                const void *from = offers[size_t(root)].call.in;
-                return from == out
-                           ? Status::success()
-                           : copy(out, from, count * int64_t(byteSize(type)));
-              });
-}
-
-Status CudaCommunicator::permute(int32_t group, const int32_t *sources,
-                                 DType type, const void *in, void *out,
-                                 int64_t count) {
-  return meet({.kind = Collective::Kind::Permute,
-               .group = group,
-               .type = type,
-               .in = in,
-               .out = out,
-               .count = count},
-              [&](const Offers &offers, int32_t member) {
-                auto bytes = count * int64_t(byteSize(type));
-                int32_t source = sources[member];
-                if (source < -1 || source >= int32_t(offers.size()))
-                  return errorOf("expected sources below ", offers.size(),
-                                 ", got ", source);
-                return source < 0
-                           ? device.fillZero(stream, out, bytes)
-                           : copy(out, offers[size_t(source)].call.in, bytes);
-              });
-}
-
-/// A receive would have to wait, on its stream, for an event that its peer has
-/// not recorded yet. To wait on the host instead would stop the calls behind
-/// it, among them the send for which the peer may wait.
-static Status refuseTransfers() {
-  return Status::error("pipelines are not served on a GPU yet: choose a mesh "
-                       "without the axis pp, or compile the model without "
-                       "--target-gpu");
-}
-
-Status CudaCommunicator::send(int32_t, int32_t, DType, const void *, int64_t) {
-  return refuseTransfers();
-}
-
-Status CudaCommunicator::recv(int32_t, int32_t, DType, void *, int64_t) {
-  return refuseTransfers();
+Status CudaCommunicator::run(const Collective &call) {
+  // A receive would have to wait, on its stream, for an event that its peer has
+  // not recorded yet. To wait on the host instead would stop the calls behind
+  // it, among them the send for which the peer may wait.
+  if (call.kind == Collective::Kind::Send ||
+      call.kind == Collective::Kind::Recv)
+    return Status::error("pipelines are not served on a GPU yet: choose a mesh "
+                         "without the axis pp, or compile the model without "
+                         "--target-gpu");
+  auto [ranks, member] = viewOf(call);
+  Meetings::Place place{call.group, ranks, stream};
+  auto &[before, after] = events[size_t(call.group)];
+  Expected<Event> ready = record(before);
+  HEDDLE_RT_RETURN_IF_ERROR(ready.status());
+  auto offers = meetings->meet(place, member, {call, *ready});
+  HEDDLE_RT_RETURN_IF_ERROR(offers.status());
+  HEDDLE_RT_RETURN_IF_ERROR(waitForAll(**offers, member));
+  HEDDLE_RT_RETURN_IF_ERROR(exchange(call, **offers, member));
+  Expected<Event> done = record(after);
+  HEDDLE_RT_RETURN_IF_ERROR(done.status());
+  auto ends = meetings->meet(place, member, {call, *done});
+  HEDDLE_RT_RETURN_IF_ERROR(ends.status());
+  return waitForAll(**ends, member);
 }
 
 } // namespace heddle::runtime::cuda

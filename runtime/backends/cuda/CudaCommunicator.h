@@ -11,11 +11,12 @@
 
 #include "backends/cuda/CudaDevice.h"
 #include "backends/cuda/Meetings.h"
+#include "communicators/CheckedCommunicator.h"
 
 namespace heddle::runtime::cuda {
 
 /// The collectives of one rank on its stream of one number.
-class CudaCommunicator final : public Communicator {
+class CudaCommunicator final : public CheckedCommunicator {
 public:
   /// `groups` are this rank's views of the manifest's groups.
   CudaCommunicator(CudaDevice &device, int32_t stream,
@@ -23,30 +24,16 @@ public:
                    std::shared_ptr<Meetings> meetings);
   ~CudaCommunicator() override;
 
-  int32_t groupSize(int32_t group) const override;
-  Status allReduce(int32_t group, Reduction reduction, DType type,
-                   const void *in, void *out, int64_t count) override;
-  Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t count) override;
-  Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t count) override;
-  Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  int64_t count) override;
-  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
-                   void *out, int64_t count) override;
-  Status permute(int32_t group, const int32_t *sources, DType type,
-                 const void *in, void *out, int64_t count) override;
-  Status send(int32_t group, int32_t peer, DType type, const void *from,
-              int64_t count) override;
-  Status recv(int32_t group, int32_t peer, DType type, void *to,
-              int64_t count) override;
   void abort(const Status &why) override { meetings->abort(why); }
 
 private:
-  /// What the part of a member does between the two meetings.
-  using Part = std::function<Status(const Offers &offers, int32_t member)>;
-  Status meet(const Collective &call, const Part &part);
-  Expected<const GroupView *> viewOf(int32_t group) const;
+  Status run(const Collective &call) override;
+  /// Issues this member's part of a collective, between the two meetings.
+  Status exchange(const Collective &call, const Offers &offers, int32_t member);
+  /// Copies `bytes` bytes from each member's buffer to `out`, one after the
+  /// other, starting at byte `first` of the buffer.
+  Status copyFromAll(const Offers &offers, int64_t first, int64_t bytes,
+                     void *out);
   Status waitForAll(const Offers &offers, int32_t member);
   Expected<Event> record(Event &event);
   Status copy(void *to, const void *from, int64_t bytes);
@@ -57,7 +44,6 @@ private:
 
   CudaDevice &device;
   const int32_t stream;
-  const std::vector<GroupView> groups;
   const std::shared_ptr<Meetings> meetings;
   /// By group: peers wait for them before and after this member's part.
   std::vector<std::pair<Event, Event>> events;

@@ -84,6 +84,11 @@ public:
   /// Returns `pointer` if it is of the device's memory, else the address of a
   /// copy of these bytes, which are a constant of the program.
   Expected<const void *> onDevice(const void *pointer, size_t bytes);
+  /// As `copy`, between any addresses of the device's memory, those of other
+  /// ranks included.
+  Status copyOnDevice(int32_t stream, const void *from, int64_t fromStride,
+                      void *to, int64_t toStride, int64_t blocks,
+                      int64_t bytes);
   /// Returns memory of the device that lives as long as it does.
   Expected<Address> reserve(size_t bytes);
 

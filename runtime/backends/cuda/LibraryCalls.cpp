@@ -155,7 +155,7 @@ Status CudaDevice::rotaryTable(int32_t stream, const double *frequencies,
     Expected<const void *> table = upload(tables[i].data(), size_t(bytes));
     HEDDLE_RT_RETURN_IF_ERROR(table.status());
     HEDDLE_RT_RETURN_IF_ERROR(
-        copy(stream, *table, bytes, targets[i], bytes, 1, bytes));
+        copyOnDevice(stream, *table, bytes, targets[i], bytes, 1, bytes));
   }
   return Status::success();
 }
@@ -164,6 +164,17 @@ Status CudaDevice::copy(int32_t stream, const void *from, int64_t fromStride,
                         void *to, int64_t toStride, int64_t blocks,
                         int64_t bytes) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
+  if (blocks == 0 || bytes == 0)
+    return Status::success();
+  Expected<const void *> onGpu =
+      onDevice(from, size_t((blocks - 1) * fromStride + bytes));
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  return copyOnDevice(stream, *onGpu, fromStride, to, toStride, blocks, bytes);
+}
+
+Status CudaDevice::copyOnDevice(int32_t stream, const void *from,
+                                int64_t fromStride, void *to, int64_t toStride,
+                                int64_t blocks, int64_t bytes) {
   if (blocks == 0 || bytes == 0)
     return Status::success();
   if (blocks == 1)
@@ -195,7 +206,14 @@ Status CudaDevice::fillZero(int32_t stream, void *to, int64_t bytes) {
 
 Status CudaDevice::collective(int32_t stream, const Collective &call) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
-  return call.run(*communicators[size_t(stream)]);
+  Communicator &communicator = *communicators[size_t(stream)];
+  Collective onGpu = call;
+  if (int64_t bytes = call.bytesIn(communicator.groupSize(call.group))) {
+    Expected<const void *> in = onDevice(call.in, size_t(bytes));
+    HEDDLE_RT_RETURN_IF_ERROR(in.status());
+    onGpu.in = *in;
+  }
+  return onGpu.run(communicator);
 }
 
 } // namespace heddle::runtime::cuda

@@ -42,7 +42,8 @@ public:
   };
 
   /// Waits until all members have offered, and returns the offers. Errors: a
-  /// member does not come in time, or a rank has failed.
+  /// member does not come in time or calls something else, or a rank has
+  /// failed. The first error is that of all ranks.
   Expected<std::shared_ptr<const Offers>>
   meet(const Place &place, int32_t member, const Offer &offer);
 
@@ -52,6 +53,7 @@ public:
 private:
   struct Point {
     Offers offers;
+    std::vector<bool> has; ///< by member
     size_t arrived = 0;
     uint64_t generation = 0;
     std::shared_ptr<const Offers> complete; ///< of the last generation

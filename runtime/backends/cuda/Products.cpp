@@ -310,11 +310,47 @@ Status forEachIteration(const heddle_rt_matmul_desc &desc, Offsets start,
 
 } // namespace
 
+/// Returns the bytes of an operand. Its first matrix ends with the element
+/// number `last`.
+static size_t bytesOf(const heddle_rt_matmul_desc &desc, int64_t last,
+                      int64_t heddle_rt_matmul_loop::*stride, int32_t type) {
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    last += (desc.loops[loop].extent - 1) * (desc.loops[loop].*stride);
+  return size_t(last + 1) * byteSize(DType(type));
+}
+
+static size_t bytesOfBias(const heddle_rt_matmul_desc &desc) {
+  int64_t last = desc.n - 1;
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    last += (desc.loops[loop].extent - 1) * desc.bias_strides[loop];
+  return size_t(last + 1) * byteSize(DType(desc.bias_type));
+}
+
 Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
                            const void *a, const void *b, void *c,
                            const void *bias) {
   if (desc.m == 0 || desc.n == 0)
     return Status::success();
+  // Operands may be constants of the host.
+  Expected<const void *> onGpu = device.onDevice(
+      a, bytesOf(desc,
+                 (desc.m - 1) * desc.a_row_stride +
+                     (desc.k - 1) * desc.a_column_stride,
+                 &heddle_rt_matmul_loop::a_stride, desc.a_type));
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  a = *onGpu;
+  onGpu = device.onDevice(b, bytesOf(desc,
+                                     (desc.k - 1) * desc.b_row_stride +
+                                         (desc.n - 1) * desc.b_column_stride,
+                                     &heddle_rt_matmul_loop::b_stride,
+                                     desc.b_type));
+  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  b = *onGpu;
+  if (bias) {
+    onGpu = device.onDevice(bias, bytesOfBias(desc));
+    HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+    bias = *onGpu;
+  }
   if (!library) {
     Expected<const Card::Products *> loaded = device.gpu().products();
     HEDDLE_RT_RETURN_IF_ERROR(loaded.status());
@@ -341,10 +377,6 @@ Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
     sum = *memory;
   }
   bool addsBias = bias && desc.bias_type == desc.c_type;
-  if ((isNarrowSum || (bias && !addsBias)) &&
-      (desc.c_type == HEDDLE_RT_F16 || desc.bias_type == HEDDLE_RT_F16))
-    return error("products of f16 that are summed over a loop, or that add a "
-                 "bias of another type, are not served on a GPU");
   auto product = [&](Offsets offsets, int64_t index) {
     Call call{offset(a, offsets.a, desc.a_type),
               offset(b, offsets.b, desc.b_type),

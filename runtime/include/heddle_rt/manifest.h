@@ -76,7 +76,10 @@ struct ProgramInfo {
   int64_t arenaBytes = 0;
   int32_t streams = 1; ///< that it uses: 0 .. streams - 1
   int32_t events = 0;  ///< that it records: 0 .. events - 1
-  size_t ranks = 0;    ///< index of a rank set
+  /// By stream: bytes in which a rank stages sums across processes; streams
+  /// beyond the end need none. See heddle_rt/staging.h.
+  std::vector<int64_t> staging;
+  size_t ranks = 0; ///< index of a rank set
   std::vector<PortInfo> arguments, results;
   /// By result: the arguments whose memory the result may take. The program has
   /// read them before it writes the result.
@@ -126,6 +129,8 @@ struct Manifest {
   /// The streams and the events of a device that its programs and tables use.
   int32_t numStreams() const;
   int32_t numProgramEvents() const;
+  /// By stream: the most staging memory that a program needs.
+  std::vector<int64_t> staging() const;
   std::optional<size_t> findVariable(std::string_view name) const;
   std::optional<size_t> findTensor(std::string_view name) const;
   std::optional<size_t> findProgram(std::string_view name) const;

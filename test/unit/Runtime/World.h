@@ -127,8 +127,10 @@ public:
         pools.push_back(std::make_unique<ThreadPool>(options.cores, false));
         pointers.push_back({pools.back().get()});
       }
+      // So little that sums of some tests have many pieces.
+      const std::vector<int64_t> staging{int64_t(96) << 10};
       auto made = makeProcessCommunicators(options.mesh, groups, pointers,
-                                           jobs[size_t(process)],
+                                           jobs[size_t(process)], staging,
                                            {options.timeout, /*spin=*/false});
       EXPECT_TRUE(made.ok()) << made.message();
       for (auto &ofRank : *made)
@@ -159,35 +161,12 @@ private:
 struct WorldKind {
   const char *name;
   std::unique_ptr<World> (*make)(const WorldOptions &options);
+  bool hasTransfers = true; ///< it serves send and recv
 };
 
-/// Every backend that must pass the conformance suite.
-inline std::vector<WorldKind> communicatorBackends() {
-  auto threads = [](const WorldOptions &options) -> std::unique_ptr<World> {
-    return std::make_unique<ThreadWorld>(options);
-  };
-  // Pairs of ranks in a slower network.
-  auto emulated = [](const WorldOptions &options) -> std::unique_ptr<World> {
-    NetworkInfo info{"pairs",
-                     {{"pair", 2, 1e-5, 4e9}, {"network", 8, 2e-5, 1e9}}};
-    WorldOptions copy = options;
-    copy.network = *Network::create(info, 4);
-    return std::make_unique<ThreadWorld>(copy);
-  };
-  std::vector<WorldKind> kinds{{"threads", threads},
-                               {"emulated_threads", emulated}};
-  if (checkGloo().ok()) {
-    kinds.push_back({"four_processes", [](const WorldOptions &options) {
-                       return std::unique_ptr<World>(
-                           std::make_unique<ProcessWorld>(options, 4));
-                     }});
-    kinds.push_back({"two_processes", [](const WorldOptions &options) {
-                       return std::unique_ptr<World>(
-                           std::make_unique<ProcessWorld>(options, 2));
-                     }});
-  }
-  return kinds;
-}
+/// Every backend that must pass the conformance suite. Defined in
+/// HostWorlds.cpp and, for another program, in GpuWorld.cpp.
+std::vector<WorldKind> communicatorBackends();
 
 class CommunicatorSuite : public testing::TestWithParam<WorldKind> {
 protected:

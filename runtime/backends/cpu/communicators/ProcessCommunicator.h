@@ -16,7 +16,7 @@
 //       inputs and sums on every member, which takes one message less.
 //
 // The sums are those of threads, bit by bit. Pieces that wait to be summed are
-// in staging buffers of at most 8 MiB for each rank and stream.
+// in memory of the size that the manifest states (StagedSums.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,12 +31,14 @@ namespace heddle::runtime {
 /// Makes one communicator for each rank of this process and each of its
 /// streams, as `makeThreadCommunicators` does. Process p of the job has the
 /// ranks from p * n on, of which there are n = pools.size(), as in every
-/// process. `options.ranks` is not used.
+/// process. `staging` holds, by stream, the bytes in which each rank stages
+/// sums (heddle_rt/staging.h). `options.ranks` is not used.
 Expected<std::vector<std::vector<std::unique_ptr<Communicator>>>>
 makeProcessCommunicators(const std::vector<MeshAxis> &mesh,
                          const std::vector<GroupInfo> &groups,
                          const std::vector<std::vector<ThreadPool *>> &pools,
                          const std::shared_ptr<Job> &job,
+                         const std::vector<int64_t> &staging,
                          const ThreadCommunicatorOptions &options = {});
 
 } // namespace heddle::runtime

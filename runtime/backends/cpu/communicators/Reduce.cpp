@@ -10,12 +10,6 @@
 
 namespace heddle::runtime {
 
-bool isReducible(DType type) {
-  return type == HEDDLE_RT_F32 || type == HEDDLE_RT_BF16 ||
-         type == HEDDLE_RT_F16 || type == HEDDLE_RT_F64 ||
-         type == HEDDLE_RT_I8 || type == HEDDLE_RT_I32 || type == HEDDLE_RT_I64;
-}
-
 namespace {
 
 /// Bytes of a block. It stays in the first-level cache while the members'
@@ -136,7 +130,7 @@ void reduceInto(Reduction reduction, DType type,
   case HEDDLE_RT_I8:
     return as(Plain<int8_t>());
   case HEDDLE_RT_I1:
-    return; // refused by isReducible
+    return; // refused by CheckedCommunicator
   }
 }
 

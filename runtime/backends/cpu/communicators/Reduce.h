@@ -9,9 +9,6 @@
 
 namespace heddle::runtime {
 
-/// Returns true if elements of `type` can be reduced.
-bool isReducible(DType type);
-
 /// Reduces `count` elements of ins[0], ins[1], ..., in that order, each from
 /// element `inOffset` on. Writes the result to every buffer of `outs` from
 /// element `outOffset` on. A buffer may be both input and output if the two

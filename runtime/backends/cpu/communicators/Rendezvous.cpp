@@ -1,7 +1,7 @@
 //===- Rendezvous.cpp - Meeting point of a group's threads ----------------===//
 
 #include "backends/cpu/communicators/Rendezvous.h"
-#include "backends/cpu/communicators/Errors.h"
+#include "communicators/Errors.h"
 
 #include <cstring>
 
@@ -54,7 +54,7 @@ Status Rendezvous::missing(std::string_view operation, uint64_t arrivals) {
   for (size_t i = 0; i < ranks.size(); ++i)
     if (places[i].arrivals < arrivals)
       names += concat(names.empty() ? "" : ", ", ranks[i]);
-  failure.set(didNotArrive(names, operation, options));
+  failure.set(didNotArrive(names, operation, options.timeout));
   return failure.get();
 }
 
@@ -160,7 +160,7 @@ Status Rendezvous::recv(int32_t member, int32_t peer, DType type, void *to,
   Channel &channel = channels[peer * size() + member];
   std::unique_lock lock(mutex);
   if (!waitFor(lock, [&] { return channel.first != nullptr; })) {
-    failure.set(didNotSend(ranks[peer], ranks[member], options));
+    failure.set(didNotSend(ranks[peer], ranks[member], options.timeout));
     return failure.get();
   }
   if (failure.isSet())

@@ -4,6 +4,7 @@
 #define HEDDLE_RT_BACKENDS_CPU_COMMUNICATORS_RENDEZVOUS_H
 
 #include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "communicators/Collective.h"
 #include "heddle_rt/status.h"
 
 #include <atomic>
@@ -50,6 +51,11 @@ struct Offer {
   const void *in = nullptr;
   void *out = nullptr;
 };
+
+inline Offer offerOf(const Collective &call) {
+  return {name(call.kind), call.type, call.count,
+          call.detail(),   call.in,   call.out};
+}
 
 /// Meeting point of a group's members. `enter` and `leave` alternate; between
 /// them the members may use the buffers of each other's offers.

@@ -1,10 +1,11 @@
 //===- ThreadCommunicator.cpp - Ranks are threads of one process ----------===//
 
 #include "backends/cpu/communicators/ThreadCommunicator.h"
-#include "backends/cpu/communicators/Arguments.h"
+#include "backends/cpu/communicators/Reduce.h"
 #include "backends/cpu/communicators/Rendezvous.h"
 #include "backends/cpu/threads/ThreadPool.h"
-#include "support/Message.h"
+#include "communicators/CheckedCommunicator.h"
+#include "heddle_rt/staging.h"
 
 #include <algorithm>
 #include <array>
@@ -26,43 +27,24 @@ struct Shared {
   std::map<std::array<int32_t, 3>, std::unique_ptr<Rendezvous>> places;
 };
 
-class ThreadCommunicator final : public Communicator {
+using Kind = Collective::Kind;
+
+class ThreadCommunicator final : public CheckedCommunicator {
 public:
-  ThreadCommunicator(std::shared_ptr<Shared> shared, ThreadPool &pool)
-      : shared(std::move(shared)), pool(pool) {}
-
-  /// Joins the next group. `place` is null if the rank is no member.
-  void join(Rendezvous *place, int32_t member) {
-    groups.push_back({place, member});
-    if (!place)
-      return;
-    if (ins.size() < size_t(place->size())) {
-      ins.resize(size_t(place->size()));
-      outs.resize(size_t(place->size()));
-    }
+  /// `places` are the meeting points of the groups; null if the rank is no
+  /// member.
+  ThreadCommunicator(std::shared_ptr<Shared> shared, ThreadPool &pool,
+                     std::vector<GroupView> groups,
+                     std::vector<Rendezvous *> places)
+      : CheckedCommunicator(std::move(groups)), shared(std::move(shared)),
+        pool(pool), places(std::move(places)) {
+    size_t most = 0;
+    for (Rendezvous *place : this->places)
+      most = std::max(most, place ? size_t(place->size()) : 0);
+    ins.resize(most);
+    outs.resize(most);
   }
 
-  int32_t groupSize(int32_t group) const override {
-    Expected<Group> found = find(group);
-    return found.ok() ? found->place->size() : 0;
-  }
-
-  Status allReduce(int32_t group, Reduction reduction, DType type,
-                   const void *in, void *out, int64_t count) override;
-  Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t count) override;
-  Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t count) override;
-  Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  int64_t count) override;
-  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
-                   void *out, int64_t count) override;
-  Status permute(int32_t group, const int32_t *sources, DType type,
-                 const void *in, void *out, int64_t count) override;
-  Status send(int32_t group, int32_t peer, DType type, const void *from,
-              int64_t count) override;
-  Status recv(int32_t group, int32_t peer, DType type, void *to,
-              int64_t count) override;
   void abort(const Status &why) override {
     shared->failure.set(why);
     for (auto &[key, place] : shared->places)
@@ -70,17 +52,15 @@ public:
   }
 
 private:
-  struct Group {
-    Rendezvous *place;
-    int32_t member;
-  };
+  Status run(const Collective &call) override;
+  /// Does this member's part of a collective while no member leaves.
+  void exchange(const Collective &call, const Rendezvous &place,
+                int32_t member);
+  void runAllReduce(const Collective &call, const Rendezvous &place,
+                    int32_t member);
+  void runReduceScatter(const Collective &call, const Rendezvous &place,
+                        int32_t member);
 
-  Expected<Group> find(int32_t group) const {
-    HEDDLE_RT_RETURN_IF_ERROR(checkGroup(group, groups.size(),
-                                         size_t(group) < groups.size() &&
-                                             groups[size_t(group)].place));
-    return groups[size_t(group)];
-  }
   /// Copies `bytes` bytes from each member's buffer to `out`, one after the
   /// other, starting at byte `first` of the buffer.
   void copyFromAll(const Rendezvous &place, int64_t first, int64_t bytes,
@@ -106,139 +86,85 @@ private:
 
   std::shared_ptr<Shared> shared;
   ThreadPool &pool;
-  std::vector<Group> groups;
+  const std::vector<Rendezvous *> places;
   // Scratch for the members' buffers, so that calls allocate nothing.
   std::vector<const void *> ins;
   std::vector<void *> outs;
 };
 
-Status ThreadCommunicator::allReduce(int32_t group, Reduction reduction,
-                                     DType type, const void *in, void *out,
-                                     int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkReducible(type));
-  auto [place, member] = *found;
-  size_t members = size_t(place->size());
-  if (members == 1) {
-    copy(in, out, count * int64_t(byteSize(type)));
-    return Status::success();
+Status ThreadCommunicator::run(const Collective &call) {
+  Rendezvous &place = *places[size_t(call.group)];
+  int32_t member = viewOf(call).member;
+  if (call.kind == Kind::Send)
+    return place.send(member, call.peer, call.type, call.in, call.count);
+  if (call.kind == Kind::Recv)
+    return place.recv(member, call.peer, call.type, call.out, call.count);
+  HEDDLE_RT_RETURN_IF_ERROR(place.enter(member, offerOf(call)));
+  exchange(call, place, member);
+  return place.leave(member);
+}
+
+void ThreadCommunicator::exchange(const Collective &call,
+                                  const Rendezvous &place, int32_t member) {
+  int64_t bytes = call.count * int64_t(byteSize(call.type));
+  switch (call.kind) {
+  case Kind::AllReduce:
+    return runAllReduce(call, place, member);
+  case Kind::ReduceScatter:
+    return runReduceScatter(call, place, member);
+  case Kind::AllGather:
+    return copyFromAll(place, 0, bytes, call.out);
+  case Kind::AllToAll:
+    return copyFromAll(place, member * bytes, bytes, call.out);
+  case Kind::Broadcast:
+    return copy(place.offer(call.peer).in, call.out, bytes);
+  case Kind::Permute:
+    if (int32_t source = call.sources[member]; source >= 0)
+      copy(place.offer(source).in, call.out, bytes);
+    else
+      std::memset(call.out, 0, size_t(bytes));
+    return;
+  case Kind::Send:
+  case Kind::Recv:
+    return; // not collectives
   }
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"all_reduce", type, count, reduction, in, out}));
+}
+
+void ThreadCommunicator::runAllReduce(const Collective &call,
+                                      const Rendezvous &place, int32_t member) {
+  auto members = size_t(place.size());
+  auto width = int64_t(byteSize(call.type));
+  if (members == 1)
+    return copy(call.in, call.out, call.count * width);
   for (size_t i = 0; i < members; ++i) {
-    ins[i] = place->offer(int32_t(i)).in;
-    outs[i] = place->offer(int32_t(i)).out;
+    ins[i] = place.offer(int32_t(i)).in;
+    outs[i] = place.offer(int32_t(i)).out;
   }
   // Each member's slice is a whole number of cache lines, so no two members
   // write to the same line.
-  int64_t slice = (count + int64_t(members) - 1) / int64_t(members);
-  slice = (slice + 63) / 64 * 64;
-  int64_t begin = std::min(count, member * slice);
-  int64_t end = std::min(count, begin + slice);
-  pool.forRanges(end - begin, grainBytes / int64_t(byteSize(type)),
+  int64_t slice = sliceOfAllReduce(call.count, int64_t(members));
+  int64_t begin = std::min(call.count, member * slice);
+  int64_t end = std::min(call.count, begin + slice);
+  pool.forRanges(end - begin, grainBytes / width,
                  [&](int64_t from, int64_t to) {
-                   reduceInto(reduction, type, {ins.data(), members},
+                   reduceInto(call.reduction, call.type, {ins.data(), members},
                               begin + from, {outs.data(), members},
                               begin + from, to - from);
                  });
-  return place->leave(member);
 }
 
-Status ThreadCommunicator::allGather(int32_t group, DType type, const void *in,
-                                     void *out, int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("all_gather", in, out));
-  auto [place, member] = *found;
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"all_gather", type, count, 0, in, out}));
-  copyFromAll(*place, 0, count * int64_t(byteSize(type)), out);
-  return place->leave(member);
-}
-
-Status ThreadCommunicator::reduceScatter(int32_t group, Reduction reduction,
-                                         DType type, const void *in, void *out,
-                                         int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkReducible(type));
-  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("reduce_scatter", in, out));
-  auto [place, member] = *found;
-  size_t members = size_t(place->size());
-  HEDDLE_RT_RETURN_IF_ERROR(place->enter(
-      member, {"reduce_scatter", type, count, reduction, in, out}));
+void ThreadCommunicator::runReduceScatter(const Collective &call,
+                                          const Rendezvous &place,
+                                          int32_t member) {
+  auto members = size_t(place.size());
   for (size_t i = 0; i < members; ++i)
-    ins[i] = place->offer(int32_t(i)).in;
-  pool.forRanges(count, grainBytes / int64_t(byteSize(type)),
+    ins[i] = place.offer(int32_t(i)).in;
+  pool.forRanges(call.count, grainBytes / int64_t(byteSize(call.type)),
                  [&](int64_t begin, int64_t end) {
-                   reduceInto(reduction, type, {ins.data(), members},
-                              member * count + begin, {&out, 1}, begin,
-                              end - begin);
+                   reduceInto(call.reduction, call.type, {ins.data(), members},
+                              member * call.count + begin, {&call.out, 1},
+                              begin, end - begin);
                  });
-  return place->leave(member);
-}
-
-Status ThreadCommunicator::allToAll(int32_t group, DType type, const void *in,
-                                    void *out, int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("all_to_all", in, out));
-  auto [place, member] = *found;
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"all_to_all", type, count, 0, in, out}));
-  int64_t bytes = count * int64_t(byteSize(type));
-  copyFromAll(*place, member * bytes, bytes, out);
-  return place->leave(member);
-}
-
-Status ThreadCommunicator::broadcast(int32_t group, int32_t root, DType type,
-                                     const void *in, void *out, int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  auto [place, member] = *found;
-  HEDDLE_RT_RETURN_IF_ERROR(checkRoot(place->size(), root));
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"broadcast", type, count, root, in, out}));
-  copy(place->offer(root).in, out, count * int64_t(byteSize(type)));
-  return place->leave(member);
-}
-
-Status ThreadCommunicator::permute(int32_t group, const int32_t *sources,
-                                   DType type, const void *in, void *out,
-                                   int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(checkSeparate("permute", in, out));
-  auto [place, member] = *found;
-  int32_t source = sources[member];
-  HEDDLE_RT_RETURN_IF_ERROR(checkSource(place->size(), source));
-  HEDDLE_RT_RETURN_IF_ERROR(
-      place->enter(member, {"permute", type, count, 0, in, out}));
-  int64_t bytes = count * int64_t(byteSize(type));
-  if (source < 0)
-    std::memset(out, 0, size_t(bytes));
-  else
-    copy(place->offer(source).in, out, bytes);
-  return place->leave(member);
-}
-
-Status ThreadCommunicator::send(int32_t group, int32_t peer, DType type,
-                                const void *from, int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(
-      checkPeer(found->place->size(), found->member, peer));
-  return found->place->send(found->member, peer, type, from, count);
-}
-
-Status ThreadCommunicator::recv(int32_t group, int32_t peer, DType type,
-                                void *to, int64_t count) {
-  Expected<Group> found = find(group);
-  HEDDLE_RT_RETURN_IF_ERROR(found.status());
-  HEDDLE_RT_RETURN_IF_ERROR(
-      checkPeer(found->place->size(), found->member, peer));
-  return found->place->recv(found->member, peer, type, to, count);
 }
 
 } // namespace
@@ -254,12 +180,13 @@ makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
     int32_t rank = options.ranks.empty() ? int32_t(i) : options.ranks[i];
     auto &ofRank = communicators.emplace_back();
     for (size_t stream = 0; stream < pools[i].size(); ++stream) {
-      auto communicator =
-          std::make_unique<ThreadCommunicator>(shared, *pools[i][stream]);
+      std::vector<GroupView> views;
+      std::vector<Rendezvous *> places;
       for (size_t group = 0; group < groups.size(); ++group) {
-        GroupView view = groupOf(mesh, groups[group], rank);
+        const GroupView &view =
+            views.emplace_back(groupOf(mesh, groups[group], rank));
         if (view.member < 0) {
-          communicator->join(nullptr, -1);
+          places.push_back(nullptr);
           continue;
         }
         auto &place =
@@ -268,9 +195,10 @@ makeThreadCommunicators(const std::vector<MeshAxis> &mesh,
         if (!place)
           place = std::make_unique<Rendezvous>(view.ranks, shared->failure,
                                                options);
-        communicator->join(place.get(), view.member);
+        places.push_back(place.get());
       }
-      ofRank.push_back(std::move(communicator));
+      ofRank.push_back(std::make_unique<ThreadCommunicator>(
+          shared, *pools[i][stream], std::move(views), std::move(places)));
     }
   }
   return communicators;

@@ -43,7 +43,7 @@ KERNEL heddle_copy_runs(const char *from, int64_t fromStride, char *to,
 
 /// Reduces elements [inOffset, inOffset + count) of the members' inputs, in the
 /// order of the members, and writes the result to each output from outOffset
-/// on. bf16 is summed in f32 and rounded once.
+/// on. bf16 and f16 are summed in f32 and rounded once.
 KERNEL heddle_reduce(const void *const *ins, int64_t members, int64_t inOffset,
                      void *const *outs, int64_t numOuts, int64_t outOffset,
                      int64_t count, int64_t type, int64_t reduction) {
@@ -63,16 +63,16 @@ KERNEL heddle_reduce(const void *const *ins, int64_t members, int64_t inOffset,
     case HEDDLE_RT_I64:
       REDUCE(int64_t)
     default: {
-      float sum = load(ins[0], HEDDLE_RT_BF16, inOffset + i);
+      float sum = load(ins[0], (int32_t)type, inOffset + i);
       for (int64_t member = 1; member < members; ++member) {
-        float value = load(ins[member], HEDDLE_RT_BF16, inOffset + i);
+        float value = load(ins[member], (int32_t)type, inOffset + i);
         if (reduction == HEDDLE_RT_SUM)
           sum += value;
         else if (value > sum || value != value)
           sum = value;
       }
       for (int64_t out = 0; out < numOuts; ++out)
-        store(outs[out], HEDDLE_RT_BF16, outOffset + i, sum);
+        store(outs[out], (int32_t)type, outOffset + i, sum);
     }
     }
   }

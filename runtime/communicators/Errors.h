@@ -1,11 +1,12 @@
 //===- Errors.h - Messages of communicators ---------------------*- C++ -*-===//
 
-#ifndef HEDDLE_RT_BACKENDS_CPU_COMMUNICATORS_ERRORS_H
-#define HEDDLE_RT_BACKENDS_CPU_COMMUNICATORS_ERRORS_H
+#ifndef HEDDLE_RT_COMMUNICATORS_ERRORS_H
+#define HEDDLE_RT_COMMUNICATORS_ERRORS_H
 
-#include "backends/cpu/communicators/ThreadCommunicator.h"
+#include "communicators/Communicator.h"
 #include "support/Message.h"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -25,9 +26,9 @@ struct MemberCall {
 
 /// The error of a collective to which `ranks` ("1, 3") have not come in time.
 inline Status didNotArrive(std::string_view ranks, std::string_view operation,
-                           const ThreadCommunicatorOptions &options) {
+                           std::chrono::milliseconds timeout) {
   return errorOf("device ", ranks, " did not arrive at ", operation, " within ",
-                 double(options.timeout.count()) / 1000,
+                 double(timeout.count()) / 1000,
                  " s: it is hung or dead, or runs another program");
 }
 
@@ -42,9 +43,9 @@ inline Status checkAgreement(const MemberCall &first, const MemberCall &other) {
 }
 
 inline Status didNotSend(int32_t sender, int32_t receiver,
-                         const ThreadCommunicatorOptions &options) {
+                         std::chrono::milliseconds timeout) {
   return errorOf("device ", sender, " did not send to device ", receiver,
-                 " within ", double(options.timeout.count()) / 1000, " s");
+                 " within ", double(timeout.count()) / 1000, " s");
 }
 
 /// Returns an error unless a message is what the receiver expects.
@@ -60,4 +61,4 @@ inline Status checkMessage(int32_t receiver, DType expectedType,
 
 } // namespace heddle::runtime
 
-#endif // HEDDLE_RT_BACKENDS_CPU_COMMUNICATORS_ERRORS_H
+#endif // HEDDLE_RT_COMMUNICATORS_ERRORS_H
