@@ -303,15 +303,18 @@ class Campaign:
         if launcher.poll() is not None:
             return False
         self.broken_at = time.monotonic()
-        if fault == "kill":
-            os.kill(pid, signal.SIGKILL)
-        elif fault == "stop":
-            os.kill(pid, signal.SIGSTOP)
-        elif fault == "cut":
-            cut_off(pid)
-        else:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (100, 100))
-            os.kill(pid, signal.SIGCONT)
+        try:
+            if fault == "kill":
+                os.kill(pid, signal.SIGKILL)
+            elif fault == "stop":
+                os.kill(pid, signal.SIGSTOP)
+            elif fault == "cut":
+                cut_off(pid)
+            else:
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (100, 100))
+                os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            return False  # it has just ended
         return True
 
     def wait(self, launcher, output, fault, victim, log):
