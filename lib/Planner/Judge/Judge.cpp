@@ -2,6 +2,7 @@
 
 #include "Judge.h"
 #include "../Bounds/ProgramCounts.h"
+#include "../Complete/CompletePlan.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
 #include "heddle/Planner/Operators.h"
@@ -112,6 +113,8 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   // choose.
   plan->recompute = candidate.recompute;
   addReplicated(*plan, module, request.pins);
+  if (request.stated)
+    completePlan(*plan, *request.stated, module);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
   return plan;
@@ -128,6 +131,8 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
     options.base.storage.clear();
   options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
+  if (request.stated)
+    completePlan(options.base, *request.stated, module);
   options.memoryLimit = request.memory;
   options.threads = 1;
   options.workLimit = kSolverWork;

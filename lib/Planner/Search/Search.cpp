@@ -2,6 +2,7 @@
 
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
+#include "../Complete/CompletePlan.h"
 #include "../Explain/ExplainPins.h"
 #include "../Judge/Judge.h"
 #include "heddle/Planner/Planner.h"
@@ -43,6 +44,7 @@ public:
 
 private:
   llvm::Error checkRequest() const;
+  llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
   llvm::Error makeEntries();
   std::vector<Entry *> chooseRound();
@@ -100,6 +102,17 @@ llvm::Error Search::checkRequest() const {
         ", those of the program's micro-batches, got " +
         std::to_string(program.rows));
   return llvm::Error::success();
+}
+
+/// Holds the part of a plan that the user states against the whole program.
+llvm::Error Search::checkStated() {
+  if (!request.stated)
+    return llvm::Error::success();
+  const ProgramToPlan &program = request.program;
+  llvm::Expected<ModuleOp> step = judges.front()->getTrainingStep(
+      {program.microBatchRows.value_or(program.rows), program.layers},
+      /*microBatches=*/2);
+  return step ? verifyStated(*request.stated, *step) : step.takeError();
 }
 
 llvm::Expected<CountModel> Search::countSmallPrograms() {
@@ -427,6 +440,8 @@ void Search::summarize() {
 
 llvm::Expected<PlanReport> Search::run() {
   if (llvm::Error problem = checkRequest())
+    return std::move(problem);
+  if (llvm::Error problem = checkStated())
     return std::move(problem);
   if (llvm::Error problem = makeEntries())
     return std::move(problem);
