@@ -103,6 +103,7 @@ std::optional<VariantPrediction> Chooser::predict(ScheduleVariant variant) {
   stating.recomputeBytes = variant.recomputeBytes;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
+  stating.refusesTooLarge = false; // the chosen one is refused
   OwningOpRef<ModuleOp> copy(module.clone());
   if (failed(runPhases(*copy, stating, Phase::Executable)))
     return std::nullopt;
