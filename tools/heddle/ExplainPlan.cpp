@@ -6,7 +6,9 @@
 
 #include "heddle/Plan/Plan.h"
 #include "heddle/Planner/Explain.h"
+#include "heddle/Report/Report.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle_rt/atomic_file.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -239,14 +241,23 @@ static void writeExplanation(json::OStream &out,
 }
 
 int tools::explainPlanFile(const CompileFlags &flags, const std::string &plan,
-                           bool asJson) {
+                           bool asJson, const std::string &page) {
   std::optional<PlanExplanation> explanation = explain(flags, plan);
   if (!explanation)
     return exitFailure;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  json::OStream out(stream, /*IndentSize=*/1);
+  out.object([&] { writeExplanation(out, *explanation); });
+  stream.flush();
+  if (!page.empty()) {
+    runtime::Status status =
+        runtime::writeFileAtomically(page, makePlanPage(text, plan));
+    if (!status.ok())
+      return reportError(std::string(status.message()));
+  }
   if (asJson) {
-    json::OStream out(llvm::outs(), /*IndentSize=*/1);
-    out.object([&] { writeExplanation(out, *explanation); });
-    llvm::outs() << "\n";
+    llvm::outs() << text << "\n";
   } else {
     printExplanation(*explanation);
   }

@@ -5,6 +5,7 @@
 #include "../Complete/CompletePlan.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
+#include "heddle/PlanVerifier/PlanVerifier.h"
 #include "heddle/Planner/Operators.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
@@ -207,7 +208,17 @@ llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
-  return makePlan(*step, candidate);
+  llvm::Expected<Plan> plan = makePlan(*step, candidate);
+  if (!plan)
+    return plan;
+  // Few layers may have been compiled instead of all.
+  PlanSetting setting;
+  setting.cluster = &request.cluster;
+  for (const PlanProblem &problem : verifyPlan(*step, *plan, setting))
+    if (!problem.isWarning)
+      return llvm::createStringError(candidate.getName() + ": " + problem.path +
+                                     ": " + problem.message);
+  return plan;
 }
 
 /// Returns the figures of a program of `layers` layers.

@@ -162,6 +162,9 @@ llvm::Error Search::makeEntries() {
     llvm::Expected<CandidateBounds> bounds = model.rate(candidate);
     if (!bounds)
       return bounds.takeError();
+    // Stated storage may be in more parts than the candidate's.
+    if (request.stated && !request.stated->storage.empty())
+      bounds->state /= double(request.devices);
     entries.push_back({std::move(candidate), *bounds, entries.size()});
   }
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
