@@ -194,6 +194,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.recomputeBytes = variant.recomputeBytes;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
+  stating.refusesTooLarge = false; // the chosen one is refused
   ModuleOp step = getStep(layers);
   if (!step)
     return std::nullopt;

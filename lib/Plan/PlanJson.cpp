@@ -109,7 +109,7 @@ Error PlanReader::checkKeys(const json &root) {
   if (root["version"] != 1)
     return error(locate("version", 0), "$.version",
                  "expected 1, got " + showJson(root["version"]));
-  if (!root.contains("mesh"))
+  if (!isPart && !root.contains("mesh"))
     return error(0, "$", "expected a \"mesh\"");
   return Error::success();
 }
@@ -124,8 +124,9 @@ llvm::Expected<Plan> PlanReader::read() {
   plan.source = source.str();
   for (const auto &[key, value] : root.items())
     plan.positions[key] = position(locate(key, 0));
-  if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
-    return std::move(failure);
+  if (root.contains("mesh"))
+    if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
+      return std::move(failure);
   if (Error failure = readSections(root, plan))
     return std::move(failure);
   if (Error failure = readOptions(root, plan))
@@ -142,15 +143,23 @@ llvm::Expected<Plan> PlanReader::read() {
 }
 
 llvm::Expected<Plan> heddle::parsePlan(StringRef text, StringRef source) {
-  return PlanReader(text, source).read();
+  return PlanReader(text, source, /*isPart=*/false).read();
 }
 
-llvm::Expected<Plan> heddle::readPlanFile(StringRef path) {
+static llvm::Expected<Plan> readFile(StringRef path, bool isPart) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return llvm::createStringError(buffer.getError(),
                                    path + ": " + buffer.getError().message());
-  return parsePlan((*buffer)->getBuffer(), path);
+  return PlanReader((*buffer)->getBuffer(), path, isPart).read();
+}
+
+llvm::Expected<Plan> heddle::readPlanFile(StringRef path) {
+  return readFile(path, /*isPart=*/false);
+}
+
+llvm::Expected<Plan> heddle::readPartialPlanFile(StringRef path) {
+  return readFile(path, /*isPart=*/true);
 }
 
 std::string heddle::writePlan(const Plan &plan) {

@@ -16,8 +16,9 @@ class PlanReader {
 public:
   using Json = nlohmann::ordered_json; // the mesh's order has a meaning
 
-  PlanReader(llvm::StringRef text, llvm::StringRef source)
-      : text(text), source(source) {}
+  /// A part of a plan may lack its mesh.
+  PlanReader(llvm::StringRef text, llvm::StringRef source, bool isPart)
+      : text(text), source(source), isPart(isPart) {}
 
   llvm::Expected<Plan> read();
 
@@ -58,6 +59,7 @@ private:
   llvm::Error readOptions(const Json &root, Plan &plan);
 
   llvm::StringRef text, source;
+  bool isPart;
 };
 
 // Each function returns the text of its keys, with a comma before each.

@@ -31,8 +31,12 @@ void PlanResolver::checkSubBatches() {
                  function.getName() + ", got " + Twine(parts));
 }
 
-/// Returns whether the module computes anything in bf16.
+/// Returns whether the module computes in bf16 with parameters of another type,
+/// as --bf16 makes it.
 static bool usesBf16(ModuleOp module) {
+  for (VariableOp variable : module.getOps<VariableOp>())
+    if (variable.getTensorType().getElementType().isBF16())
+      return false;
   return module
       .walk([](Operation *op) {
         bool isBf16 = llvm::any_of(op->getResultTypes(), [](Type type) {

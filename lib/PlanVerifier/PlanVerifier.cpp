@@ -73,7 +73,8 @@ LogicalResult heddle::emitPlanProblems(MLIRContext *context, StringRef source,
     auto diag = problem.isWarning ? emitWarning(place) : emitError(place);
     diag << problem.path << ": " << problem.message;
     if (problem.others > 0)
-      diag << "; so it is in " << problem.others << " more operators";
+      diag << "; so it is in " << problem.others << " more operator"
+           << (problem.others > 1 ? "s" : "");
     if (!problem.note.empty())
       diag.attachNote(problem.place) << problem.note;
   }

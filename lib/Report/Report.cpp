@@ -12,6 +12,9 @@ namespace json = llvm::json;
 static constexpr const char kPage[] =
 #include "Page.inc"
     ;
+static constexpr const char kPlanPage[] =
+#include "Plan.inc"
+    ;
 
 /// The most processes that a page shows.
 static constexpr size_t kMostProcesses = 16;
@@ -101,22 +104,31 @@ static std::string replaceAll(std::string text, StringRef from, StringRef to) {
   return text;
 }
 
+/// Puts a title and JSON text into a page.
+static std::string fillPage(const char *page, StringRef title, StringRef data) {
+  // The text of a script ends at "</script". JSON has '<' in strings only.
+  std::string safe;
+  for (char c : data)
+    if (c == '<')
+      safe += "\\u003c";
+    else
+      safe += c;
+  std::string escaped;
+  llvm::raw_string_ostream stream(escaped);
+  llvm::printHTMLEscaped(title, stream);
+  return replaceAll(replaceAll(page, "PAGE_TITLE", stream.str()), "PAGE_DATA",
+                    safe);
+}
+
+std::string heddle::makePlanPage(StringRef explanation, StringRef title) {
+  return fillPage(kPlanPage, title, explanation);
+}
+
 llvm::Expected<std::string> heddle::makeReport(StringRef text, StringRef source,
                                                const ReportOptions &options) {
   llvm::Expected<TraceData> data = readTrace(text, source, options.table);
   if (!data)
     return data.takeError();
-  std::string embedded = llvm::formatv("{0}", makeData(*data, options)).str();
-  // The text of a script ends at "</script". JSON has '<' in strings only.
-  std::string safe;
-  for (char c : embedded)
-    if (c == '<')
-      safe += "\\u003c";
-    else
-      safe += c;
-  std::string title;
-  llvm::raw_string_ostream stream(title);
-  llvm::printHTMLEscaped(options.title, stream);
-  stream.flush();
-  return replaceAll(replaceAll(kPage, "PAGE_TITLE", title), "PAGE_DATA", safe);
+  return fillPage(kPage, options.title,
+                  llvm::formatv("{0}", makeData(*data, options)).str());
 }

@@ -22,6 +22,7 @@ struct Flags {
   CompileFlags compile;
   std::string plan;
   std::vector<std::string> diff;
+  std::string page;
   bool json = false;
   // Of a schedule alone.
   std::string schedule;
@@ -74,7 +75,7 @@ static int runCommand(Flags &flags) {
     if (flags.plan.empty())
       return reportError("expected a PLAN and a MODEL, --diff PLAN PLAN and a "
                          "MODEL, or a --schedule to draw");
-    return explainPlanFile(flags.compile, flags.plan, flags.json);
+    return explainPlanFile(flags.compile, flags.plan, flags.json, flags.page);
   }
   // With --diff, the only argument is the model.
   if (!flags.compile.model.path.empty())
@@ -148,6 +149,11 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
       ->check(notEmpty("a cluster's file or preset"));
   command->add_flag("--json", flags->json,
                     "Print one JSON object instead of text");
+  command
+      ->add_option("--html", flags->page,
+                   "Also write a page for a browser: a table of the operators, "
+                   "coloured by how they are split")
+      ->check(notEmpty("a file"));
   addScheduleFlags(*command, *flags);
   CLI::Option *microBatches = command->get_option("--micro-batches");
   command->callback([flags, microBatches, &result] {

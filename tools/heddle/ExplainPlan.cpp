@@ -6,11 +6,14 @@
 
 #include "heddle/Plan/Plan.h"
 #include "heddle/Planner/Explain.h"
+#include "heddle/Report/Report.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle_rt/atomic_file.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
+#include <cmath>
 #include <set>
 
 using namespace heddle;
@@ -76,7 +79,7 @@ static std::string getBinding(const OperatorUse &use,
   if (choice && choice->runnerUp &&
       choice->runnerUp->seconds < choice->chosen.seconds &&
       choice->runnerUp->bytes > choice->chosen.bytes)
-    return "memory";
+    return "device memory";
   return use.binds;
 }
 
@@ -150,9 +153,15 @@ static void printExplanation(const PlanExplanation &explanation) {
                                     "(estimated)\n"
                                   : "operators, and how they are split "
                                     "(estimated)\n");
+    int64_t free = 0;
     for (const OperatorChoice &choice : explanation.choices) {
       if (choice.isVariable != areVariables)
         continue;
+      // What costs nothing is stored as its uses want it.
+      if (areVariables && choice.chosen.seconds == 0) {
+        free += choice.count;
+        continue;
+      }
       llvm::outs() << "  " << choice.glob << ": " << choice.chosen.strategy
                    << llvm::format(" %.4g ms, %.1f MiB",
                                    1e3 * choice.chosen.seconds,
@@ -160,6 +169,9 @@ static void printExplanation(const PlanExplanation &explanation) {
       printRunnerUp(choice);
       llvm::outs() << "\n";
     }
+    if (free > 0)
+      llvm::outs() << "  " << free
+                   << " others, whose storage costs no time (--json)\n";
   }
 }
 
@@ -229,14 +241,23 @@ static void writeExplanation(json::OStream &out,
 }
 
 int tools::explainPlanFile(const CompileFlags &flags, const std::string &plan,
-                           bool asJson) {
+                           bool asJson, const std::string &page) {
   std::optional<PlanExplanation> explanation = explain(flags, plan);
   if (!explanation)
     return exitFailure;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  json::OStream out(stream, /*IndentSize=*/1);
+  out.object([&] { writeExplanation(out, *explanation); });
+  stream.flush();
+  if (!page.empty()) {
+    runtime::Status status =
+        runtime::writeFileAtomically(page, makePlanPage(text, plan));
+    if (!status.ok())
+      return reportError(std::string(status.message()));
+  }
   if (asJson) {
-    json::OStream out(llvm::outs(), /*IndentSize=*/1);
-    out.object([&] { writeExplanation(out, *explanation); });
-    llvm::outs() << "\n";
+    llvm::outs() << text << "\n";
   } else {
     printExplanation(*explanation);
   }
@@ -256,7 +277,11 @@ struct OperatorDifference {
   OperatorUse before, after;
   std::string chosenBefore, chosenAfter;
 
-  double getSeconds() const { return after.getSeconds() - before.getSeconds(); }
+  /// Sums of equal times in another order differ by less than a picosecond.
+  double getSeconds() const {
+    double seconds = after.getSeconds() - before.getSeconds();
+    return std::abs(seconds) < 1e-12 ? 0 : seconds;
+  }
 };
 } // namespace
 

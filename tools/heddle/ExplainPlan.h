@@ -9,9 +9,10 @@ namespace heddle::tools {
 
 /// Explains the plan of a file for the model and cluster of the flags. What the
 /// flags do not state of the step (rows, micro-batches, bf16) is that of the
-/// plan's prediction, if it has one. Returns the exit code.
+/// plan's prediction, if it has one. Also writes the page `page` for a browser,
+/// if it is not empty. Returns the exit code.
 int explainPlanFile(const CompileFlags &flags, const std::string &plan,
-                    bool json);
+                    bool json, const std::string &page);
 
 /// Compares two plans operator by operator. Returns the exit code.
 int diffPlanFiles(const CompileFlags &flags, const std::string &before,

@@ -141,6 +141,7 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
         out.object([&] {
           out.attribute("reason", skipped.reason);
           out.attribute("count", skipped.count);
+          out.attribute("candidates", skipped.isCandidate);
         });
     });
   });

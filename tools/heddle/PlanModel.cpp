@@ -68,6 +68,10 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
       ->expected(1)
       ->take_all()
       ->group(group);
+  app.add_option("--plan", flags.stated,
+                 "A part of a plan (JSON) to complete: what it states stays")
+      ->check(notEmpty("a plan's file"))
+      ->group(group);
   app.add_option("--work", flags.mostCompiled,
                  "The most candidates that are compiled")
       ->check(positive())
@@ -275,6 +279,25 @@ static bool statesMicroBatches(const CompileFlags &flags) {
   return false;
 }
 
+/// Reads the part of a plan that stays. Prints an error and returns false if it
+/// is invalid.
+static bool useStated(const CompileFlags &flags, const std::string &path,
+                      PlanRequest &request) {
+  llvm::Expected<Plan> stated = readPartialPlanFile(path);
+  if (!stated) {
+    reportError(llvm::toString(stated.takeError()));
+    return false;
+  }
+  if (llvm::Error problem = pinStated(*stated, request.pins)) {
+    reportError("--plan: " + llvm::toString(std::move(problem)));
+    return false;
+  }
+  if (!stated->mesh.empty() && flags.devices == 0)
+    request.devices = stated->getNumDevices();
+  request.stated = std::move(*stated);
+  return true;
+}
+
 std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
                                            const PlannerFlags &planner) {
   llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
@@ -302,6 +325,8 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
       reportError("--pin: " + llvm::toString(std::move(problem)));
       return std::nullopt;
     }
+  if (!planner.stated.empty() && !useStated(flags, planner.stated, request))
+    return std::nullopt;
   if (statesMicroBatches(flags)) {
     int64_t stated = flags.options.training.microBatches;
     if (request.pins.microBatches.value_or(stated) != stated) {

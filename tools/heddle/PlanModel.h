@@ -14,6 +14,8 @@ struct PlannerFlags {
   std::vector<std::string> pins;
   int64_t mostCompiled = PlanRequest().mostCompiled;
   bool estimate = false, quiet = false;
+  /// The file of a part of a plan, which is completed; empty: none.
+  std::string stated;
   /// What other options decide.
   PlanPins decided;
 };

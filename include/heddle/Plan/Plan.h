@@ -183,6 +183,8 @@ public:
 /// checked (heddle/PlanVerifier/PlanVerifier.h).
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef source);
 llvm::Expected<Plan> readPlanFile(llvm::StringRef path);
+/// Reads a part of a plan, which need not have a mesh.
+llvm::Expected<Plan> readPartialPlanFile(llvm::StringRef path);
 
 /// Returns the canonical text: sorted keys (but the mesh keeps its order), one
 /// entry per line. parsePlan(writePlan(p)) is written as the same text again.

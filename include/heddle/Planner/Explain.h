@@ -31,8 +31,8 @@ struct OperatorUse {
   double exposed = 0; ///< of these, computation waits
   int64_t bytesSent = 0;
   /// What takes most of the time that the operator is waited for: "compute",
-  /// "memory bandwidth", "launches", or the level of the cluster whose links
-  /// are waited for.
+  /// "memory bandwidth", "launches", or "links of" the level of the cluster
+  /// whose links are waited for.
   std::string binds;
 
   double getSeconds() const { return computing + exposed; }

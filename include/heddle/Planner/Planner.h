@@ -65,7 +65,11 @@ struct PlanPins {
 
 /// Adds a pin in the form of the command line: "tp=4", "recompute=layer",
 /// "h.*.mlp*=replicated". The error says what was expected.
+/// A key that has another value already is an error.
 llvm::Error parsePin(llvm::StringRef text, PlanPins &pins);
+
+/// Adds what a part of a plan states of the mesh and the schedule as pins.
+llvm::Error pinStated(const Plan &stated, PlanPins &pins);
 
 struct PlanRequest {
   ProgramToPlan program;
@@ -76,6 +80,9 @@ struct PlanRequest {
   int64_t devices = 1; ///< at most those of the cluster
   int64_t memory = 0;  ///< bytes that each device may use
   PlanPins pins;
+  /// A part of a plan, whose pins pinStated() has added. Its entries of
+  /// operators and variables are in every plan.
+  std::optional<Plan> stated;
   /// The most candidates that are compiled. It is a limit on work and not on
   /// time, so that a request always has the same answer.
   int64_t mostCompiled = 24;

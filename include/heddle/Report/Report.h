@@ -28,6 +28,10 @@ llvm::Expected<std::string> makeReport(llvm::StringRef text,
                                        llvm::StringRef source,
                                        const ReportOptions &options);
 
+/// Returns the page of a plan, a table of operators coloured by sharding, from
+/// what `heddle explain --json` prints.
+std::string makePlanPage(llvm::StringRef explanation, llvm::StringRef title);
+
 } // namespace heddle
 
 #endif // HEDDLE_REPORT_REPORT_H

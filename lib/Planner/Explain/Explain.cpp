@@ -71,7 +71,8 @@ void UseCounter::add(const SimulatedCall &call) {
     for (unsigned axis : getCommunication(op, topology, mesh).axes)
       axes |= AxisMask(1) << axis;
     int level = topology.getOutermostLevel(axes);
-    entry.parts[level < 0 ? "links" : cluster.levels[level].name] +=
+    entry.parts[level < 0 ? "links"
+                          : "links of " + cluster.levels[level].name] +=
         call.exposed * times;
     return;
   }

@@ -2,9 +2,11 @@
 
 #include "Judge.h"
 #include "../Bounds/ProgramCounts.h"
+#include "../Complete/CompletePlan.h"
 #include "LayerStages.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/Cost/CollectiveCost.h"
+#include "heddle/PlanVerifier/PlanVerifier.h"
 #include "heddle/Planner/Operators.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
@@ -119,6 +121,8 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     setStages(*plan, *layers, candidate.stageLayers);
   }
   addReplicated(*plan, module, request.pins);
+  if (request.stated)
+    completePlan(*plan, *request.stated, module);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
   return plan;
@@ -135,6 +139,8 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
     options.base.storage.clear();
   options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
+  if (request.stated)
+    completePlan(options.base, *request.stated, module);
   options.memoryLimit = request.memory;
   options.threads = 1;
   options.workLimit = kSolverWork;
@@ -215,7 +221,17 @@ llvm::Expected<Plan> Judge::plan(const Candidate &candidate) {
   llvm::Expected<ModuleOp> step = getTrainingStep(size, candidate.microBatches);
   if (!step)
     return step.takeError();
-  return makePlan(*step, candidate);
+  llvm::Expected<Plan> plan = makePlan(*step, candidate);
+  if (!plan)
+    return plan;
+  // Few layers may have been compiled instead of all.
+  PlanSetting setting;
+  setting.cluster = &request.cluster;
+  for (const PlanProblem &problem : verifyPlan(*step, *plan, setting))
+    if (!problem.isWarning)
+      return llvm::createStringError(candidate.getName() + ": " + problem.path +
+                                     ": " + problem.message);
+  return plan;
 }
 
 /// Returns the figures of a program of `layers` layers.

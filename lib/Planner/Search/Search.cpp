@@ -2,6 +2,7 @@
 
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
+#include "../Complete/CompletePlan.h"
 #include "../Explain/ExplainPins.h"
 #include "../Judge/Judge.h"
 #include "Corrections.h"
@@ -45,6 +46,7 @@ public:
 
 private:
   llvm::Error checkRequest() const;
+  llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
   llvm::Error makeEntries();
   std::vector<Entry *> chooseRound();
@@ -113,6 +115,17 @@ llvm::Error Search::checkRequest() const {
   return llvm::Error::success();
 }
 
+/// Holds the part of a plan that the user states against the whole program.
+llvm::Error Search::checkStated() {
+  if (!request.stated)
+    return llvm::Error::success();
+  const ProgramToPlan &program = request.program;
+  llvm::Expected<ModuleOp> step = judges.front()->getTrainingStep(
+      {program.microBatchRows.value_or(program.rows), program.layers},
+      /*microBatches=*/2);
+  return step ? verifyStated(*request.stated, *step) : step.takeError();
+}
+
 llvm::Expected<CountModel> Search::countSmallPrograms() {
   Judge &judge = *judges.front();
   const ProgramToPlan &program = request.program;
@@ -160,6 +173,9 @@ llvm::Error Search::makeEntries() {
     llvm::Expected<CandidateBounds> bounds = model.rate(candidate);
     if (!bounds)
       return bounds.takeError();
+    // Stated storage may be in more parts than the candidate's.
+    if (request.stated && !request.stated->storage.empty())
+      bounds->state /= double(request.devices);
     entries.push_back({std::move(candidate), *bounds, entries.size()});
   }
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
@@ -452,6 +468,8 @@ void Search::summarize() {
 
 llvm::Expected<PlanReport> Search::run() {
   if (llvm::Error problem = checkRequest())
+    return std::move(problem);
+  if (llvm::Error problem = checkStated())
     return std::move(problem);
   if (llvm::Error problem = makeEntries())
     return std::move(problem);

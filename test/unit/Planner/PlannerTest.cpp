@@ -240,7 +240,8 @@ TEST(FindPlan, RefusesRequests) {
   request.pins.tensor = 3;
   EXPECT_EQ(llvm::toString(findPlan(request, observer).takeError()),
             "no mesh of 4 devices divides the program and agrees with the "
-            "pins");
+            "pins: tp=3 does not divide the 4 heads (the nearest that can be: "
+            "tp=2, tp=4)");
 }
 
 TEST(Pins, AreRead) {

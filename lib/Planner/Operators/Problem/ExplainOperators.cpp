@@ -141,7 +141,8 @@ heddle::explainOperators(ModuleOp module, const Plan &plan,
   FailureOr<Program> program = Program::create(module, reading);
   if (failed(program))
     return failure();
-  Costs costs(mesh->mesh, mesh->topology, {});
+  Exposure whole; // all of communication counts
+  Costs costs(mesh->mesh, mesh->topology, whole);
   FailureOr<OperatorProblem> own =
       buildProblem(*program, costs, stated, module);
   if (failed(own))
