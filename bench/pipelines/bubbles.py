@@ -80,8 +80,8 @@ class Bench:
         self.cluster = os.path.join(options.folder, "cluster.json")
         # An emulated device is slow, so that a call takes milliseconds.
         device = {"kind": "cpu", "memory": 1 << 34, "launch": 1e-6,
-                  "memory_bandwidth": 2e10 if options.real else 3e8,
-                  "peak": {"f32": 1e11 if options.real else 3e9}}
+                  "memory_bandwidth": 2e10 if options.real else 1.2e9,
+                  "peak": {"f32": 1e11 if options.real else 1.2e10}}
         with open(self.cluster, "w") as file:
             json.dump({"version": 1, "name": "bubbles", "device": device,
                        "levels": [{"name": "link", "count": self.stages,
@@ -95,7 +95,7 @@ class Bench:
                 str(self.options.micro_batches), "--cluster", self.cluster]
 
     def size(self):
-        return ["--layers", "16", "--hidden", "256" if self.options.real else "64",
+        return ["--layers", "16", "--hidden", "256" if self.options.real else "128",
                 "--heads", "4", "--vocab", "128", "--seq", "64"]
 
     def measure_profile(self):

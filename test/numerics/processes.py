@@ -12,6 +12,7 @@ import argparse
 import os
 import pathlib
 
+import pipelines
 from matrix import Model
 from programs import Failure, Programs, Report
 
@@ -31,6 +32,15 @@ LONG = {
              "pp4": [2, 4], "sequence4": [2], "hierarchy-zero3": [2, 4], "degrees8": [4]},
     "llama": {"dp2-tp2": [4], "split-uneven": [2], "gather2-tp2": [2, 4]},
 }
+# Every schedule with every mesh.
+MESHES = ["pp2", "pp4", "pp2-tp2", "pp2-dp2", "pp2-dp2-tp2", "pp2-zero1",
+          "pp2-zero2", "pp2-cp2"]
+for mesh in MESHES:
+    for schedule in pipelines.SCHEDULES:
+        plan = mesh + "-" + schedule
+        PIPELINES[plan] = pipelines.MESHES[mesh][0] + ["--pipeline", schedule]
+        for name in ("gpt2", "llama"):
+            LONG[name][plan] = [2]
 
 
 class Launched(Programs):
@@ -89,13 +99,17 @@ def main():
     parser.add_argument("--long", action="store_true",
                         default=bool(os.environ.get("HEDDLE_LONG_TESTS")),
                         help="more plans, and random orders of streams for all")
+    parser.add_argument("--only", action="append", help="run these plans only")
     options = parser.parse_args()
     report = Report()
     programs = Programs(options.heddle, options.heddle_run, options.sanitize)
-    for configurations in [CONFIGURATIONS] + [LONG] * options.long:
+    for configurations in [CONFIGURATIONS] + [LONG] * bool(
+            options.long or options.only):
         for name, plans in configurations.items():
             model = Model(name, programs, options.scratch)
             for plan, counts in plans.items():
+                if options.only and plan not in options.only:
+                    continue
                 model.reference = None
                 report.case("%s %s" % (name, plan),
                             lambda: reference(model, plan))

@@ -2,6 +2,8 @@
 artifacts. If `heddle-run` is built with a sanitizer, `heddle` compiles for it."""
 
 import json
+import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -35,6 +37,37 @@ def as_pipeline(text, stages):
     start = re.search(r"^(heddle\.|func\.)", text, re.M).start()
     return "%smodule attributes {%s} {\n%s%s\n}\n" % (
         text[:start], pipeline, mesh.group(0), text[start:])
+
+
+def cut_anywhere(run, text, stages, seed):
+    """Returns a pipeline's program whose function @f is cut at random places, by
+    heddle.stage on each of its ops."""
+    generic = run.call([pathlib.Path(run.compiler).with_name("heddle-opt"),
+                        "--mlir-print-op-generic", text])
+    lines = generic.splitlines()
+    start = next(i for i, line in enumerate(lines)
+                 if '"func.func"' in line and 'sym_name = "f"' in line)
+    indent = len(lines[start]) - len(lines[start].lstrip()) + 2
+    # The lines that end an op of the function's own block.
+    ends = []
+    for i in range(start + 1, len(lines)):
+        own = len(lines[i]) - len(lines[i].lstrip())
+        body = lines[i].lstrip()
+        if own < indent and body.startswith("})"):
+            break
+        is_end = own == indent and body.startswith(("%", "})")) and " : (" in body
+        if is_end and '"arith.constant"' not in body and "({" not in body:
+            ends.append(i)
+    cuts = sorted(random.Random(seed).choices(range(len(ends) + 1), k=stages - 1))
+    for place, i in enumerate(ends):
+        stage = "heddle.stage = %d : i64" % sum(cut <= place for cut in cuts)
+        before, types = lines[i].rsplit(" : (", 1)
+        if before.endswith("}") and not before.endswith(">}"):
+            before = "%s, %s}" % (before[:-1], stage)
+        else:
+            before += " {%s}" % stage
+        lines[i] = before + " : (" + types
+    return "\n".join(lines) + "\n"
 
 
 class Programs:

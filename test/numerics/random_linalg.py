@@ -7,7 +7,7 @@ few programs, by an error at an op.
 
 Usage: random_linalg.py --heddle HEDDLE --heddle-run HEDDLE_RUN
          --generator SHARD_TEST --scratch DIR [--kind linalg|control-flow]
-         [--first SEED] [--count N] [--start-collectives] [--stages]
+         [--first SEED] [--count N] [--start-collectives] [--stages] [--anywhere]
 """
 
 import argparse
@@ -59,7 +59,7 @@ def expect_near(name, actual, expected, bound):
     return worst
 
 
-def check(run, source, scratch, flags, stages=0):
+def check(run, source, scratch, flags, stages=0, anywhere=None):
     text = source.read_text()
     numbers = json.loads(source.with_suffix(".json").read_text())
     if any(abs(v) > LARGE for r in numbers["results"] for v in r["values"]):
@@ -70,6 +70,12 @@ def check(run, source, scratch, flags, stages=0):
     bound = max(BOUND[t] for t in BOUND if t in text or t == "f64")
     worst = 0.0
     many = programs.as_pipeline(text, stages) if stages else text
+    if anywhere:
+        module = scratch / "whole.mlir"
+        module.write_text(many)
+        many = programs.cut_anywhere(run, module, stages, anywhere)
+        if "heddle.stage =" not in many:
+            return "not compared: no ops to cut"
     for name, program in (("one", programs.on_one_device(text)), ("many", many)):
         module, artifact = scratch / (name + ".mlir"), scratch / name
         module.write_text(program)
@@ -105,6 +111,8 @@ def main():
     parser.add_argument("--stages", action="store_true",
                         help="cut each program into 2, 4 or 6 stages on two times "
                         "as many devices")
+    parser.add_argument("--anywhere", action="store_true",
+                        help="as --stages, cut at random places")
     options = parser.parse_args()
     run = programs.Programs(options.heddle, options.heddle_run, options.sanitize)
     shutil.rmtree(options.scratch, ignore_errors=True)
@@ -126,7 +134,8 @@ def main():
             flags = (["--start-collectives=random:%d" % seed]
                      if options.start_collectives else [])
             note = check(run, options.scratch / ("%d.mlir" % seed), scratch, flags,
-                         2 * (seed % 3 + 1) if options.stages else 0)
+                         2 * (seed % 3 + 1) if options.stages or options.anywhere
+                         else 0, seed if options.anywhere else None)
             if note.startswith("refused"):
                 refused.append(seed)
             return note

@@ -26,7 +26,9 @@ def CutStagesPass : Pass<"heddle-cut-stages", "::mlir::ModuleOp"> {
     schedule splits the backward pass, what no other stage waits for. The last
     stage has its forward and backward pass in one function. The arguments and
     results of a function are those of the whole program that it uses, and the
-    values that cross the cut, by the names of results.
+    values that cross the cut, by the names of results. A value that devices of the
+    other axes have alike crosses in parts, and is gathered behind the cut, where
+    that takes less time on the cluster.
 
     A variable is stored on the devices whose stages read it (`heddle.ranks`). If
     there are several, each adds the gradients that arise in its own stages;

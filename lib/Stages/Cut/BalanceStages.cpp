@@ -94,40 +94,87 @@ LogicalResult FunctionStages::balanceForward() {
   return success();
 }
 
+namespace {
+/// Stages of consecutive places, by dynamic programming over their ends.
+class Balance {
+public:
+  Balance(ArrayRef<double> seconds, ArrayRef<double> crossing, int64_t stages)
+      : crossing(crossing), stages(stages), count(seconds.size()), sums{0} {
+    for (double each : seconds)
+      sums.push_back(sums.back() + each);
+  }
+
+  /// Returns the first place of each stage such that the longest of them is
+  /// shortest, and sets `longest`.
+  SmallVector<int64_t> findShortest(double &longest) {
+    return solve(longest, [&](double before, int64_t begin, int64_t end) {
+      return std::max(before, getSeconds(begin, end));
+    });
+  }
+  /// Returns the first place of each stage such that little crosses, and no
+  /// stage takes longer than `limit`.
+  SmallVector<int64_t> findNarrow(double limit) {
+    double sum = 0;
+    return solve(sum, [&](double before, int64_t begin, int64_t end) {
+      return getSeconds(begin, end) > limit ? kInfinity
+                                            : before + getCrossing(begin);
+    });
+  }
+
+private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  double getCrossing(int64_t begin) const {
+    return begin > 0 ? crossing[begin] : 0;
+  }
+  /// As if the transfer before the stage were not hidden.
+  double getSeconds(int64_t begin, int64_t end) const {
+    return sums[end] - sums[begin] + getCrossing(begin);
+  }
+  /// `add` returns the cost of stages if one more follows them.
+  SmallVector<int64_t>
+  solve(double &least,
+        llvm::function_ref<double(double, int64_t, int64_t)> add) {
+    // The least cost of `k` stages that hold the first `i` places, and the
+    // first place of the last of these stages.
+    std::vector<std::vector<double>> cost(
+        stages + 1, std::vector<double>(count + 1, kInfinity));
+    std::vector<std::vector<int64_t>> first(stages + 1,
+                                            std::vector<int64_t>(count + 1));
+    cost[0][0] = 0;
+    for (int64_t k = 1; k <= stages; ++k)
+      for (int64_t i = k; i <= count; ++i)
+        for (int64_t j = k - 1; j < i; ++j)
+          if (double own = add(cost[k - 1][j], j, i); own < cost[k][i]) {
+            cost[k][i] = own;
+            first[k][i] = j;
+          }
+    least = cost[stages][count];
+    SmallVector<int64_t> begins(stages);
+    for (int64_t k = stages, end = count; k >= 1; --k)
+      begins[k - 1] = end = first[k][end];
+    return begins;
+  }
+
+  ArrayRef<double> crossing;
+  int64_t stages, count;
+  std::vector<double> sums; ///< of the seconds before each place
+};
+} // namespace
+
 SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> seconds,
                                            ArrayRef<double> crossing,
                                            int64_t stages) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  auto count = int64_t(seconds.size());
-  std::vector<double> sums(count + 1);
-  for (int64_t i = 0; i < count; ++i)
-    sums[i + 1] = sums[i] + seconds[i];
-  // The least cost of the most expensive of `k` stages that hold the first `i`
-  // ops, and the first op of the last of these stages.
-  std::vector<std::vector<double>> cost(
-      stages + 1, std::vector<double>(count + 1, kInfinity));
-  std::vector<std::vector<int64_t>> first(stages + 1,
-                                          std::vector<int64_t>(count + 1));
-  cost[0][0] = 0;
-  for (int64_t k = 1; k <= stages; ++k)
-    for (int64_t i = k; i <= count; ++i)
-      for (int64_t j = k - 1; j < i; ++j) {
-        // As if a transfer were not hidden: among cuts of about equal work the
-        // smallest one wins.
-        double most = std::max(cost[k - 1][j],
-                               sums[i] - sums[j] + (j > 0 ? crossing[j] : 0));
-        if (most < cost[k][i]) {
-          cost[k][i] = most;
-          first[k][i] = j;
-        }
-      }
-  SmallVector<int64_t> result(count);
-  int64_t end = count;
-  for (int64_t k = stages; k >= 1; --k) {
-    int64_t begin = first[k][end];
-    for (int64_t i = begin; i < end; ++i)
-      result[i] = k - 1;
-    end = begin;
-  }
+  // A cut where less crosses may make the longest stage longer by this part.
+  // What crosses is also stored, for all micro-batches in flight.
+  constexpr double kSlack = 0.01;
+  Balance balance(seconds, crossing, stages);
+  double longest = 0;
+  balance.findShortest(longest);
+  SmallVector<int64_t> begins = balance.findNarrow(longest * (1 + kSlack));
+  SmallVector<int64_t> result(seconds.size());
+  for (int64_t begin : ArrayRef(begins).drop_front())
+    for (int64_t i = begin; i < int64_t(result.size()); ++i)
+      ++result[i];
   return result;
 }

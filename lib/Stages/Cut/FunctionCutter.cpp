@@ -35,9 +35,10 @@ FunctionCutter::Part &FunctionCutter::getPart(StagePart key) {
 
 /// Returns the attributes of an argument or result that carries a value from
 /// one part to another.
-DictionaryAttr FunctionCutter::getPortAttrs(Value value) {
+DictionaryAttr FunctionCutter::getPortAttrs(Value value,
+                                            ShardingAttr sharding) {
   Builder builder(function.getContext());
-  StringAttr &name = names[value];
+  StringAttr &name = names[{value, sharding}];
   if (!name) {
     StringRef op = getOpName(value.getDefiningOp());
     name = builder.getStringAttr("cut" + Twine(names.size() - 1) +
@@ -45,7 +46,7 @@ DictionaryAttr FunctionCutter::getPortAttrs(Value value) {
   }
   SmallVector<NamedAttribute> attrs = {
       builder.getNamedAttr(kNameAttrName, name)};
-  if (ShardingAttr sharding = getShardingOf(value))
+  if (sharding)
     attrs.push_back(builder.getNamedAttr(kShardingAttrName, sharding));
   return builder.getDictionaryAttr(attrs);
 }
@@ -102,11 +103,75 @@ Value FunctionCutter::getValue(Part &part, Value value) {
   }
   // The part that makes the value has been written, because the ops of the
   // whole function are visited in order.
-  DictionaryAttr attrs = getPortAttrs(value);
   Part &source = getPart(stages.getPart(maker));
-  if (source.sent.insert(value).second)
-    addResult(source, source.values.lookup(value), attrs);
-  return addArgument(part, value, attrs);
+  ShardingAttr whole = getShardingOf(value), sent = whole;
+  if (int64_t device = pipeline.getDevice(part.key.stage);
+      device != pipeline.getDevice(source.key.stage))
+    sent = getSentSharding(value, device);
+  auto reshard = [&](Part &on, Value own, ShardingAttr from, ShardingAttr to) {
+    if (from == to)
+      return own;
+    OpBuilder builder = OpBuilder::atBlockEnd(&on.function.getBody().front());
+    return builder
+        .create<ReshardOp>(value.getLoc(), own.getType(), own, from, to)
+        .getResult();
+  };
+  DictionaryAttr attrs = getPortAttrs(value, sent);
+  if (source.sent.insert({value, sent}).second)
+    addResult(source, reshard(source, source.values.lookup(value), whole, sent),
+              attrs);
+  Value own = reshard(part, addArgument(part, value, attrs), sent, whole);
+  part.values.map(value, own);
+  return own;
+}
+
+int64_t FunctionCutter::countReaders(Value value, int64_t device) const {
+  SmallVector<StagePart> readers;
+  for (Operation *user : value.getUsers()) {
+    Operation *op = function.getBody().front().findAncestorOpInBlock(*user);
+    if (op->hasTrait<OpTrait::IsTerminator>() || stages.isRepeated(op))
+      continue;
+    StagePart part = stages.getPart(op);
+    if (pipeline.getDevice(part.stage) == device &&
+        !llvm::is_contained(readers, part))
+      readers.push_back(part);
+  }
+  return std::max<int64_t>(readers.size(), 1);
+}
+
+ShardingAttr FunctionCutter::getSentSharding(Value value,
+                                             int64_t device) const {
+  ShardingAttr whole = getShardingOf(value);
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!whole || !type || whole.isPartial())
+    return whole;
+  MeshRef mesh = pipeline.mesh;
+  int64_t gathers = countReaders(value, device);
+  auto getSeconds = [&](ShardingAttr sharding) {
+    return pipeline.costs->getTransferSeconds(
+               getBytes(sharding.getLocalType(type, mesh.mesh))) +
+           double(gathers) *
+               pipeline.costs->getReshardSeconds(type, sharding, whole);
+  };
+  ShardingAttr best = whole;
+  double least = getSeconds(whole);
+  for (MeshAxisAttr axis : mesh.mesh.getAxes()) {
+    if (axis.getName() == pipeline.axis || axis.getSize() == 1 ||
+        usesAxis(whole, axis.getName()))
+      continue;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      DimensionAxes dims = getDimensions(whole);
+      dims[dim].push_back(axis.getName());
+      if (type.getDimSize(dim) % mesh.getSize(dims[dim]) != 0)
+        continue;
+      ShardingAttr parts = makeSharding(mesh, dims);
+      if (double seconds = getSeconds(parts); seconds < least) {
+        least = seconds;
+        best = parts;
+      }
+    }
+  }
+  return best;
 }
 
 void FunctionCutter::cloneInto(Part &part, Operation *op) {

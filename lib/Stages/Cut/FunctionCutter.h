@@ -30,7 +30,8 @@ private:
     mlir::IRMapping values; ///< from the values of the whole function
     llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs, resultAttrs;
     llvm::SmallVector<mlir::Value> results;
-    llvm::DenseSet<mlir::Value> sent; ///< results for other parts
+    /// Results for other parts, by value and sharding.
+    llvm::DenseSet<std::pair<mlir::Value, mlir::Attribute>> sent;
   };
 
   Part &getPart(StagePart key);
@@ -42,7 +43,13 @@ private:
   /// has no more bytes.
   bool isRemade(mlir::Operation *op) const;
   void cloneInto(Part &part, mlir::Operation *op);
-  mlir::DictionaryAttr getPortAttrs(mlir::Value value);
+  mlir::DictionaryAttr getPortAttrs(mlir::Value value, ShardingAttr sharding);
+  /// Returns the sharding in which a value goes to a part of another device:
+  /// its own, or one where devices that have the same data send a part each and
+  /// gather the parts behind the cut, if that takes less time.
+  ShardingAttr getSentSharding(mlir::Value value, int64_t device) const;
+  /// Returns the number of parts of a device that read the value.
+  int64_t countReaders(mlir::Value value, int64_t device) const;
   void addResult(Part &part, mlir::Value own, mlir::DictionaryAttr attrs);
   void finish(Part &part);
 
@@ -51,7 +58,8 @@ private:
   const Pipeline &pipeline;
   const FunctionStages &stages;
   std::vector<std::unique_ptr<Part>> parts;
-  llvm::DenseMap<mlir::Value, mlir::StringAttr> names;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, mlir::StringAttr>
+      names;
 };
 
 /// Writes the update as one function for each device of the pipeline, and for

@@ -7,8 +7,7 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns whether a sharding splits anything, or is partial, over the axis.
-static bool usesAxis(ShardingAttr sharding, StringAttr axis) {
+bool heddle::usesAxis(ShardingAttr sharding, StringAttr axis) {
   return llvm::is_contained(sharding.getPartialAxes(), axis) ||
          llvm::any_of(sharding.getDims(), [&](AxisListAttr dim) {
            return llvm::is_contained(dim.getAxes(), axis);

@@ -62,6 +62,9 @@ private:
 /// itself.
 mlir::StringAttr getParameterOf(VariableOp variable);
 
+/// Returns whether a sharding splits anything, or is partial, over the axis.
+bool usesAxis(ShardingAttr sharding, mlir::StringAttr axis);
+
 /// Returns the sharding that the op states for a result, or the function for an
 /// argument; null for values that are no tensors.
 ShardingAttr getShardingOf(mlir::Value value);

@@ -22,10 +22,8 @@ StageCosts::StageCosts(MeshRef mesh, StringAttr axis,
 
 double StageCosts::getSeconds(Operation *op) {
   if (auto reshard = dyn_cast<ReshardOp>(op))
-    return sequences
-        .getCost(cast<RankedTensorType>(reshard.getX().getType()),
-                 reshard.getFrom(), reshard.getTo())
-        .seconds;
+    return getReshardSeconds(cast<RankedTensorType>(reshard.getX().getType()),
+                             reshard.getFrom(), reshard.getTo());
   auto working = dyn_cast<WorkOpInterface>(op);
   if (!working || op->getNumResults() == 0)
     return 0;

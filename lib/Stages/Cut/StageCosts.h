@@ -20,6 +20,12 @@ public:
   /// the pipeline's axis.
   double getTransferSeconds(int64_t bytes) const;
 
+  /// Returns the seconds of a reshard.
+  double getReshardSeconds(mlir::RankedTensorType type, ShardingAttr from,
+                           ShardingAttr to) {
+    return from == to ? 0 : sequences.getCost(type, from, to).seconds;
+  }
+
 private:
   MeshRef mesh;
   ReshardSequences sequences;
