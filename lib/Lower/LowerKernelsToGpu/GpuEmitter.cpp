@@ -236,8 +236,8 @@ Value GpuEmitter::shareBytes(int64_t bytes) {
     b.setInsertionPoint(plan.kernel);
     shared = b.create<LLVM::GlobalOp>(
         LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
-        LLVM::Linkage::Internal, (plan.kernel.getName() + "_shared").str(),
-        Attribute(), /*alignment=*/16, kSharedMemory);
+        LLVM::Linkage::Internal, name + "_shared", Attribute(),
+        /*alignment=*/16, kSharedMemory);
   }
   int64_t offset = sharedBytes;
   sharedBytes = llvm::alignTo(offset + bytes, 16);

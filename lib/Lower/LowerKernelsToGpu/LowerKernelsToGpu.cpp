@@ -59,12 +59,13 @@ static LogicalResult verifyBatch(const Batch &batch) {
     bool writes;
     rt::LaunchOp launch;
   };
-  std::map<std::tuple<rt::Space, Attribute, int64_t>, std::vector<Use>> uses;
+  std::map<std::tuple<rt::Space, const void *, int64_t>, std::vector<Use>> uses;
   for (rt::LaunchOp launch : batch)
     for (const rt::Access &access :
          cast<rt::DeviceCallOpInterface>(launch.getOperation()).getAccesses()) {
       rt::BufferAttr buffer = access.buffer;
-      uses[{buffer.getSpace(), buffer.getSymbol(), buffer.getIndex()}]
+      uses[{buffer.getSpace(), buffer.getSymbol().getAsOpaquePointer(),
+            buffer.getIndex()}]
           .push_back({buffer.getOffset(),
                       buffer.getOffset() + buffer.getBytes(), access.writes,
                       launch});
