@@ -19,10 +19,10 @@ namespace heddle {
 inline constexpr llvm::StringLiteral kBatchAttrName = "rt.batch";
 /// On a kernel for a GPU whose only parameter is a table: the number of copies.
 /// The table has the parameters of one copy after the other, in 8 bytes each.
-inline constexpr llvm::StringLiteral kCopiesAttrName = "heddle.copies";
+inline constexpr llvm::StringLiteral kCopiesAttrName = "rt.copies";
 /// On such a kernel: by parameter of a copy, the bytes of the buffer that the
 /// kernel may touch; -1: a number.
-inline constexpr llvm::StringLiteral kTableAttrName = "heddle.table";
+inline constexpr llvm::StringLiteral kTableAttrName = "rt.table";
 
 /// Returns all launches of a launch's batch, in order: the launch alone if it
 /// has none.
