@@ -103,7 +103,9 @@ static int printLines(const LaunchFlags &flags) {
                 isLoop ? "HEDDLE_JOB_ATTEMPT=$attempt\\ " : "",
                 quoteWord(line).c_str(), log.c_str());
   }
-  if (isLoop)
+  if (!isLoop)
+    std::printf("wait\n");
+  else
     std::printf(R"sh(code=0
 for process in {1..%d}; do wait -n || { code=$?; break; }; done
 case $code in %d | %d | %d) exit $code ;; esac

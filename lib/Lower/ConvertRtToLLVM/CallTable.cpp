@@ -1,6 +1,8 @@
 //===- CallTable.cpp - The names of a program's calls ---------------------===//
 
 #include "CallTable.h"
+#include "../Batches/Batches.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/JSON.h"
 
@@ -52,7 +54,15 @@ static void writeCall(json::OStream &out, ModuleOp module,
   out.attribute("call",
                 launch ? launch.getKernel() : call->getName().stripDialect());
   out.attributeArray("operators", [&] {
-    for (StringAttr name : call.getServes().getNames())
+    SmallVector<rt::LaunchOp> batch;
+    if (launch)
+      batch = getBatch(launch);
+    llvm::SetVector<StringAttr> names(call.getServes().getNames().begin(),
+                                      call.getServes().getNames().end());
+    for (rt::LaunchOp other : batch)
+      names.insert(other.getServes().getNames().begin(),
+                   other.getServes().getNames().end());
+    for (StringAttr name : names)
       out.value(name.getValue());
   });
   out.attribute("kind", stringifyDataKind(call.getServes().getKind()));
@@ -68,6 +78,10 @@ static void writeCall(json::OStream &out, ModuleOp module,
 
 static void writeItems(json::OStream &out, ModuleOp module, Region &region) {
   for (Operation &op : region.getOps()) {
+    // One call of the runtime makes all launches of a batch.
+    if (auto launch = dyn_cast<rt::LaunchOp>(op);
+        launch && getBatch(launch).front() != launch)
+      continue;
     if (auto call = dyn_cast<rt::DeviceCallOpInterface>(op)) {
       out.object([&] { writeCall(out, module, call); });
     } else if (auto loop = dyn_cast<rt::WhileOp>(op)) {

@@ -1,5 +1,6 @@
 //===- ConvertCompute.cpp - Kernels, products and lookups as calls --------===//
 
+#include "../Batches/Batches.h"
 #include "ProgramConversion.h"
 #include "heddle/Lower/StreamId.h"
 #include "heddle_rt/abi.h"
@@ -23,16 +24,31 @@ void ProgramConversion::convert(rt::LaunchOp op) {
     return;
   }
   if (kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName())) {
-    SmallVector<Value> parameters;
-    auto numbers = op.getIndices().begin();
-    for (Attribute operand : op.getOperands_()) {
-      if (auto buffer = dyn_cast<rt::BufferAttr>(operand))
-        parameters.push_back(address(op, buffer));
-      else
-        parameters.push_back(index(*numbers++));
+    // With the last launch of a batch, all of its indices are known.
+    SmallVector<rt::LaunchOp> batch = getBatch(op);
+    if (batch.back() != op)
+      return;
+    auto copies = kernel->getAttrOfType<IntegerAttr>(kCopiesAttrName);
+    if (int64_t expected = copies ? copies.getInt() : 1;
+        int64_t(batch.size()) != expected) {
+      op.emitOpError() << "expected " << expected << " launches of "
+                       << op.getKernelAttr() << ", one after the other, got "
+                       << batch.size();
+      failed = true;
+      return;
     }
-    for (auto buffer : op.getResults_().getAsRange<rt::BufferAttr>())
-      parameters.push_back(address(op, buffer));
+    SmallVector<Value> parameters;
+    for (rt::LaunchOp launch : batch) {
+      auto numbers = launch.getIndices().begin();
+      for (Attribute operand : launch.getOperands_()) {
+        if (auto buffer = dyn_cast<rt::BufferAttr>(operand))
+          parameters.push_back(address(launch, buffer));
+        else
+          parameters.push_back(index(*numbers++));
+      }
+      for (auto buffer : launch.getResults_().getAsRange<rt::BufferAttr>())
+        parameters.push_back(address(launch, buffer));
+    }
     SmallVector<LLVM::LLVMFuncOp> kernels =
         getGpuKernels(program->getParentOfType<ModuleOp>());
     f.call("heddle_rt_launch_kernel",

@@ -1,6 +1,7 @@
 //===- RuntimeCalls.cpp - Builds functions that call the runtime ----------===//
 
 #include "RuntimeCalls.h"
+#include "../Batches/Batches.h"
 #include "heddle/Support/DenseNumbers.h"
 #include "heddle_rt/abi.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -19,6 +20,18 @@ SmallVector<LLVM::LLVMFuncOp> heddle::getGpuKernels(ModuleOp module) {
     if (isGpuKernel(function))
       kernels.push_back(function);
   return kernels;
+}
+
+SmallVector<int64_t> heddle::getParameterBytes(LLVM::LLVMFuncOp kernel) {
+  if (auto table = kernel->getAttrOfType<DenseI64ArrayAttr>(kTableAttrName))
+    return SmallVector<int64_t>(table.asArrayRef());
+  SmallVector<int64_t> list;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto bytes = kernel.getArgAttrOfType<IntegerAttr>(
+        i, LLVM::LLVMDialect::getDereferenceableAttrName());
+    list.push_back(bytes ? bytes.getInt() : -1);
+  }
+  return list;
 }
 
 //===----------------------------------------------------------------------===//

@@ -87,6 +87,10 @@ inline constexpr llvm::StringLiteral kStagingAttrName = "rt.staging";
 /// Returns the kernels for a GPU. A launch names a kernel by its index here.
 llvm::SmallVector<mlir::LLVM::LLVMFuncOp> getGpuKernels(mlir::ModuleOp module);
 
+/// Returns, by parameter of one copy of a kernel for a GPU, the bytes of the
+/// buffer that the kernel may touch; -1 for a number.
+llvm::SmallVector<int64_t> getParameterBytes(mlir::LLVM::LLVMFuncOp kernel);
+
 /// The global that holds the work of all kernels.
 inline constexpr llvm::StringLiteral kKernelWorkName = "heddle_kernel_work";
 

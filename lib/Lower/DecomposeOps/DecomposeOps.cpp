@@ -110,7 +110,7 @@ struct DecomposeOps : heddle::impl::DecomposeOpsPassBase<DecomposeOps> {
       if (decomposeNormalization(op, rewriter) ||
           decomposeVocabulary(op, rewriter) ||
           decomposeElementwise(op, rewriter) || decomposeShape(op, rewriter) ||
-          decomposeLookup(op, rewriter) || decomposeAttention(op, rewriter))
+          decomposeLookup(op, rewriter))
         rewriter.eraseOp(op);
     }
     materializeConstants(func, rewriter);

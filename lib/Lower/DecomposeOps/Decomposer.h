@@ -107,7 +107,6 @@ bool decomposeVocabulary(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeElementwise(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeShape(mlir::Operation *op, mlir::OpBuilder &builder);
 bool decomposeLookup(mlir::Operation *op, mlir::OpBuilder &builder);
-bool decomposeAttention(mlir::Operation *op, mlir::OpBuilder &builder);
 
 /// Brings a structured op into the form that kernels accept; see
 /// Structured.cpp. Emits an error on an op without such a form.

@@ -1,6 +1,7 @@
 //===- GpuEmitter.cpp - Writes a kernel for the threads of a GPU ----------===//
 
 #include "GpuEmitter.h"
+#include "../Batches/Batches.h"
 #include "heddle/Support/Bytes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,8 +15,10 @@ static constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;
 
 GpuEmitter::GpuEmitter(const KernelPlan &plan, mlir::Location loc,
                        OpBuilder &builder, GpuRows rows,
-                       ArrayRef<int64_t> alignments)
-    : BodyEmitter(plan, loc, builder), layout(plan, rows, alignments) {
+                       ArrayRef<int64_t> alignments, std::string name,
+                       int64_t copies)
+    : BodyEmitter(plan, loc, builder), layout(plan, rows, alignments),
+      name(std::move(name)), copies(copies) {
   b.roundsToBF16 = true;
 }
 
@@ -58,26 +61,35 @@ FailureOr<LLVM::LLVMFuncOp> GpuEmitter::emit() {
     types.push_back(isa<RankedTensorType>(type) ? Type(pointer)
                                                 : b.getI64Type());
   types.append(plan.kernel.getNumResults(), pointer);
+  if (copies > 1)
+    types = {pointer};
   if (int64_t bytes = types.size() * 8; bytes > kMostParameterBytes)
     return fail(plan.kernel, "expected at most " +
                                  Twine(kMostParameterBytes / 8) +
                                  " operands and results on a GPU, got " +
                                  Twine(types.size()));
   auto func = b.create<LLVM::LLVMFuncOp>(
-      plan.kernel.getName(),
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                  types));
+      name, LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                        types));
   func->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   SmallVector<Type> tensors(plan.kernel.getArgumentTypes());
   llvm::append_range(tensors, plan.kernel.getResultTypes());
-  for (auto [i, type] : llvm::enumerate(tensors))
-    if (isa<RankedTensorType>(type))
+  SmallVector<int64_t> bytes = llvm::map_to_vector(tensors, [](Type type) {
+    return isa<RankedTensorType>(type) ? getBytes(type) : int64_t(-1);
+  });
+  if (copies > 1) {
+    func->setAttr(kCopiesAttrName, b.getI64IntegerAttr(copies));
+    func->setAttr(kTableAttrName, b.getDenseI64ArrayAttr(bytes));
+    bytes = {copies * int64_t(tensors.size()) * 8};
+  }
+  for (auto [i, size] : llvm::enumerate(bytes))
+    if (size >= 0)
       func.setArgAttr(i, LLVM::LLVMDialect::getDereferenceableAttrName(),
-                      b.getI64IntegerAttr(getBytes(type)));
+                      b.getI64IntegerAttr(size));
   func->setAttr(
       NVVM::NVVMDialect::getReqntidAttrName(),
       b.getDenseI32ArrayAttr({int32_t(layout.team * layout.teamsInBlock)}));
-  func->setAttr(kBlocksAttrName, b.getI64IntegerAttr(layout.blocks));
+  func->setAttr(kBlocksAttrName, b.getI64IntegerAttr(layout.blocks * copies));
   func->setAttr(kGrainAttrName, b.getI64IntegerAttr(1));
 
   entry = func.addEntryBlock(b);
@@ -126,6 +138,20 @@ FailureOr<LLVM::LLVMFuncOp> GpuEmitter::emit() {
   return func;
 }
 
+Value GpuEmitter::getParameter(LLVM::LLVMFuncOp func, unsigned number,
+                               Type type) {
+  if (copies == 1)
+    return func.getArgument(number);
+  ElementType type64(b.getI64Type());
+  Value word = b.load(
+      b.address(table, number ? b.i64(number) : Value(), type64), type64, {});
+  if (!isa<RankedTensorType>(type))
+    return word;
+  // An address in the global memory, so that accesses need not find out.
+  return b.create<LLVM::IntToPtrOp>(
+      LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory), word);
+}
+
 LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
   auto wide = [&](Value value) -> Value {
     return b.create<arith::ExtUIOp>(b.getI64Type(), value);
@@ -138,6 +164,15 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
   auto rest = [&](Value value, int64_t by) -> Value {
     return b.create<arith::RemUIOp>(value, b.i64(by));
   };
+  if (copies > 1) {
+    int64_t row =
+        int64_t(plan.kernel.getNumArguments() + plan.kernel.getNumResults()) *
+        8;
+    table = b.address(func.getArgument(0),
+                      b.mulI(divide(blockIndex, layout.blocks), row),
+                      ElementType(b.getI8Type()));
+    blockIndex = rest(blockIndex, layout.blocks);
+  }
   lane = layout.team == 1           ? b.i64(0)
          : layout.teamsInBlock == 1 ? thread
                                     : rest(thread, layout.team);
@@ -149,7 +184,7 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
 
   unsigned next = 0;
   for (BlockArgument argument : plan.kernel.getArguments()) {
-    Value parameter = func.getArgument(next++);
+    Value parameter = getParameter(func, next++, argument.getType());
     if (isa<RankedTensorType>(argument.getType()))
       base[argument] = parameter;
     else
@@ -158,7 +193,7 @@ LogicalResult GpuEmitter::emitEntry(LLVM::LLVMFuncOp func) {
   }
   Operation *terminator = plan.kernel.getBody().front().getTerminator();
   for (Value result : terminator->getOperands())
-    base[result] = func.getArgument(next++);
+    base[result] = getParameter(func, next++, result.getType());
   for (auto [guest, result] : plan.host)
     base[guest] = base.lookup(result);
   emitConstants();
@@ -201,8 +236,8 @@ Value GpuEmitter::shareBytes(int64_t bytes) {
     b.setInsertionPoint(plan.kernel);
     shared = b.create<LLVM::GlobalOp>(
         LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
-        LLVM::Linkage::Internal, (plan.kernel.getName() + "_shared").str(),
-        Attribute(), /*alignment=*/16, kSharedMemory);
+        LLVM::Linkage::Internal, name + "_shared", Attribute(),
+        /*alignment=*/16, kSharedMemory);
   }
   int64_t offset = sharedBytes;
   sharedBytes = llvm::alignTo(offset + bytes, 16);

@@ -120,12 +120,14 @@ Combiner getCombiner(const Statement &statement, unsigned result);
 
 class GpuEmitter : BodyEmitter {
 public:
-  /// `alignments` are those of the kernel's operands and results, in bytes.
+  /// `alignments` are those of the kernel's operands and results, in bytes. A
+  /// kernel of several copies takes their parameters in a table.
   GpuEmitter(const KernelPlan &plan, mlir::Location loc,
              mlir::OpBuilder &builder, GpuRows rows,
-             llvm::ArrayRef<int64_t> alignments);
+             llvm::ArrayRef<int64_t> alignments, std::string name,
+             int64_t copies);
 
-  /// Builds the function next to the kernel, with the kernel's name.
+  /// Builds the function next to the kernel.
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp> emit();
 
 private:
@@ -137,6 +139,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   mlir::LogicalResult emitEntry(mlir::LLVM::LLVMFuncOp func);
+  /// Returns the parameter of this block's copy.
+  mlir::Value getParameter(mlir::LLVM::LLVMFuncOp func, unsigned number,
+                           mlir::Type type);
   void emitRow(mlir::Value index);
   void emitScalars(const SharedNest &nest, bool barrierInside);
   void barrier();
@@ -222,6 +227,9 @@ private:
   mlir::Value shareBytes(int64_t bytes);
 
   const GpuLayout layout;
+  const std::string name;
+  const int64_t copies;
+  mlir::Value table; ///< address of the parameters of this block's copy
   mlir::LLVM::GlobalOp shared; ///< the kernel's shared memory
   int64_t sharedBytes = 0;
   mlir::Value lane, warp; ///< of the team

@@ -1,6 +1,7 @@
 //===- ProgramLowering.cpp - One function as calls of the runtime ---------===//
 
 #include "ProgramLowering.h"
+#include "../Batches/Batches.h"
 #include "../PlanArenas/ProgramBuffers.h"
 #include "../Products/ContractionLayout.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -199,9 +200,11 @@ LogicalResult ProgramLowering::lowerCall(func::CallOp op) {
                               << result.getType();
     results.push_back(place(result));
   }
-  builder.create<rt::LaunchOp>(
+  auto launch = builder.create<rt::LaunchOp>(
       loc, op.getCalleeAttr(), scalars, builder.getArrayAttr(operands),
       builder.getArrayAttr(results), stream(kComputeStream), servesOf(op));
+  if (Attribute batch = op->getAttr(kBatchAttrName))
+    launch->setAttr(kBatchAttrName, batch);
   return success();
 }
 

@@ -1,6 +1,8 @@
 //===- PlanArenas.cpp - heddle-plan-arenas --------------------------------===//
 
+#include "GatherLaunches.h"
 #include "ProgramBuffers.h"
+#include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Passes.h"
 #include "llvm/Support/Format.h"
 
@@ -141,6 +143,9 @@ struct PlanArenas : heddle::impl::PlanArenasPassBase<PlanArenas> {
       if (!function.isExternal() && !function->hasAttr(kKernelAttrName))
         programs.push_back(function);
     llvm::for_each(programs, eraseBarriers);
+    // Here, because calls that run together need their memory together.
+    if (isForGpu(module))
+      llvm::for_each(programs, gatherLaunches);
     for (func::FuncOp program : programs)
       if (failed(planner.plan(program)))
         return signalPassFailure();

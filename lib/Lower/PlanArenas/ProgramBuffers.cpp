@@ -1,6 +1,7 @@
 //===- ProgramBuffers.cpp - A place for every tensor of a program ---------===//
 
 #include "ProgramBuffers.h"
+#include "../Batches/Batches.h"
 #include "BufferSharing.h"
 #include "OffsetAssignment.h"
 #include "dialects/Comm/Comm.h"
@@ -122,7 +123,11 @@ private:
 
 void Placer::numberOps() {
   for (Operation &op : program.getBody().front()) {
-    positions[&op] = ops.size();
+    // The calls of a batch run at the same time.
+    Attribute batch = op.getAttr(kBatchAttrName);
+    bool isLater =
+        batch && !ops.empty() && ops.back()->getAttr(kBatchAttrName) == batch;
+    positions[&op] = isLater ? positions[ops.back()] : ops.size();
     ops.push_back(&op);
   }
 }

@@ -325,6 +325,27 @@ static LogicalResult spreadScalars(func::FuncOp function) {
   return success();
 }
 
+/// Rounds constants. MLIR's folding does so only if no digit is lost, and the
+/// rounding would become a kernel.
+static void roundConstants(func::FuncOp program) {
+  program.walk([](arith::TruncFOp round) {
+    DenseElementsAttr value;
+    auto type = dyn_cast<RankedTensorType>(round.getType());
+    if (!type || !matchPattern(round.getIn(), m_Constant(&value)) ||
+        !value.isSplat())
+      return;
+    llvm::APFloat number = value.getSplatValue<llvm::APFloat>();
+    bool losesInfo;
+    number.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(),
+                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    OpBuilder builder(round);
+    Value constant = builder.create<arith::ConstantOp>(
+        round.getLoc(), DenseElementsAttr::get(type, number));
+    round.replaceAllUsesWith(constant);
+    round.erase();
+  });
+}
+
 namespace {
 struct SpreadScalarsPass
     : heddle::impl::SpreadScalarsPassBase<SpreadScalarsPass> {
@@ -335,6 +356,7 @@ struct SpreadScalarsPass
     for (func::FuncOp program : *programs)
       if (failed(spreadScalars(program)))
         return signalPassFailure();
+    llvm::for_each(*programs, roundConstants);
   }
 };
 } // namespace

@@ -1,6 +1,7 @@
 //===- Manifest.cpp - The description in an artifact ----------------------===//
 
 #include "../ConvertRtToLLVM/RuntimeCalls.h"
+#include "../Batches/Batches.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Tables.h"
 #include "heddle_rt/abi.h"
@@ -289,15 +290,14 @@ static void writeGpuCode(json::OStream &out, ModuleOp module) {
             shared
                 ? cast<LLVM::LLVMArrayType>(shared.getType()).getNumElements()
                 : 0);
+        if (auto copies = kernel->getAttrOfType<IntegerAttr>(kCopiesAttrName))
+          out.attribute("copies", copies.getInt());
         out.attributeArray("parameters", [&] {
-          for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-            auto bytes = kernel.getArgAttrOfType<IntegerAttr>(
-                i, LLVM::LLVMDialect::getDereferenceableAttrName());
-            if (bytes)
-              out.object([&] { out.attribute("buffer", bytes.getInt()); });
+          for (int64_t bytes : getParameterBytes(kernel))
+            if (bytes >= 0)
+              out.object([&] { out.attribute("buffer", bytes); });
             else
               out.value("number");
-          }
         });
       });
   });

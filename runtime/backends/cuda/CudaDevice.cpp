@@ -220,21 +220,32 @@ Status CudaDevice::launchKernel(int32_t stream, int32_t kernel,
                    kernel);
   const LoadedKernel &loaded = (*kernels)[size_t(kernel)];
   const KernelInfo &info = *loaded.info;
-  if (parameters.size() != info.parameters.size())
+  size_t ofCopy = info.parameters.size();
+  if (parameters.size() != ofCopy * size_t(info.copies))
     return errorOf("kernel ", info.symbol, ": expected ",
-                   info.parameters.size(), " parameters, got ",
+                   ofCopy * size_t(info.copies), " parameters, got ",
                    parameters.size());
   std::vector<uint64_t> words(parameters.begin(), parameters.end());
   std::vector<void *> pointers;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (info.parameters[i].isBuffer) {
-      Expected<const void *> address =
-          onDevice(reinterpret_cast<const void *>(words[i]),
-                   size_t(info.parameters[i].bytes));
+    const KernelInfo::Parameter &parameter = info.parameters[i % ofCopy];
+    if (parameter.isBuffer) {
+      Expected<const void *> address = onDevice(
+          reinterpret_cast<const void *>(words[i]), size_t(parameter.bytes));
       HEDDLE_RT_RETURN_IF_ERROR(address.status());
       words[i] = addressOf(*address);
     }
     pointers.push_back(&words[i]);
+  }
+  uint64_t table = 0;
+  if (info.copies > 1) {
+    // Each run of a table of entry points passes the same addresses, so the
+    // first run uploads them.
+    Expected<const void *> address =
+        upload(words.data(), words.size() * sizeof(uint64_t));
+    HEDDLE_RT_RETURN_IF_ERROR(address.status());
+    table = addressOf(*address);
+    pointers = {&table};
   }
   return check(card->driver().launchKernel(
                    loaded.function, unsigned(info.grid), 1, 1,

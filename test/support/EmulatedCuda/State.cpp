@@ -216,19 +216,31 @@ std::string Gpu::launch(const FunctionState &function, unsigned grid,
                         const std::vector<uint64_t> &parameters) {
   const GpuKernel &kernel = function.emulator->getKernel(function.name);
   std::vector<GpuBuffer> buffers;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (kernel.isNumber[i] || parameters[i] == 0)
+  std::vector<uint64_t> words = parameters;
+  if (kernel.copies > 1) {
+    words.resize(size_t(kernel.copies) * kernel.isNumber.size());
+    size_t bytes = words.size() * sizeof(uint64_t);
+    if (std::string message = check(parameters[0], bytes, "a table");
+        !message.empty())
+      return function.name + ": " + message;
+    auto *table = reinterpret_cast<void *>(parameters[0]);
+    std::memcpy(words.data(), table, bytes);
+    buffers.push_back({table, bytes, sizeof(uint64_t)});
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    size_t ofCopy = i % kernel.isNumber.size();
+    if (kernel.isNumber[ofCopy] || words[i] == 0)
       continue;
     // A kernel of the artifact says how many bytes it touches; one of the
     // library may touch its whole allocation.
-    size_t bytes = i < kernel.bytes.size() ? kernel.bytes[i] : 1;
-    if (std::string message = check(parameters[i], bytes, "a buffer");
+    size_t bytes = kernel.bytes.empty() ? 1 : kernel.bytes[ofCopy];
+    if (std::string message = check(words[i], bytes, "a buffer");
         !message.empty())
       return function.name + ": parameter " + std::to_string(i) + ": " +
              message;
-    GpuBuffer buffer{reinterpret_cast<void *>(parameters[i]), bytes, 1};
-    if (i >= kernel.bytes.size()) {
-      buffer = find(parameters[i]);
+    GpuBuffer buffer{reinterpret_cast<void *>(words[i]), bytes, 1};
+    if (kernel.bytes.empty()) {
+      buffer = find(words[i]);
       // Pointers that a table holds are of the other ranks.
       for (auto &[address, allocation] : allocations)
         if (function.name == "heddle_reduce")

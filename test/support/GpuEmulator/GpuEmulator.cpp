@@ -5,6 +5,7 @@
 #include "Fibers.h"
 #include "dialects/Heddle/Heddle.h"
 #include "lib/Lower/ConvertRtToLLVM/RuntimeCalls.h"
+#include "lib/Lower/Batches/Batches.h"
 #include "lib/Lower/WriteArtifact/GpuTarget.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -111,11 +112,11 @@ static GpuKernel describe(ModuleOp module, LLVM::LLVMFuncOp function) {
                            NVVM::NVVMDialect::getReqntidAttrName())
                        .asArrayRef()
                        .front();
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    kernel.isNumber.push_back(!isa<LLVM::LLVMPointerType>(type));
-    auto bytes = function.getArgAttrOfType<IntegerAttr>(
-        i, LLVM::LLVMDialect::getDereferenceableAttrName());
-    kernel.bytes.push_back(bytes ? bytes.getInt() : 0);
+  if (auto copies = function->getAttrOfType<IntegerAttr>(kCopiesAttrName))
+    kernel.copies = copies.getInt();
+  for (int64_t bytes : getParameterBytes(function)) {
+    kernel.isNumber.push_back(bytes < 0);
+    kernel.bytes.push_back(std::max<int64_t>(bytes, 0));
   }
   if (auto shared = module.lookupSymbol<LLVM::GlobalOp>(
           (function.getName() + "_shared").str()))

@@ -39,8 +39,10 @@ struct GpuKernel {
   using Function = void (*)(const uint64_t *parameters);
   Function function = nullptr;
   int64_t blocks = 0, threads = 0; ///< threads of a block
-  std::vector<bool> isNumber;      ///< by parameter; other ones are addresses
-  std::vector<size_t> bytes;       ///< by parameter: of the buffer; 0: a number
+  /// Above 1: the only parameter is a table of those of so many copies.
+  int64_t copies = 1;
+  std::vector<bool> isNumber; ///< by parameter of a copy; others are addresses
+  std::vector<size_t> bytes;  ///< likewise: of the buffer; 0: a number
   std::vector<GpuBuffer> shared;
 };
 

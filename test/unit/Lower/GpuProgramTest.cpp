@@ -59,6 +59,34 @@ TEST_F(GpuProgramTest, TensorParallel) {
   compare("gpt2", options, "auto");
 }
 
+TEST_F(GpuProgramTest, TensorParallel4) {
+  CompileOptions options;
+  options.mesh.tensor = {4};
+  compare("gpt2", options, "auto");
+}
+
+TEST_F(GpuProgramTest, SequenceParallel) {
+  CompileOptions options;
+  options.mesh.tensor = {2};
+  options.mesh.sequence = true;
+  compare("llama", options, "auto");
+}
+
+TEST_F(GpuProgramTest, Context) {
+  CompileOptions options;
+  options.mesh.context = 2;
+  compare("gpt2", options, "auto");
+}
+
+TEST_F(GpuProgramTest, Zero1And2) {
+  for (int64_t level : {1, 2}) {
+    CompileOptions options;
+    options.mesh.data = {2};
+    options.zeroLevel = level;
+    compare("gpt2", options, "auto");
+  }
+}
+
 TEST_F(GpuProgramTest, Zero) {
   CompileOptions options;
   options.mesh.data = {2};

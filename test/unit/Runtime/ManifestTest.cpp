@@ -100,6 +100,8 @@ TEST(Manifest, ErrorsNameTheField) {
             "1.5");
   EXPECT_EQ(errorAfter("/programs/0/streams", 0),
             "m: programs[0].streams: expected a positive integer, got 0");
+  EXPECT_EQ(errorAfter("/programs/0/staging", Json::array({64, 0, 8})),
+            "m: programs[0].staging: expected at most 2 streams, got 3");
   EXPECT_EQ(errorAfter("/programs/0/streams", 9),
             "m: programs[0].streams: expected at most 8 streams, got 9");
   EXPECT_EQ(errorAfter("/programs", Json::object()),
