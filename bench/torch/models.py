@@ -180,11 +180,14 @@ def _row(name: str, options: argparse.Namespace) -> str:
         compiler = str(_find.program("heddle"))
         command = [compiler, "compile", str(source), "-o", f"{folder}/a.heddle"]
         begin = time.perf_counter()
-        child = subprocess.Popen([*command, "--mesh", options.mesh, *options.flags])
+        command += ["--mesh", options.mesh, *options.flags]
+        log = pathlib.Path(folder) / "log"
+        with log.open("w") as stream:
+            child = subprocess.Popen(command, stdout=stream, stderr=stream)
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - begin
         if status:
-            return f"{name:24} heddle compile failed"
+            return f"{name:24} {log.read_text().strip().splitlines()[-1]}"
     figures = [
         found["export"], found["import"], found["import_rss"] / 2**30, seconds,
         usage.ru_maxrss / 2**20, found["text"] / 1e6,

@@ -75,6 +75,48 @@ class Attention(nn.Module):
         return self.out(y.transpose(1, 2).reshape(b, s, 16)).mean(1)
 
 
+class Masked(nn.Module):
+    """Attention with masks of several forms, written out or not."""
+
+    KINDS = ("window", "band", "each", "added", "sizes", "eager", "heads")
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.size = kind, 6 if kind == "sizes" else 4
+        self.qk, self.v = nn.Linear(16, 32), nn.Linear(16, 4 * self.size)
+        self.out = nn.Linear(4 * self.size, 16)
+
+    def _attend(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, x: torch.Tensor
+    ) -> torch.Tensor:
+        places = torch.arange(x.shape[1])
+        apart = places[:, None] - places
+        pairs = x[:, None, :, None, 0] * x[:, None, None, :, 1]
+        if self.kind == "eager":
+            low = torch.finfo(torch.float32).min
+            scores = (q @ k.mT / 2).masked_fill(apart < 0, low)
+            return (scores + torch.where(pairs < 1.5, 0.0, -1.0)).softmax(-1) @ v
+        if self.kind == "heads":  # as one batch of all heads
+            q, k, v = (y.reshape(-1, *y.shape[2:]) for y in (q, k, v))
+            y = torch.bmm((torch.bmm(q, k.mT) * 0.5).softmax(-1), v)
+            return y.view(x.shape[0], 4, *y.shape[1:])
+        mask = {
+            "window": (apart >= 0) & (apart < 2),
+            "band": apart.abs() < 2,
+            "each": (pairs < 1.5) | (apart == 0),
+            "added": pairs,
+            "sizes": None,
+        }[self.kind]
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, s, _ = x.shape
+        q, k = self.qk(x).view(b, s, 2, 4, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        v = self.v(x).view(b, s, 4, self.size).transpose(1, 2)
+        y = self._attend(q, k, v, x).transpose(1, 2)
+        return self.out(y.reshape(b, s, 4 * self.size)).mean(1)
+
+
 class Gated(nn.Module):
     """A 1-D convolution in groups, a group norm, a glu and a max over time."""
 
@@ -151,6 +193,20 @@ class Modules(unittest.TestCase):
         for plan in (None, {"mesh": {"dp": 2, "tp": 2}}):
             with self.subTest(plan=plan):
                 self._check(Attention(), batch, nn.MSELoss(), plan=plan)
+
+    def test_masks(self) -> None:
+        batch = (torch.randn(4, 6, 16), torch.randn(4, 16))
+        for kind in Masked.KINDS:
+            with self.subTest(kind=kind):
+                module = heddle.torch.export(Masked(kind), batch, nn.MSELoss())
+                self.assertIn("heddle.attention", module.text)
+                self._check(Masked(kind), batch, nn.MSELoss())
+
+    def test_automatic_plan(self) -> None:
+        model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 4))
+        batch = (torch.randn(8, 6), torch.randn(8, 4))
+        plan = {"plan": "auto", "cluster": "laptop-cpu:4"}
+        self._check(model, batch, nn.MSELoss(), plan=plan)
 
     def test_convolutions(self) -> None:
         batch = (torch.randn(4, 6, 9), torch.randint(0, 3, (4,)))

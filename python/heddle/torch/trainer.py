@@ -121,6 +121,7 @@ class Trainer:
         self._untrained: dict[str, torch.Tensor] = {}
         self._evaluation: Session | None = None
         self.load_state_dict(model.state_dict())
+        self._write_loss_states()
         if optimizer.state:
             self.load_optimizer_state_dict(optimizer.state_dict())
 
@@ -314,6 +315,12 @@ class Trainer:
             if value.is_meta:
                 continue
             self.session.write(owner, to_numpy(value))
+
+    def _write_loss_states(self) -> None:
+        """Sets what the loss holds, such as weights of classes."""
+        for name, value in (self.loss.state_dict() if self.loss else {}).items():
+            if f"loss.{name}" in self._states:
+                self.session.write(f"loss.{name}", to_numpy(value))
 
     def _numbers(self) -> dict[int, str]:
         """Returns the variables of the optimizer's parameters, as it numbers

@@ -5,17 +5,19 @@ from heddle.torch.ops import (
     attention,
     convolution,
     elementwise,
+    functions,
     gather,
     loss,
     norm,
     pooling,
     product,
     reduction,
+    resample,
     shape,
     softmax,
 )
 
 __all__ = [
-    "activation", "attention", "convolution", "elementwise", "gather", "loss", "norm",
-    "pooling", "product", "reduction", "shape", "softmax",
+    "activation", "attention", "convolution", "elementwise", "functions", "gather",
+    "loss", "norm", "pooling", "product", "reduction", "resample", "shape", "softmax",
 ]  # fmt: skip

@@ -1,6 +1,8 @@
 """Activations that are one op of Heddle."""
 
 from heddle.torch.emit import Emitter, op
+from heddle.torch.ops.elementwise import logistic
+from heddle.torch.ops.shape import axis, take
 from heddle.torch.text import Value
 
 
@@ -24,9 +26,6 @@ def silu(e: Emitter, x: Value) -> Value:
 
 @op("glu")
 def glu(e: Emitter, x: Value, dim: int = -1) -> Value:
-    from heddle.torch.ops_elementwise import logistic
-    from heddle.torch.ops_shape import axis, take
-
     dim = axis(dim, len(x.shape))
     half = x.shape[dim] // 2
     gate = logistic(e, take(e, x, dim, half, half))

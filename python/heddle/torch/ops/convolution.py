@@ -7,6 +7,7 @@ import numpy as np
 
 from heddle.torch.emit import Emitter, op
 from heddle.torch.ops.product import add_bias
+from heddle.torch.ops.shape import flip, padded
 from heddle.torch.text import Shape, Value
 
 
@@ -30,9 +31,12 @@ def convolution(
 ) -> Value:
     count = len(weight.shape) - 2
     if len(rest) == 3:  # aten.convolution: transposed, output padding, groups
-        if rest[0]:
-            raise e.refuse("Heddle has no transposed convolutions")
         groups = int(rest[2])  # type: ignore[call-overload]
+        if rest[0]:
+            extra = per_dimension(rest[1], count)  # type: ignore[arg-type]
+            return _transposed(
+                e, x, weight, bias, stride, padding, extra, groups, dilation
+            )
     elif rest:
         groups = int(rest[0])  # type: ignore[call-overload]
     if len(x.shape) == count + 1:
@@ -44,6 +48,48 @@ def convolution(
     if groups != 1:
         return _grouped(e, x, weight, bias, strides, dilations, groups)
     y = _windows(e, x, weight, strides, dilations)
+    return add_bias(e, y, bias, [1])
+
+
+@op("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def _transposed(
+    e: Emitter,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Value:
+    """The convolution of x, with zeros between its elements, with the kernel in
+    reverse order."""
+    count = len(weight.shape) - 2
+    strides, dilations = per_dimension(stride, count), per_dimension(dilation, count)
+    # With a zero after each element, each has as many zeros as the stride adds.
+    parts = (*x.shape[:2], *(n for size in x.shape[2:] for n in (size, 1)))
+    high = [0, 0, *(n for step in strides for n in (0, step - 1))]
+    sizes = [size * step for size, step in zip(x.shape[2:], strides, strict=True)]
+    x = e.builder.pad(e.builder.reshape(x, parts), [0] * len(parts), high, 0)
+    x = e.builder.reshape(x, (*x.shape[:2], *sizes))
+    reach = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
+    widths = per_dimension(padding, count)
+    extra = per_dimension(output_padding, count)
+    low = [0, 0, *(a - b for a, b in zip(reach, widths, strict=True))]
+    high = [0, 0]
+    for a, b, more, step in zip(reach, widths, extra, strides, strict=True):
+        high.append(a - b + more - (step - 1))
+    x = padded(e, x, low, high, 0)
+    weight = flip(e, weight, range(2, 2 + count))
+    rows, columns, *kernel = weight.shape
+    weight = e.builder.reshape(weight, (groups, rows // groups, columns, *kernel))
+    order = [0, 2, 1, *range(3, 3 + count)]
+    weight = e.builder.transpose(weight, order)
+    weight = e.builder.reshape(weight, (groups * columns, rows // groups, *kernel))
+    if groups != 1:
+        return _grouped(e, x, weight, bias, [1] * count, dilations, groups)
+    y = _windows(e, x, weight, [1] * count, dilations)
     return add_bias(e, y, bias, [1])
 
 

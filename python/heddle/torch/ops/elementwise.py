@@ -81,7 +81,23 @@ def div(e: Emitter, a: Operand, b: Operand, rounding_mode: str | None = None) ->
         return e.builder.elementwise(f"arith.{kind}", left, right)
     quotient = e.builder.binary("div", left, right)
     kind = "floor" if rounding_mode == "floor" else "trunc"
-    return e.builder.elementwise(f"math.{kind}", quotient)
+    return _rounded(e, f"math.{kind}", quotient)
+
+
+def _rounded(e: Emitter, kind: str, x: Value) -> Value:
+    """Rounds to a whole number. The gradient is zero."""
+    return e.builder.elementwise(kind, e.builder.without_gradient(x))
+
+
+_ROUNDINGS = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "fix": "trunc"}
+_ROUNDINGS |= {"round": "roundeven"}
+
+
+@op(*_ROUNDINGS)
+def rounded(e: Emitter, x: Value, **unused: object) -> Value:
+    if not x.is_float:
+        return x
+    return _rounded(e, f"math.{_ROUNDINGS[e.node.target._opname]}", x)
 
 
 @op("floor_divide")
@@ -89,10 +105,11 @@ def floor_divide(e: Emitter, a: Operand, b: Operand) -> Value:
     return div(e, a, b, rounding_mode="floor")
 
 
-@op("remainder")
+@op("remainder", "fmod")
 def remainder(e: Emitter, a: Operand, b: Operand) -> Value:
     left, right = operands(e, a, b)
-    whole = div(e, left, right, rounding_mode="floor")
+    mode = "floor" if e.node.target._opname == "remainder" else "trunc"
+    whole = div(e, left, right, rounding_mode=mode)
     return e.builder.binary("sub", left, e.builder.binary("mul", whole, right))
 
 
@@ -162,10 +179,6 @@ _MATH = {
     "cos": "math.cos",
     "atan": "math.atan",
     "erf": "math.erf",
-    "floor": "math.floor",
-    "ceil": "math.ceil",
-    "trunc": "math.trunc",
-    "round": "math.roundeven",
 }
 
 

@@ -171,3 +171,40 @@ def one_hot(e: Emitter, ids: Value, classes: int = -1) -> Value:
     wide = e.builder.broadcast(e.builder.reshape(ids, (*ids.shape, 1)), e.shape)
     hit = e.builder.compare("eq", wide, e.builder.broadcast(numbers, e.shape))
     return e.builder.convert(hit, e.element)
+
+
+# Sums into rows.
+
+
+def _sum_into(e: Emitter, ids: Value, parts: Value, size: int) -> Value:
+    """Returns for each number below `size` the sum of the parts along the last
+    dimension whose id it is."""
+    shape = (*parts.shape, size)
+    numbers = e.builder.constant(np.arange(size, dtype=np.int32), "i32")
+    wide = [
+        e.builder.broadcast(e.builder.reshape(x, (*x.shape, 1)), shape)
+        for x in (ids, parts)
+    ]
+    hit = e.builder.compare("eq", wide[0], e.builder.broadcast(numbers, shape))
+    zero = e.builder.splat(0, shape, parts.type)
+    return e.builder.reduce(
+        "sum", e.builder.select(hit, wide[1], zero), [len(parts.shape) - 1]
+    )
+
+
+@op("scatter_add", "index_add")
+def scatter_add(
+    e: Emitter, x: Value, dim: int, ids: Value, parts: Value, alpha: float = 1
+) -> Value:
+    rank = len(x.shape)
+    order = [i for i in range(rank) if i != axis(dim, rank)] + [axis(dim, rank)]
+    x, parts = e.builder.transpose(x, order), e.builder.transpose(parts, order)
+    if e.node.target._opname == "index_add":
+        ids = e.builder.broadcast(ids, parts.shape)
+    else:
+        ids = e.builder.transpose(ids, order)
+        parts = e.builder.slice(parts, [0] * rank, ids.shape, [1] * rank)
+    if ids.shape[:-1] != x.shape[:-1] or alpha != 1:
+        raise e.refuse("expected indices for all rows, and alpha 1")
+    y = e.builder.binary("add", x, _sum_into(e, ids, parts, x.shape[-1]))
+    return e.builder.transpose(y, [order.index(i) for i in range(rank)])

@@ -66,17 +66,30 @@ def bce_with_logits(
     reduction: int = MEAN,
 ) -> Value:
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
-    if pos_weight is not None:
-        raise e.refuse("expected no pos_weight")
     y = e.builder.convert(target, x.type)
     decay = e.builder.elementwise("math.absf", x)
     decay = e.builder.elementwise("arith.negf", decay)
     decay = e.builder.elementwise("math.exp", decay)
-    loss = e.builder.binary("sub", relu(e, x), e.builder.binary("mul", x, y))
-    loss = e.builder.binary("add", loss, e.builder.elementwise("math.log1p", decay))
+    soft = e.builder.elementwise("math.log1p", decay)
+    if pos_weight is None:
+        loss = e.builder.binary("sub", relu(e, x), e.builder.binary("mul", x, y))
+        loss = e.builder.binary("add", loss, soft)
+    else:
+        loss = _weighted_bce(e, x, y, soft, as_value(e, pos_weight, x.shape, x.type))
     if weight is not None:
         loss = e.builder.binary("mul", loss, as_value(e, weight, x.shape, x.type))
     return _reduced(e, loss, reduction)
+
+
+def _weighted_bce(e: Emitter, x: Value, y: Value, soft: Value, weight: Value) -> Value:
+    """(1 - y) x + (1 + (weight - 1) y) (log(1 + exp(-|x|)) + max(-x, 0))."""
+    one = e.builder.splat(1.0, x.shape, x.type)
+    low = relu(e, e.builder.elementwise("arith.negf", x))
+    more = e.builder.binary("mul", e.builder.binary("sub", weight, one), y)
+    factor = e.builder.binary("add", one, more)
+    right = e.builder.binary("mul", factor, e.builder.binary("add", soft, low))
+    left = e.builder.binary("mul", e.builder.binary("sub", one, y), x)
+    return e.builder.binary("add", left, right)
 
 
 def cross_entropy_sums(
@@ -152,13 +165,16 @@ def _general_cross_entropy(
     ignored: int,
     smoothing: float,
 ) -> Value:
-    """Probabilities as targets, or smoothed labels."""
-    if weight is not None or len(logits.shape) != 2:
-        raise e.refuse("expected no weights of classes, and logits [rows, classes]")
-    logs = log_softmax(e, logits)
-    classes = logits.shape[-1]
+    """Probabilities as targets, smoothed labels, or weights of classes."""
+    logs = log_softmax(e, _classes_last(e, logits))
+    classes = logs.shape[-1]
     if not target.is_float:
-        return _smoothed(e, logs, target, reduction, ignored, smoothing)
+        rows = e.builder.reshape(target, logs.shape[:1])
+        y = _smoothed(e, logs, rows, weight, reduction, ignored, smoothing)
+        return e.builder.reshape(y, e.shape)
+    target = _classes_last(e, target)
+    if weight is not None:
+        logs = e.builder.binary("mul", logs, e.builder.broadcast(weight, logs.shape))
     goal = scaled(e, target, 1 - smoothing)
     shift = e.builder.splat(smoothing / classes, goal.shape, goal.type)
     goal = e.builder.binary("add", goal, shift)
@@ -166,25 +182,60 @@ def _general_cross_entropy(
     return _reduced(e, rows, reduction)
 
 
+def _classes_last(e: Emitter, x: Value) -> Value:
+    """Returns [rows, classes] of [batch, classes, ...] or [classes]."""
+    if len(x.shape) < 2:
+        return e.builder.reshape(x, (1, *x.shape))
+    rank, classes = len(x.shape), x.shape[1]
+    x = e.builder.transpose(x, [0, *range(2, rank), 1])
+    return e.builder.reshape(x, (math.prod(x.shape[:-1]), classes))
+
+
 def _smoothed(
-    e: Emitter, logs: Value, target: Value, reduction: int, ignored: int, part: float
+    e: Emitter,
+    logs: Value,
+    target: Value,
+    weight: Value | None,
+    reduction: int,
+    ignored: int,
+    part: float,
 ) -> Value:
-    ids = e.builder.reshape(target, (*target.shape, 1))
-    own = e.builder.reshape(one_hot_product(e, logs, ids), target.shape)
-    rows = e.builder.binary(
-        "add", scaled(e, own, part - 1), scaled(e, average(e, logs, [1]), -part)
-    )
     counts = e.builder.compare(
         "ne", target, e.builder.splat(ignored, target.shape, target.type)
     )
     ones = e.builder.convert(counts, "f32")
-    rows = e.builder.binary("mul", rows, ones)
+    if weight is not None:
+        wide = e.builder.broadcast(weight, logs.shape)
+        logs = e.builder.binary("mul", logs, wide)
+        ones = e.builder.binary("mul", ones, _of_labels(e, wide, target))
+    own = _of_labels(e, logs, target)
+    rows = e.builder.binary(
+        "add", scaled(e, own, part - 1), scaled(e, average(e, logs, [1]), -part)
+    )
+    zero = e.builder.splat(0.0, rows.shape, rows.type)
+    return _over_labels(
+        e, e.builder.select(counts, rows, zero), ones, reduction, weight is not None
+    )
+
+
+def _of_labels(e: Emitter, rows: Value, target: Value) -> Value:
+    """Returns the element of each row that its label names."""
+    ids = e.builder.reshape(target, (*target.shape, 1))
+    return e.builder.reshape(one_hot_product(e, rows, ids), target.shape)
+
+
+def _over_labels(
+    e: Emitter, rows: Value, ones: Value, reduction: int, is_weighted: bool
+) -> Value:
+    """Reduces the losses of labels that weigh `ones`."""
     if reduction == 0:
         return rows
-    total = _all(e, rows)
+    total, count = _all(e, rows), _all(e, ones)
     if reduction == SUM:
         return total
-    return e.builder.binary("div", total, at_least_one(e, _all(e, ones)))
+    return e.builder.binary(
+        "div", total, count if is_weighted else at_least_one(e, count)
+    )
 
 
 @op("nll_loss", "nll_loss_nd", "nll_loss_forward")
@@ -196,29 +247,26 @@ def nll_loss(
     reduction: int = MEAN,
     ignored: int = -100,
 ) -> object:
-    if weight is not None or len(logs.shape) != 2:
-        raise e.refuse("expected no weights of classes, and rows of logarithms")
-    ids = e.builder.reshape(target, (*target.shape, 1))
-    own = e.builder.reshape(one_hot_product(e, logs, ids), target.shape)
-    counts = e.builder.compare(
-        "ne", target, e.builder.splat(ignored, target.shape, target.type)
-    )
-    ones = e.builder.convert(counts, "f32")
-    rows = e.builder.binary("mul", scaled(e, own, -1.0), ones)
-    count = _all(e, ones)
-    result = rows if reduction == 0 else _all(e, rows)
-    if reduction == MEAN:
-        result = e.builder.binary("div", result, at_least_one(e, count))
-    return [result, count] if op_name(e.node) == "nll_loss_forward" else result
+    logs = _classes_last(e, logs)
+    target = e.builder.reshape(target, logs.shape[:1])
+    result = _smoothed(e, logs, target, weight, reduction, ignored, 0.0)
+    result = e.builder.reshape(result, e.shape)
+    return [result, None] if op_name(e.node) == "nll_loss_forward" else result
 
 
 @op("kl_div")
 def kl_div(
     e: Emitter, x: Value, target: Value, reduction: int = MEAN, log_target: bool = False
 ) -> Value:
-    if not log_target:
-        raise e.refuse("expected log_target=True")
-    goal = e.builder.elementwise("math.exp", target)
+    if log_target:
+        goal = e.builder.elementwise("math.exp", target)
+    else:
+        goal, zero = target, e.builder.splat(0.0, target.shape, target.type)
+        # A goal of 0 adds nothing.
+        positive = e.builder.compare("gt", goal, zero)
+        one = e.builder.splat(1.0, target.shape, target.type)
+        logs = e.builder.select(positive, goal, one)
+        target = e.builder.elementwise("math.log", logs)
     rows = e.builder.binary("mul", goal, e.builder.binary("sub", target, x))
     return _reduced(e, rows, reduction)
 

@@ -186,6 +186,8 @@ def batch_norm(
     *rest: float,
 ) -> object:
     name = op_name(e.node)
+    if e.node.target._overloadname == "no_stats":  # no statistics as arguments
+        rest, mean, wide = (mean, wide, *rest), None, None  # type: ignore[assignment]
     if "no_training" in name:
         momentum, epsilon = rest
         train = False

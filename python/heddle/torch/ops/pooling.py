@@ -1,14 +1,18 @@
 """Pooling."""
 
+import functools
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
 from heddle.torch.emit import Emitter, op, op_name
 from heddle.torch.ops.convolution import per_dimension, window
 from heddle.torch.ops.norm import scaled
 from heddle.torch.ops.reduction import average
+from heddle.torch.ops.resample import along
 from heddle.torch.text import Value
 
 
@@ -22,15 +26,18 @@ def max_pool(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
 ) -> object:
-    if ceil_mode:
-        raise e.refuse("expected ceil_mode=False")
     count = 1 if "1d" in op_name(e.node) else 2
     sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
     strides = per_dimension(stride or kernel, count)
-    x = e.builder.pad(x, [0, 0, *pads], [0, 0, *pads], -3.0e38)
+    dilations = per_dimension(dilation, count)
+    high = list(pads)
+    for i in range(count):  # with ceil_mode, the last window may reach beyond the end
+        reach = (e.shape[2 + i] - 1) * strides[i] + dilations[i] * (sizes[i] - 1) + 1
+        high[i] = max(pads[i], reach - x.shape[2 + i] - pads[i])
+    x = e.builder.pad(x, [0, 0, *pads], [0, 0, *high], -3.0e38)
     y: Value | None = None
     for place in np.ndindex(*sizes):
-        part = window(e, x, place, e.shape[2:], strides, per_dimension(dilation, count))
+        part = window(e, x, place, e.shape[2:], strides, dilations)
         y = part if y is None else e.builder.elementwise("arith.maximumf", y, part)
     return [y, None] if "indices" in op_name(e.node) else y
 
@@ -49,7 +56,18 @@ def avg_pool(
     count = 1 if "1d" in op_name(e.node) else 2
     sizes, pads = per_dimension(kernel, count), per_dimension(padding, count)
     if ceil_mode or (any(pads) and not count_include_pad):
-        raise e.refuse("expected ceil_mode=False and count_include_pad=True")
+        if divisor is not None:
+            raise e.refuse("expected ceil_mode=False with divisor_override")
+        strides = per_dimension(stride or kernel, count)
+        for i in range(count):
+
+            def pool(rows: torch.Tensor, i: int = i) -> torch.Tensor:
+                return F.avg_pool1d(
+                    rows, sizes[i], strides[i], pads[i], ceil_mode, count_include_pad
+                )
+
+            x = along(e, x, 2 + i, pool)
+        return x
     x = e.builder.pad(x, [0, 0, *pads], [0, 0, *pads], 0)
     y: Value | None = None
     for place in np.ndindex(*sizes):
@@ -71,9 +89,26 @@ def adaptive_avg_pool(e: Emitter, x: Value, size: Sequence[int]) -> Value:
     count = 1 if "1d" in op_name(e.node) else 2
     old, new = x.shape[-count:], e.shape[-count:]
     if any(a % b for a, b in zip(old, new, strict=True)):
-        raise e.refuse(f"expected {old} to be a multiple of {new}")
+        for i, size in enumerate(new, len(x.shape) - count):
+            x = along(
+                e, x, i, functools.partial(F.adaptive_avg_pool1d, output_size=size)
+            )
+        return x
     pairs = [n for a, b in zip(old, new, strict=True) for n in (b, a // b)]
     lead = x.shape[:-count]
     blocks = e.builder.reshape(x, (*lead, *pairs))
     dims = [len(lead) + 2 * i + 1 for i in range(count)]
     return e.builder.reshape(average(e, blocks, dims), e.shape)
+
+
+@op("adaptive_max_pool2d", "adaptive_max_pool1d")
+def adaptive_max_pool(e: Emitter, x: Value, size: Sequence[int]) -> list[Value | None]:
+    count = 1 if "1d" in op_name(e.node) else 2
+    old, new = x.shape[-count:], e.shape[-count:]
+    if any(a % b for a, b in zip(old, new, strict=True)):
+        raise e.refuse(f"expected {old} to be a multiple of {new}")
+    pairs = [n for a, b in zip(old, new, strict=True) for n in (b, a // b)]
+    blocks = e.builder.reshape(x, (*x.shape[:-count], *pairs))
+    dims = [len(x.shape) - count + 2 * i + 1 for i in range(count)]
+    y = e.builder.reduce("max", blocks, dims)
+    return [e.builder.reshape(y, e.shape), None]

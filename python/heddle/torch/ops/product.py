@@ -192,3 +192,13 @@ def einsum(
     if len(set(left)) != len(left) or len(set(right)) != len(right) or one_sided:
         raise e.refuse("expected each letter once, and no sum over one operand")
     return e.builder.contract(f"{left}, {right} -> {result}", *values)
+
+
+@op("bilinear")
+def bilinear(
+    e: Emitter, a: Value, b: Value, weight: Value, bias: Value | None = None
+) -> Value:
+    dims = leading(len(a.shape) - 1)
+    inner = e.builder.contract(f"{dims}h, fhk -> {dims}fk", a, weight)
+    y = e.builder.contract(f"{dims}fk, {dims}k -> {dims}f", inner, b)
+    return add_bias(e, y, bias, [len(dims)])

@@ -7,7 +7,7 @@ import numpy as np
 
 from heddle.torch.emit import Emitter, op
 from heddle.torch.ops.elementwise import Operand, as_value, operands
-from heddle.torch.ops.shape import axes, axis
+from heddle.torch.ops.shape import axes, axis, take
 from heddle.torch.text import Shape, Value
 
 
@@ -45,22 +45,54 @@ def mean(
 
 
 @op("amax", "max")
-def amax(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> Value:
+def amax(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> object:
     if isinstance(dims, Value):
         left, right = operands(e, x, dims)
         return e.builder.elementwise("arith.maximumf", left, right)
+    largest = keep(e, e.builder.reduce("max", x, axes(dims, len(x.shape))))  # type: ignore[arg-type]
     if isinstance(e.node.meta["val"], (list, tuple)):
-        raise e.refuse("Heddle has no indices of maxima; expected amax")
-    return keep(e, e.builder.reduce("max", x, axes(dims, len(x.shape))))  # type: ignore[arg-type]
+        return [largest, place_of_largest(e, x, int(dims))]  # type: ignore[call-overload]
+    return largest
 
 
 @op("amin", "min")
-def amin(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> Value:
+def amin(e: Emitter, x: Value, dims: object = None, keepdim: bool = False) -> object:
     low = e.builder.elementwise("arith.negf", x)
-    if isinstance(dims, Value) or isinstance(e.node.meta["val"], (list, tuple)):
-        raise e.refuse("Heddle has no indices of minima; expected amin")
-    low = e.builder.reduce("max", low, axes(dims, len(x.shape)))  # type: ignore[arg-type]
-    return keep(e, e.builder.elementwise("arith.negf", low))
+    if isinstance(dims, Value):
+        left, right = operands(e, x, dims)
+        return e.builder.elementwise("arith.minimumf", left, right)
+    least = e.builder.reduce("max", low, axes(dims, len(x.shape)))  # type: ignore[arg-type]
+    least = keep(e, e.builder.elementwise("arith.negf", least))
+    if isinstance(e.node.meta["val"], (list, tuple)):
+        return [least, place_of_largest(e, low, int(dims))]  # type: ignore[call-overload]
+    return least
+
+
+def place_of_largest(e: Emitter, x: Value, dim: int) -> Value:
+    """Returns the first index of the maximum along a dimension. Counts back from
+    the end, so that the first one has the largest number."""
+    x = e.builder.convert(x, "f32")
+    dim, size = axis(dim, len(x.shape)), x.shape[axis(dim, len(x.shape))]
+    largest = spread(e, e.builder.reduce("max", x, [dim]), x.shape, [dim])
+    hit = e.builder.compare("eq", x, largest)
+    numbers = np.arange(size, 0, -1, dtype=np.float32)
+    back = e.builder.broadcast_along(e.builder.constant(numbers, "f32"), x.shape, [dim])
+    zero = e.builder.splat(0.0, x.shape, "f32")
+    first = e.builder.reduce("max", e.builder.select(hit, back, zero), [dim])
+    count = e.builder.splat(float(size), first.shape, "f32")
+    return keep(e, e.builder.convert(e.builder.binary("sub", count, first), "i32"))
+
+
+@op("argmax", "argmin")
+def argmax(
+    e: Emitter, x: Value, dim: int | None = None, keepdim: bool = False
+) -> Value:
+    if dim is None:
+        x, dim = e.builder.reshape(x, (math.prod(x.shape),)), 0
+    x = e.builder.convert(x, "f32")
+    if e.node.target._opname == "argmin":
+        x = e.builder.elementwise("arith.negf", x)
+    return place_of_largest(e, x, dim)
 
 
 def spread(e: Emitter, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
@@ -119,11 +151,56 @@ def norm(
     e: Emitter, x: Value, order: Operand = 2, dims: object = None, *rest: object,
     **named: object,
 ) -> Value:  # fmt: skip
-    if order != 2:
-        raise e.refuse(f"expected the norm of order 2, got {order}")
     over = axes(dims, len(x.shape))  # type: ignore[arg-type]
+    if order != 2:
+        return keep(e, _general_norm(e, x, order, over))
     total = sum_over(e, e.builder.binary("mul", x, x), over)
     return keep(e, e.builder.elementwise("math.sqrt", total))
+
+
+def _general_norm(e: Emitter, x: Value, order: Operand, dims: Sequence[int]) -> Value:
+    if not isinstance(order, (int, float)) or order <= 0:
+        raise e.refuse(f"expected the norm of an order above 0, got {order}")
+    size = e.builder.elementwise("math.absf", x)
+    if order == math.inf:
+        return e.builder.reduce("max", size, dims)
+    if order == 1:
+        return sum_over(e, size, dims)
+    power = e.builder.splat(float(order), x.shape, x.type)
+    total = sum_over(e, e.builder.elementwise("math.powf", size, power), dims)
+    root = e.builder.splat(1 / float(order), total.shape, x.type)
+    return e.builder.elementwise("math.powf", total, root)
+
+
+@op("prod")
+def prod(
+    e: Emitter, x: Value, dim: int | None = None, keepdim: bool = False, **named: object
+) -> Value:
+    """Multiplies the halves of the dimension until one row is left."""
+    if dim is None:
+        x, dim = e.builder.reshape(x, (math.prod(x.shape),)), 0
+    dim = axis(dim, len(x.shape))
+    while (size := x.shape[dim]) > 1:
+        half = size // 2
+        product = e.builder.binary(
+            "mul", take(e, x, dim, 0, half), take(e, x, dim, half, half)
+        )
+        rest = [take(e, x, dim, size - 1, 1)] if size % 2 else []
+        x = e.builder.concat([product, *rest], dim)
+    return e.builder.reshape(x, e.shape)
+
+
+@op("cumprod")
+def cumprod(e: Emitter, x: Value, dim: int, **named: object) -> Value:
+    """Multiplies by the row so many places before, for 1, 2, 4, ... places."""
+    dim, places = axis(dim, len(x.shape)), 1
+    while places < x.shape[dim]:
+        kept = take(e, x, dim, 0, places)
+        later = take(e, x, dim, places, x.shape[dim] - places)
+        before = take(e, x, dim, 0, x.shape[dim] - places)
+        x = e.builder.concat([kept, e.builder.binary("mul", later, before)], dim)
+        places *= 2
+    return x
 
 
 @op("any", "all")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -200,13 +201,39 @@ def pad(
 ) -> Value:
     if isinstance(mode, (int, float)):  # constant_pad_nd's value
         mode, value = "constant", mode
-    if mode != "constant":
-        raise e.refuse(f"expected padding with a constant, got {mode}")
     rank, pairs = len(x.shape), len(widths) // 2
     low, high = [0] * rank, [0] * rank
     for i in range(pairs):
         low[rank - 1 - i], high[rank - 1 - i] = widths[2 * i], widths[2 * i + 1]
-    if min(low + high) < 0:
+    if mode != "constant":
+        for dim in range(rank):
+            x = _pad_along(e, x, dim, low[dim], high[dim], str(mode))
+        return x
+    return padded(e, x, low, high, value or 0)
+
+
+def _pad_along(e: Emitter, x: Value, dim: int, low: int, high: int, mode: str) -> Value:
+    """Repeats rows of x itself before its first and after its last row."""
+    size = x.shape[dim]
+    rows = np.pad(np.arange(size), (low, high), _PADDINGS[mode])
+    before = [take(e, x, dim, int(row), 1) for row in rows[:low]]
+    after = [take(e, x, dim, int(row), 1) for row in rows[low + size :]]
+    return e.builder.concat([*before, x, *after], dim)
+
+
+# PyTorch's modes in NumPy's words.
+_PADDINGS: dict[str, Any] = {
+    "reflect": "reflect", "replicate": "edge", "circular": "wrap",
+}  # fmt: skip
+
+
+def padded(
+    e: Emitter, x: Value, low: Sequence[int], high: Sequence[int], value: float
+) -> Value:
+    """Appends a number on both sides of each dimension, or removes elements where
+    a width is negative."""
+    rank = len(x.shape)
+    if min([*low, *high]) < 0:
         start = [max(0, -width) for width in low]
         sizes = tuple(
             size + min(0, a) + min(0, b)
@@ -214,7 +241,31 @@ def pad(
         )
         x = e.builder.slice(x, start, sizes, [1] * rank)
     low, high = [max(0, w) for w in low], [max(0, w) for w in high]
-    return e.builder.pad(x, low, high, value or 0)
+    return e.builder.pad(x, low, high, value)
+
+
+@op("unfold")
+def unfold(e: Emitter, x: Value, dim: int, size: int, step: int) -> Value:
+    """Windows along a dimension, with their elements as the last dimension."""
+    dim, count = axis(dim, len(x.shape)), e.shape[axis(dim, len(x.shape))]
+    parts = [take(e, x, dim, i, count, step) for i in range(size)]
+    shape = (*parts[0].shape, 1)
+    return e.builder.concat([e.builder.reshape(p, shape) for p in parts], len(x.shape))
+
+
+@op("diagonal")
+def diagonal(e: Emitter, x: Value, offset: int = 0, a: int = 0, b: int = 1) -> Value:
+    rank = len(x.shape)
+    pair = [axis(a, rank), axis(b, rank)]
+    order = [i for i in range(rank) if i not in pair] + pair
+    x = e.builder.transpose(x, order)
+    length, start = e.shape[-1], [0] * (rank - 2)
+    start += [max(0, -offset), max(0, offset)]
+    x = e.builder.slice(x, start, (*x.shape[:-2], length, length), [1] * rank)
+    eye = e.builder.constant(np.eye(length, dtype=np.bool_), "i1")
+    zero = e.builder.splat(0, x.shape, x.type)
+    kept = e.builder.select(e.builder.broadcast(eye, x.shape), x, zero)
+    return e.builder.reduce("sum", kept, [rank - 1])
 
 
 @op("repeat", "tile")

@@ -1,9 +1,10 @@
 """Softmax and dropout."""
 
+import math
 from collections.abc import Sequence
 
 from heddle.torch.emit import Emitter, op
-from heddle.torch.ops.shape import axis
+from heddle.torch.ops.shape import axes, axis
 from heddle.torch.text import Value, number
 
 
@@ -59,11 +60,10 @@ def softmax_(e: Emitter, x: Value, dim: int, *unused: object, **named: object) -
 def logsumexp(
     e: Emitter, x: Value, dims: Sequence[int], keepdim: bool = False
 ) -> Value:
-    if len(dims) != 1:
-        raise e.refuse("expected one dimension")
-    dim = axis(dims[0], len(x.shape))
-    order = [i for i in range(len(x.shape)) if i != dim] + [dim]
-    x = e.builder.transpose(x, order)
+    over = axes(dims, len(x.shape))
+    kept = [i for i in range(len(x.shape)) if i not in over]
+    x = e.builder.transpose(x, kept + over)
+    x = e.builder.reshape(x, (*x.shape[: len(kept)], math.prod(x.shape[len(kept) :])))
     stats = Value("", x.shape[:-1], "f32")
     total = e.builder.op(
         f"heddle.logsumexp {e.builder.quoted} {x.name} : {x.tensor} -> {stats.tensor}",

@@ -1,0 +1,57 @@
+"""Interpolation: a product with a constant matrix for each dimension."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+
+from heddle.torch.emit import Emitter, op, op_name, to_array
+from heddle.torch.text import Value
+
+
+def along(
+    e: Emitter, x: Value, dim: int, function: Callable[[torch.Tensor], torch.Tensor]
+) -> Value:
+    """Applies a linear function of rows [1, rows, size] along a dimension. Its
+    matrix is what it makes of the unit vectors."""
+    size = x.shape[dim]
+    matrix = function(torch.eye(size)[None])[0]
+    if matrix.shape == (size, size) and torch.equal(matrix, torch.eye(size)):
+        return x
+    array, _ = to_array(matrix)
+    letters = "bcxyz"[: len(x.shape)]
+    result = letters.replace(letters[dim], "w")
+    table = e.builder.convert(e.builder.constant(array, "f32"), x.type)
+    return e.builder.contract(f"{letters}, {letters[dim]}w -> {result}", x, table)
+
+
+_MODES = {
+    "upsample_nearest1d": "nearest", "upsample_nearest2d": "nearest",
+    "upsample_nearest3d": "nearest", "_upsample_nearest_exact1d": "nearest-exact",
+    "_upsample_nearest_exact2d": "nearest-exact", "upsample_linear1d": "linear",
+    "upsample_bilinear2d": "linear", "upsample_trilinear3d": "linear",
+}  # fmt: skip
+
+
+@op(*_MODES)
+def upsample(e: Emitter, x: Value, *rest: object) -> Value:
+    """The overload `vec` has a size, perhaps whether corners are aligned, and
+    factors; the other one has no None."""
+    mode, first = _MODES[op_name(e.node)], 2
+    factors = rest[-1] if e.node.target._overloadname == "vec" else None
+    corners = bool(rest[1]) if mode == "linear" else None
+    for dim in range(first, len(x.shape)):
+        size: int | None = e.shape[dim]
+        factor: float | None = None
+        if isinstance(factors, Sequence):
+            size, factor = None, float(factors[dim - first])
+        resize = functools.partial(
+            F.interpolate,
+            size=size,
+            scale_factor=factor,
+            mode=mode,
+            align_corners=corners,
+        )
+        x = along(e, x, dim, resize)
+    return x

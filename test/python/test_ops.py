@@ -1,0 +1,114 @@
+"""ATen ops against PyTorch: many in one module, so that few are compiled."""
+
+import unittest
+from collections.abc import Callable
+
+import parity
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Each(nn.Module):
+    """The results of all functions of a parameter times the input, in one row."""
+
+    def __init__(self, functions: list[Function], *shape: int) -> None:
+        super().__init__()
+        self.functions = functions
+        self.w = nn.Parameter(torch.rand(shape) + 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = [function(x * self.w) for function in self.functions]
+        return torch.cat([part.flatten() for part in parts])
+
+
+class Layers(nn.Module):
+    """The results of all layers of one input, in one row."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([layer(x).flatten() for layer in self.layers])
+
+
+def inside(x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) * 0.9
+
+
+FUNCTIONS: list[Function] = [
+    torch.sinh, torch.cosh, torch.asinh, lambda x: torch.tan(inside(x)),
+    lambda x: torch.asin(inside(x)), lambda x: torch.acos(inside(x)),
+    lambda x: torch.atanh(inside(x)), lambda x: torch.acosh(x.abs() + 1.5),
+    lambda x: torch.atan2(x, x.abs() + 0.1), lambda x: torch.hypot(x, x.roll(1, 1)),
+    lambda x: torch.fmin(x, x.roll(1, 1)), lambda x: x.remainder(1.5),
+    lambda x: x.fmod(1.5), lambda x: x.frac() + x * x.round(),
+    lambda x: torch.nan_to_num(x),
+]  # fmt: skip
+
+PLACES: list[Function] = [
+    lambda x: x.max(1).values, lambda x: x.min(0).values,
+    lambda x: x + F.one_hot(x.argmax(1), 6), lambda x: x.logsumexp((0, 1)),
+    lambda x: x.norm(1, dim=1), lambda x: x.norm(float("inf"), dim=1),
+    lambda x: x.norm(3, dim=1), lambda x: x.prod(1), lambda x: x.cumprod(1),
+    lambda x: x.unfold(1, 3, 2), lambda x: x[:, :4].diagonal(1),
+    lambda x: torch.zeros(4, 6).scatter_add(1, torch.tensor([[0, 1, 1]] * 4), x[:, :3]),
+    lambda x: torch.zeros(3, 6).index_add(0, torch.tensor([0, 1, 0, 2]), x),
+    lambda x: F.pad(x[None], (2, 1), mode="reflect"),
+    lambda x: F.pad(x[None], (2, 1), mode="replicate"),
+    lambda x: F.pad(x[None], (2, 1), mode="circular"), lambda x: F.glu(x, 1),
+]  # fmt: skip
+
+
+class Ops(unittest.TestCase):
+    def setUp(self) -> None:
+        torch.manual_seed(0)
+
+    def _check(self, model: nn.Module, x: torch.Tensor) -> None:
+        target = torch.randn(model(x).shape)
+        print(self.id(), parity.check(model, (x, target), nn.MSELoss(reduction="sum")))
+
+    def test_functions(self) -> None:
+        self._check(Each(FUNCTIONS, 4, 6), torch.randn(4, 6))
+
+    def test_places(self) -> None:
+        self._check(Each(PLACES, 4, 6), torch.randn(4, 6))
+
+    def test_transposed_convolutions(self) -> None:
+        layers = (
+            nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1),
+            nn.ConvTranspose2d(4, 4, 2, stride=2, groups=2),
+            nn.ConvTranspose2d(4, 2, 3, dilation=2, bias=False),
+        )
+        self._check(Layers(*layers), torch.randn(2, 4, 5, 5))
+
+    def test_pooling(self) -> None:
+        first = nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")
+        layers = Layers(
+            nn.MaxPool2d(3, 2, ceil_mode=True), nn.AdaptiveAvgPool2d(3),
+            nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.AdaptiveMaxPool2d(1),
+            nn.Upsample(scale_factor=2), nn.Upsample(scale_factor=2, mode="bilinear"),
+            nn.Upsample(size=(7, 5), mode="bilinear", align_corners=True),
+            nn.InstanceNorm2d(4, affine=True),
+        )  # fmt: skip
+        self._check(nn.Sequential(first, layers), torch.randn(2, 3, 8, 8))
+
+    def test_losses(self) -> None:
+        weight = torch.tensor([0.2, 1.0, 2.0])
+        labels, x = torch.tensor([0, 2, 1, 1]), torch.randn(4, 6)
+        pairs = [
+            (nn.CrossEntropyLoss(weight=weight), labels),
+            (nn.CrossEntropyLoss(weight=weight, label_smoothing=0.1), labels),
+            (nn.BCEWithLogitsLoss(pos_weight=weight), torch.rand(4, 3)),
+            (nn.KLDivLoss(reduction="batchmean"), torch.rand(4, 3)),
+        ]
+        for loss, target in pairs:
+            with self.subTest(loss=loss):
+                parity.check(nn.Linear(6, 3), (x, target), loss)
+
+
+if __name__ == "__main__":
+    unittest.main()
