@@ -119,12 +119,15 @@ class Recomputation:
     def apply(self) -> None:
         self.again.sort(key=lambda value: self.place[self.readers[value][0]])
         for value in self.again:
-            readers = self.readers[value]
-            copy = self.copy(value, size_of(value), readers[0])
-            for reader in readers:
-                for i, operand in enumerate(reader.operands):
-                    if operand == value:
-                        reader.operands[i] = copy
+            self.substitute(
+                value, self.copy(value, size_of(value), self.readers[value][0])
+            )
+
+    def substitute(self, value: ir.Value, copy: ir.Value) -> None:
+        for reader in self.readers[value]:
+            for i, operand in enumerate(reader.operands):
+                if operand == value:
+                    reader.operands[i] = copy
 
     def copy(self, value: ir.Value, size: int, at: ir.Operation) -> ir.Value:
         """Returns the value for the backward pass, computed before `at`."""
@@ -141,10 +144,18 @@ class Recomputation:
                     loc=maker.location,
                 )
             elif value in self.kept:
-                made = create(
-                    "stablehlo.optimization_barrier", [value.type], [value], at=at
-                )
+                return self.barrier(value, at)
             else:
                 return value
             self.copies[value] = made.results[0]
         return self.copies[value]
+
+    def barrier(self, value: ir.Value, at: ir.Operation) -> ir.Value:
+        """Returns a stored value for the backward pass, before its first use."""
+        first = self.readers[value][0]
+        if self.place[first] < self.place[at]:
+            at = first
+        made = create("stablehlo.optimization_barrier", [value.type], [value], at=at)
+        self.substitute(value, made.results[0])
+        self.copies[value] = made.results[0]
+        return made.results[0]
