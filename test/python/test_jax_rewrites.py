@@ -1,5 +1,6 @@
 """Single constructs that are rewritten before jaxlib's passes."""
 
+import re
 import unittest
 
 try:
@@ -301,6 +302,49 @@ class RefusalTest(unittest.TestCase):
                 lambda x: (jnp.fft.fft(x).real, jnp.fft.fft(x * 2).imag), floats(0, 8)
             )
         self.assertGreaterEqual(len(str(raised.exception).splitlines()), 2)
+
+
+class ArrangementTest(unittest.TestCase):
+    """What JAX writes in a form that would cost copies or passes over memory."""
+
+    def same(self, function: object, *args: object, **options: object) -> str:
+        with heddle.jax.compile(function, *args, **options) as program:
+            check(self, program(*args), jax.jit(function)(*args))
+            return program.exported.text
+
+    def test_weight_gradients_are_not_transposed(self) -> None:
+        def gradients(w, v, x):
+            def loss(w, v):
+                return jnp.sum(jnp.einsum("bnf,nfk->bnk", jnp.tanh(x @ w), v) ** 2)
+
+            return jax.grad(loss, (0, 1))(w, v)
+
+        args = floats(0, 10, 14), floats(1, 3, 14, 6), floats(2, 5, 3, 10)
+        text = self.same(gradients, *args)
+        self.assertNotIn("tensor<14x10xf32>", text)
+
+    def test_sums_over_all_are_split(self) -> None:
+        text = self.same(lambda x: jnp.sqrt(jnp.sum(x**2)), floats(0, 130, 140))
+        self.assertIn("-> tensor<130xf32>", text)
+
+    def test_embedding_gradient_of_a_tied_table(self) -> None:
+        def gradient(table, ids):
+            return jax.grad(lambda t: jnp.sum((t[ids] @ t.T) ** 2))(table)
+
+        text = self.same(gradient, floats(0, 9, 4), integers(1, 9, 12))
+        (table,) = re.findall(r'"heddle.embedding_grad"\(.*, (%\w+)\) ', text)
+        self.assertRegex(text, rf"{table} = linalg.generic.*reduction")
+
+    def test_updates_are_ordered_by_parameter(self) -> None:
+        def step(state, x):
+            new = jax.tree.map(lambda s: 0.9 * s + x[0], state)
+            return jax.tree.map(lambda s: jnp.tanh(s) * x[1], new)
+
+        state = {"a": floats(0, 17, 3), "b": floats(1, 19, 3)}
+        text = self.same(step, state, floats(2, 2), donate_argnums=0)
+        order = re.findall(r"ins\(%.* outs\(%\w+ : tensor<(\d+)x3xf32>\)", text)
+        self.assertGreater(len(order), 6)
+        self.assertEqual(order, sorted(order))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import re
 
 from jaxlib.mlir import ir
 
-from . import shardings
+from . import shardings, updates
 from .ir import Refusal, create, scope, source, walk
 from .leaf import Leaf
 
@@ -33,7 +33,9 @@ def finish(
             f"expected {len(arguments)} arrays as arguments, got {count}: pass arrays "
             "that the function reads as arguments"
         )
-    return make_variables(module, main, arguments, results, mesh)
+    leaves = make_variables(module, main, arguments, results, mesh)
+    updates.order_updates(main)
+    return leaves
 
 
 def check_types(arguments: list[tuple[Leaf, bool]], results: list[Leaf]) -> None:

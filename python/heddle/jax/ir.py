@@ -118,6 +118,10 @@ def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
     op.erase()
 
 
+def users(value: ir.Value) -> list[ir.Operation]:
+    return [use.owner.operation for use in value.uses]
+
+
 def terminate(
     block: ir.Block,
     name: str,

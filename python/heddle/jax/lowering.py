@@ -18,12 +18,16 @@ from heddle.errors import CompileError
 
 from . import (
     control,
+    embedding,
     finish,
     raising,
+    recompute,
     scatter,
     shardings,
     softmax,
     sort,
+    sums,
+    transposes,
     windows,
 )
 from .inline import inline_calls
@@ -260,6 +264,11 @@ def simplify(module: ir.Module, remarks: list[str]) -> None:
         raise Refusal(*refusals)
     raising.raise_calls(module)
     inline_calls(module)
+    embedding.accumulate(module)
+    transposes.swap_products(module)
+    sums.split_sums(module)
+    run(module, "func.func(cse)")
+    recompute.recompute(module)
     for op in [op for op in walk(module) if windows.is_empty(op)]:
         windows.convert_empty(op)
     for op in [op for op in walk(module) if op.name == "stablehlo.concatenate"]:

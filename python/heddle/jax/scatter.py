@@ -209,6 +209,8 @@ def scatter(
 ) -> jax.Array:
 
     rows, values = form.rows_and_updates(indices, updates)
+    if rows.shape[1] == 1 and len(form.rows) == len(form.batching) + 1:
+        return scatter_one(form, kind, operand, rows, values)
     table = form.to_table(operand)
     batches, count = rows.shape
     height, width = table.shape[0] // batches, table.shape[1]
@@ -244,6 +246,24 @@ def scatter(
         values.reshape(-1, width), jnp.maximum(winner, 0) + base, axis=0, mode="clip"
     )
     return form.from_table(jnp.where((winner >= 0)[:, None], chosen, table))
+
+
+def scatter_one(
+    form: Scatter, kind: str, operand: jax.Array, rows: jax.Array, values: jax.Array
+) -> jax.Array:
+    """Scatters one update for each batch, into one dimension of the operand. The
+    operand keeps its shape, so that the comparison joins its neighbours' kernel,
+    such as the gradient of a cross-entropy."""
+    (dim,) = (d for d in form.rows if d not in form.batching)
+    sizes = [operand.shape[d] for d in form.batching]
+    columns = [operand.shape[d] for d in form.columns]
+    row = lax.broadcast_in_dim(rows.reshape(sizes), operand.shape, form.batching)
+    dims = form.batching + form.columns
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    update = lax.transpose(values.reshape(sizes + columns), order)
+    update = lax.broadcast_in_dim(update, operand.shape, sorted(dims))
+    hit = row == lax.broadcasted_iota(jnp.int32, operand.shape, dim)
+    return combine(kind, hit, operand, update)
 
 
 def combine(kind: str, hit: jax.Array, old: jax.Array, update: jax.Array) -> jax.Array:

@@ -28,6 +28,7 @@ from .ir import (
     shape_of,
     source,
     tensor_type,
+    users,
     walk,
 )
 from .products import (
@@ -68,10 +69,6 @@ def softmax(x: Array) -> Array:
 def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     y = softmax(primals[0])
     return y, heddle_grad_of_softmax(y, tangents[0])
-
-
-def users(value: ir.Value) -> list[ir.Operation]:
-    return [use.owner.operation for use in value.uses]
 
 
 def callee(op: ir.Operation) -> str:

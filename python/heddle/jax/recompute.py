@@ -1,0 +1,161 @@
+"""The backward pass computes cheap values again instead of keeping them.
+
+JAX stores every factor that a derivative needs: for gelu five tensors, for a
+norm four. Many of these follow from another stored one by a few multiplications
+and additions, which cost nothing in the kernel that reads the result. Such a
+value is computed again from
+
+- values that are stored anyway,
+- arguments, constants, and tensors that are small beside it.
+
+    forward   t = tanh(u)              forward   t = tanh(u)
+              a = 1 - t        becomes           a = 1 - t
+    backward  d = g * a                backward  d = g * (1 - barrier(t))
+
+The barrier keeps the two computations apart. Operands of products and of other
+ops that kernels do not merge with are never computed again.
+"""
+
+import math
+
+from jaxlib.mlir import ir
+
+from .ir import create, shape_of, users, walk
+from .products import owner
+
+_CHEAP = {
+    f"stablehlo.{name}"
+    for name in (
+        *("add", "subtract", "multiply", "divide", "negate", "abs", "convert"),
+        *("maximum", "minimum", "select", "compare", "and", "or", "not"),
+        "broadcast_in_dim",
+    )
+}
+# Ops whose kernels compute their operands on the way.
+_MERGING = _CHEAP | {
+    f"stablehlo.{name}"
+    for name in ("reduce", "exponential", "tanh", "logistic", "rsqrt", "sqrt", "log")
+}
+# Elements of the smallest value that is worth it.
+_LARGE = 1 << 12
+# Ops that one value may take.
+_MOST_OPS = 12
+# A tensor this many times smaller counts as small.
+_SMALL = 16
+
+
+def recompute(module: ir.Module) -> None:
+    for op in module.body.operations:
+        if op.operation.name == "func.func":
+            Recomputation(op.operation.regions[0].blocks[0]).apply()
+
+
+def is_backward(op: ir.Operation) -> bool:
+    return "transpose(" in str(op.location)
+
+
+def size_of(value: ir.Value) -> int:
+    return math.prod(shape_of(value))
+
+
+class Recomputation:
+    """The values of one block that the backward pass reads from the forward."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self.block = block
+        self.place = {op.operation: i for i, op in enumerate(block.operations)}
+        self.backward = {op for op in self.place if is_backward(op)}
+        # The backward ops that read each value, in order.
+        self.readers: dict[ir.Value, list[ir.Operation]] = {}
+        # Stored values that are not computed again.
+        self.kept: set[ir.Value] = set()
+        self.again: list[ir.Value] = []
+        self.copies: dict[ir.Value, ir.Value] = {}
+        self.choose()
+
+    def choose(self) -> None:
+        stored = []
+        for op in self.place:
+            if op in self.backward:
+                continue
+            for value in op.results:
+                if not isinstance(value.type, ir.RankedTensorType):
+                    continue
+                found = [u for u in users(value) if u in self.backward]
+                nested = [u for u in users(value) if u not in self.place]
+                if not found or size_of(value) < _LARGE:
+                    continue
+                self.readers[value] = sorted(found, key=self.place.__getitem__)
+                stored.append(value)
+                self.kept.add(value)
+                if nested or any(u.name not in _MERGING for u in found):
+                    stored.pop()
+        for value in reversed(stored):
+            self.kept.discard(value)
+            if self.count_ops(value, size_of(value)) <= _MOST_OPS:
+                self.again.append(value)
+            else:
+                self.kept.add(value)
+
+    def is_at_hand(self, value: ir.Value, size: int) -> bool:
+        """Whether the value need not be computed for a value of `size`."""
+        maker = owner(value)
+        if maker is None or maker.name == "stablehlo.constant" or value in self.kept:
+            return True
+        return size_of(value) * _SMALL <= size
+
+    def count_ops(self, value: ir.Value, size: int, limit: int = _MOST_OPS) -> int:
+        """Returns how many ops compute a value again; more than the limit if it
+        needs what is not at hand."""
+        maker = owner(value)
+        if maker.name not in _CHEAP or maker not in self.place or limit == 0:
+            return _MOST_OPS + 1
+        count = 1
+        for operand in maker.operands:
+            if count <= limit and not self.is_at_hand(operand, size):
+                count += self.count_ops(operand, size, limit - count)
+        return count
+
+    def apply(self) -> None:
+        self.again.sort(key=lambda value: self.place[self.readers[value][0]])
+        for value in self.again:
+            self.substitute(
+                value, self.copy(value, size_of(value), self.readers[value][0])
+            )
+
+    def substitute(self, value: ir.Value, copy: ir.Value) -> None:
+        for reader in self.readers[value]:
+            for i, operand in enumerate(reader.operands):
+                if operand == value:
+                    reader.operands[i] = copy
+
+    def copy(self, value: ir.Value, size: int, at: ir.Operation) -> ir.Value:
+        """Returns the value for the backward pass, computed before `at`."""
+        if value not in self.copies:
+            maker = owner(value)
+            if not self.is_at_hand(value, size):
+                operands = [self.copy(v, size, at) for v in maker.operands]
+                made = create(
+                    maker.name,
+                    [value.type],
+                    operands,
+                    {name: maker.attributes[name] for name in maker.attributes},
+                    at=at,
+                    loc=maker.location,
+                )
+            elif value in self.kept:
+                return self.barrier(value, at)
+            else:
+                return value
+            self.copies[value] = made.results[0]
+        return self.copies[value]
+
+    def barrier(self, value: ir.Value, at: ir.Operation) -> ir.Value:
+        """Returns a stored value for the backward pass, before its first use."""
+        first = self.readers[value][0]
+        if self.place[first] < self.place[at]:
+            at = first
+        made = create("stablehlo.optimization_barrier", [value.type], [value], at=at)
+        self.substitute(value, made.results[0])
+        self.copies[value] = made.results[0]
+        return made.results[0]
