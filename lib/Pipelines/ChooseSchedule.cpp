@@ -129,7 +129,7 @@ bool heddle::leavesChoice(const CompileOptions &options) {
 
 /// Returns whether `a` should be taken in place of the simpler variant `b`.
 static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
-  if (!a.fits() || !b.fits())
+  if (a.canFit() && (!a.fits() || !b.fits()))
     return a.fits() || (!b.fits() && a.bytes < b.bytes);
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
@@ -241,7 +241,7 @@ bool Chooser::tryParts(int64_t parts) {
   if (!tryVariant({parts, stated.recompute.value_or(RecomputeMode::None)}))
     return false;
   const VariantPrediction &none = choice.tried.back();
-  if (stated.recompute || none.fits())
+  if (stated.recompute || none.fits() || !none.canFit())
     return true;
   // Recomputation only adds to that time.
   if (choice.best.fits() &&

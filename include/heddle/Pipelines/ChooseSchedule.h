@@ -36,6 +36,9 @@ struct VariantPrediction {
   int64_t capacity = 0; ///< of a device's memory
 
   bool fits() const { return bytes <= capacity; }
+  /// What computing again cannot change, such as variables, takes less than a
+  /// device's memory.
+  bool canFit() const { return bytes - arena <= capacity; }
 };
 
 struct ScheduleChoice {

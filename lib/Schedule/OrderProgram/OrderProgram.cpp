@@ -276,9 +276,12 @@ void OrderProgram::runOnOperation() {
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
   ScheduleOptions options;
-  options.limits.liveBytes =
-      memory > 0 ? int64_t(memory)
-                 : getFreeBytes(module, topology.getCluster().device);
+  // If variables alone do not fit, no order does, and none is better for it.
+  int64_t free = memory > 0
+                     ? int64_t(memory)
+                     : getFreeBytes(module, topology.getCluster().device);
+  if (free > 0)
+    options.limits.liveBytes = free;
   options.tries = tries;
   options.seed = seed;
   context.emplace(Context{SymbolTable(module),
