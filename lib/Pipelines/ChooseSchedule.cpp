@@ -66,6 +66,7 @@ private:
   /// layers; 0: with all.
   std::optional<VariantPrediction> compile(ScheduleVariant variant,
                                            int64_t layers);
+  bool mayScatterSums() const;
   /// Returns the training step of the model with so many layers, or null.
   ModuleOp getStep(int64_t layers);
 
@@ -192,6 +193,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.subBatches = variant.subBatches;
   stating.recompute = variant.recompute;
   stating.recomputeBytes = variant.recomputeBytes;
+  stating.mesh.sequence |= variant.scattersSums;
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   ModuleOp step = getStep(layers);
@@ -277,6 +279,15 @@ void Chooser::fillMemory(VariantPrediction first) {
   }
 }
 
+/// Returns whether the plan is a standard one that does not split the sequence,
+/// but has tensor parallelism, whose sums could be scattered along it.
+bool Chooser::mayScatterSums() const {
+  const DefaultMesh &mesh = options.mesh;
+  return options.planText.empty() && isModel(module) && !mesh.sequence &&
+         mesh.context == 1 &&
+         llvm::any_of(mesh.tensor, [](int64_t size) { return size > 1; });
+}
+
 std::optional<ScheduleChoice> Chooser::choose() {
   int64_t first = stated.subBatches.value_or(1);
   if (!tryParts(first))
@@ -294,6 +305,11 @@ std::optional<ScheduleChoice> Chooser::choose() {
     // More parts rarely help where fewer did not.
     if (parts > 2 && choice.best.variant.subBatches == before.subBatches)
       break;
+  }
+  if (mayScatterSums()) {
+    ScheduleVariant scattering = choice.best.variant;
+    scattering.scattersSums = true;
+    tryVariant(scattering);
   }
   return choice;
 }
@@ -318,6 +334,8 @@ static std::string describe(const VariantPrediction &prediction) {
     text += llvm::formatv(" (recompute_bytes {0})",
                           prediction.variant.recomputeBytes)
                 .str();
+  if (prediction.variant.scattersSums)
+    text += ", sums scattered along the sequence";
   text += llvm::formatv(": {0:f3} ms, {1} bytes", prediction.seconds * 1e3,
                         prediction.bytes)
               .str();

@@ -292,6 +292,7 @@ void PhaseRunner::decideSchedule() {
   options.subBatches = choice->best.variant.subBatches;
   options.recompute = choice->best.variant.recompute;
   options.recomputeBytes = choice->best.variant.recomputeBytes;
+  options.mesh.sequence |= choice->best.variant.scattersSums;
   if (!choice->best.canFit())
     emitWarning(module.getLoc())
         << "variables, arguments and results of a device take "

@@ -91,8 +91,9 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
            "their first reader; 0: those of the largest one">,
     Option<"chunks", "chunks", "int64_t", /*default=*/"8",
            "the most row chunks of a product; 1: products stay whole">,
-    Option<"tries", "tries", "int64_t", /*default=*/"200",
-           "the number of schedules to compare">,
+    Option<"tries", "tries", "int64_t", /*default=*/"500",
+           "the number of changes of the best order to try; fewer for a program "
+           "of many thousand ops">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",
            "the seed of the schedules that are tried">,
     Option<"streams", "streams", "int32_t", /*default=*/"2",
