@@ -18,6 +18,9 @@ using namespace heddle;
 /// communication leave 6 % exposed; more gain little and compute less at once.
 static constexpr int64_t kMostSubBatches = 4;
 
+/// Each chunk of an exchange is a collective of its own, with its latency.
+static constexpr int64_t kMostExchangeChunks = 4;
+
 /// A variant must be this much faster than a simpler one.
 static constexpr double kLeastGain = 0.01;
 
@@ -194,6 +197,8 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.recompute = variant.recompute;
   stating.recomputeBytes = variant.recomputeBytes;
   stating.mesh.sequence |= variant.scattersSums;
+  stating.exchangeChunks =
+      std::max(options.exchangeChunks, variant.exchangeChunks);
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   ModuleOp step = getStep(layers);
@@ -311,6 +316,12 @@ std::optional<ScheduleChoice> Chooser::choose() {
     scattering.scattersSums = true;
     tryVariant(scattering);
   }
+  if (options.mesh.sequence || choice.best.variant.scattersSums)
+    for (int64_t chunks = 2 * options.exchangeChunks; chunks <= kMostExchangeChunks; chunks *= 2) {
+      ScheduleVariant chunked = choice.best.variant;
+      chunked.exchangeChunks = chunks;
+      tryVariant(chunked);
+    }
   return choice;
 }
 
@@ -336,6 +347,10 @@ static std::string describe(const VariantPrediction &prediction) {
                 .str();
   if (prediction.variant.scattersSums)
     text += ", sums scattered along the sequence";
+  if (prediction.variant.exchangeChunks > 1)
+    text += llvm::formatv(", exchanges in {0} chunks",
+                          prediction.variant.exchangeChunks)
+                .str();
   text += llvm::formatv(": {0:f3} ms, {1} bytes", prediction.seconds * 1e3,
                         prediction.bytes)
               .str();

@@ -293,6 +293,8 @@ void PhaseRunner::decideSchedule() {
   options.recompute = choice->best.variant.recompute;
   options.recomputeBytes = choice->best.variant.recomputeBytes;
   options.mesh.sequence |= choice->best.variant.scattersSums;
+  options.exchangeChunks =
+      std::max(options.exchangeChunks, choice->best.variant.exchangeChunks);
   if (!choice->best.canFit())
     emitWarning(module.getLoc())
         << "variables, arguments and results of a device take "

@@ -24,6 +24,8 @@ struct ScheduleVariant {
   /// elementwise around it run on a part of the sequence, and an all-gather
   /// follows (DefaultMesh::sequence).
   bool scattersSums = false;
+  /// CompileOptions::exchangeChunks.
+  int64_t exchangeChunks = 1;
 
   bool operator==(const ScheduleVariant &) const = default;
 };
@@ -62,7 +64,8 @@ bool leavesChoice(const CompileOptions &options);
 /// compute something again only if they do not fit otherwise. Those of an
 /// imported model of many equal layers are predicted from models of 2 and of 6
 /// of these layers. Under a standard plan with tensor parallelism, the best
-/// variant is compared with the one that scatters its sums. Their warnings and
+/// variant is compared with the one that scatters its sums. If sums are
+/// scattered, exchanges in chunks are tried, too. Their warnings and
 /// remarks are dropped. Returns nullopt if
 /// the whole batch without recomputation does not compile: the caller's own
 /// compilation will say why. A planner that compares such variants itself

@@ -440,7 +440,9 @@ def CombineCollectivesPass
     all-reduces that are no gradients stay apart if each of them depends on a
     larger collective that the other does not depend on: they serve parts of the
     batch that run side by side, and together they would make the one part wait
-    for the other. Reductions run where the last member stands: a bucket of gradients is reduced
+    for the other.
+
+    Reductions run where the last member stands: a bucket of gradients is reduced
     as soon as they are there. Ops that depend on the earlier reductions move
     after the last one. So do ops that compute from variables only and whose
     results only these ops use. Gathers run where the first member stands.

@@ -168,7 +168,7 @@ static int64_t getLargestAhead(const UnitGraph &graph) {
 
 /// Chunks must make a program this much shorter: the cost model is no more
 /// exact, and each chunk is one more collective to issue.
-static constexpr double kLeastGain = 0.01;
+static constexpr double kLeastGain = 0.005;
 
 std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,
                                                      const Candidate *other) {
