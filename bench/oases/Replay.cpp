@@ -237,7 +237,7 @@ int fail(llvm::Error error) {
 } // namespace
 
 int main(int argc, char **argv) {
-  int64_t tries = argc == 4 ? std::atoll(argv[3]) : 200;
+  int64_t tries = argc == 4 ? std::atoll(argv[3]) : 500;
   if (argc < 3 || argc > 4 || tries < 1) {
     std::fprintf(stderr, "usage: %s profile.json published.json [tries]\n",
                  argv[0]);

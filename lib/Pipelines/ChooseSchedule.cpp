@@ -18,6 +18,9 @@ using namespace heddle;
 /// communication leave 6 % exposed; more gain little and compute less at once.
 static constexpr int64_t kMostSubBatches = 4;
 
+/// Each chunk of an exchange is a collective of its own, with its latency.
+static constexpr int64_t kMostExchangeChunks = 4;
+
 /// A variant must be this much faster than a simpler one.
 static constexpr double kLeastGain = 0.01;
 
@@ -66,6 +69,7 @@ private:
   /// layers; 0: with all.
   std::optional<VariantPrediction> compile(ScheduleVariant variant,
                                            int64_t layers);
+  bool mayScatterSums() const;
   /// Returns the training step of the model with so many layers, or null.
   ModuleOp getStep(int64_t layers);
 
@@ -129,7 +133,7 @@ bool heddle::leavesChoice(const CompileOptions &options) {
 
 /// Returns whether `a` should be taken in place of the simpler variant `b`.
 static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
-  if (!a.fits() || !b.fits())
+  if (a.canFit() && (!a.fits() || !b.fits()))
     return a.fits() || (!b.fits() && a.bytes < b.bytes);
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
@@ -192,6 +196,9 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   stating.subBatches = variant.subBatches;
   stating.recompute = variant.recompute;
   stating.recomputeBytes = variant.recomputeBytes;
+  stating.mesh.sequence |= variant.scattersSums;
+  stating.exchangeChunks =
+      std::max(options.exchangeChunks, variant.exchangeChunks);
   stating.remarkBytes = -1;
   stating.explainShardings = false;
   stating.refusesTooLarge = false; // the chosen one is refused
@@ -242,7 +249,7 @@ bool Chooser::tryParts(int64_t parts) {
   if (!tryVariant({parts, stated.recompute.value_or(RecomputeMode::None)}))
     return false;
   const VariantPrediction &none = choice.tried.back();
-  if (stated.recompute || none.fits())
+  if (stated.recompute || none.fits() || !none.canFit())
     return true;
   // Recomputation only adds to that time.
   if (choice.best.fits() &&
@@ -278,6 +285,15 @@ void Chooser::fillMemory(VariantPrediction first) {
   }
 }
 
+/// Returns whether the plan is a standard one that does not split the sequence,
+/// but has tensor parallelism, whose sums could be scattered along it.
+bool Chooser::mayScatterSums() const {
+  const DefaultMesh &mesh = options.mesh;
+  return options.planText.empty() && isModel(module) && !mesh.sequence &&
+         mesh.context == 1 &&
+         llvm::any_of(mesh.tensor, [](int64_t size) { return size > 1; });
+}
+
 std::optional<ScheduleChoice> Chooser::choose() {
   int64_t first = stated.subBatches.value_or(1);
   if (!tryParts(first))
@@ -296,6 +312,17 @@ std::optional<ScheduleChoice> Chooser::choose() {
     if (parts > 2 && choice.best.variant.subBatches == before.subBatches)
       break;
   }
+  if (mayScatterSums()) {
+    ScheduleVariant scattering = choice.best.variant;
+    scattering.scattersSums = true;
+    tryVariant(scattering);
+  }
+  if (options.mesh.sequence || choice.best.variant.scattersSums)
+    for (int64_t chunks = 2 * options.exchangeChunks; chunks <= kMostExchangeChunks; chunks *= 2) {
+      ScheduleVariant chunked = choice.best.variant;
+      chunked.exchangeChunks = chunks;
+      tryVariant(chunked);
+    }
   return choice;
 }
 
@@ -318,6 +345,12 @@ static std::string describe(const VariantPrediction &prediction) {
   if (prediction.variant.recomputeBytes != 0)
     text += llvm::formatv(" (recompute_bytes {0})",
                           prediction.variant.recomputeBytes)
+                .str();
+  if (prediction.variant.scattersSums)
+    text += ", sums scattered along the sequence";
+  if (prediction.variant.exchangeChunks > 1)
+    text += llvm::formatv(", exchanges in {0} chunks",
+                          prediction.variant.exchangeChunks)
                 .str();
   text += llvm::formatv(": {0:f3} ms, {1} bytes", prediction.seconds * 1e3,
                         prediction.bytes)

@@ -137,6 +137,12 @@ void heddle::buildLocalizePipeline(OpPassManager &passes,
   DecomposeCollectivesPassOptions decompose;
   decompose.cluster = options.cluster;
   passes.addPass(createDecomposeCollectivesPass(decompose));
+  // Before packing, which rearranges what a product computes.
+  if (options.exchangeChunks > 1) {
+    ChunkExchangesPassOptions exchanges;
+    exchanges.chunks = options.exchangeChunks;
+    passes.addNestedPass<func::FuncOp>(createChunkExchangesPass(exchanges));
+  }
   // The runtime has only contiguous collectives.
   passes.addPass(createPackCollectivesPass());
   passes.addPass(createVerifyLocalizedPass());

@@ -323,7 +323,18 @@ void PhaseRunner::decideSchedule() {
   options.subBatches = choice->best.variant.subBatches;
   options.recompute = choice->best.variant.recompute;
   options.recomputeBytes = choice->best.variant.recomputeBytes;
-  if (!choice->best.fits())
+  options.mesh.sequence |= choice->best.variant.scattersSums;
+  options.exchangeChunks =
+      std::max(options.exchangeChunks, choice->best.variant.exchangeChunks);
+  if (!choice->best.canFit())
+    emitWarning(module.getLoc())
+        << "variables, arguments and results of a device take "
+        << choice->best.bytes - choice->best.arena << " bytes of "
+        << choice->best.capacity
+        << ", so no schedule fits: split or store them over more devices; "
+           "'auto' takes the fastest: "
+        << describe(*choice);
+  else if (!choice->best.fits())
     emitWarning(module.getLoc())
         << "no schedule fits into " << choice->best.capacity
         << " bytes of a device: the least that 'auto' found is "

@@ -182,20 +182,40 @@ double ProfiledCostModel::getLoad(const Communication &communication,
 }
 
 Cluster heddle::applyProfile(Cluster cluster, const MachineProfile &profile) {
-  std::map<std::string, double> rates;
-  double bandwidth = 0;
+  // A call is limited by its FLOPs or by its bytes: by what would take longer
+  // at the best rates.
+  std::map<std::string, double> best;
+  double bestBandwidth = 0;
   for (const auto &[key, time] : profile.operators) {
     if (time.seconds <= 0)
       continue;
-    double &rate = rates[time.type];
+    double &rate = best[time.type];
     rate = std::max(rate, double(time.flops) / time.seconds);
-    bandwidth = std::max(bandwidth, double(time.bytes) / time.seconds);
+    bestBandwidth = std::max(bestBandwidth, double(time.bytes) / time.seconds);
   }
-  for (auto [type, rate] : rates)
-    if (rate > 0)
-      cluster.device.peak[type] = rate;
-  if (bandwidth > 0)
-    cluster.device.memoryBandwidth = bandwidth;
+  struct Sum {
+    double amount = 0, seconds = 0;
+
+    void add(int64_t more, double time) {
+      amount += double(more);
+      seconds += time;
+    }
+  };
+  std::map<std::string, Sum> rates;
+  Sum bandwidth;
+  for (const auto &[key, time] : profile.operators) {
+    if (time.seconds <= 0)
+      continue;
+    if (double(time.flops) * bestBandwidth >
+        double(time.bytes) * best[time.type])
+      rates[time.type].add(time.flops, time.seconds);
+    else
+      bandwidth.add(time.bytes, time.seconds);
+  }
+  for (const auto &[type, sum] : rates)
+    cluster.device.peak[type] = sum.amount / sum.seconds;
+  if (bandwidth.amount > 0)
+    cluster.device.memoryBandwidth = bandwidth.amount / bandwidth.seconds;
   // Measured rates are what programs reach.
   cluster.device.efficiency = DeviceEfficiency();
   cluster.device.launch = profile.gap;

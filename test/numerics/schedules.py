@@ -22,7 +22,9 @@ SCHEDULES["auto-layer-2"] = ["--overlap", "auto", "--recompute", "layer",
                              "--sub-batches", "2"]
 # Sub-batches and recomputation are chosen by simulation.
 SCHEDULES["auto-chosen"] = ["--overlap", "auto", "--cluster", "laptop-cpu"]
-PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4"]
+# Products in chunks beside the gathers and scatters along the sequence.
+SCHEDULES["exchange-chunks"] = ["--overlap", "auto", "--exchange-chunks", "2"]
+PLANS = ["serial", "tp4", "dp2-tp2", "zero3", "ring4", "sequence4"]
 MODELS = ["gpt2-dropout", "llama-dropout"]
 # What every check runs: each schedule, plan and model, but not all of their
 # combinations.
@@ -32,12 +34,14 @@ COVER = {
         "tp4": ["oases", "default"],
         "dp2-tp2": ["fine-grained-recompute"],
         "zero3": ["cross-pass", "fine-grained-recompute", "auto-chosen"],
-        "ring4": ["default", "oases"]},
+        "ring4": ["default", "oases"],
+        "sequence4": ["exchange-chunks"]},
     "llama-dropout": {
         "tp4": ["cross-pass"],
         "dp2-tp2": ["oases", "auto-layer-2"],
         "zero3": ["oases", "default"],
-        "ring4": ["fine-grained-recompute", "auto"]},
+        "ring4": ["fine-grained-recompute", "auto"],
+        "sequence4": ["exchange-chunks"]},
 }
 
 

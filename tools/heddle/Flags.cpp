@@ -298,6 +298,10 @@ void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
       "What the backward pass computes again instead of keeping it in memory: "
       "layers, or as much as needs no communication (default: as the plan or "
       "--overlap says, or none)");
+  app.add_option("--exchange-chunks", flags.options.exchangeChunks,
+                 "Row chunks of products beside a gather or scatter along the "
+                 "sequence (default: 1, or what --overlap auto finds)")
+      ->check(CLI::Range(1, 64));
   app.add_option("--profile", flags.profile,
                  "Take the times of calls from what heddle profile measured, "
                  "where --overlap auto weighs them")

@@ -20,6 +20,12 @@ struct ScheduleVariant {
   RecomputeMode recompute = RecomputeMode::None;
   /// Plan::recomputeBytes; 0: what is left of a device's memory.
   int64_t recomputeBytes = 0;
+  /// An all-reduce before a norm becomes a reduce-scatter, the norm and what is
+  /// elementwise around it run on a part of the sequence, and an all-gather
+  /// follows (DefaultMesh::sequence).
+  bool scattersSums = false;
+  /// CompileOptions::exchangeChunks.
+  int64_t exchangeChunks = 1;
 
   bool operator==(const ScheduleVariant &) const = default;
 };
@@ -36,6 +42,9 @@ struct VariantPrediction {
   int64_t capacity = 0; ///< of a device's memory
 
   bool fits() const { return bytes <= capacity; }
+  /// What computing again cannot change, such as variables, takes less than a
+  /// device's memory.
+  bool canFit() const { return bytes - arena <= capacity; }
 };
 
 struct ScheduleChoice {
@@ -54,7 +63,10 @@ bool leavesChoice(const CompileOptions &options);
 /// `autodiff`; it is not changed. The variants have 1 to 4 sub-batches, and
 /// compute something again only if they do not fit otherwise. Those of an
 /// imported model of many equal layers are predicted from models of 2 and of 6
-/// of these layers. Their warnings and remarks are dropped. Returns nullopt if
+/// of these layers. Under a standard plan with tensor parallelism, the best
+/// variant is compared with the one that scatters its sums. If sums are
+/// scattered, exchanges in chunks are tried, too. Their warnings and
+/// remarks are dropped. Returns nullopt if
 /// the whole batch without recomputation does not compile: the caller's own
 /// compilation will say why. A planner that compares such variants itself
 /// states both numbers instead.

@@ -75,6 +75,9 @@ struct CompileOptions {
   std::optional<RecomputeMode> recompute;
   /// Plan::recomputeBytes; 0: as the plan says.
   int64_t recomputeBytes = 0;
+  /// The number of row chunks of products beside a gather or scatter along
+  /// another dimension (heddle-chunk-exchanges); 1: they stay whole.
+  int64_t exchangeChunks = 1;
   /// Makes the model of the times of a program of phase `executable`, by which
   /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if
   /// it returns null, they are those of the cluster's roofline.

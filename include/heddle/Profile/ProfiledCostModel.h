@@ -67,7 +67,8 @@ std::vector<std::pair<double, double>> getLinks(const MeshTopology &topology,
 llvm::StringRef getName(CommunicationKind kind);
 
 /// Returns a cluster whose device has the rates that were measured: the peak
-/// rate of each type and the memory bandwidth are those of the fastest calls.
+/// rate of each type is that of all calls which FLOPs limit, in sum, and the
+/// memory bandwidth that of all others.
 /// For cost models that know only a roofline, such as the scheduler's.
 Cluster applyProfile(Cluster cluster, const MachineProfile &profile);
 

@@ -91,8 +91,9 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
            "their first reader; 0: those of the largest one">,
     Option<"chunks", "chunks", "int64_t", /*default=*/"8",
            "the most row chunks of a product; 1: products stay whole">,
-    Option<"tries", "tries", "int64_t", /*default=*/"200",
-           "the number of schedules to compare">,
+    Option<"tries", "tries", "int64_t", /*default=*/"500",
+           "the number of changes of the best order to try; fewer for a program "
+           "of many thousand ops">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",
            "the seed of the schedules that are tried">,
     Option<"streams", "streams", "int32_t", /*default=*/"2",
@@ -101,6 +102,35 @@ def OrderProgramPass : Pass<"heddle-order-program", "::mlir::ModuleOp"> {
            "emit a remark with the predicted time of each program and its lower "
            "bounds">];
   let dependentDialects = ["::heddle::comm::CommDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ChunkExchangesPass
+    : Pass<"heddle-chunk-exchanges", "::mlir::func::FuncOp"> {
+  let summary = "cuts products and the gathers and scatters beside them";
+  let description = [{
+    Runs on one device's program, before collectives are packed. A product whose
+    result only goes to a reduce-scatter is cut into `chunks` chunks of rows, and
+    the reduce-scatter alike: the first rows are sent while the next ones are
+    computed. An all-gather is cut with the products that read its rows: the
+    first rows are multiplied while the next ones are gathered. What else reads
+    the gathered tensor reads all chunks, joined.
+
+    Rows are those of the outermost dimension, such as samples. The exchange must
+    run along another dimension, such as the sequence, so that no row moves.
+    Products and exchanges whose rows do not divide stay whole. Sums keep their
+    bits, as each element is summed as before.
+    ```
+    %p = heddle.contract [bsh, hf -> bsf] %x, %w : (8x512x1024, 1024x64) -> 8x512x64
+    %y = comm.reduce_scatter sum %p dim 1 : 8x512x64 -> 8x256x64
+    ```
+    becomes, with two chunks, a product of `%x[0:4]` and its reduce-scatter to
+    4x256x64, another one of `%x[4:8]`, and a `heddle.stack` of both results.
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", /*default=*/"2",
+           "the number of chunks, at least 2">];
+  let dependentDialects = ["::heddle::HeddleDialect",
                            "::mlir::tensor::TensorDialect"];
 }
 

@@ -436,7 +436,12 @@ def CombineCollectivesPass
     - All-gathers of values that depend on variables alone, of at most
       `max-weight` bytes, are gathered in buckets of at most `bucket` bytes.
 
-    None of the members may depend on another. Equal tensors are sent once.
+    None of the members may depend on another. Equal tensors are sent once. Two
+    all-reduces that are no gradients stay apart if each of them depends on a
+    larger collective that the other does not depend on: they serve parts of the
+    batch that run side by side, and together they would make the one part wait
+    for the other.
+
     Reductions run where the last member stands: a bucket of gradients is reduced
     as soon as they are there. Ops that depend on the earlier reductions move
     after the last one. So do ops that compute from variables only and whose

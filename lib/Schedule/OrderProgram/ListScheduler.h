@@ -88,8 +88,9 @@ bool isBetter(const Schedule &a, const Schedule &b,
 
 struct ScheduleOptions {
   ScheduleLimits limits;
-  /// How many schedules to build. More take longer and may be better.
-  int64_t tries = 200;
+  /// How many times to improve the best schedule of some known lists. More
+  /// tries take longer and may help.
+  int64_t tries = 500;
   /// How many units to start in all of these schedules. It limits the tries for
   /// large graphs.
   int64_t starts = 2'000'000;

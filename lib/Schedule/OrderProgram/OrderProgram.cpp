@@ -166,6 +166,10 @@ static int64_t getLargestAhead(const UnitGraph &graph) {
   return most;
 }
 
+/// Chunks must make a program this much shorter: the cost model is no more
+/// exact, and each chunk is one more collective to issue.
+static constexpr double kLeastGain = 0.005;
+
 std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,
                                                      const Candidate *other) {
   ProgramGraph program =
@@ -185,7 +189,8 @@ std::optional<Candidate> OrderProgram::makeCandidate(func::FuncOp function,
   if (order == ProgramOrder::Turns)
     schedule = scheduleByRank(graph, getTurns(graph), options.limits);
   else if (other && other->schedule.peakBytes <= options.limits.liveBytes)
-    schedule = findShorterSchedule(graph, options, other->schedule.seconds);
+    schedule = findShorterSchedule(graph, options,
+                                   other->schedule.seconds * (1 - kLeastGain));
   else
     schedule = findSchedule(graph, options);
   if (!schedule ||
@@ -276,9 +281,12 @@ void OrderProgram::runOnOperation() {
     return signalPassFailure();
   const MeshTopology &topology = sequences->getTopology();
   ScheduleOptions options;
-  options.limits.liveBytes =
-      memory > 0 ? int64_t(memory)
-                 : getFreeBytes(module, topology.getCluster().device);
+  // If variables alone do not fit, no order does, and none is better for it.
+  int64_t free = memory > 0
+                     ? int64_t(memory)
+                     : getFreeBytes(module, topology.getCluster().device);
+  if (free > 0)
+    options.limits.liveBytes = free;
   options.tries = tries;
   options.seed = seed;
   context.emplace(Context{SymbolTable(module),

@@ -137,7 +137,7 @@ int32_t Player::take(Heap &ready) {
     return chosen;
   // Beyond the limit, prefers the unit that needs the least memory. Looks at
   // few units, so that the time stays linear.
-  constexpr int kLooks = 32;
+  constexpr int kLooks = 16;
   SmallVector<Entry, kLooks> others;
   while (!ready.empty() && others.size() < kLooks &&
          liveBytes + growth[chosen] > limits.liveBytes) {

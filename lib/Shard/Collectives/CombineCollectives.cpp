@@ -8,6 +8,7 @@
 #include "heddle/Sharding/FactorShardings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace heddle {
@@ -47,6 +48,13 @@ private:
            getBytes(op->getOperand(0).getType()) <= options.maxWeight;
   }
   SmallVector<Group> findGroups();
+  /// Finds the large collectives that each op depends on.
+  void findAwaited();
+  /// Returns whether each of the two ops depends on a large collective that the
+  /// other does not depend on. Then they serve work that goes on side by side,
+  /// such as two parts of a batch. Together, they would tie both to the later
+  /// one.
+  bool areApart(Operation *a, Operation *b) const;
   /// Combines a group. Returns false, and changes nothing, if a member depends
   /// on another member or if a store would move past an access of its variable.
   bool combine(SmallVector<Operation *> members);
@@ -54,6 +62,8 @@ private:
   Block &block;
   const CombineCollectivesPassOptions &options;
   llvm::DenseSet<Operation *> gradients;
+  /// By op: the numbers of the collectives.
+  llvm::DenseMap<Operation *, llvm::BitVector> awaited;
 };
 
 } // namespace
@@ -81,10 +91,40 @@ std::optional<Key> Combiner::getKey(Operation *op) const {
              isGradient ? type.getElementType() : Type(type)};
 }
 
+void Combiner::findAwaited() {
+  awaited.clear();
+  unsigned count = 0;
+  auto isLarge = [&](Operation &op) {
+    return op.hasTrait<comm::Collective>() &&
+           getBytes(op.getOperand(0).getType()) > options.maxBytes;
+  };
+  for (Operation &op : block)
+    count += isLarge(op);
+  unsigned number = 0;
+  for (Operation &op : block) {
+    llvm::BitVector all(count);
+    for (Value operand : getUsedValues(&op))
+      if (auto known = awaited.find(operand.getDefiningOp());
+          known != awaited.end())
+        all |= known->second;
+    if (isLarge(op))
+      all.set(number++);
+    if (all.any())
+      awaited.try_emplace(&op, std::move(all));
+  }
+}
+
+bool Combiner::areApart(Operation *a, Operation *b) const {
+  auto ofA = awaited.find(a), ofB = awaited.find(b);
+  return ofA != awaited.end() && ofB != awaited.end() &&
+         ofA->second.test(ofB->second) && ofB->second.test(ofA->second);
+}
+
 /// Groups the reductions in one pass, in program order. Each joins the open
-/// group of its key. If it depends on a member of that group, or if gradients
-/// fill the bucket, it closes the group and opens a new one. `dependsOn` has,
-/// for each op, the open groups with members on which the op depends.
+/// group of its key. It closes that group and opens a new one if it depends on
+/// a member, if gradients fill the bucket, or if it is apart from the members.
+/// `dependsOn` has, for each op, the open groups with members on which the op
+/// depends.
 SmallVector<Group> Combiner::findGroups() {
   llvm::MapVector<Key, unsigned> open;
   SmallVector<Group> groups;
@@ -103,7 +143,10 @@ SmallVector<Group> Combiner::findGroups() {
       auto [entry, isNew] = open.try_emplace(*key, groups.size());
       bool isFull = !isNew && isSmallGradient(&op) &&
                     groups[entry->second].bytes + bytes > options.bucket;
-      if (!isNew && (isFull || llvm::is_contained(mine, entry->second))) {
+      bool isApart = !isNew && !isSmallGradient(&op) &&
+                     areApart(groups[entry->second].members.back(), &op);
+      if (!isNew &&
+          (isFull || isApart || llvm::is_contained(mine, entry->second))) {
         llvm::erase(mine, entry->second);
         closed.insert(entry->second);
         entry->second = groups.size();
@@ -240,6 +283,7 @@ void Combiner::run() {
   for (bool changed = true; changed;) {
     changed = false;
     gradients = findGradientReductions(block);
+    findAwaited();
     for (const Group &group : findGroups())
       changed |= combine(group.members);
   }

@@ -1,0 +1,35 @@
+//===- RowChunks.h - Chunks along the outermost dimension -------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_SCHEDULE_ROWCHUNKS_H
+#define HEDDLE_LIB_SCHEDULE_ROWCHUNKS_H
+
+#include "dialects/Heddle/Heddle.h"
+
+namespace heddle {
+
+/// Returns the type of one of `chunks` equal parts along the outermost
+/// dimension.
+mlir::RankedTensorType getChunkType(mlir::Value whole, int64_t chunks);
+
+/// Returns chunk number `chunk` of a tensor, as a slice. No element is copied.
+mlir::Value getRows(mlir::OpBuilder &builder, mlir::Location loc,
+                    mlir::Value whole, int64_t chunks, int64_t chunk);
+
+/// Returns the tensor whose chunks these are.
+mlir::Value joinRows(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::ValueRange rows);
+
+/// Returns the operand whose outermost dimension is that of the product's
+/// result, if the product can run in so many chunks of rows: it does not
+/// accumulate, the rows divide, they are those of one operand, and no bias runs
+/// along them.
+std::optional<unsigned> getRowOperand(ContractOp product, int64_t chunks);
+
+/// Clones an op for a chunk: with another operand, and a chunk of each result.
+mlir::Operation *cloneForRows(mlir::OpBuilder &builder, mlir::Operation *op,
+                              unsigned operand, mlir::Value rows,
+                              int64_t chunks);
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_SCHEDULE_ROWCHUNKS_H

@@ -1,0 +1,17 @@
+"""Compares what `auto` predicted of its choice with the simulation of it.
+
+    near_simulation.py REMARKS SIMULATION.json TOLERANCE
+"""
+
+import json
+import re
+import sys
+
+remarks, simulation, tolerance = sys.argv[1:]
+with open(remarks) as file:
+    predicted = float(
+        re.search(r"'auto' takes .*?: ([0-9.]+) ms", file.read()).group(1)) / 1e3
+with open(simulation) as file:
+    whole = json.load(file)["seconds"]
+if abs(predicted / whole - 1) > float(tolerance):
+    sys.exit("expected %g s within %s, got %g s" % (whole, tolerance, predicted))
