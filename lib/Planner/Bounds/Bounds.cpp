@@ -104,9 +104,14 @@ BoundModel::getTopology(const DefaultMesh &mesh) {
 const BoundModel::StepCounts &BoundModel::getCounts(int64_t microBatches) {
   auto [known, isNew] = counts.try_emplace(microBatches);
   double rows = double(request.program.rows) / double(microBatches);
-  if (isNew)
-    known->second = {model.at(rows, double(request.program.layers.value_or(1))),
-                     model.ofLayer(rows)};
+  if (isNew) {
+    double layers = double(request.program.layers.value_or(1));
+    StepCounts &step = known->second;
+    step.all = model.at(rows, layers);
+    step.layer = model.ofLayer(rows);
+    step.computing = step.all.computing - model.at(0, layers).computing;
+    step.computingOfLayer = step.layer.computing - model.ofLayer(0).computing;
+  }
   return known->second;
 }
 
@@ -157,7 +162,8 @@ struct PipelineWork {
 
 } // namespace
 
-llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
+llvm::Expected<CandidateBounds>
+BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
   if (!topology)
     return topology.takeError();
@@ -218,16 +224,27 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
                         micro, double(request.program.layers.value_or(1))};
   if (splitsBackward(candidate.mesh.schedule) && one.products > 0)
     pipeline.waiting = one.forwardProducts / one.products;
-  auto getSeconds = [&](const ProgramCounts &counts) {
-    return counts.products / devices + counts.numProducts * device.launch;
+  auto getSeconds = [&](const ProgramCounts &counts, double computing) {
+    return std::max(counts.products, computing) / devices +
+           counts.numProducts * device.launch;
   };
-  pipeline.all = getSeconds(step.all);
-  pipeline.layer = getSeconds(step.layer);
-  double leastProducts = isPipeline ? pipeline.getBound() : products;
+  pipeline.all = getSeconds(step.all, step.computing);
+  pipeline.layer = getSeconds(step.layer, step.computingOfLayer);
+  if (passes) {
+    pipeline.all = std::max(pipeline.all, passes->all);
+    pipeline.layer = std::max(pipeline.layer, passes->layer);
+  }
+  double leastPasses =
+      isPipeline
+          ? pipeline.getBound()
+          : micro * std::max(one.products, step.computing) / devices + launches;
   double bubble =
-      isPipeline && products > 0 ? pipeline.getEstimate() / products - 1 : 0;
-  double passes = products + micro * one.forwardProducts / devices * repeated +
-                  others * (1 + 0.3 * repeated) + accumulation;
+      isPipeline && pipeline.all > 0
+          ? pipeline.getEstimate() / (micro * pipeline.all / stages) - 1
+          : 0;
+  double computing = products +
+                     micro * one.forwardProducts / devices * repeated +
+                     others * (1 + 0.3 * repeated) + accumulation;
 
   // Traffic that no schedule avoids. What is narrow in products may travel
   // narrow.
@@ -247,7 +264,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  double least = leastProducts + update;
+  double least = leastPasses + update;
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();
 
@@ -293,7 +310,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   if (hides) {
     double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
-    double compute = passes + update;
+    double compute = computing + update;
     exposed = std::max(tensorSeconds * (1 - hidden),
                        tensorSeconds - compute * hidden) +
               std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
@@ -301,7 +318,8 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
     double atEnd = micro > 1 && candidate.zeroLevel < 2 ? 0.8 : 0.1;
     exposedAtEnd = std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);
   }
-  result.estimate = std::max(result.seconds, (passes + exposed) * (1 + bubble) +
-                                                 update + exposedAtEnd);
+  result.update = update + exposedAtEnd;
+  result.estimate = std::max(
+      result.seconds, (computing + exposed) * (1 + bubble) + result.update);
   return result;
 }

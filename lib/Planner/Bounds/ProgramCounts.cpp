@@ -24,7 +24,7 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::otherBytes,     &ProgramCounts::updateBytes,
     &ProgramCounts::keptBytes,      &ProgramCounts::numProducts,
     &ProgramCounts::tensorSums,     &ProgramCounts::numTensorSums,
-    &ProgramCounts::keyBytes};
+    &ProgramCounts::keyBytes,       &ProgramCounts::computing};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {

@@ -25,6 +25,9 @@ struct ProgramCounts {
   /// Of a micro-batch. Seconds of all products of one device at the cluster's
   /// peak rate, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
+  /// Seconds for which one device computes a micro-batch, if nothing is split:
+  /// all of it, as compiled. The planner fills it in; a count does not.
+  double computing = 0;
   double numProducts = 0;
   /// Bytes that all other ops read and write, if no two are fused.
   double otherBytes = 0;

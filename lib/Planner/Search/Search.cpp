@@ -2,10 +2,11 @@
 
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
-#include "../Judge/Judge.h"
+#include "../Judge/Judges.h"
 #include "Corrections.h"
 #include "heddle/Planner/Planner.h"
 #include "heddle/Simulate/Report.h"
+#include "llvm/ADT/StringSet.h"
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -16,10 +17,15 @@ using namespace heddle;
 /// Candidates of one round. The rounds, and so the answer, are the same for any
 /// number of threads.
 static constexpr size_t kRound = 4;
+/// The most candidates that are judged for each one that is compiled. Pipelines
+/// with equal stages are compiled once.
+static constexpr int64_t kMostJudged = 4;
 /// The most candidates that are compiled with all layers and fit.
 static constexpr int64_t kMostWhole = 3;
-/// The most candidates whose operators are decided one by one.
+/// The most candidates whose operators are decided one by one, and how much
+/// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
+static constexpr double kWorthDeciding = 1.15;
 
 namespace {
 
@@ -27,18 +33,16 @@ namespace {
 struct Entry {
   Candidate candidate;
   CandidateBounds bounds;
-  size_t index = 0; ///< in the order of enumeration, which decides ties
+  size_t index = 0;        ///< in the order of enumeration, which decides ties
+  std::string stages = {}; ///< Judges::getStagesName
   bool isJudged = false;
 };
 
 class Search {
 public:
   Search(const PlanRequest &request, PlanObserver &observer)
-      : request(request), observer(observer), times(request.program.rows),
-        arenas(request.program.rows) {
-    for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
-      judges.push_back(std::make_unique<Judge>(request));
-  }
+      : request(request), observer(observer), judges(request),
+        times(request.program.rows), arenas(request.program.rows) {}
 
   llvm::Expected<PlanReport> run();
 
@@ -48,6 +52,7 @@ private:
   llvm::Error makeEntries();
   std::vector<Entry *> chooseRound();
   void judgeRound(llvm::ArrayRef<Entry *> round);
+  void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
   llvm::Error judgeWinner();
   llvm::Error explainInfeasible();
@@ -78,10 +83,12 @@ private:
 
   const PlanRequest &request;
   PlanObserver &observer;
-  std::vector<std::unique_ptr<Judge>> judges;
+  Judges judges;
+  std::unique_ptr<BoundModel> bounds;
   SplitLimits limits;
   std::vector<Entry> entries;
-  Corrections times, arenas; ///< judgements over estimates
+  Corrections times, arenas;  ///< judgements over estimates
+  llvm::StringSet<> improved; ///< names of stages
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
@@ -113,7 +120,7 @@ llvm::Error Search::checkRequest() const {
 }
 
 llvm::Expected<CountModel> Search::countSmallPrograms() {
-  Judge &judge = *judges.front();
+  Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
   const ClusterDevice &device = request.cluster.device;
   auto count =
@@ -125,7 +132,14 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
     if (!step)
       return step.takeError();
     limits = getSplitLimits(*step);
-    return countProgram(*step, device);
+    ProgramCounts counts = countProgram(*step, device);
+    if (layers && limits.hasBackward) {
+      llvm::Expected<double> seconds = judge.measureComputing({rows, layers});
+      if (!seconds)
+        return seconds.takeError();
+      counts.computing = *seconds;
+    }
+    return counts;
   };
   if (program.microBatchRows || !program.layers) {
     llvm::Expected<ProgramCounts> counts =
@@ -154,12 +168,14 @@ llvm::Error Search::makeEntries() {
   SearchSpace space = enumerateCandidates(request, limits);
   report.skipped = std::move(space.leftOut);
   report.candidates = int64_t(space.candidates.size());
-  BoundModel model(request, *counts);
+  bounds = std::make_unique<BoundModel>(request, *counts);
   for (Candidate &candidate : space.candidates) {
-    llvm::Expected<CandidateBounds> bounds = model.rate(candidate);
-    if (!bounds)
-      return bounds.takeError();
-    entries.push_back({std::move(candidate), *bounds, entries.size()});
+    llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
+    if (!rated)
+      return rated.takeError();
+    std::string stages = judges.getStagesName(candidate);
+    entries.push_back(
+        {std::move(candidate), *rated, entries.size(), std::move(stages)});
   }
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
     return std::pair(a.bounds.estimate, a.index) <
@@ -176,9 +192,11 @@ llvm::Error Search::makeEntries() {
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
 std::vector<Entry *> Search::chooseRound() {
+  if (int64_t(report.judged.size()) >= kMostJudged * request.mostCompiled)
+    return {};
   size_t most = std::min<size_t>(
       kRound, size_t(std::max<int64_t>(0, request.mostCompiled -
-                                              int64_t(report.judged.size()))));
+                                              judges.getNumCompiled())));
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
@@ -252,7 +270,9 @@ void Search::decideOperatorsOfBest() {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen[index] && !candidate.decidesOperators &&
-             candidate.mesh.pipeline == 1 && request.devices > 1;
+             candidate.mesh.pipeline == 1 && request.devices > 1 &&
+             report.judged[index].figures.seconds <
+                 kWorthDeciding * getBest()->figures.seconds;
     });
     if (next < 0)
       break;
@@ -268,17 +288,36 @@ void Search::decideOperatorsOfBest() {
     judgeRound(round);
 }
 
+/// Bounds all pipelines of stages that have been simulated by their times.
+void Search::improveBounds(StringRef stages) {
+  const StageModel *model = stages.empty() ? nullptr : judges.getStages(stages);
+  if (!model || !improved.insert(stages).second)
+    return;
+  SimulatedPasses passes{model->getSeconds(*request.program.layers),
+                         model->getSecondsOfLayer()};
+  for (Entry &entry : entries) {
+    if (entry.stages != stages)
+      continue;
+    llvm::Expected<CandidateBounds> rated =
+        bounds->rate(entry.candidate, &passes);
+    if (rated)
+      entry.bounds.seconds = rated->seconds;
+    else
+      llvm::consumeError(rated.takeError());
+  }
+}
+
 void Search::judgeRound(ArrayRef<Entry *> round) {
-  std::vector<Candidate> candidates;
+  std::vector<JudgeTask> tasks;
   for (Entry *entry : round)
-    candidates.push_back(entry->candidate);
-  std::vector<llvm::Expected<PlanFigures>> results =
-      extrapolateAll(judges, candidates);
-  for (auto [entry, candidate, result] :
-       llvm::zip(round, candidates, results)) {
+    tasks.push_back({entry->candidate, entry->bounds.update});
+  std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
+  for (Entry *entry : round)
+    improveBounds(entry->stages);
+  for (auto [entry, task, result] : llvm::zip(round, tasks, results)) {
     entry->isJudged = true;
     JudgedCandidate &judged = report.judged.emplace_back();
-    judged.candidate = candidate;
+    judged.candidate = task.candidate;
     judged.bound = entry->bounds.seconds;
     if (!result) {
       judged.error = llvm::toString(result.takeError());
@@ -353,7 +392,7 @@ void Search::recordPrediction(Plan &plan) const {
 llvm::Error Search::judgeWinner() {
   std::vector<bool> isWhole;
   for (const JudgedCandidate &judged : report.judged)
-    isWhole.push_back(!judges.front()->extrapolates(judged.candidate));
+    isWhole.push_back(!judges.first().extrapolates(judged.candidate));
   int64_t numWhole = 0; // of those that fit
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
@@ -366,7 +405,7 @@ llvm::Error Search::judgeWinner() {
     JudgedCandidate &judged = report.judged[best];
     observer.compilesWhole(judged.candidate);
     llvm::Expected<Judgement> whole =
-        judges.front()->judge(judged.candidate, request.program.layers);
+        judges.first().judge(judged.candidate, request.program.layers);
     isWhole[best] = true;
     if (!whole) {
       judged.error = llvm::toString(whole.takeError());
@@ -378,7 +417,7 @@ llvm::Error Search::judgeWinner() {
     numWhole += judged.fits;
   }
   const JudgedCandidate &winner = *getBest();
-  llvm::Expected<Plan> plan = judges.front()->plan(winner.candidate);
+  llvm::Expected<Plan> plan = judges.first().plan(winner.candidate);
   if (!plan)
     return plan.takeError();
   report.winner = winner.candidate;
@@ -477,6 +516,7 @@ llvm::Expected<PlanReport> Search::run() {
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())
       return std::move(problem);
+  report.compiled = judges.getNumCompiled();
   summarize();
   return std::move(report);
 }
