@@ -16,6 +16,9 @@ constexpr double kFusedPart = 0.35;
 /// The part of the forward pass that is computed again, and of the kept bytes
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
+/// The part of the forward pass's products that every recomputation repeats, at
+/// least: of a layer, all products but those into the sums, which stay.
+constexpr double kLeastRepeated = 0.4;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
 
 /// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
@@ -204,6 +207,16 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   double held = std::min(stages, micro);
   result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
+  // What products of the backward pass read stays, if it is not computed again.
+  // A part of the batch may have ended before the next one begins. The first
+  // stage of a pipeline works on as many micro-batches as there are stages.
+  if (candidate.recompute == RecomputeMode::None) {
+    double ofStage = step.all.keptForProducts;
+    if (stages > 1)
+      ofStage = step.layer.keptForProducts * held *
+                std::floor(double(request.program.layers.value_or(1)) / stages);
+    result.kept = ofStage * part / tensor / double(candidate.subBatches);
+  }
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
@@ -238,6 +251,11 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       isPipeline
           ? pipeline.getBound()
           : micro * std::max(one.products, step.computing) / devices + launches;
+  // The last stage of a pipeline need not repeat anything.
+  if (repeated > 0 && !isPipeline)
+    leastPasses += micro * step.layer.forwardProducts *
+                   (double(request.program.layers.value_or(1)) - 1) / devices *
+                   kLeastRepeated;
   double bubble =
       isPipeline && pipeline.all > 0
           ? pipeline.getEstimate() / (micro * pipeline.all / stages) - 1
@@ -255,7 +273,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   if (request.pins.replicated.empty() && !candidate.decidesOperators)
     links.add(axes.tensor, one.tensorSums * part, 2 * micro);
   if (!candidate.decidesOperators) {
-    links.add(replicas, one.gradients / tensor, 1);
+    // Gradients that are stored in parts are added up in each micro-batch.
+    bool addsAlways = candidate.zeroLevel >= 2;
+    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
+              addsAlways ? micro : 1);
     if (candidate.zeroLevel == 0)
       links.add(replicas, one.gradients / tensor, 1);
     else if (storesParameters)

@@ -21,6 +21,7 @@ struct CandidateBounds {
   double estimate = 0; ///< seconds
   double update = 0;   ///< of the estimate: the seconds behind the passes
   double state = 0;    ///< lower bound of the bytes of variables
+  double kept = 0;     ///< and of those from the forward to the backward pass
   double arena = 0;    ///< estimated bytes of everything else
 };
 

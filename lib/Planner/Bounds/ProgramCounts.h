@@ -33,8 +33,9 @@ struct ProgramCounts {
   double otherBytes = 0;
   /// Bytes that the update reads and writes.
   double updateBytes = 0;
-  /// Bytes of results of the forward pass that the backward pass reads.
-  double keptBytes = 0;
+  /// Bytes of results of the forward pass that the backward pass reads, and of
+  /// those that its products read.
+  double keptBytes = 0, keptForProducts = 0;
   /// Bytes, and number, of the values that are sums over devices if tensor
   /// parallelism splits features, heads and vocabulary; those of the forward
   /// pass.

@@ -63,7 +63,12 @@ private:
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const Entry &entry) const {
     return entry.bounds.state +
-           arenas.get(entry.candidate).factor * entry.bounds.arena;
+           std::max(entry.bounds.kept,
+                    arenas.get(entry.candidate).factor * entry.bounds.arena);
+  }
+  /// Returns whether the candidate may fit, by its bounds.
+  bool hasRoom(const Entry &entry) const {
+    return entry.bounds.state + entry.bounds.kept <= double(request.memory);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const Entry &entry) const {
@@ -123,6 +128,7 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
   Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
   const ClusterDevice &device = request.cluster.device;
+  bool isMeasured = true;
   auto count =
       [&](int64_t rows,
           std::optional<int64_t> layers) -> llvm::Expected<ProgramCounts> {
@@ -134,10 +140,13 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
     limits = getSplitLimits(*step);
     ProgramCounts counts = countProgram(*step, device);
     if (layers && limits.hasBackward) {
+      // If it cannot be compiled, the candidates say why.
       llvm::Expected<double> seconds = judge.measureComputing({rows, layers});
-      if (!seconds)
-        return seconds.takeError();
-      counts.computing = *seconds;
+      if (seconds)
+        counts.computing = *seconds;
+      else
+        llvm::consumeError(seconds.takeError());
+      isMeasured &= counts.computing > 0;
     }
     return counts;
   };
@@ -158,6 +167,9 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
         return small.takeError();
       counts[i][j] = *small;
     }
+  for (auto &ofRows : counts)
+    for (ProgramCounts &small : ofRows)
+      small.computing = isMeasured ? small.computing : 0;
   return CountModel(counts, sizes, sizes);
 }
 
@@ -202,8 +214,7 @@ std::vector<Entry *> Search::chooseRound() {
                              : std::numeric_limits<double>::infinity();
   std::vector<Entry *> open;
   for (Entry &entry : entries)
-    if (!entry.isJudged && mayBeat(entry, seconds) &&
-        entry.bounds.state <= double(request.memory))
+    if (!entry.isJudged && mayBeat(entry, seconds) && hasRoom(entry))
       open.push_back(&entry);
   // If nothing is expected to fit, what needs least is tried first.
   bool isByMemory = false;
@@ -310,7 +321,10 @@ void Search::improveBounds(StringRef stages) {
 void Search::judgeRound(ArrayRef<Entry *> round) {
   std::vector<JudgeTask> tasks;
   for (Entry *entry : round)
-    tasks.push_back({entry->candidate, entry->bounds.update});
+    // The update of as many layers, whatever the number of stages.
+    tasks.push_back(
+        {entry->candidate,
+         entry->bounds.update * double(entry->candidate.mesh.pipeline)});
   std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
   for (Entry *entry : round)
     improveBounds(entry->stages);
@@ -355,7 +369,7 @@ double Search::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const Entry &entry : entries)
-    if (!entry.isJudged && entry.bounds.state <= double(request.memory))
+    if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   return bound;
 }
@@ -462,7 +476,7 @@ void Search::summarize() {
   for (const Entry &entry : entries) {
     if (entry.isJudged)
       continue;
-    if (entry.bounds.state > double(request.memory))
+    if (!hasRoom(entry))
       ++tooLarge;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
@@ -477,7 +491,9 @@ void Search::summarize() {
     if (count > 0)
       report.skipped.push_back({reason, count});
   };
-  add("parameters and optimizer state alone exceed the memory", tooLarge);
+  add("parameters, optimizer state and what the backward pass reads exceed the "
+      "memory",
+      tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",

@@ -107,11 +107,7 @@ TEST(Candidates, AgreeWithPins) {
   }
 }
 
-// No candidate takes less time or state than its bounds.
-TEST(Bounds, HoldForSimulatedPrograms) {
-  PlanRequest request = makeRequest(4, 8);
-  request.training.bf16 = true;
-  Judge judge(request);
+BoundModel makeBounds(const PlanRequest &request, Judge &judge) {
   auto count = [&](int64_t rows, int64_t layers) {
     ProgramCounts counts =
         countProgram(cantFail(judge.getTrainingStep({rows, layers}, 2)),
@@ -122,7 +118,15 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   ProgramCounts counts[2][2] = {{count(1, 1), count(1, 2)},
                                 {count(2, 1), count(2, 2)}};
   constexpr double sizes[2] = {1, 2};
-  BoundModel model(request, CountModel(counts, sizes, sizes));
+  return BoundModel(request, CountModel(counts, sizes, sizes));
+}
+
+// No candidate takes less time or state than its bounds.
+TEST(Bounds, HoldForSimulatedPrograms) {
+  PlanRequest request = makeRequest(4, 8);
+  request.training.bf16 = true;
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
   SplitLimits limits =
       getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
   SearchSpace space = enumerateCandidates(request, limits);
@@ -136,6 +140,7 @@ TEST(Bounds, HoldForSimulatedPrograms) {
     EXPECT_LE(bounds.seconds, judged->figures.seconds) << candidate.getName();
     EXPECT_GT(bounds.seconds, 0);
     const DeviceMemoryPlan &memory = judged->figures.memory;
+    EXPECT_LE(bounds.kept, memory.arena + memory.slots) << candidate.getName();
     EXPECT_LE(bounds.state,
               memory.parameters + memory.optimizerState + memory.gradients)
         << candidate.getName();
@@ -162,6 +167,7 @@ PlanRequest makeDeepRequest(int64_t layers) {
 TEST(Pipelines, AreExtrapolatedFromFewLayers) {
   PlanRequest request = makeDeepRequest(12);
   Judges judges(request);
+  BoundModel bounds = makeBounds(request, judges.first());
   struct Case {
     int64_t pipeline, data, tensor, zeroLevel, microBatches;
     PipelineSchedule schedule;
@@ -180,7 +186,9 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
     candidate.zeroLevel = c.zeroLevel;
     candidate.microBatches = c.microBatches;
     candidate.overlap = Overlap::Auto;
-    JudgeTask task{candidate};
+    // The update of as many layers.
+    JudgeTask task{candidate, cantFail(bounds.rate(candidate)).update *
+                                  double(c.pipeline)};
     PlanFigures few = cantFail(std::move(judges.judge(task).front()));
     Judgement whole =
         cantFail(judges.first().judge(task.candidate, *request.program.layers));
