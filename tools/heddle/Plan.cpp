@@ -65,10 +65,10 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
       llvm::outs() << llvm::format("  %-27s %12.1f MiB\n", name.c_str(),
                                    inMiB(bytes));
   }
-  llvm::outs() << "candidates: " << report.candidates << ", compiled "
-               << report.judged.size() << "\n";
-  if (!report.plan &&
-      static_cast<int64_t>(report.judged.size()) >= request.mostCompiled)
+  llvm::outs() << "candidates: " << report.candidates << ", judged "
+               << report.judged.size() << ", compiled " << report.compiled
+               << "\n";
+  if (!report.plan && report.compiled >= request.mostCompiled)
     llvm::outs() << "--work " << request.mostCompiled
                  << " is used up: a candidate that was not compiled may fit\n";
   auto printSkipped = [&](bool areCandidates, const char *heading) {

@@ -162,7 +162,8 @@ struct PlanReport {
   /// No candidate of the search space takes less: the least of the lower bounds
   /// of candidates that were not compiled and the times of those that were.
   double bound = 0;
-  int64_t candidates = 0;              ///< judged or left out
+  int64_t candidates = 0; ///< judged or left out
+  int64_t compiled = 0;   ///< programs of few layers; some stand for several
   std::vector<JudgedCandidate> judged; ///< in the order of their judgement
   std::vector<SkippedCandidates> skipped;
   /// True if the observer ended the search.

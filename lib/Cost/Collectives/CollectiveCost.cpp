@@ -68,21 +68,30 @@ int MeshTopology::getMeetingLevel(int64_t a, int64_t b) const {
 }
 
 std::vector<std::vector<int64_t>> MeshTopology::getGroups(AxisMask axes) const {
-  // Groups are keyed by their lowest device.
-  std::map<int64_t, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < devices; ++device)
-    groups[getFirstOfGroup(device, axes)].push_back(device);
+  // The lowest device of a group comes first, and groups are in its order.
   std::vector<std::vector<int64_t>> members;
-  members.reserve(groups.size());
-  for (auto &[first, group] : groups)
-    members.push_back(std::move(group));
+  std::vector<size_t> indices(devices);
+  for (int64_t device = 0; device < devices; ++device) {
+    int64_t first = getFirstOfGroup(device, axes);
+    if (first == device) {
+      indices[device] = members.size();
+      members.emplace_back();
+    }
+    members[indices[first]].push_back(device);
+  }
   return members;
 }
 
 int MeshTopology::getOutermostLevel(AxisMask axes) const {
+  // The last device of a group is as far from the first in all groups.
+  int64_t span = 0;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (axes >> i & 1)
+      span += (sizes[i] - 1) * strides[i];
   int level = -1;
-  for (const std::vector<int64_t> &group : getGroups(axes))
-    level = std::max(level, getMeetingLevel(group.front(), group.back()));
+  for (int64_t device = 0; device < devices; ++device)
+    if (getFirstOfGroup(device, axes) == device)
+      level = std::max(level, getMeetingLevel(device, device + span));
   return level;
 }
 

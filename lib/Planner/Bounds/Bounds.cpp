@@ -16,6 +16,9 @@ constexpr double kFusedPart = 0.35;
 /// The part of the forward pass that is computed again, and of the kept bytes
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
+/// The part of the forward pass's products that every recomputation repeats, at
+/// least: of a layer, all products but those into the sums, which stay.
+constexpr double kLeastRepeated = 0.4;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
 
 /// The axes of a candidate's mesh: pp, those of dp, cp, and those of tp.
@@ -104,9 +107,14 @@ BoundModel::getTopology(const DefaultMesh &mesh) {
 const BoundModel::StepCounts &BoundModel::getCounts(int64_t microBatches) {
   auto [known, isNew] = counts.try_emplace(microBatches);
   double rows = double(request.program.rows) / double(microBatches);
-  if (isNew)
-    known->second = {model.at(rows, double(request.program.layers.value_or(1))),
-                     model.ofLayer(rows)};
+  if (isNew) {
+    double layers = double(request.program.layers.value_or(1));
+    StepCounts &step = known->second;
+    step.all = model.at(rows, layers);
+    step.layer = model.ofLayer(rows);
+    step.computing = step.all.computing - model.at(0, layers).computing;
+    step.computingOfLayer = step.layer.computing - model.ofLayer(0).computing;
+  }
   return known->second;
 }
 
@@ -157,7 +165,8 @@ struct PipelineWork {
 
 } // namespace
 
-llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
+llvm::Expected<CandidateBounds>
+BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   llvm::Expected<MeshTopology &> topology = getTopology(candidate.mesh);
   if (!topology)
     return topology.takeError();
@@ -198,6 +207,16 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   double held = std::min(stages, micro);
   result.arena = one.keptBytes * held * part * split * keptPart +
                  (micro > 1 ? 0 : one.gradients / stored(1));
+  // What products of the backward pass read stays, if it is not computed again.
+  // A part of the batch may have ended before the next one begins. The first
+  // stage of a pipeline works on as many micro-batches as there are stages.
+  if (candidate.recompute == RecomputeMode::None) {
+    double ofStage = step.all.keptForProducts;
+    if (stages > 1)
+      ofStage = step.layer.keptForProducts * held *
+                std::floor(double(request.program.layers.value_or(1)) / stages);
+    result.kept = ofStage * part / tensor / double(candidate.subBatches);
+  }
 
   // Computation.
   double repeated = candidate.recompute == RecomputeMode::None ? 0 : kRepeated;
@@ -218,16 +237,32 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
                         micro, double(request.program.layers.value_or(1))};
   if (splitsBackward(candidate.mesh.schedule) && one.products > 0)
     pipeline.waiting = one.forwardProducts / one.products;
-  auto getSeconds = [&](const ProgramCounts &counts) {
-    return counts.products / devices + counts.numProducts * device.launch;
+  auto getSeconds = [&](const ProgramCounts &counts, double computing) {
+    return std::max(counts.products, computing) / devices +
+           counts.numProducts * device.launch;
   };
-  pipeline.all = getSeconds(step.all);
-  pipeline.layer = getSeconds(step.layer);
-  double leastProducts = isPipeline ? pipeline.getBound() : products;
+  pipeline.all = getSeconds(step.all, step.computing);
+  pipeline.layer = getSeconds(step.layer, step.computingOfLayer);
+  if (passes) {
+    pipeline.all = std::max(pipeline.all, passes->all);
+    pipeline.layer = std::max(pipeline.layer, passes->layer);
+  }
+  double leastPasses =
+      isPipeline
+          ? pipeline.getBound()
+          : micro * std::max(one.products, step.computing) / devices + launches;
+  // The last stage of a pipeline need not repeat anything.
+  if (repeated > 0 && !isPipeline)
+    leastPasses += micro * step.layer.forwardProducts *
+                   (double(request.program.layers.value_or(1)) - 1) / devices *
+                   kLeastRepeated;
   double bubble =
-      isPipeline && products > 0 ? pipeline.getEstimate() / products - 1 : 0;
-  double passes = products + micro * one.forwardProducts / devices * repeated +
-                  others * (1 + 0.3 * repeated) + accumulation;
+      isPipeline && pipeline.all > 0
+          ? pipeline.getEstimate() / (micro * pipeline.all / stages) - 1
+          : 0;
+  double computing = products +
+                     micro * one.forwardProducts / devices * repeated +
+                     others * (1 + 0.3 * repeated) + accumulation;
 
   // Traffic that no schedule avoids. What is narrow in products may travel
   // narrow.
@@ -238,7 +273,10 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   if (request.pins.replicated.empty() && !candidate.decidesOperators)
     links.add(axes.tensor, one.tensorSums * part, 2 * micro);
   if (!candidate.decidesOperators) {
-    links.add(replicas, one.gradients / tensor, 1);
+    // Gradients that are stored in parts are added up in each micro-batch.
+    bool addsAlways = candidate.zeroLevel >= 2;
+    links.add(addsAlways ? axes.storage : replicas, one.gradients / tensor,
+              addsAlways ? micro : 1);
     if (candidate.zeroLevel == 0)
       links.add(replicas, one.gradients / tensor, 1);
     else if (storesParameters)
@@ -247,7 +285,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  double least = leastProducts + update;
+  double least = leastPasses + update;
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();
 
@@ -293,7 +331,7 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
   double exposed = tensorSeconds + contextSeconds, exposedAtEnd = dataSeconds;
   if (hides) {
     double hidden = candidate.subBatches > 1 ? 0.8 : 0.25;
-    double compute = passes + update;
+    double compute = computing + update;
     exposed = std::max(tensorSeconds * (1 - hidden),
                        tensorSeconds - compute * hidden) +
               std::max(contextSeconds * 0.1, contextSeconds - compute * 0.3);
@@ -301,7 +339,8 @@ llvm::Expected<CandidateBounds> BoundModel::rate(const Candidate &candidate) {
     double atEnd = micro > 1 && candidate.zeroLevel < 2 ? 0.8 : 0.1;
     exposedAtEnd = std::max(dataSeconds * atEnd, dataSeconds - compute * 0.7);
   }
-  result.estimate = std::max(result.seconds, (passes + exposed) * (1 + bubble) +
-                                                 update + exposedAtEnd);
+  result.update = update + exposedAtEnd;
+  result.estimate = std::max(
+      result.seconds, (computing + exposed) * (1 + bubble) + result.update);
   return result;
 }

@@ -19,8 +19,16 @@ namespace heddle {
 struct CandidateBounds {
   double seconds = 0;  ///< lower bound
   double estimate = 0; ///< seconds
+  double update = 0;   ///< of the estimate: the seconds behind the passes
   double state = 0;    ///< lower bound of the bytes of variables
+  double kept = 0;     ///< and of those from the forward to the backward pass
   double arena = 0;    ///< estimated bytes of everything else
+};
+
+/// The seconds of the passes of a pipeline's micro-batch, as simulated, on the
+/// devices of one stage: of all layers with embedding and head, and of one.
+struct SimulatedPasses {
+  double all = 0, layer = 0;
 };
 
 /// Rates candidates. Holds the topologies of their meshes.
@@ -28,12 +36,18 @@ class BoundModel {
 public:
   BoundModel(const PlanRequest &request, CountModel counts);
 
-  llvm::Expected<CandidateBounds> rate(const Candidate &candidate);
+  /// If the candidate is a pipeline whose passes have been simulated, its
+  /// bound is that of its schedule.
+  llvm::Expected<CandidateBounds> rate(const Candidate &candidate,
+                                       const SimulatedPasses *passes = nullptr);
 
 private:
   llvm::Expected<MeshTopology &> getTopology(const DefaultMesh &mesh);
   struct StepCounts {
     ProgramCounts all, layer; ///< of a micro-batch and the update
+    /// Computation that grows with the rows: the part that is split in any
+    /// case. A lower bound, because the time of an op is convex in its rows.
+    double computing = 0, computingOfLayer = 0;
   };
   const StepCounts &getCounts(int64_t microBatches);
 

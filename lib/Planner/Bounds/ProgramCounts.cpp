@@ -24,7 +24,8 @@ static constexpr double ProgramCounts::*kCounts[] = {
     &ProgramCounts::otherBytes,     &ProgramCounts::updateBytes,
     &ProgramCounts::keptBytes,      &ProgramCounts::numProducts,
     &ProgramCounts::tensorSums,     &ProgramCounts::numTensorSums,
-    &ProgramCounts::keyBytes};
+    &ProgramCounts::keyBytes,       &ProgramCounts::computing,
+    &ProgramCounts::keptForProducts};
 
 ProgramCounts ProgramCounts::add(const ProgramCounts &a, const ProgramCounts &b,
                                  double factor) {
@@ -199,13 +200,25 @@ void Counter::countMicroBatch(func::FuncOp function) {
         counts.otherBytes += double(bytes.bytesRead + bytes.bytesWritten);
       }
     }
-    if (isForward && !isa<LoadOp>(op))
-      for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return !forward.contains(user) && !isa<StoreOp>(user) &&
-                     !user->hasTrait<OpTrait::IsTerminator>();
-            }))
-          counts.keptBytes += double(getBytes(result.getType()));
+    auto isProduct = [&](Operation *user) {
+      auto work = dyn_cast<WorkOpInterface>(user);
+      return work && getProductSeconds(work) > 0;
+    };
+    if (isForward && !isa<LoadOp>(op) &&
+        !(op->getNumResults() == 1 && getLoad(op->getResult(0))))
+      for (Value result : op->getResults()) {
+        bool isKept = false, isForProduct = false;
+        for (Operation *user : result.getUsers()) {
+          if (forward.contains(user) || isa<StoreOp>(user) ||
+              user->hasTrait<OpTrait::IsTerminator>())
+            continue;
+          isKept = true;
+          isForProduct |= isProduct(user);
+        }
+        auto bytes = double(getBytes(result.getType()));
+        counts.keptBytes += isKept ? bytes : 0;
+        counts.keptForProducts += isForProduct ? bytes : 0;
+      }
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     if (!ruled || !isForward)
       return;

@@ -25,13 +25,17 @@ struct ProgramCounts {
   /// Of a micro-batch. Seconds of all products of one device at the cluster's
   /// peak rate, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
+  /// Seconds for which one device computes a micro-batch, if nothing is split:
+  /// all of it, as compiled. The planner fills it in; a count does not.
+  double computing = 0;
   double numProducts = 0;
   /// Bytes that all other ops read and write, if no two are fused.
   double otherBytes = 0;
   /// Bytes that the update reads and writes.
   double updateBytes = 0;
-  /// Bytes of results of the forward pass that the backward pass reads.
-  double keptBytes = 0;
+  /// Bytes of results of the forward pass that the backward pass reads, and of
+  /// those that its products read.
+  double keptBytes = 0, keptForProducts = 0;
   /// Bytes, and number, of the values that are sums over devices if tensor
   /// parallelism splits features, heads and vocabulary; those of the forward
   /// pass.

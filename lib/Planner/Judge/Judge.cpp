@@ -10,9 +10,7 @@
 #include "heddle/Planner/Operators.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
-#include <atomic>
 #include <set>
-#include <thread>
 
 using namespace mlir;
 using namespace heddle;
@@ -265,8 +263,7 @@ static PlanFigures extrapolate(const PlanFigures &few, const PlanFigures &more,
 /// micro-batches of their steps.
 static constexpr int64_t kInStage[] = {1, 2}, kMicroBatches = 4;
 
-llvm::Expected<StageModel &> Judge::getStageModel(const Candidate &candidate) {
-  // The stages are the same for each number of them and of micro-batches.
+llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   Candidate pair = candidate;
   pair.mesh.pipeline = 2;
   pair.mesh.chunks = 0;
@@ -275,9 +272,6 @@ llvm::Expected<StageModel &> Judge::getStageModel(const Candidate &candidate) {
                            : PipelineSchedule::OneFOneB;
   pair.microBatches = kMicroBatches;
   int64_t rows = request.program.rows / candidate.microBatches;
-  auto known = stageModels.find({pair.getName(), rows});
-  if (known != stageModels.end())
-    return known->second;
   // Recomputation recognizes layers by their repetition.
   int64_t factor = candidate.recompute == RecomputeMode::None ? 1 : 2;
   CompiledStages stages[2];
@@ -289,37 +283,19 @@ llvm::Expected<StageModel &> Judge::getStageModel(const Candidate &candidate) {
       return compiled.takeError();
     messages->clear();
     FailureOr<CompiledStages> measured =
-        measureStages(*compiled->module, request.cluster, layers);
+        heddle::measureStages(*compiled->module, request.cluster, layers);
     if (failed(measured))
       return messages->take();
     stages[i] = *measured;
   }
-  pair.stageLayers.clear();
-  return stageModels
-      .emplace(std::pair(pair.getName(), rows),
-               StageModel(stages[0], stages[1]))
-      .first->second;
-}
-
-llvm::Expected<PlanFigures> Judge::extrapolatePipeline(Candidate &candidate) {
-  llvm::Expected<StageModel &> model = getStageModel(candidate);
-  if (!model)
-    return model.takeError();
-  const DefaultMesh &mesh = candidate.mesh;
-  int64_t inStage = request.devices / mesh.pipeline;
-  llvm::Expected<MeshTopology> topology =
-      MeshTopology::create(request.cluster, {mesh.pipeline, inStage});
-  if (!topology)
-    return topology.takeError();
-  candidate.stageLayers = model->balance(candidate, *request.program.layers);
-  return model->predict(candidate, candidate.stageLayers, *topology);
+  return StageModel(stages[0], stages[1]);
 }
 
 //===----------------------------------------------------------------------===//
 // Few layers
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<PlanFigures> Judge::extrapolate(Candidate &candidate) {
+llvm::Expected<PlanFigures> Judge::extrapolate(const Candidate &candidate) {
   std::optional<int64_t> layers = request.program.layers;
   if (!extrapolates(candidate)) {
     llvm::Expected<Judgement> whole = judge(candidate, layers);
@@ -327,8 +303,6 @@ llvm::Expected<PlanFigures> Judge::extrapolate(Candidate &candidate) {
       return whole.takeError();
     return whole->figures;
   }
-  if (candidate.mesh.pipeline > 1)
-    return extrapolatePipeline(candidate);
   llvm::Expected<Judgement> few = judge(candidate, kFewLayers);
   if (!few)
     return few.takeError();
@@ -338,24 +312,25 @@ llvm::Expected<PlanFigures> Judge::extrapolate(Candidate &candidate) {
   return ::extrapolate(few->figures, more->figures, *layers);
 }
 
-std::vector<llvm::Expected<PlanFigures>>
-heddle::extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
-                       llvm::MutableArrayRef<Candidate> candidates) {
-  std::vector<std::optional<llvm::Expected<PlanFigures>>> results(
-      candidates.size());
-  std::atomic<size_t> next = 0;
-  auto work = [&](Judge &judge) {
-    for (size_t i = next++; i < candidates.size(); i = next++)
-      results[i].emplace(judge.extrapolate(candidates[i]));
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min(judges.size(), candidates.size()); ++i)
-    threads.emplace_back([&, i] { work(*judges[i]); });
-  work(*judges.front());
-  for (std::thread &thread : threads)
-    thread.join();
-  std::vector<llvm::Expected<PlanFigures>> ordered;
-  for (std::optional<llvm::Expected<PlanFigures>> &result : results)
-    ordered.push_back(std::move(*result));
-  return ordered;
+llvm::Expected<double> Judge::measureComputing(ProgramSize size) {
+  Candidate alone;
+  alone.mesh.statesData = true;
+  alone.microBatches = 2;
+  llvm::Expected<Compiled> compiled = compile(alone, size);
+  if (!compiled)
+    return compiled.takeError();
+  ModuleOp module = *compiled->module;
+  llvm::Expected<std::vector<CallList>> lists = getEntry(module, "");
+  if (!lists)
+    return lists.takeError();
+  // Without the update.
+  CallList micro = lists->front();
+  micro.calls = {{micro.calls.front().program, 1}};
+  RooflineCostModel model(module, request.cluster);
+  messages->clear();
+  FailureOr<Simulation> simulation =
+      simulate(module, micro, request.cluster, model);
+  if (failed(simulation))
+    return messages->take();
+  return simulation->seconds;
 }

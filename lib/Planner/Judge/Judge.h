@@ -39,9 +39,14 @@ public:
 
   /// Returns whether programs of few layers stand for the whole one.
   bool extrapolates(const Candidate &candidate) const;
-  /// Judges by programs of few layers, if the program has more. Then sets the
-  /// layers of a pipeline's stages.
-  llvm::Expected<PlanFigures> extrapolate(Candidate &candidate);
+  /// Judges by programs of few layers, if the program has more. The candidate
+  /// is no pipeline, unless it is judged whole.
+  llvm::Expected<PlanFigures> extrapolate(const Candidate &candidate);
+  /// Compiles the two pipelines of few layers that stand for the candidate's.
+  llvm::Expected<StageModel> measureStages(const Candidate &candidate);
+  /// Returns the seconds for which one device computes a micro-batch of the
+  /// program, if nothing is split.
+  llvm::Expected<double> measureComputing(ProgramSize size);
 
 private:
   class Messages;
@@ -52,8 +57,6 @@ private:
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate,
                                    ProgramSize size);
-  llvm::Expected<PlanFigures> extrapolatePipeline(Candidate &candidate);
-  llvm::Expected<StageModel &> getStageModel(const Candidate &candidate);
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);
@@ -68,14 +71,7 @@ private:
   mlir::MLIRContext context;
   std::unique_ptr<Messages> messages;
   std::map<Key, mlir::OwningOpRef<mlir::ModuleOp>> steps;
-  /// By the name of a pipeline of two stages, and the rows of a micro-batch.
-  std::map<std::pair<std::string, int64_t>, StageModel> stageModels;
 };
-
-/// Judges candidates on several threads. Results have the candidates' order.
-std::vector<llvm::Expected<PlanFigures>>
-extrapolateAll(llvm::ArrayRef<std::unique_ptr<Judge>> judges,
-               llvm::MutableArrayRef<Candidate> candidates);
 
 } // namespace heddle
 

@@ -227,6 +227,16 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
   return piece;
 }
 
+double StageModel::getSecondsOfLayer() const {
+  return (more.first.getSeconds() - few.first.getSeconds()) /
+         double(more.layers - few.layers);
+}
+
+double StageModel::getSeconds(int64_t layers) const {
+  return few.first.getSeconds() + few.last.getSeconds() +
+         double(layers - 2 * few.layers) * getSecondsOfLayer();
+}
+
 std::vector<int64_t> StageModel::balance(const Candidate &candidate,
                                          int64_t layers) const {
   const DefaultMesh &mesh = candidate.mesh;
@@ -367,7 +377,8 @@ static double getTransfer(const MeshTopology &topology, int64_t bytes,
 
 llvm::Expected<PlanFigures>
 StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
-                    const MeshTopology &topology) const {
+                    const MeshTopology &topology,
+                    const StageScales &scales) const {
   const DefaultMesh &mesh = candidate.mesh;
   ScheduleProblem problem;
   problem.schedule = mesh.schedule;
@@ -390,9 +401,11 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   double layersOfDevice =
       double(mostLayers) * double(counts.size()) / double(mesh.pipeline);
   PlanFigures figures;
-  figures.seconds = play(*schedule, pieces, send, giveBack) +
-                    std::max(0.0, few.update + ofLayer * (layersOfDevice -
-                                                          double(few.layers)));
+  figures.seconds =
+      play(*schedule, pieces, send, giveBack) +
+      scales.update *
+          std::max(0.0, few.update +
+                            ofLayer * (layersOfDevice - double(few.layers)));
   auto micro = double(candidate.microBatches);
   for (int64_t device = 0; device < mesh.pipeline; ++device) {
     StagePiece sum;
@@ -404,7 +417,7 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
       }
     DeviceMemoryPlan memory;
     memory.parameters = int64_t(sum.parameters);
-    memory.optimizerState = int64_t(sum.optimizerState);
+    memory.optimizerState = int64_t(sum.optimizerState * scales.optimizerState);
     memory.gradients = int64_t(sum.gradients);
     memory.counters = int64_t(sum.counters);
     memory.arena = int64_t(arena);

@@ -54,6 +54,12 @@ struct CompiledStages {
 mlir::FailureOr<CompiledStages>
 measureStages(mlir::ModuleOp module, const Cluster &cluster, int64_t layers);
 
+/// What a pipeline takes in multiples of the compiled ones. These differ if
+/// they have another number of data-parallel devices.
+struct StageScales {
+  double update = 1, optimizerState = 1;
+};
+
 /// Predicts pipelines from two compiled ones, which differ in their layers.
 class StageModel {
 public:
@@ -69,7 +75,14 @@ public:
   /// that of the whole pipeline, memory that of the device that needs most.
   llvm::Expected<PlanFigures> predict(const Candidate &candidate,
                                       llvm::ArrayRef<int64_t> counts,
-                                      const MeshTopology &topology) const;
+                                      const MeshTopology &topology,
+                                      const StageScales &scales) const;
+
+  /// Returns the seconds of all passes of a micro-batch, of so many layers in
+  /// all.
+  double getSeconds(int64_t layers) const;
+  /// Returns those of a layer.
+  double getSecondsOfLayer() const;
 
 private:
   StagePiece get(int64_t stage, int64_t numStages, int64_t layers) const;

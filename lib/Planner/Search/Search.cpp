@@ -4,10 +4,11 @@
 #include "../Candidates/Candidates.h"
 #include "../Complete/CompletePlan.h"
 #include "../Explain/ExplainPins.h"
-#include "../Judge/Judge.h"
+#include "../Judge/Judges.h"
 #include "Corrections.h"
 #include "heddle/Planner/Planner.h"
 #include "heddle/Simulate/Report.h"
+#include "llvm/ADT/StringSet.h"
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -18,10 +19,15 @@ using namespace heddle;
 /// Candidates of one round. The rounds, and so the answer, are the same for any
 /// number of threads.
 static constexpr size_t kRound = 4;
+/// The most candidates that are judged for each one that is compiled. Pipelines
+/// with equal stages are compiled once.
+static constexpr int64_t kMostJudged = 4;
 /// The most candidates that are compiled with all layers and fit.
 static constexpr int64_t kMostWhole = 3;
-/// The most candidates whose operators are decided one by one.
+/// The most candidates whose operators are decided one by one, and how much
+/// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
+static constexpr double kWorthDeciding = 1.15;
 
 namespace {
 
@@ -29,18 +35,16 @@ namespace {
 struct Entry {
   Candidate candidate;
   CandidateBounds bounds;
-  size_t index = 0; ///< in the order of enumeration, which decides ties
+  size_t index = 0;        ///< in the order of enumeration, which decides ties
+  std::string stages = {}; ///< Judges::getStagesName
   bool isJudged = false;
 };
 
 class Search {
 public:
   Search(const PlanRequest &request, PlanObserver &observer)
-      : request(request), observer(observer), times(request.program.rows),
-        arenas(request.program.rows) {
-    for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
-      judges.push_back(std::make_unique<Judge>(request));
-  }
+      : request(request), observer(observer), judges(request),
+        times(request.program.rows), arenas(request.program.rows) {}
 
   llvm::Expected<PlanReport> run();
 
@@ -51,6 +55,7 @@ private:
   llvm::Error makeEntries();
   std::vector<Entry *> chooseRound();
   void judgeRound(llvm::ArrayRef<Entry *> round);
+  void improveBounds(llvm::StringRef stages);
   void decideOperatorsOfBest();
   llvm::Error judgeWinner();
   llvm::Error explainInfeasible();
@@ -61,7 +66,12 @@ private:
   /// Returns the bytes that the candidate is expected to need.
   double getMemory(const Entry &entry) const {
     return entry.bounds.state +
-           arenas.get(entry.candidate).factor * entry.bounds.arena;
+           std::max(entry.bounds.kept,
+                    arenas.get(entry.candidate).factor * entry.bounds.arena);
+  }
+  /// Returns whether the candidate may fit, by its bounds.
+  bool hasRoom(const Entry &entry) const {
+    return entry.bounds.state + entry.bounds.kept <= double(request.memory);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const Entry &entry) const {
@@ -81,10 +91,12 @@ private:
 
   const PlanRequest &request;
   PlanObserver &observer;
-  std::vector<std::unique_ptr<Judge>> judges;
+  Judges judges;
+  std::unique_ptr<BoundModel> bounds;
   SplitLimits limits;
   std::vector<Entry> entries;
-  Corrections times, arenas; ///< judgements over estimates
+  Corrections times, arenas;  ///< judgements over estimates
+  llvm::StringSet<> improved; ///< names of stages
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
@@ -120,16 +132,17 @@ llvm::Error Search::checkStated() {
   if (!request.stated)
     return llvm::Error::success();
   const ProgramToPlan &program = request.program;
-  llvm::Expected<ModuleOp> step = judges.front()->getTrainingStep(
+  llvm::Expected<ModuleOp> step = judges.first().getTrainingStep(
       {program.microBatchRows.value_or(program.rows), program.layers},
       /*microBatches=*/2);
   return step ? verifyStated(*request.stated, *step) : step.takeError();
 }
 
 llvm::Expected<CountModel> Search::countSmallPrograms() {
-  Judge &judge = *judges.front();
+  Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
   const ClusterDevice &device = request.cluster.device;
+  bool isMeasured = true;
   auto count =
       [&](int64_t rows,
           std::optional<int64_t> layers) -> llvm::Expected<ProgramCounts> {
@@ -139,7 +152,17 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
     if (!step)
       return step.takeError();
     limits = getSplitLimits(*step);
-    return countProgram(*step, device);
+    ProgramCounts counts = countProgram(*step, device);
+    if (layers && limits.hasBackward) {
+      // If it cannot be compiled, the candidates say why.
+      llvm::Expected<double> seconds = judge.measureComputing({rows, layers});
+      if (seconds)
+        counts.computing = *seconds;
+      else
+        llvm::consumeError(seconds.takeError());
+      isMeasured &= counts.computing > 0;
+    }
+    return counts;
   };
   if (program.microBatchRows || !program.layers) {
     llvm::Expected<ProgramCounts> counts =
@@ -158,6 +181,9 @@ llvm::Expected<CountModel> Search::countSmallPrograms() {
         return small.takeError();
       counts[i][j] = *small;
     }
+  for (auto &ofRows : counts)
+    for (ProgramCounts &small : ofRows)
+      small.computing = isMeasured ? small.computing : 0;
   return CountModel(counts, sizes, sizes);
 }
 
@@ -168,15 +194,17 @@ llvm::Error Search::makeEntries() {
   SearchSpace space = enumerateCandidates(request, limits);
   report.skipped = std::move(space.leftOut);
   report.candidates = int64_t(space.candidates.size());
-  BoundModel model(request, *counts);
+  bounds = std::make_unique<BoundModel>(request, *counts);
   for (Candidate &candidate : space.candidates) {
-    llvm::Expected<CandidateBounds> bounds = model.rate(candidate);
-    if (!bounds)
-      return bounds.takeError();
+    llvm::Expected<CandidateBounds> rated = bounds->rate(candidate);
+    if (!rated)
+      return rated.takeError();
     // Stated storage may be in more parts than the candidate's.
     if (request.stated && !request.stated->storage.empty())
-      bounds->state /= double(request.devices);
-    entries.push_back({std::move(candidate), *bounds, entries.size()});
+      rated->state /= double(request.devices);
+    std::string stages = judges.getStagesName(candidate);
+    entries.push_back(
+        {std::move(candidate), *rated, entries.size(), std::move(stages)});
   }
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
     return std::pair(a.bounds.estimate, a.index) <
@@ -193,16 +221,17 @@ llvm::Error Search::makeEntries() {
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
 std::vector<Entry *> Search::chooseRound() {
+  if (int64_t(report.judged.size()) >= kMostJudged * request.mostCompiled)
+    return {};
   size_t most = std::min<size_t>(
       kRound, size_t(std::max<int64_t>(0, request.mostCompiled -
-                                              int64_t(report.judged.size()))));
+                                              judges.getNumCompiled())));
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
   std::vector<Entry *> open;
   for (Entry &entry : entries)
-    if (!entry.isJudged && mayBeat(entry, seconds) &&
-        entry.bounds.state <= double(request.memory))
+    if (!entry.isJudged && mayBeat(entry, seconds) && hasRoom(entry))
       open.push_back(&entry);
   // If nothing is expected to fit, what needs least is tried first.
   bool isByMemory = false;
@@ -269,7 +298,9 @@ void Search::decideOperatorsOfBest() {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
       return !seen[index] && !candidate.decidesOperators &&
-             candidate.mesh.pipeline == 1 && request.devices > 1;
+             candidate.mesh.pipeline == 1 && request.devices > 1 &&
+             report.judged[index].figures.seconds <
+                 kWorthDeciding * getBest()->figures.seconds;
     });
     if (next < 0)
       break;
@@ -286,17 +317,39 @@ void Search::decideOperatorsOfBest() {
     judgeRound(round);
 }
 
+/// Bounds all pipelines of stages that have been simulated by their times.
+void Search::improveBounds(StringRef stages) {
+  const StageModel *model = stages.empty() ? nullptr : judges.getStages(stages);
+  if (!model || !improved.insert(stages).second)
+    return;
+  SimulatedPasses passes{model->getSeconds(*request.program.layers),
+                         model->getSecondsOfLayer()};
+  for (Entry &entry : entries) {
+    if (entry.stages != stages)
+      continue;
+    llvm::Expected<CandidateBounds> rated =
+        bounds->rate(entry.candidate, &passes);
+    if (rated)
+      entry.bounds.seconds = rated->seconds;
+    else
+      llvm::consumeError(rated.takeError());
+  }
+}
+
 void Search::judgeRound(ArrayRef<Entry *> round) {
-  std::vector<Candidate> candidates;
+  std::vector<JudgeTask> tasks;
   for (Entry *entry : round)
-    candidates.push_back(entry->candidate);
-  std::vector<llvm::Expected<PlanFigures>> results =
-      extrapolateAll(judges, candidates);
-  for (auto [entry, candidate, result] :
-       llvm::zip(round, candidates, results)) {
+    // The update of as many layers, whatever the number of stages.
+    tasks.push_back(
+        {entry->candidate,
+         entry->bounds.update * double(entry->candidate.mesh.pipeline)});
+  std::vector<llvm::Expected<PlanFigures>> results = judges.judge(tasks);
+  for (Entry *entry : round)
+    improveBounds(entry->stages);
+  for (auto [entry, task, result] : llvm::zip(round, tasks, results)) {
     entry->isJudged = true;
     JudgedCandidate &judged = report.judged.emplace_back();
-    judged.candidate = candidate;
+    judged.candidate = task.candidate;
     judged.bound = entry->bounds.seconds;
     if (!result) {
       judged.error = llvm::toString(result.takeError());
@@ -334,7 +387,7 @@ double Search::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const Entry &entry : entries)
-    if (!entry.isJudged && entry.bounds.state <= double(request.memory))
+    if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
   return bound;
 }
@@ -371,7 +424,7 @@ void Search::recordPrediction(Plan &plan) const {
 llvm::Error Search::judgeWinner() {
   std::vector<bool> isWhole;
   for (const JudgedCandidate &judged : report.judged)
-    isWhole.push_back(!judges.front()->extrapolates(judged.candidate));
+    isWhole.push_back(!judges.first().extrapolates(judged.candidate));
   int64_t numWhole = 0; // of those that fit
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
@@ -384,7 +437,7 @@ llvm::Error Search::judgeWinner() {
     JudgedCandidate &judged = report.judged[best];
     observer.compilesWhole(judged.candidate);
     llvm::Expected<Judgement> whole =
-        judges.front()->judge(judged.candidate, request.program.layers);
+        judges.first().judge(judged.candidate, request.program.layers);
     isWhole[best] = true;
     if (!whole) {
       judged.error = llvm::toString(whole.takeError());
@@ -396,7 +449,7 @@ llvm::Error Search::judgeWinner() {
     numWhole += judged.fits;
   }
   const JudgedCandidate &winner = *getBest();
-  llvm::Expected<Plan> plan = judges.front()->plan(winner.candidate);
+  llvm::Expected<Plan> plan = judges.first().plan(winner.candidate);
   if (!plan)
     return plan.takeError();
   report.winner = winner.candidate;
@@ -443,7 +496,7 @@ void Search::summarize() {
   for (const Entry &entry : entries) {
     if (entry.isJudged)
       continue;
-    if (entry.bounds.state > double(request.memory))
+    if (!hasRoom(entry))
       ++tooLarge;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
@@ -458,7 +511,9 @@ void Search::summarize() {
     if (count > 0)
       report.skipped.push_back({reason, count, /*isCandidate=*/true});
   };
-  add("parameters and optimizer state alone exceed the memory", tooLarge);
+  add("parameters, optimizer state and what the backward pass reads exceed the "
+      "memory",
+      tooLarge);
   add("the lower bound of the time is not below the best plan's", tooSlow);
   add("the estimated memory exceeds the limit", unlikely);
   add("the estimated time exceeds the best plan's by more than its error",
@@ -499,6 +554,7 @@ llvm::Expected<PlanReport> Search::run() {
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())
       return std::move(problem);
+  report.compiled = judges.getNumCompiled();
   summarize();
   return std::move(report);
 }

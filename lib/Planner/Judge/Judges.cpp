@@ -1,0 +1,120 @@
+//===- Judges.cpp - Candidates judged on several threads ------------------===//
+
+#include "Judges.h"
+#include <atomic>
+#include <set>
+#include <thread>
+
+using namespace heddle;
+
+Judges::Judges(const PlanRequest &request) : request(request) {
+  for (unsigned i = 0; i < std::max(1u, request.threads); ++i)
+    judges.push_back(std::make_unique<Judge>(request));
+}
+
+/// Returns the devices among which the optimizer's state of a stage is split.
+static double getStorageGroup(const Candidate &candidate) {
+  return candidate.zeroLevel > 0 ? double(candidate.mesh.data.back()) : 1;
+}
+
+std::string Judges::getStagesName(const Candidate &candidate) const {
+  if (candidate.mesh.pipeline == 1 || !judges.front()->extrapolates(candidate))
+    return "";
+  int64_t data = 1;
+  for (int64_t size : candidate.mesh.data)
+    data *= size;
+  Candidate stages = candidate;
+  stages.stageLayers.clear();
+  stages.microBatches = 1;
+  stages.mesh.pipeline = 2;
+  stages.mesh.chunks = 0;
+  stages.mesh.schedule = splitsBackward(candidate.mesh.schedule)
+                             ? PipelineSchedule::ZBH1
+                             : PipelineSchedule::OneFOneB;
+  // Above level 1, each micro-batch gathers or adds up over the data-parallel
+  // devices. Below, they decide the update and the optimizer's state alone.
+  if (candidate.zeroLevel <= 1) {
+    stages.zeroLevel = 0;
+    stages.mesh.data = {1};
+  }
+  int64_t rows = request.program.rows / candidate.microBatches;
+  return stages.getName() + " rows " + std::to_string(rows / data);
+}
+
+const StageModel *Judges::getStages(llvm::StringRef name) const {
+  auto known = stages.find(name);
+  return known == stages.end() || !known->second.model ? nullptr
+                                                       : &*known->second.model;
+}
+
+llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
+                                            const Known &known) {
+  if (!known.model)
+    return llvm::createStringError(known.error);
+  Candidate &candidate = task.candidate;
+  const DefaultMesh &mesh = candidate.mesh;
+  llvm::Expected<MeshTopology> topology = MeshTopology::create(
+      request.cluster, {mesh.pipeline, request.devices / mesh.pipeline});
+  if (!topology)
+    return topology.takeError();
+  candidate.stageLayers =
+      known.model->balance(candidate, *request.program.layers);
+  StageScales scales;
+  if (known.update > 0)
+    scales.update = task.update / known.update;
+  scales.optimizerState = known.storageGroup / getStorageGroup(candidate);
+  return known.model->predict(candidate, candidate.stageLayers, *topology,
+                              scales);
+}
+
+std::vector<llvm::Expected<PlanFigures>>
+Judges::judge(llvm::MutableArrayRef<JudgeTask> tasks) {
+  // Of several pipelines with the same stages, the first is compiled.
+  std::vector<std::string> names;
+  std::vector<size_t> work; // indices of tasks
+  std::set<std::string> begun;
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    names.push_back(getStagesName(task.candidate));
+    if (names[i].empty() ||
+        (!stages.count(names[i]) && begun.insert(names[i]).second))
+      work.push_back(i);
+  }
+  numCompiled += int64_t(work.size());
+  std::vector<std::optional<llvm::Expected<PlanFigures>>> results(tasks.size());
+  std::vector<Known> compiled(tasks.size());
+  std::atomic<size_t> next = 0;
+  auto run = [&](Judge &judge) {
+    for (size_t i = next++; i < work.size(); i = next++) {
+      size_t task = work[i];
+      const Candidate &candidate = tasks[task].candidate;
+      if (names[task].empty()) {
+        results[task].emplace(judge.extrapolate(candidate));
+        continue;
+      }
+      Known &known = compiled[task];
+      known.update = tasks[task].update;
+      known.storageGroup = getStorageGroup(candidate);
+      llvm::Expected<StageModel> model = judge.measureStages(candidate);
+      if (model)
+        known.model = *model;
+      else
+        known.error = llvm::toString(model.takeError());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min(judges.size(), work.size()); ++i)
+    threads.emplace_back([&, i] { run(*judges[i]); });
+  run(*judges.front());
+  for (std::thread &thread : threads)
+    thread.join();
+  for (size_t task : work)
+    if (!names[task].empty())
+      stages.emplace(names[task], std::move(compiled[task]));
+  std::vector<llvm::Expected<PlanFigures>> ordered;
+  for (auto [i, task] : llvm::enumerate(tasks))
+    if (names[i].empty())
+      ordered.push_back(std::move(*results[i]));
+    else
+      ordered.push_back(predict(task, stages.find(names[i])->second));
+  return ordered;
+}

@@ -1,0 +1,60 @@
+//===- Judges.h - Candidates judged on several threads ----------*- C++ -*-===//
+
+#ifndef HEDDLE_LIB_PLANNER_JUDGE_JUDGES_H
+#define HEDDLE_LIB_PLANNER_JUDGE_JUDGES_H
+
+#include "Judge.h"
+
+namespace heddle {
+
+/// A candidate to judge.
+struct JudgeTask {
+  Candidate candidate;
+  /// The estimated seconds of its update, by which that of another pipeline is
+  /// scaled.
+  double update = 0;
+};
+
+/// The judges, one for each thread, and the stages of pipelines that they have
+/// compiled. Results do not depend on the number of threads.
+class Judges {
+public:
+  explicit Judges(const PlanRequest &request);
+
+  Judge &first() { return *judges.front(); }
+
+  /// Judges candidates. Sets the layers of the stages of each pipeline. Results
+  /// have the order of the tasks.
+  std::vector<llvm::Expected<PlanFigures>>
+  judge(llvm::MutableArrayRef<JudgeTask> tasks);
+
+  /// Returns what pipelines with equal programs have in common; "" if the
+  /// candidate is no pipeline that is extrapolated. The programs do not depend
+  /// on the number of stages and micro-batches, nor on how many devices add up
+  /// gradients behind the last micro-batch.
+  std::string getStagesName(const Candidate &candidate) const;
+  /// Returns the stages of that name; null if they were not compiled.
+  const StageModel *getStages(llvm::StringRef name) const;
+
+  /// Returns how many candidates or pairs of stages have been compiled.
+  int64_t getNumCompiled() const { return numCompiled; }
+
+private:
+  struct Known {
+    std::optional<StageModel> model;
+    std::string error;
+    /// Of the pipeline that was compiled: the estimate of its update, and the
+    /// devices among which the optimizer's state is split.
+    double update = 0, storageGroup = 1;
+  };
+  llvm::Expected<PlanFigures> predict(JudgeTask &task, const Known &stages);
+
+  const PlanRequest &request;
+  std::vector<std::unique_ptr<Judge>> judges;
+  std::map<std::string, Known, std::less<>> stages;
+  int64_t numCompiled = 0;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_LIB_PLANNER_JUDGE_JUDGES_H
