@@ -73,12 +73,25 @@ static std::optional<PlanExplanation> explain(CompileFlags flags,
   return std::move(*explanation);
 }
 
-/// Returns what keeps the plan from something better at this operator.
-static std::string getBinding(const OperatorUse &use,
-                              const OperatorChoice *choice) {
+/// Returns the memory of the devices that need most.
+static DeviceMemoryPlan getMostMemory(const PlanExplanation &explanation) {
+  DeviceMemoryPlan most;
+  for (const DeviceUse &device : explanation.memory)
+    if (device.memory.total() > most.total())
+      most = device.memory;
+  return most;
+}
+
+/// Returns what keeps the operator from taking less time: the memory, if the
+/// runner-up would be faster and does not fit.
+static std::string getBinding(const PlanExplanation &explanation,
+                              const OperatorUse &use) {
+  const OperatorChoice *choice = explanation.findChoice(use.name);
   if (choice && choice->runnerUp &&
       choice->runnerUp->seconds < choice->chosen.seconds &&
-      choice->runnerUp->bytes > choice->chosen.bytes)
+      getMostMemory(explanation).total() + choice->runnerUp->bytes -
+              choice->chosen.bytes >
+          explanation.capacity)
     return "device memory";
   return use.binds;
 }
@@ -143,7 +156,7 @@ static void printExplanation(const PlanExplanation &explanation) {
     llvm::outs() << llvm::format("%-28s %12.4g %12.4g %12.4g  ",
                                  use.name.c_str(), 1e3 * use.computing,
                                  1e3 * use.exposed, inMiB(use.bytesSent))
-                 << getBinding(use, explanation.findChoice(use.name)) << "\n";
+                 << getBinding(explanation, use) << "\n";
   if (!explanation.whyNoChoices.empty()) {
     llvm::outs() << "no runner-ups: " << explanation.whyNoChoices << "\n";
     return;
@@ -218,8 +231,7 @@ static void writeExplanation(json::OStream &out,
           out.attribute("communicating", use.communicating);
           out.attribute("exposed", use.exposed);
           out.attribute("bytes_sent", use.bytesSent);
-          out.attribute("binds",
-                        getBinding(use, explanation.findChoice(use.name)));
+          out.attribute("binds", getBinding(explanation, use));
         });
     });
   });
@@ -319,15 +331,6 @@ findDifferences(const PlanExplanation &before, const PlanExplanation &after) {
            std::tuple(-std::abs(b.getSeconds()), b.name);
   });
   return differences;
-}
-
-/// Returns the memory of the devices that need most.
-static DeviceMemoryPlan getMostMemory(const PlanExplanation &explanation) {
-  DeviceMemoryPlan most;
-  for (const DeviceUse &device : explanation.memory)
-    if (device.memory.total() > most.total())
-      most = device.memory;
-  return most;
 }
 
 static void printDifferences(const PlanExplanation &before,
