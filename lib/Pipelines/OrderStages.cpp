@@ -53,7 +53,9 @@ LogicalResult heddle::orderStages(ModuleOp module,
           ? options.makeCostModel(module)
           : std::make_unique<RooflineCostModel>(module, *cluster);
   if (!model)
-    return failure();
+    return module.emitError()
+           << "cannot order the stages by times: expected a cluster with at "
+              "least as many devices as the mesh";
   FailureOr<std::vector<StageTimes>> times =
       measureStages(module, pipeline.getStages(), *cluster, *model);
   if (failed(times))

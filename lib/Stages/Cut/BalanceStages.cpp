@@ -127,9 +127,9 @@ private:
   double getCrossing(int64_t begin) const {
     return begin > 0 ? crossing[begin] : 0;
   }
-  /// As if the transfer before the stage were not hidden.
+  /// The transfer of a micro-batch runs beside the computation of another one.
   double getSeconds(int64_t begin, int64_t end) const {
-    return sums[end] - sums[begin] + getCrossing(begin);
+    return std::max(sums[end] - sums[begin], getCrossing(begin));
   }
   /// `add` returns the cost of stages if one more follows them.
   SmallVector<int64_t>

@@ -108,7 +108,8 @@ Value FunctionCutter::getValue(Part &part, Value value) {
   if (int64_t device = pipeline.getDevice(part.key.stage);
       device != pipeline.getDevice(source.key.stage))
     sent = getSentSharding(value, device);
-  auto reshard = [&](Part &on, Value own, ShardingAttr from, ShardingAttr to) {
+  auto reshard = [&](Part &on, Value own, ShardingAttr from,
+                     ShardingAttr to) -> Value {
     if (from == to)
       return own;
     OpBuilder builder = OpBuilder::atBlockEnd(&on.function.getBody().front());
@@ -128,7 +129,7 @@ Value FunctionCutter::getValue(Part &part, Value value) {
 int64_t FunctionCutter::countReaders(Value value, int64_t device) const {
   SmallVector<StagePart> readers;
   for (Operation *user : value.getUsers()) {
-    Operation *op = function.getBody().front().findAncestorOpInBlock(*user);
+    Operation *op = stages.getAncestor(user);
     if (op->hasTrait<OpTrait::IsTerminator>() || stages.isRepeated(op))
       continue;
     StagePart part = stages.getPart(op);

@@ -32,6 +32,11 @@ public:
 
   /// Returns whether the op is repeated in each part that reads its result.
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
+  /// Returns the op of the function's block that is, or contains, an op.
+  mlir::Operation *getAncestor(mlir::Operation *op) const {
+    return mlir::func::FuncOp(function).getBody().front().findAncestorOpInBlock(
+        *op);
+  }
   /// Returns the part of an op that is not repeated.
   StagePart getPart(mlir::Operation *op) const { return parts.lookup(op); }
 
