@@ -164,6 +164,7 @@ static VariantPrediction extrapolate(const VariantPrediction &few,
   VariantPrediction all = more;
   all.seconds = extend(&VariantPrediction::seconds);
   all.bound = extend(&VariantPrediction::bound);
+  all.links = extend(&VariantPrediction::links);
   all.bytes = int64_t(extend(&VariantPrediction::bytes));
   all.arena = int64_t(extend(&VariantPrediction::arena));
   return all;
@@ -227,7 +228,8 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
   prediction.seconds = simulation->seconds;
   prediction.bound = simulation->bounds.compute;
   for (double link : simulation->bounds.links)
-    prediction.bound = std::max(prediction.bound, link);
+    prediction.links = std::max(prediction.links, link);
+  prediction.bound = std::max(prediction.bound, prediction.links);
   const DeviceMemoryPlan &memory = simulation->memory.plan;
   prediction.bytes = memory.total();
   prediction.arena = memory.arena;
@@ -312,13 +314,16 @@ std::optional<ScheduleChoice> Chooser::choose() {
     if (parts > 2 && choice.best.variant.subBatches == before.subBatches)
       break;
   }
-  if (mayScatterSums()) {
+  // A reduce-scatter and an all-gather send as much as an all-reduce.
+  if (mayScatterSums() &&
+      choice.best.seconds > choice.best.links * kNearBound) {
     ScheduleVariant scattering = choice.best.variant;
     scattering.scattersSums = true;
     tryVariant(scattering);
   }
   if (options.mesh.sequence || choice.best.variant.scattersSums)
-    for (int64_t chunks = 2 * options.exchangeChunks; chunks <= kMostExchangeChunks; chunks *= 2) {
+    for (int64_t chunks = 2 * options.exchangeChunks;
+         chunks <= kMostExchangeChunks; chunks *= 2) {
       ScheduleVariant chunked = choice.best.variant;
       chunked.exchangeChunks = chunks;
       tryVariant(chunked);

@@ -37,6 +37,7 @@ struct VariantPrediction {
   /// No order of the variant's calls takes less than its computation and its
   /// traffic on any link.
   double bound = 0;
+  double links = 0;     ///< of the bound, the traffic
   int64_t bytes = 0;    ///< that the runtime allocates on a device
   int64_t arena = 0;    ///< of them, where tensors of programs are
   int64_t capacity = 0; ///< of a device's memory
