@@ -131,7 +131,7 @@ TEST(Bounds, HoldForSimulatedPrograms) {
       getSplitLimits(cantFail(judge.getTrainingStep({1, 1}, 2)));
   SearchSpace space = enumerateCandidates(request, limits);
   // A few, with a step that is prime to the sizes of the inner loops.
-  for (size_t i = 0; i < space.candidates.size(); i += 23) {
+  for (size_t i = 0; i < space.candidates.size(); i += 43) {
     const Candidate &candidate = space.candidates[i];
     CandidateBounds bounds = cantFail(model.rate(candidate));
     llvm::Expected<Judgement> judged = judge.judge(candidate, 4);
