@@ -62,7 +62,7 @@ TEST(Manifest, ErrorsNameTheField) {
             "m: version: expected 2, which this runtime reads (compile the "
             "model again), got 1");
   EXPECT_EQ(errorAfter("/abi", 99),
-            "m: abi: expected 2, which this runtime has (compile the model "
+            "m: abi: expected 3, which this runtime has (compile the model "
             "again), got 99");
   EXPECT_EQ(errorAfter("/variables/0/shape/1", "six"),
             "m: variables[0].shape[1]: expected a positive integer, got "
