@@ -73,7 +73,7 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>
   // CHECK: llvm.return %[[STATUS]]
 }
 // Sums across processes are staged: inputs of 128 bytes of four members, and the sum.
-// CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {rt.staging = array<i64: 640>}
+// CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {heddle.inplace = [array<i64: 0>], rt.staging = array<i64: 640>}
 
 // Results that may take the memory of an argument of their size: the last read
 // comes before the first write. Argument 0 is read by the call that writes
