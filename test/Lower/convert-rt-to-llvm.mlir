@@ -72,13 +72,14 @@ rt.program @step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>
   // CHECK: ^[[FAIL]](%[[STATUS:.*]]: i32):
   // CHECK: llvm.return %[[STATUS]]
 }
-// CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>]
+// Sums across processes are staged: inputs of 128 bytes of four members, and the sum.
+// CHECK: rt.export @step as @heddle_program_step arena(512) streams(2) arguments [#rt.port<"x", tensor<4x8xf32>>] results [#rt.port<"y", tensor<4x8xf32>>] {heddle.inplace = [array<i64: 0>], rt.staging = array<i64: 640>}
 
 // Results that may take the memory of an argument of their size: the last read
 // comes before the first write. Argument 0 is read by the call that writes
 // result 0; a communication stream reads argument 1; argument 2 is read last in
 // a loop.
-// CHECK: rt.export @in_place as {{.*}} {heddle.inplace = [array<i64>, array<i64: 0>, array<i64: 0, 2>], heddle.role = #heddle.program_role<evaluate>}
+// CHECK: rt.export @in_place as {{.*}} {heddle.inplace = [array<i64>, array<i64: 0>, array<i64: 0, 2>], heddle.role = #heddle.program_role<evaluate>, rt.staging = array<i64: 0, 48>}
 rt.program @in_place arena(128) streams(2) arguments [#rt.port<"a", tensor<4xf32>>, #rt.port<"b", tensor<4xf32>>, #rt.port<"c", tensor<4xf32>>, #rt.port<"d", tensor<8xf32>>] results [#rt.port<"x", tensor<4xf32>>, #rt.port<"y", tensor<4xf32>>, #rt.port<"z", tensor<4xf32>>] attributes {heddle.role = #heddle.program_role<evaluate>} {
   rt.record 0
   rt.wait 0 stream(1)
