@@ -10,6 +10,7 @@ except ImportError as problem:
 
 import heddle.jax
 import jax.numpy as jnp
+import jax_models
 import jax_programs as programs
 import numpy as np
 from jax.sharding import AbstractMesh, NamedSharding
@@ -39,16 +40,19 @@ def check(
         test.assertLess(error, tolerance, name)
 
 
+CASES = programs.PROGRAMS | jax_models.MODELS
+
+
 class ProgramTest(unittest.TestCase):
     """Every program on one device, and on dp 2 x tp 2 with annotated arguments."""
 
     def run_on_one(self, name: str) -> None:
-        case = programs.PROGRAMS[name]()
+        case = CASES[name]()
         with heddle.jax.compile(case.function, *case.args) as program:
             check(self, program(*case.args), jax.jit(case.function)(*case.args))
 
     def run_on_four(self, name: str) -> None:
-        case = programs.PROGRAMS[name]()
+        case = CASES[name]()
         options = dict(mesh=programs.MESH, in_shardings=case.specs)
         with heddle.jax.compile(case.function, *case.args, **options) as program:
             self.assertEqual(program.exported.mesh, programs.MESH)
@@ -56,7 +60,7 @@ class ProgramTest(unittest.TestCase):
 
 
 def add_tests() -> None:
-    for name in programs.PROGRAMS:
+    for name in CASES:
         for where in ("one", "four"):
 
             def test(self: ProgramTest, name: str = name, where: str = where) -> None:

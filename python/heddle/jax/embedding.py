@@ -11,8 +11,9 @@ from .ir import constant_of, create, replace, users, walk
 
 
 def accumulate(module: ir.Module) -> None:
-    for op in walk(module):
-        if op.name == "heddle.embedding_grad" and constant_of(op.operands[2]) == 0:
+    # A list, because sums are erased on the way.
+    for op in [op for op in walk(module) if op.name == "heddle.embedding_grad"]:
+        if constant_of(op.operands[2]) == 0:
             accumulate_into_sum(op)
 
 

@@ -1,6 +1,6 @@
 """The backward pass computes cheap values again instead of keeping them.
 
-JAX stores every factor that a derivative needs: for gelu five tensors, for a
+JAX stores every factor that a derivative needs: for gelu six tensors, for a
 norm four. Many of these follow from another stored one by a few multiplications
 and additions, which cost nothing in the kernel that reads the result. Such a
 value is computed again from
@@ -20,7 +20,7 @@ import math
 
 from jaxlib.mlir import ir
 
-from .ir import create, shape_of, users, walk
+from .ir import create, shape_of, users
 from .products import owner
 
 _CHEAP = {

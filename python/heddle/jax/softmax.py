@@ -100,9 +100,16 @@ class Scores:
 
 
 def number_of(value: ir.Value) -> float:
+    """Returns the number that all elements of a value are."""
     number = constant_of(value)
     if number is None:
-        raise NoMatch("the scale is no constant")
+        try:
+            numbers = np.unique(evaluate(value))
+        except NoMatch:
+            numbers = np.empty(0)
+        if numbers.size != 1:
+            raise NoMatch("the scale is no constant")
+        number = numbers.item()
     return float(number)
 
 
