@@ -123,6 +123,7 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
       });
     }
     out.attribute("candidates", report.candidates);
+    out.attribute("compiled", report.compiled);
     out.attributeArray("judged", [&] {
       for (const JudgedCandidate &judged : report.judged)
         out.object([&] {

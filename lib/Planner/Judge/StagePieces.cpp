@@ -137,13 +137,17 @@ void Measurer::measureValues() {
 }
 
 void Measurer::measureMemory() {
-  // The number of micro-batches is an attribute that only tables read.
+  // The number of micro-batches is an attribute that only tables read. A table
+  // that is ordered by times is of one number.
   auto count = module->getAttrOfType<IntegerAttr>(kMicroBatchesAttrName);
+  Attribute table = module->removeAttr(kStageTableAttrName);
   std::vector<DeviceMemoryPlan> plans = getDeviceMemoryPlans(module);
   module->setAttr(kMicroBatchesAttrName,
                   IntegerAttr::get(count.getType(), 2 * count.getInt()));
   std::vector<DeviceMemoryPlan> doubled = getDeviceMemoryPlans(module);
   module->setAttr(kMicroBatchesAttrName, count);
+  if (table)
+    module->setAttr(kStageTableAttrName, table);
   for (int64_t stage : {0, 1}) {
     StagePiece &piece = stages[stage];
     const DeviceMemoryPlan &plan = plans[stage];

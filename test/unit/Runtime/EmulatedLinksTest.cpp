@@ -295,18 +295,21 @@ TEST(EmulatedLinks, ARankThatIsDoneWaitsForTheOthersToEnter) {
 TEST(NetworkInfo, ReadsTheLevelsOfACluster) {
   const std::string text = R"({"version": 1, "name": "c",
     "device": {"kind": "GPU", "memory": 1e9, "memory_bandwidth": 1e12,
-               "peak": {"f32": 1e13}},
+               "peak": {"f32": 1e13},
+               "efficiency": {"peak": 0.5, "memory_bandwidth": 0.25}},
     "levels": [{"name": "server", "count": 4, "latency": 1e-6,
                 "bandwidth": 1e9, "links": 3},
                {"name": "network", "count": 2, "latency": 1e-5,
-                "bandwidth": 1e8}]})";
+                "bandwidth": 1e8, "efficiency": 0.5}]})";
   auto network = parseNetwork(text, "c.json");
   ASSERT_TRUE(network.ok()) << network.message();
   EXPECT_EQ(network->numDevices(), 8);
   EXPECT_EQ(network->levels[0].name, "server");
   EXPECT_EQ(network->levels[0].latency, 1e-6);
   EXPECT_EQ(network->levels[0].bandwidth, 3e9);
-  EXPECT_EQ(network->levels[1].bandwidth, 1e8);
+  EXPECT_EQ(network->levels[1].bandwidth, 0.5e8);
+  EXPECT_EQ(network->device.peakOf("f32"), 0.5e13);
+  EXPECT_EQ(network->device.memoryBandwidth, 0.25e12);
 
   auto edited = [&](std::string from, std::string to) {
     std::string copy = text;
@@ -315,10 +318,10 @@ TEST(NetworkInfo, ReadsTheLevelsOfACluster) {
   };
   EXPECT_EQ(edited("\"links\"", "\"lanes\""),
             "c.json: $.levels[0].lanes: unknown key, expected one of name, "
-            "count, latency, bandwidth, links");
+            "count, latency, bandwidth, links, efficiency");
   EXPECT_EQ(edited("\"kind\"", "\"king\""),
             "c.json: $.device.king: unknown key, expected one of kind, memory, "
-            "memory_bandwidth, peak, launch");
+            "memory_bandwidth, peak, launch, efficiency");
   EXPECT_EQ(edited("1e-5", "-1"), "c.json: $.levels[1].latency: expected a "
                                   "number, 0 or more, got -1");
   EXPECT_EQ(readNetwork("no/such.json").message(),
