@@ -3,8 +3,10 @@
 #include "CompletePlan.h"
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
+#include "heddle/Simulate/Report.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -53,36 +55,36 @@ llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
 
 namespace {
 
-/// The names of a module's operators and variables.
+/// The names of a module's operators, with the names of their factors, and of
+/// its variables.
 struct Names {
   explicit Names(ModuleOp module) {
     module.walk([&](ShardingRuleOpInterface op) {
-      StringRef name = getOpName(op);
+      std::string name = getOpName(op).str();
       if (name.empty())
         return;
-      operators.insert(name);
+      std::set<std::string> &factors = operators[name];
       for (const Factor &factor : op.getShardingRule().factors)
-        factorsOf[name].insert(factor.name);
+        if (!factor.name.empty())
+          factors.insert(factor.name);
     });
     for (VariableOp variable : module.getOps<VariableOp>())
-      variables.insert(variable.getSymName());
+      variables.insert(variable.getSymName().str());
   }
-  static bool matchesAny(const llvm::StringSet<> &names, StringRef glob) {
-    return llvm::any_of(names, [&](const auto &name) {
-      return matchesGlob(glob, name.getKey());
+
+  bool hasOperator(StringRef glob) const {
+    return llvm::any_of(operators, [&](const auto &known) {
+      return matchesGlob(glob, known.first);
+    });
+  }
+  bool hasVariable(StringRef glob) const {
+    return llvm::any_of(variables, [&](const std::string &name) {
+      return matchesGlob(glob, name);
     });
   }
 
-  /// Returns whether an operator that the glob matches has the factor.
-  bool hasFactor(StringRef glob, StringRef factor) const {
-    return llvm::any_of(factorsOf, [&](const auto &known) {
-      return matchesGlob(glob, known.getKey()) &&
-             known.getValue().contains(factor);
-    });
-  }
-
-  llvm::StringSet<> operators, variables;
-  llvm::StringMap<llvm::StringSet<>> factorsOf;
+  std::map<std::string, std::set<std::string>> operators;
+  std::set<std::string> variables;
 };
 
 } // namespace
@@ -120,71 +122,223 @@ static PlanEntry<KeyT> toEntryOf(const Plan &plan,
   return entry;
 }
 
-/// Adds an entry of operators. A factor that the plan splits over one of its
-/// axes is whole, unless the entry states it, too.
-static void addOperators(Plan &plan, FactorEntry entry, const Names &names) {
-  llvm::StringSet<> taken;
-  for (const FactorAssignment &assignment : entry.assignments)
-    for (const std::string &axis : assignment.axes)
-      taken.insert(axis);
-  std::vector<FactorAssignment> whole;
-  for (FactorEntry &own : plan.operators) {
-    bool isWider = matchesGlob(own.glob, entry.glob);
-    if (!isWider && !matchesGlob(entry.glob, own.glob))
-      continue;
-    llvm::erase_if(own.assignments, [&](const FactorAssignment &assignment) {
-      if (entry.find(assignment.key))
-        return own.glob == entry.glob || !isWider;
-      bool isTaken = llvm::any_of(assignment.axes, [&](const auto &axis) {
-        return taken.contains(axis);
-      });
-      if (isTaken && isWider && names.hasFactor(entry.glob, assignment.key))
-        whole.push_back({assignment.key, {}, {}});
-      return isTaken && !isWider;
-    });
-  }
-  for (FactorAssignment &assignment : whole)
-    if (!entry.find(assignment.key))
-      entry.assignments.push_back(std::move(assignment));
-  if (FactorEntry *own = findGlob(plan.operators, entry.glob))
-    for (FactorAssignment &assignment : entry.assignments) {
-      llvm::erase_if(own->assignments, [&](const FactorAssignment &other) {
-        return other.key == assignment.key;
-      });
-      own->assignments.push_back(std::move(assignment));
-    }
-  else
-    plan.operators.push_back(std::move(entry));
-  llvm::erase_if(plan.operators, [](const FactorEntry &own) {
-    return own.assignments.empty();
-  });
+/// Returns the entry of a glob, which is added if there is none.
+template <typename KeyT>
+static PlanEntry<KeyT> &findOrAddGlob(std::vector<PlanEntry<KeyT>> &entries,
+                                      StringRef glob) {
+  if (PlanEntry<KeyT> *entry = findGlob(entries, glob))
+    return *entry;
+  entries.push_back({glob.str(), {}, {}});
+  return entries.back();
 }
 
-void heddle::completePlan(Plan &plan, const Plan &stated, ModuleOp module) {
-  Names names(module);
-  auto isOperator = [&](StringRef glob) {
-    return Names::matchesAny(names.operators, glob);
+template <typename KeyT>
+static bool isSame(ArrayRef<PlanAssignment<KeyT>> a,
+                   ArrayRef<PlanAssignment<KeyT>> b) {
+  auto contains = [](ArrayRef<PlanAssignment<KeyT>> all,
+                     const PlanAssignment<KeyT> &wanted) {
+    return llvm::any_of(all, [&](const PlanAssignment<KeyT> &other) {
+      return other.key == wanted.key && other.axes == wanted.axes;
+    });
   };
-  for (const FactorEntry &entry : stated.operators)
-    if (isOperator(entry.glob))
-      addOperators(plan, toEntryOf(plan, entry), names);
-  for (const StorageEntry &entry : stated.storage) {
-    if (!Names::matchesAny(names.variables, entry.glob))
+  return a.size() == b.size() &&
+         llvm::all_of(a, [&](const auto &one) { return contains(b, one); });
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Adds what the user fixed of operators to a plan. First decides the axes of
+/// every factor of every operator. Then adds the fixed entries, and after them
+/// others where more specific globs of the plan would win, or where a fixed
+/// factor takes axes from others.
+class OperatorCompleter {
+public:
+  OperatorCompleter(std::vector<FactorEntry> &entries,
+                    std::vector<FactorEntry> fixed, const Names &names)
+      : entries(entries), fixed(std::move(fixed)), names(names) {}
+
+  void run() {
+    if (fixed.empty())
+      return;
+    for (const auto &[name, factors] : names.operators)
+      decide(name, factors);
+    addFixed();
+    for (const FactorEntry &entry : fixed)
+      mend(entry.glob);
+    for (const auto &known : names.operators)
+      mend(generalizeNames(known.first));
+    for (const auto &known : names.operators)
+      mend(known.first);
+    llvm::erase_if(entries, [](const FactorEntry &own) {
+      return own.assignments.empty();
+    });
+  }
+
+private:
+  using Axes = std::vector<std::string>;
+
+  void decide(const std::string &name, const std::set<std::string> &factors);
+  void addFixed();
+  /// Adds to the glob's entry the factors that any of its operators has wrong,
+  /// if all of its operators want the same axes.
+  void mend(StringRef glob);
+  bool isWrong(const std::string &name, const std::string &factor) const;
+  bool isFixed(StringRef glob, const std::string &factor) const {
+    return llvm::any_of(fixed, [&](const FactorEntry &entry) {
+      return entry.glob == glob && entry.find(factor);
+    });
+  }
+
+  std::vector<FactorEntry> &entries;
+  std::vector<FactorEntry> fixed;
+  const Names &names;
+  /// By operators and factors.
+  std::map<std::string, std::map<std::string, Axes>> wanted;
+};
+
+} // namespace
+
+void OperatorCompleter::decide(const std::string &name,
+                               const std::set<std::string> &factors) {
+  std::set<std::string> taken;
+  for (const std::string &factor : factors)
+    if (const FactorEntry *entry = findPlanEntry(fixed, name, factor)) {
+      const Axes &axes = wanted[name][factor] = entry->find(factor)->axes;
+      taken.insert(axes.begin(), axes.end());
+    }
+  for (const std::string &factor : factors) {
+    const FactorEntry *own = findPlanEntry(entries, name, factor);
+    if (!own || wanted[name].count(factor))
       continue;
-    // Standard plans and the solver's name variables; any glob that the stated
-    // one matches is of variables that it decides.
-    llvm::erase_if(plan.storage, [&](const StorageEntry &own) {
+    Axes &axes = wanted[name][factor] = own->find(factor)->axes;
+    llvm::erase_if(axes, [&](const auto &axis) { return taken.count(axis); });
+  }
+}
+
+void OperatorCompleter::addFixed() {
+  for (FactorEntry &own : entries)
+    llvm::erase_if(own.assignments, [&](const FactorAssignment &assignment) {
+      return llvm::any_of(fixed, [&](const FactorEntry &entry) {
+        return entry.find(assignment.key) && matchesGlob(entry.glob, own.glob);
+      });
+    });
+  for (const FactorEntry &entry : fixed)
+    llvm::append_range(findOrAddGlob(entries, entry.glob).assignments,
+                       entry.assignments);
+}
+
+bool OperatorCompleter::isWrong(const std::string &name,
+                                const std::string &factor) const {
+  const FactorEntry *rival = nullptr;
+  const FactorEntry *entry = findPlanEntry(entries, name, factor, &rival);
+  return entry && (entry->find(factor)->axes != wanted.at(name).at(factor) ||
+                   (rival && !isFixed(rival->glob, factor)));
+}
+
+void OperatorCompleter::mend(StringRef glob) {
+  std::map<std::string, const Axes *> same; // null: operators differ
+  std::set<std::string> wrong;
+  for (const auto &[name, factors] : wanted) {
+    if (!matchesGlob(glob, name))
+      continue;
+    for (const auto &[factor, axes] : factors) {
+      auto [known, isNew] = same.try_emplace(factor, &axes);
+      if (!isNew && known->second && *known->second != axes)
+        known->second = nullptr;
+      if (isWrong(name, factor))
+        wrong.insert(factor);
+    }
+  }
+  for (const std::string &factor : wrong) {
+    if (!same[factor] || isFixed(glob, factor))
+      continue;
+    for (FactorEntry &own : entries)
+      if (matchesGlob(glob, own.glob) && !isFixed(own.glob, factor))
+        llvm::erase_if(own.assignments, [&](const FactorAssignment &other) {
+          return other.key == factor;
+        });
+    findOrAddGlob(entries, glob)
+        .assignments.push_back({factor, *same[factor], {}});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Storage and layouts
+//===----------------------------------------------------------------------===//
+
+/// Adds what the user fixed to entries of which the most specific one alone
+/// decides. Where that would be one of the plan's own, adds a fixed one for the
+/// name.
+template <typename KeyT, typename NamesT>
+static void addWhole(std::vector<PlanEntry<KeyT>> &entries,
+                     const std::vector<PlanEntry<KeyT>> &fixed,
+                     const NamesT &names) {
+  llvm::erase_if(entries, [&](const PlanEntry<KeyT> &own) {
+    return llvm::any_of(fixed, [&](const PlanEntry<KeyT> &entry) {
       return matchesGlob(entry.glob, own.glob);
     });
-    plan.storage.push_back(toEntryOf(plan, entry));
+  });
+  llvm::append_range(entries, fixed);
+  for (const std::string &name : names) {
+    const PlanEntry<KeyT> *wanted = findPlanEntry(fixed, name);
+    if (wanted && !isSame<KeyT>(findPlanEntry(entries, name)->assignments,
+                                wanted->assignments))
+      findOrAddGlob(entries, name).assignments = wanted->assignments;
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// Moves the entries of the pinned globs, whose factors are whole, out of a
+/// plan's.
+static std::vector<FactorEntry>
+takePinned(std::vector<FactorEntry> &entries,
+           const std::vector<std::string> &globs) {
+  std::vector<FactorEntry> pinned;
+  llvm::erase_if(entries, [&](FactorEntry &entry) {
+    bool isPinned =
+        llvm::is_contained(globs, entry.glob) &&
+        llvm::all_of(entry.assignments, [](const FactorAssignment &one) {
+          return one.axes.empty();
+        });
+    if (isPinned)
+      pinned.push_back(std::move(entry));
+    return isPinned;
+  });
+  return pinned;
+}
+
+void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
+                          ModuleOp module) {
+  Names names(module);
+  auto isOperator = [&](StringRef glob) { return names.hasOperator(glob); };
+  std::vector<FactorEntry> fixed = takePinned(plan.operators, pins.replicated);
+  for (const FactorEntry &entry : stated.operators) {
+    if (!isOperator(entry.glob))
+      continue;
+    FactorEntry &known = findOrAddGlob(fixed, entry.glob);
+    for (FactorAssignment &assignment : toEntryOf(plan, entry).assignments)
+      if (!known.find(assignment.key))
+        known.assignments.push_back(std::move(assignment));
+  }
+  OperatorCompleter(plan.operators, std::move(fixed), names).run();
+
+  std::vector<StorageEntry> storage;
+  for (const StorageEntry &entry : stated.storage)
+    if (names.hasVariable(entry.glob))
+      storage.push_back(toEntryOf(plan, entry));
+  addWhole(plan.storage, storage, names.variables);
+  std::vector<FactorEntry> layouts;
   for (const FactorEntry &entry : stated.pins)
-    if (isOperator(entry.glob)) {
-      llvm::erase_if(plan.pins, [&](const FactorEntry &own) {
-        return matchesGlob(entry.glob, own.glob);
-      });
-      plan.pins.push_back(toEntryOf(plan, entry));
-    }
+    if (isOperator(entry.glob))
+      layouts.push_back(toEntryOf(plan, entry));
+  addWhole(plan.pins, layouts, llvm::make_first_range(names.operators));
   for (const PlanSplit &split : stated.splits)
     if (isOperator(split.glob))
       plan.splits.push_back(split);

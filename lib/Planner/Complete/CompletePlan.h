@@ -8,12 +8,14 @@
 
 namespace heddle {
 
-/// Adds what the user states to a plan for `module`. Stated entries stay as
-/// they are: they replace those of the plan for the same operators, factors and
-/// variables, and take their axes from other factors. An entry whose glob
-/// matches nothing is left out, as the module may have few layers; so is an
-/// axis that the plan's mesh lacks, because it has one device there.
-void completePlan(Plan &plan, const Plan &stated, mlir::ModuleOp module);
+/// Adds what the user states to a plan for `module`, of which `pins` hold
+/// already. Of stated entries and pins, the most specific one decides, and no
+/// entry of the plan wins over them. Each operator's stated factors take their
+/// axes from its others. An entry whose glob matches nothing is left out, as
+/// the module may have few layers; so is an axis that the plan's mesh lacks,
+/// because it has one device there.
+void completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
+                  mlir::ModuleOp module);
 
 /// Verifies the stated part against a program with all layers. The error lists
 /// all problems.

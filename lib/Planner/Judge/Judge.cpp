@@ -120,7 +120,7 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
   }
   addReplicated(*plan, module, request.pins);
   if (request.stated)
-    completePlan(*plan, *request.stated, module);
+    completePlan(*plan, *request.stated, request.pins, module);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
   return plan;
@@ -138,7 +138,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
   options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
   if (request.stated)
-    completePlan(options.base, *request.stated, module);
+    completePlan(options.base, *request.stated, request.pins, module);
   options.memoryLimit = request.memory;
   options.threads = 1;
   options.workLimit = kSolverWork;
