@@ -292,7 +292,7 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
     reportError("--plan: " + llvm::toString(std::move(problem)));
     return false;
   }
-  if (!stated->mesh.empty() && flags.devices == 0)
+  if (stated->getPosition("mesh").line != 0 && flags.devices == 0)
     request.devices = stated->getNumDevices();
   request.stated = std::move(*stated);
   return true;

@@ -18,6 +18,11 @@ static constexpr StringLiteral kAxes[] = {"pp", "dp", "cp", "tp"};
 // Pins
 //===----------------------------------------------------------------------===//
 
+/// Returns whether the plan's text has the key, even with its default.
+static bool isStated(const Plan &plan, StringRef key) {
+  return plan.getPosition(key).line != 0;
+}
+
 llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
   auto pin = [&](const std::string &text) { return parsePin(text, pins); };
   for (const PlanAxis &axis : stated.mesh)
@@ -27,7 +32,7 @@ llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
           ": expected the axes pp, dp, cp and tp with one size each, of which "
           "plans are completed, got \"" +
           axis.name + "\"");
-  if (!stated.mesh.empty())
+  if (isStated(stated, "mesh"))
     for (StringRef axis : kAxes)
       if (llvm::Error problem =
               pin((axis + "=" +
@@ -42,7 +47,7 @@ llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
     if (llvm::Error problem =
             pin("recompute=" + stringifyRecomputeMode(*stated.recompute).str()))
       return problem;
-  if (stated.overlap != Overlap::None)
+  if (isStated(stated, "overlap"))
     if (llvm::Error problem =
             pin("overlap=" + getNamedSchedule(stated.overlap).name.str()))
       return problem;
@@ -345,16 +350,13 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
   for (const PlanPriority &priority : stated.priorities)
     if (isOperator(priority.glob))
       plan.priorities.push_back(priority);
-  auto isStated = [&](StringRef key) {
-    return stated.getPosition(key).line != 0;
-  };
-  if (isStated("hierarchy"))
+  if (isStated(stated, "hierarchy"))
     plan.hierarchy = stated.hierarchy;
-  if (isStated("reduce_gradients"))
+  if (isStated(stated, "reduce_gradients"))
     plan.reduceGradients = stated.reduceGradients;
-  if (isStated("recompute_bytes"))
+  if (isStated(stated, "recompute_bytes"))
     plan.recomputeBytes = stated.recomputeBytes;
-  if (isStated("stages") || isStated("pipeline")) {
+  if (isStated(stated, "stages") || isStated(stated, "pipeline")) {
     plan.numStages = stated.numStages;
     plan.stages = stated.stages;
     plan.schedule = stated.schedule;
@@ -369,7 +371,7 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
 llvm::Error heddle::verifyStated(const Plan &stated, ModuleOp module) {
   Plan plan = stated;
   // Sizes are not known yet, but names of axes are.
-  if (plan.mesh.empty())
+  if (!isStated(stated, "mesh"))
     for (StringRef axis : kAxes)
       plan.mesh.push_back({axis.str(), 1});
   plan.prediction.reset();
