@@ -8,6 +8,10 @@
 // ONE: plan: --mesh dp=1
 // RUN: heddle compile %s --plan %t.json -o %t.heddle
 
+// The plan says of how many rows it is, and so does the program.
+// RUN: heddle explain %t.json %s --cluster laptop-cpu | FileCheck %s --check-prefix=EXPLAIN
+// EXPLAIN: simulated on 1 device
+
 func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x2048xf32>,
                 %v: tensor<2048x512xf32>) -> tensor<512x512xf32> {
   %zero = arith.constant 0.0 : f32

@@ -31,7 +31,8 @@ static bool isStated(const CompileFlags &flags, llvm::StringRef name) {
 }
 
 /// Takes from the plan's prediction what the flags do not state of the step.
-static void usePrediction(CompileFlags &flags, const Plan &plan) {
+static void usePrediction(CompileFlags &flags, const Plan &plan,
+                          std::optional<ModelKind> kind) {
   if (!plan.prediction)
     return;
   TrainingOptions &training = flags.options.training;
@@ -39,7 +40,8 @@ static void usePrediction(CompileFlags &flags, const Plan &plan) {
     training.microBatches = plan.prediction->microBatches;
   if (!isStated(flags, "--bf16"))
     training.bf16 = plan.prediction->bf16;
-  if (!flags.model.batch)
+  // An .mlir file has its batch.
+  if (!flags.model.batch && kind != ModelKind::Module)
     flags.model.batch =
         std::max<int64_t>(1, plan.prediction->rows / training.microBatches);
 }
@@ -52,7 +54,13 @@ static std::optional<PlanExplanation> explain(CompileFlags flags,
     reportError(llvm::toString(plan.takeError()));
     return std::nullopt;
   }
-  usePrediction(flags, *plan);
+  std::optional<ModelKind> kind;
+  if (!flags.model.path.empty()) {
+    kind = classifyModel(flags.model.path);
+    if (!kind)
+      return std::nullopt;
+  }
+  usePrediction(flags, *plan, kind);
   flags.plan = path;
   if (resolvePlan(flags) != exitSuccess)
     return std::nullopt;
