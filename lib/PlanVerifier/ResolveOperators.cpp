@@ -90,6 +90,31 @@ static std::string legalDegrees(const Factor &factor, int64_t wanted) {
   return std::to_string(below) + " and " + std::to_string(above);
 }
 
+/// Returns whether a factor's axes divide every dimension that it is part of.
+/// Of an op, it is false for these factors alone for which isRepresentable() is
+/// false.
+static bool isWhereItDivides(const PlannedOp &planned, unsigned factor,
+                             MeshAttr mesh) {
+  auto divides = [&](const DimensionFactors &dim) {
+    if (dim.size() < 2)
+      return true; // padded
+    for (unsigned part : dim) {
+      int64_t parts = mesh.getSize(planned.axes[part]);
+      int64_t size = planned.rule.factors[part].size;
+      if (part == factor)
+        return parts <= 1 || size % parts == 0;
+      if (parts != size)
+        break; // its parts have several elements
+    }
+    return !llvm::is_contained(dim, factor);
+  };
+  auto dividesAll = [&](const TensorFactors &tensor) {
+    return llvm::all_of(tensor, divides);
+  };
+  return llvm::all_of(planned.rule.operands, dividesAll) &&
+         llvm::all_of(planned.rule.results, dividesAll);
+}
+
 void PlanResolver::checkDivides(const PlannedOp &planned, unsigned factor,
                                 const FactorEntry &entry,
                                 const FactorAssignment &assignment) {
@@ -97,7 +122,7 @@ void PlanResolver::checkDivides(const PlannedOp &planned, unsigned factor,
   const Axes &axes = planned.axes[factor];
   bool whole = what.kind == FactorKind::Replicate;
   if (axes.empty() ||
-      (!whole && isRepresentable(planned.rule, planned.axes, result.mesh)))
+      (!whole && isWhereItDivides(planned, factor, result.mesh)))
     return;
   std::string text;
   llvm::raw_string_ostream message(text);
