@@ -8,6 +8,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
+#include <tuple>
 
 namespace heddle {
 
@@ -23,11 +24,12 @@ public:
   ResolvedPlan run();
 
 private:
-  /// Adds an error. Of several operators that violate a rule by one key of the
-  /// plan, the first one is reported, with the number of the others.
+  /// Adds an error. Of several operators or variables that violate a rule by
+  /// one key of the plan (and one axis, if the rule is of axes), the first one
+  /// is reported, with the number of the others.
   PlanProblem &report(PlanRule rule, PlanPosition at, std::string path,
-                      const llvm::Twine &message,
-                      llvm::StringRef operatorName = {});
+                      const llvm::Twine &message, llvm::StringRef name = {},
+                      llvm::StringRef axis = {});
   void warn(PlanRule rule, PlanPosition at, std::string path,
             const llvm::Twine &message);
 
@@ -55,8 +57,8 @@ private:
   bool expectFactor(llvm::StringRef section, llvm::StringRef glob,
                     llvm::StringRef factor, PlanPosition at,
                     const llvm::SetVector<llvm::StringRef> &factors);
-  void reportRival(PlanPosition at, std::string path, llvm::StringRef rival,
-                   llvm::StringRef name);
+  PlanProblem &reportRival(PlanPosition at, std::string path,
+                           llvm::StringRef rival, llvm::StringRef name);
 
   // ResolveStorage.cpp
   void checkStorage(const StorageEntry &entry);
@@ -86,9 +88,9 @@ private:
   const PlanSetting &setting;
   mlir::MLIRContext *context;
   ResolvedPlan result;
-  /// The index of the problem of a rule at a path, and the operators that it is
-  /// of.
-  std::map<std::pair<PlanRule, std::string>,
+  /// The index of the problem of a rule at a path with an axis, and the
+  /// operators or variables that it is of.
+  std::map<std::tuple<PlanRule, std::string, std::string>,
            std::pair<size_t, llvm::StringSet<>>>
       known;
   /// For each op name, the names of the factors of all ops of that name, in

@@ -9,14 +9,16 @@ using namespace heddle;
 
 PlanProblem &PlanResolver::report(PlanRule rule, PlanPosition at,
                                   std::string path, const Twine &message,
-                                  StringRef operatorName) {
-  auto [entry, isNew] = known.try_emplace({rule, path}, result.problems.size(),
-                                          llvm::StringSet<>());
-  auto &[index, operators] = entry->second;
-  bool isOther = operators.insert(operatorName).second && !isNew;
+                                  StringRef name, StringRef axis) {
+  auto [entry, isNew] = known.try_emplace(
+      {rule, path, axis.str()}, result.problems.size(), llvm::StringSet<>());
+  auto &[index, names] = entry->second;
+  bool isOther = names.insert(name).second && !isNew;
   if (isNew)
     result.problems.push_back({rule, /*isWarning=*/false, at, std::move(path),
-                               message.str(), 0, "", UnknownLoc::get(context)});
+                               message.str(), /*others=*/0,
+                               /*isOfVariable=*/false, "",
+                               UnknownLoc::get(context)});
   PlanProblem &problem = result.problems[index];
   problem.others += isOther;
   return problem;
@@ -73,7 +75,8 @@ LogicalResult heddle::emitPlanProblems(MLIRContext *context, StringRef source,
     auto diag = problem.isWarning ? emitWarning(place) : emitError(place);
     diag << problem.path << ": " << problem.message;
     if (problem.others > 0)
-      diag << "; so it is in " << problem.others << " more operator"
+      diag << "; so it is in " << problem.others << " more "
+           << (problem.isOfVariable ? "variable" : "operator")
            << (problem.others > 1 ? "s" : "");
     if (!problem.note.empty())
       diag.attachNote(problem.place) << problem.note;

@@ -71,7 +71,8 @@ void PlanResolver::checkAxesOf(StringRef section,
           report(PlanRule::Axis, assignment.position, path,
                  "expected an axis of the mesh (" +
                      (known.empty() ? "it has none" : known) + "), got \"" +
-                     axis + "\"");
+                     axis + "\"",
+                 "", axis);
         } else if (hasStages && axis == kPipelineAxis) {
           report(PlanRule::PipelineAxis, assignment.position, path,
                  "expected no use of \"" + axis +

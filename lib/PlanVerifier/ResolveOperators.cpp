@@ -64,12 +64,12 @@ bool PlanResolver::expectFactor(StringRef section, StringRef glob,
   return false;
 }
 
-void PlanResolver::reportRival(PlanPosition at, std::string path,
-                               StringRef rival, StringRef name) {
-  report(PlanRule::Rival, at, std::move(path),
-         "\"" + rival + "\" is as specific and says otherwise of \"" + name +
-             "\"",
-         name);
+PlanProblem &PlanResolver::reportRival(PlanPosition at, std::string path,
+                                       StringRef rival, StringRef name) {
+  return report(PlanRule::Rival, at, std::move(path),
+                "\"" + rival + "\" is as specific and says otherwise of \"" +
+                    name + "\"",
+                name);
 }
 
 /// Returns the degrees nearest to `wanted` by which the factor can be split: "2

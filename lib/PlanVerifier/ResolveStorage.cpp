@@ -49,7 +49,8 @@ void PlanResolver::checkStorage(const StorageEntry &entry) {
     for (const std::string &axis : assignment.axes)
       if (!used.insert(axis).second)
         report(PlanRule::SharedAxis, assignment.position, path,
-               "expected \"" + axis + "\" for one dimension, got it for two");
+               "expected \"" + axis + "\" for one dimension, got it for two",
+               "", axis);
   }
 }
 
@@ -64,7 +65,8 @@ void PlanResolver::resolveStorage() {
       continue;
     if (rival)
       reportRival(entry->position, getPlanPath("storage", entry->glob),
-                  rival->glob, variable.getSymName());
+                  rival->glob, variable.getSymName())
+          .isOfVariable = true;
     DimensionAxes dims(variable.getTensorType().getRank());
     for (const DimAssignment &assignment : entry->assignments)
       if (assignment.key < dims.size())

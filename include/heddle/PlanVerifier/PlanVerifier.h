@@ -58,8 +58,10 @@ struct PlanProblem {
   PlanPosition position; ///< line 0 if the plan has no text
   std::string path;      ///< the plan's key: $.operators["h.*.attn"].n
   std::string message; ///< names the operator or dimension; expected and found
-  /// The number of further operators that violate the same entry alike.
+  /// The number of further operators, or variables, that violate the same entry
+  /// alike.
   int64_t others = 0;
+  bool isOfVariable = false;
   /// A note and its place, which has no meaning without a text.
   std::string note;
   mlir::Location place;
