@@ -106,6 +106,12 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
       return PredictionProblem{key, path, "unknown key \"" + key + "\""};
     }
   }
+  // Without these, nobody could say whether it is of a given step.
+  for (const char *key : {"cluster", "rows", "micro_batches"})
+    if (!value.contains(key))
+      return PredictionProblem{"prediction", path,
+                               std::string("expected the key \"") + key +
+                                   "\", which says of what step it is"};
   return std::nullopt;
 }
 
