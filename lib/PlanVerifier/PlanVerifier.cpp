@@ -16,9 +16,7 @@ PlanProblem &PlanResolver::report(PlanRule rule, PlanPosition at,
   bool isOther = names.insert(name).second && !isNew;
   if (isNew)
     result.problems.push_back({rule, /*isWarning=*/false, at, std::move(path),
-                               message.str(), /*others=*/0,
-                               /*isOfVariable=*/false, "",
-                               UnknownLoc::get(context)});
+                               message.str(), 0, "", UnknownLoc::get(context)});
   PlanProblem &problem = result.problems[index];
   problem.others += isOther;
   return problem;

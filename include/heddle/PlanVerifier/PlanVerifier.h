@@ -61,10 +61,10 @@ struct PlanProblem {
   /// The number of further operators, or variables, that violate the same entry
   /// alike.
   int64_t others = 0;
-  bool isOfVariable = false;
   /// A note and its place, which has no meaning without a text.
   std::string note;
   mlir::Location place;
+  bool isOfVariable = false; ///< and not of an operator
 };
 
 /// Emits the problems as diagnostics at their places in the plan's text. Fails
