@@ -85,28 +85,33 @@ static int runCommand(Flags &flags) {
   return diffPlanFiles(flags.compile, flags.diff[0], flags.diff[1], flags.json);
 }
 
-/// Adds the flags of the schedule to draw, which need no model.
-static void addScheduleFlags(CLI::App &app, Flags &flags) {
+/// Adds the flags of the schedule to draw, which needs no model. Returns the
+/// one that names it.
+static CLI::Option *addScheduleFlags(CLI::App &app, Flags &flags) {
   const char *group = "A schedule, drawn without a plan";
-  app.add_option("--schedule", flags.schedule,
-                 "A schedule (" + listScheduleNames() +
-                     "), or a JSON file with the tasks of each device, which "
-                     "is verified")
-      ->group(group);
+  CLI::Option *schedule =
+      app.add_option("--schedule", flags.schedule,
+                     "A schedule (" + listScheduleNames() +
+                         "), or a JSON file with the tasks of each device, "
+                         "which is verified")
+          ->group(group);
   app.add_option("--devices", flags.devices, "Devices of the pipeline")
       ->check(between(1, 1024))
       ->capture_default_str()
+      ->needs(schedule)
       ->group(group);
   app.add_option("--chunks", flags.chunks,
                  "Stages on each device (default: 2 for interleaved and "
                  "zb-v, otherwise 1)")
       ->check(positive())
+      ->needs(schedule)
       ->group(group);
   app.add_option("--in-flight", flags.mostInFlight,
                  "The most micro-batches whose activations a device may "
                  "hold, each of them once for every stage that it has "
                  "(default: as the schedule is defined)")
       ->check(positive())
+      ->needs(schedule)
       ->group(group);
   app.add_option("--times", flags.times,
                  "Times of a device's forward pass, backward pass for inputs "
@@ -114,7 +119,9 @@ static void addScheduleFlags(CLI::App &app, Flags &flags) {
       ->expected(3)
       ->delimiter(',')
       ->check(positive())
+      ->needs(schedule)
       ->group(group);
+  return schedule;
 }
 
 void tools::addExplainCommand(CLI::App &app, int &result) {
@@ -125,13 +132,16 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
       "pipeline's devices work");
   auto flags = std::make_shared<Flags>();
   CompileFlags &compile = flags->compile;
-  command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
+  CLI::Option *plan =
+      command->add_option("PLAN", flags->plan, "The plan to explain (JSON)");
   addModelFlags(*command, compile.model);
-  command
-      ->add_option("--diff", flags->diff,
-                   "Compare two plans, instead of a PLAN, operator by operator")
-      ->expected(2)
-      ->check(notEmpty("two plans' files"));
+  CLI::Option *diff =
+      command
+          ->add_option(
+              "--diff", flags->diff,
+              "Compare two plans, instead of a PLAN, operator by operator")
+          ->expected(2)
+          ->check(notEmpty("two plans' files"));
   addTrainingFlags(*command, compile);
   // That of the learning rate, which changes no plan. Here, the name is that of
   // a pipeline's schedule.
@@ -147,14 +157,19 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
                    "of " +
                        listPresets())
       ->check(notEmpty("a cluster's file or preset"));
-  command->add_flag("--json", flags->json,
-                    "Print one JSON object instead of text");
-  command
-      ->add_option("--html", flags->page,
-                   "Also write a page for a browser: a table of the operators, "
-                   "coloured by how they are split")
-      ->check(notEmpty("a file"));
-  addScheduleFlags(*command, *flags);
+  CLI::Option *json = command->add_flag(
+      "--json", flags->json, "Print one JSON object instead of text");
+  CLI::Option *page =
+      command
+          ->add_option(
+              "--html", flags->page,
+              "Also write a page for a browser: a table of the operators, "
+              "coloured by how they are split")
+          ->check(notEmpty("a file"))
+          ->excludes(diff);
+  CLI::Option *schedule = addScheduleFlags(*command, *flags);
+  for (CLI::Option *other : {plan, diff, json, page})
+    schedule->excludes(other);
   CLI::Option *microBatches = command->get_option("--micro-batches");
   command->callback([flags, microBatches, &result] {
     if (microBatches->count() > 0)
