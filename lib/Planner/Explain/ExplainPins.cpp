@@ -40,6 +40,21 @@ private:
   /// not divide.
   std::string describeUndivided(int64_t parts) const;
 
+  /// Returns whether the program can be cut into so many stages.
+  bool canCut(int64_t stages) const {
+    return stages == 1 ||
+           (limits.hasBackward && request.program.layers.value_or(0) >= stages);
+  }
+  /// Returns the most micro-batches that a step can have over `data` devices of
+  /// dp.
+  int64_t getMostMicroBatches(int64_t data) const {
+    if (pins.microBatches)
+      return *pins.microBatches;
+    if (request.program.microBatchRows)
+      return rows / *request.program.microBatchRows;
+    return rows / data;
+  }
+
   const PlanRequest &request;
   const SplitLimits &limits;
   const PlanPins &pins;
@@ -117,12 +132,14 @@ void PinExplainer::checkAxes() {
                ", of which each device takes two chunks";
       });
   std::optional<int64_t> layers = request.program.layers;
+  int64_t most = getMostMicroBatches(pins.data.value_or(1));
+  auto hasWork = [&](int64_t stages) {
+    return stages == 1 || pins.microBatches || stages <= most;
+  };
   check(
       "pp", pins.pipeline, devices,
       [&](int64_t parts) {
-        return isDivisor(parts) &&
-               (parts == 1 ||
-                (limits.hasBackward && layers && *layers % parts == 0));
+        return isDivisor(parts) && canCut(parts) && hasWork(parts);
       },
       [&]() -> std::string {
         if (!isDivisor(*pins.pipeline))
@@ -130,7 +147,14 @@ void PinExplainer::checkAxes() {
         if (!limits.hasBackward || !layers)
           return "cuts a model's training step into stages, and this program "
                  "is none";
-        return "does not divide the " + std::to_string(*layers) + " layers";
+        if (!canCut(*pins.pipeline))
+          return "needs a layer for each stage, and the program has " +
+                 std::to_string(*layers) + " layers";
+        return "needs a micro-batch for each stage, and the " +
+               std::to_string(rows) +
+               " rows of a step (--batch) make at most " +
+               std::to_string(most) +
+               (pins.data ? " with dp=" + std::to_string(*pins.data) : "");
       });
 }
 
@@ -198,26 +222,33 @@ void PinExplainer::checkProduct() {
                       std::to_string(devices));
     return;
   }
-  // Pipelines are considered only if they are pinned.
   int64_t rest = devices / product;
+  auto canData = [&](int64_t data, int64_t stages) {
+    bool divides =
+        data == 1 || (!pins.data && limits.hasBatch && rows % data == 0);
+    return divides && (stages == 1 ||
+                       stages <= getMostMicroBatches(pins.data.value_or(data)));
+  };
+  auto canBe = [&](int64_t pipeline, int64_t tensor, int64_t context) {
+    int64_t others = pipeline * tensor * context;
+    return rest % others == 0 && (!pins.pipeline || pipeline == 1) &&
+           (!pins.tensor || tensor == 1) && (!pins.context || context == 1) &&
+           canCut(pipeline) && limits.canSplitTensor(tensor) &&
+           limits.canSplitSequence(context) &&
+           canData(rest / others, pins.pipeline.value_or(pipeline));
+  };
   bool canRest = false;
-  for (int64_t tensor = 1; tensor <= rest && !canRest; ++tensor)
-    for (int64_t context = 1; context * tensor <= rest && !canRest; ++context) {
-      if (rest % (tensor * context) != 0 || (pins.tensor && tensor > 1) ||
-          (pins.context && context > 1))
-        continue;
-      int64_t data = rest / tensor / context;
-      canRest = (data == 1 ||
-                 (!pins.data && limits.hasBatch && rows % (data) == 0)) &&
-                (tensor == 1 || limits.canSplitTensor(tensor)) &&
-                (context == 1 || limits.canSplitSequence(context));
-    }
+  for (int64_t pipeline = 1; pipeline <= rest && !canRest; ++pipeline)
+    for (int64_t tensor = 1; tensor * pipeline <= rest && !canRest; ++tensor)
+      for (int64_t context = 1; context * tensor * pipeline <= rest && !canRest;
+           ++context)
+        canRest = canBe(pipeline, tensor, context);
   if (!canRest)
-    reasons.push_back("beside " + all + ", the other axes (" +
-                      std::string(pins.data ? "" : "dp ") +
-                      (pins.context ? "" : "cp ") + (pins.tensor ? "" : "tp ") +
-                      "of " + std::to_string(rest) +
-                      " devices) divide nothing of the program");
+    reasons.push_back(
+        "beside " + all + ", the other axes (" +
+        std::string(pins.pipeline ? "" : "pp ") + (pins.data ? "" : "dp ") +
+        (pins.context ? "" : "cp ") + (pins.tensor ? "" : "tp ") + "of " +
+        std::to_string(rest) + " devices) divide nothing of the program");
 }
 
 void PinExplainer::checkStorage() {
