@@ -389,15 +389,18 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   problem.devices = mesh.pipeline;
   problem.stages = int64_t(counts.size());
   problem.microBatches = candidate.microBatches;
-  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
-  if (!schedule)
-    return schedule.takeError();
   std::vector<StagePiece> pieces;
   int64_t mostLayers = 0;
   for (auto [stage, layers] : llvm::enumerate(counts)) {
-    pieces.push_back(get(stage, int64_t(counts.size()), layers));
+    const StagePiece &piece = pieces.emplace_back(
+        get(int64_t(stage), int64_t(counts.size()), layers));
+    // Compiled pipelines are ordered by their times, too.
+    problem.times.push_back({piece.forward, piece.backward, piece.weights});
     mostLayers = std::max(mostLayers, layers);
   }
+  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
+  if (!schedule)
+    return schedule.takeError();
   double send = getTransfer(topology, int64_t(few.first.sent), 1);
   double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
   double ofLayer =

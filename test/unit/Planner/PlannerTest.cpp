@@ -55,7 +55,7 @@ TEST(ProgramCounts, AreAffineInRowsAndLayers) {
   EXPECT_DOUBLE_EQ(model.parameters, expected.parameters);
   EXPECT_DOUBLE_EQ(model.optimizerState, expected.optimizerState);
   EXPECT_DOUBLE_EQ(model.gradients, expected.gradients);
-  EXPECT_DOUBLE_EQ(model.products, expected.products);
+  EXPECT_NEAR(model.products, expected.products, 1e-12 * expected.products);
   EXPECT_DOUBLE_EQ(model.keptBytes, expected.keptBytes);
   EXPECT_DOUBLE_EQ(model.tensorSums, expected.tensorSums);
   EXPECT_DOUBLE_EQ(model.numTensorSums, expected.numTensorSums);
@@ -194,10 +194,10 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
         cantFail(judges.first().judge(task.candidate, *request.program.layers));
     EXPECT_EQ(int64_t(whole.plan.stages.size()), candidate.getNumStages());
     EXPECT_NEAR(few.seconds, whole.figures.seconds,
-                0.03 * whole.figures.seconds)
+                0.05 * whole.figures.seconds)
         << candidate.getName();
     auto bytes = double(whole.figures.memory.total());
-    EXPECT_GE(double(few.memory.total()), 0.95 * bytes) << candidate.getName();
+    EXPECT_GE(double(few.memory.total()), 0.93 * bytes) << candidate.getName();
     EXPECT_LE(double(few.memory.total()), 1.2 * bytes) << candidate.getName();
   }
 }
