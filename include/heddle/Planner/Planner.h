@@ -58,6 +58,8 @@ struct PlanPins {
   std::optional<bool> sequence;
   std::optional<RecomputeMode> recompute;
   std::optional<Overlap> overlap;
+  /// Of the stages that a part of a plan states.
+  std::optional<PipelineSchedule> schedule;
   /// Globs of operators that every device of a tensor parallel group computes
   /// whole.
   std::vector<std::string> replicated;

@@ -82,6 +82,10 @@ static StageProgramAttr getPart(rt::ProgramOp program) {
 }
 
 LogicalResult Measurer::measurePasses(rt::ProgramOp program, Part part) {
+  if (part.second < 0 || part.second > 1)
+    return program.emitError()
+           << "expected a pipeline of two stages to measure, got stage "
+           << part.second;
   CallList alone;
   alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
   alone.calls = {{program, 1}};
