@@ -147,6 +147,32 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   }
 }
 
+// Only what must be computed again makes a bound greater.
+TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](int64_t context, RecomputeMode mode) {
+    Candidate candidate;
+    candidate.mesh.data = {4 / context};
+    candidate.mesh.statesData = true;
+    candidate.mesh.context = context;
+    candidate.mesh.statesContext = context > 1;
+    candidate.overlap = Overlap::None;
+    candidate.recompute = mode;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  for (int64_t context : {1, 2}) {
+    double none = rate(context, RecomputeMode::None);
+    EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
+    EXPECT_GT(rate(context, RecomputeMode::Layer), none);
+  }
+  EXPECT_GT(rate(1, RecomputeMode::Communication),
+            rate(1, RecomputeMode::None));
+  EXPECT_EQ(rate(2, RecomputeMode::Communication),
+            rate(2, RecomputeMode::None));
+}
+
 /// A GPT of many layers, whose head takes as much as a layer or two.
 PlanRequest makeDeepRequest(int64_t layers) {
   PlanRequest request = makeRequest(8, 32);
