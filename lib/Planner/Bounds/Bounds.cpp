@@ -290,7 +290,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  double least = leastPasses + update;
+  // Variables that are decided one by one may be stored in more parts.
+  double least =
+      leastPasses +
+      (candidate.decidesOperators ? update * stored(1) / devices : update);
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();
 

@@ -308,6 +308,11 @@ void Search::decideOperatorsOfBest() {
     Entry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
     entry.candidate.decidesOperators = true;
+    llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
+    if (rated)
+      entry.bounds.seconds = rated->seconds;
+    else
+      llvm::consumeError(rated.takeError());
   }
   std::vector<Entry *> round;
   for (Entry &entry : decided)
@@ -351,6 +356,7 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
     judged.bound = entry->bounds.seconds;
+    judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
       judged.error = llvm::toString(result.takeError());
     } else {
@@ -381,14 +387,17 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
   }
 }
 
-/// Returns the least time that a candidate which was not compiled could take,
-/// or the best one does.
+/// Returns the least time that a candidate which was not compiled with all
+/// layers could take, or the best one does.
 double Search::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const Entry &entry : entries)
     if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.fits && !judged.isWhole)
+      bound = std::min(bound, judged.bound);
   return bound;
 }
 
@@ -422,23 +431,21 @@ void Search::recordPrediction(Plan &plan) const {
 /// Compiles the best candidate with all layers. If that takes more time or
 /// memory than few layers promised, the next one may be better.
 llvm::Error Search::judgeWinner() {
-  std::vector<bool> isWhole;
-  for (const JudgedCandidate &judged : report.judged)
-    isWhole.push_back(!judges.first().extrapolates(judged.candidate));
   int64_t numWhole = 0; // of those that fit
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
-    best = findBest(report.judged,
-                    [&](size_t i) { return !isEnough || isWhole[i]; });
+    best = findBest(report.judged, [&](size_t i) {
+      return !isEnough || report.judged[i].isWhole;
+    });
     if (best < 0)
       return llvm::Error::success();
-    if (isWhole[best] || !request.compilesWinner || observer.isInterrupted())
-      break;
     JudgedCandidate &judged = report.judged[best];
+    if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
+      break;
     observer.compilesWhole(judged.candidate);
     llvm::Expected<Judgement> whole =
         judges.first().judge(judged.candidate, request.program.layers);
-    isWhole[best] = true;
+    judged.isWhole = true;
     if (!whole) {
       judged.error = llvm::toString(whole.takeError());
       judged.fits = false;
@@ -454,7 +461,7 @@ llvm::Error Search::judgeWinner() {
     return plan.takeError();
   report.winner = winner.candidate;
   report.figures = winner.figures;
-  report.isExtrapolated = !isWhole[best];
+  report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
   report.plan = std::move(*plan);
   recordPrediction(*report.plan);

@@ -259,6 +259,36 @@ TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
   EXPECT_EQ(report.judged.size(), 4u);
 }
 
+// Few layers prove nothing, so candidates of which no more were compiled count
+// by their bounds.
+TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
+  PlanRequest request = makeRequest(2, 4);
+  request.program.layers = 6;
+  request.program.make = [](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{6, 64, 4, 256, 32};
+    options.sequence = 32;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  request.mostCompiled = 8;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GT(report.bound, 0);
+  int64_t numWhole = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    numWhole += judged.isWhole;
+    if (judged.fits)
+      EXPECT_LE(report.bound,
+                judged.isWhole ? judged.figures.seconds : judged.bound)
+          << judged.candidate.getName();
+  }
+  EXPECT_GE(numWhole, 1);
+  EXPECT_LT(numWhole, int64_t(report.judged.size()));
+}
+
 TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
   PlanRequest request = makeRequest(2, 2);
   request.memory = 1000;
