@@ -228,6 +228,33 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
   }
 }
 
+// Pipelines share stages that their data parallelism does not change.
+TEST(Pipelines, ShareStages) {
+  PlanRequest request = makeDeepRequest(12);
+  Candidate two;
+  two.mesh.pipeline = 2;
+  two.mesh.data = {4};
+  two.mesh.statesData = true;
+  two.zeroLevel = 1;
+  two.microBatches = 4; // eight rows on four devices
+  Candidate four = two;
+  four.mesh.pipeline = 4;
+  four.mesh.data = {2};
+  four.microBatches = 8;
+  auto share = [&](const PlanRequest &request) {
+    Judges judges(request);
+    EXPECT_NE(judges.getStagesName(two), "");
+    return judges.getStagesName(two) == judges.getStagesName(four);
+  };
+  EXPECT_TRUE(share(request));
+  two.zeroLevel = four.zeroLevel = 2;
+  EXPECT_FALSE(share(request));
+  // A stated part may store or exchange anything over dp.
+  two.zeroLevel = four.zeroLevel = 1;
+  request.stated.emplace();
+  EXPECT_FALSE(share(request));
+}
+
 TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
   PlanRequest request = makeRequest(4, 8);
   request.mostCompiled = 4;
