@@ -236,8 +236,9 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
 }
 
 double StageModel::getSecondsOfLayer() const {
-  return (more.first.getSeconds() - few.first.getSeconds()) /
-         double(more.layers - few.layers);
+  double first = more.first.getSeconds() - few.first.getSeconds();
+  double last = more.last.getSeconds() - few.last.getSeconds();
+  return std::min(first, last) / double(more.layers - few.layers);
 }
 
 double StageModel::getSeconds(int64_t layers) const {

@@ -4,6 +4,7 @@
 #include "Bounds/Bounds.h"
 #include "Candidates/Candidates.h"
 #include "Judge/Judges.h"
+#include "Judge/StagePieces.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
@@ -226,6 +227,24 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
     EXPECT_GE(double(few.memory.total()), 0.93 * bytes) << candidate.getName();
     EXPECT_LE(double(few.memory.total()), 1.2 * bytes) << candidate.getName();
   }
+}
+
+// The last stage runs forward and backward as one program, whose layers may
+// take less.
+TEST(Pipelines, AreBoundedByTheFasterLayers) {
+  CompiledStages few, more;
+  few.layers = 1;
+  more.layers = 2;
+  few.first.forward = 3;
+  more.first.forward = 5;
+  few.last.forward = 4;
+  more.last.forward = 5;
+  StageModel model(few, more);
+  EXPECT_DOUBLE_EQ(model.getSecondsOfLayer(), 1);
+  EXPECT_DOUBLE_EQ(model.getSeconds(6), 3 + 4 + 4);
+  std::swap(few.first, few.last);
+  std::swap(more.first, more.last);
+  EXPECT_DOUBLE_EQ(StageModel(few, more).getSecondsOfLayer(), 1);
 }
 
 // Pipelines share stages that their data parallelism does not change.
