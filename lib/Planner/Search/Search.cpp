@@ -24,7 +24,7 @@ static constexpr size_t kRound = 4;
 static constexpr int64_t kMostJudged = 4;
 /// The most candidates that are compiled with all layers and fit.
 static constexpr int64_t kMostWhole = 3;
-/// The most candidates whose operators are decided one by one, and how much
+/// The most meshes whose operators are decided one by one, and how much
 /// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
@@ -217,6 +217,14 @@ llvm::Error Search::makeEntries() {
 // Judging
 //===----------------------------------------------------------------------===//
 
+/// The devices of pp, dp with its groups, cp and tp.
+using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
+
+static MeshSizes getSizes(const Candidate &candidate) {
+  return {candidate.mesh.pipeline, candidate.mesh.data, candidate.mesh.context,
+          candidate.mesh.tensor.front()};
+}
+
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
@@ -258,20 +266,15 @@ std::vector<Entry *> Search::chooseRound() {
           accepts(*entry))
         round.push_back(entry);
   };
-  using Sizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
-  auto getMesh = [](const Candidate &candidate) {
-    return Sizes(candidate.mesh.pipeline, candidate.mesh.data,
-                 candidate.mesh.context, candidate.mesh.tensor.front());
-  };
-  std::set<Sizes> tried;
+  std::set<MeshSizes> tried;
   for (const JudgedCandidate &judged : report.judged)
-    tried.insert(getMesh(judged.candidate));
+    tried.insert(getSizes(judged.candidate));
   if (incumbent)
     take(most / 2, [&](const Entry &entry) {
       return getDistance(entry.candidate, incumbent->candidate) == 1;
     });
   take(most, [&](const Entry &entry) {
-    return tried.insert(getMesh(entry.candidate)).second;
+    return tried.insert(getSizes(entry.candidate)).second;
   });
   take(most, [](const Entry &) { return true; });
   return round;
@@ -293,20 +296,20 @@ static int64_t findBest(ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
 /// splits alike.
 void Search::decideOperatorsOfBest() {
   std::vector<Entry> decided;
-  std::vector<bool> seen(report.judged.size());
+  std::set<MeshSizes> seen;
   for (int i = 0; i < kMostDecided; ++i) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
-      return !seen[index] && !candidate.decidesOperators &&
+      return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
              candidate.mesh.pipeline == 1 && request.devices > 1 &&
              report.judged[index].figures.seconds <
                  kWorthDeciding * getBest()->figures.seconds;
     });
     if (next < 0)
       break;
-    seen[next] = true;
     Entry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
+    seen.insert(getSizes(entry.candidate));
     entry.candidate.decidesOperators = true;
     llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
     if (rated)
