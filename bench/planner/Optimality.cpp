@@ -84,8 +84,7 @@ llvm::Error Subspace::runWith(const PlanRequest &variant, size_t stride) {
 
 llvm::Error Subspace::run(llvm::ArrayRef<std::string> globs, size_t stride) {
   for (Overlap overlap : {Overlap::Auto, Overlap::None})
-    for (uint64_t set = 0; set + 1 < uint64_t(1) << globs.size() || set == 0;
-         ++set) {
+    for (uint64_t set = 0; set < uint64_t(1) << globs.size(); ++set) {
       PlanRequest variant = request;
       variant.pins.overlap = overlap;
       for (auto [i, glob] : llvm::enumerate(globs))

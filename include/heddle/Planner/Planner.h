@@ -58,6 +58,8 @@ struct PlanPins {
   std::optional<bool> sequence;
   std::optional<RecomputeMode> recompute;
   std::optional<Overlap> overlap;
+  /// Of the stages that a part of a plan states.
+  std::optional<PipelineSchedule> schedule;
   /// Globs of operators that every device of a tensor parallel group computes
   /// whole.
   std::vector<std::string> replicated;
@@ -138,6 +140,8 @@ struct JudgedCandidate {
   /// Extrapolated from few layers, unless the program has no more.
   PlanFigures figures;
   bool fits = false;
+  /// Whether the figures are those of all layers.
+  bool isWhole = false;
   /// Why the candidate could not be compiled or simulated; empty if it was.
   std::string error;
 };
@@ -160,7 +164,8 @@ struct PlanReport {
   /// Whether the figures are those of few layers, extrapolated.
   bool isExtrapolated = false;
   /// No candidate of the search space takes less: the least of the lower bounds
-  /// of candidates that were not compiled and the times of those that were.
+  /// of candidates that were not compiled with all layers and the times of
+  /// those that were.
   double bound = 0;
   int64_t candidates = 0; ///< judged or left out
   int64_t compiled = 0;   ///< programs of few layers; some stand for several

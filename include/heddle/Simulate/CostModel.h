@@ -73,9 +73,9 @@ public:
 };
 
 /// Computing calls take the launch time of the device, and then the longer one
-/// of FLOPs / peak rate and bytes / memory bandwidth. The peak rate is that of
-/// the element type of a product's or attention's operands. Kernels compute in
-/// f32. Communication takes the time of the links, and slows nothing down.
+/// of FLOPs / rate and bytes / memory rate: peaks times efficiency. The rate is
+/// that of the element type of a product's or attention's operands. Kernels
+/// compute in f32. Communication takes the time of the links, and slows nothing down.
 class RooflineCostModel final : public CostModel {
 public:
   RooflineCostModel(mlir::ModuleOp module, const Cluster &cluster);

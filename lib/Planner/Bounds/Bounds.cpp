@@ -16,7 +16,7 @@ constexpr double kFusedPart = 0.35;
 /// The part of the forward pass that is computed again, and of the kept bytes
 /// that stay, by mode of recomputation. Estimates.
 constexpr double kRepeated = 0.8;
-/// The part of the forward pass's products that every recomputation repeats, at
+/// The part of the forward pass's products that recomputation repeats, at
 /// least: of a layer, all products but those into the sums, which stay.
 constexpr double kLeastRepeated = 0.4;
 constexpr double kKeptByCommunication = 0.35, kKeptByLayer = 0.15;
@@ -251,8 +251,13 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       isPipeline
           ? pipeline.getBound()
           : micro * std::max(one.products, step.computing) / devices + launches;
-  // The last stage of a pipeline need not repeat anything.
-  if (repeated > 0 && !isPipeline)
+  // The last stage of a pipeline need not repeat anything, nor need the optimal
+  // choice if the memory suffices. With a ring, more values arrive by
+  // communication, and stay.
+  bool repeatsLayers = candidate.recompute == RecomputeMode::Layer ||
+                       (candidate.recompute == RecomputeMode::Communication &&
+                        candidate.mesh.context == 1);
+  if (repeatsLayers && !isPipeline)
     leastPasses += micro * step.layer.forwardProducts *
                    (double(request.program.layers.value_or(1)) - 1) / devices *
                    kLeastRepeated;
@@ -285,7 +290,10 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
       links.add(axes.storage, one.parameters / tensor, 1);
   }
   bool hides = getNamedSchedule(candidate.overlap).order.has_value();
-  double least = leastPasses + update;
+  // Variables that are decided one by one may be stored in more parts.
+  double least =
+      leastPasses +
+      (candidate.decidesOperators ? update * stored(1) / devices : update);
   result.seconds =
       hides ? std::max(least, links.getMost()) : least + links.getMost();
 

@@ -166,8 +166,8 @@ void Counter::findForwardPass(func::FuncOp function) {
       push(operand);
 }
 
-/// Returns the seconds of a product at the device's peak rate; 0 for an op that
-/// is no product: one that sums over no loop of its own.
+/// Returns the seconds of a product at the device's rate; 0 for an op that is
+/// no product: one that sums over no loop of its own.
 double Counter::getProductSeconds(WorkOpInterface op) const {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
   if (!ruled || op->getNumOperands() < 2)
@@ -183,8 +183,8 @@ double Counter::getProductSeconds(WorkOpInterface op) const {
   auto operand = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
   if (!sums || !operand)
     return 0;
-  std::optional<double> peak = getProductRate(operand.getElementType(), device);
-  return peak ? double(op.getWork().flops) / *peak : 0;
+  std::optional<double> rate = getProductRate(operand.getElementType(), device);
+  return rate ? double(op.getWork().flops) / *rate : 0;
 }
 
 void Counter::countMicroBatch(func::FuncOp function) {

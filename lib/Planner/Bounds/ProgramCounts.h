@@ -22,8 +22,8 @@ struct ProgramCounts {
   /// Of the parameters, those over which no loop over the sequence runs. They
   /// stay whole if the sequence is split.
   double weights = 0;
-  /// Of a micro-batch. Seconds of all products of one device at the cluster's
-  /// peak rate, and of those in the forward pass.
+  /// Of a micro-batch. Seconds of all products of one device at its peak
+  /// rate times efficiency, and of those in the forward pass.
   double products = 0, forwardProducts = 0;
   /// Seconds for which one device computes a micro-batch, if nothing is split:
   /// all of it, as compiled. The planner fills it in; a count does not.

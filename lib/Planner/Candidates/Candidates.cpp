@@ -245,11 +245,16 @@ void Enumerator::addBatches(Candidate candidate, int64_t data) {
 }
 
 void Enumerator::addPipelines(Candidate candidate, int64_t rowsOfDevice) {
-  addSchedules(candidate, rowsOfDevice);
-  if (candidate.mesh.pipeline == 1)
+  if (candidate.mesh.pipeline == 1) {
+    addSchedules(candidate, rowsOfDevice);
     return;
-  for (PipelineSchedule schedule :
-       {PipelineSchedule::Interleaved, PipelineSchedule::ZBH1}) {
+  }
+  std::vector<PipelineSchedule> schedules = {PipelineSchedule::OneFOneB,
+                                             PipelineSchedule::Interleaved,
+                                             PipelineSchedule::ZBH1};
+  if (pins.schedule)
+    schedules = {*pins.schedule};
+  for (PipelineSchedule schedule : schedules) {
     candidate.mesh.schedule = schedule;
     int64_t stages = candidate.getNumStages();
     if (*request.program.layers < stages ||

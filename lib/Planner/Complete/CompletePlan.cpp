@@ -4,6 +4,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "heddle/PlanVerifier/PlanVerifier.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle/Stages/StageSchedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 #include <set>
@@ -39,6 +40,17 @@ llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
                    Twine(std::max<int64_t>(1, stated.getAxisSize(axis))))
                       .str()))
         return problem;
+  if (stated.numStages > 0)
+    pins.schedule = stated.schedule;
+  if (!stated.scheduleTable.empty()) {
+    llvm::Expected<StageSchedule> table =
+        parseSchedule(stated.scheduleTable, stated.source, 0);
+    if (!table)
+      return table.takeError();
+    if (llvm::Error problem =
+            pin("micro-batches=" + std::to_string(table->microBatches)))
+      return problem;
+  }
   if (stated.subBatches)
     if (llvm::Error problem =
             pin("sub-batches=" + std::to_string(*stated.subBatches)))

@@ -101,6 +101,20 @@ static void addReplicated(Plan &plan, ModuleOp module, const PlanPins &pins) {
   }
 }
 
+/// Adds what the user states to a candidate's plan.
+void Judge::complete(Plan &plan, const Candidate &candidate,
+                     ModuleOp module) const {
+  if (!request.stated)
+    return;
+  completePlan(plan, *request.stated, request.pins, module);
+  if (candidate.mesh.pipeline > 1)
+    return;
+  // One device alone, which is measured, has no stages.
+  plan.numStages = 0;
+  plan.stages.clear();
+  plan.scheduleTable.clear();
+}
+
 llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
                                      const Candidate &candidate) {
   llvm::Expected<Plan> plan =
@@ -119,8 +133,7 @@ llvm::Expected<Plan> Judge::makePlan(ModuleOp module,
     setStages(*plan, *layers, candidate.stageLayers);
   }
   addReplicated(*plan, module, request.pins);
-  if (request.stated)
-    completePlan(*plan, *request.stated, request.pins, module);
+  complete(*plan, candidate, module);
   if (candidate.decidesOperators)
     return decideOperators(module, candidate, std::move(*plan));
   return plan;
@@ -137,8 +150,7 @@ llvm::Expected<Plan> Judge::decideOperators(ModuleOp module,
     options.base.storage.clear();
   options.decidesStorage = !request.pins.zeroLevel;
   addReplicated(options.base, module, request.pins);
-  if (request.stated)
-    completePlan(options.base, *request.stated, request.pins, module);
+  complete(options.base, candidate, module);
   options.memoryLimit = request.memory;
   options.threads = 1;
   options.workLimit = kSolverWork;
@@ -208,6 +220,9 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
 }
 
 bool Judge::extrapolates(const Candidate &candidate) const {
+  // Stated stages are of all layers.
+  if (request.stated && request.stated->numStages > 0)
+    return false;
   std::optional<int64_t> layers = request.program.layers;
   return layers && *layers > kMoreLayers && *layers >= candidate.getNumStages();
 }

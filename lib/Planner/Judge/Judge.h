@@ -57,6 +57,8 @@ private:
   };
   llvm::Expected<Compiled> compile(const Candidate &candidate,
                                    ProgramSize size);
+  void complete(Plan &plan, const Candidate &candidate,
+                mlir::ModuleOp module) const;
   /// Makes the plan of a candidate for a module after autodiff.
   llvm::Expected<Plan> makePlan(mlir::ModuleOp module,
                                 const Candidate &candidate);

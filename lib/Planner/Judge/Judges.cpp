@@ -32,8 +32,9 @@ std::string Judges::getStagesName(const Candidate &candidate) const {
                              ? PipelineSchedule::ZBH1
                              : PipelineSchedule::OneFOneB;
   // Above level 1, each micro-batch gathers or adds up over the data-parallel
-  // devices. Below, they decide the update and the optimizer's state alone.
-  if (candidate.zeroLevel <= 1) {
+  // devices. Below, they decide the update and the optimizer's state alone,
+  // unless a stated part has other storage or exchanges.
+  if (candidate.zeroLevel <= 1 && !request.stated) {
     stages.zeroLevel = 0;
     stages.mesh.data = {1};
   }

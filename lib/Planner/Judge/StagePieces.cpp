@@ -82,6 +82,10 @@ static StageProgramAttr getPart(rt::ProgramOp program) {
 }
 
 LogicalResult Measurer::measurePasses(rt::ProgramOp program, Part part) {
+  if (part.second < 0 || part.second > 1)
+    return program.emitError()
+           << "expected a pipeline of two stages to measure, got stage "
+           << part.second;
   CallList alone;
   alone.ranks = program->getAttrOfType<RanksAttr>(kRanksAttrName);
   alone.calls = {{program, 1}};
@@ -232,8 +236,9 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
 }
 
 double StageModel::getSecondsOfLayer() const {
-  return (more.first.getSeconds() - few.first.getSeconds()) /
-         double(more.layers - few.layers);
+  double first = more.first.getSeconds() - few.first.getSeconds();
+  double last = more.last.getSeconds() - few.last.getSeconds();
+  return std::min(first, last) / double(more.layers - few.layers);
 }
 
 double StageModel::getSeconds(int64_t layers) const {
@@ -389,15 +394,18 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   problem.devices = mesh.pipeline;
   problem.stages = int64_t(counts.size());
   problem.microBatches = candidate.microBatches;
-  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
-  if (!schedule)
-    return schedule.takeError();
   std::vector<StagePiece> pieces;
   int64_t mostLayers = 0;
   for (auto [stage, layers] : llvm::enumerate(counts)) {
-    pieces.push_back(get(stage, int64_t(counts.size()), layers));
+    const StagePiece &piece = pieces.emplace_back(
+        get(int64_t(stage), int64_t(counts.size()), layers));
+    // Compiled pipelines are ordered by their times, too.
+    problem.times.push_back({piece.forward, piece.backward, piece.weights});
     mostLayers = std::max(mostLayers, layers);
   }
+  llvm::Expected<StageSchedule> schedule = makeSchedule(problem);
+  if (!schedule)
+    return schedule.takeError();
   double send = getTransfer(topology, int64_t(few.first.sent), 1);
   double giveBack = getTransfer(topology, int64_t(few.last.returned), -1);
   double ofLayer =

@@ -81,7 +81,8 @@ public:
   /// Returns the seconds of all passes of a micro-batch, of so many layers in
   /// all.
   double getSeconds(int64_t layers) const;
-  /// Returns those of a layer.
+  /// Returns those of a layer, of the stage in which it takes less. Both bound
+  /// a pipeline.
   double getSecondsOfLayer() const;
 
 private:

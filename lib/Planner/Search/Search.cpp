@@ -24,7 +24,7 @@ static constexpr size_t kRound = 4;
 static constexpr int64_t kMostJudged = 4;
 /// The most candidates that are compiled with all layers and fit.
 static constexpr int64_t kMostWhole = 3;
-/// The most candidates whose operators are decided one by one, and how much
+/// The most meshes whose operators are decided one by one, and how much
 /// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
 static constexpr double kWorthDeciding = 1.15;
@@ -217,6 +217,14 @@ llvm::Error Search::makeEntries() {
 // Judging
 //===----------------------------------------------------------------------===//
 
+/// The devices of pp, dp with its groups, cp and tp.
+using MeshSizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
+
+static MeshSizes getSizes(const Candidate &candidate) {
+  return {candidate.mesh.pipeline, candidate.mesh.data, candidate.mesh.context,
+          candidate.mesh.tensor.front()};
+}
+
 /// Chooses what to compile next: of the candidates that may be better than the
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
@@ -258,20 +266,15 @@ std::vector<Entry *> Search::chooseRound() {
           accepts(*entry))
         round.push_back(entry);
   };
-  using Sizes = std::tuple<int64_t, std::vector<int64_t>, int64_t, int64_t>;
-  auto getMesh = [](const Candidate &candidate) {
-    return Sizes(candidate.mesh.pipeline, candidate.mesh.data,
-                 candidate.mesh.context, candidate.mesh.tensor.front());
-  };
-  std::set<Sizes> tried;
+  std::set<MeshSizes> tried;
   for (const JudgedCandidate &judged : report.judged)
-    tried.insert(getMesh(judged.candidate));
+    tried.insert(getSizes(judged.candidate));
   if (incumbent)
     take(most / 2, [&](const Entry &entry) {
       return getDistance(entry.candidate, incumbent->candidate) == 1;
     });
   take(most, [&](const Entry &entry) {
-    return tried.insert(getMesh(entry.candidate)).second;
+    return tried.insert(getSizes(entry.candidate)).second;
   });
   take(most, [](const Entry &) { return true; });
   return round;
@@ -293,21 +296,26 @@ static int64_t findBest(ArrayRef<JudgedCandidate> judged, AcceptsT accepts) {
 /// splits alike.
 void Search::decideOperatorsOfBest() {
   std::vector<Entry> decided;
-  std::vector<bool> seen(report.judged.size());
+  std::set<MeshSizes> seen;
   for (int i = 0; i < kMostDecided; ++i) {
     int64_t next = findBest(report.judged, [&](size_t index) {
       const Candidate &candidate = report.judged[index].candidate;
-      return !seen[index] && !candidate.decidesOperators &&
+      return !seen.count(getSizes(candidate)) && !candidate.decidesOperators &&
              candidate.mesh.pipeline == 1 && request.devices > 1 &&
              report.judged[index].figures.seconds <
                  kWorthDeciding * getBest()->figures.seconds;
     });
     if (next < 0)
       break;
-    seen[next] = true;
     Entry &entry = decided.emplace_back();
     entry.candidate = report.judged[next].candidate;
+    seen.insert(getSizes(entry.candidate));
     entry.candidate.decidesOperators = true;
+    llvm::Expected<CandidateBounds> rated = bounds->rate(entry.candidate);
+    if (rated)
+      entry.bounds.seconds = rated->seconds;
+    else
+      llvm::consumeError(rated.takeError());
   }
   std::vector<Entry *> round;
   for (Entry &entry : decided)
@@ -351,6 +359,7 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
     JudgedCandidate &judged = report.judged.emplace_back();
     judged.candidate = task.candidate;
     judged.bound = entry->bounds.seconds;
+    judged.isWhole = !judges.first().extrapolates(judged.candidate);
     if (!result) {
       judged.error = llvm::toString(result.takeError());
     } else {
@@ -381,14 +390,17 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
   }
 }
 
-/// Returns the least time that a candidate which was not compiled could take,
-/// or the best one does.
+/// Returns the least time that a candidate which was not compiled with all
+/// layers could take, or the best one does.
 double Search::getBound() const {
   double bound = best < 0 ? std::numeric_limits<double>::infinity()
                           : getBest()->figures.seconds;
   for (const Entry &entry : entries)
     if (!entry.isJudged && hasRoom(entry))
       bound = std::min(bound, entry.bounds.seconds);
+  for (const JudgedCandidate &judged : report.judged)
+    if (judged.fits && !judged.isWhole)
+      bound = std::min(bound, judged.bound);
   return bound;
 }
 
@@ -422,23 +434,21 @@ void Search::recordPrediction(Plan &plan) const {
 /// Compiles the best candidate with all layers. If that takes more time or
 /// memory than few layers promised, the next one may be better.
 llvm::Error Search::judgeWinner() {
-  std::vector<bool> isWhole;
-  for (const JudgedCandidate &judged : report.judged)
-    isWhole.push_back(!judges.first().extrapolates(judged.candidate));
   int64_t numWhole = 0; // of those that fit
   for (;;) {
     bool isEnough = numWhole >= kMostWhole;
-    best = findBest(report.judged,
-                    [&](size_t i) { return !isEnough || isWhole[i]; });
+    best = findBest(report.judged, [&](size_t i) {
+      return !isEnough || report.judged[i].isWhole;
+    });
     if (best < 0)
       return llvm::Error::success();
-    if (isWhole[best] || !request.compilesWinner || observer.isInterrupted())
-      break;
     JudgedCandidate &judged = report.judged[best];
+    if (judged.isWhole || !request.compilesWinner || observer.isInterrupted())
+      break;
     observer.compilesWhole(judged.candidate);
     llvm::Expected<Judgement> whole =
         judges.first().judge(judged.candidate, request.program.layers);
-    isWhole[best] = true;
+    judged.isWhole = true;
     if (!whole) {
       judged.error = llvm::toString(whole.takeError());
       judged.fits = false;
@@ -454,7 +464,7 @@ llvm::Error Search::judgeWinner() {
     return plan.takeError();
   report.winner = winner.candidate;
   report.figures = winner.figures;
-  report.isExtrapolated = !isWhole[best];
+  report.isExtrapolated = !winner.isWhole;
   report.bound = std::min(getBound(), report.figures.seconds);
   report.plan = std::move(*plan);
   recordPrediction(*report.plan);

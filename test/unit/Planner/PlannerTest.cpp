@@ -4,6 +4,7 @@
 #include "Bounds/Bounds.h"
 #include "Candidates/Candidates.h"
 #include "Judge/Judges.h"
+#include "Judge/StagePieces.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Import/Import.h"
 #include "heddle/InitAll.h"
@@ -55,7 +56,7 @@ TEST(ProgramCounts, AreAffineInRowsAndLayers) {
   EXPECT_DOUBLE_EQ(model.parameters, expected.parameters);
   EXPECT_DOUBLE_EQ(model.optimizerState, expected.optimizerState);
   EXPECT_DOUBLE_EQ(model.gradients, expected.gradients);
-  EXPECT_DOUBLE_EQ(model.products, expected.products);
+  EXPECT_NEAR(model.products, expected.products, 1e-12 * expected.products);
   EXPECT_DOUBLE_EQ(model.keptBytes, expected.keptBytes);
   EXPECT_DOUBLE_EQ(model.tensorSums, expected.tensorSums);
   EXPECT_DOUBLE_EQ(model.numTensorSums, expected.numTensorSums);
@@ -147,6 +148,32 @@ TEST(Bounds, HoldForSimulatedPrograms) {
   }
 }
 
+// Only what must be computed again makes a bound greater.
+TEST(Bounds, AddOnlyWhatEveryRecomputationRepeats) {
+  PlanRequest request = makeRequest(4, 8);
+  Judge judge(request);
+  BoundModel model = makeBounds(request, judge);
+  auto rate = [&](int64_t context, RecomputeMode mode) {
+    Candidate candidate;
+    candidate.mesh.data = {4 / context};
+    candidate.mesh.statesData = true;
+    candidate.mesh.context = context;
+    candidate.mesh.statesContext = context > 1;
+    candidate.overlap = Overlap::None;
+    candidate.recompute = mode;
+    return cantFail(model.rate(candidate)).seconds;
+  };
+  for (int64_t context : {1, 2}) {
+    double none = rate(context, RecomputeMode::None);
+    EXPECT_EQ(rate(context, RecomputeMode::Optimal), none);
+    EXPECT_GT(rate(context, RecomputeMode::Layer), none);
+  }
+  EXPECT_GT(rate(1, RecomputeMode::Communication),
+            rate(1, RecomputeMode::None));
+  EXPECT_EQ(rate(2, RecomputeMode::Communication),
+            rate(2, RecomputeMode::None));
+}
+
 /// A GPT of many layers, whose head takes as much as a layer or two.
 PlanRequest makeDeepRequest(int64_t layers) {
   PlanRequest request = makeRequest(8, 32);
@@ -194,12 +221,57 @@ TEST(Pipelines, AreExtrapolatedFromFewLayers) {
         cantFail(judges.first().judge(task.candidate, *request.program.layers));
     EXPECT_EQ(int64_t(whole.plan.stages.size()), candidate.getNumStages());
     EXPECT_NEAR(few.seconds, whole.figures.seconds,
-                0.03 * whole.figures.seconds)
+                0.05 * whole.figures.seconds)
         << candidate.getName();
     auto bytes = double(whole.figures.memory.total());
-    EXPECT_GE(double(few.memory.total()), 0.95 * bytes) << candidate.getName();
+    EXPECT_GE(double(few.memory.total()), 0.93 * bytes) << candidate.getName();
     EXPECT_LE(double(few.memory.total()), 1.2 * bytes) << candidate.getName();
   }
+}
+
+// The last stage runs forward and backward as one program, whose layers may
+// take less.
+TEST(Pipelines, AreBoundedByTheFasterLayers) {
+  CompiledStages few, more;
+  few.layers = 1;
+  more.layers = 2;
+  few.first.forward = 3;
+  more.first.forward = 5;
+  few.last.forward = 4;
+  more.last.forward = 5;
+  StageModel model(few, more);
+  EXPECT_DOUBLE_EQ(model.getSecondsOfLayer(), 1);
+  EXPECT_DOUBLE_EQ(model.getSeconds(6), 3 + 4 + 4);
+  std::swap(few.first, few.last);
+  std::swap(more.first, more.last);
+  EXPECT_DOUBLE_EQ(StageModel(few, more).getSecondsOfLayer(), 1);
+}
+
+// Pipelines share stages that their data parallelism does not change.
+TEST(Pipelines, ShareStages) {
+  PlanRequest request = makeDeepRequest(12);
+  Candidate two;
+  two.mesh.pipeline = 2;
+  two.mesh.data = {4};
+  two.mesh.statesData = true;
+  two.zeroLevel = 1;
+  two.microBatches = 4; // eight rows on four devices
+  Candidate four = two;
+  four.mesh.pipeline = 4;
+  four.mesh.data = {2};
+  four.microBatches = 8;
+  auto share = [&](const PlanRequest &request) {
+    Judges judges(request);
+    EXPECT_NE(judges.getStagesName(two), "");
+    return judges.getStagesName(two) == judges.getStagesName(four);
+  };
+  EXPECT_TRUE(share(request));
+  two.zeroLevel = four.zeroLevel = 2;
+  EXPECT_FALSE(share(request));
+  // A stated part may store or exchange anything over dp.
+  two.zeroLevel = four.zeroLevel = 1;
+  request.stated.emplace();
+  EXPECT_FALSE(share(request));
 }
 
 TEST(FindPlan, AnswersAlikeOnAnyNumberOfThreads) {
@@ -231,6 +303,36 @@ TEST(FindPlan, KeepsTheBestPlanWhenInterrupted) {
   EXPECT_TRUE(report.isInterrupted);
   EXPECT_TRUE(report.plan.has_value());
   EXPECT_EQ(report.judged.size(), 4u);
+}
+
+// Few layers prove nothing, so candidates of which no more were compiled count
+// by their bounds.
+TEST(FindPlan, BoundsWhatWasNotCompiledWhole) {
+  PlanRequest request = makeRequest(2, 4);
+  request.program.layers = 6;
+  request.program.make = [](MLIRContext &context, const ProgramSize &size) {
+    ImportOptions options;
+    options.gpt = GptShape{6, 64, 4, 256, 32};
+    options.sequence = 32;
+    options.batch = size.rows;
+    options.mostLayers = size.layers;
+    return importModel(context, options);
+  };
+  request.mostCompiled = 8;
+  PlanObserver observer;
+  PlanReport report = cantFail(findPlan(request, observer));
+  ASSERT_TRUE(report.plan.has_value());
+  EXPECT_GT(report.bound, 0);
+  int64_t numWhole = 0;
+  for (const JudgedCandidate &judged : report.judged) {
+    numWhole += judged.isWhole;
+    if (judged.fits)
+      EXPECT_LE(report.bound,
+                judged.isWhole ? judged.figures.seconds : judged.bound)
+          << judged.candidate.getName();
+  }
+  EXPECT_GE(numWhole, 1);
+  EXPECT_LT(numWhole, int64_t(report.judged.size()));
 }
 
 TEST(FindPlan, SaysWhatIsLeastIfNothingFits) {
