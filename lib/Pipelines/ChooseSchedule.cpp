@@ -1,6 +1,7 @@
 //===- ChooseSchedule.cpp - What the schedule `auto` leaves open ----------===//
 
 #include "heddle/Pipelines/ChooseSchedule.h"
+#include "CostModels.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Schedule/CutLayers.h"
 #include "heddle/Simulate/Simulate.h"
@@ -214,12 +215,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
     llvm::consumeError(lists.takeError());
     return std::nullopt;
   }
-  std::unique_ptr<CostModel> model =
-      options.makeCostModel
-          ? options.makeCostModel(*copy)
-          : std::make_unique<RooflineCostModel>(*copy, *cluster);
-  if (!model)
-    return std::nullopt;
+  std::unique_ptr<CostModel> model = makeCostModel(*copy, options, *cluster);
   FailureOr<Simulation> simulation = simulate(*copy, *lists, *cluster, *model);
   if (failed(simulation))
     return std::nullopt;
