@@ -111,10 +111,8 @@ std::optional<double> Recompute::getSeconds(Operation *op) {
   }
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
-  std::optional<double> rate =
-      getProductRate(getElementTypeOrSelf(type), device);
-  return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
-                            device);
+  return getRooflineSeconds(
+      work, getNearProductRate(getElementTypeOrSelf(type), device), device);
 }
 
 Choice Recompute::choose(const ForwardPass &forward, ArrayRef<Segment> segments,
