@@ -134,8 +134,10 @@ bool heddle::leavesChoice(const CompileOptions &options) {
 
 /// Returns whether `a` should be taken in place of the simpler variant `b`.
 static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
-  if (a.canFit() && (!a.fits() || !b.fits()))
-    return a.fits() || (!b.fits() && a.bytes < b.bytes);
+  if (a.fits() != b.fits())
+    return a.fits();
+  if (a.canFit() && !a.fits())
+    return a.bytes < b.bytes;
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
 
