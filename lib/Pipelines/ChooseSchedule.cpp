@@ -83,20 +83,10 @@ private:
 };
 } // namespace
 
-/// Returns whether a glob stands for a part of a numbered layer, such as
-/// "h.3.mlp".
-static bool namesALayer(StringRef glob) {
-  SmallVector<StringRef> parts;
-  glob.split(parts, '.');
-  return llvm::any_of(parts, [](StringRef part) {
-    return !part.empty() && llvm::all_of(part, llvm::isDigit);
-  });
-}
-
 static bool treatsLayersAlike(const Plan &plan) {
   auto namesNone = [](const auto &entries) {
     return llvm::none_of(
-        entries, [](const auto &entry) { return namesALayer(entry.glob); });
+        entries, [](const auto &entry) { return namesLayers(entry.glob); });
   };
   return plan.numStages == 0 && namesNone(plan.operators) &&
          namesNone(plan.storage) && namesNone(plan.splits) &&
