@@ -7,7 +7,6 @@
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -126,6 +125,8 @@ bool heddle::leavesChoice(const CompileOptions &options) {
 static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
   if (a.fits() != b.fits())
     return a.fits();
+  if (a.canFit() != b.canFit())
+    return a.canFit();
   if (a.canFit() && !a.fits())
     return a.bytes < b.bytes;
   return a.seconds < b.seconds * (1 - kLeastGain);
