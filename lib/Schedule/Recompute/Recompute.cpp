@@ -319,6 +319,9 @@ LogicalResult Recompute::recomputeStages(PipelineAttr pipeline) {
       recompute(programs.front());
       continue;
     }
+    for (func::FuncOp program : programs)
+      if (failed(verifyPorts(program)))
+        return failure();
     JoinedStage stage(programs);
     recompute(stage.getFunction());
     stage.part();
