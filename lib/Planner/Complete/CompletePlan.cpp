@@ -200,6 +200,8 @@ void heddle::completePlan(Plan &plan, const Plan &stated, ModuleOp module) {
     plan.reduceGradients = stated.reduceGradients;
   if (isStated("recompute_bytes"))
     plan.recomputeBytes = stated.recomputeBytes;
+  if (isStated("exchange_chunks"))
+    plan.exchangeChunks = stated.exchangeChunks;
   if (isStated("stages") || isStated("pipeline")) {
     plan.numStages = stated.numStages;
     plan.stages = stated.stages;
