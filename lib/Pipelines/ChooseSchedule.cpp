@@ -1,12 +1,12 @@
 //===- ChooseSchedule.cpp - What the schedule `auto` leaves open ----------===//
 
 #include "heddle/Pipelines/ChooseSchedule.h"
+#include "CostModels.h"
 #include "heddle/Plan/Plan.h"
 #include "heddle/Schedule/CutLayers.h"
 #include "heddle/Simulate/Simulate.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -82,20 +82,10 @@ private:
 };
 } // namespace
 
-/// Returns whether a glob stands for a part of a numbered layer, such as
-/// "h.3.mlp".
-static bool namesALayer(StringRef glob) {
-  SmallVector<StringRef> parts;
-  glob.split(parts, '.');
-  return llvm::any_of(parts, [](StringRef part) {
-    return !part.empty() && llvm::all_of(part, llvm::isDigit);
-  });
-}
-
 static bool treatsLayersAlike(const Plan &plan) {
   auto namesNone = [](const auto &entries) {
     return llvm::none_of(
-        entries, [](const auto &entry) { return namesALayer(entry.glob); });
+        entries, [](const auto &entry) { return namesLayers(entry.glob); });
   };
   return plan.numStages == 0 && namesNone(plan.operators) &&
          namesNone(plan.storage) && namesNone(plan.splits) &&
@@ -133,8 +123,12 @@ bool heddle::leavesChoice(const CompileOptions &options) {
 
 /// Returns whether `a` should be taken in place of the simpler variant `b`.
 static bool isBetter(const VariantPrediction &a, const VariantPrediction &b) {
-  if (a.canFit() && (!a.fits() || !b.fits()))
-    return a.fits() || (!b.fits() && a.bytes < b.bytes);
+  if (a.fits() != b.fits())
+    return a.fits();
+  if (a.canFit() != b.canFit())
+    return a.canFit();
+  if (a.canFit() && !a.fits())
+    return a.bytes < b.bytes;
   return a.seconds < b.seconds * (1 - kLeastGain);
 }
 
@@ -214,12 +208,7 @@ std::optional<VariantPrediction> Chooser::compile(ScheduleVariant variant,
     llvm::consumeError(lists.takeError());
     return std::nullopt;
   }
-  std::unique_ptr<CostModel> model =
-      options.makeCostModel
-          ? options.makeCostModel(*copy)
-          : std::make_unique<RooflineCostModel>(*copy, *cluster);
-  if (!model)
-    return std::nullopt;
+  std::unique_ptr<CostModel> model = makeCostModel(*copy, options, *cluster);
   FailureOr<Simulation> simulation = simulate(*copy, *lists, *cluster, *model);
   if (failed(simulation))
     return std::nullopt;

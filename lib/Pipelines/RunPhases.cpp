@@ -107,13 +107,16 @@ static LogicalResult choosePlan(ModuleOp module,
     }
     if (options.recomputeBytes != 0)
       plan->recomputeBytes = options.recomputeBytes;
+    if (options.exchangeChunks > 1)
+      plan->exchangeChunks = options.exchangeChunks;
     int64_t parts = getNamedSchedule(plan->overlap).subBatches;
     if (options.subBatches != 0)
       plan->subBatches = options.subBatches;
     else if (!plan->subBatches && parts > 1)
       plan->subBatches = parts;
     // A prediction is of the plan as it was written.
-    if (options.overlap || options.recompute || options.subBatches != 0)
+    if (options.overlap || options.recompute || options.subBatches != 0 ||
+        options.exchangeChunks > 1)
       plan->prediction.reset();
   }
   return usePlan(module, std::move(plan), options.devices, options.cluster,
@@ -436,6 +439,8 @@ LogicalResult PhaseRunner::run() {
   NamedSchedule schedule = getSchedule(module, *plan, options);
   if (options.recomputeBytes == 0)
     options.recomputeBytes = plan->recomputeBytes.value_or(0);
+  if (options.exchangeChunks == 1)
+    options.exchangeChunks = plan->exchangeChunks.value_or(1);
   return success(
       succeeded(runPhase(Phase::Localized,
                          [&](OpPassManager &passes) {

@@ -88,21 +88,22 @@ Error PlanReader::checkKeys(const json &root) {
       "version",     "mesh",      "operators",       "storage",
       "splits",      "pins",      "priorities",      "hierarchy",
       "overlap",     "stages",    "pipeline",        "reduce_gradients",
-      "sub_batches", "recompute", "recompute_bytes", "prediction"};
+      "sub_batches", "recompute", "recompute_bytes", "exchange_chunks",
+      "prediction"};
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
-      return error(
-          locate(key, 0), "$",
-          "unknown key \"" + key + "\"" +
-              (nearest.empty()
-                   ? std::string(": expected version, mesh, "
-                                 "operators, storage, splits, pins, "
-                                 "priorities, hierarchy, "
-                                 "reduce_gradients, sub_batches, "
-                                 "recompute, recompute_bytes, overlap, stages, "
-                                 "pipeline or prediction")
-                   : ", did you mean \"" + nearest.str() + "\"?"));
+      return error(locate(key, 0), "$",
+                   "unknown key \"" + key + "\"" +
+                       (nearest.empty()
+                            ? std::string(": expected version, mesh, "
+                                          "operators, storage, splits, pins, "
+                                          "priorities, hierarchy, "
+                                          "reduce_gradients, sub_batches, "
+                                          "recompute, recompute_bytes, "
+                                          "exchange_chunks, overlap, stages, "
+                                          "pipeline or prediction")
+                            : ", did you mean \"" + nearest.str() + "\"?"));
     }
   if (!root.contains("version"))
     return error(0, "$", "expected a \"version\"");

@@ -63,6 +63,16 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                    "expected \"recompute\": \"optimal\" beside it");
     plan.recomputeBytes = value.get<int64_t>();
   }
+  if (root.contains("exchange_chunks")) {
+    const json &value = root["exchange_chunks"];
+    if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
+        value.get<uint64_t>() > uint64_t(kMaxExchangeChunks))
+      return error(locate("exchange_chunks", 0), "$.exchange_chunks",
+                   "expected a number from 1 to " +
+                       std::to_string(kMaxExchangeChunks) + ", got " +
+                       showJson(value));
+    plan.exchangeChunks = value.get<int64_t>();
+  }
   if (root.contains("overlap")) {
     const json &value = root["overlap"];
     const NamedSchedule *schedule =
@@ -95,6 +105,8 @@ std::string heddle::writeOptions(const Plan &plan) {
             json(stringifyRecomputeMode(*plan.recompute).str()).dump();
   if (plan.recomputeBytes)
     text += ",\n  \"recompute_bytes\": " + std::to_string(*plan.recomputeBytes);
+  if (plan.exchangeChunks)
+    text += ",\n  \"exchange_chunks\": " + std::to_string(*plan.exchangeChunks);
   if (plan.overlap != Overlap::None)
     text += ",\n  \"overlap\": " +
             json(getNamedSchedule(plan.overlap).name.str()).dump();

@@ -5,6 +5,7 @@
 #include "dialects/Heddle/Heddle.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -43,6 +44,18 @@ static Layers findLayers(ModuleOp module) {
 
 int64_t heddle::countEqualLayers(ModuleOp module) {
   return findLayers(module).count;
+}
+
+bool heddle::namesLayers(StringRef glob) {
+  SmallVector<StringRef> parts;
+  glob.split(parts, '.');
+  return llvm::any_of(parts, [](StringRef part) {
+    if (!part.empty() && llvm::all_of(part, llvm::isDigit))
+      return true;
+    // A question mark stands for numbers of one digit.
+    return part.contains('?') ||
+           (part.contains('*') && llvm::any_of(part, llvm::isDigit));
+  });
 }
 
 void heddle::keepLayers(ModuleOp module, int64_t layers) {

@@ -25,7 +25,8 @@ uint64_t heddle::getShape(Operation *op) {
   return hash;
 }
 
-SmallVector<Run> heddle::findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
+/// Returns the runs of at least two periods.
+static SmallVector<Run> findRuns(ArrayRef<uint64_t> shapes, int32_t period) {
   SmallVector<Run> runs;
   auto count = static_cast<int32_t>(shapes.size());
   int32_t begin = 0;

@@ -17,12 +17,9 @@ struct Run {
   int32_t begin, end;
 };
 
-/// Returns the runs of at least two periods. `shapes` are the ops' shapes.
-llvm::SmallVector<Run> findRuns(llvm::ArrayRef<uint64_t> shapes,
-                                int32_t period);
-
 /// Returns the runs of the least period with which half of the ops repeat, and
-/// sets `period`. Returns none if there is no such period.
+/// sets `period`. Each has at least two periods. Returns none if there is no
+/// such period. `shapes` are the ops' shapes.
 llvm::SmallVector<Run> findLeastRuns(llvm::ArrayRef<uint64_t> shapes,
                                      int32_t &period);
 

@@ -6,7 +6,9 @@
 using namespace mlir;
 using namespace heddle;
 
-RankedTensorType heddle::getChunkType(Value whole, int64_t chunks) {
+/// Returns the type of one of `chunks` equal parts along the outermost
+/// dimension.
+static RankedTensorType getChunkType(Value whole, int64_t chunks) {
   auto type = cast<RankedTensorType>(whole.getType());
   SmallVector<int64_t> shape(type.getShape());
   shape.front() /= chunks;

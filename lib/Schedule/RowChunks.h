@@ -7,10 +7,6 @@
 
 namespace heddle {
 
-/// Returns the type of one of `chunks` equal parts along the outermost
-/// dimension.
-mlir::RankedTensorType getChunkType(mlir::Value whole, int64_t chunks);
-
 /// Returns chunk number `chunk` of a tensor, as a slice. No element is copied.
 mlir::Value getRows(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Value whole, int64_t chunks, int64_t chunk);

@@ -141,6 +141,7 @@ void tools::addExplainCommand(CLI::App &app, int &result) {
               "--diff", flags->diff,
               "Compare two plans, instead of a PLAN, operator by operator")
           ->expected(2)
+          ->allow_extra_args(false) // the next argument is the model
           ->check(notEmpty("two plans' files"));
   addTrainingFlags(*command, compile);
   // That of the learning rate, which changes no plan. Here, the name is that of

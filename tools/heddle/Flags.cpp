@@ -300,8 +300,9 @@ void tools::addProgramFlags(CLI::App &app, CompileFlags &flags) {
       "--overlap says, or none)");
   app.add_option("--exchange-chunks", flags.options.exchangeChunks,
                  "Row chunks of products beside a gather or scatter along the "
-                 "sequence (default: 1, or what --overlap auto finds)")
-      ->check(CLI::Range(1, 64));
+                 "sequence (default: as the plan says, or 1, or what --overlap "
+                 "auto finds)")
+      ->check(CLI::Range(int64_t(1), kMaxExchangeChunks));
   app.add_option("--profile", flags.profile,
                  "Take the times of calls from what heddle profile measured, "
                  "where --overlap auto weighs them")

@@ -15,6 +15,10 @@ namespace heddle {
 std::optional<double> getProductRate(mlir::Type elementType,
                                      const ClusterDevice &device);
 
+/// Returns that rate, or f32's, or that of any type of which the cluster states
+/// a peak. For choices that need no exact times.
+double getNearProductRate(mlir::Type elementType, const ClusterDevice &device);
+
 /// Returns the seconds of an op by a roofline: the launch, and then the longer
 /// one of FLOPs over `rate` and bytes over the rate that the memory reaches
 /// (Williams, Waterman and Patterson, "Roofline", CACM 2009).

@@ -76,7 +76,7 @@ struct CompileOptions {
   /// Plan::recomputeBytes; 0: as the plan says.
   int64_t recomputeBytes = 0;
   /// The number of row chunks of products beside a gather or scatter along
-  /// another dimension (heddle-chunk-exchanges); 1: they stay whole.
+  /// another dimension (heddle-chunk-exchanges); 1: as the plan says, or whole.
   int64_t exchangeChunks = 1;
   /// Makes the model of the times of a program of phase `executable`, by which
   /// the schedule `auto` chooses sub-batches and recomputation. If empty, or if

@@ -75,6 +75,7 @@ constexpr int64_t kMaxPlanPriority = 1 << 16;
 constexpr int64_t kMaxSubBatches = 1 << 10;
 /// The largest limit of live tensors. No device has so much memory.
 constexpr int64_t kMaxRecomputeBytes = int64_t(1) << 56;
+constexpr int64_t kMaxExchangeChunks = 64;
 
 /// Runs operators in slices of one factor. Slices their parameters, too.
 struct PlanSplit {
@@ -134,6 +135,9 @@ struct Plan {
   /// fused. nullopt: what is left of a device's memory beside variables,
   /// arguments and results.
   std::optional<int64_t> recomputeBytes;
+  /// The row chunks of products beside an exchange along another dimension.
+  /// nullopt: they stay whole.
+  std::optional<int64_t> exchangeChunks;
   Overlap overlap = Overlap::None;
   /// The number of stages of a pipeline over the axis "pp"; 0: there is no
   /// pipeline.

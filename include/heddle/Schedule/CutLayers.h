@@ -23,6 +23,10 @@ int64_t countEqualLayers(mlir::ModuleOp module);
 /// is left. `layers` must be at least 1 and at most countEqualLayers().
 void keepLayers(mlir::ModuleOp module, int64_t layers);
 
+/// Returns whether a glob may stand for some of several numbered layers and not
+/// for the others, as "h.3.mlp" and "h.1*.mlp" do.
+bool namesLayers(llvm::StringRef glob);
+
 } // namespace heddle
 
 #endif // HEDDLE_SCHEDULE_CUTLAYERS_H

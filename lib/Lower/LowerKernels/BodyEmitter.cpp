@@ -168,6 +168,7 @@ static arith::MulFOp findAddedProduct(Operation *op, unsigned operand) {
 
 /// Emits the sum or difference with a product as one op that rounds once.
 /// Returns null for other ops. LLVM would decide by what else is in the kernel.
+/// The flag tells that the op may round twice, on a CPU that cannot do it.
 Value BodyEmitter::emitMultiplyAdd(Operation *op, IRMapping &mapping) {
   if (!isa<arith::AddFOp, arith::SubFOp>(op))
     return Value();
@@ -185,7 +186,8 @@ Value BodyEmitter::emitMultiplyAdd(Operation *op, IRMapping &mapping) {
     Value &negated = i == 1 ? left : added;
     if (isSub)
       negated = b.create<arith::NegFOp>(negated);
-    return b.create<math::FmaOp>(left, right, added);
+    return b.create<math::FmaOp>(left, right, added,
+                                 arith::FastMathFlags::contract);
   }
   return Value();
 }

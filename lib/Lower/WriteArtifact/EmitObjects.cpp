@@ -8,11 +8,14 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/Threading.h"
+#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Instrumentation/ThreadSanitizer.h"
 #include <mutex>
@@ -125,6 +128,29 @@ void setAttributes(llvm::Module &module, const NativeTarget &target) {
   }
 }
 
+/// Makes each fma that may round twice (`contract`) a product and a sum, for a
+/// CPU that has no such instruction: a call of fmaf for each element would take
+/// many times longer.
+void splitMultiplyAdds(llvm::Module &module, const NativeTarget &target) {
+  if (!llvm::Triple(target.triple).isX86() ||
+      llvm::is_contained(target.requiredFeatures, "fma"))
+    return;
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : llvm::make_early_inc_range(block)) {
+        auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+        if (!call || call->getIntrinsicID() != llvm::Intrinsic::fma ||
+            !call->hasAllowContract())
+          continue;
+        llvm::IRBuilder<> builder(call);
+        llvm::Value *product =
+            builder.CreateFMul(call->getArgOperand(0), call->getArgOperand(1));
+        call->replaceAllUsesWith(
+            builder.CreateFAdd(product, call->getArgOperand(2)));
+        call->eraseFromParent();
+      }
+}
+
 /// Makes kernels report their accesses to a sanitizer's runtime library. The
 /// instrumentation runs before vectorization, because ThreadSanitizer does not
 /// see accesses of more than 16 bytes.
@@ -188,6 +214,7 @@ FailureOr<std::string> emitPart(ModuleOp part, const NativeTarget &target,
   module->setDataLayout((*machine)->createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
   setAttributes(*module, target);
+  splitMultiplyAdds(*module, target);
   if (!isProgram)
     optimize(*module, **machine, llvm::OptimizationLevel::O2, sanitizer);
 

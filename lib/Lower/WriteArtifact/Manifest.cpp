@@ -1,7 +1,7 @@
 //===- Manifest.cpp - The description in an artifact ----------------------===//
 
-#include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "../Batches/Batches.h"
+#include "../ConvertRtToLLVM/RuntimeCalls.h"
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Lower/Tables.h"
 #include "heddle_rt/abi.h"

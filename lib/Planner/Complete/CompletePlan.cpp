@@ -368,6 +368,8 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
     plan.reduceGradients = stated.reduceGradients;
   if (isStated(stated, "recompute_bytes"))
     plan.recomputeBytes = stated.recomputeBytes;
+  if (isStated(stated, "exchange_chunks"))
+    plan.exchangeChunks = stated.exchangeChunks;
   if (isStated(stated, "stages") || isStated(stated, "pipeline")) {
     plan.numStages = stated.numStages;
     plan.stages = stated.stages;

@@ -141,16 +141,11 @@ void GraphBuilder::setQueueAndTime(Operation &op, Unit &unit) {
                   ? getElementTypeOrSelf(*op.operand_type_begin())
                   : Type(Float32Type::get(op.getContext()));
   const ClusterDevice &device = topology.getCluster().device;
-  // An order needs no exact times: without a rate for the type, f32's will do.
   Work work = getWork(op);
-  std::optional<double> peakRate = getProductRate(type, device);
-  if (!peakRate) {
-    peakRate = getProductRate(Float32Type::get(op.getContext()), device);
-    if (work.flops > 0 && isa<FloatType>(type))
-      program.typesWithoutRate.insert(type);
-  }
-  unit.seconds = getRooflineSeconds(
-      work, peakRate.value_or(device.peak.begin()->second), device);
+  if (work.flops > 0 && isa<FloatType>(type) && !getProductRate(type, device))
+    program.typesWithoutRate.insert(type);
+  unit.seconds =
+      getRooflineSeconds(work, getNearProductRate(type, device), device);
 }
 
 void GraphBuilder::addStore(StoreOp store, int32_t unit) {

@@ -89,6 +89,21 @@ findReadElsewhere(ArrayRef<func::FuncOp> programs) {
   return names;
 }
 
+LogicalResult heddle::verifyPorts(func::FuncOp program) {
+  auto fail = [&](StringRef kind, unsigned number) {
+    return program.emitError()
+           << kind << " " << number << ": expected a name (" << kNameAttrName
+           << ") on each port of a stage's program";
+  };
+  for (unsigned i = 0; i < program.getNumArguments(); ++i)
+    if (!program.getArgAttrOfType<StringAttr>(i, kNameAttrName))
+      return fail("argument", i);
+  for (unsigned i = 0; i < program.getNumResults(); ++i)
+    if (!program.getResultAttrOfType<StringAttr>(i, kNameAttrName))
+      return fail("result", i);
+  return success();
+}
+
 JoinedStage::JoinedStage(ArrayRef<func::FuncOp> parts) {
   func::FuncOp first = parts.front();
   auto part = first->getAttrOfType<StageProgramAttr>(kStageProgramAttrName);
@@ -247,8 +262,8 @@ void JoinedStage::part() {
     for (const Port &port : program.sent)
       provide(port.value);
     if (!attrs.empty())
-      written->setAttr("arg_attrs", builder.getArrayAttr(SmallVector<Attribute>(
-                                        attrs.begin(), attrs.end())));
+      written.setArgAttrsAttr(builder.getArrayAttr(
+          SmallVector<Attribute>(attrs.begin(), attrs.end())));
     old.erase();
     program.function = written;
   }

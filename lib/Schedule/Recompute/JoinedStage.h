@@ -20,7 +20,7 @@ namespace heddle {
 class JoinedStage {
 public:
   /// Takes the programs of a stage in the order in which they run, and writes
-  /// the joined function.
+  /// the joined function. Their ports must have names.
   explicit JoinedStage(llvm::ArrayRef<mlir::func::FuncOp> programs);
 
   mlir::func::FuncOp getFunction() const { return function; }
@@ -50,6 +50,10 @@ private:
   llvm::DenseMap<mlir::Value, mlir::DictionaryAttr> portOf;
   unsigned numKept = 0;
 };
+
+/// Verifies that the arguments and results of a stage's program have names, by
+/// which programs are joined.
+mlir::LogicalResult verifyPorts(mlir::func::FuncOp program);
 
 /// Returns the ops at which the parts of a joined function but the first one
 /// begin. Other functions have none.

@@ -111,10 +111,8 @@ std::optional<double> Recompute::getSeconds(Operation *op) {
   }
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
-  std::optional<double> rate =
-      getProductRate(getElementTypeOrSelf(type), device);
-  return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
-                            device);
+  return getRooflineSeconds(
+      work, getNearProductRate(getElementTypeOrSelf(type), device), device);
 }
 
 Choice Recompute::choose(const ForwardPass &forward, ArrayRef<Segment> segments,
@@ -321,6 +319,9 @@ LogicalResult Recompute::recomputeStages(PipelineAttr pipeline) {
       recompute(programs.front());
       continue;
     }
+    for (func::FuncOp program : programs)
+      if (failed(verifyPorts(program)))
+        return failure();
     JoinedStage stage(programs);
     recompute(stage.getFunction());
     stage.part();

@@ -122,9 +122,9 @@ bool Combiner::areApart(Operation *a, Operation *b) const {
 
 /// Groups the reductions in one pass, in program order. Each joins the open
 /// group of its key. It closes that group and opens a new one if it depends on
-/// a member, if gradients fill the bucket, or if it is apart from the members.
-/// `dependsOn` has, for each op, the open groups with members on which the op
-/// depends.
+/// a member, if gradients fill the bucket, or if it is apart from its last
+/// member. `dependsOn` has, for each op, the open groups with members on which
+/// the op depends.
 SmallVector<Group> Combiner::findGroups() {
   llvm::MapVector<Key, unsigned> open;
   SmallVector<Group> groups;

@@ -43,9 +43,8 @@ double StageCosts::getSeconds(Operation *op) {
   const ClusterDevice &device = sequences.getTopology().getCluster().device;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
-  std::optional<double> rate = getProductRate(getElementTypeOrSelf(type), device);
-  return getRooflineSeconds(work, rate.value_or(device.peak.begin()->second),
-                            device);
+  return getRooflineSeconds(
+      work, getNearProductRate(getElementTypeOrSelf(type), device), device);
 }
 
 double StageCosts::getTransferSeconds(int64_t bytes) const {

@@ -160,6 +160,9 @@ TEST(Roofline, RatesAreThoseThatProgramsReach) {
   MLIRContext context;
   EXPECT_EQ(getProductRate(Float32Type::get(&context), device), 0.5e13);
   EXPECT_EQ(getProductRate(Float16Type::get(&context), device), std::nullopt);
+  EXPECT_EQ(getNearProductRate(Float16Type::get(&context), device), 0.5e13);
+  device.peak = {{"bf16", 4e13}};
+  EXPECT_EQ(getNearProductRate(Float16Type::get(&context), device), 2e13);
   // FLOPs bind, then bytes.
   EXPECT_EQ(getRooflineSeconds({int64_t(1e13), 0, 0}, 0.5e13, device), 2);
   EXPECT_EQ(getRooflineSeconds({0, int64_t(1e12), 0}, 0.5e13, device), 4);

@@ -79,4 +79,12 @@ TEST_F(CutLayers, AModelWithoutLayersHasNone) {
   EXPECT_EQ(countEqualLayers(*parse("func.func @main() { return }")), 0);
 }
 
+TEST_F(CutLayers, AGlobStandsForAllLayersOrForSome) {
+  for (const char *glob :
+       {"*", "h.*", "h.*.mlp", "*.mlp.c_fc", "conv1", "ln_*"})
+    EXPECT_FALSE(namesLayers(glob)) << glob;
+  for (const char *glob : {"h.3.mlp", "h.1*.mlp", "h.?.mlp", "h.*2", "*.0.*"})
+    EXPECT_TRUE(namesLayers(glob)) << glob;
+}
+
 } // namespace

@@ -99,7 +99,7 @@ TEST(PlanTest, SplitsAndProducts) {
           "operators": {"*": {"b": ["dp"], "f": ["tp"]}, "x": {"b": ["dp.0"]}},
           "storage": {"*": {"0": ["dp.1"]}}, "reduce_gradients": "micro_batch",
           "sub_batches": 3, "overlap": "oases", "recompute": "optimal",
-          "recompute_bytes": 5000000000,
+          "recompute_bytes": 5000000000, "exchange_chunks": 4,
           "splits": {"h.*": {"h": {"slices": 4, "sharded": 2}},
                      "*.c_fc": {"f": {"slices": 3}}}})",
       "plan.json");
@@ -124,6 +124,7 @@ TEST(PlanTest, SplitsAndProducts) {
   "sub_batches": 3,
   "recompute": "optimal",
   "recompute_bytes": 5000000000,
+  "exchange_chunks": 4,
   "overlap": "oases"
 }
 )");
@@ -207,6 +208,10 @@ TEST(PlanTest, ErrorsNameThePlace) {
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute\": 1}"),
             "plan.json:2:2: $.recompute: expected \"none\", \"layer\", "
             "\"communication\" or \"optimal\", got 1");
+  EXPECT_EQ(
+      errorOf("{\"version\": 1, \"mesh\": {},\n \"exchange_chunks\": 65}"),
+      "plan.json:2:2: $.exchange_chunks: expected a number from 1 to 64, got "
+      "65");
   EXPECT_EQ(errorOf("{\"version\": 1, \"mesh\": {},\n \"recompute_bytes\": 1}"),
             "plan.json:2:2: $.recompute_bytes: expected \"recompute\": "
             "\"optimal\" beside it");

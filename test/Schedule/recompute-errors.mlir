@@ -1,0 +1,25 @@
+// RUN: heddle-opt %s --heddle-recompute=mode=layer --split-input-file --verify-diagnostics
+
+module attributes {heddle.micro_batches = 2 : i64, heddle.pipeline = #heddle.pipeline<"pp", one_f_one_b, stages 2>} {
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{argument 0: expected a name (heddle.name) on each port of a stage's program}}
+func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.stage_program = #heddle.stage_program<"step", forward, stage 0>} {
+  return %x : tensor<4xf32>
+}
+func.func @backward(%g: tensor<4xf32>) -> tensor<4xf32> attributes {heddle.stage_program = #heddle.stage_program<"step", backward, stage 0>} {
+  return %g : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {heddle.micro_batches = 2 : i64, heddle.pipeline = #heddle.pipeline<"pp", one_f_one_b, stages 2>} {
+heddle.mesh @mesh <["pp"=2]>
+// expected-error @below {{result 0: expected a name (heddle.name) on each port of a stage's program}}
+func.func @forward(%x: tensor<4xf32> {heddle.name = "x"}) -> tensor<4xf32> attributes {heddle.stage_program = #heddle.stage_program<"step", forward, stage 0>} {
+  return %x : tensor<4xf32>
+}
+func.func @backward() attributes {heddle.stage_program = #heddle.stage_program<"step", backward, stage 0>} {
+  return
+}
+}
