@@ -85,6 +85,24 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
   EXPECT_EQ(read(8), expected);
 }
 
+TEST_F(GpuDeviceTest, EmptyProduct) {
+  heddle_rt_matmul_desc desc = {};
+  desc.m = desc.n = 2;
+  desc.a_row_stride = desc.b_row_stride = desc.c_row_stride = 2;
+  desc.a_column_stride = desc.b_column_stride = 1;
+  desc.bias_type = -1;
+  auto issue = [&] {
+    Status issued = device->matmul(0, desc, constants, constants + 12,
+                                   result->data(), nullptr);
+    return std::string(issued.message());
+  };
+  EXPECT_EQ(issue(), "expected m, n and k of at least 1, got 2, 2, 0");
+  desc.k = 2;
+  desc.num_loops = 1;
+  desc.loops[0] = {0, 4, 0, 4};
+  EXPECT_EQ(issue(), "expected loops of at least 1 iteration, got 0");
+}
+
 /// Calls an attention and its gradient on operands that the program has as
 /// constants, and on copies of them in the device's memory.
 TEST_F(GpuDeviceTest, AttentionOfConstants) {
