@@ -1,5 +1,6 @@
 //===- GpuDeviceTest.cpp - Calls of a rank on a GPU -----------------------===//
 
+#include "backends/cuda/CudaBackend.h"
 #include "backends/cuda/CudaCommunicator.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
 #include "gtest/gtest.h"
@@ -182,6 +183,28 @@ TEST_F(GpuDeviceTest, CollectiveOfConstants) {
                                          .count = 4});
   ASSERT_TRUE(issued.ok()) << issued.message();
   EXPECT_EQ(read(4), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(GpuBackend, ClosesTheGpuAfterAnError) {
+  int opened = 0;
+  std::unique_ptr<Backend> backend =
+      cuda::makeBackend([&]() -> Expected<cuda::Libraries> {
+        ++opened;
+        return cuda::Libraries{emulated::getDriver()};
+      });
+  CodeInfo code;
+  code.triple = "x86_64-unknown-linux-gnu";
+  code.chip = "sm_80";
+  code.ptx = "missing.ptx";
+  ASSERT_TRUE(backend->checkTarget(code).ok());
+  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  EXPECT_EQ(opened, 1); // it stays open until devices are made
+  DeviceOptions options;
+  options.code = &code;
+  EXPECT_FALSE(backend->makeDevices(options).ok());
+  EXPECT_EQ(opened, 1);
+  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  EXPECT_EQ(opened, 2);
 }
 
 } // namespace
