@@ -2,6 +2,7 @@
 
 #include "heddle_rt/manifest.h"
 #include "heddle/Support/JsonText.h"
+#include "heddle_rt/staging.h"
 #include "manifest/ManifestReader.h"
 #include "support/Message.h"
 #include "support/ReadFile.h"
@@ -106,6 +107,11 @@ bool RankSet::contains(std::span<const int64_t> coordinates) const {
 static constexpr int64_t maxDevices = 1 << 16;
 /// A program that asks for more events than this is damaged.
 static constexpr int64_t maxEvents = 1 << 20;
+/// A program that asks for more bytes of staging than this is damaged: no
+/// collective of so many devices needs them.
+static constexpr int64_t maxStaging =
+    std::max(stagingOfWholeInputs(maxDevices, wholeInputBytes),
+             stagingOfSlice(maxDevices, arrivingBytes));
 
 CodeInfo ManifestReader::code(const Json &object, const std::string &path) {
   CodeInfo info;
@@ -217,7 +223,10 @@ ProgramInfo ManifestReader::program(const Json &object,
   if (member(object, path, "staging", false))
     each(object, path, "staging",
          [&](const Json &value, const std::string &at) {
-           info.staging.push_back(toInteger(value, at, 0));
+           int64_t bytes = toInteger(value, at, 0);
+           if (bytes > maxStaging)
+             fail(at, concat("at most ", maxStaging, " bytes"), concat(bytes));
+           info.staging.push_back(bytes);
          });
   if (status.ok() && info.staging.size() > size_t(info.streams))
     fail(join(path, "staging"), concat("at most ", info.streams, " streams"),

@@ -72,6 +72,12 @@ public:
 
   Expected<std::vector<std::unique_ptr<heddle_rt_device>>>
   makeDevices(const DeviceOptions &options) const override {
+    // Until this returns: then the devices keep the GPU open, or nothing does.
+    std::shared_ptr<Card> kept;
+    {
+      std::lock_guard lock(mutex);
+      kept = std::move(forDevices);
+    }
     if (options.job)
       return error("expected all ranks in one process on a GPU, got a job of "
                    "several processes: ranks on several GPUs are not served "
@@ -107,8 +113,6 @@ public:
             *device, stream, groups, meetings));
       devices.push_back(std::move(device));
     }
-    std::lock_guard lock(mutex);
-    forDevices.reset();
     return devices;
   }
 
@@ -129,7 +133,7 @@ private:
   const std::function<Expected<Libraries>()> loadLibraries;
   mutable std::mutex mutex;
   mutable std::weak_ptr<Card> opened; ///< guarded by `mutex`
-  /// Keeps the GPU open until the devices do. Guarded by `mutex`.
+  /// Keeps the GPU open until devices are made. Guarded by `mutex`.
   mutable std::shared_ptr<Card> forDevices;
 };
 

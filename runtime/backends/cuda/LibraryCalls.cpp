@@ -43,6 +43,69 @@ Status checkAttention(const heddle_rt_attention_desc &desc) {
   return Status::success();
 }
 
+struct Dimension {
+  int64_t size, stride; ///< stride: in elements
+};
+
+/// Returns the bytes from an operand's first element to its last one.
+size_t bytesOf(std::initializer_list<Dimension> dimensions,
+               size_t elementBytes) {
+  int64_t last = 0;
+  for (Dimension each : dimensions) {
+    if (each.size == 0)
+      return 0;
+    last += (each.size - 1) * each.stride;
+  }
+  return size_t(last + 1) * elementBytes;
+}
+
+/// The bytes of the operands of an attention.
+struct AttentionBytes {
+  explicit AttentionBytes(const heddle_rt_attention_desc &d) {
+    size_t width = byteSize(DType(d.type));
+    q = bytesOf({{d.batch, d.q_batch_stride},
+                 {d.queries, d.q_row_stride},
+                 {d.groups, d.q_group_stride},
+                 {d.group_size, d.q_head_stride},
+                 {d.head, 1}},
+                width);
+    k = bytesOf({{d.batch, d.k_batch_stride},
+                 {d.keys, d.k_row_stride},
+                 {d.groups, d.k_group_stride},
+                 {d.head, 1}},
+                width);
+    v = bytesOf({{d.batch, d.v_batch_stride},
+                 {d.keys, d.v_row_stride},
+                 {d.groups, d.v_group_stride},
+                 {d.head, 1}},
+                width);
+    mask = bytesOf({{d.batch, d.mask_batch_stride},
+                    {d.queries, d.mask_row_stride},
+                    {d.groups, d.mask_group_stride},
+                    {d.group_size, d.mask_head_stride},
+                    {d.global_keys, d.mask_key_stride}},
+                   d.mask_kind == HEDDLE_RT_MASK_ADDED ? sizeof(float) : 1);
+    auto rows = size_t(d.batch * d.queries * d.groups * d.group_size);
+    o = rows * size_t(d.head) * width;
+    lse = rows * sizeof(float);
+  }
+  size_t q, k, v, mask, o, lse;
+};
+
+/// Operands of a call and their bytes. Those that are constants of the host are
+/// copied to the device, and the pointers then lead to the copies.
+using Operands = std::initializer_list<std::pair<const void **, size_t>>;
+Status moveToDevice(CudaDevice &device, Operands operands) {
+  for (auto [pointer, bytes] : operands) {
+    if (!*pointer || bytes == 0)
+      continue;
+    Expected<const void *> onGpu = device.onDevice(*pointer, bytes);
+    HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+    *pointer = *onGpu;
+  }
+  return Status::success();
+}
+
 } // namespace
 
 Status CudaDevice::launchLibrary(int32_t stream, const char *kernel,
@@ -71,11 +134,18 @@ Status CudaDevice::attention(int32_t stream,
   int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
   if (rows == 0)
     return Status::success();
+  AttentionBytes bytes(desc);
+  const void *stepOnGpu = step;
+  HEDDLE_RT_RETURN_IF_ERROR(moveToDevice(*this, {{&stepOnGpu, sizeof *step},
+                                                 {&mask, bytes.mask},
+                                                 {&q, bytes.q},
+                                                 {&k, bytes.k},
+                                                 {&v, bytes.v}}));
   Expected<const void *> onGpu = upload(&desc, sizeof desc);
   HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
   Expected<const void *> places = upload(&offsets, sizeof offsets);
   HEDDLE_RT_RETURN_IF_ERROR(places.status());
-  const std::array arguments{word(*onGpu), word(*places), word(step),
+  const std::array arguments{word(*onGpu), word(*places), word(stepOnGpu),
                              word(mask),   word(q),       word(k),
                              word(v),      word(o),       word(lse)};
   return launchLibrary(stream, "heddle_attention",
@@ -92,18 +162,30 @@ Status CudaDevice::attentionGrad(int32_t stream,
                                  void *dv) {
   HEDDLE_RT_RETURN_IF_ERROR(checkStream(stream));
   HEDDLE_RT_RETURN_IF_ERROR(checkAttention(desc));
+  AttentionBytes bytes(desc);
+  const void *stepOnGpu = step, *lseOnGpu = lse;
+  HEDDLE_RT_RETURN_IF_ERROR(moveToDevice(*this, {{&stepOnGpu, sizeof *step},
+                                                 {&mask, bytes.mask},
+                                                 {&q, bytes.q},
+                                                 {&k, bytes.k},
+                                                 {&v, bytes.v},
+                                                 {&o, bytes.o},
+                                                 {&lseOnGpu, bytes.lse},
+                                                 {&d_o, bytes.o}}));
   Expected<const void *> onGpu = upload(&desc, sizeof desc);
   HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
   Expected<const void *> places = upload(&offsets, sizeof offsets);
   HEDDLE_RT_RETURN_IF_ERROR(places.status());
   int64_t rows = desc.batch * desc.queries * desc.groups * desc.group_size;
   int64_t keys = desc.batch * desc.keys * desc.groups;
-  const std::array ofQueries{
-      word(*onGpu), word(*places), word(step), word(mask), word(q), word(k),
-      word(v),      word(o),       word(lse),  word(d_o),  word(dq)};
-  const std::array ofKeys{word(*onGpu), word(*places), word(step), word(mask),
-                          word(q),      word(k),       word(v),    word(o),
-                          word(lse),    word(d_o),     word(dk),   word(dv)};
+  const std::array ofQueries{word(*onGpu), word(*places), word(stepOnGpu),
+                             word(mask),   word(q),       word(k),
+                             word(v),      word(o),       word(lseOnGpu),
+                             word(d_o),    word(dq)};
+  const std::array ofKeys{word(*onGpu), word(*places), word(stepOnGpu),
+                          word(mask),   word(q),       word(k),
+                          word(v),      word(o),       word(lseOnGpu),
+                          word(d_o),    word(dk),      word(dv)};
   if (rows > 0)
     HEDDLE_RT_RETURN_IF_ERROR(
         launchLibrary(stream, "heddle_attention_grad_q",
@@ -128,12 +210,13 @@ Status CudaDevice::embeddingGrad(int32_t stream, const int32_t *ids,
         stream, tableGrad, tableRows * width * int64_t(sizeof(float))));
   if (numIds == 0)
     return Status::success();
-  Expected<const void *> onGpu =
-      onDevice(ids, size_t(numIds) * sizeof(int32_t));
-  HEDDLE_RT_RETURN_IF_ERROR(onGpu.status());
+  const void *idsOnGpu = ids;
+  HEDDLE_RT_RETURN_IF_ERROR(moveToDevice(
+      *this, {{&idsOnGpu, size_t(numIds) * sizeof *ids},
+              {&rows, size_t(numIds * width) * byteSize(DType(type))}}));
   const std::array arguments{
-      word(*onGpu), word(numIds),   word(rows),      word(int64_t(type)),
-      word(width),  word(firstRow), word(tableRows), word(tableGrad)};
+      word(idsOnGpu), word(numIds),   word(rows),      word(int64_t(type)),
+      word(width),    word(firstRow), word(tableRows), word(tableGrad)};
   return launchLibrary(stream, "heddle_embedding_grad", numIds, arguments);
 }
 

@@ -310,6 +310,18 @@ Status forEachIteration(const heddle_rt_matmul_desc &desc, Offsets start,
 
 } // namespace
 
+/// The errors are those of a product on the CPU.
+static Status checkSizes(const heddle_rt_matmul_desc &desc) {
+  if (desc.m < 1 || desc.n < 1 || desc.k < 1)
+    return errorOf("expected m, n and k of at least 1, got ", desc.m, ", ",
+                   desc.n, ", ", desc.k);
+  for (int loop = 0; loop < desc.num_loops; ++loop)
+    if (desc.loops[loop].extent < 1)
+      return errorOf("expected loops of at least 1 iteration, got ",
+                     desc.loops[loop].extent);
+  return Status::success();
+}
+
 /// Returns the bytes of an operand. Its first matrix ends with the element
 /// number `last`.
 static size_t bytesOf(const heddle_rt_matmul_desc &desc, int64_t last,
@@ -329,8 +341,7 @@ static size_t bytesOfBias(const heddle_rt_matmul_desc &desc) {
 Status ProductLibrary::run(int32_t stream, const heddle_rt_matmul_desc &desc,
                            const void *a, const void *b, void *c,
                            const void *bias) {
-  if (desc.m == 0 || desc.n == 0)
-    return Status::success();
+  HEDDLE_RT_RETURN_IF_ERROR(checkSizes(desc));
   // Operands may be constants of the host.
   Expected<const void *> onGpu = device.onDevice(
       a, bytesOf(desc,

@@ -1,5 +1,6 @@
 //===- GpuDeviceTest.cpp - Calls of a rank on a GPU -----------------------===//
 
+#include "backends/cuda/CudaBackend.h"
 #include "backends/cuda/CudaCommunicator.h"
 #include "test/support/EmulatedCuda/EmulatedCuda.h"
 #include "gtest/gtest.h"
@@ -85,6 +86,87 @@ TEST_F(GpuDeviceTest, ProductOfConstants) {
   EXPECT_EQ(read(8), expected);
 }
 
+TEST_F(GpuDeviceTest, EmptyProduct) {
+  heddle_rt_matmul_desc desc = {};
+  desc.m = desc.n = 2;
+  desc.a_row_stride = desc.b_row_stride = desc.c_row_stride = 2;
+  desc.a_column_stride = desc.b_column_stride = 1;
+  desc.bias_type = -1;
+  auto issue = [&] {
+    Status issued = device->matmul(0, desc, constants, constants + 12,
+                                   result->data(), nullptr);
+    return std::string(issued.message());
+  };
+  EXPECT_EQ(issue(), "expected m, n and k of at least 1, got 2, 2, 0");
+  desc.k = 2;
+  desc.num_loops = 1;
+  desc.loops[0] = {0, 4, 0, 4};
+  EXPECT_EQ(issue(), "expected loops of at least 1 iteration, got 0");
+}
+
+/// Calls an attention and its gradient on operands that the program has as
+/// constants, and on copies of them in the device's memory.
+TEST_F(GpuDeviceTest, AttentionOfConstants) {
+  heddle_rt_attention_desc desc = {};
+  desc.batch = desc.groups = desc.group_size = 1;
+  desc.queries = 2;
+  desc.keys = 3;
+  desc.head = 2;
+  desc.q_row_stride = desc.dq_row_stride = 2;
+  desc.k_row_stride = desc.dk_row_stride = 2;
+  desc.v_row_stride = desc.dv_row_stride = 2;
+  desc.type = HEDDLE_RT_F32;
+  desc.scale = 0.1f;
+  desc.dropout = 0.5f;
+  desc.global_queries = 2;
+  desc.global_keys = 3;
+  desc.global_groups = desc.global_group_size = 1;
+  desc.mask_row_stride = 3;
+  desc.mask_key_stride = 1;
+  desc.mask_kind = HEDDLE_RT_MASK_ADDED;
+  const float mask[] = {0, -1, 2, 1, 0, -3}, dO[] = {1, -1, 2, 3};
+  const float lse[] = {5, 7};
+  const int64_t step = 4;
+  constexpr int64_t kNumbers = 4 + 2 + 4 + 6 + 6; // o, lse, dq, dk, dv
+  auto compute = [&](const int64_t *step, const float *mask, const float *x,
+                     const float *lse, const float *dO) {
+    auto *to = reinterpret_cast<float *>(result->data());
+    EXPECT_TRUE(
+        device->fillZero(0, to, kNumbers * int64_t(sizeof(float))).ok());
+    Status issued = device->attention(0, desc, {}, step, mask, x, x + 4, x + 10,
+                                      to, to + 4);
+    EXPECT_TRUE(issued.ok()) << issued.message();
+    // Constants stand for the output and its lse too.
+    issued = device->attentionGrad(0, desc, {}, step, mask, x, x + 4, x + 10,
+                                   x + 16, lse, dO, to + 6, to + 10, to + 16);
+    EXPECT_TRUE(issued.ok()) << issued.message();
+    return read(kNumbers);
+  };
+  std::vector<std::unique_ptr<Region>> regions;
+  auto copy = [&](const auto *from, size_t bytes) {
+    auto region = device->allocate(bytes);
+    EXPECT_TRUE(region.ok());
+    EXPECT_TRUE(device->copyToDevice((*region)->data(), from, bytes).ok());
+    regions.push_back(std::move(*region));
+    return reinterpret_cast<decltype(from)>(regions.back()->data());
+  };
+  std::vector<float> expected =
+      compute(copy(&step, sizeof step), copy(mask, sizeof mask),
+              copy(constants, sizeof constants), copy(lse, sizeof lse),
+              copy(dO, sizeof dO));
+  EXPECT_NE(expected, std::vector<float>(kNumbers));
+  EXPECT_EQ(compute(&step, mask, constants, lse, dO), expected);
+}
+
+TEST_F(GpuDeviceTest, EmbeddingGradOfConstants) {
+  auto *table = reinterpret_cast<float *>(result->data());
+  const int32_t ids[] = {2, 0, 2};
+  Status issued = device->embeddingGrad(0, ids, 3, constants, HEDDLE_RT_F32, 2,
+                                        0, 3, false, table);
+  ASSERT_TRUE(issued.ok()) << issued.message();
+  EXPECT_EQ(read(6), (std::vector<float>{3, 4, 0, 0, 6, 8}));
+}
+
 TEST_F(GpuDeviceTest, CopyOfConstants) {
   auto *to = reinterpret_cast<float *>(result->data());
   ASSERT_TRUE(device->copy(0, constants, 12, to, 12, 1, 12).ok());
@@ -101,6 +183,28 @@ TEST_F(GpuDeviceTest, CollectiveOfConstants) {
                                          .count = 4});
   ASSERT_TRUE(issued.ok()) << issued.message();
   EXPECT_EQ(read(4), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(GpuBackend, ClosesTheGpuAfterAnError) {
+  int opened = 0;
+  std::unique_ptr<Backend> backend =
+      cuda::makeBackend([&]() -> Expected<cuda::Libraries> {
+        ++opened;
+        return cuda::Libraries{emulated::getDriver()};
+      });
+  CodeInfo code;
+  code.triple = "x86_64-unknown-linux-gnu";
+  code.chip = "sm_80";
+  code.ptx = "missing.ptx";
+  ASSERT_TRUE(backend->checkTarget(code).ok());
+  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  EXPECT_EQ(opened, 1); // it stays open until devices are made
+  DeviceOptions options;
+  options.code = &code;
+  EXPECT_FALSE(backend->makeDevices(options).ok());
+  EXPECT_EQ(opened, 1);
+  ASSERT_TRUE(backend->checkMemory(1, 0).ok());
+  EXPECT_EQ(opened, 2);
 }
 
 } // namespace

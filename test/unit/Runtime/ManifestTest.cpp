@@ -102,6 +102,9 @@ TEST(Manifest, ErrorsNameTheField) {
             "m: programs[0].streams: expected a positive integer, got 0");
   EXPECT_EQ(errorAfter("/programs/0/staging", Json::array({64, 0, 8})),
             "m: programs[0].staging: expected at most 2 streams, got 3");
+  EXPECT_EQ(errorAfter("/programs/0/staging/0", int64_t(1) << 62),
+            "m: programs[0].staging[0]: expected at most 1073758208 bytes, got "
+            "4611686018427387904");
   EXPECT_EQ(errorAfter("/programs/0/streams", 9),
             "m: programs[0].streams: expected at most 8 streams, got 9");
   EXPECT_EQ(errorAfter("/programs", Json::object()),

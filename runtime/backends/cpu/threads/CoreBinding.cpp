@@ -19,7 +19,8 @@ CoreBinding::CoreBinding(int64_t devices, int64_t cores) : cores(cores) {
     chosen.clear();
     return;
   }
-  // Programs that start at the same time then use different cores.
+  // Programs that start on different cores then begin with different ones. The
+  // cores of their other devices may still be the same.
   auto here = std::find(chosen.begin(), chosen.end(), sched_getcpu());
   if (here != chosen.end())
     std::rotate(chosen.begin(), here, chosen.end());
@@ -45,14 +46,18 @@ void wakeSoon() {
 #ifdef SYS_sched_setattr
   // From Linux 6.12 on, the slice of an ordinary thread may be chosen, and a
   // thread with a short one runs first when it wakes. The C library of older
-  // systems lacks the call.
+  // systems lacks the call. The thread keeps its policy and its priority.
   struct {
     uint32_t size, policy;
     uint64_t flags;
     int32_t nice;
     uint32_t priority;
     uint64_t slice, deadline, period; ///< nanoseconds
-  } attributes{sizeof attributes, SCHED_OTHER, 0, 0, 0, 100'000, 0, 0};
+  } attributes{};
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
+      attributes.policy != SCHED_OTHER)
+    return;
+  attributes.slice = 100'000;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 #endif
 }
