@@ -72,10 +72,10 @@ public:
   virtual double getStart() const { return 0; }
 };
 
-/// Computing calls take the launch time of the device, and then the longer one
-/// of FLOPs / rate and bytes / memory rate: peaks times efficiency. The rate is
-/// that of the element type of a product's or attention's operands. Kernels
-/// compute in f32. Communication takes the time of the links, and slows nothing down.
+/// Computing calls take the launch time of the device, and then the longer of
+/// FLOPs / rate and bytes / memory rate: peaks times efficiency. The rate is by
+/// the element type of a product's or attention's operands. Kernels compute in
+/// f32. Communication takes the time of the links, and slows nothing down.
 class RooflineCostModel final : public CostModel {
 public:
   RooflineCostModel(mlir::ModuleOp module, const Cluster &cluster);
