@@ -103,3 +103,20 @@ func.func private @lookup(%table: tensor<100x8xf32>, %ids: tensor<4xi32>) -> ten
   } -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
+
+// A sum with a product is one op. It may round twice on a CPU that has no
+// instruction for it.
+// CHECK-LABEL: llvm.func @line
+// CHECK: llvm.intr.fma({{.*}}) {fastmathFlags = #llvm.fastmath<contract>}
+func.func private @line(%x: tensor<50xf32>) -> tensor<50xf32> attributes {heddle.kernel, heddle.row_dims = 1 : i64} {
+  %e = tensor.empty() : tensor<50xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<50xf32>) outs(%e : tensor<50xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %c = arith.constant 3.0 : f32
+    %m = arith.mulf %in, %c : f32
+    %s = arith.addf %m, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<50xf32>
+  return %y : tensor<50xf32>
+}

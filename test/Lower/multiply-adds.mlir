@@ -21,5 +21,5 @@ llvm.func @kernel_0(%buffers: !llvm.ptr, %begin: i64, %end: i64) attributes {hed
   llvm.return
 }
 rt.program @step arena(0) streams(1) arguments [#rt.port<"x", tensor<f32>>] results [#rt.port<"y", tensor<f32>>] {
-  rt.launch @kernel_0 (argument 0[0 : f32]) -> (result 0[0 : f32])
+  rt.launch @kernel_0 (argument 0[0 : f32]) -> (result 0[0 : f32]) serves <activation ["x"]>
 }
