@@ -1,5 +1,6 @@
 //===- RtVerifiers.cpp - Constraints of programs and calls ----------------===//
 
+#include "dialects/Heddle/Ops/AttentionMask.h"
 #include "dialects/Rt/Rt.h"
 #include "heddle_rt/abi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -259,25 +260,6 @@ static LogicalResult expectSameShape(Operation *op, StringRef what,
                            << "], got [" << buffer.getType().getShape() << "]";
 }
 
-/// The call reads the mask by strides that follow from its shape and type.
-template <typename OpTy> static LogicalResult verifyAttentionMask(OpTy op) {
-  RankedTensorType mask = op.getMask()->getType();
-  if (!mask.getElementType().isInteger(1) && !mask.getElementType().isF32())
-    return op.emitOpError()
-           << "expected a mask of i1 or f32, got " << mask.getElementType();
-  SmallVector<int64_t> whole(op.getLse().getType().getShape());
-  whole.push_back(op.getGlobalShape() ? (*op.getGlobalShape())[1]
-                                      : op.getK().getType().getDimSize(1));
-  bool agrees = mask.getRank() == int64_t(whole.size());
-  for (int64_t i = 0; agrees && i < mask.getRank(); ++i)
-    agrees = mask.getDimSize(i) == 1 || mask.getDimSize(i) == whole[i];
-  if (!agrees)
-    return op.emitOpError()
-           << "expected a mask of shape [" << ArrayRef<int64_t>(whole)
-           << "], in which any size may be 1, got [" << mask.getShape() << "]";
-  return success();
-}
-
 template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape();
   ArrayRef<int64_t> k = op.getK().getType().getShape();
@@ -313,7 +295,16 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
              << "expected queries, keys, values and output of one element "
                 "type, got "
              << type << " and " << other.getType().getElementType();
-  return op.getMask() ? verifyAttentionMask(op) : success();
+  if (!op.getMask())
+    return success();
+  // The call reads the mask by strides that follow from its shape and type.
+  RankedTensorType mask = op.getMask()->getType();
+  if (!mask.getElementType().isInteger(1) && !mask.getElementType().isF32())
+    return op.emitOpError()
+           << "expected a mask of i1 or f32, got " << mask.getElementType();
+  return verifyAttentionMask(op, mask.getShape(), q.drop_back(),
+                             op.getGlobalShape() ? (*op.getGlobalShape())[1]
+                                                 : k[1]);
 }
 
 LogicalResult rt::AttentionOp::verify() { return verifyAttention(*this); }

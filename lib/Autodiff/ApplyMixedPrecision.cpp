@@ -127,7 +127,9 @@ bool Narrower::canFollow(PrecisionOpInterface op) const {
 
 void Narrower::makeNarrow(PrecisionOpInterface op) {
   for (unsigned i = 0; i < op->getNumOperands(); ++i)
-    if (!op.keepsOperandWide(i))
+    if (op.keepsOperandWide(i))
+      widenOperand(op, i);
+    else
       narrowOperand(op, i);
   for (OpResult result : op->getResults())
     if (isF32Tensor(result) && !op.keepsResultWide(result.getResultNumber()))

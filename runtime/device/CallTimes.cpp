@@ -1,8 +1,10 @@
 //===- CallTimes.cpp - Times of calls on an emulated device ---------------===//
 
 #include "device/CallTimes.h"
+#include "heddle/Support/AttentionPairs.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace heddle::runtime {
@@ -39,14 +41,12 @@ CallWork workOf(const heddle_rt_matmul_desc &desc) {
 /// Returns the scores that an attention computes: those of keys that causality
 /// and the window leave to a query.
 static double scoresOf(const heddle_rt_attention_desc &desc) {
-  auto queries = double(desc.queries), keys = double(desc.keys);
-  double width = desc.window > 0 ? std::min(keys, double(desc.window)) : keys;
-  double pairs = queries * width;
-  if (desc.causal && desc.queries == desc.keys)
-    pairs = width * (width + 1) / 2 + (queries - width) * width;
-  else if (desc.window > 0 && !desc.causal)
-    pairs = queries * std::min(keys, 2 * width - 1);
-  return double(desc.batch * desc.groups * desc.group_size) * pairs;
+  std::optional<int64_t> window;
+  if (desc.window > 0)
+    window = desc.window;
+  int64_t pairs =
+      countAttentionPairs(desc.queries, desc.keys, desc.causal != 0, window);
+  return double(desc.batch * desc.groups * desc.group_size) * double(pairs);
 }
 
 /// Returns the bytes of `queryTensors` tensors of the queries' shape, of

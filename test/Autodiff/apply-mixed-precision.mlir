@@ -110,3 +110,40 @@ func.func @forward(
   %count = arith.constant dense<3.0> : tensor<f32>
   return %sum, %count, %e : tensor<f32>, tensor<f32>, tensor<1x3x2x2xf32>
 }
+
+// -----
+
+// A mask that is added stays f32, and is f32 again if it comes from a product.
+heddle.variable @q.weight : tensor<4x2x2xf32> parameter init(normal<0.02>)
+
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: %{{.*}}: tensor<1x3x4xf32> {{{.*}}}, %[[MASK:.*]]: tensor<1x3x2x3xf32>
+func.func @forward(
+    %x: tensor<1x3x4xf32> {heddle.role = #heddle.port_role<features>},
+    %mask: tensor<1x3x2x3xf32> {heddle.role = #heddle.port_role<features>},
+    %mix: tensor<3x3xf32> {heddle.role = #heddle.port_role<features>},
+    %targets: tensor<1x3xi32> {heddle.role = #heddle.port_role<labels>})
+    -> (tensor<f32> {heddle.role = #heddle.port_role<loss_sum>},
+        tensor<f32> {heddle.role = #heddle.port_role<label_count>}) {
+  %w = heddle.load @q.weight : tensor<4x2x2xf32>
+  %q = heddle.contract "q" [bsh, hnd -> bsnd] %x, %w
+    : (tensor<1x3x4xf32>, tensor<4x2x2xf32>) -> tensor<1x3x2x2xf32>
+  // CHECK: heddle.attention "a" {{.*}} mask(%[[MASK]] : tensor<1x3x2x3xf32>) : tensor<1x3x2x2xbf16>
+  %o, %lse = heddle.attention "a" %q, %q, %q scale(0.5)
+    mask(%mask : tensor<1x3x2x3xf32>)
+    : tensor<1x3x2x2xf32>, tensor<1x3x2x2xf32>, tensor<1x3x2x2xf32>
+    -> tensor<1x3x2x2xf32>, tensor<1x3x2xf32>
+  // CHECK: %[[SCORES:.*]] = heddle.contract "scores" {{.*}} -> tensor<1x3x2x3xbf16>
+  // CHECK: %[[WIDE:.*]] = arith.extf %[[SCORES]]
+  // CHECK: heddle.attention "b" {{.*}} mask(%[[WIDE]] : tensor<1x3x2x3xf32>)
+  %scores = heddle.contract "scores" [bsnt, tu -> bsnu] %mask, %mix
+    : (tensor<1x3x2x3xf32>, tensor<3x3xf32>) -> tensor<1x3x2x3xf32>
+  %p, %lse2 = heddle.attention "b" %q, %q, %o scale(0.5)
+    mask(%scores : tensor<1x3x2x3xf32>)
+    : tensor<1x3x2x2xf32>, tensor<1x3x2x2xf32>, tensor<1x3x2x2xf32>
+    -> tensor<1x3x2x2xf32>, tensor<1x3x2xf32>
+  %sum = heddle.reduce sum %p over [0, 1, 2, 3]
+    : tensor<1x3x2x2xf32> -> tensor<f32>
+  %count = arith.constant dense<3.0> : tensor<f32>
+  return %sum, %count : tensor<f32>, tensor<f32>
+}

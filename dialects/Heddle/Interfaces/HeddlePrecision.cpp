@@ -12,6 +12,10 @@ using namespace heddle;
 
 Precision ContractOp::getPrecision() { return Precision::Narrow; }
 Precision AttentionOp::getPrecision() { return Precision::Narrow; }
+/// A mask is of i1 or f32, and no other operand after the values is of floats.
+bool AttentionOp::keepsOperandWide(unsigned operand) {
+  return operand > getValueMutable().getOperandNumber();
+}
 bool AttentionOp::keepsResultWide(unsigned result) {
   return result == cast<OpResult>(getLse()).getResultNumber();
 }

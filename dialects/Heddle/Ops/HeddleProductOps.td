@@ -65,7 +65,7 @@ def ContractOp : Heddle_DifferentiableOp<"contract",
 def AttentionMask : StaticRankedTensor<RankedTensorOf<[I1, F32]>>;
 
 def AttentionOp : Heddle_DifferentiableOp<"attention", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsResultWide"]>], ["localize"]> {
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsOperandWide", "keepsResultWide"]>], ["localize"]> {
   let summary = "scaled dot-product attention";
   let description = [{
     o = dropout(softmax(scale * q k^T + mask)) v. Queries are

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Heddle/Heddle.h"
+#include "dialects/Heddle/Ops/AttentionMask.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -135,21 +136,16 @@ LogicalResult ContractOp::verify() {
   return success();
 }
 
-/// Checks that each size of the mask is 1 or that of its dimension: batch,
-/// query, group, member if there is one, and key of the whole sequence.
-template <typename OpTy> static LogicalResult verifyAttentionMask(OpTy op) {
-  SmallVector<int64_t> whole(shapeOf(op.getLse()));
-  whole.push_back(op.getGlobalShape() ? (*op.getGlobalShape())[1]
-                                      : shapeOf(op.getKey())[1]);
-  ArrayRef<int64_t> mask = shapeOf(op.getMask());
+LogicalResult heddle::verifyAttentionMask(Operation *op, ArrayRef<int64_t> mask,
+                                          ArrayRef<int64_t> lse, int64_t keys) {
+  SmallVector<int64_t> whole = with(lse, keys);
   bool agrees = mask.size() == whole.size();
   for (size_t i = 0; agrees && i < whole.size(); ++i)
     agrees = mask[i] == 1 || mask[i] == whole[i];
-  if (!agrees)
-    return op.emitOpError()
-           << "expected a mask of shape " << str(whole)
-           << ", in which any size may be 1, got " << str(mask);
-  return success();
+  if (agrees)
+    return success();
+  return op->emitOpError() << "expected a mask of shape " << str(whole)
+                           << ", in which any size may be 1, got " << str(mask);
 }
 
 template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
@@ -190,7 +186,11 @@ template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
   if (IntegerAttr window = op.getWindowAttr(); window && window.getInt() < 1)
     return op.emitOpError()
            << "expected a window of at least 1, got " << window.getInt();
-  return op.getMask() ? verifyAttentionMask(op) : success();
+  if (!op.getMask())
+    return success();
+  return verifyAttentionMask(op, shapeOf(op.getMask()), shapeOf(op.getLse()),
+                             op.getGlobalShape() ? (*op.getGlobalShape())[1]
+                                                 : k[1]);
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }

@@ -165,13 +165,7 @@ heddle_rt_status heddle_rt_matmul(heddle_rt_device *device, int32_t stream,
                                   const void *a, const void *b, void *c,
                                   const void *bias);
 
-/// Attention of queries [batch, queries, groups, group_size, head] over keys
-/// and values [batch, keys, groups, head]. Its memory is linear in queries and
-/// keys. Strides are in elements; the head dimension is contiguous. The output
-/// and its gradient are dense and have the queries' shape. `lse` is f32 [batch,
-/// queries, groups, group_size]: the logarithm of the sum of exponentials of
-/// each row of scaled scores. The gradients of q, k and v use the strides whose
-/// names begin with `dq`, `dk` and `dv`.
+/// The kinds of an attention's mask.
 typedef enum heddle_rt_attention_mask {
   HEDDLE_RT_MASK_NONE = 0,
   HEDDLE_RT_MASK_SEEN = 1, ///< i1: 1 for a key that is seen
@@ -179,6 +173,13 @@ typedef enum heddle_rt_attention_mask {
   HEDDLE_RT_MASK_ADDED = 2
 } heddle_rt_attention_mask;
 
+/// Attention of queries [batch, queries, groups, group_size, head] over keys
+/// and values [batch, keys, groups, head]. Its memory is linear in queries and
+/// keys. Strides are in elements; the head dimension is contiguous. The output
+/// and its gradient are dense and have the queries' shape. `lse` is f32 [batch,
+/// queries, groups, group_size]: the logarithm of the sum of exponentials of
+/// each row of scaled scores. The gradients of q, k and v use the strides whose
+/// names begin with `dq`, `dk` and `dv`.
 typedef struct heddle_rt_attention_desc {
   int64_t batch, queries, keys, groups, group_size, head;
   int64_t q_batch_stride, q_row_stride, q_group_stride, q_head_stride;

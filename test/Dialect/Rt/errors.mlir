@@ -130,6 +130,13 @@ rt.program @types_of_attention arena(1024) {
 
 // -----
 
+rt.program @mask_of_attention arena(1024) {
+  // expected-error @below {{expected a mask of shape 1x2x1x2, in which any size may be 1, got 1x2x1x3}}
+  rt.attention q(arena[0 : 1x2x1x4xf32]) k(arena[64 : 1x2x1x4xf32]) v(arena[128 : 1x2x1x4xf32]) scale(0.5) mask(arena[320 : 1x2x1x3xi1]) -> o(arena[192 : 1x2x1x4xf32]) lse(arena[256 : 1x2x1xf32]) serves <activation ["x"]>
+}
+
+// -----
+
 rt.program @negative_stride arena(1024) {
   // expected-error @below {{expected strides of at least 0}}
   rt.copy arena[0 : 8xf32] -> arena[64 : 8xf32] blocks(2) strides(-16, 16) serves <activation ["x"]>
