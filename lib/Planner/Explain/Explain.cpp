@@ -79,7 +79,8 @@ void UseCounter::add(const SimulatedCall &call) {
   entry.use.computing += seconds;
   Work work = works.getWork(op);
   const ClusterDevice &device = cluster.device;
-  double peak = getProductRate(CallWork::getComputeType(op), device).value_or(0);
+  double peak =
+      getProductRate(CallWork::getComputeType(op), device).value_or(0);
   double flops = peak > 0 ? double(work.flops) / peak : 0;
   double bytes =
       double(work.bytesRead + work.bytesWritten) / device.getMemoryRate();
