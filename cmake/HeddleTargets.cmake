@@ -7,7 +7,7 @@ function(heddle_compile_options target)
 endfunction()
 
 # heddle_compile_quickly(target): inlines little, which halves the time of
-# compilation. For tests, which do not compute.
+# compilation. For tests and command lines, which do not compute.
 function(heddle_compile_quickly target)
   target_compile_options(${target} PRIVATE "SHELL:-mllvm -inline-threshold=0")
 endfunction()
