@@ -28,5 +28,3 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
