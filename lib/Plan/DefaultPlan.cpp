@@ -270,10 +270,7 @@ llvm::Expected<Plan> heddle::makeDefaultPlan(ModuleOp module,
   Plan plan;
   if (mesh.pipeline > 1) {
     plan.addAxes(kPipelineAxis.str(), {mesh.pipeline});
-    int64_t chunks = mesh.chunks > 0            ? mesh.chunks
-                     : hasChunks(mesh.schedule) ? 2
-                                                : 1;
-    plan.numStages = mesh.pipeline * chunks;
+    plan.numStages = mesh.pipeline * getNumChunks(mesh.schedule, mesh.chunks);
     plan.schedule = mesh.schedule;
   }
   std::vector<std::string> dataAxes = plan.addAxes("dp", mesh.data);

@@ -60,7 +60,7 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
   if (!value.is_object())
     return error(from, getPlanPath(section, ""),
                  "expected an object of globs, got " + showJson(value));
-  for (const auto &[glob, body] : value.items()) {
+  auto readEntry = [&](const std::string &glob, const json &body) -> Error {
     PlanEntry<KeyT> entry;
     entry.glob = glob;
     size_t at = locate(glob, from);
@@ -83,8 +83,12 @@ Error PlanReader::readEntries(const json &value, StringRef section, size_t from,
       entry.assignments.push_back(std::move(assignment));
     }
     entries.push_back(std::move(entry));
-  }
-  return Error::success();
+    return Error::success();
+  };
+  Error problems = Error::success();
+  for (const auto &[glob, body] : value.items())
+    problems = llvm::joinErrors(std::move(problems), readEntry(glob, body));
+  return problems;
 }
 
 Error PlanReader::readSplit(const json &body, const std::string &path,
@@ -163,26 +167,23 @@ Error PlanReader::readPriorities(const json &value, size_t from, Plan &plan) {
 }
 
 Error PlanReader::readSections(const json &root, Plan &plan) {
-  auto readSection = [&](StringRef section, auto &entries) -> Error {
-    std::string key = section.str();
-    if (!root.contains(key))
-      return Error::success();
-    return readEntries(root[key], section, locate(section, 0), plan, entries);
+  Error problems = Error::success();
+  auto add = [&](Error problem) {
+    problems = llvm::joinErrors(std::move(problems), std::move(problem));
   };
-  if (Error failure = readSection("operators", plan.operators))
-    return failure;
-  if (Error failure = readSection("storage", plan.storage))
-    return failure;
-  if (Error failure = readSection("pins", plan.pins))
-    return failure;
+  auto readSection = [&](StringRef section, auto &entries) {
+    std::string key = section.str();
+    if (root.contains(key))
+      add(readEntries(root[key], section, locate(section, 0), plan, entries));
+  };
+  readSection("operators", plan.operators);
+  readSection("storage", plan.storage);
+  readSection("pins", plan.pins);
   if (root.contains("splits"))
-    if (Error failure = readSplits(root["splits"], locate("splits", 0), plan))
-      return failure;
+    add(readSplits(root["splits"], locate("splits", 0), plan));
   if (root.contains("priorities"))
-    if (Error failure =
-            readPriorities(root["priorities"], locate("priorities", 0), plan))
-      return failure;
-  return Error::success();
+    add(readPriorities(root["priorities"], locate("priorities", 0), plan));
+  return problems;
 }
 
 //===----------------------------------------------------------------------===//

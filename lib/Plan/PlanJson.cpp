@@ -17,6 +17,12 @@ char PlanError::ID;
 void PlanError::log(llvm::raw_ostream &stream) const {
   stream << source << ":" << position.line << ":" << position.column << ": "
          << message;
+  // A text in one line says nothing of the place.
+  constexpr size_t kLongest = 120;
+  if (!line.empty() && line.size() <= kLongest)
+    stream << "\n"
+           << line << "\n"
+           << std::string(std::max(1u, position.column) - 1, ' ') << "^";
 }
 
 std::error_code PlanError::convertToErrorCode() const {
@@ -25,8 +31,11 @@ std::error_code PlanError::convertToErrorCode() const {
 
 Error PlanReader::error(size_t offset, StringRef path, const Twine &message) {
   std::string where = path.empty() ? "" : path.str() + ": ";
-  return llvm::make_error<PlanError>(source.empty() ? "plan" : source.str(),
-                                     position(offset), where + message.str());
+  PlanPosition at = position(offset);
+  StringRef line = text.substr(offset - std::min(offset, size_t(at.column - 1)))
+                       .take_until([](char c) { return c == '\n'; });
+  return llvm::make_error<PlanError>(source.empty() ? "plan" : source.str(), at,
+                                     where + message.str(), line.str());
 }
 
 PlanPosition PlanReader::position(size_t offset) {
@@ -90,56 +99,62 @@ Error PlanReader::checkKeys(const json &root) {
       "overlap",     "stages",    "pipeline",        "reduce_gradients",
       "sub_batches", "recompute", "recompute_bytes", "exchange_chunks",
       "prediction"};
+  Error problems = Error::success();
   for (const auto &[key, value] : root.items())
     if (!llvm::is_contained(known, key)) {
       StringRef nearest = findNearestName(key, known);
-      return error(locate(key, 0), "$",
-                   "unknown key \"" + key + "\"" +
-                       (nearest.empty()
-                            ? std::string(": expected version, mesh, "
-                                          "operators, storage, splits, pins, "
-                                          "priorities, hierarchy, "
-                                          "reduce_gradients, sub_batches, "
-                                          "recompute, recompute_bytes, "
-                                          "exchange_chunks, overlap, stages, "
-                                          "pipeline or prediction")
-                            : ", did you mean \"" + nearest.str() + "\"?"));
+      problems = llvm::joinErrors(
+          std::move(problems),
+          error(locate(key, 0), "$",
+                "unknown key \"" + key + "\"" +
+                    (nearest.empty()
+                         ? std::string(": expected version, mesh, "
+                                       "operators, storage, splits, pins, "
+                                       "priorities, hierarchy, "
+                                       "reduce_gradients, sub_batches, "
+                                       "recompute, recompute_bytes, "
+                                       "exchange_chunks, overlap, stages, "
+                                       "pipeline or prediction")
+                         : ", did you mean \"" + nearest.str() + "\"?")));
     }
+  auto add = [&](Error problem) {
+    problems = llvm::joinErrors(std::move(problems), std::move(problem));
+  };
   if (!root.contains("version"))
-    return error(0, "$", "expected a \"version\"");
-  if (root["version"] != 1)
-    return error(locate("version", 0), "$.version",
-                 "expected 1, got " + showJson(root["version"]));
+    add(error(0, "$", "expected a \"version\""));
+  else if (root["version"] != 1)
+    add(error(locate("version", 0), "$.version",
+              "expected 1, got " + showJson(root["version"])));
   if (!isPart && !root.contains("mesh"))
-    return error(0, "$", "expected a \"mesh\"");
-  return Error::success();
+    add(error(0, "$", "expected a \"mesh\""));
+  return problems;
 }
 
 llvm::Expected<Plan> PlanReader::read() {
   json root;
   if (Error failure = parseText(root))
     return std::move(failure);
-  if (Error failure = checkKeys(root))
-    return std::move(failure);
+  Error problems = checkKeys(root);
+  auto add = [&](Error problem) {
+    problems = llvm::joinErrors(std::move(problems), std::move(problem));
+  };
   Plan plan;
   plan.source = source.str();
   for (const auto &[key, value] : root.items())
     plan.positions[key] = position(locate(key, 0));
   if (root.contains("mesh"))
-    if (Error failure = readMesh(root["mesh"], locate("mesh", 0), plan))
-      return std::move(failure);
-  if (Error failure = readSections(root, plan))
-    return std::move(failure);
-  if (Error failure = readOptions(root, plan))
-    return std::move(failure);
-  if (Error failure = readPipeline(root, plan))
-    return std::move(failure);
+    add(readMesh(root["mesh"], locate("mesh", 0), plan));
+  add(readSections(root, plan));
+  add(readOptions(root, plan));
+  add(readPipeline(root, plan));
   if (root.contains("prediction")) {
     size_t at = locate("prediction", 0);
     if (auto problem =
             readPrediction(root["prediction"], plan.prediction.emplace()))
-      return error(locate(problem->key, at), problem->path, problem->message);
+      add(error(locate(problem->key, at), problem->path, problem->message));
   }
+  if (problems)
+    return std::move(problems);
   return plan;
 }
 

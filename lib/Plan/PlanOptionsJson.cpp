@@ -9,8 +9,12 @@ using llvm::StringRef;
 using json = PlanReader::Json;
 
 Error PlanReader::readOptions(const json &root, Plan &plan) {
-  if (root.contains("hierarchy")) {
-    const json &value = root["hierarchy"];
+  Error problems = Error::success();
+  auto read = [&](const char *key, auto readValue) {
+    if (root.contains(key))
+      problems = llvm::joinErrors(std::move(problems), readValue(root[key]));
+  };
+  read("hierarchy", [&](const json &value) -> Error {
     std::optional<Hierarchy> hierarchy =
         value.is_string() ? symbolizeHierarchy(value.get<std::string>())
                           : std::nullopt;
@@ -19,9 +23,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                    "expected \"auto\", \"always\" or \"never\", got " +
                        showJson(value));
     plan.hierarchy = *hierarchy;
-  }
-  if (root.contains("reduce_gradients")) {
-    const json &value = root["reduce_gradients"];
+    return Error::success();
+  });
+  read("reduce_gradients", [&](const json &value) -> Error {
     std::optional<GradientReduction> reduction =
         value.is_string() ? symbolizeGradientReduction(value.get<std::string>())
                           : std::nullopt;
@@ -30,9 +34,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                    "expected \"step\" or \"micro_batch\", got " +
                        showJson(value));
     plan.reduceGradients = *reduction;
-  }
-  if (root.contains("sub_batches")) {
-    const json &value = root["sub_batches"];
+    return Error::success();
+  });
+  read("sub_batches", [&](const json &value) -> Error {
     if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
         value.get<uint64_t>() > uint64_t(kMaxSubBatches))
       return error(locate("sub_batches", 0), "$.sub_batches",
@@ -40,9 +44,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                        std::to_string(kMaxSubBatches) + ", got " +
                        showJson(value));
     plan.subBatches = value.get<int64_t>();
-  }
-  if (root.contains("recompute")) {
-    const json &value = root["recompute"];
+    return Error::success();
+  });
+  read("recompute", [&](const json &value) -> Error {
     if (value.is_string())
       plan.recompute = parseRecomputeMode(value.get<std::string>());
     if (!plan.recompute)
@@ -50,9 +54,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                    "expected \"none\", \"layer\", \"communication\" or "
                    "\"optimal\", got " +
                        showJson(value));
-  }
-  if (root.contains("recompute_bytes")) {
-    const json &value = root["recompute_bytes"];
+    return Error::success();
+  });
+  read("recompute_bytes", [&](const json &value) -> Error {
     if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
         value.get<uint64_t>() > uint64_t(kMaxRecomputeBytes))
       return error(locate("recompute_bytes", 0), "$.recompute_bytes",
@@ -62,9 +66,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
       return error(locate("recompute_bytes", 0), "$.recompute_bytes",
                    "expected \"recompute\": \"optimal\" beside it");
     plan.recomputeBytes = value.get<int64_t>();
-  }
-  if (root.contains("exchange_chunks")) {
-    const json &value = root["exchange_chunks"];
+    return Error::success();
+  });
+  read("exchange_chunks", [&](const json &value) -> Error {
     if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 ||
         value.get<uint64_t>() > uint64_t(kMaxExchangeChunks))
       return error(locate("exchange_chunks", 0), "$.exchange_chunks",
@@ -72,9 +76,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                        std::to_string(kMaxExchangeChunks) + ", got " +
                        showJson(value));
     plan.exchangeChunks = value.get<int64_t>();
-  }
-  if (root.contains("overlap")) {
-    const json &value = root["overlap"];
+    return Error::success();
+  });
+  read("overlap", [&](const json &value) -> Error {
     const NamedSchedule *schedule =
         value.is_string() ? findNamedSchedule(value.get<std::string>())
                           : nullptr;
@@ -86,8 +90,9 @@ Error PlanReader::readOptions(const json &root, Plan &plan) {
                    "expected one of " + names + ", got " + showJson(value));
     }
     plan.overlap = schedule->overlap;
-  }
-  return Error::success();
+    return Error::success();
+  });
+  return problems;
 }
 
 std::string heddle::writeOptions(const Plan &plan) {

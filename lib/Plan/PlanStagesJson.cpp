@@ -52,7 +52,7 @@ Error PlanReader::readScheduleName(const json &value, size_t from, Plan &plan) {
                      showJson(value));
   plan.schedule = *schedule;
   plan.numStages =
-      plan.getAxisSize(kPipelineAxis) * (hasChunks(plan.schedule) ? 2 : 1);
+      plan.getAxisSize(kPipelineAxis) * getNumChunks(plan.schedule, 0);
   return Error::success();
 }
 
@@ -86,8 +86,11 @@ Error PlanReader::readPipeline(const json &root, Plan &plan) {
   if (root.contains("stages"))
     if (Error failure = readStages(root["stages"], locate("stages", 0), plan))
       return failure;
+  // The planner chooses the mesh of a part that names a schedule alone.
+  bool isChosen = isPart && !root.contains("mesh") &&
+                  !root.contains("stages") && plan.scheduleTable.empty();
   for (StringRef key : {"stages", "pipeline"})
-    if (root.contains(key.str()) && devices == 0)
+    if (!isChosen && root.contains(key.str()) && devices == 0)
       return error(locate(key, 0), "$." + key.str(),
                    "expected a mesh with the axis \"pp\", over which the "
                    "stages of a pipeline lie");

@@ -102,6 +102,15 @@ heddle::readPrediction(const json &value, PlanPrediction &prediction) {
         return PredictionProblem{
             key, at, "expected true or false, got " + showJson(item)};
       prediction.bf16 = item.get<bool>();
+    } else if (key == "sequence") {
+      if (auto problem = readInteger(item, key, at, 1, prediction.sequence))
+        return problem;
+    } else if (key == "optimizer") {
+      if (item != "adamw" && item != "adam" && item != "sgd")
+        return PredictionProblem{
+            key, at,
+            "expected \"adamw\", \"adam\" or \"sgd\", got " + showJson(item)};
+      prediction.optimizer = item.get<std::string>();
     } else {
       return PredictionProblem{key, path, "unknown key \"" + key + "\""};
     }
@@ -122,6 +131,10 @@ std::string heddle::writePrediction(const PlanPrediction &prediction) {
             std::to_string(prediction.*(field.member));
   text +=
       std::string(",\n    \"bf16\": ") + (prediction.bf16 ? "true" : "false");
+  if (prediction.sequence > 0)
+    text += ",\n    \"sequence\": " + std::to_string(prediction.sequence);
+  if (!prediction.optimizer.empty())
+    text += ",\n    \"optimizer\": " + json(prediction.optimizer).dump();
   for (const Field<double> &field : kTimes)
     text += ",\n    " + json(field.key).dump() + ": " +
             json(prediction.*(field.member)).dump();

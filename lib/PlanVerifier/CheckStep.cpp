@@ -6,16 +6,18 @@
 using namespace mlir;
 using namespace heddle;
 
-/// Returns the samples of one call of a program: the first dimension of its
-/// first argument of features or labels. nullopt: it has none.
-static std::optional<int64_t> getRows(FunctionOpInterface function) {
+/// Returns a dimension of the first argument of features or labels; nullopt if
+/// it has none. Dimension 0 is the samples of one call of the program, 1 of
+/// tokens their positions.
+static std::optional<int64_t> getSize(FunctionOpInterface function,
+                                      unsigned dim) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
     auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
-    if (role && type && type.hasStaticShape() && type.getRank() > 0 &&
+    if (role && type && type.hasStaticShape() && type.getRank() > dim &&
         (role.getRole() == PortRole::Features ||
          role.getRole() == PortRole::Labels))
-      return type.getDimSize(0);
+      return type.getDimSize(dim);
   }
   return std::nullopt;
 }
@@ -23,7 +25,8 @@ static std::optional<int64_t> getRows(FunctionOpInterface function) {
 void PlanResolver::checkSubBatches() {
   int64_t parts = plan.subBatches.value_or(1);
   for (auto function : module.getOps<FunctionOpInterface>())
-    if (std::optional<int64_t> rows = getRows(function); rows && parts > *rows)
+    if (std::optional<int64_t> rows = getSize(function, 0);
+        rows && parts > *rows)
       report(PlanRule::SubBatches, plan.getPosition("sub_batches"),
              "$.sub_batches",
              "expected at most " + Twine(*rows) +
@@ -47,6 +50,15 @@ static bool usesBf16(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Returns the optimizers that the variables of a training step may be of.
+static StringRef getOptimizers(ModuleOp module) {
+  for (VariableOp variable : module.getOps<VariableOp>())
+    if (StateAttr state = variable.getStateAttr())
+      if (state.getKind() == StateKind::AdamWMean)
+        return "adamw or adam";
+  return "sgd";
+}
+
 void PlanResolver::checkPrediction() {
   FunctionOpInterface training = findTrainingProgram(module);
   if (!plan.prediction || !training)
@@ -65,7 +77,7 @@ void PlanResolver::checkPrediction() {
            "a step of " + Twine(prediction.microBatches) +
                " micro-batches (--micro-batches)",
            Twine(microBatches));
-  if (std::optional<int64_t> rows = getRows(training);
+  if (std::optional<int64_t> rows = getSize(training, 0);
       rows && *rows * microBatches != prediction.rows)
     warnOf("rows",
            "a step of " + Twine(prediction.rows) +
@@ -75,6 +87,16 @@ void PlanResolver::checkPrediction() {
   if (isBf16 != prediction.bf16)
     warnOf("bf16", prediction.bf16 ? "--bf16" : "f32",
            isBf16 ? "--bf16" : "f32");
+  // Rows of one dimension have no positions.
+  if (std::optional<int64_t> sequence = getSize(training, 1);
+      sequence && prediction.sequence > 0 && *sequence != prediction.sequence)
+    warnOf("sequence",
+           "rows of " + Twine(prediction.sequence) + " positions (--seq)",
+           Twine(*sequence));
+  if (StringRef optimizers = getOptimizers(module);
+      !prediction.optimizer.empty() &&
+      !optimizers.contains(prediction.optimizer))
+    warnOf("optimizer", "--optimizer " + prediction.optimizer, optimizers);
   if (!setting.cluster)
     return;
   if (prediction.cluster != setting.cluster->name)

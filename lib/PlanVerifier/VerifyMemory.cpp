@@ -7,20 +7,51 @@
 using namespace mlir;
 using namespace heddle;
 
+/// Returns the device of the ranks with a coordinate along the axis of the
+/// kinds: of several kinds in the cluster, the smallest.
+static ClusterDevice getDevice(ModuleOp sharded, const rt::DeviceKinds &kinds,
+                               int64_t at, const Cluster &cluster) {
+  if (cluster.groups.empty())
+    return cluster.device;
+  std::vector<int64_t> sizes;
+  size_t axis = 0;
+  for (auto op : sharded.getOps<MeshOp>())
+    for (MeshAxisAttr each : op.getMesh().getAxes()) {
+      if (each.getName() == kinds.axis)
+        axis = sizes.size();
+      sizes.push_back(each.getSize());
+    }
+  int64_t count = 1, inner = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    count *= sizes[i];
+    inner *= i > axis ? sizes[i] : 1;
+  }
+  std::vector<int64_t> devices;
+  for (int64_t device = 0; device < std::min(count, cluster.getNumDevices());
+       ++device)
+    if (!kinds.axis || device / inner % sizes[axis] == at)
+      devices.push_back(device);
+  return cluster.getDeviceOf(devices);
+}
+
 std::vector<PlanProblem> heddle::verifyPlanMemory(ModuleOp sharded,
                                                   const Plan &plan,
                                                   const Cluster &cluster) {
   rt::DeviceKinds kinds = rt::DeviceKinds::get(sharded);
   rt::VariableMemory most;
-  int64_t at = 0;
+  ClusterDevice smallest;
+  int64_t at = -1, excess = 0;
   for (int64_t device = 0; device < kinds.count; ++device) {
     rt::VariableMemory memory = rt::getVariableMemory(sharded, kinds, device);
-    if (memory.getTotal() > most.getTotal()) {
+    ClusterDevice has = getDevice(sharded, kinds, device, cluster);
+    if (memory.getTotal() - has.memory > excess) {
+      excess = memory.getTotal() - has.memory;
       most = memory;
+      smallest = has;
       at = device;
     }
   }
-  if (most.getTotal() <= cluster.device.memory)
+  if (at < 0)
     return {};
   std::string devices = "each device";
   if (kinds.axis && kinds.count > 1)
@@ -29,10 +60,14 @@ std::vector<PlanProblem> heddle::verifyPlanMemory(ModuleOp sharded,
             .str();
   std::string message = llvm::formatv(
       "parameters ({0} bytes), optimizer state ({1}) and gradients ({2}) need "
-      "{3} bytes on {4}, but a device of '{5}' has {6}: store them in more "
+      "{3} bytes on {4}, but {5} has {6}: store them in more "
       "parts (\"storage\"; --zero), or split operators over more devices",
       most.parameters, most.optimizerState, most.gradients, most.getTotal(),
-      devices, cluster.name, cluster.device.memory);
+      devices,
+      cluster.groups.empty()
+          ? "a device of '" + cluster.name + "'"
+          : "a '" + smallest.kind + "' of '" + cluster.name + "'",
+      smallest.memory);
   return {{PlanRule::Memory, /*isWarning=*/false, plan.getPosition("storage"),
            "$.storage", std::move(message), 0, "",
            UnknownLoc::get(sharded.getContext())}};

@@ -15,6 +15,9 @@ static constexpr const char kPage[] =
 static constexpr const char kPlanPage[] =
 #include "Plan.inc"
     ;
+static constexpr const char kFrontPage[] =
+#include "Front.inc"
+    ;
 
 /// The most processes that a page shows.
 static constexpr size_t kMostProcesses = 16;
@@ -122,6 +125,10 @@ static std::string fillPage(const char *page, StringRef title, StringRef data) {
 
 std::string heddle::makePlanPage(StringRef explanation, StringRef title) {
   return fillPage(kPlanPage, title, explanation);
+}
+
+std::string heddle::makeFrontPage(StringRef front, StringRef title) {
+  return fillPage(kFrontPage, title, front);
 }
 
 llvm::Expected<std::string> heddle::makeReport(StringRef text, StringRef source,

@@ -1,6 +1,7 @@
 //===- Run.cpp - Running artifacts from the command line ------------------===//
 
 #include "Run.h"
+#include "RunSession.h"
 
 #include "heddle_rt/checkpoint.h"
 #include "heddle_rt/safetensors.h"
@@ -221,7 +222,7 @@ std::string tools::checkTrainFlags(const TrainFlags &flags) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sessions
+// Files and folders
 //===----------------------------------------------------------------------===//
 
 /// Makes a folder to write to. Returns an error text that contains `purpose`,
@@ -263,100 +264,6 @@ std::string tools::makeTrainFolders(const TrainFlags &flags) {
   return flags.options.exportTo.empty()
              ? ""
              : makeFolder(flags.options.exportTo, " for the export");
-}
-
-/// Returns the path of the model's weights that the artifact records; empty if
-/// it records none.
-static std::string recordedWeights(const runtime::Manifest &manifest) {
-  nlohmann::json notes = nlohmann::json::parse(manifest.model, nullptr, false);
-  if (!notes.is_object())
-    return "";
-  auto found = notes.find("weights");
-  return found != notes.end() && found->is_string() ? found->get<std::string>()
-                                                    : "";
-}
-
-runtime::Status EmulateFlags::apply(runtime::SessionOptions &options) const {
-  if (cluster.empty())
-    return runtime::Status::success();
-  auto network = readNetwork(cluster);
-  if (network.ok())
-    options.network = std::move(*network);
-  options.emulateCompute = compute;
-  return network.status();
-}
-
-runtime::Status tools::joinJob(double hangTimeout,
-                               runtime::SessionOptions &options) {
-  auto described = runtime::jobFromEnvironment();
-  HEDDLE_RT_RETURN_IF_ERROR(described.status());
-  if (!*described)
-    return runtime::Status::success();
-  (*described)->hangTimeout =
-      std::chrono::milliseconds(static_cast<int64_t>(hangTimeout * 1000));
-  auto job = runtime::Job::join(**described);
-  HEDDLE_RT_RETURN_IF_ERROR(job.status());
-  options.job = std::move(*job);
-  // Processes that hang are found by their signs of life. A process may be slow
-  // for a good reason, such as an export.
-  options.collectiveTimeout = std::chrono::minutes(30);
-  return runtime::Status::success();
-}
-
-int tools::reportError(runtime::Job *job, std::string_view message) {
-  if (!job)
-    return reportError(message);
-  (void)job->fail(runtime::error(std::string(message)));
-  return reportError("process " + std::to_string(job->process()) + ": " +
-                     std::string(message));
-}
-
-static runtime::Expected<std::unique_ptr<runtime::Session>>
-openSession(const fs::path &artifact, const SessionFlags &flags,
-            bool initialize, runtime::SessionOptions options) {
-  options.coresPerDevice = flags.cores;
-  options.initializeVariables = initialize;
-  HEDDLE_RT_RETURN_IF_ERROR(flags.emulate.apply(options));
-  auto session = runtime::Session::load(artifact, options);
-  if (session.ok() && !flags.trace.empty())
-    (*session)->startTrace(size_t(flags.traceSteps));
-  return session;
-}
-
-static fs::path weightsFor(const runtime::Session &session,
-                           const SessionFlags &flags) {
-  if (flags.emulate.compute) // nobody would read them
-    return "";
-  if (flags.noWeights || !flags.weights.empty())
-    return flags.weights;
-  return recordedWeights(session.manifest());
-}
-
-/// Prints the table of times and writes the trace, if flags ask for them.
-static runtime::Status finishSession(runtime::Session &session,
-                                     const SessionFlags &flags) {
-  if (flags.times) {
-    std::vector<runtime::DeviceTimes> times = session.times();
-    std::fprintf(stderr, "%-12s", "seconds");
-    for (size_t device = 0; device < times.size(); ++device)
-      std::fprintf(stderr, "  device %-3zu", device);
-    std::fprintf(stderr, "\n");
-    for (size_t kind = 0; kind < runtime::numWorkKinds; ++kind) {
-      std::string_view kindName =
-          runtime::name(static_cast<runtime::WorkKind>(kind));
-      std::fprintf(stderr, "%-12.*s", static_cast<int>(kindName.size()),
-                   kindName.data());
-      for (const runtime::DeviceTimes &device : times)
-        std::fprintf(stderr, "  %10.3f", device.seconds[kind]);
-      std::fprintf(stderr, "\n");
-    }
-    std::fprintf(stderr, "%-12s", "total");
-    for (const runtime::DeviceTimes &device : times)
-      std::fprintf(stderr, "  %10.3f", device.total);
-    std::fprintf(stderr, "\n");
-  }
-  return flags.trace.empty() ? runtime::Status::success()
-                             : session.writeTrace(flags.trace);
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,7 +46,7 @@ static llvm::Expected<StageSchedule> getSchedule(const Flags &flags) {
   ScheduleProblem problem;
   problem.schedule = *known;
   problem.devices = flags.devices;
-  int64_t chunks = flags.chunks > 0 ? flags.chunks : hasChunks(*known) ? 2 : 1;
+  int64_t chunks = getNumChunks(*known, flags.chunks);
   problem.stages = flags.devices * chunks;
   problem.microBatches = flags.microBatches;
   problem.mostInFlight = flags.mostInFlight;

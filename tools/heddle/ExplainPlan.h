@@ -8,13 +8,14 @@
 namespace heddle::tools {
 
 /// Explains the plan of a file for the model and cluster of the flags. What the
-/// flags do not state of the step (rows, micro-batches, bf16) is that of the
-/// plan's prediction, if it has one. Also writes the page `page` for a browser,
-/// if it is not empty. Returns the exit code.
-int explainPlanFile(const CompileFlags &flags, const std::string &plan,
-                    bool json, const std::string &page);
+/// flags do not state of the step (rows, micro-batches, positions, bf16,
+/// optimizer) is that of the plan's prediction, if it has one. Also writes the
+/// page `page` for a browser, if it is not empty. Returns the exit code.
+int explainPlanFile(CompileFlags flags, const std::string &plan, bool json,
+                    const std::string &page);
 
-/// Compares two plans operator by operator. Returns the exit code.
+/// Compares two plans operator by operator, for steps of equal rows. Returns
+/// the exit code.
 int diffPlanFiles(const CompileFlags &flags, const std::string &before,
                   const std::string &after, bool json);
 

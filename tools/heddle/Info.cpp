@@ -388,13 +388,7 @@ static int describePlan(const fs::path &path) {
   return exitSuccess;
 }
 
-static int describeCluster(const std::string &presetOrPath) {
-  llvm::Expected<Cluster> cluster = loadCluster(presetOrPath);
-  if (!cluster)
-    return reportError(llvm::toString(cluster.takeError()));
-  const ClusterDevice &device = cluster->device;
-  std::printf("cluster '%s' of %lld device(s)\n", cluster->name.c_str(),
-              static_cast<long long>(cluster->getNumDevices()));
+static void printDevice(const ClusterDevice &device) {
   std::printf("device       %s, %.1f GiB at %.4g GB/s", device.kind.c_str(),
               mebibytes(double(device.memory)) / 1024,
               device.memoryBandwidth / 1e9);
@@ -402,6 +396,20 @@ static int describeCluster(const std::string &presetOrPath) {
     std::printf(", %s %.4g TFLOP/s", type.c_str(), rate / 1e12);
   std::printf("\nefficiency   %.4g of the peak, %.4g of the memory bandwidth\n",
               device.efficiency.peak, device.efficiency.memoryBandwidth);
+}
+
+static int describeCluster(const std::string &presetOrPath) {
+  llvm::Expected<Cluster> cluster = loadCluster(presetOrPath);
+  if (!cluster)
+    return reportError(llvm::toString(cluster.takeError()));
+  std::printf("cluster '%s' of %lld device(s)\n", cluster->name.c_str(),
+              static_cast<long long>(cluster->getNumDevices()));
+  if (cluster->groups.empty())
+    printDevice(cluster->device);
+  for (const ClusterGroup &group : cluster->groups) {
+    std::printf("%lld of these\n", static_cast<long long>(group.count));
+    printDevice(group.device);
+  }
   for (const ClusterLevel &level : cluster->levels)
     std::printf("level        %s: joins %lld, %.4g us, %lld link(s) of %.4g "
                 "GB/s, efficiency %.4g\n",
@@ -424,7 +432,8 @@ static int describe(CompileFlags &flags, bool all) {
       return describeTensors(path);
     if (path.extension() == ".json" && hasKeys(path, {"mesh"}))
       return describePlan(path);
-    if (path.extension() == ".json" && hasKeys(path, {"device", "levels"}))
+    if (path.extension() == ".json" && (hasKeys(path, {"device", "levels"}) ||
+                                        hasKeys(path, {"devices", "levels"})))
       return describeCluster(path.string());
     if (fs::exists(path / "manifest.json", failure))
       return describeArtifact(path, all);

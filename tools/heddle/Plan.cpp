@@ -2,28 +2,44 @@
 
 #include "../common/Run.h"
 #include "Commands.h"
-#include "PlanModel.h"
+#include "PlanFront.h"
+#include "UsePlan.h"
 
 #include "heddle/Simulate/Report.h"
 #include "heddle_rt/atomic_file.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+
+#include <unistd.h>
 
 using namespace heddle;
 using namespace heddle::tools;
+namespace fs = std::filesystem;
 namespace json = llvm::json;
 
 namespace {
 struct Flags {
   CompileFlags compile;
   PlannerFlags planner;
+  FrontFlags front;
   std::string output;
   bool json = false;
 };
 } // namespace
 
 static double inMiB(int64_t bytes) { return double(bytes) / double(1 << 20); }
+
+/// Returns two numbers of bytes as texts that differ if they do: "10.5 MiB".
+static std::pair<std::string, std::string> showBytes(int64_t a, int64_t b) {
+  auto show = [](int64_t bytes) {
+    return llvm::formatv("{0:f1} MiB", inMiB(bytes)).str();
+  };
+  if (a == b || show(a) != show(b))
+    return {show(a), show(b)};
+  return {std::to_string(a) + " bytes", std::to_string(b) + " bytes"};
+}
 
 static void printMemory(const DeviceMemoryPlan &memory) {
   auto print = [](const char *name, int64_t bytes) {
@@ -35,7 +51,8 @@ static void printMemory(const DeviceMemoryPlan &memory) {
   print("in all", memory.total());
 }
 
-static void printReport(const PlanReport &report, const PlanRequest &request) {
+static void printReport(const PlanReport &report, const PlanRequest &request,
+                        const std::string &command) {
   const PlanFigures &figures = report.figures;
   if (report.plan) {
     llvm::outs() << "plan: " << report.winner.getName() << "\n"
@@ -51,15 +68,17 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
                                  "used)\n",
                                  inMiB(request.memory));
     printMemory(figures.memory);
+    for (const std::string &kinds : figures.mixed)
+      llvm::outs() << "devices that do the same are of several kinds (" << kinds
+                   << "): they take the time of the weakest\n";
   } else {
-    llvm::outs() << llvm::format(report.isInterrupted
-                                     ? "nothing that fits into %.1f MiB was "
-                                       "found yet; the least is %.1f MiB:\n"
-                                     : "nothing fits into %.1f MiB; the least "
-                                       "found is %.1f MiB:\n",
-                                 inMiB(request.memory),
-                                 inMiB(figures.memory.total()))
-                 << "  " << report.winner.getName() << "\n"
+    auto [limit, least] = showBytes(request.memory, figures.memory.total());
+    llvm::outs() << (report.isInterrupted
+                         ? "nothing that fits into " + limit +
+                               " was found yet; the least is " + least
+                         : "nothing fits into " + limit +
+                               "; the least found is " + least)
+                 << ":\n  " << report.winner.getName() << "\n"
                  << "largest parts:\n";
     for (const auto &[name, bytes] : report.consumers)
       llvm::outs() << llvm::format("  %-27s %12.1f MiB\n", name.c_str(),
@@ -81,6 +100,8 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
   };
   printSkipped(true, "");
   printSkipped(false, "meshes and batches without candidates\n");
+  if (report.plan)
+    llvm::outs() << "to compile it: " << command << "\n";
   if (report.isInterrupted)
     llvm::outs() << (report.plan ? "interrupted: this is the best plan so far\n"
                                  : "interrupted\n");
@@ -89,15 +110,16 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
 static void writeFigures(json::OStream &out, const PlanFigures &figures) {
   out.attribute("seconds", figures.seconds);
   out.attribute("exposed", figures.exposed);
-  out.attributeObject("memory", [&] {
-    const DeviceMemoryPlan &memory = figures.memory;
-    for (const MemoryPart &part : getMemoryParts(memory))
-      out.attribute(part.key, part.bytes);
-    out.attribute("total", memory.total());
-  });
+  if (!figures.mixed.empty())
+    out.attributeArray("mixed_devices", [&] {
+      for (const std::string &kinds : figures.mixed)
+        out.value(kinds);
+    });
+  out.attributeObject("memory", [&] { writeMemoryParts(out, figures.memory); });
 }
 
-static void writeReport(const PlanReport &report, const PlanRequest &request) {
+static void writeReport(const PlanReport &report, const PlanRequest &request,
+                        const std::string &command) {
   json::OStream out(llvm::outs(), /*IndentSize=*/1);
   out.object([&] {
     out.attribute("feasible", report.plan.has_value());
@@ -113,6 +135,7 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
     if (report.plan) {
       out.attribute("bound", report.bound);
       out.attribute("gap", report.plan->prediction->gap);
+      out.attribute("command", command);
     } else {
       out.attributeArray("consumers", [&] {
         for (const auto &[name, bytes] : report.consumers)
@@ -149,15 +172,40 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
   llvm::outs() << "\n";
 }
 
+/// Returns an error text if no file can be written at `path`, or an empty text.
+static std::string checkOutput(const std::string &path) {
+  fs::path folder = fs::path(path).parent_path();
+  std::error_code failure;
+  if (fs::is_directory(path, failure))
+    return "-o: expected a file to write, got the folder '" + path + "'";
+  if (folder.empty())
+    folder = ".";
+  if (!fs::is_directory(folder, failure))
+    return "-o " + path + ": no such folder '" + folder.string() + "'";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return "-o " + path + ": cannot write to the folder '" + folder.string() +
+           "'";
+  return "";
+}
+
 static int runPlan(Flags &flags) {
+  if (flags.front.isAsked)
+    return runPlanFront(flags.compile, flags.planner, flags.front, flags.output,
+                        flags.json);
+  if (!flags.output.empty())
+    if (std::string problem = checkOutput(flags.output); !problem.empty())
+      return reportError(problem);
   std::optional<PlanSearch> search = planModel(flags.compile, flags.planner);
   if (!search)
     return exitFailure;
   const PlanReport &report = search->report;
+  std::string command;
+  if (report.plan)
+    command = getCompileCommand(flags.compile, *search, flags.output);
   if (flags.json)
-    writeReport(report, search->request);
+    writeReport(report, search->request, command);
   else
-    printReport(report, search->request);
+    printReport(report, search->request, command);
   llvm::outs().flush();
   if (!report.plan)
     return report.isInterrupted ? exitInterrupted : exitFailure;
@@ -196,8 +244,18 @@ void tools::addPlanCommand(CLI::App &app, int &result) {
   addPlannerFlags(*command, flags->planner);
   command
       ->add_option("-o,--output", flags->output,
-                   "The file to write the plan to")
+                   "The file to write the plan to; with --front, the folder "
+                   "of the plans")
       ->check(notEmpty("a file"));
+  CLI::Option *front = command->add_flag(
+      "--front", flags->front.isAsked,
+      "Find the plans of which none is better in all: time, memory and number "
+      "of devices");
+  command
+      ->add_option("--html", flags->front.page,
+                   "Also write a page for a browser: time against memory")
+      ->check(notEmpty("a file"))
+      ->needs(front);
   command->add_flag("--json", flags->json,
                     "Print one JSON object instead of text");
   command->callback([flags, &result] { result = runPlan(*flags); });

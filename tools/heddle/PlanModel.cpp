@@ -88,15 +88,16 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
 // The program
 //===----------------------------------------------------------------------===//
 
-/// Returns the rows of the features that the program is made for.
-static std::optional<int64_t> getRows(ModuleOp module) {
+/// Returns a dimension of the features that the program is made for: 0 is their
+/// rows, 1 the positions of tokens. nullopt: there is no such dimension.
+static std::optional<int64_t> getSize(ModuleOp module, unsigned dim) {
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto role = function.getArgAttrOfType<PortRoleAttr>(i, kRoleAttrName);
       auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
       if (role && role.getRole() == PortRole::Features && type &&
-          type.getRank() > 0)
-        return type.getDimSize(0);
+          type.getRank() > int64_t(dim))
+        return type.getDimSize(dim);
     }
   return std::nullopt;
 }
@@ -118,13 +119,15 @@ static bool planFile(Compiler &compiler, const CompileFlags &allFlags,
   }
   if (!isModel(**module) && !checkNoTrainingOptions(allFlags))
     return false;
-  int64_t rows = getRows(**module).value_or(1);
+  int64_t rows = getSize(**module, 0).value_or(1);
   if (rows < 1) {
     reportError("'" + flags.path +
                 "': expected features of a known number of rows, at least 1");
     return false;
   }
   program.microBatchRows = rows;
+  if (isModel(**module))
+    program.sequence = getSize(**module, 1);
   program.rows = flags.batch.value_or(rows * microBatches);
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -162,8 +165,11 @@ static bool planConfig(Compiler &compiler, const ModelFlags &flags,
   // Errors in the config have positions in its file, which this context shows.
   ImportOptions small = options;
   small.mostLayers = 1;
-  if (failed(importModel(compiler.context(), small)))
+  FailureOr<OwningOpRef<ModuleOp>> first =
+      importModel(compiler.context(), small);
+  if (failed(first))
     return false;
+  program.sequence = getSize(**first, 1);
   program.layers = *layers;
   program.rows = flags.batch.value_or(devices * microBatches);
   program.make = [options](MLIRContext &context, const ProgramSize &size) {
@@ -298,24 +304,40 @@ static bool useStated(const CompileFlags &flags, const std::string &path,
   return true;
 }
 
-std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
-                                           const PlannerFlags &planner) {
+/// Returns the cluster in which each device has at most `bytes`.
+static void limitMemory(Cluster &cluster, int64_t bytes) {
+  cluster.device.memory = bytes;
+  for (ClusterGroup &group : cluster.groups)
+    group.device.memory = std::min(group.device.memory, bytes);
+}
+
+/// Makes the request of the flags, but its program. Prints an error and returns
+/// false if they are invalid.
+static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
+                        PlanRequest &request) {
   llvm::Expected<const Cluster &> cluster = flags.options.cluster.load();
   if (!cluster) {
     reportError(llvm::toString(cluster.takeError()));
-    return std::nullopt;
+    return false;
   }
-  PlanSearch search;
-  PlanRequest &request = search.request;
   request.cluster = *cluster;
   request.devices =
       flags.devices != 0 ? flags.devices : cluster->getNumDevices();
-  request.memory = planner.memory.empty() ? cluster->device.memory
-                                          : *parseBytes(planner.memory);
+  request.memory = cluster->device.memory;
   // The scheduler keeps what is alive within the device's memory.
-  request.cluster.device.memory = request.memory;
+  if (!planner.memory.empty()) {
+    request.memory = *parseBytes(planner.memory);
+    limitMemory(request.cluster, request.memory);
+  }
   request.training = flags.options.training;
   request.training.seed = flags.model.seed;
+  if (request.training.bf16 && !cluster->device.peak.count("bf16")) {
+    reportError("--bf16: the cluster '" + cluster->name +
+                "' states no rate of bf16 for every device: add it to "
+                "device.peak of the cluster's file (`heddle info CLUSTER` "
+                "prints a preset as one)");
+    return false;
+  }
   request.mostCompiled = planner.mostCompiled;
   request.compilesWinner = !planner.estimate;
   request.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
@@ -323,37 +345,68 @@ std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
   for (const std::string &pin : planner.pins)
     if (llvm::Error problem = parsePin(pin, request.pins)) {
       reportError("--pin: " + llvm::toString(std::move(problem)));
-      return std::nullopt;
+      return false;
     }
   if (!planner.stated.empty() && !useStated(flags, planner.stated, request))
-    return std::nullopt;
+    return false;
   if (statesMicroBatches(flags)) {
     int64_t stated = flags.options.training.microBatches;
     if (request.pins.microBatches.value_or(stated) != stated) {
       reportError(
           "--pin micro-batches=" + std::to_string(*request.pins.microBatches) +
           " contradicts --micro-batches " + std::to_string(stated));
-      return std::nullopt;
+      return false;
     }
     request.pins.microBatches = stated;
   }
+  return true;
+}
 
+/// Makes the request of the flags and answers it by `find`, which returns an
+/// llvm::Expected of a report. Prints errors.
+template <typename FindT>
+static auto answer(CompileFlags &flags, const PlannerFlags &planner,
+                   PlanRequest &request, FindT find)
+    -> std::optional<std::decay_t<
+        decltype(*find(request, std::declval<PlanObserver &>()))>> {
   DialectRegistry dialects;
   registerAllDialects(dialects);
-  request.program.dialects = &dialects;
   Compiler compiler;
-  if (!chooseProgram(compiler, flags, request.devices,
+  if (!makeRequest(flags, planner, request) ||
+      !chooseProgram(compiler, flags, request.devices,
                      request.pins.microBatches.value_or(1), request.program))
     return std::nullopt;
+  request.program.dialects = &dialects;
   InterruptNote note;
   ProgressLines lines(planner.quiet);
-  llvm::Expected<PlanReport> report = findPlan(request, lines);
+  auto report = find(request, lines);
   request.program.dialects = nullptr; // it ends here
   if (!report) {
     reportError(llvm::toString(report.takeError()));
     return std::nullopt;
   }
+  return std::move(*report);
+}
+
+std::optional<PlanSearch> tools::planModel(CompileFlags &flags,
+                                           const PlannerFlags &planner) {
+  PlanSearch search;
+  std::optional<PlanReport> report =
+      answer(flags, planner, search.request, findPlan);
+  if (!report)
+    return std::nullopt;
   search.report = std::move(*report);
+  return search;
+}
+
+std::optional<FrontSearch> tools::planFront(CompileFlags &flags,
+                                            const PlannerFlags &planner) {
+  FrontSearch search;
+  std::optional<PlanFront> front =
+      answer(flags, planner, search.request, findFront);
+  if (!front)
+    return std::nullopt;
+  search.front = std::move(*front);
   return search;
 }
 

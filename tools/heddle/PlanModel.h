@@ -4,7 +4,7 @@
 #define HEDDLE_TOOLS_HEDDLE_PLANMODEL_H
 
 #include "Model.h"
-#include "heddle/Planner/Planner.h"
+#include "heddle/Planner/Front.h"
 
 namespace heddle::tools {
 
@@ -32,6 +32,15 @@ struct PlanSearch {
 /// far. Prints an error and returns nullopt if there can be no search.
 std::optional<PlanSearch> planModel(CompileFlags &flags,
                                     const PlannerFlags &planner);
+
+struct FrontSearch {
+  PlanRequest request;
+  PlanFront front;
+};
+
+/// Searches for the front of choices, as planModel() for the best plan.
+std::optional<FrontSearch> planFront(CompileFlags &flags,
+                                     const PlannerFlags &planner);
 
 /// The value of --plan that asks for the planner.
 inline constexpr const char *autoPlan = "auto";

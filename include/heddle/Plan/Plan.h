@@ -165,14 +165,16 @@ struct Plan {
 };
 
 /// An error in the text of a plan, with its position. Printed, it reads
-/// "plan.json:3:12: $.mesh.dp: expected …".
+/// "plan.json:3:12: $.mesh.dp: expected …", with the line of the text below.
+/// A text with several errors has a list of them.
 class PlanError : public llvm::ErrorInfo<PlanError> {
 public:
   static char ID;
 
-  PlanError(std::string source, PlanPosition position, std::string message)
+  PlanError(std::string source, PlanPosition position, std::string message,
+            std::string line)
       : source(std::move(source)), position(position),
-        message(std::move(message)) {}
+        message(std::move(message)), line(std::move(line)) {}
 
   void log(llvm::raw_ostream &stream) const override;
   std::error_code convertToErrorCode() const override;
@@ -180,6 +182,7 @@ public:
   std::string source;
   PlanPosition position;
   std::string message;
+  std::string line; ///< of the text
 };
 
 /// Reads a plan from JSON text. `source` names the text in errors, which are of

@@ -15,8 +15,11 @@ struct PlanPrediction {
   /// The step: rows of all devices and micro-batches together.
   int64_t rows = 1, microBatches = 1;
   bool bf16 = false;
-  double seconds = 0; ///< of a step
-  double exposed = 0; ///< of these, computation waits for communication
+  /// Positions of a row; 0: unknown, or the program has none.
+  int64_t sequence = 0;
+  std::string optimizer; ///< "adamw", "adam" or "sgd"; empty: unknown
+  double seconds = 0;    ///< of a step
+  double exposed = 0;    ///< of these, computation waits for communication
   /// No plan that was considered takes fewer seconds; 1 - bound / seconds.
   double bound = 0, gap = 0;
   /// Bytes of each device, and how many it may use.

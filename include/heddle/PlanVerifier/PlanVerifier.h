@@ -43,6 +43,7 @@ enum class PlanRule {
   Stages,          ///< as many stages for each device of the pipeline
   StageOfOperator, ///< one stage for each operator
   EmptyStage,      ///< an operator for each stage
+  StageOrder,      ///< no operator reads a value of a later stage
   Schedule,        ///< the schedule can run the stages and micro-batches
   MicroBatches,    ///< a pipeline has several micro-batches
   SubBatches,      ///< no more sub-batches than rows

@@ -41,12 +41,15 @@ struct OperatorUse {
 struct DeviceUse {
   std::string ranks; ///< "all ranks", or the condition on their coordinates
   DeviceMemoryPlan memory;
+  int64_t capacity = 0; ///< bytes of these ranks' smallest device
 };
 
 struct PlanExplanation {
   std::string cluster;
   int64_t devices = 1;
-  int64_t capacity = 0; ///< bytes of a device
+  int64_t capacity = 0; ///< bytes of the cluster's smallest device
+  /// Kinds of device among ranks that do the same; the weakest is assumed.
+  std::vector<std::string> mixed;
   // Simulated.
   double seconds = 0, exposed = 0;
   double bound = 0;      ///< no order of the program takes less

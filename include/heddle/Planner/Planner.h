@@ -16,6 +16,7 @@
 #include "heddle/Plan/DefaultPlan.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct ProgramToPlan {
   const mlir::DialectRegistry *dialects = nullptr;
   /// The rows of one step, of all devices and micro-batches together.
   int64_t rows = 1;
+  /// The positions of a row, if it has any. Recorded in the plan's prediction.
+  std::optional<int64_t> sequence;
   /// The layers of the program, if it can be made with fewer.
   std::optional<int64_t> layers;
   /// The rows of a micro-batch, if the program has no other number of them.
@@ -127,6 +130,11 @@ struct PlanFigures {
   /// The part of the step in which computation waits for communication.
   double exposed = 0;
   DeviceMemoryPlan memory; ///< bytes of each device
+  /// If devices differ, `memory` is that of the device with the least left, and
+  /// this is what it has beyond the smallest one.
+  int64_t extraMemory = 0;
+  /// The kinds of device among ranks that do the same; the weakest decides.
+  std::vector<std::string> mixed = {};
 };
 
 //===----------------------------------------------------------------------===//
@@ -199,6 +207,17 @@ public:
 /// why the program cannot be compiled at all. That nothing fits is no error.
 llvm::Expected<PlanReport> findPlan(const PlanRequest &request,
                                     PlanObserver &observer);
+
+/// Takes an answer, and returns the next, smaller limit of memory; nullopt ends
+/// the search.
+using NextMemory =
+    llvm::function_ref<std::optional<int64_t>(PlanReport &report)>;
+
+/// Searches for the best plans of several limits of memory, from
+/// `request.memory` downwards. A candidate is judged once for all of them, with
+/// the memory of the request. An interrupted search ends.
+llvm::Error findPlans(const PlanRequest &request, PlanObserver &observer,
+                      NextMemory next);
 
 } // namespace heddle
 

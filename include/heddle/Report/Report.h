@@ -32,6 +32,10 @@ llvm::Expected<std::string> makeReport(llvm::StringRef text,
 /// what `heddle explain --json` prints.
 std::string makePlanPage(llvm::StringRef explanation, llvm::StringRef title);
 
+/// Returns the page of a front of choices, time against memory, from what
+/// `heddle plan --front --json` prints.
+std::string makeFrontPage(llvm::StringRef front, llvm::StringRef title);
+
 } // namespace heddle
 
 #endif // HEDDLE_REPORT_REPORT_H

@@ -12,6 +12,7 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Cost/Cluster.h"
 #include "heddle/Simulate/CallWork.h"
+#include "heddle/Simulate/RankDevices.h"
 #include <memory>
 
 namespace heddle {
@@ -72,10 +73,11 @@ public:
   virtual double getStart() const { return 0; }
 };
 
-/// Computing calls take the launch time of the device, and then the longer of
-/// FLOPs / rate and bytes / memory rate: peaks times efficiency. The rate is by
-/// the element type of a product's or attention's operands. Kernels compute in
-/// f32. Communication takes the time of the links, and slows nothing down.
+/// Computing calls take the launch time of their ranks' device, and then the
+/// longer of FLOPs / rate and bytes / memory rate: peaks times efficiency. The
+/// rate is by the element type of a product's or attention's operands. Kernels
+/// compute in f32. Communication takes the time of the links, and slows nothing
+/// down.
 class RooflineCostModel final : public CostModel {
 public:
   RooflineCostModel(mlir::ModuleOp module, const Cluster &cluster);
@@ -85,6 +87,7 @@ public:
 
 private:
   const Cluster &cluster;
+  RankDevices devices;
   CallWork works;
 };
 

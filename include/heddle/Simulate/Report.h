@@ -36,6 +36,12 @@ struct MemoryPart {
 /// Returns the parts, which add up to plan.total().
 llvm::SmallVector<MemoryPart> getMemoryParts(const DeviceMemoryPlan &plan);
 
+/// Writes the parts and their sum, "total".
+void writeMemoryParts(llvm::json::OStream &out, const DeviceMemoryPlan &plan);
+/// Writes the attributes of a step on devices of a cluster, in seconds.
+void writeStepTimes(llvm::json::OStream &out, llvm::StringRef cluster,
+                    int64_t devices, double seconds, double exposed);
+
 /// Returns the kind of a call, such as "matmul", and of a launch its kernel.
 std::string getCallKind(rt::DeviceCallOpInterface call);
 /// Returns the names of the operators that a call serves; if there are more

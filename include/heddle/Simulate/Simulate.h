@@ -164,6 +164,9 @@ struct Simulation {
   /// Of the list with the highest peak, and of each list.
   MemoryUse memory;
   std::vector<MemoryUse> memories;
+  /// The kinds of device of lists whose ranks have several: they take the time
+  /// of the weakest.
+  std::vector<std::string> mixed;
   /// True if a loop was counted SimulateOptions::loopIterations times.
   bool hasLoops = false;
 };

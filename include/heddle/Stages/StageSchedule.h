@@ -37,6 +37,10 @@ bool splitsBackward(PipelineSchedule schedule);
 /// Returns whether the schedule needs several stages on each device.
 bool hasChunks(PipelineSchedule schedule);
 
+/// Returns the number of stages on each device: `stated`, or if that is 0, the
+/// fewest that the schedule is for.
+int64_t getNumChunks(PipelineSchedule schedule, int64_t stated);
+
 /// Returns the device of a stage. Stages go round over the devices, and for
 /// zb-v forth and back: stages 0 to 5 of three devices lie on 0 1 2 2 1 0.
 int64_t getDeviceOfStage(PipelineSchedule schedule, int64_t devices,

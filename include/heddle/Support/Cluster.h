@@ -1,13 +1,14 @@
 //===- Cluster.h - Devices and the links between them -----------*- C++ -*-===//
 //
-// A cluster as data: equal devices at the leaves of a tree of links. Nothing
-// here knows of programs, or of LLVM: the runtime emulates a cluster's links.
+// A cluster as data: devices at the leaves of a tree of links. Nothing here
+// knows of programs, or of LLVM: the runtime emulates a cluster's links.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEDDLE_SUPPORT_CLUSTER_H
 #define HEDDLE_SUPPORT_CLUSTER_H
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -40,6 +41,41 @@ struct ClusterDevice {
   }
 };
 
+/// Returns a device that is no better than either of two in any figure. Its
+/// rates are those that programs reach, for the element types that both have.
+inline ClusterDevice getWeaker(const ClusterDevice &a, const ClusterDevice &b) {
+  ClusterDevice weaker;
+  weaker.kind = a.kind == b.kind ? a.kind : a.kind + " or " + b.kind;
+  weaker.memory = std::min(a.memory, b.memory);
+  weaker.memoryBandwidth = std::min(a.getMemoryRate(), b.getMemoryRate());
+  weaker.launch = std::max(a.launch, b.launch);
+  for (const auto &[type, rate] : a.peak)
+    if (auto other = b.peak.find(type); other != b.peak.end())
+      weaker.peak[type] =
+          std::min(rate * a.efficiency.peak, other->second * b.efficiency.peak);
+  return weaker;
+}
+
+/// Returns a device that is no worse than either of two in any figure, with
+/// rates as getWeaker() has them.
+inline ClusterDevice getStronger(const ClusterDevice &a,
+                                 const ClusterDevice &b) {
+  ClusterDevice stronger = getWeaker(a, b);
+  stronger.memory = std::max(a.memory, b.memory);
+  stronger.memoryBandwidth = std::max(a.getMemoryRate(), b.getMemoryRate());
+  stronger.launch = std::min(a.launch, b.launch);
+  for (auto &[type, rate] : stronger.peak)
+    rate = std::max(a.peak.at(type) * a.efficiency.peak,
+                    b.peak.at(type) * b.efficiency.peak);
+  return stronger;
+}
+
+/// Consecutive devices of one kind.
+struct ClusterGroup {
+  ClusterDevice device;
+  int64_t count = 1;
+};
+
 /// One level of the topology. It joins `count` units of the level below (at the
 /// innermost level: devices), all of which can send to each other at once. Each
 /// unit has `links` links of `bandwidth` into this level, which all devices of
@@ -59,8 +95,11 @@ struct ClusterLevel {
 
 struct Cluster {
   std::string name;
+  /// What holds for every device: of several kinds, the weakest in each figure.
   ClusterDevice device;
   std::vector<ClusterLevel> levels; ///< innermost first
+  /// The devices by kind, in the order of their numbers. Empty: all are equal.
+  std::vector<ClusterGroup> groups = {};
 
   /// Returns the product of the levels' counts. Devices of one unit have
   /// consecutive numbers.
@@ -69,6 +108,38 @@ struct Cluster {
     for (const ClusterLevel &level : levels)
       devices *= level.count;
     return devices;
+  }
+
+  /// Returns the group of a device, whose number is below getNumDevices().
+  /// Invalid if all devices are equal.
+  const ClusterGroup &getGroup(int64_t number) const {
+    size_t i = 0;
+    for (; i + 1 < groups.size() && number >= groups[i].count; ++i)
+      number -= groups[i].count;
+    return groups[i];
+  }
+
+  /// Returns what no device exceeds in any figure.
+  ClusterDevice getStrongest() const {
+    ClusterDevice strongest = groups.empty() ? device : groups.front().device;
+    for (const ClusterGroup &group : groups)
+      strongest = getStronger(strongest, group.device);
+    return strongest;
+  }
+
+  /// Returns what holds for each of some devices: their kind, or of several
+  /// kinds the weakest in each figure.
+  ClusterDevice getDeviceOf(const std::vector<int64_t> &numbers) const {
+    if (groups.empty() || numbers.empty())
+      return device;
+    const ClusterGroup *last = &getGroup(numbers.front());
+    ClusterDevice weakest = last->device;
+    for (int64_t number : numbers)
+      if (const ClusterGroup *group = &getGroup(number); group != last) {
+        weakest = getWeaker(weakest, group->device);
+        last = group;
+      }
+    return weakest;
   }
 };
 

@@ -38,15 +38,20 @@ public:
     if (auto problem = parseJson(text, root))
       return describePlace(source, text, problem->offset) + ": " +
              problem->message;
-    if (auto problem =
-            checkKeys(root, "$", {"version", "name", "device", "levels"}, {}))
+    if (auto problem = checkKeys(root, "$", {"version", "name", "levels"},
+                                 {"device", "devices"}))
       return problem;
     if (root["version"] != 1)
       return error("$.version", "expected 1, got " + showJson(root["version"]));
     if (auto problem = readString(root["name"], "$.name", cluster.name))
       return problem;
-    if (auto problem = readDevice(root["device"], cluster.device))
-      return problem;
+    if (root.contains("device") == root.contains("devices"))
+      return error("$", "expected either a \"device\" or, for several kinds, "
+                        "\"devices\"");
+    if (root.contains("device"))
+      if (auto problem =
+              readDevice(root["device"], "$.device", {}, cluster.device))
+        return problem;
     const Json &levels = root["levels"];
     if (!levels.is_array())
       return error("$.levels", "expected a list of the topology's levels, "
@@ -57,6 +62,8 @@ public:
               level, "$.levels[" + std::to_string(cluster.levels.size()) + "]",
               cluster))
         return problem;
+    if (root.contains("devices"))
+      return readGroups(root["devices"], cluster);
     return std::nullopt;
   }
 
@@ -129,8 +136,8 @@ private:
     return std::nullopt;
   }
 
-  Problem readEfficiency(const Json &value, DeviceEfficiency &efficiency) {
-    const std::string path = "$.device.efficiency";
+  Problem readEfficiency(const Json &value, Path path,
+                         DeviceEfficiency &efficiency) {
     if (auto problem = checkKeys(value, path, {}, {"peak", "memory_bandwidth"}))
       return problem;
     if (value.contains("peak"))
@@ -143,30 +150,36 @@ private:
     return std::nullopt;
   }
 
-  Problem readDevice(const Json &value, ClusterDevice &device) {
-    if (auto problem = checkKeys(value, "$.device",
-                                 {"kind", "memory", "memory_bandwidth", "peak"},
-                                 {"launch", "efficiency"}))
+  /// Reads a device. `others` are keys that it has beside its own.
+  Problem readDevice(const Json &value, Path path,
+                     const std::vector<std::string> &others,
+                     ClusterDevice &device) {
+    std::vector<std::string> required = {"kind", "memory", "memory_bandwidth",
+                                         "peak"};
+    required.insert(required.end(), others.begin(), others.end());
+    if (auto problem =
+            checkKeys(value, path, required, {"launch", "efficiency"}))
       return problem;
-    if (auto problem = readString(value["kind"], "$.device.kind", device.kind))
+    if (auto problem = readString(value["kind"], path + ".kind", device.kind))
       return problem;
-    if (auto problem = readCount(value["memory"], "$.device.memory",
+    if (auto problem = readCount(value["memory"], path + ".memory",
                                  int64_t(1) << 50, device.memory))
       return problem;
     if (auto problem =
-            readNumber(value["memory_bandwidth"], "$.device.memory_bandwidth",
+            readNumber(value["memory_bandwidth"], path + ".memory_bandwidth",
                        /*isPositive=*/true, device.memoryBandwidth))
       return problem;
     if (value.contains("launch"))
-      if (auto problem = readNumber(value["launch"], "$.device.launch",
+      if (auto problem = readNumber(value["launch"], path + ".launch",
                                     /*isPositive=*/false, device.launch))
         return problem;
     if (value.contains("efficiency"))
-      if (auto problem = readEfficiency(value["efficiency"], device.efficiency))
+      if (auto problem = readEfficiency(
+              value["efficiency"], path + ".efficiency", device.efficiency))
         return problem;
     const Json &peak = value["peak"];
     if (!peak.is_object() || peak.empty())
-      return error("$.device.peak",
+      return error(path + ".peak",
                    "expected an object of element types and operations a "
                    "second, got " +
                        peak.dump());
@@ -175,12 +188,45 @@ private:
                                                "bf16", "f8",  "i8"};
       if (std::find(std::begin(known), std::end(known), type) ==
           std::end(known))
-        return error("$.device.peak." + type,
+        return error(path + ".peak." + type,
                      "expected f64, f32, tf32, f16, bf16, f8 or i8");
-      if (auto problem = readNumber(rate, "$.device.peak." + type,
+      if (auto problem = readNumber(rate, path + ".peak." + type,
                                     /*isPositive=*/true, device.peak[type]))
         return problem;
     }
+    return std::nullopt;
+  }
+
+  /// Reads the kinds of unequal devices.
+  Problem readGroups(const Json &value, Cluster &cluster) {
+    if (!value.is_array() || value.size() < 2)
+      return error("$.devices",
+                   "expected a list of two kinds of device or more, each with "
+                   "the \"count\" of its devices, got " +
+                       showJson(value));
+    int64_t count = 0;
+    for (const Json &entry : value) {
+      std::string path =
+          "$.devices[" + std::to_string(cluster.groups.size()) + "]";
+      ClusterGroup &group = cluster.groups.emplace_back();
+      if (auto problem = readDevice(entry, path, {"count"}, group.device))
+        return problem;
+      if (auto problem = readCount(entry["count"], path + ".count", kMaxDevices,
+                                   group.count))
+        return problem;
+      count += group.count;
+    }
+    if (count != cluster.getNumDevices())
+      return error("$.devices", "expected counts that add up to the " +
+                                    std::to_string(cluster.getNumDevices()) +
+                                    " devices of $.levels, got " +
+                                    std::to_string(count));
+    cluster.device = cluster.groups.front().device;
+    for (const ClusterGroup &group : cluster.groups)
+      cluster.device = getWeaker(cluster.device, group.device);
+    if (cluster.device.peak.empty())
+      return error("$.devices",
+                   "expected an element type in the peak of every kind");
     return std::nullopt;
   }
 

@@ -19,12 +19,11 @@ llvm::Expected<Cluster> heddle::parseCluster(StringRef text, StringRef source) {
 static std::string number(double value) { return json(value).dump(); }
 static std::string quoted(const std::string &text) { return json(text).dump(); }
 
-std::string heddle::writeCluster(const Cluster &cluster) {
-  const ClusterDevice &device = cluster.device;
+/// Returns the keys of a device, the first line's indentation left out.
+static std::string write(const ClusterDevice &device) {
   std::string text =
-      "{\n  \"version\": 1,\n  \"name\": " + quoted(cluster.name) +
-      ",\n  \"device\": {\n" + "    \"kind\": " + quoted(device.kind) + ",\n" +
-      "    \"memory\": " + std::to_string(device.memory) +
+      "\"kind\": " + quoted(device.kind) +
+      ",\n    \"memory\": " + std::to_string(device.memory) +
       ",\n    \"memory_bandwidth\": " + number(device.memoryBandwidth) +
       ",\n    \"launch\": " + number(device.launch) + ",\n    \"peak\": {";
   std::string comma;
@@ -38,7 +37,25 @@ std::string heddle::writeCluster(const Cluster &cluster) {
         ",\n    \"efficiency\": {\"peak\": " + number(device.efficiency.peak) +
         ", \"memory_bandwidth\": " + number(device.efficiency.memoryBandwidth) +
         "}";
-  text += "\n  },\n  \"levels\": [";
+  return text;
+}
+
+std::string heddle::writeCluster(const Cluster &cluster) {
+  std::string text =
+      "{\n  \"version\": 1,\n  \"name\": " + quoted(cluster.name);
+  std::string comma;
+  if (cluster.groups.empty()) {
+    text += ",\n  \"device\": {\n    " + write(cluster.device) + "\n  }";
+  } else {
+    text += ",\n  \"devices\": [";
+    for (const ClusterGroup &group : cluster.groups) {
+      text += comma + "{\n    \"count\": " + std::to_string(group.count) +
+              ",\n    " + write(group.device) + "\n  }";
+      comma = ", ";
+    }
+    text += "]";
+  }
+  text += ",\n  \"levels\": [";
   comma = "\n";
   for (const ClusterLevel &level : cluster.levels) {
     text += comma + "    {\"name\": " + quoted(level.name) +

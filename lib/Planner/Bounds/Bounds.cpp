@@ -174,7 +174,8 @@ BoundModel::rate(const Candidate &candidate, const SimulatedPasses *passes) {
   auto stages = double(candidate.mesh.pipeline);
   const StepCounts &step = getCounts(candidate.microBatches);
   ProgramCounts one = ProgramCounts::add({}, step.all, 1 / stages);
-  const ClusterDevice &device = request.cluster.device;
+  // A bound of devices that differ is that of the best.
+  const ClusterDevice device = request.cluster.getStrongest();
   MeshAxes axes(candidate.mesh);
   double micro = double(candidate.microBatches);
   double devices = double(request.devices) / stages; // of a stage

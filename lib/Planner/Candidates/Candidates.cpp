@@ -50,10 +50,9 @@ std::string Candidate::getName() const {
 }
 
 int64_t Candidate::getNumStages() const {
-  int64_t chunks = mesh.chunks > 0            ? mesh.chunks
-                   : hasChunks(mesh.schedule) ? 2
-                                              : 1;
-  return mesh.pipeline * (mesh.pipeline > 1 ? chunks : 1);
+  return mesh.pipeline > 1
+             ? mesh.pipeline * getNumChunks(mesh.schedule, mesh.chunks)
+             : 1;
 }
 
 unsigned heddle::getDistance(const Candidate &a, const Candidate &b) {
@@ -155,6 +154,8 @@ void Enumerator::addMeshes(int64_t pipeline, int64_t data, int64_t context,
                            int64_t tensor) {
   if (!allows(pins.pipeline, pipeline) || !allows(pins.data, data) ||
       !allows(pins.context, context) || !allows(pins.tensor, tensor))
+    return;
+  if (pins.schedule && pipeline == 1)
     return;
   if (!limits.hasRoles()) {
     if (pipeline == 1 && context == 1)

@@ -40,7 +40,7 @@ llvm::Error heddle::pinStated(const Plan &stated, PlanPins &pins) {
                    Twine(std::max<int64_t>(1, stated.getAxisSize(axis))))
                       .str()))
         return problem;
-  if (stated.numStages > 0)
+  if (isStated(stated, "stages") || isStated(stated, "pipeline"))
     pins.schedule = stated.schedule;
   if (!stated.scheduleTable.empty()) {
     llvm::Expected<StageSchedule> table =
@@ -370,7 +370,7 @@ void heddle::completePlan(Plan &plan, const Plan &stated, const PlanPins &pins,
     plan.recomputeBytes = stated.recomputeBytes;
   if (isStated(stated, "exchange_chunks"))
     plan.exchangeChunks = stated.exchangeChunks;
-  if (isStated(stated, "stages") || isStated(stated, "pipeline")) {
+  if (stated.numStages > 0) {
     plan.numStages = stated.numStages;
     plan.stages = stated.stages;
     plan.schedule = stated.schedule;

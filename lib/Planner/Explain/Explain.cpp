@@ -8,6 +8,7 @@
 #include "heddle/Simulate/CallWork.h"
 #include "heddle/Simulate/Communications.h"
 #include "heddle/Simulate/Report.h"
+#include "heddle/Stages/CutNames.h"
 #include "mlir/IR/Diagnostics.h"
 #include <algorithm>
 #include <map>
@@ -34,7 +35,8 @@ class UseCounter {
 public:
   UseCounter(ModuleOp module, const Cluster &cluster,
              const MeshTopology &topology, MeshAttr mesh)
-      : cluster(cluster), topology(topology), mesh(mesh), works(module) {}
+      : cluster(cluster), topology(topology), mesh(mesh),
+        devices(module, cluster), works(module) {}
 
   void add(const SimulatedCall &call);
   std::vector<OperatorUse> take();
@@ -49,6 +51,7 @@ private:
   const Cluster &cluster;
   const MeshTopology &topology;
   MeshAttr mesh;
+  RankDevices devices;
   CallWork works;
   std::map<std::string, Entry> entries;
 };
@@ -58,8 +61,11 @@ private:
 void UseCounter::add(const SimulatedCall &call) {
   rt::DeviceCallOpInterface op = call.op;
   ArrayRef<StringAttr> names = op.getServes().getNames();
-  std::string name = names.empty() ? "(no operator)"
-                                   : generalizeNames(names.front().getValue());
+  StringRef served = names.empty() ? "" : names.front().getValue();
+  // A transfer serves the value that crosses.
+  if (isa<rt::SendOp, rt::RecvOp>(op.getOperation()))
+    served = getMakerOfCut(served);
+  std::string name = served.empty() ? "(no operator)" : generalizeNames(served);
   Entry &entry = entries[name];
   entry.use.name = name;
   double times = double(call.repeat), seconds = (call.end - call.start) * times;
@@ -78,7 +84,7 @@ void UseCounter::add(const SimulatedCall &call) {
   }
   entry.use.computing += seconds;
   Work work = works.getWork(op);
-  const ClusterDevice &device = cluster.device;
+  const ClusterDevice &device = devices.getOf(op);
   double peak =
       getProductRate(CallWork::getComputeType(op), device).value_or(0);
   double flops = peak > 0 ? double(work.flops) / peak : 0;
@@ -127,7 +133,8 @@ static LogicalResult simulateUses(ModuleOp module,
   result.bound = simulation->bounds.get();
   result.boundName = simulation->bounds.getName(cluster);
   for (auto [list, memory] : llvm::zip(simulation->lists, simulation->memories))
-    result.memory.push_back({getRankNames(list), memory.plan});
+    result.memory.push_back({getRankNames(list), memory.plan, memory.capacity});
+  result.mixed = simulation->mixed;
 
   MeshAttr mesh = getMesh(module).mesh;
   SmallVector<int64_t> sizes;

@@ -216,6 +216,18 @@ llvm::Expected<Judgement> Judge::judge(const Candidate &candidate,
   figures.seconds = simulation->seconds;
   figures.exposed = simulation->exposed;
   figures.memory = simulation->memory.plan;
+  figures.mixed = simulation->mixed;
+  // If devices differ, the one with the least left.
+  if (!request.cluster.groups.empty())
+    for (const MemoryUse &use : simulation->memories) {
+      int64_t extra = use.capacity - request.cluster.device.memory;
+      if (&use == &simulation->memories.front() ||
+          use.plan.total() - extra >
+              figures.memory.total() - figures.extraMemory) {
+        figures.memory = use.plan;
+        figures.extraMemory = extra;
+      }
+    }
   return Judgement{std::move(compiled->plan), figures};
 }
 
@@ -289,7 +301,14 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
   int64_t rows = request.program.rows / candidate.microBatches;
   // Recomputation recognizes layers by their repetition.
   int64_t factor = candidate.recompute == RecomputeMode::None ? 1 : 2;
-  CompiledStages stages[2];
+  // Of several kinds of device, the weakest, and then each.
+  std::vector<Cluster> clusters = {request.cluster};
+  clusters.front().groups.clear();
+  for (const ClusterGroup &group : request.cluster.groups) {
+    clusters.push_back(clusters.front());
+    clusters.back().device = group.device;
+  }
+  std::vector<CompiledStages> few, more;
   for (auto [i, inStage] : llvm::enumerate(kInStage)) {
     int64_t layers = inStage * factor;
     pair.stageLayers = {layers, layers};
@@ -297,13 +316,18 @@ llvm::Expected<StageModel> Judge::measureStages(const Candidate &candidate) {
     if (!compiled)
       return compiled.takeError();
     messages->clear();
-    FailureOr<CompiledStages> measured =
-        heddle::measureStages(*compiled->module, request.cluster, layers);
-    if (failed(measured))
-      return messages->take();
-    stages[i] = *measured;
+    for (const Cluster &cluster : clusters) {
+      FailureOr<CompiledStages> measured =
+          heddle::measureStages(*compiled->module, cluster, layers);
+      if (failed(measured))
+        return messages->take();
+      (i == 0 ? few : more).push_back(*measured);
+    }
   }
-  return StageModel(stages[0], stages[1]);
+  StageModel model(few.front(), more.front());
+  for (size_t kind = 1; kind < clusters.size(); ++kind)
+    model.addKind(StageModel(few[kind], more[kind]));
+  return model;
 }
 
 //===----------------------------------------------------------------------===//
@@ -341,10 +365,12 @@ llvm::Expected<double> Judge::measureComputing(ProgramSize size) {
   // Without the update.
   CallList micro = lists->front();
   micro.calls = {{micro.calls.front().program, 1}};
-  RooflineCostModel model(module, request.cluster);
+  Cluster best = request.cluster;
+  best.device = best.getStrongest();
+  best.groups.clear();
+  RooflineCostModel model(module, best);
   messages->clear();
-  FailureOr<Simulation> simulation =
-      simulate(module, micro, request.cluster, model);
+  FailureOr<Simulation> simulation = simulate(module, micro, best, model);
   if (failed(simulation))
     return messages->take();
   return simulation->seconds;

@@ -59,7 +59,7 @@ llvm::Expected<PlanFigures> Judges::predict(JudgeTask &task,
   if (!topology)
     return topology.takeError();
   candidate.stageLayers =
-      known.model->balance(candidate, *request.program.layers);
+      known.model->balance(candidate, *request.program.layers, *topology);
   StageScales scales;
   if (known.update > 0)
     scales.update = task.update / known.update;

@@ -4,7 +4,9 @@
 #include "dialects/Rt/Rt.h"
 #include "heddle/Simulate/Simulate.h"
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -236,18 +238,66 @@ StagePiece StageModel::get(int64_t stage, int64_t numStages,
 }
 
 double StageModel::getSecondsOfLayer() const {
+  if (!kinds.empty()) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const StageModel &kind : kinds)
+      least = std::min(least, kind.getSecondsOfLayer());
+    return least;
+  }
   double first = more.first.getSeconds() - few.first.getSeconds();
   double last = more.last.getSeconds() - few.last.getSeconds();
   return std::min(first, last) / double(more.layers - few.layers);
 }
 
 double StageModel::getSeconds(int64_t layers) const {
+  if (!kinds.empty()) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const StageModel &kind : kinds)
+      least = std::min(least, kind.getSeconds(layers));
+    return least;
+  }
   return few.first.getSeconds() + few.last.getSeconds() +
          double(layers - 2 * few.layers) * getSecondsOfLayer();
 }
 
+namespace {
+/// What all devices of one place in a pipeline have.
+struct PlaceDevice {
+  int64_t group = -1; ///< of the cluster; -1: all are equal, or several
+  int64_t extraMemory = 0;
+  std::string mixed; ///< the kinds, if there are several
+};
+} // namespace
+
+/// Returns the devices of a pipeline by place. The first axis of the mesh has
+/// the places.
+static std::vector<PlaceDevice> getPlaces(const MeshTopology &topology) {
+  const Cluster &cluster = topology.getCluster();
+  std::vector<PlaceDevice> places(topology.getAxisSizes().front());
+  if (cluster.groups.empty())
+    return places;
+  int64_t width = topology.getNumDevices() / int64_t(places.size());
+  for (auto [place, device] : llvm::enumerate(places)) {
+    std::vector<int64_t> numbers(width);
+    std::iota(numbers.begin(), numbers.end(), int64_t(place) * width);
+    const ClusterGroup &group = cluster.getGroup(numbers.front());
+    ClusterDevice weakest = cluster.getDeviceOf(numbers);
+    bool isOne = llvm::all_of(numbers, [&](int64_t number) {
+      return &cluster.getGroup(number) == &group;
+    });
+    if (isOne)
+      device.group = &group - cluster.groups.data();
+    else
+      device.mixed = weakest.kind;
+    device.extraMemory = weakest.memory - cluster.device.memory;
+  }
+  return places;
+}
+
 std::vector<int64_t> StageModel::balance(const Candidate &candidate,
-                                         int64_t layers) const {
+                                         int64_t layers,
+                                         const MeshTopology &topology) const {
+  std::vector<PlaceDevice> places = getPlaces(topology);
   const DefaultMesh &mesh = candidate.mesh;
   int64_t numStages = candidate.getNumStages();
   std::vector<int64_t> counts(numStages, 1);
@@ -256,20 +306,28 @@ std::vector<int64_t> StageModel::balance(const Candidate &candidate,
     return getDeviceOfStage(mesh.schedule, mesh.pipeline, stage);
   };
   for (int64_t stage = 0; stage < numStages; ++stage) {
-    work[stage] = get(stage, numStages, 1).getSeconds();
+    work[stage] = of(places[getDevice(stage)].group)
+                      .get(stage, numStages, 1)
+                      .getSeconds();
     ofDevice[getDevice(stage)] += work[stage];
   }
   for (int64_t left = layers - numStages; left > 0; --left) {
-    // The device that is done first. Later stages keep fewer activations.
+    // The device that is done first; if devices differ, the one that would be
+    // with one more layer. Later stages keep fewer activations.
     int64_t best = 0;
     auto getKey = [&](int64_t stage) {
-      return std::tuple(ofDevice[getDevice(stage)], work[stage], -stage);
+      double next = 0;
+      if (!kinds.empty())
+        next = of(places[getDevice(stage)].group).getSecondsOfLayer();
+      return std::tuple(ofDevice[getDevice(stage)] + next, work[stage], -stage);
     };
     for (int64_t stage = 1; stage < numStages; ++stage)
       if (getKey(stage) < getKey(best))
         best = stage;
-    double added =
-        get(best, numStages, ++counts[best]).getSeconds() - work[best];
+    double added = of(places[getDevice(best)].group)
+                       .get(best, numStages, ++counts[best])
+                       .getSeconds() -
+                   work[best];
     work[best] += added;
     ofDevice[getDevice(best)] += added;
   }
@@ -394,11 +452,15 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
   problem.devices = mesh.pipeline;
   problem.stages = int64_t(counts.size());
   problem.microBatches = candidate.microBatches;
+  std::vector<PlaceDevice> places = getPlaces(topology);
   std::vector<StagePiece> pieces;
   int64_t mostLayers = 0;
   for (auto [stage, layers] : llvm::enumerate(counts)) {
+    int64_t place =
+        getDeviceOfStage(mesh.schedule, mesh.pipeline, int64_t(stage));
     const StagePiece &piece = pieces.emplace_back(
-        get(int64_t(stage), int64_t(counts.size()), layers));
+        of(places[place].group)
+            .get(int64_t(stage), int64_t(counts.size()), layers));
     // Compiled pipelines are ordered by their times, too.
     problem.times.push_back({piece.forward, piece.backward, piece.weights});
     mostLayers = std::max(mostLayers, layers);
@@ -436,8 +498,13 @@ StageModel::predict(const Candidate &candidate, ArrayRef<int64_t> counts,
     memory.argumentsAndResults =
         int64_t(sum.argumentsAndResults + micro * sum.argumentsOfMicroBatch);
     memory.slots = int64_t(getSlots(*schedule, device, pieces));
-    if (memory.total() > figures.memory.total())
+    if (memory.total() - places[device].extraMemory >
+        figures.memory.total() - figures.extraMemory) {
       figures.memory = memory;
+      figures.extraMemory = places[device].extraMemory;
+    }
+    if (!places[device].mixed.empty())
+      figures.mixed.push_back(places[device].mixed);
     figures.exposed = std::max(figures.exposed, micro * sum.exposed);
   }
   return figures;

@@ -66,10 +66,15 @@ public:
   StageModel(const CompiledStages &few, const CompiledStages &more)
       : few(few), more(more) {}
 
-  /// Returns the layers of each stage, at least one, such that devices have
-  /// about equal work. Their sum is `layers`.
-  std::vector<int64_t> balance(const Candidate &candidate,
-                               int64_t layers) const;
+  /// Adds the times on the next kind of device of a cluster that has several.
+  /// Before that, times are those of the weakest.
+  void addKind(StageModel kind) { kinds.push_back(std::move(kind)); }
+
+  /// Returns the layers of each stage, at least one, such that devices work
+  /// about equally long. Their sum is `layers`. The first axis of the topology
+  /// has the stages.
+  std::vector<int64_t> balance(const Candidate &candidate, int64_t layers,
+                               const MeshTopology &topology) const;
 
   /// Returns what a step takes. `counts` has the layers of each stage. Time is
   /// that of the whole pipeline, memory that of the device that needs most.
@@ -87,8 +92,13 @@ public:
 
 private:
   StagePiece get(int64_t stage, int64_t numStages, int64_t layers) const;
+  /// Returns the model of the devices of a group; of -1, the weakest.
+  const StageModel &of(int64_t group) const {
+    return group < 0 || kinds.empty() ? *this : kinds[group];
+  }
 
   CompiledStages few, more;
+  std::vector<StageModel> kinds; ///< by group of the cluster
 };
 
 } // namespace heddle

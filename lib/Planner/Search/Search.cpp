@@ -24,6 +24,9 @@ static constexpr size_t kRound = 4;
 static constexpr int64_t kMostJudged = 4;
 /// The most candidates that are compiled with all layers and fit.
 static constexpr int64_t kMostWhole = 3;
+/// Of several limits of memory, each one after the first may compile this part
+/// of the most candidates, and more.
+static constexpr uint64_t kShareOfLowerLimit = 4;
 /// The most meshes whose operators are decided one by one, and how much
 /// longer than the best one they may take.
 static constexpr int kMostDecided = 2;
@@ -44,15 +47,18 @@ class Search {
 public:
   Search(const PlanRequest &request, PlanObserver &observer)
       : request(request), observer(observer), judges(request),
-        times(request.program.rows), arenas(request.program.rows) {}
+        times(request.program.rows), arenas(request.program.rows),
+        memory(request.memory), mostCompiled(request.mostCompiled) {}
 
-  llvm::Expected<PlanReport> run();
+  llvm::Error run(NextMemory next);
 
 private:
   llvm::Error checkRequest() const;
   llvm::Error checkStated();
   llvm::Expected<CountModel> countSmallPrograms();
   llvm::Error makeEntries();
+  void lowerMemory(int64_t bytes);
+  llvm::Error answer(bool isFirst);
   std::vector<Entry *> chooseRound();
   void judgeRound(llvm::ArrayRef<Entry *> round);
   void improveBounds(llvm::StringRef stages);
@@ -71,7 +77,15 @@ private:
   }
   /// Returns whether the candidate may fit, by its bounds.
   bool hasRoom(const Entry &entry) const {
-    return entry.bounds.state + entry.bounds.kept <= double(request.memory);
+    int64_t most = memory;
+    if (memory == request.memory)
+      most = std::max(most, request.cluster.getStrongest().memory);
+    return entry.bounds.state + entry.bounds.kept <= double(most);
+  }
+  /// Returns whether each device has the memory.
+  bool fits(const PlanFigures &figures) const {
+    return figures.memory.total() <=
+           memory + (memory == request.memory ? figures.extraMemory : 0);
   }
   /// Returns the seconds that it is expected to take.
   double getSeconds(const Entry &entry) const {
@@ -97,6 +111,8 @@ private:
   std::vector<Entry> entries;
   Corrections times, arenas;  ///< judgements over estimates
   llvm::StringSet<> improved; ///< names of stages
+  /// The limits of the current answer, which lowerMemory() changes.
+  int64_t memory = 0, mostCompiled = 0;
   PlanReport report;
   int64_t best = -1; ///< index into report.judged
 };
@@ -141,7 +157,7 @@ llvm::Error Search::checkStated() {
 llvm::Expected<CountModel> Search::countSmallPrograms() {
   Judge &judge = judges.first();
   const ProgramToPlan &program = request.program;
-  const ClusterDevice &device = request.cluster.device;
+  const ClusterDevice device = request.cluster.getStrongest();
   bool isMeasured = true;
   auto count =
       [&](int64_t rows,
@@ -229,11 +245,11 @@ static MeshSizes getSizes(const Candidate &candidate) {
 /// best one, and are expected to fit, half of them the most promising ones of
 /// meshes that were not tried yet, half of them next to the best one.
 std::vector<Entry *> Search::chooseRound() {
-  if (int64_t(report.judged.size()) >= kMostJudged * request.mostCompiled)
+  if (int64_t(report.judged.size()) >= kMostJudged * mostCompiled)
     return {};
   size_t most = std::min<size_t>(
-      kRound, size_t(std::max<int64_t>(0, request.mostCompiled -
-                                              judges.getNumCompiled())));
+      kRound,
+      size_t(std::max<int64_t>(0, mostCompiled - judges.getNumCompiled())));
   const JudgedCandidate *incumbent = getBest();
   double seconds = incumbent ? incumbent->figures.seconds
                              : std::numeric_limits<double>::infinity();
@@ -245,7 +261,7 @@ std::vector<Entry *> Search::chooseRound() {
   bool isByMemory = false;
   std::vector<Entry *> likely;
   llvm::copy_if(open, std::back_inserter(likely), [&](Entry *entry) {
-    return getMemory(*entry) <= double(request.memory);
+    return getMemory(*entry) <= double(memory);
   });
   if (likely.empty() && !incumbent) {
     likely = open;
@@ -368,7 +384,7 @@ void Search::judgeRound(ArrayRef<Entry *> round) {
       judged.figures.seconds = std::max(judged.figures.seconds, judged.bound);
       judged.figures.exposed =
           std::clamp(judged.figures.exposed, 0.0, judged.figures.seconds);
-      judged.fits = result->memory.total() <= request.memory;
+      judged.fits = fits(*result);
       double arena =
           double(result->memory.arena + result->memory.argumentsAndResults +
                  result->memory.slots);
@@ -408,12 +424,26 @@ double Search::getBound() const {
 // The answer
 //===----------------------------------------------------------------------===//
 
+static const char *getName(OptimizerKind optimizer) {
+  switch (optimizer) {
+  case OptimizerKind::AdamW:
+    return "adamw";
+  case OptimizerKind::Adam:
+    return "adam";
+  case OptimizerKind::SGD:
+    return "sgd";
+  }
+  llvm_unreachable("an optimizer");
+}
+
 void Search::recordPrediction(Plan &plan) const {
   PlanPrediction &prediction = plan.prediction.emplace();
   prediction.cluster = request.cluster.name;
   prediction.rows = request.program.rows;
   prediction.microBatches = report.winner.microBatches;
   prediction.bf16 = request.training.bf16;
+  prediction.sequence = request.program.sequence.value_or(0);
+  prediction.optimizer = getName(request.training.optimizer);
   prediction.seconds = report.figures.seconds;
   prediction.exposed = report.figures.exposed;
   prediction.bound = report.bound;
@@ -428,7 +458,7 @@ void Search::recordPrediction(Plan &plan) const {
   prediction.arena = memory.arena;
   prediction.argumentsAndResults = memory.argumentsAndResults;
   prediction.slots = memory.slots;
-  prediction.limit = request.memory;
+  prediction.limit = this->memory;
 }
 
 /// Compiles the best candidate with all layers. If that takes more time or
@@ -455,7 +485,7 @@ llvm::Error Search::judgeWinner() {
       continue;
     }
     judged.figures = whole->figures;
-    judged.fits = whole->figures.memory.total() <= request.memory;
+    judged.fits = fits(whole->figures);
     numWhole += judged.fits;
   }
   const JudgedCandidate &winner = *getBest();
@@ -510,7 +540,7 @@ void Search::summarize() {
       ++tooLarge;
     else if (winner && entry.bounds.seconds >= winner->figures.seconds)
       ++tooSlow;
-    else if (getMemory(entry) > double(request.memory))
+    else if (getMemory(entry) > double(memory))
       ++unlikely;
     else if (winner && !mayBeat(entry, winner->figures.seconds))
       ++slower;
@@ -531,13 +561,23 @@ void Search::summarize() {
   add("not compiled: the estimated time of others was less", untried);
 }
 
-llvm::Expected<PlanReport> Search::run() {
-  if (llvm::Error problem = checkRequest())
-    return std::move(problem);
-  if (llvm::Error problem = checkStated())
-    return std::move(problem);
-  if (llvm::Error problem = makeEntries())
-    return std::move(problem);
+/// Prepares another answer, for less memory. What was judged stays judged.
+void Search::lowerMemory(int64_t bytes) {
+  memory = bytes;
+  mostCompiled = judges.getNumCompiled() +
+                 llvm::divideCeil(request.mostCompiled, kShareOfLowerLimit);
+  for (JudgedCandidate &judged : report.judged)
+    judged.fits = judged.error.empty() && fits(judged.figures);
+  best = findBest(report.judged, [](size_t) { return true; });
+  report.plan.reset();
+  report.consumers.clear();
+  llvm::erase_if(report.skipped, [](const SkippedCandidates &skipped) {
+    return skipped.isCandidate;
+  });
+}
+
+/// Judges what may be best, and makes the answer for the current memory.
+llvm::Error Search::answer(bool isFirst) {
   while (!(report.isInterrupted = observer.isInterrupted())) {
     std::vector<Entry *> round = chooseRound();
     if (round.empty())
@@ -549,7 +589,7 @@ llvm::Expected<PlanReport> Search::run() {
   const PlanPins &pins = request.pins;
   bool isMeshPinned = pins.data || pins.tensor || pins.context ||
                       pins.sequence || pins.zeroLevel;
-  if (!report.isInterrupted && getBest() && !isMeshPinned)
+  if (isFirst && !report.isInterrupted && getBest() && !isMeshPinned)
     decideOperatorsOfBest();
   // Candidates whose state alone is too large are compiled only to say how much
   // is missing.
@@ -559,17 +599,46 @@ llvm::Expected<PlanReport> Search::run() {
     judgeRound({least});
   }
   if (llvm::Error problem = judgeWinner())
-    return std::move(problem);
+    return problem;
   report.isInterrupted |= observer.isInterrupted();
   if (!report.plan)
     if (llvm::Error problem = explainInfeasible())
-      return std::move(problem);
+      return problem;
   report.compiled = judges.getNumCompiled();
   summarize();
-  return std::move(report);
+  return llvm::Error::success();
+}
+
+llvm::Error Search::run(NextMemory next) {
+  if (llvm::Error problem = checkRequest())
+    return problem;
+  if (llvm::Error problem = checkStated())
+    return problem;
+  if (llvm::Error problem = makeEntries())
+    return problem;
+  for (bool isFirst = true;; isFirst = false) {
+    if (llvm::Error problem = answer(isFirst))
+      return problem;
+    std::optional<int64_t> lower = next(report);
+    if (!lower || report.isInterrupted)
+      return llvm::Error::success();
+    lowerMemory(*lower);
+  }
+}
+
+llvm::Error heddle::findPlans(const PlanRequest &request,
+                              PlanObserver &observer, NextMemory next) {
+  return Search(request, observer).run(next);
 }
 
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
                                             PlanObserver &observer) {
-  return Search(request, observer).run();
+  PlanReport only;
+  auto keep = [&](PlanReport &report) -> std::optional<int64_t> {
+    only = std::move(report);
+    return std::nullopt;
+  };
+  if (llvm::Error problem = findPlans(request, observer, keep))
+    return std::move(problem);
+  return std::move(only);
 }

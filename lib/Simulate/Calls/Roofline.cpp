@@ -9,18 +9,19 @@ using namespace heddle;
 CostModel::~CostModel() = default;
 
 RooflineCostModel::RooflineCostModel(ModuleOp module, const Cluster &cluster)
-    : cluster(cluster), works(module) {}
+    : cluster(cluster), devices(module, cluster), works(module) {}
 
 FailureOr<double>
 RooflineCostModel::getSeconds(rt::DeviceCallOpInterface call) {
   Work work = works.getWork(call);
   Type type = CallWork::getComputeType(call);
-  std::optional<double> peakRate = getProductRate(type, cluster.device);
+  const ClusterDevice &device = devices.getOf(call);
+  std::optional<double> peakRate = getProductRate(type, device);
   if (!peakRate && work.flops > 0)
     return call.emitError()
            << "computes in " << type << ", of which the cluster '"
            << cluster.name
            << "' states no peak rate: add it to device.peak of the cluster's "
               "file (`heddle info CLUSTER` prints a preset as one)";
-  return getRooflineSeconds(work, peakRate.value_or(1), cluster.device);
+  return getRooflineSeconds(work, peakRate.value_or(1), device);
 }

@@ -53,10 +53,13 @@ public:
     plans = getDeviceMemoryPlans(module);
     pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttrName);
     result.times.resize(lists.size());
+    RankDevices devices(module, cluster);
     for (const CallList &list : lists) {
       MemoryUse &memory = result.memories.emplace_back();
       memory.plan = plans[getDeviceOfPipeline(list)];
-      memory.capacity = cluster.device.memory;
+      memory.capacity = devices.get(list.ranks).memory;
+      if (devices.isMixed(list.ranks))
+        result.mixed.push_back(devices.get(list.ranks).kind);
     }
     for (unsigned list = 0; list < lists.size(); ++list)
       for (int32_t stream = 0; stream < kMaxStreams; ++stream)
@@ -95,19 +98,6 @@ private:
 } // namespace
 
 FailureOr<std::vector<int64_t>> Simulator::getDevices(const CallList &list) {
-  const MeshTopology &topology = links.getTopology();
-  std::vector<int64_t> devices;
-  for (int64_t device = 0; device < topology.getNumDevices(); ++device) {
-    bool contains = true;
-    if (list.ranks)
-      for (CoordinatesAttr where : list.ranks.getWhere())
-        for (auto [i, axis] : llvm::enumerate(mesh.getAxes()))
-          if (axis.getName() == where.getAxis())
-            contains &= llvm::is_contained(where.getValues(),
-                                           topology.getCoordinate(device, i));
-    if (contains)
-      devices.push_back(device);
-  }
   for (const ProgramCall &call : list.calls)
     if (!call.transfer &&
         call.program->getAttrOfType<RanksAttr>(kRanksAttrName) != list.ranks) {
@@ -115,7 +105,7 @@ FailureOr<std::vector<int64_t>> Simulator::getDevices(const CallList &list) {
       return program.emitOpError()
              << "expected the programs of a list to be of the same ranks";
     }
-  return devices;
+  return mesh ? getDevicesOfRanks(mesh, list.ranks) : std::vector<int64_t>{0};
 }
 
 /// Adds the calls of a list in one part of the step.

@@ -7,6 +7,21 @@ using namespace mlir;
 using namespace heddle;
 namespace json = llvm::json;
 
+void heddle::writeMemoryParts(json::OStream &out,
+                              const DeviceMemoryPlan &plan) {
+  for (const MemoryPart &part : getMemoryParts(plan))
+    out.attribute(part.key, part.bytes);
+  out.attribute("total", plan.total());
+}
+
+void heddle::writeStepTimes(json::OStream &out, StringRef cluster,
+                            int64_t devices, double seconds, double exposed) {
+  out.attribute("cluster", cluster);
+  out.attribute("devices", devices);
+  out.attribute("seconds", seconds);
+  out.attribute("exposed", exposed);
+}
+
 static void writeNames(json::OStream &out, rt::DeviceCallOpInterface call) {
   out.attribute("call", getCallKind(call));
   out.attributeArray("operators", [&] {
@@ -41,10 +56,7 @@ static void writeCollective(json::OStream &out, const Simulation &simulation,
 
 static void writeMemory(json::OStream &out, const Simulation &simulation,
                         const MemoryUse &memory) {
-  const DeviceMemoryPlan &plan = memory.plan;
-  for (const MemoryPart &part : getMemoryParts(plan))
-    out.attribute(part.key, part.bytes);
-  out.attribute("total", plan.total());
+  writeMemoryParts(out, memory.plan);
   out.attribute("capacity", memory.capacity);
   out.attribute("peak", memory.peak);
   out.attribute("peak_time", memory.peakTime);
@@ -64,10 +76,8 @@ static void writeMemory(json::OStream &out, const Simulation &simulation,
 
 static void writeStep(json::OStream &out, const Simulation &simulation,
                       const Cluster &cluster) {
-  out.attribute("cluster", simulation.cluster);
-  out.attribute("devices", simulation.devices);
-  out.attribute("seconds", simulation.seconds);
-  out.attribute("exposed", simulation.exposed);
+  writeStepTimes(out, simulation.cluster, simulation.devices,
+                 simulation.seconds, simulation.exposed);
   out.attributeObject("bounds", [&] {
     const StepBounds &bounds = simulation.bounds;
     out.attribute("seconds", bounds.get());
@@ -92,6 +102,11 @@ static void writeStep(json::OStream &out, const Simulation &simulation,
     for (const CallList &list : simulation.lists)
       out.value(getRankNames(list));
   });
+  if (!simulation.mixed.empty())
+    out.attributeArray("mixed_devices", [&] {
+      for (const std::string &kinds : simulation.mixed)
+        out.value(kinds);
+    });
   out.attribute("bubble", simulation.getBubble());
   out.attributeArray("list_times", [&] {
     for (auto [list, times] : llvm::enumerate(simulation.times))
@@ -101,6 +116,7 @@ static void writeStep(json::OStream &out, const Simulation &simulation,
         out.attribute("bubble", simulation.getBubble(list));
         out.attribute("slots", simulation.memories[list].plan.slots);
         out.attribute("memory", simulation.memories[list].plan.total());
+        out.attribute("capacity", simulation.memories[list].capacity);
         out.attribute("peak", simulation.memories[list].peak);
       });
   });

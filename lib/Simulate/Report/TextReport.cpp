@@ -79,6 +79,9 @@ public:
     printStreams();
     printCollectives();
     printMemory();
+    for (const std::string &kinds : simulation.mixed)
+      out << "ranks that do the same have several kinds of device (" << kinds
+          << "): they take the time of the weakest, and have its memory\n";
     if (simulation.hasLoops)
       out << "the program has loops of unknown length: see --loop-iterations\n";
   }

@@ -86,8 +86,11 @@ LogicalResult FunctionStages::balanceForward() {
   SmallVector<double> crossing;
   for (double each : bytes)
     crossing.push_back(pipeline.costs->getTransferSeconds(int64_t(each)));
-  SmallVector<int64_t> balanced =
-      balanceStages(seconds, crossing, pipeline.stages);
+  std::vector<double> ofPlaces = pipeline.costs->getFactors();
+  SmallVector<double> factors;
+  for (int64_t stage = 0; stage < pipeline.stages; ++stage)
+    factors.push_back(ofPlaces[pipeline.getDevice(stage)]);
+  SmallVector<int64_t> balanced = balanceStages(seconds, crossing, factors);
   auto type = IntegerType::get(function.getContext(), 64);
   for (auto [op, place] : llvm::zip(list, places))
     op->setAttr(kStageAttrName, IntegerAttr::get(type, balanced[place]));
@@ -98,8 +101,10 @@ namespace {
 /// Stages of consecutive places, by dynamic programming over their ends.
 class Balance {
 public:
-  Balance(ArrayRef<double> seconds, ArrayRef<double> crossing, int64_t stages)
-      : crossing(crossing), stages(stages), count(seconds.size()), sums{0} {
+  Balance(ArrayRef<double> seconds, ArrayRef<double> crossing,
+          ArrayRef<double> factors)
+      : crossing(crossing), factors(factors), stages(factors.size()),
+        count(seconds.size()), sums{0} {
     for (double each : seconds)
       sums.push_back(sums.back() + each);
   }
@@ -107,18 +112,21 @@ public:
   /// Returns the first place of each stage such that the longest of them is
   /// shortest, and sets `longest`.
   SmallVector<int64_t> findShortest(double &longest) {
-    return solve(longest, [&](double before, int64_t begin, int64_t end) {
-      return std::max(before, getSeconds(begin, end));
-    });
+    return solve(longest,
+                 [&](double before, int64_t stage, int64_t begin, int64_t end) {
+                   return std::max(before, getSeconds(stage, begin, end));
+                 });
   }
   /// Returns the first place of each stage such that little crosses, and no
   /// stage takes longer than `limit`.
   SmallVector<int64_t> findNarrow(double limit) {
     double sum = 0;
-    return solve(sum, [&](double before, int64_t begin, int64_t end) {
-      return getSeconds(begin, end) > limit ? kInfinity
-                                            : before + getCrossing(begin);
-    });
+    return solve(sum,
+                 [&](double before, int64_t stage, int64_t begin, int64_t end) {
+                   return getSeconds(stage, begin, end) > limit
+                              ? kInfinity
+                              : before + getCrossing(begin);
+                 });
   }
 
 private:
@@ -128,13 +136,14 @@ private:
     return begin > 0 ? crossing[begin] : 0;
   }
   /// The transfer of a micro-batch runs beside the computation of another one.
-  double getSeconds(int64_t begin, int64_t end) const {
-    return std::max(sums[end] - sums[begin], getCrossing(begin));
+  double getSeconds(int64_t stage, int64_t begin, int64_t end) const {
+    return std::max(factors[stage] * (sums[end] - sums[begin]),
+                    getCrossing(begin));
   }
   /// `add` returns the cost of stages if one more follows them.
   SmallVector<int64_t>
   solve(double &least,
-        llvm::function_ref<double(double, int64_t, int64_t)> add) {
+        llvm::function_ref<double(double, int64_t, int64_t, int64_t)> add) {
     // The least cost of `k` stages that hold the first `i` places, and the
     // first place of the last of these stages.
     std::vector<std::vector<double>> cost(
@@ -145,7 +154,7 @@ private:
     for (int64_t k = 1; k <= stages; ++k)
       for (int64_t i = k; i <= count; ++i)
         for (int64_t j = k - 1; j < i; ++j)
-          if (double own = add(cost[k - 1][j], j, i); own < cost[k][i]) {
+          if (double own = add(cost[k - 1][j], k - 1, j, i); own < cost[k][i]) {
             cost[k][i] = own;
             first[k][i] = j;
           }
@@ -156,7 +165,7 @@ private:
     return begins;
   }
 
-  ArrayRef<double> crossing;
+  ArrayRef<double> crossing, factors; ///< by place, by stage
   int64_t stages, count;
   std::vector<double> sums; ///< of the seconds before each place
 };
@@ -164,11 +173,11 @@ private:
 
 SmallVector<int64_t> heddle::balanceStages(ArrayRef<double> seconds,
                                            ArrayRef<double> crossing,
-                                           int64_t stages) {
+                                           ArrayRef<double> factors) {
   // A cut where less crosses may make the longest stage longer by this part.
   // What crosses is also stored, for all micro-batches in flight.
   constexpr double kSlack = 0.01;
-  Balance balance(seconds, crossing, stages);
+  Balance balance(seconds, crossing, factors);
   double longest = 0;
   balance.findShortest(longest);
   SmallVector<int64_t> begins = balance.findNarrow(longest * (1 + kSlack));

@@ -1,6 +1,7 @@
 //===- FunctionCutter.cpp - Writes the parts of a program -----------------===//
 
 #include "FunctionCutter.h"
+#include "heddle/Stages/CutNames.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -41,8 +42,7 @@ DictionaryAttr FunctionCutter::getPortAttrs(Value value,
   StringAttr &name = names[{value, sharding}];
   if (!name) {
     StringRef op = getOpName(value.getDefiningOp());
-    name = builder.getStringAttr("cut" + Twine(names.size() - 1) +
-                                 (op.empty() ? "" : ".") + op);
+    name = builder.getStringAttr(getCutName(names.size() - 1, op));
   }
   SmallVector<NamedAttribute> attrs = {
       builder.getNamedAttr(kNameAttrName, name)};

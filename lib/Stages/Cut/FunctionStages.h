@@ -91,10 +91,10 @@ std::optional<StageSum> findStageSum(StoreOp store);
 
 /// Returns the stage of each place such that the longest of all stages is
 /// short. `seconds` is by place; `crossing[i]` is the time to send what crosses
-/// a cut before place i.
+/// a cut before place i. The devices of stage k take factors[k] times as long.
 llvm::SmallVector<int64_t> balanceStages(llvm::ArrayRef<double> seconds,
                                          llvm::ArrayRef<double> crossing,
-                                         int64_t stages);
+                                         llvm::ArrayRef<double> factors);
 
 } // namespace heddle
 

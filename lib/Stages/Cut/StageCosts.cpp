@@ -11,13 +11,13 @@ StageCosts::StageCosts(MeshRef mesh, StringAttr axis,
                        ReshardSequences sequences)
     : mesh(mesh), sequences(std::move(sequences)) {
   const MeshTopology &topology = this->sequences.getTopology();
-  unsigned index = topology.listAxes(getAxisMask(mesh.mesh, {axis})).front();
+  this->axis = topology.listAxes(getAxisMask(mesh.mesh, {axis})).front();
   int64_t stride = 1;
-  for (int64_t size : topology.getAxisSizes().drop_front(index + 1))
+  for (int64_t size : topology.getAxisSizes().drop_front(this->axis + 1))
     stride *= size;
   for (int64_t device = 0; device < topology.getNumDevices(); ++device)
     sources.push_back(
-        topology.getCoordinate(device, index) > 0 ? device - stride : -1);
+        topology.getCoordinate(device, this->axis) > 0 ? device - stride : -1);
 }
 
 double StageCosts::getSeconds(Operation *op) {
@@ -45,6 +45,24 @@ double StageCosts::getSeconds(Operation *op) {
                                    : op->getResult(0).getType();
   return getRooflineSeconds(
       work, getNearProductRate(getElementTypeOrSelf(type), device), device);
+}
+
+std::vector<double> StageCosts::getFactors() const {
+  const MeshTopology &topology = sequences.getTopology();
+  const Cluster &cluster = topology.getCluster();
+  std::vector<double> factors(topology.getAxisSizes()[axis], 1);
+  if (cluster.groups.empty())
+    return factors;
+  Type type = Float32Type::get(mesh.mesh.getContext());
+  for (auto [place, factor] : llvm::enumerate(factors)) {
+    std::vector<int64_t> devices;
+    for (int64_t device = 0; device < topology.getNumDevices(); ++device)
+      if (topology.getCoordinate(device, axis) == int64_t(place))
+        devices.push_back(device);
+    factor = getNearProductRate(type, cluster.device) /
+             getNearProductRate(type, cluster.getDeviceOf(devices));
+  }
+  return factors;
 }
 
 double StageCosts::getTransferSeconds(int64_t bytes) const {

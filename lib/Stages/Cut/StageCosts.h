@@ -20,6 +20,10 @@ public:
   /// the pipeline's axis.
   double getTransferSeconds(int64_t bytes) const;
 
+  /// Returns, by place along the pipeline's axis, the time of products on its
+  /// devices as a part of that on the cluster's weakest one. 1: all are equal.
+  std::vector<double> getFactors() const;
+
   /// Returns the seconds of a reshard.
   double getReshardSeconds(mlir::RankedTensorType type, ShardingAttr from,
                            ShardingAttr to) {
@@ -28,6 +32,7 @@ public:
 
 private:
   MeshRef mesh;
+  unsigned axis = 0; ///< of the pipeline, by index
   ReshardSequences sequences;
   std::vector<int64_t> sources; ///< of a transfer, by device
 };

@@ -42,6 +42,10 @@ bool heddle::splitsBackward(PipelineSchedule schedule) {
   return schedule >= PipelineSchedule::ZBH1;
 }
 
+int64_t heddle::getNumChunks(PipelineSchedule schedule, int64_t stated) {
+  return stated > 0 ? stated : hasChunks(schedule) ? 2 : 1;
+}
+
 bool heddle::hasChunks(PipelineSchedule schedule) {
   return schedule == PipelineSchedule::Interleaved ||
          schedule == PipelineSchedule::ZBV;

@@ -1,0 +1,38 @@
+//===- RankDevices.h - The kinds of device that ranks have ------*- C++ -*-===//
+
+#ifndef HEDDLE_SIMULATE_RANKDEVICES_H
+#define HEDDLE_SIMULATE_RANKDEVICES_H
+
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Cost/Cluster.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace heddle {
+
+/// Returns the numbers of the devices whose mesh coordinates `ranks` allows.
+/// Null: all of the mesh. Rank k of a mesh is device k.
+std::vector<int64_t> getDevicesOfRanks(MeshAttr mesh, RanksAttr ranks);
+
+/// The devices of a module's rank sets on a cluster. If the ranks of a set have
+/// several kinds of device, their device is the weakest of these in each
+/// figure: the ranks do the same, so the slowest decides.
+class RankDevices {
+public:
+  RankDevices(mlir::ModuleOp module, const Cluster &cluster);
+
+  /// Returns the device of a rank set. Null: of all ranks.
+  const ClusterDevice &get(RanksAttr ranks) const;
+  /// Returns the device of the ranks whose program has the op.
+  const ClusterDevice &getOf(mlir::Operation *op) const;
+  /// Returns whether the ranks of a set have several kinds of device.
+  bool isMixed(RanksAttr ranks) const;
+
+private:
+  MeshAttr mesh; ///< null: the module has none
+  const Cluster &cluster;
+  mutable llvm::DenseMap<mlir::Attribute, ClusterDevice> known;
+};
+
+} // namespace heddle
+
+#endif // HEDDLE_SIMULATE_RANKDEVICES_H

@@ -1,0 +1,90 @@
+//===- Front.cpp - Plans of which none is better in all -------------------===//
+
+#include "heddle/Planner/Front.h"
+
+using namespace heddle;
+
+/// The part of a plan's memory that the next limit is.
+static constexpr double kNextMemory = 0.95;
+/// The most limits of memory for one number of devices.
+static constexpr size_t kMostLimits = 12;
+
+std::vector<int64_t> heddle::getDeviceCounts(const Cluster &cluster,
+                                             int64_t most) {
+  std::vector<int64_t> counts = {1};
+  int64_t unit = 1;
+  for (const ClusterLevel &level : cluster.levels) {
+    for (int64_t units = 2; units <= level.count && units <= most / unit;
+         ++units)
+      if (level.count % units == 0)
+        counts.push_back(unit * units);
+    unit *= level.count;
+  }
+  // The user's own number.
+  if (most > counts.back())
+    counts.push_back(most);
+  return counts;
+}
+
+/// Returns whether the plan of `a` takes no more of anything than that of `b`.
+static bool isNoWorse(const FrontPoint &a, const FrontPoint &b) {
+  return a.devices <= b.devices && a.figures.seconds <= b.figures.seconds &&
+         a.figures.memory.total() <= b.figures.memory.total();
+}
+
+static void add(std::vector<FrontPoint> &points, FrontPoint point) {
+  for (const FrontPoint &other : points)
+    if (isNoWorse(other, point))
+      return;
+  llvm::erase_if(
+      points, [&](const FrontPoint &other) { return isNoWorse(point, other); });
+  points.push_back(std::move(point));
+}
+
+llvm::Expected<PlanFront> heddle::findFront(const PlanRequest &request,
+                                            PlanObserver &observer) {
+  PlanFront front;
+  for (int64_t devices : getDeviceCounts(request.cluster, request.devices)) {
+    PlanRequest sized = request;
+    sized.devices = devices;
+    size_t numLimits = 0;
+    int64_t judged = 0, compiled = 0;
+    std::string why;
+    llvm::Error problem = findPlans(
+        sized, observer, [&](PlanReport &report) -> std::optional<int64_t> {
+          judged = int64_t(report.judged.size());
+          compiled = report.compiled;
+          front.isInterrupted |= report.isInterrupted;
+          int64_t bytes = report.figures.memory.total();
+          if (!report.plan) {
+            if (numLimits == 0)
+              why = "nothing fits; the least found is " +
+                    std::to_string(bytes) + " bytes, with " +
+                    report.winner.getName();
+            return std::nullopt;
+          }
+          add(front.points, {devices, report.winner, std::move(*report.plan),
+                             report.figures, report.isExtrapolated});
+          if (++numLimits >= kMostLimits)
+            return std::nullopt;
+          return int64_t(kNextMemory * double(bytes));
+        });
+    front.judged += judged;
+    front.compiled += compiled;
+    if (problem)
+      why = llvm::toString(std::move(problem));
+    if (!why.empty())
+      front.without.push_back({devices, why});
+    if (front.isInterrupted)
+      break;
+  }
+  if (front.points.empty() && !front.isInterrupted)
+    return llvm::createStringError("no plan for any number of devices; with " +
+                                   std::to_string(front.without.back().first) +
+                                   ": " + front.without.back().second);
+  llvm::sort(front.points, [](const FrontPoint &a, const FrontPoint &b) {
+    return std::pair(a.devices, a.figures.memory.total()) <
+           std::pair(b.devices, b.figures.memory.total());
+  });
+  return std::move(front);
+}

@@ -1,0 +1,31 @@
+//===- RunSession.h - Sessions from the command line ------------*- C++ -*-===//
+//
+// Opens and ends the session of an artifact as the flags of a session say.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEDDLE_TOOLS_COMMON_RUNSESSION_H
+#define HEDDLE_TOOLS_COMMON_RUNSESSION_H
+
+#include "Run.h"
+
+#include <memory>
+
+namespace heddle::tools {
+
+/// Loads an artifact. If `initialize`, its variables have initial values.
+runtime::Expected<std::unique_ptr<runtime::Session>>
+openSession(const std::filesystem::path &artifact, const SessionFlags &flags,
+            bool initialize, runtime::SessionOptions options);
+
+/// Returns the path of the weights to load; empty if there are none.
+std::filesystem::path weightsFor(const runtime::Session &session,
+                                 const SessionFlags &flags);
+
+/// Prints the table of times and writes the trace, if flags ask for them.
+runtime::Status finishSession(runtime::Session &session,
+                              const SessionFlags &flags);
+
+} // namespace heddle::tools
+
+#endif // HEDDLE_TOOLS_COMMON_RUNSESSION_H
