@@ -64,97 +64,9 @@ Status CheckedCommunicator::check(const Collective &call) const {
   return Status::success();
 }
 
-Status CheckedCommunicator::checkAndRun(const Collective &call) {
+Status CheckedCommunicator::perform(const Collective &call) {
   HEDDLE_RT_RETURN_IF_ERROR(check(call));
   return run(call);
-}
-
-Status CheckedCommunicator::allReduce(int32_t group, Reduction reduction,
-                                      DType type, const void *in, void *out,
-                                      int64_t count) {
-  return checkAndRun({.kind = Kind::AllReduce,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count,
-                      .reduction = reduction});
-}
-
-Status CheckedCommunicator::allGather(int32_t group, DType type, const void *in,
-                                      void *out, int64_t count) {
-  return checkAndRun({.kind = Kind::AllGather,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count});
-}
-
-Status CheckedCommunicator::reduceScatter(int32_t group, Reduction reduction,
-                                          DType type, const void *in, void *out,
-                                          int64_t count) {
-  return checkAndRun({.kind = Kind::ReduceScatter,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count,
-                      .reduction = reduction});
-}
-
-Status CheckedCommunicator::allToAll(int32_t group, DType type, const void *in,
-                                     void *out, int64_t count) {
-  return checkAndRun({.kind = Kind::AllToAll,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count});
-}
-
-Status CheckedCommunicator::broadcast(int32_t group, int32_t root, DType type,
-                                      const void *in, void *out,
-                                      int64_t count) {
-  return checkAndRun({.kind = Kind::Broadcast,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count,
-                      .peer = root});
-}
-
-Status CheckedCommunicator::permute(int32_t group, const int32_t *sources,
-                                    DType type, const void *in, void *out,
-                                    int64_t count) {
-  return checkAndRun({.kind = Kind::Permute,
-                      .group = group,
-                      .type = type,
-                      .in = in,
-                      .out = out,
-                      .count = count,
-                      .sources = sources});
-}
-
-Status CheckedCommunicator::send(int32_t group, int32_t peer, DType type,
-                                 const void *from, int64_t count) {
-  return checkAndRun({.kind = Kind::Send,
-                      .group = group,
-                      .type = type,
-                      .in = from,
-                      .count = count,
-                      .peer = peer});
-}
-
-Status CheckedCommunicator::recv(int32_t group, int32_t peer, DType type,
-                                 void *to, int64_t count) {
-  return checkAndRun({.kind = Kind::Recv,
-                      .group = group,
-                      .type = type,
-                      .out = to,
-                      .count = count,
-                      .peer = peer});
 }
 
 } // namespace heddle::runtime

@@ -16,22 +16,7 @@ public:
       : views(std::move(groups)) {}
 
   int32_t groupSize(int32_t group) const final;
-  Status allReduce(int32_t group, Reduction reduction, DType type,
-                   const void *in, void *out, int64_t count) final;
-  Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t count) final;
-  Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t count) final;
-  Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  int64_t count) final;
-  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
-                   void *out, int64_t count) final;
-  Status permute(int32_t group, const int32_t *sources, DType type,
-                 const void *in, void *out, int64_t count) final;
-  Status send(int32_t group, int32_t peer, DType type, const void *from,
-              int64_t count) final;
-  Status recv(int32_t group, int32_t peer, DType type, void *to,
-              int64_t count) final;
+  Status perform(const Collective &call) final;
 
 protected:
   /// Runs a call whose group has this rank as a member.
@@ -44,7 +29,6 @@ protected:
 
 private:
   Status check(const Collective &call) const;
-  Status checkAndRun(const Collective &call);
 
   const std::vector<GroupView> views;
 };

@@ -4,28 +4,6 @@
 
 namespace heddle::runtime {
 
-Status Collective::run(Communicator &communicator) const {
-  switch (kind) {
-  case Kind::AllReduce:
-    return communicator.allReduce(group, reduction, type, in, out, count);
-  case Kind::AllGather:
-    return communicator.allGather(group, type, in, out, count);
-  case Kind::ReduceScatter:
-    return communicator.reduceScatter(group, reduction, type, in, out, count);
-  case Kind::AllToAll:
-    return communicator.allToAll(group, type, in, out, count);
-  case Kind::Broadcast:
-    return communicator.broadcast(group, peer, type, in, out, count);
-  case Kind::Permute:
-    return communicator.permute(group, sources, type, in, out, count);
-  case Kind::Send:
-    return communicator.send(group, peer, type, in, count);
-  case Kind::Recv:
-    return communicator.recv(group, peer, type, out, count);
-  }
-  return Status::error("the kind of a collective is unknown");
-}
-
 int64_t Collective::bytesIn(int64_t members) const {
   auto bytes = count * int64_t(byteSize(type));
   switch (kind) {

@@ -31,8 +31,6 @@ struct Collective {
   int32_t peer = 0;                 ///< Send, Recv; the root of a Broadcast
   const int32_t *sources = nullptr; ///< Permute
 
-  Status run(Communicator &communicator) const;
-
   /// Returns what the members must agree on besides kind, type and count.
   int64_t detail() const {
     return kind == Kind::Broadcast ? peer

@@ -1,6 +1,6 @@
 //===- Communicator.cpp - Ranks and groups of a mesh ----------------------===//
 
-#include "communicators/Communicator.h"
+#include "communicators/Collective.h"
 
 namespace heddle::runtime {
 
@@ -48,6 +48,97 @@ GroupView groupOf(const std::vector<MeshAxis> &mesh, const GroupInfo &group,
     view.ranks.push_back(int32_t(linear));
   }
   return view;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls as data
+//===----------------------------------------------------------------------===//
+
+using Kind = Collective::Kind;
+
+Status Communicator::allReduce(int32_t group, Reduction reduction, DType type,
+                               const void *in, void *out, int64_t count) {
+  return perform({.kind = Kind::AllReduce,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count,
+                  .reduction = reduction});
+}
+
+Status Communicator::allGather(int32_t group, DType type, const void *in,
+                               void *out, int64_t count) {
+  return perform({.kind = Kind::AllGather,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count});
+}
+
+Status Communicator::reduceScatter(int32_t group, Reduction reduction,
+                                   DType type, const void *in, void *out,
+                                   int64_t count) {
+  return perform({.kind = Kind::ReduceScatter,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count,
+                  .reduction = reduction});
+}
+
+Status Communicator::allToAll(int32_t group, DType type, const void *in,
+                              void *out, int64_t count) {
+  return perform({.kind = Kind::AllToAll,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count});
+}
+
+Status Communicator::broadcast(int32_t group, int32_t root, DType type,
+                               const void *in, void *out, int64_t count) {
+  return perform({.kind = Kind::Broadcast,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count,
+                  .peer = root});
+}
+
+Status Communicator::permute(int32_t group, const int32_t *sources, DType type,
+                             const void *in, void *out, int64_t count) {
+  return perform({.kind = Kind::Permute,
+                  .group = group,
+                  .type = type,
+                  .in = in,
+                  .out = out,
+                  .count = count,
+                  .sources = sources});
+}
+
+Status Communicator::send(int32_t group, int32_t peer, DType type,
+                          const void *from, int64_t count) {
+  return perform({.kind = Kind::Send,
+                  .group = group,
+                  .type = type,
+                  .in = from,
+                  .count = count,
+                  .peer = peer});
+}
+
+Status Communicator::recv(int32_t group, int32_t peer, DType type, void *to,
+                          int64_t count) {
+  return perform({.kind = Kind::Recv,
+                  .group = group,
+                  .type = type,
+                  .out = to,
+                  .count = count,
+                  .peer = peer});
 }
 
 } // namespace heddle::runtime

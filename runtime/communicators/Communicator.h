@@ -53,6 +53,8 @@ GroupView groupOf(const std::vector<MeshAxis> &mesh, const GroupInfo &group,
 std::vector<int64_t> coordinatesOf(const std::vector<MeshAxis> &mesh,
                                    int32_t rank);
 
+struct Collective;
+
 class Communicator {
 public:
   virtual ~Communicator();
@@ -61,22 +63,25 @@ public:
   /// this rank is no member.
   virtual int32_t groupSize(int32_t group) const = 0;
 
-  virtual Status allReduce(int32_t group, Reduction reduction, DType type,
-                           const void *in, void *out, int64_t count) = 0;
-  virtual Status allGather(int32_t group, DType type, const void *in, void *out,
-                           int64_t count) = 0;
-  virtual Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                               const void *in, void *out, int64_t count) = 0;
-  virtual Status allToAll(int32_t group, DType type, const void *in, void *out,
-                          int64_t count) = 0;
-  virtual Status broadcast(int32_t group, int32_t root, DType type,
-                           const void *in, void *out, int64_t count) = 0;
-  virtual Status permute(int32_t group, const int32_t *sources, DType type,
-                         const void *in, void *out, int64_t count) = 0;
-  virtual Status send(int32_t group, int32_t peer, DType type, const void *from,
-                      int64_t count) = 0;
-  virtual Status recv(int32_t group, int32_t peer, DType type, void *to,
-                      int64_t count) = 0;
+  /// Performs a collective or transfer, the one that an implementation
+  /// provides. The functions below call it.
+  virtual Status perform(const Collective &call) = 0;
+
+  Status allReduce(int32_t group, Reduction reduction, DType type,
+                   const void *in, void *out, int64_t count);
+  Status allGather(int32_t group, DType type, const void *in, void *out,
+                   int64_t count);
+  Status reduceScatter(int32_t group, Reduction reduction, DType type,
+                       const void *in, void *out, int64_t count);
+  Status allToAll(int32_t group, DType type, const void *in, void *out,
+                  int64_t count);
+  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
+                   void *out, int64_t count);
+  Status permute(int32_t group, const int32_t *sources, DType type,
+                 const void *in, void *out, int64_t count);
+  Status send(int32_t group, int32_t peer, DType type, const void *from,
+              int64_t count);
+  Status recv(int32_t group, int32_t peer, DType type, void *to, int64_t count);
 
   /// Tells every rank that this rank has failed. Waiting ranks stop and return
   /// `why`. May be called from any thread.

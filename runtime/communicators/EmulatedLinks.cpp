@@ -1,16 +1,18 @@
 //===- EmulatedLinks.cpp - Communication as slow as a network's -----------===//
 
 #include "communicators/EmulatedLinks.h"
+#include "communicators/Collective.h"
 #include "support/Message.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <tuple>
 
 namespace heddle::runtime {
+
+using Kind = Collective::Kind;
 
 namespace {
 
@@ -101,83 +103,18 @@ public:
     return inner->groupSize(group);
   }
 
-  Status allReduce(int32_t group, Reduction reduction, DType type,
-                   const void *in, void *out, int64_t count) override {
-    return collective(
-        "all_reduce", group,
-        [&](auto ranks) {
-          return network->links().allReduce(ranks, bytes(type, count));
-        },
-        [&] {
-          return inner->allReduce(group, reduction, type, in, out, count);
-        });
-  }
-  Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t count) override {
-    return collective(
-        "all_gather", group,
-        [&](auto ranks) {
-          return network->links().allGather(ranks, bytes(type, count));
-        },
-        [&] { return inner->allGather(group, type, in, out, count); });
-  }
-  Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t count) override {
-    return collective(
-        "reduce_scatter", group,
-        [&](auto ranks) {
-          return network->links().allGather(ranks, bytes(type, count));
-        },
-        [&] {
-          return inner->reduceScatter(group, reduction, type, in, out, count);
-        });
-  }
-  Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  int64_t count) override {
-    return collective(
-        "all_to_all", group,
-        [&](auto ranks) {
-          return network->links().allToAll(ranks, bytes(type, count));
-        },
-        [&] { return inner->allToAll(group, type, in, out, count); });
-  }
-  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
-                   void *out, int64_t count) override {
-    return collective(
-        "broadcast", group,
-        [&](auto ranks) {
-          return network->links().broadcast(ranks, bytes(type, count));
-        },
-        [&] { return inner->broadcast(group, root, type, in, out, count); });
-  }
-  Status permute(int32_t group, const int32_t *sources, DType type,
-                 const void *in, void *out, int64_t count) override {
-    return collective(
-        "permute", group,
-        [&](auto ranks) {
-          return network->links().permute(ranks, sources, bytes(type, count));
-        },
-        [&] { return inner->permute(group, sources, type, in, out, count); });
-  }
-
-  Status send(int32_t group, int32_t peer, DType type, const void *from,
-              int64_t count) override {
-    const Group *found = find(group);
-    if (!found || !isPeer(*found, peer))
-      return inner->send(group, peer, type, from, count);
-    std::shared_ptr<Flow> flow =
-        found->meeting->send(found->member, peer, *network, bytes(type, count));
-    HEDDLE_RT_RETURN_IF_ERROR(inner->send(group, peer, type, from, count));
-    network->waitFor(*flow, timeout);
-    return Status::success();
-  }
-  Status recv(int32_t group, int32_t peer, DType type, void *to,
-              int64_t count) override {
-    HEDDLE_RT_RETURN_IF_ERROR(inner->recv(group, peer, type, to, count));
-    const Group *found = find(group);
-    if (found && isPeer(*found, peer))
-      network->waitFor(*found->meeting->take(found->member, peer), timeout);
-    return Status::success();
+  Status perform(const Collective &call) override {
+    const Group *group = find(call.group);
+    if (!group)
+      return inner->perform(call);
+    switch (call.kind) {
+    case Kind::Send:
+      return send(*group, call);
+    case Kind::Recv:
+      return recv(*group, call);
+    default:
+      return collective(*group, call);
+    }
   }
 
   void abort(const Status &why) override {
@@ -205,32 +142,66 @@ private:
     return peer >= 0 && size_t(peer) < group.meeting->ranks.size() &&
            peer != group.member;
   }
-  static int64_t bytes(DType type, int64_t count) {
-    return std::max<int64_t>(0, count) * int64_t(byteSize(type));
+  static int64_t bytes(const Collective &call) {
+    return std::max<int64_t>(0, call.count) * int64_t(byteSize(call.type));
   }
 
-  /// Runs call() on the inner communicator, and waits until the network has
-  /// carried makeTraffic(ranks).
-  template <typename MakeTraffic, typename Call>
-  Status collective(std::string_view operation, int32_t group,
-                    MakeTraffic &&makeTraffic, Call &&call) {
-    const Group *found = find(group);
-    if (!found)
-      return call();
-    Meeting &meeting = *found->meeting;
-    std::shared_ptr<Flow> flow = meeting.enter(found->member, *network, [&] {
-      return makeTraffic(std::span<const int32_t>(meeting.ranks));
-    });
-    HEDDLE_RT_RETURN_IF_ERROR(call());
+  Status send(const Group &group, const Collective &call) {
+    if (!isPeer(group, call.peer))
+      return inner->perform(call);
+    std::shared_ptr<Flow> flow =
+        group.meeting->send(group.member, call.peer, *network, bytes(call));
+    HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
+    network->waitFor(*flow, timeout);
+    return Status::success();
+  }
+
+  Status recv(const Group &group, const Collective &call) {
+    HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
+    if (isPeer(group, call.peer))
+      network->waitFor(*group.meeting->take(group.member, call.peer), timeout);
+    return Status::success();
+  }
+
+  /// Runs the call on the inner communicator, and waits until the network has
+  /// carried its traffic.
+  Status collective(const Group &group, const Collective &call) {
+    Meeting &meeting = *group.meeting;
+    std::shared_ptr<Flow> flow = meeting.enter(
+        group.member, *network, [&] { return trafficOf(call, meeting.ranks); });
+    HEDDLE_RT_RETURN_IF_ERROR(inner->perform(call));
     // After an interruption, the next call reports the failure.
     if (network->waitFor(*flow, timeout) != Network::Wait::NotBegun)
       return Status::success();
-    Status status = errorOf("device ", meeting.missing(found->member),
-                            " did not arrive at ", operation, " within ",
-                            double(timeout.count()) / 1000,
-                            " s: it is hung or dead, or runs another program");
+    Status status =
+        errorOf("device ", meeting.missing(group.member), " did not arrive at ",
+                name(call.kind), " within ", double(timeout.count()) / 1000,
+                " s: it is hung or dead, or runs another program");
     abort(status);
     return status;
+  }
+
+  /// Returns what a collective sends over the links.
+  Traffic trafficOf(const Collective &call,
+                    std::span<const int32_t> ranks) const {
+    const Links &links = network->links();
+    switch (call.kind) {
+    case Kind::AllReduce:
+      return links.allReduce(ranks, bytes(call));
+    case Kind::AllGather:
+    case Kind::ReduceScatter:
+      return links.allGather(ranks, bytes(call));
+    case Kind::AllToAll:
+      return links.allToAll(ranks, bytes(call));
+    case Kind::Broadcast:
+      return links.broadcast(ranks, bytes(call));
+    case Kind::Permute:
+      return links.permute(ranks, call.sources, bytes(call));
+    case Kind::Send:
+    case Kind::Recv:
+      break;
+    }
+    return {};
   }
 
   std::unique_ptr<Communicator> inner;

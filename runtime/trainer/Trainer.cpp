@@ -219,9 +219,11 @@ Status Trainer::describeIntact(const Status &why,
 }
 
 /// Reports that no steps are left, so that the call does not look like a
-/// training: a note if a resumed run is complete, otherwise an error.
+/// training: a note if a resumed run is complete, otherwise an error. Zero
+/// steps from a checkpoint are asked for: this plan writes the same state anew.
 Status Trainer::checkSteps() {
-  if (completed == 0 || completed < options.steps)
+  bool rewrites = options.steps == 0 && !options.from.empty();
+  if (completed == 0 || completed < options.steps || rewrites)
     return Status::success();
   std::string found = "the checkpoint is after step " +
                       std::to_string(completed) +

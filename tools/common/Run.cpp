@@ -97,7 +97,8 @@ void tools::addTrainFlags(CLI::App &app, TrainFlags &flags) {
       ->capture_default_str()
       ->check(between(0, 1));
   app.add_option("--steps", options.steps,
-                 "Optimizer steps in all, those before a resume included")
+                 "Optimizer steps in all, those before a resume included; with "
+                 "--from, 0 writes that checkpoint as this plan stores it")
       ->required()
       ->check(notNegative());
   app.add_option("--eval-every", options.evaluateEach,

@@ -196,9 +196,10 @@ Status CpuDevice::collective(int32_t stream, const Collective &call) {
             std::memset(call.out, 0xff, size_t(bytes));
           return Status::success();
         }));
-  return issue(
-      stream, {WorkKind::Collective, name(call.kind)},
-      [=, this](Lane &) { return call.run(*communicators[size_t(stream)]); });
+  return issue(stream, {WorkKind::Collective, name(call.kind)},
+               [=, this](Lane &) {
+                 return communicators[size_t(stream)]->perform(call);
+               });
 }
 
 } // namespace heddle::runtime

@@ -97,7 +97,7 @@ Status SleepingDevice::collective(int32_t stream, const Collective &call) {
   return streams.issue(stream, {WorkKind::Collective, name(call.kind)},
                        [=, this] {
                          sleepOn(size_t(stream), launch);
-                         return call.run(*communicators[size_t(stream)]);
+                         return communicators[size_t(stream)]->perform(call);
                        });
 }
 

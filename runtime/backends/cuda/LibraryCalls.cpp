@@ -296,7 +296,7 @@ Status CudaDevice::collective(int32_t stream, const Collective &call) {
     HEDDLE_RT_RETURN_IF_ERROR(in.status());
     onGpu.in = *in;
   }
-  return onGpu.run(communicator);
+  return communicator.perform(onGpu);
 }
 
 } // namespace heddle::runtime::cuda

@@ -18,71 +18,11 @@ public:
   int32_t groupSize(int32_t group) const override {
     return device.communicators[0]->groupSize(group);
   }
-  Status allReduce(int32_t group, Reduction reduction, DType type,
-                   const void *in, void *out, int64_t count) override {
-    return run({.kind = Collective::Kind::AllReduce,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count,
-                .reduction = reduction});
-  }
-  Status allGather(int32_t group, DType type, const void *in, void *out,
-                   int64_t count) override {
-    return run({.kind = Collective::Kind::AllGather,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count});
-  }
-  Status reduceScatter(int32_t group, Reduction reduction, DType type,
-                       const void *in, void *out, int64_t count) override {
-    return run({.kind = Collective::Kind::ReduceScatter,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count,
-                .reduction = reduction});
-  }
-  Status allToAll(int32_t group, DType type, const void *in, void *out,
-                  int64_t count) override {
-    return run({.kind = Collective::Kind::AllToAll,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count});
-  }
-  Status broadcast(int32_t group, int32_t root, DType type, const void *in,
-                   void *out, int64_t count) override {
-    return run({.kind = Collective::Kind::Broadcast,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count,
-                .peer = root});
-  }
-  Status permute(int32_t group, const int32_t *sources, DType type,
-                 const void *in, void *out, int64_t count) override {
-    return run({.kind = Collective::Kind::Permute,
-                .group = group,
-                .type = type,
-                .in = in,
-                .out = out,
-                .count = count,
-                .sources = sources});
-  }
-  Status send(int32_t group, int32_t peer, DType type, const void *from,
-              int64_t count) override {
-    return device.communicators[0]->send(group, peer, type, from, count);
-  }
-  Status recv(int32_t group, int32_t peer, DType type, void *to,
-              int64_t count) override {
-    return device.communicators[0]->recv(group, peer, type, to, count);
+  Status perform(const Collective &call) override {
+    using Kind = Collective::Kind;
+    return call.kind == Kind::Send || call.kind == Kind::Recv
+               ? device.communicators[0]->perform(call)
+               : run(call);
   }
   void abort(const Status &why) override {
     device.communicators[0]->abort(why);

@@ -242,38 +242,11 @@ TEST(EmulatedLinks, AnAbortWakesWhoSleeps) {
   EXPECT_LT(seconds() - before, 50);
 }
 
-/// A communicator whose broadcast returns at once, on every rank.
+/// A communicator whose calls return at once, on every rank.
 class EagerBroadcast final : public Communicator {
 public:
   int32_t groupSize(int32_t) const override { return 3; }
-  Status allReduce(int32_t, Reduction, DType, const void *, void *,
-                   int64_t) override {
-    return Status::success();
-  }
-  Status allGather(int32_t, DType, const void *, void *, int64_t) override {
-    return Status::success();
-  }
-  Status reduceScatter(int32_t, Reduction, DType, const void *, void *,
-                       int64_t) override {
-    return Status::success();
-  }
-  Status allToAll(int32_t, DType, const void *, void *, int64_t) override {
-    return Status::success();
-  }
-  Status broadcast(int32_t, int32_t, DType, const void *, void *,
-                   int64_t) override {
-    return Status::success();
-  }
-  Status permute(int32_t, const int32_t *, DType, const void *, void *,
-                 int64_t) override {
-    return Status::success();
-  }
-  Status send(int32_t, int32_t, DType, const void *, int64_t) override {
-    return Status::success();
-  }
-  Status recv(int32_t, int32_t, DType, void *, int64_t) override {
-    return Status::success();
-  }
+  Status perform(const Collective &) override { return Status::success(); }
   void abort(const Status &) override {}
 };
 
