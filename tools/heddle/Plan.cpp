@@ -10,6 +10,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
+#include <map>
+
 using namespace heddle;
 using namespace heddle::tools;
 namespace json = llvm::json;
@@ -35,6 +37,22 @@ static void printMemory(const DeviceMemoryPlan &memory) {
   print("in all", memory.total());
 }
 
+/// Prints how many blocks of each kind have which strategy.
+static void printBlocks(const std::vector<BlockChoice> &blocks) {
+  std::map<std::string, std::map<std::string, int64_t>> counts;
+  for (const BlockChoice &choice : blocks)
+    ++counts[generalizeNames(choice.block)][choice.strategy];
+  for (const auto &[kind, strategies] : counts) {
+    llvm::outs() << kind << ":";
+    const char *comma = " ";
+    for (const auto &[strategy, count] : strategies) {
+      llvm::outs() << comma << count << " x " << strategy;
+      comma = ", ";
+    }
+    llvm::outs() << "\n";
+  }
+}
+
 static void printReport(const PlanReport &report, const PlanRequest &request) {
   const PlanFigures &figures = report.figures;
   if (report.plan) {
@@ -51,6 +69,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request) {
                                  "used)\n",
                                  inMiB(request.memory));
     printMemory(figures.memory);
+    printBlocks(report.blocks);
   } else {
     llvm::outs() << llvm::format(report.isInterrupted
                                      ? "nothing that fits into %.1f MiB was "
@@ -122,6 +141,16 @@ static void writeReport(const PlanReport &report, const PlanRequest &request) {
           });
       });
     }
+    if (!report.blocks.empty())
+      out.attributeArray("blocks", [&] {
+        for (const BlockChoice &choice : report.blocks)
+          out.object([&] {
+            out.attribute("name", choice.block);
+            out.attribute("strategy", choice.strategy);
+            out.attribute("seconds", choice.seconds);
+            out.attribute("bytes", choice.bytes);
+          });
+      });
     out.attribute("candidates", report.candidates);
     out.attribute("compiled", report.compiled);
     out.attributeArray("judged", [&] {

@@ -1,5 +1,6 @@
 //===- Search.cpp - The search for the best plan --------------------------===//
 
+#include "../Blocks/FindBlockPlan.h"
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
 #include "../Complete/CompletePlan.h"
@@ -571,5 +572,7 @@ llvm::Expected<PlanReport> Search::run() {
 
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
                                             PlanObserver &observer) {
+  if (request.blocks)
+    return findBlockPlan(request);
   return Search(request, observer).run();
 }
