@@ -19,7 +19,7 @@ static constexpr double kSolverSeconds = 1e9;
 static constexpr StringLiteral kBlock = "{block}";
 
 namespace {
-struct Block {
+struct Instance {
   std::string name;
   const MeasuredBlock *measured;
 };
@@ -41,9 +41,9 @@ static std::string getBlock(StringRef glob, StringRef name) {
 }
 
 /// Returns the blocks of a module in the order of their first operators.
-static llvm::Expected<std::vector<Block>>
+static llvm::Expected<std::vector<Instance>>
 findBlocks(ModuleOp module, const BlockProfile &profile) {
-  std::vector<Block> blocks;
+  std::vector<Instance> blocks;
   std::set<std::string> known;
   std::set<const MeasuredBlock *> found;
   std::string problem;
@@ -82,7 +82,7 @@ static solver::Cost inNanoseconds(double seconds) {
 
 /// Makes a problem with a node for each block, and an edge between each and the
 /// next one whose changes take time.
-static llvm::Expected<solver::Problem> makeProblem(ArrayRef<Block> blocks,
+static llvm::Expected<solver::Problem> makeProblem(ArrayRef<Instance> blocks,
                                                    const BlockProfile &profile,
                                                    int64_t memory) {
   solver::Problem problem;
@@ -132,7 +132,7 @@ static void addEntries(std::vector<EntryT> &entries,
 llvm::Expected<BlocksAnswer> heddle::planBlocks(ModuleOp module,
                                                 const BlockProfile &profile,
                                                 int64_t memory, Plan &plan) {
-  llvm::Expected<std::vector<Block>> blocks = findBlocks(module, profile);
+  llvm::Expected<std::vector<Instance>> blocks = findBlocks(module, profile);
   if (!blocks)
     return blocks.takeError();
   BlocksAnswer answer;
