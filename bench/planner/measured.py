@@ -2,7 +2,8 @@
 """The plan that heddle plan chooses beside plans of experts, measured.
 
     bench/planner/measured.py [--heddle build/bin/heddle] [--models gpt2,llama]
-                              [--networks fast,slow,hierarchical] [--folder F]
+                              [--networks fast,slow,hierarchical]
+                              [--limits 1.5,0.6,0.3] [--folder F] [--json FILE]
 
 Four emulated devices, three networks and three memory limits. Every plan of PLANS
 is compiled for the limit and, if it fits, trained with `--emulate-compute`: each
@@ -14,6 +15,14 @@ For each case, prints the chosen plan, its predicted and measured seconds, the b
 measured plan of the experts that fits, and the ratio of the two (target: at most
 1.05). If nothing fits, says whether an expert's plan does (it should not). A
 sleeper may be woken late, so the fastest step of a run counts.
+
+All programs of a case are compiled before the first one is measured, with the
+lowest priority. Each case is written to --json as soon as it is measured, and a
+case that stands there is reported, not measured again: so the cases may be
+measured in several runs. --folder keeps what was compiled, so use a new one after
+heddle has changed. A program that fits without a limit is not compiled again for
+a limit that it keeps. The limits are parts of the memory that data parallelism
+takes without a limit.
 """
 
 import argparse
@@ -76,8 +85,9 @@ class Bench:
     def path(self, *parts):
         return os.path.join(self.options.folder, *parts)
 
-    def heddle(self, *arguments, may_fail=False):
-        result = subprocess.run([self.options.heddle, *arguments],
+    def heddle(self, *arguments, may_fail=False, nice=False):
+        prefix = ["nice", "-n", "19"] if nice else []
+        result = subprocess.run([*prefix, self.options.heddle, *arguments],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True)
         if result.returncode and not may_fail:
@@ -104,32 +114,45 @@ class Bench:
         return [self.path(model), *words, "--batch", str(ROWS // micro), "--seq",
                 "64", "--cluster", cluster]
 
-    def simulate(self, flags, cluster):
-        """Compiles a program and returns its simulation, or None if the plan
-        does not fit the program."""
-        program = self.path("program.mlir")
+    def compile(self, flags, cluster):
+        """Compiles a program and returns its simulation and its file, or None
+        twice if the plan does not fit the program."""
+        with open(cluster) as file:
+            words = [*flags, file.read()]
+        name = hashlib.sha256("\n".join(words).encode()).hexdigest()
+        known = self.path("compiled", name + ".json")
+        if not os.path.exists(known):
+            with open(known + ".new", "w") as file:
+                json.dump(self.compile_new(flags, cluster), file)
+            os.replace(known + ".new", known)
+        with open(known) as file:
+            return json.load(file)
+
+    def compile_new(self, flags, cluster):
+        text = self.path("program.mlir")
         result = self.heddle("compile", *flags, "--stop-after", "executable",
-                             "-o", program, may_fail=True)
+                             "-o", text, may_fail=True, nice=True)
         if result.returncode:
-            return None
-        return json.loads(self.heddle("simulate", program, "--cluster", cluster,
-                                      "--json").stdout)
+            return None, None
+        simulated = json.loads(self.heddle("simulate", text, "--cluster", cluster,
+                                           "--json", nice=True).stdout)
+        with open(text, "rb") as file:
+            key = hashlib.sha256(file.read()).hexdigest()
+        program = self.path("programs", key)
+        if not os.path.exists(program):
+            self.heddle("compile", text, "-o", program, nice=True)
+        return simulated, program
 
-    def measure(self, cluster):
-        """Returns the seconds of the fastest step of the program that was
-        compiled last."""
-        program = self.path("program.mlir")
-        with open(program, "rb") as file:
-            key = hashlib.sha256(file.read()).digest()
-        if key not in self.measured:
-            self.heddle("compile", program, "-o", self.path("program.heddle"))
-            self.measured[key] = self.train(cluster)
-        return self.measured[key]
+    def measure(self, program, cluster):
+        """Returns the seconds of the fastest step."""
+        if program not in self.measured:
+            self.measured[program] = self.train(program, cluster)
+        return self.measured[program]
 
-    def train(self, cluster):
+    def train(self, program, cluster):
         trace = self.path("trace.json")
         steps = str(self.options.steps + 1)
-        self.heddle("train", self.path("program.heddle"), "--emulate", cluster,
+        self.heddle("train", program, "--emulate", cluster,
                     "--emulate-compute", "--cores", "1", "--data", self.text,
                     "--steps", steps, "--trace", trace, "--trace-steps", steps,
                     "--eval-windows", "1", "--no-checkpoints", "-o",
@@ -148,38 +171,49 @@ class Bench:
         return min((end[run] - begin[run]) * 1e-6 for run in sorted(begin)[1:])
 
 
-def run_case(bench, model, network, memory):
-    """Measures all plans that fit into `memory` bytes."""
+def run_case(bench, model, network, part):
+    """Measures all plans that fit into `part` of what data parallelism takes."""
+    ample = bench.cluster(network, 1 << 34)
+    plain, _ = bench.compile(bench.flags(model, PLANS[0], ample), ample)
+    memory = int(part * plain["memory"]["total"])
     cluster = bench.cluster(network, memory)
-    rows = []
+    rows, programs = [], []
     for plan in PLANS:
-        flags = bench.flags(model, plan, cluster)
-        simulated = bench.simulate(flags, cluster)
+        simulated, program = bench.compile(bench.flags(model, plan, ample), ample)
+        if simulated and simulated["memory"]["total"] > memory:
+            simulated, program = bench.compile(bench.flags(model, plan, cluster),
+                                               cluster)
         if simulated is None:
             continue
         total = simulated["memory"]["total"]
-        row = {"plan": plan, "memory": total, "fits": total <= memory,
-               "predicted": simulated["seconds"]}
-        if row["fits"]:
-            row["measured"] = bench.measure(cluster)
-        rows.append(row)
-    chosen = bench.path("chosen.json")
+        rows.append({"plan": plan, "memory": total, "fits": total <= memory,
+                     "predicted": simulated["seconds"]})
+        programs.append(program)
+    chosen = bench.path(f"{model}-{network}-{part}.plan.json")
     result = bench.heddle("plan", bench.path(model), "--cluster", cluster,
                           "--batch", str(ROWS), "--seq", "64", "--json", "-o",
-                          chosen, "--quiet", may_fail=True)
+                          chosen, "--quiet", may_fail=True, nice=True)
     if not result.stdout:
         sys.exit(f"heddle plan: {result.stderr}")
     answer = json.loads(result.stdout)
-    case = {"model": model, "network": network, "limit": memory, "plans": rows,
-            "feasible": answer["feasible"], "options": answer["options"]}
+    case = {"model": model, "network": network, "part": part, "limit": memory,
+            "plans": rows, "feasible": answer["feasible"],
+            "options": answer["options"]}
     if answer["feasible"]:
         micro = answer["micro_batches"]
         flags = [bench.path(model), "--plan", chosen, "--batch",
                  str(ROWS // micro), "--micro-batches", str(micro), "--seq",
                  "64", "--cluster", cluster]
-        case["memory"] = bench.simulate(flags, cluster)["memory"]["total"]
+        simulated, program = bench.compile(flags, cluster)
+        if simulated is None:
+            sys.exit(f"{chosen} does not compile within {memory} bytes")
+        case["memory"] = simulated["memory"]["total"]
         case["predicted"] = answer["seconds"]
-        case["measured"] = bench.measure(cluster)
+        case["simulated"] = simulated["seconds"]
+        case["measured"] = bench.measure(program, cluster)
+    for row, program in zip(rows, programs):
+        if row["fits"]:
+            row["measured"] = bench.measure(program, cluster)
     return case
 
 
@@ -202,6 +236,14 @@ def report(case):
     return fits and ratio <= 1.05
 
 
+def write(cases, path):
+    if not path:
+        return
+    with open(path + ".new", "w") as file:
+        json.dump(cases, file, indent=1)
+    os.replace(path + ".new", path)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -211,25 +253,30 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--folder", default="measured")
     parser.add_argument("--json")
+    parser.add_argument("--limits", default="1.5,0.6,0.3")
     options = parser.parse_args()
-    os.makedirs(options.folder, exist_ok=True)
+    for folder in ("programs", "compiled"):
+        os.makedirs(os.path.join(options.folder, folder), exist_ok=True)
     bench = Bench(options)
-    cases, good = [], 0
+    done = []
+    if options.json and os.path.exists(options.json):
+        with open(options.json) as file:
+            done = json.load(file)
+    asked, good = 0, 0
     for model in options.models.split(","):
         for network in options.networks.split(","):
-            # The limits are parts of what data parallelism takes without one.
             bench.measured.clear()
-            ample = bench.cluster(network, 1 << 34)
-            plain = bench.simulate(bench.flags(model, PLANS[0], ample), ample)
-            for part in (1.5, 0.6, 0.3):
-                memory = int(part * plain["memory"]["total"])
-                case = run_case(bench, model, network, memory)
-                cases.append(case)
+            for part in map(float, options.limits.split(",")):
+                case = next((case for case in done
+                             if (case["model"], case["network"], case["part"])
+                             == (model, network, part)), None)
+                if not case:
+                    case = run_case(bench, model, network, part)
+                    done.append(case)
+                    write(done, options.json)
+                asked += 1
                 good += report(case)
-    print(f"{good} of {len(cases)} cases within 5 % of the best")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(cases, file, indent=1)
+    print(f"{good} of {asked} cases within 5 % of the best")
 
 
 main()

@@ -12,6 +12,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
+#include <map>
 #include <unistd.h>
 
 using namespace heddle;
@@ -51,6 +52,22 @@ static void printMemory(const DeviceMemoryPlan &memory) {
   print("in all", memory.total());
 }
 
+/// Prints how many blocks of each kind have which strategy.
+static void printBlocks(const std::vector<BlockChoice> &blocks) {
+  std::map<std::string, std::map<std::string, int64_t>> counts;
+  for (const BlockChoice &choice : blocks)
+    ++counts[generalizeNames(choice.block)][choice.strategy];
+  for (const auto &[kind, strategies] : counts) {
+    llvm::outs() << kind << ":";
+    const char *comma = " ";
+    for (const auto &[strategy, count] : strategies) {
+      llvm::outs() << comma << count << " x " << strategy;
+      comma = ", ";
+    }
+    llvm::outs() << "\n";
+  }
+}
+
 static void printReport(const PlanReport &report, const PlanRequest &request,
                         const std::string &command) {
   const PlanFigures &figures = report.figures;
@@ -68,6 +85,7 @@ static void printReport(const PlanReport &report, const PlanRequest &request,
                                  "used)\n",
                                  inMiB(request.memory));
     printMemory(figures.memory);
+    printBlocks(report.blocks);
     for (const std::string &kinds : figures.mixed)
       llvm::outs() << "devices that do the same are of several kinds (" << kinds
                    << "): they take the time of the weakest\n";
@@ -145,6 +163,16 @@ static void writeReport(const PlanReport &report, const PlanRequest &request,
           });
       });
     }
+    if (!report.blocks.empty())
+      out.attributeArray("blocks", [&] {
+        for (const BlockChoice &choice : report.blocks)
+          out.object([&] {
+            out.attribute("name", choice.block);
+            out.attribute("strategy", choice.strategy);
+            out.attribute("seconds", choice.seconds);
+            out.attribute("bytes", choice.bytes);
+          });
+      });
     out.attribute("candidates", report.candidates);
     out.attribute("compiled", report.compiled);
     out.attributeArray("judged", [&] {

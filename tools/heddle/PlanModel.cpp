@@ -72,6 +72,11 @@ void tools::addPlannerFlags(CLI::App &app, PlannerFlags &flags) {
                  "A part of a plan (JSON) to complete: what it states stays")
       ->check(notEmpty("a plan's file"))
       ->group(group);
+  app.add_option("--profile", flags.profile,
+                 "A profile of blocks (JSON): decide nothing but their "
+                 "strategies, by what was measured of them")
+      ->check(notEmpty("a profile's file"))
+      ->group(group);
   app.add_option("--work", flags.mostCompiled,
                  "The most candidates that are compiled")
       ->check(positive())
@@ -349,6 +354,16 @@ static bool makeRequest(const CompileFlags &flags, const PlannerFlags &planner,
     }
   if (!planner.stated.empty() && !useStated(flags, planner.stated, request))
     return false;
+  if (!planner.profile.empty()) {
+    llvm::Expected<BlockProfile> blocks = loadBlockProfile(planner.profile);
+    if (!blocks) {
+      reportError("--profile: " + llvm::toString(blocks.takeError()));
+      return false;
+    }
+    request.blocks = std::move(*blocks);
+    if (flags.devices == 0)
+      request.devices = request.blocks->mesh.getNumDevices();
+  }
   if (statesMicroBatches(flags)) {
     int64_t stated = flags.options.training.microBatches;
     if (request.pins.microBatches.value_or(stated) != stated) {

@@ -16,6 +16,8 @@ struct PlannerFlags {
   bool estimate = false, quiet = false;
   /// The file of a part of a plan, which is completed; empty: none.
   std::string stated;
+  /// The file of a profile of blocks; empty: none.
+  std::string profile;
   /// What other options decide.
   PlanPins decided;
 };

@@ -13,7 +13,7 @@
 
 #include "heddle/Lower/Artifact.h"
 #include "heddle/Pipelines/Pipelines.h"
-#include "heddle/Plan/DefaultPlan.h"
+#include "heddle/Planner/Blocks.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -88,6 +88,9 @@ struct PlanRequest {
   /// A part of a plan, whose pins pinStated() has added. Its entries of
   /// operators and variables are in every plan.
   std::optional<Plan> stated;
+  /// If there is a profile of blocks, its mesh is the only one, and nothing but
+  /// the strategies of blocks is decided, by what was measured.
+  std::optional<BlockProfile> blocks;
   /// The most candidates that are compiled. It is a limit on work and not on
   /// time, so that a request always has the same answer.
   int64_t mostCompiled = 24;
@@ -179,6 +182,8 @@ struct PlanReport {
   int64_t compiled = 0;   ///< programs of few layers; some stand for several
   std::vector<JudgedCandidate> judged; ///< in the order of their judgement
   std::vector<SkippedCandidates> skipped;
+  /// With a profile of blocks: what was chosen for each, in their order.
+  std::vector<BlockChoice> blocks;
   /// True if the observer ended the search.
   bool isInterrupted = false;
   /// If nothing fits: the candidate that needs least memory. `figures` has its

@@ -1,5 +1,6 @@
 //===- Search.cpp - The search for the best plan --------------------------===//
 
+#include "../Blocks/FindBlockPlan.h"
 #include "../Bounds/Bounds.h"
 #include "../Candidates/Candidates.h"
 #include "../Complete/CompletePlan.h"
@@ -633,6 +634,8 @@ llvm::Error heddle::findPlans(const PlanRequest &request,
 
 llvm::Expected<PlanReport> heddle::findPlan(const PlanRequest &request,
                                             PlanObserver &observer) {
+  if (request.blocks)
+    return findBlockPlan(request);
   PlanReport only;
   auto keep = [&](PlanReport &report) -> std::optional<int64_t> {
     only = std::move(report);

@@ -1,0 +1,206 @@
+//===- BlockProfile.cpp - Reading profiles of blocks ----------------------===//
+
+#include "heddle/Planner/Blocks.h"
+#include "heddle/Support/JsonText.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace heddle;
+using llvm::StringRef;
+using Json = nlohmann::json;
+
+/// The largest amount of memory that is read. The sum of a model's blocks stays
+/// within 64 bits.
+static constexpr int64_t kMostBytes = int64_t(1) << 48;
+/// The longest time that is read.
+static constexpr double kMostSeconds = 1e6;
+
+namespace {
+
+/// Reads a profile. After the first error, reads return defaults.
+class Reader {
+public:
+  explicit Reader(StringRef source) : source(source) {}
+
+  llvm::Expected<BlockProfile> read(StringRef text) {
+    std::string_view view(text.data(), text.size());
+    Json root;
+    if (auto problem = parseJson(view, root))
+      return llvm::createStringError(
+          describePlace(source, view, problem->offset) + ": " +
+          problem->message);
+    BlockProfile profile;
+    profile.source = source;
+    checkKeys(root, "$", {"version", "mesh", "blocks"}, {"bytes"});
+    if (problem.empty() && root["version"] != 1)
+      fail("$.version", "expected 1, got " + showJson(root["version"]));
+    readMesh(root, profile.mesh);
+    if (problem.empty() && root.contains("bytes"))
+      profile.bytes = readBytes(root, "$");
+    each(root, "$", "blocks", [&](const Json &value, const std::string &at) {
+      profile.blocks.push_back(readBlock(value, at));
+    });
+    if (problem.empty() && profile.blocks.empty())
+      fail("$.blocks", "expected one or more blocks, got none");
+    if (!problem.empty())
+      return llvm::createStringError(source + ": " + problem);
+    return profile;
+  }
+
+private:
+  void fail(const std::string &path, const std::string &message) {
+    if (problem.empty())
+      problem = path + ": " + message;
+  }
+
+  /// Requires all keys but those in `optional`, and no others.
+  void checkKeys(const Json &object, const std::string &path,
+                 std::vector<std::string> required,
+                 const std::vector<std::string> &optional) {
+    if (!problem.empty())
+      return;
+    if (!object.is_object())
+      return fail(path, "expected an object, got " + showJson(object));
+    for (const std::string &key : required)
+      if (!object.contains(key))
+        return fail(path, "expected a key '" + key + "', got none");
+    llvm::append_range(required, optional);
+    for (const auto &[key, value] : object.items())
+      if (!llvm::is_contained(required, key))
+        return fail(path, "expected one of the keys " +
+                              llvm::join(required, ", ") + ", got '" + key +
+                              "'");
+  }
+
+  template <typename Body>
+  void each(const Json &object, const std::string &path, const char *key,
+            Body body) {
+    if (!problem.empty())
+      return;
+    const Json &list = object[key];
+    std::string at = path + "." + key;
+    if (!list.is_array())
+      return fail(at, "expected a list, got " + showJson(list));
+    for (size_t i = 0; i < list.size() && problem.empty(); ++i)
+      body(list[i], at + "[" + std::to_string(i) + "]");
+  }
+
+  std::string readText(const Json &object, const std::string &path,
+                       const char *key) {
+    if (!problem.empty())
+      return "";
+    const Json &value = object[key];
+    if (value.is_string() && !value.get_ref<const std::string &>().empty())
+      return value.get<std::string>();
+    fail(path + "." + key, "expected a text, got " + showJson(value));
+    return "";
+  }
+
+  double readSeconds(const Json &value, const std::string &path) {
+    if (value.is_number() && value.get<double>() >= 0 &&
+        value.get<double>() <= kMostSeconds)
+      return value.get<double>();
+    fail(path, "expected seconds from 0 to 1e6, got " + showJson(value));
+    return 0;
+  }
+
+  int64_t readBytes(const Json &object, const std::string &path) {
+    const Json &value = object["bytes"];
+    if (value.is_number_integer() && value.get<int64_t>() >= 0 &&
+        value.get<int64_t>() <= kMostBytes)
+      return value.get<int64_t>();
+    fail(path + ".bytes", "expected a whole number of bytes from 0 to " +
+                              std::to_string(kMostBytes) + ", got " +
+                              showJson(value));
+    return 0;
+  }
+
+  void readMesh(const Json &root, DefaultMesh &mesh) {
+    std::string text = readText(root, "$", "mesh");
+    if (!problem.empty())
+      return;
+    llvm::Expected<DefaultMesh> parsed = parseDefaultMesh(text);
+    if (!parsed)
+      return fail("$.mesh", llvm::toString(parsed.takeError()));
+    if (parsed->pipeline > 1 || parsed->context > 1)
+      return fail("$.mesh", "expected the axes dp and tp, got '" + text + "'");
+    mesh = std::move(*parsed);
+    auto sizes = [](const std::vector<int64_t> &list) {
+      return list.size() == 1 ? Json(list.front()) : Json(list);
+    };
+    axes = {{"dp", sizes(mesh.data)}, {"tp", sizes(mesh.tensor)}};
+  }
+
+  MeasuredBlock readBlock(const Json &value, const std::string &at) {
+    MeasuredBlock block;
+    checkKeys(value, at, {"glob", "strategies"}, {"next"});
+    block.glob = readText(value, at, "glob");
+    each(value, at, "strategies", [&](const Json &one, const std::string &at) {
+      block.strategies.push_back(readStrategy(one, at));
+    });
+    if (problem.empty() && block.strategies.empty())
+      fail(at + ".strategies", "expected one or more, got none");
+    if (!problem.empty() || !value.contains("next"))
+      return block;
+    if (!value["next"].is_array() ||
+        value["next"].size() != block.strategies.size())
+      fail(at + ".next", "expected a row for each of the " +
+                             std::to_string(block.strategies.size()) +
+                             " strategies, got " + showJson(value["next"]));
+    size_t columns = 0;
+    each(value, at, "next", [&](const Json &row, const std::string &at) {
+      columns = block.next.empty() ? row.size() : columns;
+      if (!row.is_array() || row.size() != columns || columns == 0)
+        return fail(at, "expected a list of as many seconds as the other rows "
+                        "have, got " +
+                            showJson(row));
+      for (size_t i = 0; i < row.size(); ++i)
+        block.next.push_back(
+            readSeconds(row[i], at + "[" + std::to_string(i) + "]"));
+    });
+    return block;
+  }
+
+  BlockStrategy readStrategy(const Json &value, const std::string &at) {
+    BlockStrategy strategy;
+    checkKeys(value, at, {"name", "seconds", "bytes"},
+              {"operators", "storage"});
+    strategy.name = readText(value, at, "name");
+    if (!problem.empty())
+      return strategy;
+    strategy.seconds = readSeconds(value["seconds"], at + ".seconds");
+    strategy.bytes = readBytes(value, at);
+    // The entries are those of a plan.
+    Json plan = {{"version", 1}, {"mesh", axes}};
+    for (const char *key : {"operators", "storage"})
+      if (value.contains(key))
+        plan[key] = value[key];
+    llvm::Expected<Plan> parsed = parsePlan(plan.dump(), at);
+    if (!parsed) {
+      fail(at, llvm::toString(parsed.takeError()));
+      return strategy;
+    }
+    strategy.operators = std::move(parsed->operators);
+    strategy.storage = std::move(parsed->storage);
+    return strategy;
+  }
+
+  std::string source, problem;
+  Json axes; ///< of the mesh, as in a plan
+};
+
+} // namespace
+
+llvm::Expected<BlockProfile> heddle::parseBlockProfile(StringRef text,
+                                                       StringRef source) {
+  return Reader(source).read(text);
+}
+
+llvm::Expected<BlockProfile> heddle::loadBlockProfile(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + file.getError().message());
+  return parseBlockProfile((*file)->getBuffer(), path);
+}

@@ -1,0 +1,175 @@
+//===- PlanBlocks.cpp - A plan from a profile of blocks -------------------===//
+
+#include "PlanBlocks.h"
+#include "dialects/Heddle/Heddle.h"
+#include "heddle/Solver/Solve.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <set>
+
+using namespace mlir;
+using namespace heddle;
+
+static constexpr double kNanoseconds = 1e9;
+/// The work of the solver, in table entries. There is no clock, so that a
+/// request always has the same answer.
+static constexpr uint64_t kSolverWork = 1'000'000'000;
+static constexpr double kSolverSeconds = 1e9;
+
+static constexpr StringLiteral kBlock = "{block}";
+
+namespace {
+struct Instance {
+  std::string name;
+  const MeasuredBlock *measured;
+};
+} // namespace
+
+/// Returns the block of an operator: as many parts of its name as the glob has;
+/// "" if they do not match.
+static std::string getBlock(StringRef glob, StringRef name) {
+  SmallVector<StringRef> globs, parts;
+  glob.split(globs, '.');
+  name.split(parts, '.');
+  if (parts.size() < globs.size())
+    return "";
+  parts.resize(globs.size());
+  for (auto [pattern, part] : llvm::zip(globs, parts))
+    if (!matchesGlob(pattern, part))
+      return "";
+  return llvm::join(parts, ".");
+}
+
+/// Returns the blocks of a module in the order of their first operators.
+static llvm::Expected<std::vector<Instance>>
+findBlocks(ModuleOp module, const BlockProfile &profile) {
+  std::vector<Instance> blocks;
+  std::set<std::string> known;
+  std::set<const MeasuredBlock *> found;
+  std::string problem;
+  module.walk([&](ShardingRuleOpInterface op) {
+    const MeasuredBlock *measured = nullptr;
+    std::string name;
+    for (const MeasuredBlock &candidate : profile.blocks) {
+      std::string own = getBlock(candidate.glob, getOpName(op));
+      if (own.empty())
+        continue;
+      if (measured && problem.empty())
+        problem = "the operator '" + getOpName(op).str() +
+                  "' is of the blocks '" + measured->glob + "' and '" +
+                  candidate.glob + "': expected one of them";
+      measured = &candidate;
+      name = own;
+    }
+    if (!measured)
+      return;
+    found.insert(measured);
+    if (known.insert(name).second)
+      blocks.push_back({name, measured});
+  });
+  for (const MeasuredBlock &measured : profile.blocks)
+    if (!found.count(&measured) && problem.empty())
+      problem =
+          "no operator of the program is of the block '" + measured.glob + "'";
+  if (!problem.empty())
+    return llvm::createStringError(profile.source + ": " + problem);
+  return blocks;
+}
+
+static solver::Cost inNanoseconds(double seconds) {
+  return std::llround(seconds * kNanoseconds);
+}
+
+/// Makes a problem with a node for each block, and an edge between each and the
+/// next one whose changes take time.
+static llvm::Expected<solver::Problem> makeProblem(ArrayRef<Instance> blocks,
+                                                   const BlockProfile &profile,
+                                                   int64_t memory) {
+  solver::Problem problem;
+  problem.name = "blocks";
+  problem.usageLimit = memory - profile.bytes;
+  for (auto [i, block] : llvm::enumerate(blocks)) {
+    solver::Node node;
+    node.live = {0, 1};
+    for (const BlockStrategy &strategy : block.measured->strategies) {
+      node.costs.push_back(inNanoseconds(strategy.seconds));
+      node.usages.push_back(strategy.bytes);
+    }
+    problem.nodes.push_back(std::move(node));
+    if (i == 0 || blocks[i - 1].measured->next.empty())
+      continue;
+    const MeasuredBlock &before = *blocks[i - 1].measured;
+    if (before.next.size() !=
+        before.strategies.size() * block.measured->strategies.size())
+      return llvm::createStringError(
+          profile.source + ": $.blocks: 'next' of '" + before.glob +
+          "': expected " + std::to_string(block.measured->strategies.size()) +
+          " columns, one for each strategy of '" + block.measured->glob +
+          "', which comes after it in the program, got " +
+          std::to_string(before.next.size() / before.strategies.size()));
+    solver::Edge edge{{uint32_t(i - 1), uint32_t(i)}, {}};
+    for (double seconds : before.next)
+      edge.costs.push_back(inNanoseconds(seconds));
+    problem.edges.push_back(std::move(edge));
+  }
+  return problem;
+}
+
+/// Adds a strategy's entries to a plan, with the block's name in their globs.
+template <typename EntryT>
+static void addEntries(std::vector<EntryT> &entries,
+                       const std::vector<EntryT> &added, StringRef block) {
+  for (EntryT entry : added) {
+    for (size_t at = entry.glob.find(kBlock.str()); at != std::string::npos;
+         at = entry.glob.find(kBlock.str()))
+      entry.glob.replace(at, kBlock.size(), block.str());
+    llvm::erase_if(
+        entries, [&](const EntryT &other) { return other.glob == entry.glob; });
+    entries.push_back(std::move(entry));
+  }
+}
+
+llvm::Expected<BlocksAnswer> heddle::planBlocks(ModuleOp module,
+                                                const BlockProfile &profile,
+                                                int64_t memory, Plan &plan) {
+  llvm::Expected<std::vector<Instance>> blocks = findBlocks(module, profile);
+  if (!blocks)
+    return blocks.takeError();
+  BlocksAnswer answer;
+  solver::Assignment chosen;
+  if (memory >= profile.bytes) {
+    llvm::Expected<solver::Problem> problem =
+        makeProblem(*blocks, profile, memory);
+    if (!problem)
+      return problem.takeError();
+    solver::SolveOptions options;
+    options.timeoutSeconds = kSolverSeconds;
+    options.workLimit = kSolverWork;
+    options.threads = 1;
+    llvm::Expected<solver::Solution> solution =
+        solver::solve(*problem, options);
+    if (!solution)
+      return solution.takeError();
+    if (solution->best) {
+      answer.fits = true;
+      chosen = *solution->best;
+      answer.seconds = double(solution->total) / kNanoseconds;
+      answer.bound = double(solution->lowerBound) / kNanoseconds;
+    }
+  }
+  answer.bytes = profile.bytes;
+  for (auto [i, block] : llvm::enumerate(*blocks)) {
+    const std::vector<BlockStrategy> &all = block.measured->strategies;
+    const BlockStrategy &strategy =
+        answer.fits ? all[chosen[i]]
+                    : *llvm::min_element(all, [](auto &a, auto &b) {
+                        return a.bytes < b.bytes;
+                      });
+    answer.choices.push_back(
+        {block.name, strategy.name, strategy.seconds, strategy.bytes});
+    answer.bytes += strategy.bytes;
+    addEntries(plan.operators, strategy.operators, block.name);
+    addEntries(plan.storage, strategy.storage, block.name);
+  }
+  return answer;
+}
